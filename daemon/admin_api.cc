@@ -215,7 +215,8 @@ Task<AdminReply> AdminApi::reload(AdminRequest) {
 
 // NOLINTNEXTLINE(readability-make-member-function-const)
 Task<AdminReply> AdminApi::health(AdminRequest) {
-    co_return json_reply(kOk, health_json(health_of(parts_.node, parts_.configuration)));
+    co_return json_reply(kOk,
+                         health_json(health_of(parts_.node, parts_.configuration, parts_.clock)));
 }
 
 // Tells fopctl which file of principals it has to change, and who must be able to read it.

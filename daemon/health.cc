@@ -31,8 +31,11 @@ std::string number_of(std::uint64_t count, std::string_view noun) {
 // Looks at a node, one kind of problem after the other.
 class Examination {
 public:
-    Examination(const Node& node, const Configuration& configuration)
-        : node_(node), configuration_(configuration), missing_(node.disks().missing_slots()) {}
+    Examination(const Node& node, const Configuration& configuration, const core::Clock& clock)
+        : node_(node),
+          configuration_(configuration),
+          now_s_(clock.wall().unix_ns / 1'000'000'000),
+          missing_(node.disks().missing_slots()) {}
 
     NodeHealth run() {
         look_at_state();
@@ -54,6 +57,7 @@ private:
     void look_at_state();
     void look_at_missing_disks();
     void look_at_disk(const DiskReport& disk);
+    void look_at_scrub(const DiskReport& disk);
     void look_at_localities();
     void look_at_configuration();
     void look_at_quotas();
@@ -62,6 +66,7 @@ private:
 
     const Node& node_;
     const Configuration& configuration_;
+    const std::int64_t now_s_;
     const std::vector<MissingSlot> missing_;
     NodeHealth health_;
 };
@@ -118,20 +123,28 @@ void Examination::look_at_disk(const DiskReport& disk) {
     } else if (!disk.reason.empty()) {
         add(Level::kCritical, which + why);
     }
-    if (disk.scrub_damaged_blocks > 0) {
-        add(Level::kCritical,
-            which + ": a scrub found " + number_of(disk.scrub_damaged_blocks, "damaged block"));
+    // A scrub in progress may have found more than is recorded.
+    const std::uint64_t damaged = std::max(disk.damaged_blocks, disk.scrub_damaged_blocks);
+    if (damaged > 0) {
+        add(Level::kCritical, which + " has " + number_of(damaged, "damaged block") +
+                                  ": replace the objects that the log names, then scrub it");
     }
-    if (disk.checksum_errors > 0) {
-        add(Level::kCritical, which + ": " + number_of(disk.checksum_errors, "block") +
-                                  " had another checksum than what was written");
-    }
+    look_at_scrub(disk);
     if (disk.check_findings > 0) {
         add(Level::kCritical, which + ": a check found " + number_of(disk.check_findings, "fault"));
     }
     if (std::string_view(disk.scrub) == "failed") {
         add(Level::kWarning, which + ": the last scrub failed");
     }
+}
+
+void Examination::look_at_scrub(const DiskReport& disk) {
+    const auto age_max = configuration_.current()->get<store::StoreSettings>().scrub_age_max;
+    if (age_max == Duration{} || disk.scrubbed_at_s == 0 || !disk.capacity_bytes) return;
+    const Duration age = std::chrono::seconds(now_s_ - disk.scrubbed_at_s);
+    if (age <= age_max) return;
+    add(Level::kWarning, "the last complete scrub of disk " + disk.name + " was " +
+                             number_of(static_cast<std::uint64_t>(age / 24h), "day") + " ago");
 }
 
 void Examination::look_at_localities() {
@@ -182,8 +195,9 @@ void Examination::look_at_quota(const objects::QuotaAccount& account, const std:
 
 }  // namespace
 
-NodeHealth health_of(const Node& node, const Configuration& configuration) {
-    return Examination(node, configuration).run();
+NodeHealth health_of(const Node& node, const Configuration& configuration,
+                     const core::Clock& clock) {
+    return Examination(node, configuration, clock).run();
 }
 
 std::string health_json(const NodeHealth& health) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/clock.h"
 #include "daemon/configuration.h"
 #include "daemon/node.h"
 
@@ -26,7 +27,8 @@ struct NodeHealth {
 
 // Reads only figures that are published already, so it never waits for a locality or a disk. Lives
 // on the control reactor.
-NodeHealth health_of(const Node& node, const Configuration& configuration);
+NodeHealth health_of(const Node& node, const Configuration& configuration,
+                     const core::Clock& clock);
 
 // The answer to GET /v1/health.
 std::string health_json(const NodeHealth& health);

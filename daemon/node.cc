@@ -18,6 +18,7 @@ namespace {
 constexpr Duration kAnswerPatience = 2s;
 // How often a slow start asks the service manager for more time.
 constexpr Duration kStartStep = 20s;
+constexpr Duration kDamageStep = 5s;
 // How long a locality may take to close: it waits for transfers the hardware has begun, and for its
 // last replies to be sent.
 constexpr Duration kClosePatience = 4s;
@@ -226,13 +227,22 @@ Task<Started<void>> Node::open_names() {
 
 // A disk that cannot be used does not keep the others from serving.
 Task<void> Node::open_disks() {
-    if (disks_.empty()) co_return;
     world_.control.spawn(background_, ask_for_time());
     co_await disks_.open();
     disks_open_.cancel();
     for (const auto& disk : disks_.all()) device_warnings_.note_disk(disk->settings().name);
     missing_.note();
+    if (names_ == nullptr) co_return;
     world_.control.spawn(background_, missing_.count());
+    world_.control.spawn(background_, note_damage());
+}
+
+Task<void> Node::note_damage() {
+    for (;;) {
+        const auto slept = co_await world_.control.sleep_for(kDamageStep, &closing_);
+        disks_.note_damage();
+        if (!slept) co_return;
+    }
 }
 
 std::vector<std::string> Node::warnings() const {
@@ -380,6 +390,7 @@ Task<bool> Node::stop() {
     life_.enter(NodeState::kStopping);
     world_.manager.status("stopping");
     watch_.stop();
+    closing_.cancel();
     // The rest of the drain timeout; a volume that is closing still has to write.
     const Duration timeout = world_.configuration.current()->get<NodeSettings>().drain_timeout;
     const bool disks_are_still = co_await turn_.wait_until_free(after(asked_at, timeout));

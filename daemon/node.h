@@ -120,6 +120,7 @@ private:
     Task<void> open_disks();
     Task<bool> close_disks(Instant deadline);
     Task<void> ask_for_time();
+    Task<void> note_damage();
     Task<Started<void>> listen();
     std::vector<fabric::Address> listen_addresses() const;
     LocalityOptions locality_options(std::uint32_t index);
@@ -155,6 +156,7 @@ private:
     DiskChecks checks_;
     core::Gate background_;
     core::CancelSource disks_open_;
+    core::CancelSource closing_;
     core::WaitQueue drained_;
     core::WaitQueue answered_;
     ChangeTurn turn_;

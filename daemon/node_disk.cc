@@ -358,6 +358,10 @@ void NodeDisk::publish(std::uint64_t check_findings) {
         figures_.scrub_total_bytes.set(scrub.total_blocks.get() * devices::kBlockBytes);
         figures_.scrub_read_bytes.set(scrub.read_blocks.get() * devices::kBlockBytes);
         figures_.scrub_damaged_blocks.set(scrub.damaged_blocks.get());
+        figures_.scrub_done_damage.set(scrub.done_damage.get());
+        figures_.scrubs_done.set(scrub.done_count.get());
+        figures_.errors_since_scrub.set(found->checksum_errors().get() -
+                                        scrub.settled_errors.get());
     }
     const Instant now = place_.reactor.now();
     if (now <= published_at_) return;

@@ -34,11 +34,15 @@ enum class DiskStage : std::uint8_t {
 
 // The word shown to administrators.
 const char* to_string(DiskStage stage);
+// The disk has an open volume.
+inline bool is_open(DiskStage stage) {
+    return stage == DiskStage::kServing || stage == DiskStage::kDamaged;
+}
 
 // Shared by all disks of a node; outlives them.
 struct DiskWorld {
     core::Reactor& control;
-    DiskBay* bay = nullptr;  // Null when there are no disks.
+    DiskBay* bay = nullptr;
     core::EventSink& events;
     core::Entropy& entropy;
     const core::Clock& clock;
@@ -144,6 +148,9 @@ public:
         core::Counter scrub_total_bytes;
         core::Counter scrub_read_bytes;
         core::Counter scrub_damaged_blocks;
+        core::Counter scrubs_done;         // Complete ones, since the volume was opened.
+        core::Counter scrub_done_damage;   // Damaged blocks found by the last of these.
+        core::Counter errors_since_scrub;  // Checksum errors of reads since then.
         core::Counter check_findings;
         core::Counter busy_ppm;  // Busy time between the last two calls of publish().
     };

@@ -11,24 +11,6 @@
 
 namespace fopd::daemon {
 
-namespace {
-
-bool is_open(DiskStage stage) {
-    return stage == DiskStage::kServing || stage == DiskStage::kDamaged;
-}
-
-const char* scrub_state_name(std::uint64_t state) {
-    switch (state) {
-        case objects::ScrubProgress::kRunning: return "running";
-        case objects::ScrubProgress::kDone: return "done";
-        case objects::ScrubProgress::kEnded: return "ended";
-        case objects::ScrubProgress::kFailed: return "failed";
-        default: return "never";
-    }
-}
-
-}  // namespace
-
 // A disk's task: travels to the disk's locality, and back when it is done. The control reactor
 // never blocks on it: a locality or a disk that does not answer keeps it.
 class NodeDisks::Errand final : public core::RoundTrip {
@@ -72,7 +54,7 @@ NodeDisks::NodeDisks(const DiskWorld& world, const std::vector<core::Reactor*>& 
       localities_(localities),
       began_empty_(settings.empty()),
       answered_(world.control) {
-    ENSURE(settings.empty() || world.bay != nullptr);
+    ENSURE(world.bay != nullptr);
     for (const devices::DeviceSettings& each : settings) {
         add_at(static_cast<std::uint32_t>(disks_.size() % localities_.size()), each);
     }
@@ -84,14 +66,18 @@ void NodeDisks::add_at(std::uint32_t locality, devices::DeviceSettings settings)
     errands_.push_back(std::make_unique<Errand>(world_.control, *disk, answered_));
     known_.emplace_back();
     const std::lock_guard lock(shown_);
+    damage_.emplace_back();
     disks_.push_back(std::move(disk));
 }
 
 NodeDisks::~NodeDisks() = default;
 
 Task<void> NodeDisks::open() {
-    if (empty()) co_return;
     read_slots();
+    if (empty()) {
+        opened_ = true;
+        co_return;
+    }
     co_await send_all(Errands::kLook, kNever);
     std::vector<std::size_t> making = sort_absent();
     co_await send_to(std::move(making), Errands::kLook, kNever);
@@ -99,6 +85,7 @@ Task<void> NodeDisks::open() {
     give_slots();
     co_await send_all(Errands::kBegin, kNever);
     note_open();
+    note_damage();
     opened_ = true;
 }
 
@@ -215,6 +202,7 @@ std::unique_ptr<NodeDisk> NodeDisks::take_out(NodeDisk* disk) {
     errands_.erase(errands_.begin() + place);
     known_.erase(known_.begin() + place);
     const std::lock_guard lock(shown_);
+    damage_.erase(damage_.begin() + place);
     std::unique_ptr<NodeDisk> taken = std::move(disks_[index]);
     disks_.erase(disks_.begin() + place);
     return taken;
@@ -222,29 +210,30 @@ std::unique_ptr<NodeDisk> NodeDisks::take_out(NodeDisk* disk) {
 
 void NodeDisks::remember(const NodeDisk& disk) {
     forget(disk.settings().name);
-    const Known& known = known_[index_of(&disk)];
+    const DiskFacts& known = known_[index_of(&disk)];
     away_.push_back({.settings = disk.settings(),
                      .known = {.reason = {}, .slot = known.slot, .disk = known.disk}});
 }
 
 std::optional<store::Slot> NodeDisks::slot_of(const std::string& name) const {
     for (const DiskReport& each : reports()) {
-        if (each.name == name && is_in_table(each)) return each.slot;
+        if (each.name == name && entry_of(each) != nullptr) return each.slot;
     }
     return std::nullopt;
 }
 
 std::string NodeDisks::name_of(std::optional<store::Slot> slot) const {
     for (const DiskReport& each : reports()) {
-        if (each.slot == slot && is_in_table(each)) return each.name;
+        if (each.slot == slot && entry_of(each) != nullptr) return each.name;
     }
     return {};
 }
 
 // A foreign disk may claim a slot that belongs to another disk.
-bool NodeDisks::is_in_table(const DiskReport& report) const {
+const SlotEntry* NodeDisks::entry_of(const DiskReport& report) const {
     const SlotEntry* const entry = report.slot ? slots_.find(*report.slot) : nullptr;
-    return entry != nullptr && devices::format_id(entry->disk) == report.disk;
+    const bool is_its = entry != nullptr && devices::format_id(entry->disk) == report.disk;
+    return is_its ? entry : nullptr;
 }
 
 // Of a disk and its copies, only one may be open.
@@ -275,7 +264,7 @@ bool NodeDisks::remembers(const std::string& name) const {
 
 void NodeDisks::look_at(std::size_t index) {
     const NodeDisk& disk = *disks_[index];
-    Known& known = known_[index];
+    DiskFacts& known = known_[index];
     known.reason = disk.reason();
     known.slot = disk.slot();
     known.disk = disk.slot() ? devices::format_id(disk.disk_id()) : "";
@@ -355,15 +344,20 @@ bool NodeDisks::may_make(NodeDisk& disk) {
     return false;
 }
 
-// The missing slot that a device of these settings had, or may have had; null: there is none.
+// The missing slot that a device of these settings had, or may have had; null: there is none. Both
+// the path and the name are compared, because a device may be renamed while its disk is away.
 const SlotEntry* NodeDisks::missing_slot_of(const devices::DeviceSettings& settings) const {
-    const SlotEntry* found = nullptr;
+    const SlotEntry* same_path = nullptr;
+    const SlotEntry* same_name = nullptr;
+    const SlotEntry* unknown = nullptr;
     for (const SlotEntry& entry : slots_.entries()) {
         if (entry.use != SlotUse::kInUse || disk_of(entry) != nullptr) continue;
-        const bool may_be = entry.device.empty() && entry.pool == settings.pool;
-        if (entry.device == settings.name || (may_be && found == nullptr)) found = &entry;
+        if (entry.path == settings.path) same_path = &entry;
+        if (entry.device == settings.name) same_name = &entry;
+        if (entry.device.empty() && entry.pool == settings.pool) unknown = &entry;
     }
-    return found;
+    if (same_path != nullptr) return same_path;
+    return same_name != nullptr ? same_name : unknown;
 }
 
 // Of conflicting disks, the first one stays.
@@ -395,7 +389,8 @@ void NodeDisks::give_slots() {
                     .disk = disk->disk_id(),
                     .pool = disk->settings().pool,
                     .use = SlotUse::kEmpty,
-                    .device = disk->settings().name});
+                    .device = disk->settings().name,
+                    .path = disk->settings().path});
         disk->use_slot(*slot);
         fresh.push_back(disk.get());
     }
@@ -414,10 +409,48 @@ void NodeDisks::note_open() {
     for (const auto& disk : disks_) {
         if (!is_open(disk->stage())) continue;
         slots_.set_use(*disk->slot(), SlotUse::kInUse);
-        slots_.set_device(*disk->slot(), disk->settings().name);
+        slots_.set_device(*disk->slot(), disk->settings().name, disk->settings().path);
+        const SlotEntry& entry = *slots_.find(*disk->slot());
+        if (entry.scrubbed_at_s != 0) continue;
+        // Also a disk whose table is of an older version begins to grow old now.
+        slots_.set_damage(entry.slot, wall_s(), entry.damaged_blocks);
     }
     const auto written = write_slots();
     if (!written) slots_ = before;
+}
+
+void NodeDisks::note_damage() {
+    for (std::size_t i = 0; i < disks_.size(); ++i) {
+        const NodeDisk& disk = *disks_[i];
+        if (!is_open(disk.stage()) || errands_[i]->under_way()) continue;
+        const SlotEntry* const entry = slots_.find(*disk.slot());
+        if (entry == nullptr) continue;
+        const NodeDisk::Figures& figures = disk.figures();
+        Damage& damage = damage_[i];
+        if (!damage.is_known) damage = {.is_known = true, .before = entry->damaged_blocks};
+        std::int64_t scrubbed_at_s = entry->scrubbed_at_s;
+        if (figures.scrubs_done.get() != damage.scrubs_done) {
+            damage.scrubs_done = figures.scrubs_done.get();
+            damage.before = figures.scrub_done_damage.get();
+            scrubbed_at_s = wall_s();
+        }
+        slots_.set_damage(entry->slot, scrubbed_at_s,
+                          damage.before + figures.errors_since_scrub.get());
+    }
+    // A table that was not written is written by the next call.
+    [[maybe_unused]] const auto written = write_slots();
+    const std::lock_guard lock(shown_);
+    for (std::size_t i = 0; i < disks_.size(); ++i) {
+        if (errands_[i]->under_way() || !disks_[i]->slot()) continue;
+        const SlotEntry* const entry = slots_.find(*disks_[i]->slot());
+        if (entry == nullptr || entry->disk != disks_[i]->disk_id()) continue;
+        damage_[i].blocks = entry->damaged_blocks;
+        damage_[i].scrubbed_at_s = entry->scrubbed_at_s;
+    }
+}
+
+std::int64_t NodeDisks::wall_s() const {
+    return world_.clock.wall().unix_ns / 1'000'000'000;
 }
 
 Result<void> NodeDisks::write_slots() {
@@ -552,138 +585,29 @@ std::vector<DiskReport> NodeDisks::reports_of_all() const {
 }
 
 DiskReport NodeDisks::report_of(std::size_t index) const {
-    const NodeDisk& disk = *disks_[index];
-    const DiskStage stage = disk.stage();
-    DiskReport report{.name = disk.settings().name,
-                      .pool = disk.settings().pool,
-                      .path = disk.settings().path,
-                      .state = to_string(stage),
-                      .read_only = stage == DiskStage::kDamaged,
-                      .reason = known_[index].reason,
-                      .slot = known_[index].slot,
-                      .disk = known_[index].disk,
-                      .locality = disk.place().locality};
-    if (const devices::Health* const health = disk.health(); health != nullptr) {
-        for (std::size_t op = 0; op < devices::kDeviceOpCount; ++op) {
-            report.errors += health->of(static_cast<devices::DeviceOp>(op)).errors.get();
-        }
-        if (stage == DiskStage::kServing) {
-            report.state = devices::to_string(health->state());
-            report.read_only = health->state() == devices::DeviceState::kReadOnly;
-            report.reason = health->reason();
-        }
-    }
-    const NodeDisk::Figures& figures = disk.figures();
-    if (report.reason.empty() && figures.index_is_full.get() != 0) {
-        report.reason = "there is no space left for its index, below node.data_dir";
-    }
-    if (report.reason.empty() && figures.log_is_full.get() != 0) {
-        report.reason = "its log is full: nothing can be added before something is removed";
-    }
-    report.scrub = scrub_state_name(figures.scrub_state.get());
-    report.scrub_total_bytes = figures.scrub_total_bytes.get();
-    report.scrub_read_bytes = figures.scrub_read_bytes.get();
-    report.scrub_damaged_blocks = figures.scrub_damaged_blocks.get();
-    report.checksum_errors = figures.checksum_errors.get();
-    report.check_findings = figures.check_findings.get();
-    if (is_open(stage)) {
-        report.capacity_bytes = disk.figures().capacity_bytes.get();
-        report.free_bytes = disk.figures().free_bytes.get();
-    }
+    DiskReport report = daemon::report_of(*disks_[index], known_[index]);
+    const SlotEntry* const entry = entry_of(report);
+    if (entry == nullptr) return report;
+    report.damaged_blocks = entry->damaged_blocks;
+    report.scrubbed_at_s = entry->scrubbed_at_s;
     return report;
-}
-
-void write_disk(JsonWriter& json, const DiskReport& disk) {
-    const auto number = [&json](std::string_view name, const auto& value) {
-        json.key(name);
-        if (value) {
-            json.value(*value);
-        } else {
-            json.null();
-        }
-    };
-    std::optional<std::uint64_t> used;
-    if (disk.capacity_bytes) used = *disk.capacity_bytes - *disk.free_bytes;
-    json.begin_object();
-    json.field("name", std::string_view(disk.name));
-    json.field("family", "disk");
-    json.field("pool", std::string_view(disk.pool));
-    json.field("path", std::string_view(disk.path));
-    json.field("state", disk.state);
-    json.field("read_only", disk.read_only);
-    json.field("reason", std::string_view(disk.reason));
-    number("capacity", disk.capacity_bytes);
-    number("used", used);
-    number("free", disk.free_bytes);
-    number("slot", disk.slot);
-    json.key("disk");
-    if (disk.disk.empty()) {
-        json.null();
-    } else {
-        json.value(std::string_view(disk.disk));
-    }
-    json.field("locality", disk.locality);
-    json.field("errors", disk.errors);
-    json.key("scrub").begin_object();
-    json.field("state", disk.scrub);
-    json.field("total", disk.scrub_total_bytes);
-    json.field("read", disk.scrub_read_bytes);
-    json.field("damaged_blocks", disk.scrub_damaged_blocks);
-    json.end_object();
-    json.end_object();
 }
 
 void NodeDisks::collect(core::MetricSink& sink) const {
     const std::lock_guard lock(shown_);
-    for (const auto& disk : disks_) {
-        const std::string_view name = disk->settings().name;
-        const DiskStage stage = disk->stage();
-        const std::array labels{core::Label{"device", name},
-                                core::Label{"pool", disk->settings().pool}};
-        const devices::Health* const health = disk->health();
-        const bool serving = stage == DiskStage::kServing && health != nullptr &&
-                             health->state() != devices::DeviceState::kReadOnly;
-        sink.gauge("fopd_device_up", "Whether the device can be written to.", labels, serving);
-        if (is_open(stage)) {
-            const NodeDisk::Figures& figures = disk->figures();
-            sink.gauge("fopd_device_capacity_bytes", "What there is room for on the device.",
-                       labels, static_cast<double>(figures.capacity_bytes.get()));
-            sink.gauge("fopd_device_free_bytes", "Of that, what is not in use.", labels,
-                       static_cast<double>(figures.free_bytes.get()));
-            sink.gauge("fopd_device_busy_ratio",
-                       "The part of the last second or so in which the device had work.", labels,
-                       static_cast<double>(figures.busy_ppm.get()) / 1e6);
-            sink.gauge("fopd_recorded_replies",
-                       "Replies to changes that the device remembers for clients that ask again.",
-                       labels, static_cast<double>(figures.recorded_replies.get()));
-            sink.gauge("fopd_recorded_replies_max",
-                       "The most that it remembers; a principal may have as many as are left.",
-                       labels, static_cast<double>(figures.recorded_replies_max.get()));
-            sink.counter("fopd_recorded_replies_refused",
-                         "Changes that were refused because their principal had its share.", labels,
-                         static_cast<double>(figures.refused_replies.get()));
-        }
-        if (health == nullptr) continue;
-        sink.counter("fopd_checksum_errors", "Blocks that were read and are not what was written.",
-                     labels, static_cast<double>(disk->figures().checksum_errors.get()));
-        sink.counter("fopd_coalesced_bytes",
-                     "Bytes of scattered objects that were brought together on the device.", labels,
-                     static_cast<double>(disk->figures().coalesced_bytes.get()));
-        for (std::size_t i = 0; i < devices::kDeviceOpCount; ++i) {
-            const auto op = static_cast<devices::DeviceOp>(i);
-            const devices::Health::Figures& figures = health->of(op);
-            const std::array each{core::Label{"device", name},
-                                  core::Label{"op", devices::to_string(op)}};
-            sink.time_histogram("fopd_io_seconds", "What operations of devices take.", each,
-                                figures.latency);
-            sink.counter("fopd_device_io_bytes", "Bytes that operations of devices moved.", each,
-                         static_cast<double>(figures.bytes.get()));
-            sink.counter("fopd_device_errors", "Operations of devices that failed.", each,
-                         static_cast<double>(figures.errors.get()));
-            sink.counter("fopd_device_slow_operations",
-                         "Operations of devices that took unusually long.", each,
-                         static_cast<double>(figures.slow.get()));
-        }
+    for (std::size_t i = 0; i < disks_.size(); ++i) {
+        collect_disk(sink, *disks_[i]);
+        const Damage& damage = damage_[i];
+        if (damage.scrubbed_at_s == 0) continue;
+        const devices::DeviceSettings& settings = disks_[i]->settings();
+        const std::array labels{core::Label{"device", settings.name},
+                                core::Label{"pool", settings.pool}};
+        sink.gauge("fopd_device_damaged_blocks",
+                   "Damaged blocks that the last complete scrub found, and that were read since.",
+                   labels, static_cast<double>(damage.blocks));
+        sink.gauge("fopd_device_scrubbed_seconds",
+                   "When the last complete scrub ended, or the disk was taken. Unix time.", labels,
+                   static_cast<double>(damage.scrubbed_at_s));
     }
 }
 

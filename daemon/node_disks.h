@@ -11,38 +11,11 @@
 #include "core/metrics.h"
 #include "core/reactor.h"
 #include "core/wait_queue.h"
-#include "daemon/json_writer.h"
+#include "daemon/disk_report.h"
 #include "daemon/node_disk.h"
 #include "daemon/slot_table.h"
 
 namespace fopd::daemon {
-
-// A disk as shown to administrators.
-struct DiskReport {
-    std::string name = {};
-    devices::Family family = devices::Family::kDisk;
-    std::string pool = {};
-    std::string path = {};
-    // opening, good, suspect, read-only, given-up, closed, removed, missing
-    const char* state = "";
-    bool read_only = false;
-    std::string reason = {};  // Why it is not in state good.
-    // Empty while unknown.
-    std::optional<std::uint64_t> capacity_bytes = {};
-    std::optional<std::uint64_t> free_bytes = {};
-    std::optional<store::Slot> slot = {};
-    std::string disk = {};  // Its id.
-    std::uint32_t locality = 0;
-    std::uint64_t errors = 0;
-    // Of its newest scrub.
-    const char* scrub = "";  // never, running, done, ended, failed
-    std::uint64_t scrub_total_bytes = 0;
-    std::uint64_t scrub_read_bytes = 0;
-    std::uint64_t scrub_damaged_blocks = 0;
-    std::uint64_t checksum_errors = 0;
-    std::uint64_t check_findings = 0;  // Of its newest check.
-};
-void write_disk(JsonWriter& json, const DiskReport& disk);
 
 // A slot that may have objects and whose disk is not open.
 struct MissingSlot {
@@ -112,6 +85,10 @@ public:
     // In words, the given-up disks of the pool that were not blank and cannot be matched to a slot.
     std::vector<std::string> strangers_of(const std::string& pool) const;
 
+    // Records in the table what scrubs and reads have found, so that a restart does not forget it.
+    // Called every few seconds, and before the disks close.
+    void note_damage();
+
     // All slots, including those of absent disks. Valid after open().
     const SlotTable& slots() const { return slots_; }
     // The configured and the removed disks.
@@ -123,16 +100,19 @@ public:
 
 private:
     class Errand;
-    // Facts about a disk beyond what it publishes itself.
-    struct Known {
-        std::string reason;
-        std::optional<store::Slot> slot;
-        std::string disk;
+    // The damage of a disk that note_damage() last knew of.
+    struct Damage {
+        bool is_known = false;
+        std::uint64_t scrubs_done = 0;
+        std::uint64_t before = 0;  // Blocks, without those that reads have met in this life.
+        // As in the table, for other threads. Held while used: shown_.
+        std::uint64_t blocks = 0;
+        std::int64_t scrubbed_at_s = 0;
     };
     // A disk that was removed.
     struct Away {
         devices::DeviceSettings settings;
-        Known known;
+        DiskFacts known;
     };
     enum class Errands : std::uint8_t { kLook, kBegin, kRelease, kClose };
 
@@ -152,8 +132,10 @@ private:
     // Why the disk conflicts with this node's earlier disks; empty if it does not.
     std::string conflict_of(const NodeDisk& disk) const;
     void give_slots();
-    bool is_in_table(const DiskReport& report) const;
+    // Null if the report's disk does not have the slot that it claims.
+    const SlotEntry* entry_of(const DiskReport& report) const;
     Result<void> write_slots();
+    std::int64_t wall_s() const;
     void note_open();
     // Null if the disk is not in this set.
     const NodeDisk* disk_of(const SlotEntry& entry) const;
@@ -167,7 +149,8 @@ private:
     mutable std::mutex shown_;
     std::vector<std::unique_ptr<NodeDisk>> disks_;
     std::vector<std::unique_ptr<Errand>> errands_;  // One for each disk.
-    std::vector<Known> known_;                      // Likewise.
+    std::vector<DiskFacts> known_;                  // Likewise.
+    std::vector<Damage> damage_;                    // Likewise.
     std::vector<Away> away_;
     SlotTable slots_;
     // The text of the table last written durably; nothing after a failed write, which may have left

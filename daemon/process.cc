@@ -247,9 +247,9 @@ Started<std::unique_ptr<core::Offload>> Process::make_offload(core::OffloadOptio
         .message = "threads for blocking calls: " + describe(offload.error()) + kThreadAdvice});
 }
 
-// Creates threads for blocking calls on disks: opening them, and writing to their indexes.
+// Creates threads for blocking calls on disks: opening them, and writing to their indexes. A node
+// without disks may have had some, which its files know.
 Started<void> Process::make_bay(std::size_t disk_count) {
-    if (disk_count == 0) return {};
     auto offload =
         make_offload({.name = "fopd-disks", .thread_count = LocalDiskBay::threads_for(disk_count)});
     if (!offload) return std::unexpected(offload.error());

@@ -12,16 +12,12 @@ namespace fopd::daemon {
 
 namespace {
 
-// Follows the pool's name. Neither name contains a blank.
-constexpr std::string_view kDeviceWord = " device=";
-
-// Ends the line.
 struct UseWord {
     SlotUse use;
     std::string_view word;
 };
-constexpr std::array kUseWords{UseWord{SlotUse::kEmpty, " empty"},
-                               UseWord{SlotUse::kWrittenOff, " written-off"}};
+constexpr std::array kUseWords{UseWord{SlotUse::kEmpty, "empty"},
+                               UseWord{SlotUse::kWrittenOff, "written-off"}};
 
 // The text up to the next `end`, or nothing if `end` does not occur; `rest` continues after it.
 std::optional<std::string_view> take_until(std::string_view& rest, char end) {
@@ -32,29 +28,89 @@ std::optional<std::string_view> take_until(std::string_view& rest, char end) {
     return taken;
 }
 
+constexpr std::string_view kHexDigits = "0123456789abcdef";
+
+bool is_plain(char c) {
+    return c > ' ' && c < '\x7f' && c != '%';
+}
+
+// All bytes but those of plain text become "%20" and the like.
+std::string encode(std::string_view path) {
+    std::string text;
+    for (const char c : path) {
+        if (is_plain(c)) {
+            text += c;
+            continue;
+        }
+        const auto byte = static_cast<unsigned char>(c);
+        text += {'%', kHexDigits[byte >> 4U], kHexDigits[byte & 0xfU]};
+    }
+    return text;
+}
+
+std::optional<std::string> decode(std::string_view text) {
+    std::string path;
+    while (!text.empty()) {
+        std::size_t taken = 1;
+        if (text.front() == '%') {
+            taken = 3;
+            const std::size_t high =
+                text.size() < taken ? kHexDigits.npos : kHexDigits.find(text[1]);
+            const std::size_t low =
+                text.size() < taken ? kHexDigits.npos : kHexDigits.find(text[2]);
+            if (high == kHexDigits.npos || low == kHexDigits.npos) return std::nullopt;
+            path += static_cast<char>(high << 4U | low);
+        } else {
+            if (!is_plain(text.front())) return std::nullopt;
+            path += text.front();
+        }
+        text.remove_prefix(taken);
+    }
+    return path;
+}
+
+template <typename Number>
+bool read_number(std::string_view text, Number& number) {
+    const char* const end = text.data() + text.size();
+    const auto read = std::from_chars(text.data(), end, number);
+    return read.ec == std::errc() && read.ptr == end;
+}
+
+// One word behind the pool. False if it is damaged. A word that a later version writes is ignored.
+bool read_word(std::string_view word, SlotEntry& entry) {
+    const auto use = std::ranges::find(kUseWords, word, &UseWord::word);
+    if (use != kUseWords.end()) {
+        entry.use = use->use;
+        return true;
+    }
+    const auto key = take_until(word, '=');
+    if (!key || key->empty() || word.empty()) return false;
+    if (*key == "device") entry.device = word;
+    if (*key == "scrubbed") return read_number(word, entry.scrubbed_at_s);
+    if (*key == "damaged") return read_number(word, entry.damaged_blocks);
+    if (*key != "path") return true;
+    auto path = decode(word);
+    if (path) entry.path = *std::move(path);
+    return path.has_value();
+}
+
 std::optional<SlotEntry> parse_line(std::string_view line) {
     const auto number = take_until(line, ' ');
     const auto disk = take_until(line, ' ');
-    if (!number || !disk || line.empty()) return std::nullopt;
-    SlotEntry entry;
-    for (const UseWord& each : kUseWords) {
-        if (!line.ends_with(each.word)) continue;
-        entry.use = each.use;
-        line.remove_suffix(each.word.size());
-        break;
-    }
-    if (const std::size_t word = line.find(kDeviceWord); word != std::string_view::npos) {
-        entry.device = line.substr(word + kDeviceWord.size());
-        if (entry.device.empty() || word == 0) return std::nullopt;
-        line = line.substr(0, word);
-    }
-    entry.pool = line;
-    const char* const end = number->data() + number->size();
-    const auto read = std::from_chars(number->data(), end, entry.slot);
-    if (read.ec != std::errc() || read.ptr != end) return std::nullopt;
+    if (!number || !disk) return std::nullopt;
     const auto id = devices::parse_id(*disk);
-    if (!id) return std::nullopt;
+    SlotEntry entry;
+    if (!id || !read_number(*number, entry.slot)) return std::nullopt;
     entry.disk = *id;
+    const auto pool = take_until(line, ' ');
+    entry.pool = pool.value_or(line);
+    if (entry.pool.empty()) return std::nullopt;
+    bool has_more = pool.has_value();
+    while (has_more) {
+        const auto word = take_until(line, ' ');
+        has_more = word.has_value();
+        if (!read_word(word.value_or(line), entry)) return std::nullopt;
+    }
     return entry;
 }
 
@@ -78,9 +134,12 @@ std::string SlotTable::text() const {
     std::string text;
     for (const SlotEntry& each : entries_) {
         text += std::to_string(each.slot) + ' ' + devices::format_id(each.disk) + ' ' + each.pool;
-        if (!each.device.empty()) text += std::string(kDeviceWord) + each.device;
+        if (!each.device.empty()) text += " device=" + each.device;
+        if (!each.path.empty()) text += " path=" + encode(each.path);
+        if (each.scrubbed_at_s != 0) text += " scrubbed=" + std::to_string(each.scrubbed_at_s);
+        if (each.damaged_blocks != 0) text += " damaged=" + std::to_string(each.damaged_blocks);
         const auto use = std::ranges::find(kUseWords, each.use, &UseWord::use);
-        if (use != kUseWords.end()) text += use->word;
+        if (use != kUseWords.end()) text += ' ' + std::string(use->word);
         text += '\n';
     }
     return text;
@@ -109,10 +168,19 @@ void SlotTable::set_use(store::Slot slot, SlotUse use) {
     found->use = use;
 }
 
-void SlotTable::set_device(store::Slot slot, std::string device) {
+void SlotTable::set_device(store::Slot slot, std::string device, std::string path) {
     const auto found = std::ranges::find(entries_, slot, &SlotEntry::slot);
     ENSURE(found != entries_.end());
     found->device = std::move(device);
+    found->path = std::move(path);
+}
+
+void SlotTable::set_damage(store::Slot slot, std::int64_t scrubbed_at_s,
+                           std::uint64_t damaged_blocks) {
+    const auto found = std::ranges::find(entries_, slot, &SlotEntry::slot);
+    ENSURE(found != entries_.end());
+    found->scrubbed_at_s = scrubbed_at_s;
+    found->damaged_blocks = damaged_blocks;
 }
 
 std::optional<store::Slot> SlotTable::unused() const {

@@ -22,8 +22,15 @@ struct SlotEntry {
     devices::DiskId disk{};
     std::string pool;
     SlotUse use = SlotUse::kInUse;
-    // The disk's name in the configuration when it was opened last; empty if none was recorded.
+    // The disk's name and path in the configuration when it was opened last; empty if none was
+    // recorded.
     std::string device{};
+    std::string path{};
+    // The end of the disk's last complete scrub, or when the disk was taken; 0 if unknown. Unix
+    // time.
+    std::int64_t scrubbed_at_s = 0;
+    // Damaged blocks that this scrub found, and those that were read since.
+    std::uint64_t damaged_blocks = 0;
 
     friend bool operator==(const SlotEntry&, const SlotEntry&) = default;
 };
@@ -38,8 +45,8 @@ public:
 
     // Nothing if the text is not a table.
     static std::optional<SlotTable> parse(std::string_view text);
-    // One line per slot: the slot, the disk's id, the pool, the disk's name if it is recorded, and
-    // the slot's use unless it is in use.
+    // One line per slot: the slot, the disk's id, the pool, the facts that are recorded, and the
+    // slot's use unless it is in use.
     std::string text() const;
 
     // By ascending slot.
@@ -51,7 +58,9 @@ public:
     // REQUIRES: the slot is in the table.
     void set_use(store::Slot slot, SlotUse use);
     // REQUIRES: the slot is in the table; the name has no blank.
-    void set_device(store::Slot slot, std::string device);
+    void set_device(store::Slot slot, std::string device, std::string path);
+    // REQUIRES: the slot is in the table.
+    void set_damage(store::Slot slot, std::int64_t scrubbed_at_s, std::uint64_t damaged_blocks);
     // A slot that was never assigned; nothing if there is none.
     std::optional<store::Slot> unused() const;
 

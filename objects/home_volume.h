@@ -62,6 +62,11 @@ struct ScrubProgress {
     core::Counter total_blocks;  // As of the start of the scrub.
     core::Counter read_blocks;
     core::Counter damaged_blocks;
+    // About the scrubs of this life of the volume that were complete: how many, what the last of
+    // them found, and how many checksum errors it accounts for.
+    core::Counter done_count;
+    core::Counter done_damage;
+    core::Counter settled_errors;
     bool to_end = false;
 };
 

@@ -239,12 +239,20 @@ void Scrub::end(store::Slot slot) {
 
 Task<void> Scrub::run(HomeVolume* home, HomeVolume::Hold /*hold*/) {
     const Instant began_at = stores_.parts().reactor.now();
+    const std::uint64_t errors_before = home->checksum_errors().get();
     Pass pass(stores_, *home, bytes_per_second_);
     const auto done = co_await home->volume().map().for_each(store::KeyKind::kExtent, &pass);
     ScrubProgress& progress = home->scrub();
     progress.state.set(done                                    ? ScrubProgress::kDone
                        : done.error().code == Errc::kCancelled ? ScrubProgress::kEnded
                                                                : ScrubProgress::kFailed);
+    if (done) {
+        // All blocks have been read: damage that reads met before is found again or is gone.
+        const std::uint64_t damage = progress.damaged_blocks.get();
+        progress.done_damage.set(damage);
+        progress.settled_errors.set(errors_before + damage);
+        progress.done_count.add(1);
+    }
     core::emit(stores_.parts().events, done ? core::Level::kInfo : core::Level::kWarn,
                "store.scrubbed",
                {{"slot", std::uint64_t{home->slot()}},

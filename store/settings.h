@@ -14,6 +14,7 @@ struct StoreSettings {
     Duration upload_timeout = 1h;
     std::uint64_t overlay_bytes = 64ULL << 20;
     std::uint64_t scrub_bytes_per_second = 50ULL << 20;
+    Duration scrub_age_max = 35 * 24h;  // 0: any age.
     std::uint64_t coalesce_bytes_per_second = 8ULL << 20;
     std::uint64_t zeros_ahead_bytes = 64ULL << 20;
     bool discard = false;

@@ -48,11 +48,12 @@ TEST_CASE("daemon slots: a table reads back, in the order of the slots", "[daemo
     REQUIRE(table.text() == again->text());
 }
 
-TEST_CASE("daemon slots: a table has the names of disks, where they are recorded", "[daemon]") {
+TEST_CASE("daemon slots: a table has the names and paths of disks, where they are recorded",
+          "[daemon]") {
     SlotTable table;
     table.add(entry(1));
     table.add(entry(2));
-    table.set_device(1, "nvme-0");
+    table.set_device(1, "nvme-0", "");
     REQUIRE(table.text() ==
             "1 0102030405060708090a0b0c0d0e0f10 fast device=nvme-0\n"
             "2 02030405060708090a0b0c0d0e0f1011 fast\n");
@@ -62,6 +63,27 @@ TEST_CASE("daemon slots: a table has the names of disks, where they are recorded
     REQUIRE(SlotTable::parse(table.text())->entries() == table.entries());
     REQUIRE_FALSE(SlotTable::parse("1 0102030405060708090a0b0c0d0e0f10 fast device=\n"));
     REQUIRE_FALSE(SlotTable::parse("1 0102030405060708090a0b0c0d0e0f10  device=d0\n"));
+
+    table.set_device(1, "nvme-0", "/mnt/my disk 100%\n empty");
+    REQUIRE(
+        table.text().starts_with("1 0102030405060708090a0b0c0d0e0f10 fast device=nvme-0 "
+                                 "path=/mnt/my%20disk%20100%25%0a%20empty written-off\n"));
+    REQUIRE(SlotTable::parse(table.text())->entries() == table.entries());
+    table.set_damage(1, 1764028800, 3);
+    REQUIRE(table.text().find(" scrubbed=1764028800 damaged=3 written-off\n") != std::string::npos);
+    REQUIRE(SlotTable::parse(table.text())->entries() == table.entries());
+    const std::string line = "1 0102030405060708090a0b0c0d0e0f10 fast";
+    REQUIRE(SlotTable::parse(line + " later=1 device=d0\n")->find(1)->device == "d0");
+    for (const std::string bad :
+         {" damaged=", " damaged=x", " scrubbed=1.5", " later", "  empty", " =1", " device=d0 "}) {
+        INFO(bad);
+        REQUIRE_FALSE(SlotTable::parse(line + bad + "\n"));
+    }
+    for (const std::string bad : {"", "%", "%2", "%2g", "a b", "\x7f"}) {
+        INFO(bad);
+        REQUIRE_FALSE(SlotTable::parse(
+            "1 0102030405060708090a0b0c0d0e0f10 fast device=d0 path=" + bad + "\n"));
+    }
 }
 
 TEST_CASE("daemon slots: a slot is never given to a second disk", "[daemon]") {

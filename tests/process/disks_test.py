@@ -352,11 +352,33 @@ class DisksTest(ProcessTestCase):
         # As an older version wrote the table.
         self.run_once()
         slots = self.fopd.data_dir / "slots"
-        slots.write_text(re.sub(" device=[^ \n]+", "", slots.read_text()))
+        slots.write_text(re.sub(" device=[^ \n]+ path=[^ \n]+", "", slots.read_text()))
         self.images[1].unlink()
         daemon = self.start_with(**{"d0": "good", "d1": "given-up", "slot-2": "missing"})
         self.assertIn("may be the missing disk of slot 2", self.devices(daemon)["d1"]["reason"])
         self.assertFalse(self.images[1].exists())
+        self.fopd.stop(daemon)
+
+    def test_a_missing_disk_that_was_renamed(self):
+        self.run_once()
+        self.images[1].rename(self.directory / "away")
+        self.fopd.settings["devices"][1]["name"] = "renamed"
+        self.fopd.write_config()
+        daemon = self.start_with(d0="good", renamed="given-up")
+        self.assertIn("is the missing disk of slot 2", self.devices(daemon)["renamed"]["reason"])
+        self.assertFalse(self.images[1].exists())
+        self.fopd.stop(daemon)
+
+    def test_a_node_that_lost_its_section_devices(self):
+        self.run_once()
+        self.fopd.settings["devices"] = []
+        self.fopd.write_config()
+        daemon = self.start_with(d0="missing", d1="missing")
+        self.assertEqual([each["slot"] for each in daemon.events("fopd.daemon.slot_missing")], [1, 2])
+        self.assertEqual(daemon.metrics()['fopd_slots_missing{pool="fast"}'], 2)
+        health = daemon.ctl("health")
+        self.assertEqual(health.returncode, 2, health.stdout)
+        self.assertIn("disk d0 is missing (slot 1)", health.stdout)
         self.fopd.stop(daemon)
 
     def test_a_missing_disk_that_is_not_configured(self):

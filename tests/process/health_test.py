@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import time
 import unittest
 from pathlib import Path
 
@@ -83,10 +85,10 @@ class HealthTest(StorageTestCase):
         self.assertIn("disk d1 is given up: holds something else already", line)
         self.assertIn("disk d1 is missing (slot 2): its objects cannot be read", line)
 
-    def test_damage_that_a_scrub_found(self):
-        data = content(MIB, 7)
-        self.put("a", data)
-        image = self.dir / f"d{self.slot_of('a') - 1}.img"
+    def damage(self, name, data):
+        """Overwrites the beginning of an object, on its disk. Returns the name of the disk, after a restart."""
+        device = f"d{self.slot_of(name) - 1}"
+        image = self.dir / f"{device}.img"
         self.stop()
         with image.open("r+b") as file:
             # The image is thin and mostly holes, so the bytes are looked for where there are some.
@@ -101,9 +103,54 @@ class HealthTest(StorageTestCase):
             file.seek(at + found)
             file.write(b"damaged")
         self.start()
+        return device
+
+    def test_damage_that_a_scrub_found(self):
+        data = content(MIB, 7)
+        self.put("a", data)
+        device = self.damage("a", data)
         self.health(OK)
         self.ctl("scrub")
-        self.assertRegex(self.wait_health(CRITICAL), "disk d[01]: a scrub found 1 damaged block")
+        expected = f"CRITICAL: disk {device} has 1 damaged block: replace the objects that the log names, then scrub it\n"
+        self.assertEqual(self.wait_health(CRITICAL), expected)
+        # A restart forgets nothing, and the next scrub finds that the damage is gone.
+        self.wait_damage(device, 1)
+        self.kill_and_start()
+        self.assertEqual(self.health(CRITICAL), expected)
+        self.ctl("rm", "a")
+        self.ctl("scrub")
+        self.wait_health(OK)
+        self.wait_damage(device, 0)
+
+    def test_damage_that_a_read_found(self):
+        data = content(MIB, 7)
+        self.put("a", data)
+        device = self.damage("a", data)
+        self.assertNotEqual(self.ctl_bytes("read", "a", "--offset", 0, "--length", 1).returncode, DONE)
+        self.assertIn(f"disk {device} has 1 damaged block: ", self.wait_health(CRITICAL))
+        self.stop()
+        self.start()
+        self.assertIn(f"disk {device} has 1 damaged block: ", self.health(CRITICAL))
+
+    def wait_damage(self, device, blocks):
+        wait_until(lambda: self.daemon.metrics()[f'fopd_device_damaged_blocks{{device="{device}",pool="fast"}}'] == blocks,
+                   f"{blocks} damaged blocks are recorded")
+
+    def test_a_scrub_that_is_old(self):
+        slots = self.dir / "data" / "slots"
+        self.stop()
+        day = 86400
+        slots.write_text(re.sub("(device=d1 .*scrubbed=)[0-9]+", rf"\g<1>{int(time.time()) - 40 * day}", slots.read_text()))
+        self.start()
+        self.assertEqual(self.health(WARNING), "WARNING: the last complete scrub of disk d1 was 40 days ago\n")
+        self.ctl("scrub", "d1")
+        self.wait_health(OK)
+        with (self.dir / "fopd.yaml").open("a") as config:
+            config.write("store: { scrub_age_max: 0s }\n")
+        self.stop()
+        slots.write_text(re.sub("scrubbed=[0-9]+", "scrubbed=1", slots.read_text()))
+        self.start()
+        self.health(OK)
 
     def test_a_reload_that_failed(self):
         self.change_config("fast", "fats")
