@@ -212,8 +212,9 @@ std::expected<void, std::string> PrincipalsFile::read() {
             principals_at_ = at;
             section = Section::kPrincipals;
         } else if (line.starts_with(kRevoked) && revoked_at_ == kNowhere) {
-            if (!is_end(line.substr(kRevoked.size())))
-                return problem("what is revoked has no block");
+            const bool is_block = is_end(line.substr(kRevoked.size())) || unfold_revoked(at, line);
+            if (!is_block)
+                return problem("what is revoked is in a form that fopctl does not write");
             revoked_at_ = at;
             section = Section::kRevoked;
         } else if (section == Section::kPrincipals) {
@@ -241,6 +242,24 @@ std::expected<void, std::string> PrincipalsFile::read() {
         if (find(each.name) != &each) return std::unexpected(where + "a name is there twice");
     }
     return {};
+}
+
+// "revoked: { tokens: [], generation: 0 }" becomes a block. False if the line is anything else.
+bool PrincipalsFile::unfold_revoked(std::size_t at, std::string_view line) {
+    std::string text;
+    for (const char c : line) {
+        if (c != ' ') text += c;
+    }
+    constexpr std::string_view kBegin = "revoked:{tokens:[],generation:";
+    if (!text.starts_with(kBegin) || !text.ends_with('}')) return false;
+    const std::string number = text.substr(kBegin.size(), text.size() - kBegin.size() - 1);
+    const bool is_number = !number.empty() && number.find_first_not_of("0123456789") == number.npos;
+    if (!is_number) return false;
+    const std::vector<std::string> block{std::string(kRevoked), std::string(kTokens) + " []",
+                                         std::string(kGeneration) + number};
+    const auto place = lines_.begin() + static_cast<std::ptrdiff_t>(at);
+    lines_.insert(lines_.erase(place), block.begin(), block.end());
+    return true;
 }
 
 std::expected<void, std::string> PrincipalsFile::read_principal_line(std::string_view line) {

@@ -57,6 +57,7 @@ private:
     };
 
     std::expected<void, std::string> read();
+    bool unfold_revoked(std::size_t at, std::string_view line);
     std::expected<void, std::string> read_principal_line(std::string_view line);
     std::expected<void, std::string> read_revoked_line(std::size_t at, std::string_view line);
     void reread();

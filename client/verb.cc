@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "client/command_line.h"
 #include "client/exit_code.h"
 #include "client/table.h"
 
@@ -35,10 +36,10 @@ void complain_about(const Call& call, int status, const nlohmann::json& body) {
 void declare_repetition(CLI::App& app, VerbArguments& arguments, const char* interval_summary,
                         double interval_min_s) {
     app.add_option("--interval", arguments.interval_s, interval_summary)
-        ->check(CLI::Range(interval_min_s, 86400.0))
+        ->check(seconds_between(interval_min_s, 86400))
         ->capture_default_str();
     app.add_option("--count", arguments.count, "End after so many; 0 goes on")
-        ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}))
+        ->check(whole_between(0, 1'000'000'000))
         ->capture_default_str();
 }
 

@@ -27,6 +27,7 @@ inline constexpr Duration kTimeoutDefault = 30s;
 // The arguments of all verbs, besides the global options. Each verb declares those that it uses.
 struct VerbArguments {
     std::string level;
+    std::string state;  // Of the node, to wait for.
     double interval_s = 1;
     std::uint64_t count = 0;  // 0: until interrupted.
 
@@ -102,6 +103,7 @@ struct Call {
 struct Verb {
     std::string_view name;  // Of several words: the groups, and last the verb.
     std::string_view summary;
+    std::string_view example;  // Without the name of the program.
     // The time limit without --timeout; 0: none.
     Duration timeout;
     // Adds the options of the verb; null: it has none.
@@ -121,6 +123,8 @@ std::span<const Verb> object_verbs();
 void declare_repetition(CLI::App& app, VerbArguments& arguments, const char* interval_summary,
                         double interval_min_s);
 
+// The exit code of `health` when the health is not known, such as after a wrong option.
+inline constexpr int kExitHealthUnknown = 3;
 // The exit code when the daemon cannot be asked.
 int exit_code_of(AdminFailure failure);
 

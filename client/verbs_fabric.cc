@@ -14,6 +14,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "client/command_line.h"
 #include "client/exit_code.h"
 #include "client/interrupts.h"
 #include "client/load.h"
@@ -198,20 +199,19 @@ void declare_bench(CLI::App& app, VerbArguments& arguments) {
     app.add_option("--op", arguments.op,
                    "What to ask for: echo, bulk_echo or ping; read, write or mixed of objects; or "
                    "create, which makes empty ones")
-        ->check(CLI::IsMember(names))
+        ->check(one_of(names))
         ->capture_default_str();
     app.add_option("--size", arguments.size_bytes, "Bytes each way, such as 64, 4k or 1M")
-        ->transform(CLI::AsSizeValue(false))
-        ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 30))
+        ->transform(size_between(0, std::uint64_t{1} << 30))
         ->capture_default_str();
     app.add_option("--depth", arguments.depth, "Calls under way in each job")
-        ->check(CLI::Range(1, 100'000))
+        ->check(whole_between(1, 100'000))
         ->capture_default_str();
     app.add_option("--jobs", arguments.jobs, "Sessions, each with a thread")
-        ->check(CLI::Range(1, 1024))
+        ->check(whole_between(1, 1024))
         ->capture_default_str();
     app.add_option("--seconds", arguments.seconds, "How long is measured")
-        ->check(CLI::Range(0.001, 1e6))
+        ->check(seconds_between(0.001, 1e6))
         ->capture_default_str();
     app.add_flag("--durable", arguments.durable, "Writes are durable when they end");
     app.add_option("--pool", arguments.pool, "Where objects are; by default the default pool");
@@ -219,8 +219,7 @@ void declare_bench(CLI::App& app, VerbArguments& arguments) {
                    "The object, which is made if it is missing; by default one for each job, which "
                    "is removed again. With create: keep what is made, under names that begin so");
     app.add_option("--object-size", arguments.object_bytes, "How large an object is made")
-        ->transform(CLI::AsSizeValue(false))
-        ->check(CLI::Range(std::uint64_t{1}, fop::kOffsetMax))
+        ->transform(size_between(1, fop::kOffsetMax))
         ->capture_default_str();
 }
 
@@ -335,9 +334,10 @@ int run_bench(const Call& call) {
 }
 
 constexpr std::array kFabricVerbs{
-    Verb{"ping", "Ask the server whether it is there, and how far away", kTimeoutDefault,
+    Verb{"ping", "Measure the round trip to the server", "ping --count 3", kTimeoutDefault,
          declare_ping, run_ping},
-    Verb{"bench", "Put load on the server, and measure", kTimeoutDefault, declare_bench, run_bench},
+    Verb{"bench", "Put load on the server and measure it", "bench --op read --size 4k --depth 32",
+         kTimeoutDefault, declare_bench, run_bench},
 };
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include "client/command_line.h"
 #include "client/exit_code.h"
 #include "client/object_run.h"
 #include "client/principals_file.h"
@@ -411,7 +412,7 @@ void declare_token_create(CLI::App& app, VerbArguments& arguments) {
     app.add_option("--expires", arguments.expires, "For how long, such as 15min, 12h or 7d")
         ->capture_default_str();
     app.add_option("--generation", arguments.generation, "By which all older ones are revoked")
-        ->check(CLI::Range(std::int64_t{0}, INT64_MAX))
+        ->check(whole_between(0, INT64_MAX))
         ->capture_default_str();
 }
 
@@ -535,14 +536,20 @@ int run_token_revoke(const Call& call) {
 }
 
 constexpr std::array kKeyVerbs{
-    Verb{"keygen", "Make a key", kTimeoutDefault, declare_keygen, run_keygen},
-    Verb{"key create", "Make a principal and its key", kTimeoutDefault, declare_key_create,
+    Verb{"keygen", "Make a key for signing tokens", "keygen issuer.key --public issuer.pub",
+         kTimeoutDefault, declare_keygen, run_keygen},
+    Verb{"key create", "Add a principal and make its key",
+         "key create ann --groups staff --out ann.key", kTimeoutDefault, declare_key_create,
          run_key_create},
-    Verb{"key list", "Show the principals", kTimeoutDefault, declare_file, run_key_list},
-    Verb{"key revoke", "Remove a principal", kTimeoutDefault, declare_key_revoke, run_key_revoke},
-    Verb{"token create", "Sign a token", kTimeoutDefault, declare_token_create, run_token_create},
-    Verb{"token revoke", "Make a token void", kTimeoutDefault, declare_token_revoke,
-         run_token_revoke},
+    Verb{"key list", "List the principals", "key list", kTimeoutDefault, declare_file,
+         run_key_list},
+    Verb{"key revoke", "Remove a principal and its key", "key revoke ann", kTimeoutDefault,
+         declare_key_revoke, run_key_revoke},
+    Verb{"token create", "Sign a token that lends rights to its holder",
+         "token create --issuer issuer.key --rights read --object log", kTimeoutDefault,
+         declare_token_create, run_token_create},
+    Verb{"token revoke", "Make a token invalid", "token revoke 00112233445566778899aabbccddeeff",
+         kTimeoutDefault, declare_token_revoke, run_token_revoke},
 };
 
 }  // namespace

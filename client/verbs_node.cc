@@ -9,11 +9,14 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "client/command_line.h"
 #include "client/exit_code.h"
+#include "client/interrupts.h"
 #include "client/store_backup.h"
 #include "client/table.h"
 #include "client/top.h"
 #include "client/verb.h"
+#include "core/clock.h"
 
 namespace fopd::client {
 
@@ -317,8 +320,41 @@ std::string status_page(const json& status) {
     return page;
 }
 
+void declare_status(CLI::App& app, VerbArguments& arguments) {
+    app.add_option("--wait", arguments.state,
+                   "Wait for this state, ready, for as long as --timeout says")
+        ->check(one_of({"ready"}));
+}
+
+// The answer when the node has the state, or the last one before the time is over. A daemon that
+// starts has no socket at first.
+std::expected<HttpAnswer, AdminProblem> wait_for_state(const Call& call, Interrupts& interrupts) {
+    constexpr Duration kBetween = 50ms;
+    const Instant begin = core::PosixClock().now();
+    for (;;) {
+        auto answer = call.client.get("/v1/status", interrupts.fd());
+        const bool is_known = answer && answer->status == 200;
+        if (is_known && json::parse(answer->body).at("state") == call.arguments.state)
+            return answer;
+        const bool may_come =
+            is_known || (!answer && answer.error().kind == AdminFailure::kNoServer);
+        const bool has_time =
+            call.timeout == Duration{} || core::PosixClock().now() - begin < call.timeout;
+        if (!may_come || !has_time || !interrupts.wait(-1, kBetween)) return answer;
+    }
+}
+
 int run_status(const Call& call) {
-    return show_answer(call, call.client.get("/v1/status"), &status_page);
+    const std::string& wanted = call.arguments.state;
+    if (wanted.empty()) return show_answer(call, call.client.get("/v1/status"), &status_page);
+    Interrupts interrupts(Interrupts::Usual::kNothing);
+    const auto answer = wait_for_state(call, interrupts);
+    const auto status = checked(call, answer);
+    if (!status) return status.error();
+    const int shown_code = show(call, answer->body, [&] { return status_page(*status); });
+    if (status->at("state") == wanted) return shown_code;
+    return complain_about(call, "the node is " + shown(status->at("state")) + ", not " + wanted,
+                          kExitTryLater);
 }
 
 std::string device_line(const json& outcome) {
@@ -353,7 +389,7 @@ int run_drain(const Call& call) {
 void declare_log_level(CLI::App& app, VerbArguments& arguments) {
     app.add_option("level", arguments.level, "Log events of this level and above")
         ->required()
-        ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}));
+        ->check(one_of({"trace", "debug", "info", "warn", "error"}));
 }
 
 int run_log_level(const Call& call) {
@@ -441,32 +477,47 @@ int run_trace(const Call& call) {
 
 // As monitoring systems understand them.
 constexpr std::array<std::string_view, 4> kHealthStates{"ok", "warning", "critical", "unknown"};
-constexpr int kHealthUnknown = 3;
 
-// Says that the health is not known, in the place where the health would be.
-int show_unknown_health(const Call& call, const std::string& why) {
+int show_health(const Call& call, const std::string& json_text, const std::string& state,
+                const std::string& text) {
+    const auto* const found = std::ranges::find(kHealthStates, state);
+    std::string name = state;
+    std::ranges::transform(name, name.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    const int done = show(call, json_text, [&] { return name + ": " + text + "\n"; });
+    return done == kExitDone && found != kHealthStates.end()
+               ? static_cast<int>(found - kHealthStates.begin())
+               : kExitHealthUnknown;
+}
+
+// What is known without an answer of the daemon.
+int show_health_without_daemon(const Call& call, const std::string& state, const std::string& why) {
     const nlohmann::ordered_json object{
-        {"state", "unknown"}, {"text", why}, {"problems", json::array()}};
-    show(call, dumped(object), [&why] { return "UNKNOWN: " + why + "\n"; });
-    return kHealthUnknown;
+        {"state", state}, {"text", why}, {"problems", json::array()}};
+    return show_health(call, dumped(object), state, why);
+}
+int show_unknown_health(const Call& call, const std::string& why) {
+    return show_health_without_daemon(call, "unknown", why);
 }
 
 int show_health(const Call& call, const HttpAnswer& answer) {
     const json health = json::parse(answer.body);
     const auto state = health.at("state").get<std::string>();
-    const auto* const found = std::ranges::find(kHealthStates, state);
-    const std::string text = shown(health.at("text"));
-    if (found == kHealthStates.end()) return show_unknown_health(call, "state " + state);
-    std::string name = state;
-    std::ranges::transform(name, name.begin(),
-                           [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-    const int done = show(call, answer.body, [&] { return name + ": " + text + "\n"; });
-    return done == kExitDone ? static_cast<int>(found - kHealthStates.begin()) : kHealthUnknown;
+    if (std::ranges::find(kHealthStates, state) == kHealthStates.end()) {
+        return show_unknown_health(call, "state " + shown(health.at("state")));
+    }
+    return show_health(call, answer.body, state, shown(health.at("text")));
 }
 
 int run_health(const Call& call) {
     const auto answer = call.client.get("/v1/health");
-    if (!answer) return show_unknown_health(call, answer.error().message);
+    if (!answer) {
+        // A daemon that does not run, or hangs, serves nobody.
+        const AdminFailure kind = answer.error().kind;
+        const bool is_down = kind == AdminFailure::kNoServer || kind == AdminFailure::kTimedOut;
+        return show_health_without_daemon(call, is_down ? "critical" : "unknown",
+                                          answer.error().message);
+    }
     try {
         if (answer->status == 200) return show_health(call, *answer);
         return show_unknown_health(call, shown(json::parse(answer->body).at("error")));
@@ -477,38 +528,39 @@ int run_health(const Call& call) {
 }
 
 constexpr std::array kNodeVerbs{
-    Verb{"status", "Show the daemon's state and its localities", kTimeoutDefault, nullptr,
-         run_status},
-    Verb{"health", "Tell in one line and the exit code whether the node is well", Duration{10s},
-         nullptr, run_health},
-    Verb{"top", "Show the localities' rates again and again", kTimeoutDefault, declare_top,
-         run_top},
-    Verb{"sessions", "Show who is connected", kTimeoutDefault, nullptr, run_sessions},
-    Verb{"devices", "Show the node's disks", kTimeoutDefault, nullptr, run_devices},
+    Verb{"status", "Show the state of the daemon and of its localities", "status --wait ready",
+         kTimeoutDefault, declare_status, run_status},
+    Verb{"health", "Check the node: one line, and an exit code for monitoring", "health",
+         Duration{10s}, nullptr, run_health},
+    Verb{"top", "Show the load of the localities, again and again", "top --interval 5",
+         kTimeoutDefault, declare_top, run_top},
+    Verb{"sessions", "List the connected clients", "sessions", kTimeoutDefault, nullptr,
+         run_sessions},
+    Verb{"devices", "List the disks of the node", "devices", kTimeoutDefault, nullptr, run_devices},
     // No limit: the daemon reads the disk's log first, or sends pending replies.
-    Verb{"device add", "Open a disk that the configuration names", Duration{0}, declare_device,
-         run_device_add},
-    Verb{"device remove", "Let a disk go that has nothing on it", Duration{0}, declare_device,
-         run_device_remove},
+    Verb{"device add", "Open a disk that the configuration names", "device add d2", Duration{0},
+         declare_device, run_device_add},
+    Verb{"device remove", "Close a disk that has no data, and let it go", "device remove d1",
+         Duration{0}, declare_device, run_device_remove},
     // No limit: the daemon may have many names to forget.
-    Verb{"device forget", "Write off a disk that is lost, and what was on it", Duration{0},
-         declare_device_forget, run_device_forget},
-    Verb{"scrub", "Read all data of disks and compare it with its checksums", kTimeoutDefault,
+    Verb{"device forget", "Write off a lost disk and the objects on it", "device forget d1 --yes",
+         Duration{0}, declare_device_forget, run_device_forget},
+    Verb{"scrub", "Read all data of disks and verify the checksums", "scrub d1", kTimeoutDefault,
          declare_scrub, run_scrub},
-    Verb{"store check", "Hold together what disks say of themselves", kTimeoutDefault,
-         declare_store_check, run_store_check},
+    Verb{"store check", "Cross-check log, index, names and space of disks", "store check d1",
+         kTimeoutDefault, declare_store_check, run_store_check},
     // No limit: a backup may be large.
-    Verb{"store backup", "Save what the daemon keeps beside its disks", Duration{0},
-         declare_store_backup, run_store_backup},
-    Verb{"trace", "Show what runs, or where a fop spent its time", kTimeoutDefault, declare_trace,
-         run_trace},
+    Verb{"store backup", "Save the node's identity, indexes and names",
+         "store backup /root/fopd-backup", Duration{0}, declare_store_backup, run_store_backup},
+    Verb{"trace", "List the running fops, or where one of them spent its time", "trace 5f3a-17",
+         kTimeoutDefault, declare_trace, run_trace},
     // No limit: disks may be added or removed.
-    Verb{"reload", "Read the configuration again", Duration{0}, nullptr, run_reload},
+    Verb{"reload", "Read the configuration file again", "reload", Duration{0}, nullptr, run_reload},
     // No limit here: the daemon has its own drain_timeout.
-    Verb{"drain", "Take nothing new and wait until the daemon is idle", Duration{0}, nullptr,
-         run_drain},
-    Verb{"log-level", "Change what is logged, until the next reload", kTimeoutDefault,
-         declare_log_level, run_log_level},
+    Verb{"drain", "Refuse new work and wait until the daemon is idle", "drain", Duration{0},
+         nullptr, run_drain},
+    Verb{"log-level", "Change the log level until the next reload", "log-level debug",
+         kTimeoutDefault, declare_log_level, run_log_level},
 };
 
 }  // namespace

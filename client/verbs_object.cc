@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "client/command_line.h"
 #include "client/exit_code.h"
 #include "client/local_file.h"
 #include "client/object_run.h"
@@ -75,17 +76,14 @@ CLI::Option* declare_name(CLI::App& app, VerbArguments& arguments, const char* o
 }
 CLI::Option* declare_size(CLI::App& app, const char* option, std::uint64_t& value,
                           const char* summary) {
-    return app.add_option(option, value, summary)
-        ->transform(CLI::AsSizeValue(false))
-        ->check(CLI::Range(std::uint64_t{0}, fop::kOffsetMax));
+    return app.add_option(option, value, summary)->transform(size_between(0, fop::kOffsetMax));
 }
 CLI::Option* declare_length(CLI::App& app, VerbArguments& arguments, const char* summary) {
     return app
         .add_option_function<std::uint64_t>(
             "--length", [&arguments](const std::uint64_t& value) { arguments.length = value; },
             summary)
-        ->transform(CLI::AsSizeValue(false))
-        ->check(CLI::Range(std::uint64_t{0}, fop::kOffsetMax));
+        ->transform(size_between(0, fop::kOffsetMax));
 }
 
 void declare_one(CLI::App& app, VerbArguments& arguments) {
@@ -515,33 +513,38 @@ Task<int> show_quota(Run* run) {
 }
 
 constexpr std::array kObjectVerbs{
-    Verb{"put", "Store a file as an object, durably", kTimeoutDefault, declare_put, run_verb<put>},
-    Verb{"get", "Fetch an object into a file", kTimeoutDefault, declare_get,
-         run_verb<on_object<get>>},
-    Verb{"read", "Print a part of an object", kTimeoutDefault, declare_read, run_read},
-    Verb{"write", "Write standard input into an object", kTimeoutDefault, declare_write,
+    Verb{"put", "Store a file as an object, durably", "put results.tar 2026/results.tar",
+         kTimeoutDefault, declare_put, run_verb<put>},
+    Verb{"get", "Fetch an object into a file", "get 2026/results.tar results.tar", kTimeoutDefault,
+         declare_get, run_verb<on_object<get>>},
+    Verb{"read", "Print a range of an object", "read log --offset 1M --length 4k", kTimeoutDefault,
+         declare_read, run_read},
+    Verb{"write", "Write standard input into an object, at an offset",
+         "write table --offset 1M <page", kTimeoutDefault, declare_write,
          run_verb<on_object<write>>},
-    Verb{"append", "Write standard input behind the end of an object", kTimeoutDefault, declare_one,
-         run_verb<on_object<append>>},
-    Verb{"ls", "List objects by their names", kTimeoutDefault, declare_ls, run_verb<list>},
-    Verb{"stat", "Show what is known about an object", kTimeoutDefault, declare_one,
-         run_verb<on_object<stat>>},
-    Verb{"mv", "Give an object another name", kTimeoutDefault, declare_mv,
+    Verb{"append", "Append standard input to an object", "append log <lines", kTimeoutDefault,
+         declare_one, run_verb<on_object<append>>},
+    Verb{"ls", "List objects by name", "ls 2026/ --long", kTimeoutDefault, declare_ls,
+         run_verb<list>},
+    Verb{"stat", "Show size, owner, mode and times of an object", "stat 2026/results.tar",
+         kTimeoutDefault, declare_one, run_verb<on_object<stat>>},
+    Verb{"mv", "Rename an object", "mv draft final", kTimeoutDefault, declare_mv,
          run_verb<on_object<move>>},
-    Verb{"rm", "Remove objects", kTimeoutDefault, declare_rm, run_verb<remove>},
-    Verb{"truncate", "Cut an object, or make it longer", kTimeoutDefault, declare_truncate,
-         run_verb<on_object<truncate>>},
-    Verb{"punch", "Make a hole in an object", kTimeoutDefault, declare_punch,
-         run_verb<on_object<punch>>},
-    Verb{"chmod", "Change who may do what with an object", kTimeoutDefault, declare_chmod,
-         run_verb<on_object<change_mode>>},
-    Verb{"chown", "Give an object another owner or group", kTimeoutDefault, declare_chown,
-         run_verb<on_object<change_owner>>},
-    Verb{"sync", "Wait until what was written is durable", kTimeoutDefault, declare_sync,
+    Verb{"rm", "Remove objects", "rm old-1 old-2", kTimeoutDefault, declare_rm, run_verb<remove>},
+    Verb{"truncate", "Set the size of an object", "truncate log 0", kTimeoutDefault,
+         declare_truncate, run_verb<on_object<truncate>>},
+    Verb{"punch", "Make a hole in an object", "punch table --offset 1M --length 64k",
+         kTimeoutDefault, declare_punch, run_verb<on_object<punch>>},
+    Verb{"chmod", "Change the permissions of an object", "chmod 640 results", kTimeoutDefault,
+         declare_chmod, run_verb<on_object<change_mode>>},
+    Verb{"chown", "Change the owner or group of an object", "chown ann:staff results",
+         kTimeoutDefault, declare_chown, run_verb<on_object<change_owner>>},
+    Verb{"sync", "Wait until buffered writes are durable", "sync", kTimeoutDefault, declare_sync,
          run_verb<sync>},
-    Verb{"df", "Show how much room there is", kTimeoutDefault, declare_pool, run_verb<free_space>},
-    Verb{"quota", "Show what you have in each pool, and may have", kTimeoutDefault, declare_pool,
-         run_verb<show_quota>},
+    Verb{"df", "Show the free and used space of the pools", "df --pool fast", kTimeoutDefault,
+         declare_pool, run_verb<free_space>},
+    Verb{"quota", "Show what you use of your quota in each pool", "quota", kTimeoutDefault,
+         declare_pool, run_verb<show_quota>},
 };
 
 }  // namespace

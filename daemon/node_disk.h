@@ -42,7 +42,7 @@ inline bool is_open(DiskStage stage) {
 // Shared by all disks of a node; outlives them.
 struct DiskWorld {
     core::Reactor& control;
-    DiskBay* bay = nullptr;
+    DiskBay* bay = nullptr;  // Null for a node that never has disks.
     core::EventSink& events;
     core::Entropy& entropy;
     const core::Clock& clock;

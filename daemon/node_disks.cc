@@ -54,7 +54,7 @@ NodeDisks::NodeDisks(const DiskWorld& world, const std::vector<core::Reactor*>& 
       localities_(localities),
       began_empty_(settings.empty()),
       answered_(world.control) {
-    ENSURE(world.bay != nullptr);
+    ENSURE(settings.empty() || world.bay != nullptr);
     for (const devices::DeviceSettings& each : settings) {
         add_at(static_cast<std::uint32_t>(disks_.size() % localities_.size()), each);
     }
@@ -73,7 +73,7 @@ void NodeDisks::add_at(std::uint32_t locality, devices::DeviceSettings settings)
 NodeDisks::~NodeDisks() = default;
 
 Task<void> NodeDisks::open() {
-    read_slots();
+    if (world_.bay != nullptr) read_slots();
     if (empty()) {
         opened_ = true;
         co_return;

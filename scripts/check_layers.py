@@ -19,7 +19,7 @@ ALLOWED = {
     "lrs": {"core", "config", "fop"},
     "objects": {"core", "fop", "devices", "store", "io_sched"},
     "reqh": {"core", "config", "fop", "fabric", "store", "io_sched", "lrs", "objects"},
-    "client": {"core", "fop", "fabric"},
+    "client": {"core", "config", "fop", "fabric"},
 }
 ALLOWED["daemon"] = set(ALLOWED) - {"client"}
 ALLOWED["sim"] = set(ALLOWED)

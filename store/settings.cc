@@ -23,10 +23,10 @@ config::Section<StoreSettings> store_section() {
     section.field("scrub_rate", &StoreSettings::scrub_bytes_per_second,
                   config::size({.min = 4096, .max = 1ULL << 40}),
                   "What a scrub reads of each disk in a second, at most.");
-    section.field("scrub_age_max", &StoreSettings::scrub_age_max,
-                  config::duration({.max = 1000 * 24h}),
-                  "fopctl health warns of a disk whose last complete scrub ended longer ago. 0s: it "
-                  "never does.");
+    section.field(
+        "scrub_age_max", &StoreSettings::scrub_age_max, config::duration({.max = 1000 * 24h}),
+        "fopctl health warns of a disk whose last complete scrub ended longer ago. 0s: it "
+        "never does.");
     section.field("coalesce_rate", &StoreSettings::coalesce_bytes_per_second,
                   config::size({.max = 1ULL << 40}),
                   "What is read, and written, of each locality's disks in a second, at most, to "

@@ -19,6 +19,10 @@ _fopctl() {
             mapfile -t COMPREPLY < <(compgen -W "echo bulk_echo ping read write mixed create" -- "$current")
             return
             ;;
+        --wait)
+            mapfile -t COMPREPLY < <(compgen -W "ready" -- "$current")
+            return
+            ;;
         --protect)
             mapfile -t COMPREPLY < <(compgen -W "seal encrypt" -- "$current")
             return
@@ -54,6 +58,7 @@ _fopctl() {
     if [[ $current == -* ]]; then
         local options=$global_options
         case $verb in
+            status) options+=" --wait" ;;
             top | ping) options+=" --interval --count" ;;
             bench) options+=" --op --size --depth --jobs --seconds --durable --pool --object --object-size" ;;
             put) options+=" --pool --group --no-replace" ;;

@@ -416,7 +416,7 @@ TEST_CASE("fopctl: a word that is no verb of its group is named, with those ther
     CHECK(said({"lrs", "bogus"}) ==
           "fopctl: lrs: there is no verb bogus; known here: show, set, which, save, rule\n");
     CHECK(said({"lrs", "--json", "rule", "ad", "a job=a"}) ==
-          "fopctl: lrs rule: there is no verb ad; known here: list, add, change, del, load\n");
+          "fopctl: lrs rule: there is no verb ad; did you mean add?\n");
     CHECK(said({"lrs", "rule"}) ==
           "fopctl: lrs rule: a verb is missing; known here: list, add, change, del, load\n");
     CHECK(said({"lrs", "b\x1b[2J"}).find('\x1b') == std::string::npos);

@@ -109,6 +109,17 @@ TEST_CASE("fopctl principals file: the last one to go leaves a list that is empt
             "principals:\n  - name: two\n    key: " + kKeyTwo + "\n    rights: [read, write]\n");
 }
 
+TEST_CASE("fopctl principals file: revoked tokens on one line, as the manual shows them",
+          "[client]") {
+    PrincipalsFile file = parsed("principals: []\nrevoked: { tokens: [], generation: 7 }\n");
+
+    file.revoke_token(std::string(32, 'b'));
+
+    REQUIRE(file.text() ==
+            "principals: []\nrevoked:\n  tokens:\n    - bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\n"
+            "  generation: 7\n");
+}
+
 TEST_CASE("fopctl principals file: an empty list of tokens is added to", "[client]") {
     PrincipalsFile file = parsed("revoked:\n  tokens: []\n  generation: 2\n");
 
@@ -138,6 +149,7 @@ TEST_CASE("fopctl principals file: another style is refused with its line", "[cl
         Row{"principals:\n  - name: a\n    colour: red\n", "line 3: "},
         Row{"principals:\n  - name: a\n\tkey: x\n", "line 3: "},
         Row{"principals:\nprincipals:\n", "line 2: "}, Row{"revoked: {}\n", "line 1: "},
+        Row{"revoked: { tokens: [], generation: x }\n", "line 1: "},
         Row{"revoked:\n  tokens: [a]\n", "line 2: "},
         Row{"revoked:\n  tokens:\n    - short\n", "line 3: "}, Row{"other: 1\n", "line 1: "},
         Row{"--- \n", "line 1: "});

@@ -52,8 +52,13 @@ class HealthTest(StorageTestCase):
 
     def test_no_daemon(self):
         self.stop()
-        line = self.health(UNKNOWN)
+        line = self.health(CRITICAL)
         self.assertIn(str(self.dir / "admin.sock"), line)
+
+    def test_a_wrong_option(self):
+        done = run_program(FOPCTL, "health", "--warn", "5", env=self.environment)
+        self.assertEqual((done.returncode, done.stdout), (UNKNOWN, ""))
+        self.assertIn("health: there is no option --warn", done.stderr)
 
     def test_a_missing_disk(self):
         slots = {}

@@ -39,7 +39,7 @@ class LimitsTest(StorageTestCase):
         self.assertEqual(self.ctl("read", "a", "--offset", LIMIT - 5, "--length", 100), bytes(4) + b"!")
         self.assertEqual(self.ctl("read", "a", "--offset", LIMIT, "--length", 1), b"")
         too_far = "the range ends beyond 2^60\n"
-        too_large = f"Value {LIMIT + 1} not in range 0 to {LIMIT}"
+        too_large = f'must be from 0 to 1024PiB, not "{LIMIT + 1}"'
         self.refused(USAGE, ["write: a: " + too_far], "write", "a", "--offset", LIMIT, data=b"x")
         self.refused(USAGE, ["--offset: " + too_large], "write", "a", "--offset", LIMIT + 1, data=b"x")
         self.refused(REFUSED, ["append: a: the object would be too long\n"], "append", "a", data=b"x")

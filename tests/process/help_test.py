@@ -1,0 +1,80 @@
+"""fopctl --help, and what it says about wrong command lines."""
+
+import re
+import shlex
+import unittest
+
+from fopd_process import DONE, FOPCTL, USAGE, ProcessTestCase, run_program
+
+# What the library that parses the command line calls types.
+LIBRARY_WORDS = re.compile(r"\b(TEXT|UINT|INT|FLOAT|REQUIRED|Env:)")
+
+
+def help_of(*words):
+    done = run_program(FOPCTL, *words, "--help")
+    assert (done.returncode, done.stderr) == (DONE, ""), done
+    return done.stdout
+
+
+def verbs(*words):
+    """All verbs, as lists of words."""
+    page = help_of(*words)
+    names = re.findall("^  ([a-z][a-z-]*) ", page.partition("Options:")[2], re.M)
+    if "SUBCOMMAND" not in page:
+        return [list(words)]
+    return [verb for name in names for verb in verbs(*words, name)]
+
+
+class HelpTest(ProcessTestCase):
+    def test_each_verb_has_an_example_that_is_understood(self):
+        all_verbs = verbs()
+        self.assertGreater(len(all_verbs), 40)
+        for words in all_verbs:
+            with self.subTest(" ".join(words)):
+                page = help_of(*words)
+                self.assertNotRegex(page, LIBRARY_WORDS)
+                self.assertLessEqual(max(map(len, page.splitlines())), 80)
+                example = shlex.split(re.search("^Example: fopctl (.*)$", page, re.M)[1].partition(" <")[0].partition(" >")[0])
+                self.assertEqual(example[:len(words)], words)
+                # Without a daemon, all that are understood fail for another reason.
+                done = run_program(FOPCTL, "--admin", self.directory / "none", "--server", "tcp://127.0.0.1:1",
+                                   "--timeout", "0.1", *example, cwd=self.directory)
+                if words != ["health"]:  # Its exit codes are those of monitoring systems.
+                    self.assertNotEqual(done.returncode, USAGE, done.stderr)
+
+    def test_sections(self):
+        page = help_of()
+        self.assertNotRegex(page, LIBRARY_WORDS)
+        self.assertEqual(re.findall("^([A-Z].*):$", page, re.M),
+                         ["Options", "Objects", "Network", "Node", "Request scheduler (LRS)", "Principals, keys and tokens"])
+
+    def test_words_about_a_wrong_command_line(self):
+        for words, message in (
+                (["staus"], "there is no verb staus; did you mean status?"),
+                (["lrs", "rule", "ad"], "lrs rule: there is no verb ad; did you mean add?"),
+                (["bench", "--sise", "3"], "bench: there is no option --sise; did you mean --size?"),
+                (["bench", "--depth", "0"], 'bench: --depth: must be a whole number from 1 to 100000, not "0"'),
+                (["bench", "--size", "4kb"], 'bench: --size: "4kb" has the unknown unit "kb"; did you mean "kB"?'),
+                (["bench", "--op", "raed"], 'bench: --op: must be one of echo, bulk_echo, ping, read, write, mixed, create, '
+                                            'not "raed"; did you mean read?'),
+                (["put", "a"], "put: name is required; see fopctl put --help"),
+                (["get", "a", "b", "c"], 'get: "c" is too much')):
+            with self.subTest(words=words):
+                done = run_program(FOPCTL, *words)
+                self.assertEqual((done.returncode, done.stdout), (USAGE, ""))
+                self.assertTrue(done.stderr.startswith("fopctl: " + message), done.stderr)
+                self.assertEqual(done.stderr.count("\n"), 1)
+
+    def test_sizes_have_the_units_of_the_configuration(self):
+        for size, number in (("4k", 4096), ("4KiB", 4096), ("4kB", 4000), ("1MB", 1000000), ("1M", 1 << 20), ("7", 7)):
+            done = run_program(FOPCTL, "truncate", "a", size, "--server", "tcp://127.0.0.1:1", "--timeout", "0.1")
+            self.assertNotEqual(done.returncode, USAGE, size)
+            done = run_program(FOPCTL, "bench", "--op", "read", "--size", size, "--object-size", number - 1)
+            self.assertEqual(done.returncode, USAGE, (size, done.stderr))
+            done = run_program(FOPCTL, "bench", "--op", "read", "--size", size, "--object-size", number,
+                               "--server", "tcp://127.0.0.1:1", "--timeout", "0.1")
+            self.assertNotEqual(done.returncode, USAGE, (size, done.stderr))
+
+
+if __name__ == "__main__":
+    unittest.main()
