@@ -377,7 +377,14 @@ std::string reload_page(const json& done) {
 }
 
 int run_reload(const Call& call) {
-    return show_answer(call, call.client.post("/v1/reload"), &reload_page);
+    const auto answer = call.client.post("/v1/reload");
+    const auto done = checked(call, answer);
+    if (!done) return done.error();
+    const int code = show(call, answer->body, [&done] { return reload_page(*done); });
+    const auto is_refused = [](const json& each) {
+        return each.at("result") == "not-added" || each.at("result") == "not-removed";
+    };
+    return std::ranges::any_of(done->at("devices"), is_refused) ? kExitRefused : code;
 }
 
 int run_drain(const Call& call) {

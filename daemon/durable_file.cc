@@ -7,25 +7,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/owned_fd.h"
+
 namespace fopd::daemon {
 
 namespace {
 
 constexpr std::size_t kBytesMax = 1UL << 20;
-
-class Descriptor {
-public:
-    explicit Descriptor(int fd) : fd_(fd) {}
-    ~Descriptor() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    int get() const { return fd_; }
-
-private:
-    const int fd_;
-};
 
 std::unexpected<Error> last_error(const char* context) {
     return std::unexpected(os_error(errno, context));
@@ -46,7 +34,7 @@ Result<void> write_whole(int fd, std::string_view text, mode_t mode) {
 
 Result<std::string> read_small_file(const std::string& path) {
     // Non-blocking, so that a FIFO at this path does not hang the start.
-    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    const core::OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (file.get() < 0) return last_error("open a file");
     struct stat info{};
     if (::fstat(file.get(), &info) != 0) return last_error("look at a file");
@@ -63,7 +51,7 @@ Result<std::string> read_small_file(const std::string& path) {
 Result<void> replace_file(const std::string& path, std::string_view text, mode_t mode) {
     const std::string draft = path + ".new";
     {
-        const Descriptor file(
+        const core::OwnedFd file(
             ::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
         if (file.get() < 0) return last_error("make a file");
         const auto written = write_whole(file.get(), text, mode);
@@ -77,7 +65,7 @@ Result<void> replace_file(const std::string& path, std::string_view text, mode_t
 }
 
 Result<void> sync_directory(const std::string& path) {
-    const Descriptor opened(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const core::OwnedFd opened(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (opened.get() < 0) return last_error("open the directory of a file");
     if (::fsync(opened.get()) != 0) return last_error("sync the directory of a file");
     return {};

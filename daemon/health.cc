@@ -5,6 +5,7 @@
 
 #include "config/text_check.h"
 #include "daemon/json_writer.h"
+#include "daemon/space_watch.h"
 
 namespace fopd::daemon {
 
@@ -132,6 +133,9 @@ void Examination::look_at_disk(const DiskReport& disk) {
     look_at_scrub(disk);
     if (disk.check_findings > 0) {
         add(Level::kCritical, which + ": a check found " + number_of(disk.check_findings, "fault"));
+    }
+    if (const std::uint64_t percent = used_percent(disk); percent >= kNearlyFullPercent) {
+        add(Level::kWarning, which + " is " + std::to_string(percent) + " % full");
     }
     if (std::string_view(disk.scrub) == "failed") {
         add(Level::kWarning, which + ": the last scrub failed");

@@ -18,7 +18,7 @@ namespace {
 constexpr Duration kAnswerPatience = 2s;
 // How often a slow start asks the service manager for more time.
 constexpr Duration kStartStep = 20s;
-constexpr Duration kDamageStep = 5s;
+constexpr Duration kDisksStep = 5s;
 // How long a locality may take to close: it waits for transfers the hardware has begun, and for its
 // last replies to be sent.
 constexpr Duration kClosePatience = 4s;
@@ -71,6 +71,7 @@ Node::Node(NodeWorld world, NodeOptions options)
                .localities = localities_,
                .access = access_}),
       device_warnings_(disks_, world_.events),
+      space_(world_.events),
       missing_({.events = world_.events, .disks = disks_, .names = names_, .life = life_}),
       watch_({.control = world_.control,
               .events = world_.events,
@@ -234,14 +235,15 @@ Task<void> Node::open_disks() {
     missing_.note();
     if (names_ == nullptr) co_return;
     world_.control.spawn(background_, missing_.count());
-    world_.control.spawn(background_, note_damage());
+    world_.control.spawn(background_, look_after_disks());
 }
 
-Task<void> Node::note_damage() {
+Task<void> Node::look_after_disks() {
     for (;;) {
-        const auto slept = co_await world_.control.sleep_for(kDamageStep, &closing_);
+        const auto slept = co_await world_.control.sleep_for(kDisksStep, &closing_);
         disks_.note_damage();
         if (!slept) co_return;
+        space_.look_at(disks_.reports());
     }
 }
 

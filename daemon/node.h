@@ -30,6 +30,7 @@
 #include "daemon/node_life.h"
 #include "daemon/node_reload.h"
 #include "daemon/node_world.h"
+#include "daemon/space_watch.h"
 #include "daemon/start_problem.h"
 #include "objects/name_parts.h"
 #include "store/volume.h"
@@ -120,7 +121,7 @@ private:
     Task<void> open_disks();
     Task<bool> close_disks(Instant deadline);
     Task<void> ask_for_time();
-    Task<void> note_damage();
+    Task<void> look_after_disks();
     Task<Started<void>> listen();
     std::vector<fabric::Address> listen_addresses() const;
     LocalityOptions locality_options(std::uint32_t index);
@@ -150,6 +151,7 @@ private:
     std::unique_ptr<Listener> listener_;
     std::vector<std::string> warnings_;
     DeviceWarnings device_warnings_;
+    SpaceWatch space_;
     MissingDisks missing_;
     LocalityWatch watch_;
     LocalityQuestions questions_;

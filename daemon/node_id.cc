@@ -1,5 +1,13 @@
 #include "daemon/node_id.h"
 
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "core/owned_fd.h"
 #include "daemon/durable_file.h"
 
 namespace fopd::daemon {
@@ -12,9 +20,46 @@ std::unexpected<StartProblem> refuse_id(const std::string& path, const std::stri
                                         .message = path + ": " + why});
 }
 
+// The node that a disk belongs to, as its newest label says; nothing if it has no label that can be
+// read, or was let go.
+std::optional<devices::NodeId> owner_of(const std::string& path) {
+    const core::OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (file.get() < 0) return std::nullopt;
+    std::optional<devices::Label> newest;
+    for (std::uint64_t copy = 0; copy < devices::kLabelCopies; ++copy) {
+        std::array<std::byte, devices::kBlockBytes> block{};
+        const auto at = static_cast<off_t>(copy * devices::kBlockBytes);
+        const ssize_t got = ::pread(file.get(), block.data(), block.size(), at);
+        if (got != static_cast<ssize_t>(block.size())) continue;
+        auto label = devices::read_label(block);
+        if (!label || (newest && newest->generation > label->generation)) continue;
+        newest = *std::move(label);
+    }
+    const bool is_in_use = newest && newest->state == devices::LabelState::kActive;
+    return is_in_use ? std::optional(newest->owner) : std::nullopt;
+}
+
+// Why there must have been an id before; empty if nothing shows that.
+std::string sign_of_earlier_id(const std::string& data_dir,
+                               const std::vector<std::string>& disk_paths) {
+    for (const std::string& path : disk_paths) {
+        const auto owner = owner_of(path);
+        if (!owner) continue;
+        const std::string id = devices::format_id(*owner);
+        return "it is missing, and the disk " + path + " belongs to node " + id +
+               ": mount the file system of node.data_dir if it is not mounted; if the file is "
+               "lost, put it back from a backup, or write these 32 digits into it";
+    }
+    if (::access((data_dir + "/slots").c_str(), F_OK) != 0) return {};
+    return "it is missing, but this is the data directory of a node with disks, because it has the "
+           "file slots: put node.id back from a backup; for a new node, empty the directory";
+}
+
 }  // namespace
 
-Started<devices::NodeId> load_node_id(const std::string& data_dir, core::Entropy& entropy) {
+Started<devices::NodeId> load_node_id(const std::string& data_dir,
+                                      const std::vector<std::string>& disk_paths,
+                                      core::Entropy& entropy) {
     const std::string path = data_dir + "/node.id";
     const auto text = read_small_file(path);
     if (text) {
@@ -31,6 +76,8 @@ Started<devices::NodeId> load_node_id(const std::string& data_dir, core::Entropy
         return refuse_id(path, describe(text.error()), text.error().os_errno);
     }
 
+    const std::string sign = sign_of_earlier_id(data_dir, disk_paths);
+    if (!sign.empty()) return refuse_id(path, sign);
     devices::NodeId id{};
     entropy.fill(id);
     const auto written = replace_file(path, devices::format_id(id) + '\n', kFileMode);

@@ -192,7 +192,10 @@ Started<void> Process::make() {
     offload_ = std::move(*offload);
     manager_ = make_systemd_manager();
     if (auto tried = try_addresses(); !tried) return tried;
-    const auto node_id = load_node_id(data_dir_->path(), entropy_);
+    const auto& disks = settings.get<std::vector<devices::DeviceSettings>>();
+    std::vector<std::string> disk_paths;
+    for (const devices::DeviceSettings& each : disks) disk_paths.push_back(each.path);
+    const auto node_id = load_node_id(data_dir_->path(), disk_paths, entropy_);
     if (!node_id) return std::unexpected(node_id.error());
     const LocalitySettings& localities = settings.get<LocalitySettings>();
     if (auto fits = check_memory(localities); !fits) return fits;
@@ -202,7 +205,6 @@ Started<void> Process::make() {
     if (!threads) return std::unexpected(threads.error());
     threads_ = std::move(*threads);
 
-    const auto& disks = settings.get<std::vector<devices::DeviceSettings>>();
     if (auto made = make_bay(disks.size()); !made) return made;
 
     node_ = std::make_unique<Node>(

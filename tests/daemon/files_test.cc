@@ -190,16 +190,16 @@ TEST_CASE("daemon node id: it is made once, and is the same from then on", "[dae
     const TempDir dir;
     core::SeededEntropy entropy(1);
     const mode_t umask_before = ::umask(0077);
-    const auto first = load_node_id(dir.path(), entropy);
+    const auto first = load_node_id(dir.path(), {}, entropy);
     ::umask(umask_before);
 
     REQUIRE(first.has_value());
     REQUIRE(contents(dir / "node.id") == devices::format_id(*first) + "\n");
     REQUIRE(mode_of(dir / "node.id") == 0644);
-    REQUIRE(load_node_id(dir.path(), entropy) == *first);
+    REQUIRE(load_node_id(dir.path(), {}, entropy) == *first);
 
     const TempDir other;
-    REQUIRE(load_node_id(other.path(), entropy) != *first);
+    REQUIRE(load_node_id(other.path(), {}, entropy) != *first);
 }
 
 TEST_CASE("daemon node id: a damaged file is refused, not replaced", "[daemon]") {
@@ -208,7 +208,7 @@ TEST_CASE("daemon node id: a damaged file is refused, not replaced", "[daemon]")
     for (const std::string& text : {std::string(), std::string("0123"), std::string(33, 'a'),
                                     std::string(32, 'g'), kDigits.substr(0, 32) + "\n\n"}) {
         write(dir / "node.id", text, 0644);
-        const auto refused = load_node_id(dir.path(), entropy);
+        const auto refused = load_node_id(dir.path(), {}, entropy);
 
         REQUIRE_FALSE(refused.has_value());
         REQUIRE(refused.error().exit_code == kExitDataDir);
@@ -217,7 +217,39 @@ TEST_CASE("daemon node id: a damaged file is refused, not replaced", "[daemon]")
     }
     REQUIRE(::unlink((dir / "node.id").c_str()) == 0);
     REQUIRE(::mkfifo((dir / "node.id").c_str(), 0644) == 0);
-    REQUIRE_FALSE(load_node_id(dir.path(), entropy).has_value());
+    REQUIRE_FALSE(load_node_id(dir.path(), {}, entropy).has_value());
+}
+
+TEST_CASE("daemon node id: a lost file is not replaced", "[daemon]") {
+    const TempDir dir;
+    core::SeededEntropy entropy(1);
+    const auto words_of = [&](const std::vector<std::string>& disks) {
+        const auto id = load_node_id(dir.path(), disks, entropy);
+        if (id) REQUIRE(::unlink((dir / "node.id").c_str()) == 0);
+        return id ? "" : id.error().message;
+    };
+    devices::Label label{.generation = 4, .size_bytes = 1 << 20, .slot = 1, .pool = "fast"};
+    label.owner.fill(std::byte{0xab});
+    label.segment_bytes = 1 << 20;
+    const auto disk_with = [&](devices::LabelState state) {
+        std::string image(2 * devices::kBlockBytes, '\0');
+        label.state = state;
+        std::array<std::byte, devices::kBlockBytes> block{};
+        write_label(label, block);
+        std::memcpy(image.data() + label.offset(), block.data(), block.size());
+        write(dir / "disk", image, 0600);
+    };
+
+    REQUIRE(words_of({dir / "none"}).empty());
+    write(dir / "disk", std::string(100, 'x'), 0600);
+    REQUIRE(words_of({dir / "disk"}).empty());
+    disk_with(devices::LabelState::kReleased);
+    REQUIRE(words_of({dir / "disk"}).empty());
+    disk_with(devices::LabelState::kActive);
+    REQUIRE_THAT(words_of({dir / "none", dir / "disk"}),
+                 ContainsSubstring("disk " + (dir / "disk") + " belongs to node abab"));
+    write(dir / "slots", "", 0644);
+    REQUIRE_THAT(words_of({}), ContainsSubstring("the file slots"));
 }
 
 TEST_CASE("daemon durable file: it is replaced as a whole, or not at all", "[daemon]") {

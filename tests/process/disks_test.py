@@ -135,9 +135,15 @@ class DisksTest(ProcessTestCase):
         self.assertIn('fopd_device_busy_ratio{device="d0",pool="fast"}', metrics)
         self.fopd.stop(daemon)
 
+    def second_node(self):
+        """One with an id of its own."""
+        second = self.node("second")
+        second.stop(second.start_ready())
+        return second
+
     def test_a_disk_in_use_by_another_daemon(self):
         first = self.start_with(d0="good", d1="good")
-        second = self.node("second")
+        second = self.second_node()
         self.use_disks(second, [self.images[0], second.path / "own.img"])
         daemon = second.start_ready()
         self.assertEqual([each["state"] for each in self.devices(daemon).values()], ["given-up", "good"])
@@ -150,7 +156,7 @@ class DisksTest(ProcessTestCase):
         self.run_once()
         node_id = (self.fopd.data_dir / "node.id").read_text().strip()
         before = digest(self.images[0])
-        second = self.node("second")
+        second = self.second_node()
         self.use_disks(second, [self.images[0]])
         daemon = second.start_ready()
         self.assert_given_up(daemon, "d0", f"belongs to node {node_id}")
@@ -428,10 +434,18 @@ class DisksTest(ProcessTestCase):
 
     def test_a_lost_node_id(self):
         self.run_once()
-        (self.fopd.data_dir / "node.id").unlink()
-        daemon = self.start_with(d0="given-up", d1="given-up")
-        self.assert_given_up(daemon, "d0", "belongs to node ")
-        self.fopd.stop(daemon)
+        node_id = self.fopd.data_dir / "node.id"
+        good = node_id.read_text()
+        node_id.unlink()
+        self.fopd.refused(DATA_DIR, node_id, f"disk {self.images[0]} belongs to node {good.strip()}")
+        for image in self.images:
+            image.rename(self.directory / image.name)
+        self.fopd.refused(DATA_DIR, node_id, "the file slots")
+        self.assertFalse(node_id.exists())
+        for image in self.images:
+            (self.directory / image.name).rename(image)
+        node_id.write_text(good)
+        self.run_once()
 
     def test_bad_configurations(self):
         self.fopd.settings["devices"][1]["pool"] = "slow"

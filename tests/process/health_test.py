@@ -157,6 +157,21 @@ class HealthTest(StorageTestCase):
         self.start()
         self.health(OK)
 
+    def test_a_disk_that_is_nearly_full(self):
+        self.start_anew()
+        count = 0
+
+        def is_nearly_full():
+            return any(each["used"] >= each["capacity"] * 0.95 for each in self.devices())
+        while not is_nearly_full():
+            self.put(f"o{count}", content(2 * MIB, count))
+            count += 1
+        self.assertRegex(self.wait_health(WARNING), "disk d[01] is (9[5-9]|100) % full")
+        wait_until(lambda: "fopd.daemon.device_nearly_full" in self.daemon.log(), "the event")
+        self.ctl("rm", *(f"o{each}" for each in range(count)))
+        self.wait_health(OK)
+        wait_until(lambda: "fopd.daemon.device_has_space" in self.daemon.log(), "the event")
+
     def test_a_reload_that_failed(self):
         self.change_config("fast", "fats")
         self.change_config("pools:", "pools: [ wrong ]\nother:")

@@ -322,11 +322,9 @@ class StoreTest(ProcessTestCase):
         self.put("a")
         self.daemon.kill()
         self.lose("node.id", "index", "names", "slots")
-        self.start()
-        self.assertEqual(self.states(), {"d0": "given-up", "d1": "given-up"})
-        reason = json.loads(self.ctl("--json", "devices"))[0]["reason"]
-        owner = re.search("belongs to node ([0-9a-f]{32})", reason)[1]
-        self.fopd.stop(self.daemon)
+        daemon = self.fopd.start()
+        self.assertNotEqual(daemon.wait_end(), DONE)
+        owner = re.search("belongs to node ([0-9a-f]{32})", daemon.log())[1]
         (self.fopd.data_dir / "node.id").write_text(owner + "\n")
         self.start()
         self.assertEqual(self.states(), {"d0": "good", "d1": "good"})
