@@ -37,7 +37,7 @@ class LayerTest(SnippetTest):
     def test_other_folders_may_not(self):
         for path, header in [
             ("core/gate.cc", "config/loader.h"), ("lrs/fifo.cc", "reqh/fom.h"), ("store/log.cc", "fabric/rpc.h"),
-            ("client/session.cc", "config/loader.h"), ("daemon/node.cc", "sim/plan.h"), ("reqh/a.cc", "tests/catch.h"),
+            ("client/session.cc", "store/loader.h"), ("daemon/node.cc", "sim/plan.h"), ("reqh/a.cc", "tests/catch.h"),
             ("daemon/node.cc", "client/fopd.hpp"),
         ]:
             self.assert_finds("layer", f'#include "{header}"\n', path)
