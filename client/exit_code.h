@@ -15,6 +15,7 @@ enum ExitCode : int {
     kExitDone = 0,
     kExitRefused = 1,  // The server refused; the message says what and why.
     kExitUsage = 2,
+    kExitNotFound = 66,  // What the command is about does not exist.
     kExitNoServer = 69,  // No answer, or no fopd that knows the request.
     kExitInternal = 70,  // A defect of this program, or no memory.
     kExitBadData = 74,
@@ -28,8 +29,8 @@ struct StatusExit {
     ExitCode exit_code;
 };
 inline constexpr std::array kStatusExits{
-    StatusExit{200, kExitDone},     StatusExit{403, kExitNotAllowed}, StatusExit{422, kExitConfig},
-    StatusExit{503, kExitTryLater}, StatusExit{504, kExitTryLater},
+    StatusExit{200, kExitDone},   StatusExit{403, kExitNotAllowed}, StatusExit{404, kExitNotFound},
+    StatusExit{422, kExitConfig}, StatusExit{503, kExitTryLater},   StatusExit{504, kExitTryLater},
 };
 
 // The exit code for an HTTP status; a status that is not in the table is a refusal.
@@ -46,6 +47,7 @@ constexpr ExitCode exit_code_of(libfopd::Status status) {
         case libfopd::Status::kUnreachable:
         case libfopd::Status::kUnsupported: return kExitNoServer;
         case libfopd::Status::kDenied: return kExitNotAllowed;
+        case libfopd::Status::kNotFound: return kExitNotFound;
         case libfopd::Status::kTryAgain:
         case libfopd::Status::kTimedOut: return kExitTryLater;
         case libfopd::Status::kCorrupt: return kExitBadData;
@@ -60,6 +62,7 @@ constexpr ExitCode exit_code_of(fop::Status status) {
         case fop::Status::kUnknownFop:
         case fop::Status::kVersion: return kExitNoServer;
         case fop::Status::kDenied: return kExitNotAllowed;
+        case fop::Status::kNotFound: return kExitNotFound;
         case fop::Status::kTryAgain:
         case fop::Status::kBusy:
         case fop::Status::kTimedOut: return kExitTryLater;

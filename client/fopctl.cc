@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // fopctl: look at and steer a running fopd.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <csignal>
@@ -7,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -150,6 +152,7 @@ int main(int argc, char** argv) {
     } catch (const CLI::ParseError& error) {
         if (error.get_exit_code() == 0) return app.exit(error);
         complain(refusal(app, error));
+        note_error_code("usage");
         return app.got_subcommand("health") ? kExitHealthUnknown : kExitUsage;
     }
     if (chosen == nullptr) {
@@ -169,12 +172,16 @@ int main(int argc, char** argv) {
 }  // namespace fopd::client
 
 int main(int argc, char** argv) try {
+    using namespace fopd::client;
+    // Also a command line that is refused is answered in JSON if that was asked for.
+    const std::span<char*> words(argv, static_cast<std::size_t>(argc));
+    if (std::ranges::find(words, std::string_view("--json")) != words.end()) complain_in_json();
     if (const auto forbidden = fopd::core::forbid_core_dumps(); !forbidden) {
-        fopd::client::complain(describe(forbidden.error()));
-        return fopd::client::kExitInternal;
+        complain(describe(forbidden.error()));
+        return end_complaints(kExitInternal);
     }
-    return fopd::client::main(argc, argv);
+    return end_complaints(fopd::client::main(argc, argv));
 } catch (const std::exception& problem) {
     fopd::client::complain(problem.what());
-    return fopd::client::kExitInternal;
+    return fopd::client::end_complaints(fopd::client::kExitInternal);
 }

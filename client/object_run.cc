@@ -63,6 +63,7 @@ int ObjectRun::complain_about(std::string_view name, const Problem& problem) con
         text += ": pool " + core::printable(arguments.pool);
     }
     complain(text + ": " + problem.words);
+    note_error_code(is_misuse(problem) ? "usage" : fop::to_string(problem.status));
     return client::exit_code_of(problem);
 }
 

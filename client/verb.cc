@@ -27,7 +27,7 @@ void complain_about(const Call& call, int status, const nlohmann::json& body) {
     complain(verb + ": " + shown(body["error"]));
     if (!body.contains("problems")) return;
     for (const auto& problem : body["problems"]) {
-        std::fprintf(stderr, "%s\n", shown(problem).c_str());
+        complain_further(shown(problem));
     }
 }
 
@@ -52,10 +52,6 @@ int exit_code_of(AdminFailure failure) {
         case AdminFailure::kInterrupted: return kExitTryLater;
     }
     return kExitNoServer;
-}
-
-void complain(std::string_view text) {
-    std::fprintf(stderr, "fopctl: %.*s\n", static_cast<int>(text.size()), text.data());
 }
 
 int complain_about(const Call& call, std::string_view words, int exit_code) {

@@ -13,6 +13,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "client/admin_client.h"
+#include "client/complaints.h"
 #include "client/replaced_file.h"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): the library's.
@@ -133,9 +134,7 @@ int exit_code_of(AdminFailure failure);
 std::expected<nlohmann::json, int> checked(const Call& call,
                                            const std::expected<HttpAnswer, AdminProblem>& answer);
 
-// Prints "fopctl: " and the text on standard error. `text` is safe for a terminal.
-void complain(std::string_view text);
-// The same with the name of the verb. Returns the exit code.
+// Complains, with the name of the verb. Returns the exit code.
 int complain_about(const Call& call, std::string_view words, int exit_code);
 int complain_about(const Call& call, const ReplacedFile::Problem& problem);
 

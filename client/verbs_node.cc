@@ -125,7 +125,7 @@ int run_scrub(const Call& call) {
     const auto is_wanted = [&device](const json& at) { return at.at("name") == device; };
     if (!device.empty() && std::ranges::none_of(*devices, is_wanted)) {
         complain("scrub: there is no device " + device);
-        return kExitRefused;
+        return kExitNotFound;
     }
     const int code = show(call, answer->body, [&] { return scrub_table(*devices, device); });
     for (const json& problem : problems) complain("scrub: " + shown(problem));

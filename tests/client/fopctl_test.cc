@@ -326,17 +326,24 @@ TEST_CASE("fopctl refused: each status of the server has its exit code", "[clien
     struct Row {
         int status;
         int exit_code;
+        const char* code;
     };
     const Row row =
-        GENERATE(Row{400, 1}, Row{403, 77}, Row{404, 1}, Row{500, 1}, Row{503, 75}, Row{504, 75});
+        GENERATE(Row{400, 1, "refused"}, Row{403, 77, "not_allowed"}, Row{404, 66, "not_found"},
+                 Row{500, 1, "refused"}, Row{503, 75, "try_later"}, Row{504, 75, "try_later"});
     Fixture f;
     f.handler.put("/v1/drain", row.status, "{\"error\":\"the reason\\u001b why\"}");
 
-    const Ran ran = f.run({"drain", "--json"});
+    const Ran ran = f.run({"drain"});
+    const Ran for_script = f.run({"drain", "--json"});
 
     REQUIRE(ran.exit_code == row.exit_code);
     REQUIRE(ran.out.empty());
     REQUIRE(ran.err == "fopctl: drain: the reason\\x1b why\n");
+    REQUIRE(for_script.exit_code == row.exit_code);
+    REQUIRE(for_script.err ==
+            "{\"error\":\"drain: the reason\\\\x1b why\",\"code\":\"" + std::string(row.code) +
+                "\",\"exit_code\":" + std::to_string(row.exit_code) + ",\"details\":[]}\n");
 }
 
 TEST_CASE("fopctl reload: the problems of a bad file stand one a line", "[client]") {
@@ -415,7 +422,7 @@ TEST_CASE("fopctl: a word that is no verb of its group is named, with those ther
     };
     CHECK(said({"lrs", "bogus"}) ==
           "fopctl: lrs: there is no verb bogus; known here: show, set, which, save, rule\n");
-    CHECK(said({"lrs", "--json", "rule", "ad", "a job=a"}) ==
+    CHECK(said({"lrs", "rule", "ad", "a job=a"}) ==
           "fopctl: lrs rule: there is no verb ad; did you mean add?\n");
     CHECK(said({"lrs", "rule"}) ==
           "fopctl: lrs rule: a verb is missing; known here: list, add, change, del, load\n");
@@ -481,7 +488,7 @@ TEST_CASE("fopctl trace: where a fop spent its time", "[client]") {
             "PHASE    MICROSECONDS\n"
             "queue            12.5\n"
             "execute           1.0\n");
-    REQUIRE(missing.exit_code == 1);
+    REQUIRE(missing.exit_code == 66);
     REQUIRE(f.handler.requests()[2].query.at("id") == "5f3a-18");
 }
 

@@ -10,7 +10,7 @@ import threading
 from fopd_process import CONFIG, DONE, FOPCTL, USAGE, ProcessTestCase, wait_until
 
 MIB = 1 << 20
-REFUSED, TRY_LATER = 1, 75
+REFUSED, NOT_FOUND, TRY_LATER = 1, 66, 75
 SECONDS = 120
 
 
@@ -437,7 +437,7 @@ class DeviceChangesTest(ProcessTestCase):
 
         for _ in range(2):
             self.assertEqual(self.names(), kept)
-            self.assertIn("nothing has that name", self.ctl("get", min(lost), "-", code=REFUSED))
+            self.assertIn("nothing has that name", self.ctl("get", min(lost), "-", code=NOT_FOUND))
             self.assertFalse(any(warning in each for each in self.daemon.status()["warnings"]))
             self.stop()
             self.start()

@@ -11,7 +11,7 @@ from multiprocessing.pool import ThreadPool
 from pathlib import Path
 
 from fopd_process import CONFIG, DONE, FOPCTL, IS_SANITIZED, NO_SERVER, USAGE, bench, run_program, wait_until
-from storage_process import (MIB, NOT_ALLOWED, REFUSED, SECONDS, content, digest, StorageTestCase)
+from storage_process import (MIB, NOT_ALLOWED, NOT_FOUND, REFUSED, SECONDS, content, digest, StorageTestCase)
 
 
 class ObjectsTest(StorageTestCase):
@@ -87,7 +87,7 @@ class ObjectsTest(StorageTestCase):
         target.write_bytes(b"mine")
         target.chmod(0o751)
         before = set(self.directory.iterdir())
-        self.refused(REFUSED, ["get: b: "], "get", "b", target)
+        self.refused(NOT_FOUND, ["get: b: "], "get", "b", target)
         self.assertEqual(target.read_bytes(), b"mine")
         self.ctl("get", "a", target)
         self.assertEqual(target.read_bytes(), content(1000))
@@ -122,7 +122,7 @@ class ObjectsTest(StorageTestCase):
         wait_until(lambda: self.used() > before + 8 * MIB, "bytes of the upload on a disk")
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(SECONDS), -signal.SIGINT)
-        self.refused(REFUSED, ["stat: a: "], "stat", "a")
+        self.refused(NOT_FOUND, ["stat: a: "], "stat", "a")
         self.assertEqual(self.names(), [])
 
     def used(self):
@@ -195,7 +195,7 @@ class ObjectsTest(StorageTestCase):
                           ["stat", "a"], ["mv", "a", "b"], ["rm", "a"], ["truncate", "a", "1"],
                           ["punch", "a", "--offset", "0", "--length", "1"], ["sync", "a"]):
             with self.subTest(arguments):
-                self.refused(REFUSED, [f"{arguments[0]}: a: "], *arguments)
+                self.refused(NOT_FOUND, [f"{arguments[0]}: a: "], *arguments)
 
     def slot_of(self, name):
         return int(json.loads(self.ctl("stat", name, "--json"))["fid"][:4], 16)
@@ -205,7 +205,7 @@ class ObjectsTest(StorageTestCase):
         self.assertEqual(self.daemon.wait_end(), DONE, self.daemon.log())
 
     def test_what_may_be_on_a_missing_disk_is_not_said_to_be_gone(self):
-        self.refused(REFUSED, ["stat: nothing: nothing has that name"], "stat", "nothing")
+        self.refused(NOT_FOUND, ["stat: nothing: nothing has that name"], "stat", "nothing")
         disk = json.loads(self.daemon.ctl("--json", "devices").stdout)[0]
         contents, lost = {}, set()
         while not 2 <= len(lost) < len(contents):
@@ -247,7 +247,7 @@ class ObjectsTest(StorageTestCase):
         self.assertEqual(self.names(), sorted(contents))
         for name, data in contents.items():
             self.assertEqual(self.get(name), data)
-        self.refused(REFUSED, ["stat: nothing: nothing has that name"], "stat", "nothing")
+        self.refused(NOT_FOUND, ["stat: nothing: nothing has that name"], "stat", "nothing")
         wait_until(lambda: "fopd.store.replaced_late" in self.daemon.log(), "the event")
 
     # -- names --
@@ -276,7 +276,7 @@ class ObjectsTest(StorageTestCase):
         self.put("b", b"of b")
         fid = json.loads(self.ctl("stat", "a", "--json"))["fid"]
         self.refused(REFUSED, ["mv: b: the name is taken"], "mv", "a", "b", "--no-replace")
-        self.refused(REFUSED, ["mv: nothing: "], "mv", "nothing", "b")
+        self.refused(NOT_FOUND, ["mv: nothing: "], "mv", "nothing", "b")
         self.assertEqual(json.loads(self.ctl("mv", "a", "b", "--json")), {"name": "b", "fid": fid})
         self.assertEqual(self.names(), ["b"])
         self.assertEqual(self.get("b"), b"of a")
@@ -284,16 +284,32 @@ class ObjectsTest(StorageTestCase):
         self.ctl("mv", "b", "b")
         self.assertEqual(self.names(), ["b"])
 
+    def test_errors_in_json(self):
+        self.put("a", b"x")
+        for arguments, code, exit_code in ((["stat", "b"], "not_found", NOT_FOUND),
+                                           (["put", "-", "a", "--no-replace"], "exists", REFUSED),
+                                           (["ls", "--pool", "nowhere"], "wrong_pool", REFUSED),
+                                           (["write", "a"], "usage", USAGE)):
+            done = self.ctl_bytes("--json", *arguments)
+            self.assertEqual((done.returncode, done.stdout), (exit_code, b""))
+            self.assertEqual(done.stderr.count(b"\n"), 1)
+            error = json.loads(done.stderr)
+            self.assertEqual(list(error), ["error", "code", "exit_code", "details"])
+            self.assertEqual((error["code"], error["exit_code"], error["details"]), (code, exit_code, []))
+            self.assertTrue(error["error"].startswith(arguments[0] + ": "))
+        error = json.loads(self.ctl_bytes("--json", "rm", "b", "a", "c").stderr)
+        self.assertEqual((error["code"], len(error["details"])), ("not_found", 1))
+
     def test_rm_of_several_goes_on(self):
         for name in "abc":
             self.put(name, b"x")
         done = self.ctl_bytes("rm", "a", "nothing", "c")
-        self.assertEqual(done.returncode, REFUSED)
+        self.assertEqual(done.returncode, NOT_FOUND)
         self.assertRegex(done.stderr, rb"^fopctl: rm: nothing: [^\n]+\n$")
         self.assertEqual(self.names(), ["b"])
         fid = json.loads(self.ctl("stat", "b", "--json"))["fid"]
         done = self.ctl_bytes("rm", "nothing", "b", "--json")
-        self.assertEqual((done.returncode, json.loads(done.stdout)), (REFUSED, [{"name": "b", "fid": fid}]))
+        self.assertEqual((done.returncode, json.loads(done.stdout)), (NOT_FOUND, [{"name": "b", "fid": fid}]))
 
     def test_df_and_pools(self):
         pool, = json.loads(self.ctl("df", "--json"))
@@ -384,7 +400,7 @@ class ObjectsTest(StorageTestCase):
         bob = self.key_for("bob", "read,write")
         self.refused(NOT_ALLOWED, ["chmod: a: "], "chmod", "666", "a", *bob)
         self.refused(NOT_ALLOWED, ["chown: a: "], "chown", "bob", "a", *bob)
-        self.refused(REFUSED, ["chmod: b: "], "chmod", "666", "b")
+        self.refused(NOT_FOUND, ["chmod: b: "], "chmod", "666", "b")
         self.assertEqual(attributes(), ["eve", "", "0604"])
 
     def test_others_may_not(self):

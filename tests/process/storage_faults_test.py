@@ -9,7 +9,7 @@ import subprocess
 import unittest
 
 from fopd_process import DONE, FOPCTL, IS_ROOT, USAGE, wait_until
-from storage_process import BAD_DATA, KIB, MIB, REFUSED, StorageTestCase, content, digest
+from storage_process import BAD_DATA, KIB, MIB, NOT_FOUND, REFUSED, StorageTestCase, content, digest
 
 LIMIT = 1 << 60
 
@@ -69,7 +69,7 @@ class LimitsTest(StorageTestCase):
         for arguments in (["write", "b", "--offset", 0], ["append", "b"], ["punch", "b", "--offset", 0, "--length", 0],
                           ["read", "b", "--length", 0]):
             with self.subTest(arguments):
-                self.refused(REFUSED, [f"{arguments[0]}: b: "], *arguments)
+                self.refused(NOT_FOUND, [f"{arguments[0]}: b: "], *arguments)
 
 
 class FaultsTestCase(StorageTestCase):

@@ -11,7 +11,7 @@ import threading
 from fopd_process import DATA_DIR, DONE, FOPCTL, IN_USE, USAGE, ProcessTestCase, run_fopd, wait_until
 
 MIB = 1 << 20
-REFUSED = 1
+REFUSED, NOT_FOUND = 1, 66
 LOG_BLOCK = 256  # Of a disk, where its first segment begins, which is the log's.
 
 
@@ -97,10 +97,10 @@ class StoreTest(ProcessTestCase):
         self.ctl("store", "check", "--end")
         self.fopd.stop(self.daemon)
 
-    def refused(self, *arguments):
+    def refused(self, *arguments, code=REFUSED):
         """What it printed, and what it complained of."""
         done = self.run_ctl(*arguments)
-        self.assertEqual(done.returncode, REFUSED, done.stderr)
+        self.assertEqual(done.returncode, code, done.stderr)
         return done.stdout, done.stderr
 
     def test_a_disk_that_nobody_knows(self):
@@ -108,7 +108,7 @@ class StoreTest(ProcessTestCase):
         for verb in (["scrub"], ["store", "check"]):
             for option in ([], ["--show"], ["--end"]):
                 with self.subTest([*verb, *option]):
-                    self.assertEqual(self.refused(*verb, "d7", *option),
+                    self.assertEqual(self.refused(*verb, "d7", *option, code=NOT_FOUND),
                                      ("", f"fopctl: {' '.join(verb)}: there is no device d7\n"))
         self.fopd.stop(self.daemon)
 

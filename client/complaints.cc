@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "client/complaints.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "client/exit_code.h"
+#include "client/table.h"
+
+namespace fopd::client {
+
+namespace {
+
+// Standard error is one for the program, and so is this.
+struct Kept {
+    bool in_json = false;
+    std::string code;
+    std::vector<std::string> lines;
+};
+Kept& kept() {
+    static Kept all;
+    return all;
+}
+
+struct CodeName {
+    int exit_code;
+    const char* name;
+};
+constexpr std::array kCodeNames{
+    CodeName{kExitDone, "warning"},       CodeName{kExitUsage, "usage"},
+    CodeName{kExitNotFound, "not_found"}, CodeName{kExitNoServer, "no_server"},
+    CodeName{kExitInternal, "internal"},  CodeName{kExitBadData, "bad_data"},
+    CodeName{kExitTryLater, "try_later"}, CodeName{kExitNotAllowed, "not_allowed"},
+    CodeName{kExitConfig, "bad_config"},
+};
+
+const char* code_name(int exit_code) {
+    const auto* const found = std::ranges::find(kCodeNames, exit_code, &CodeName::exit_code);
+    return found == kCodeNames.end() ? "refused" : found->name;
+}
+
+}  // namespace
+
+void complain(std::string_view text) {
+    if (kept().in_json) {
+        kept().lines.emplace_back(text);
+    } else {
+        std::fprintf(stderr, "fopctl: %.*s\n", static_cast<int>(text.size()), text.data());
+    }
+}
+
+void complain_further(std::string_view line) {
+    if (kept().in_json) {
+        kept().lines.emplace_back(line);
+    } else {
+        std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
+    }
+}
+
+void note_error_code(std::string_view code) {
+    if (kept().code.empty()) kept().code = code;
+}
+
+void complain_in_json() {
+    kept().in_json = true;
+}
+
+int end_complaints(int exit_code) {
+    const Kept& all = kept();
+    if (!all.in_json || all.lines.empty()) return exit_code;
+    nlohmann::ordered_json object;
+    object["error"] = all.lines.front();
+    object["code"] = all.code.empty() ? code_name(exit_code) : all.code;
+    object["exit_code"] = exit_code;
+    object["details"] = std::vector<std::string>(all.lines.begin() + 1, all.lines.end());
+    std::fprintf(stderr, "%s\n", dumped(object).c_str());
+    return exit_code;
+}
+
+}  // namespace fopd::client

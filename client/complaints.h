@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <string_view>
+
+namespace fopd::client {
+
+// What fopctl says on standard error when something goes wrong: lines for people at once, or, with
+// --json, one object when the program ends. One thread complains.
+
+// Prints "fopctl: " and the text. `text` is safe for a terminal.
+void complain(std::string_view text);
+// A further line about the last complaint, such as one of several mistakes in a file.
+void complain_further(std::string_view line);
+// The stable word for what went wrong, where it is known better than by the exit code. The first
+// one of a run counts.
+void note_error_code(std::string_view code);
+
+// From now on, complaints are kept for the object.
+void complain_in_json();
+// Prints the object if something was kept. Called once, at the end. Returns the exit code.
+int end_complaints(int exit_code);
+
+}  // namespace fopd::client
