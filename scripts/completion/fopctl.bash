@@ -1,5 +1,34 @@
 # bash completion for fopctl.
 # A new verb is one word in `verbs`; its own options and arguments are a case below each.
+# Names of disks, rules, principals, pools and objects come from the daemon, with the options that were typed already.
+
+# _fopctl_ask VERB...: what the daemon answers. Nothing if it does not answer soon.
+_fopctl_ask() {
+    local typed=() index
+    for ((index = 1; index < COMP_CWORD - 1; index++)); do
+        case ${COMP_WORDS[index]} in
+            --admin | --server | --key | --token | --protect | --principals)
+                typed+=("${COMP_WORDS[index]}" "${COMP_WORDS[index + 1]}")
+                ;;
+        esac
+    done
+    fopctl --timeout 2 "$@" "${typed[@]}" 2>/dev/null
+}
+
+# _fopctl_json FIELD VERB...: the values of a field of the objects in the answer.
+_fopctl_json() {
+    local field=$1
+    shift
+    _fopctl_ask --json "$@" | grep --only-matching "\"$field\":\"[^\"]*\"" | cut --delimiter='"' --fields=4 | sort --unique
+}
+
+# The objects whose names begin with the word, as many as fit on a screen. Names are quoted for the shell.
+_fopctl_objects() {
+    local name
+    while IFS= read -r name; do
+        printf '%q\n' "$name"
+    done < <(_fopctl_ask ls "$1" | head --lines=50)
+}
 
 _fopctl() {
     local current=${COMP_WORDS[COMP_CWORD]}
@@ -23,12 +52,16 @@ _fopctl() {
             mapfile -t COMPREPLY < <(compgen -W "ready" -- "$current")
             return
             ;;
+        --pool)
+            mapfile -t COMPREPLY < <(compgen -W "$(_fopctl_json pool df)" -- "$current")
+            return
+            ;;
         --protect)
             mapfile -t COMPREPLY < <(compgen -W "seal encrypt" -- "$current")
             return
             ;;
         --server | --job | --timeout | --interval | --count | --size | --depth | --jobs | --seconds | \
-            --rights | --groups | --quota | --principal | --pool | --expires | --generation | --group | --offset | --length | \
+            --rights | --groups | --quota | --principal | --expires | --generation | --group | --offset | --length | \
             --object | --object-size | --fid | --if-version | --slot)
             return
             ;;
@@ -101,8 +134,23 @@ _fopctl() {
         [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace 2>/dev/null
         return
     fi
+    case $verb:$arguments in
+        get:0 | read:0 | write:0 | append:0 | stat:0 | mv:0 | truncate:0 | punch:0 | chmod:1 | chown:1 | rm:* | sync:* | put:1)
+            mapfile -t COMPREPLY < <(_fopctl_objects "$current")
+            return
+            ;;
+    esac
     ((arguments == 0)) || return
     case $verb in
+        "device add" | "device remove" | "device forget" | scrub | "store check")
+            mapfile -t COMPREPLY < <(compgen -W "$(_fopctl_json name devices)" -- "$current")
+            ;;
+        "lrs rule change" | "lrs rule del")
+            mapfile -t COMPREPLY < <(compgen -W "$(_fopctl_ask lrs rule list | sed --quiet 's/^\([^# ][^ ]*\) .*/\1/p')" -- "$current")
+            ;;
+        "key revoke")
+            mapfile -t COMPREPLY < <(compgen -W "$(_fopctl_json name key list)" -- "$current")
+            ;;
         "") mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$current") ;;
         log-level) mapfile -t COMPREPLY < <(compgen -W "trace debug info warn error" -- "$current") ;;
         key) mapfile -t COMPREPLY < <(compgen -W "create list revoke" -- "$current") ;;

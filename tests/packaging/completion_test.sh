@@ -12,6 +12,19 @@ trap 'rm -rf "$scratch"' EXIT
 touch "$scratch/admin.sock"
 mkdir "$scratch/sockets dir"
 
+# Answers as a daemon with two disks, two rules, two principals and three objects does.
+fopctl() {
+    echo "$*" >>"$scratch/asked"
+    case " $* " in
+        *" devices "*) echo '[{"name":"d0","pool":"fast"},{"name":"d1","pool":"fast"}]' ;;
+        *" df "*) echo '[{"pool":"fast"},{"pool":"slow"}]' ;;
+        *" key list "*) echo '{"principals":[{"name":"ann"},{"name":"bob"}]}' ;;
+        *" rule list "*) printf '%s\n' '# rules of tbf' 'ann principal=ann rate=5/s' 'default * rate=unlimited' ;;
+        *" ls a "*) printf '%s\n' abc 'a b' ;;
+        *" ls "*) printf '%s\n' abc 'a b' x ;;
+    esac
+}
+
 failures=0
 
 # completes <expected words> <word>... : the last word is the one being typed.
@@ -32,7 +45,7 @@ completes "put get read write append ls stat mv rm truncate punch chmod chown sy
 completes "read reload" re
 completes "chmod chown" ch
 completes "--pool" chmod 640 --po
-completes "" chown ada:staff ""
+completes "abc a\\ b x" chown ada:staff ""
 completes "" nonsense
 completes "--server --key --token --protect --job --admin --json --quiet --timeout --version --help" --
 completes "--job --json" --j
@@ -62,7 +75,23 @@ completes "--yes" device forget --slot 2 --y
 completes "" device forget --slot ""
 completes "remove" device r
 completes "devices device" devi
-completes "" device remove ""
+completes "d0 d1" device remove ""
+completes "" device remove d0 ""
+completes "d1" scrub d1
+completes "d0 d1" store check ""
+completes "fast" ls --pool f
+completes "ann default" lrs rule change ""
+completes "default" lrs rule del d
+completes "bob" key revoke b
+completes "abc a\\ b" get a
+completes "abc a\\ b" rm x a
+completes "abc a\\ b x" chmod 640 ""
+completes "" mv x ""
+completes "d0 d1" --admin "$scratch/admin.sock" scrub ""
+grep --quiet -- "--admin $scratch/admin.sock" "$scratch/asked" || {
+    echo "the typed --admin is not used to ask" >&2
+    failures=$((failures + 1))
+}
 completes "check backup" store ""
 completes "show set which save rule" lrs ""
 completes "show set save" lrs s
