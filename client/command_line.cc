@@ -11,6 +11,7 @@
 #include "config/nearest.h"
 #include "config/problem.h"
 #include "config/units.h"
+#include "core/printable.h"
 
 namespace fopd::client {
 
@@ -83,8 +84,8 @@ std::vector<std::string> options_of(const CLI::App& app) {
 }
 
 std::string words_about_verb(const CLI::App& group, const std::vector<std::string>& rest) {
-    const auto unknown =
-        std::ranges::find_if(rest, [](const std::string& word) { return !word.starts_with('-'); });
+    const auto unknown = std::ranges::find_if(
+        rest, [](const std::string& word) { return !word.starts_with('-') || word.size() == 1; });
     const std::vector<std::string> known = verbs_of(group);
     if (unknown == rest.end()) return "a verb is missing; known here: " + config::joined(known);
     const std::string near = did_you_mean(*unknown, known);
@@ -100,11 +101,17 @@ std::string words_about_rest(const CLI::App& verb, const std::vector<std::string
     for (const std::string& word : rest) {
         if (!word.starts_with('-') || word.size() < 2) continue;
         const std::string name = word.substr(0, word.find('='));
-        return "there is no option " + config::shown_key(name) +
-               did_you_mean(name, options_of(verb));
+        const std::vector<std::string> known = options_of(verb);
+        if (std::ranges::find(known, name) != known.end()) {
+            return name + " must stand behind " + verb.get_name();
+        }
+        return "there is no option " + config::shown_key(name) + did_you_mean(name, known);
     }
+    const bool takes_values =
+        !verb.get_options([](const CLI::Option* option) { return option->get_positional(); })
+             .empty();
     return config::in_quotes(rest.front()) + " is too much: " + verb.get_name() +
-           " takes fewer values";
+           (takes_values ? " takes fewer values" : " takes no values");
 }
 
 }  // namespace
@@ -186,15 +193,23 @@ std::string HelpPage::make_usage(const CLI::App* app, std::string name) const {
 std::string refusal(const CLI::App& app, const CLI::ParseError& error) {
     const Chosen chosen = chosen_of(app);
     const std::string verb = chosen.words.empty() ? "" : chosen.words + ": ";
-    const std::vector<std::string> rest = app.remaining(true);
+    std::vector<std::string> rest = app.remaining(true);
+    std::erase(rest, "--");
     const bool wants_verb = is_group(*chosen.app);
     const bool is_unknown = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
     const bool is_missing = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
-    if (wants_verb && (is_missing || (is_unknown && !rest.front().starts_with('-')))) {
+    if (wants_verb &&
+        (is_missing || (is_unknown && (rest.empty() || !rest.front().starts_with('-'))))) {
         return verb + words_about_verb(*chosen.app, rest);
     }
     if (is_unknown && !rest.empty()) return verb + words_about_rest(*chosen.app, rest);
-    std::string words = error.what();
+    std::string words = core::printable(error.what());
+    const std::string option = words.substr(0, words.find(':'));
+    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+        words = option + " needs a value";
+    } else if (dynamic_cast<const CLI::ExcludesError*>(&error) != nullptr) {
+        words += ": give only one of them";
+    }
     if (is_missing) words += "; see fopctl " + chosen.words + " --help";
     return verb + words;
 }

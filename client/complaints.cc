@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ namespace {
 
 // Standard error is one for the program, and so is this.
 struct Kept {
+    std::mutex guard;  // Threads of bench complain, too.
     bool in_json = false;
     std::string code;
     std::vector<std::string> lines;
@@ -25,6 +27,17 @@ struct Kept {
 Kept& kept() {
     static Kept all;
     return all;
+}
+
+// Keeps the line, or one that says that there are more. False: it is to be printed.
+bool keep(std::string_view line) {
+    constexpr std::size_t kLinesMax = 1000;
+    Kept& all = kept();
+    const std::lock_guard lock(all.guard);
+    if (!all.in_json) return false;
+    if (all.lines.size() < kLinesMax) all.lines.emplace_back(line);
+    if (all.lines.size() == kLinesMax) all.lines.back() = "there were more";
+    return true;
 }
 
 struct CodeName {
@@ -47,22 +60,17 @@ const char* code_name(int exit_code) {
 }  // namespace
 
 void complain(std::string_view text) {
-    if (kept().in_json) {
-        kept().lines.emplace_back(text);
-    } else {
+    if (!keep(text)) {
         std::fprintf(stderr, "fopctl: %.*s\n", static_cast<int>(text.size()), text.data());
     }
 }
 
 void complain_further(std::string_view line) {
-    if (kept().in_json) {
-        kept().lines.emplace_back(line);
-    } else {
-        std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
-    }
+    if (!keep(line)) std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
 }
 
 void note_error_code(std::string_view code) {
+    const std::lock_guard lock(kept().guard);
     if (kept().code.empty()) kept().code = code;
 }
 
@@ -71,7 +79,8 @@ void complain_in_json() {
 }
 
 int end_complaints(int exit_code) {
-    const Kept& all = kept();
+    Kept& all = kept();
+    const std::lock_guard lock(all.guard);
     if (!all.in_json || all.lines.empty()) return exit_code;
     nlohmann::ordered_json object;
     object["error"] = all.lines.front();
@@ -79,6 +88,7 @@ int end_complaints(int exit_code) {
     object["exit_code"] = exit_code;
     object["details"] = std::vector<std::string>(all.lines.begin() + 1, all.lines.end());
     std::fprintf(stderr, "%s\n", dumped(object).c_str());
+    all.lines.clear();
     return exit_code;
 }
 

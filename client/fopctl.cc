@@ -151,10 +151,14 @@ int main(int argc, char** argv) {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
         if (error.get_exit_code() == 0) return app.exit(error);
+        // What was parsed until then may not have it.
+        const std::span<char*> words(argv, static_cast<std::size_t>(argc));
+        if (std::ranges::find(words, std::string_view("--json")) != words.end()) complain_in_json();
         complain(refusal(app, error));
         note_error_code("usage");
         return app.got_subcommand("health") ? kExitHealthUnknown : kExitUsage;
     }
+    if (settings.json) complain_in_json();
     if (chosen == nullptr) {
         complain("no verb; fopctl --help lists them");
         return kExitUsage;
@@ -173,9 +177,6 @@ int main(int argc, char** argv) {
 
 int main(int argc, char** argv) try {
     using namespace fopd::client;
-    // Also a command line that is refused is answered in JSON if that was asked for.
-    const std::span<char*> words(argv, static_cast<std::size_t>(argc));
-    if (std::ranges::find(words, std::string_view("--json")) != words.end()) complain_in_json();
     if (const auto forbidden = fopd::core::forbid_core_dumps(); !forbidden) {
         complain(describe(forbidden.error()));
         return end_complaints(kExitInternal);

@@ -8,6 +8,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "client/complaints.h"
+
 namespace fopd::client {
 
 Interrupts::Interrupts(Usual usual) : usual_(usual) {
@@ -20,7 +22,9 @@ Interrupts::Interrupts(Usual usual) : usual_(usual) {
 Interrupts::~Interrupts() {
     if (fd_ >= 0) close(fd_);
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    if (ended_by_ != 0) std::raise(ended_by_);
+    if (ended_by_ == 0) return;
+    end_complaints(128 + ended_by_);
+    std::raise(ended_by_);
 }
 
 bool Interrupts::wait(int fd, Duration span) {

@@ -14,10 +14,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "client/complaints.h"
 #include "client/interrupts.h"
 #include "client/transfer.h"
 #include "core/clock.h"
 #include "core/gate.h"
+#include "core/printable.h"
 #include "core/random.h"
 
 namespace fopd::client {
@@ -133,8 +135,8 @@ Task<void> remove_one(ObjectSession* session, Target target, Duration timeout) {
     const auto removed = co_await session->objects().remove(
         target.fid, std::move(name), {.deadline = after(session->clock().now(), timeout)});
     if (removed) co_return;
-    std::fprintf(stderr, "fopctl: bench: %s: it could not be removed: %s\n", target.name.c_str(),
-                 removed.error().words.c_str());
+    complain("bench: " + core::printable(target.name) +
+             ": it could not be removed: " + removed.error().words);
 }
 
 // A thread with its own sessions, on which `depth` operations are in flight.

@@ -57,8 +57,9 @@ Operation::Operation() : Message(&deliver) {}
 
 std::expected<std::shared_ptr<SessionThread>, Error> SessionThread::start(Options options,
                                                                           World world) {
-    static const core::PosixClock kClock;
-    auto backend = core::make_poll_backend(kClock);
+    // Never destroyed: a program may end while its sessions are open, and their threads run.
+    static const core::PosixClock& clock = *new core::PosixClock;  // NOLINT(*-owning-memory)
+    auto backend = core::make_poll_backend(clock);
     if (!backend) return std::unexpected(backend.error());
     const SignalsHeldOff held_off;
     std::unique_ptr<core::Offload> offload;

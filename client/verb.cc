@@ -105,7 +105,10 @@ std::expected<nlohmann::json, int> checked(const Call& call,
     auto body = nlohmann::json::parse(answer->body, nullptr, false);
     if (answer->status != 200) {
         complain_about(call, answer->status, body);
-        return std::unexpected(exit_code_of(answer->status));
+        // An older fopd does not know the path of the request.
+        const bool is_unknown =
+            answer->status == 404 && body.is_object() && body.value("error", "") == "no such path";
+        return std::unexpected(is_unknown ? kExitNoServer : exit_code_of(answer->status));
     }
     if (body.is_structured()) return body;
     complain("what answers at " + call.client.name() + " is no fopd: its reply is no JSON object");

@@ -115,10 +115,18 @@ bool is_same_file(const std::string& one, const std::string& other) {
     return first && second && *first == *second;
 }
 
+// The file that was asked for, by the option or the variable; empty: the daemon's. The library that
+// parses the command line would let the variable win, because several verbs share the option.
+std::string asked_file(const Call& call) {
+    if (!call.arguments.principals_file.empty()) return call.arguments.principals_file;
+    const char* const variable = std::getenv("FOPD_PRINCIPALS");  // NOLINT(concurrency-mt-unsafe)
+    return variable == nullptr ? "" : variable;
+}
+
 // The file of the daemon that runs, or else the one that was asked for. If a change of the file
 // that was asked for would have no effect, complains and returns the exit code.
 std::expected<KeysTarget, int> find_target(const Call& call) {
-    const std::string& asked = call.arguments.principals_file;
+    const std::string asked = asked_file(call);
     const auto answer = call.client.get("/v1/keys");
     if (!answer && answer.error().kind == AdminFailure::kNoServer) {
         return KeysTarget{.path = asked.empty() ? kPrincipalsDefault : asked,
@@ -219,8 +227,7 @@ int take_effect(const Call& call, const Opened& opened) {
 void declare_file(CLI::App& app, VerbArguments& arguments) {
     app.add_option("--principals", arguments.principals_file,
                    "The daemon's file of principals; else the one that the daemon uses, or "
-                   "/etc/fopd/principals.yaml while none runs")
-        ->envname("FOPD_PRINCIPALS");
+                   "/etc/fopd/principals.yaml while none runs (or FOPD_PRINCIPALS)");
 }
 
 // -- keygen --

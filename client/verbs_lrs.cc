@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "client/command_line.h"
 #include "client/exit_code.h"
 #include "client/replaced_file.h"
 #include "client/table.h"
@@ -212,7 +213,8 @@ int change_rules(const Call& call, std::string target, const std::string& body =
 
 void declare_if_version(CLI::App& app, VerbArguments& arguments) {
     app.add_option("--if-version", arguments.if_version,
-                   "Only if the rules have this version still");
+                   "Only if the rules have this version still")
+        ->check(whole_between(0, UINT64_MAX));
 }
 
 void declare_rule(CLI::App& app, VerbArguments& arguments) {

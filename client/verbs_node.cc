@@ -172,7 +172,9 @@ int run_device_remove(const Call& call) {
 void declare_device_forget(CLI::App& app, VerbArguments& arguments) {
     auto* const device =
         app.add_option("device", arguments.device, "The device that is lost, as the node calls it");
-    app.add_option("--slot", arguments.slot, "Or the slot it had")->excludes(device);
+    app.add_option("--slot", arguments.slot, "Or the slot it had")
+        ->excludes(device)
+        ->check(whole_between(1, 65535));
     app.add_flag("--yes", arguments.is_sure, "What was on it is lost for good, and that is known");
 }
 
@@ -330,16 +332,20 @@ void declare_status(CLI::App& app, VerbArguments& arguments) {
 // starts has no socket at first.
 std::expected<HttpAnswer, AdminProblem> wait_for_state(const Call& call, Interrupts& interrupts) {
     constexpr Duration kBetween = 50ms;
-    const Instant begin = core::PosixClock().now();
+    const core::PosixClock clock;
+    const bool is_limited = call.timeout != Duration{};
+    const Instant end = after(clock.now(), call.timeout);
     for (;;) {
-        auto answer = call.client.get("/v1/status", interrupts.fd());
+        const Duration left = is_limited ? std::max(end - clock.now(), Duration{1ms}) : Duration{};
+        auto answer = call.client.with_timeout(left).get("/v1/status", interrupts.fd());
         const bool is_known = answer && answer->status == 200;
         if (is_known && json::parse(answer->body).at("state") == call.arguments.state)
             return answer;
-        const bool may_come =
-            is_known || (!answer && answer.error().kind == AdminFailure::kNoServer);
-        const bool has_time =
-            call.timeout == Duration{} || core::PosixClock().now() - begin < call.timeout;
+        // One that ends cuts the connection, one that begins is not there yet.
+        using Failure = AdminFailure;
+        const bool may_come = answer || answer.error().kind == Failure::kNoServer ||
+                              answer.error().kind == Failure::kBadAnswer;
+        const bool has_time = !is_limited || clock.now() < end;
         if (!may_come || !has_time || !interrupts.wait(-1, kBetween)) return answer;
     }
 }
@@ -381,10 +387,15 @@ int run_reload(const Call& call) {
     const auto done = checked(call, answer);
     if (!done) return done.error();
     const int code = show(call, answer->body, [&done] { return reload_page(*done); });
-    const auto is_refused = [](const json& each) {
-        return each.at("result") == "not-added" || each.at("result") == "not-removed";
-    };
-    return std::ranges::any_of(done->at("devices"), is_refused) ? kExitRefused : code;
+    bool is_refused = false;
+    for (const json& each : done->at("devices")) {
+        if (each.at("result") != "not-added" && each.at("result") != "not-removed") continue;
+        is_refused = true;
+        std::string line = device_line(each);
+        line.pop_back();
+        complain("reload: the new settings are in force, but " + line);
+    }
+    return is_refused ? kExitRefused : code;
 }
 
 int run_drain(const Call& call) {

@@ -107,7 +107,11 @@ Task<DeviceOutcome> DeviceRequests::forget_lost(LostDevice which) {
 
 // Why there is nothing to forget; empty if there is.
 std::string DeviceRequests::why_not_lost(const LostDevice& which) const {
-    if (parts_.disks.empty()) return "the node was started without disks";
+    if (parts_.disks.empty()) {
+        return "the node was started without disks: put a disk into the configuration, restart, "
+               "and "
+               "forget it then";
+    }
     if (!which.slot) return "nobody can see which slot its disk had";
     const std::string slot = "slot " + std::to_string(*which.slot);
     const SlotEntry* const entry = parts_.disks.slots().find(*which.slot);

@@ -116,7 +116,14 @@ void Examination::look_at_disk(const DiskReport& disk) {
         const bool is_missing = std::ranges::any_of(missing_, [&disk](const auto& missing) {
             return missing.slot == disk.slot && devices::format_id(missing.disk) == disk.disk;
         });
-        if (!is_missing) add(Level::kCritical, which + " is given up" + why);
+        const SlotEntry* const entry = disk.slot ? node_.disks().slots().find(*disk.slot) : nullptr;
+        if (entry != nullptr && entry->use == SlotUse::kWrittenOff) {
+            add(Level::kWarning, which +
+                                     " was written off: add a new one with fopctl device add, " +
+                                     "or take it out of the configuration");
+        } else if (!is_missing) {
+            add(Level::kCritical, which + " is given up" + why);
+        }
     } else if (disk.read_only) {
         add(Level::kCritical, which + " is read-only" + why);
     } else if (state == "suspect") {
@@ -147,8 +154,8 @@ void Examination::look_at_scrub(const DiskReport& disk) {
     if (age_max == Duration{} || disk.scrubbed_at_s == 0 || !disk.capacity_bytes) return;
     const Duration age = std::chrono::seconds(now_s_ - disk.scrubbed_at_s);
     if (age <= age_max) return;
-    add(Level::kWarning, "the last complete scrub of disk " + disk.name + " was " +
-                             number_of(static_cast<std::uint64_t>(age / 24h), "day") + " ago");
+    add(Level::kWarning, "disk " + disk.name + " has had no complete scrub for " +
+                             number_of(static_cast<std::uint64_t>(age / 24h), "day"));
 }
 
 void Examination::look_at_localities() {

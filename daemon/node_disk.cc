@@ -360,8 +360,7 @@ void NodeDisk::publish(std::uint64_t check_findings) {
         figures_.scrub_damaged_blocks.set(scrub.damaged_blocks.get());
         figures_.scrub_done_damage.set(scrub.done_damage.get());
         figures_.scrubs_done.set(scrub.done_count.get());
-        figures_.errors_since_scrub.set(found->checksum_errors().get() -
-                                        scrub.settled_errors.get());
+        figures_.met_damage.set(found->met_damage().count());
     }
     const Instant now = place_.reactor.now();
     if (now <= published_at_) return;

@@ -148,9 +148,9 @@ public:
         core::Counter scrub_total_bytes;
         core::Counter scrub_read_bytes;
         core::Counter scrub_damaged_blocks;
-        core::Counter scrubs_done;         // Complete ones, since the volume was opened.
-        core::Counter scrub_done_damage;   // Damaged blocks found by the last of these.
-        core::Counter errors_since_scrub;  // Checksum errors of reads since then.
+        core::Counter scrubs_done;        // Complete ones, since the volume was opened.
+        core::Counter scrub_done_damage;  // Damaged blocks found by the last of these.
+        core::Counter met_damage;         // Damaged blocks that reads have met since then.
         core::Counter check_findings;
         core::Counter busy_ppm;  // Busy time between the last two calls of publish().
     };

@@ -11,6 +11,13 @@
 
 namespace fopd::daemon {
 
+namespace {
+
+// How long note_damage() leaves a table alone that could not be written.
+constexpr Duration kWriteAgain = 60s;
+
+}  // namespace
+
 // A disk's task: travels to the disk's locality, and back when it is done. The control reactor
 // never blocks on it: a locality or a disk that does not answer keeps it.
 class NodeDisks::Errand final : public core::RoundTrip {
@@ -185,6 +192,7 @@ Task<void> NodeDisks::open_one(NodeDisk* disk) {
 // The table is durable before the label says so: after that, other nodes may take the disk.
 void NodeDisks::note_released(const NodeDisk& disk) {
     slots_.set_use(*disk.slot(), SlotUse::kEmpty);
+    slots_.set_damage(*disk.slot(), slots_.find(*disk.slot())->scrubbed_at_s, 0);
     // If the write fails, the disk only counts as missing.
     [[maybe_unused]] const auto written = write_slots();
 }
@@ -321,7 +329,7 @@ std::vector<std::size_t> NodeDisks::sort_absent() {
         if (disk.is_absent() && may_make(disk)) making.push_back(i);
         if (!disk.was_not_opened() || disk.slot()) continue;
         const SlotEntry* const missing = missing_slot_of(disk.settings());
-        if (missing == nullptr || missing->device.empty()) continue;
+        if (missing == nullptr || missing->device.empty() || disk_of(*missing) != nullptr) continue;
         disk.stand_for(missing->slot, missing->disk);
         look_at(i);
     }
@@ -351,7 +359,9 @@ const SlotEntry* NodeDisks::missing_slot_of(const devices::DeviceSettings& setti
     const SlotEntry* same_name = nullptr;
     const SlotEntry* unknown = nullptr;
     for (const SlotEntry& entry : slots_.entries()) {
-        if (entry.use != SlotUse::kInUse || disk_of(entry) != nullptr) continue;
+        // A device that only stands for the missing disk does not have it.
+        const NodeDisk* const disk = disk_of(entry);
+        if (entry.use != SlotUse::kInUse || (disk != nullptr && !disk->was_not_opened())) continue;
         if (entry.path == settings.path) same_path = &entry;
         if (entry.device == settings.name) same_name = &entry;
         if (entry.device.empty() && entry.pool == settings.pool) unknown = &entry;
@@ -407,38 +417,46 @@ void NodeDisks::give_slots() {
 void NodeDisks::note_open() {
     const SlotTable before = slots_;
     for (const auto& disk : disks_) {
-        if (!is_open(disk->stage())) continue;
-        slots_.set_use(*disk->slot(), SlotUse::kInUse);
-        slots_.set_device(*disk->slot(), disk->settings().name, disk->settings().path);
-        const SlotEntry& entry = *slots_.find(*disk->slot());
-        if (entry.scrubbed_at_s != 0) continue;
-        // Also a disk whose table is of an older version begins to grow old now.
-        slots_.set_damage(entry.slot, wall_s(), entry.damaged_blocks);
+        if (is_open(disk->stage())) record_open(*disk);
     }
     const auto written = write_slots();
     if (!written) slots_ = before;
 }
 
+void NodeDisks::record_open(const NodeDisk& disk) {
+    slots_.set_use(*disk.slot(), SlotUse::kInUse);
+    slots_.set_device(*disk.slot(), disk.settings().name, disk.settings().path);
+    const SlotEntry& entry = *slots_.find(*disk.slot());
+    // Also a disk whose table is of an older version begins to grow old now.
+    if (entry.scrubbed_at_s == 0) slots_.set_damage(entry.slot, wall_s(), entry.damaged_blocks);
+}
+
 void NodeDisks::note_damage() {
+    const bool has_failed = !slots_written_;
+    if (has_failed && world_.control.now() < write_again_at_) return;
     for (std::size_t i = 0; i < disks_.size(); ++i) {
         const NodeDisk& disk = *disks_[i];
         if (!is_open(disk.stage()) || errands_[i]->under_way()) continue;
         const SlotEntry* const entry = slots_.find(*disk.slot());
         if (entry == nullptr) continue;
+        // Also what note_open() could not write.
+        record_open(disk);
         const NodeDisk::Figures& figures = disk.figures();
         Damage& damage = damage_[i];
-        if (!damage.is_known) damage = {.is_known = true, .before = entry->damaged_blocks};
+        if (!damage.is_known) {
+            damage.is_known = true;
+            damage.before = entry->damaged_blocks;
+        }
         std::int64_t scrubbed_at_s = entry->scrubbed_at_s;
         if (figures.scrubs_done.get() != damage.scrubs_done) {
             damage.scrubs_done = figures.scrubs_done.get();
             damage.before = figures.scrub_done_damage.get();
             scrubbed_at_s = wall_s();
         }
-        slots_.set_damage(entry->slot, scrubbed_at_s,
-                          damage.before + figures.errors_since_scrub.get());
+        slots_.set_damage(entry->slot, scrubbed_at_s, damage.before + figures.met_damage.get());
     }
-    // A table that was not written is written by the next call.
-    [[maybe_unused]] const auto written = write_slots();
+    const auto written = write_slots();
+    if (!written) write_again_at_ = after(world_.control.now(), kWriteAgain);
     const std::lock_guard lock(shown_);
     for (std::size_t i = 0; i < disks_.size(); ++i) {
         if (errands_[i]->under_way() || !disks_[i]->slot()) continue;

@@ -137,6 +137,7 @@ private:
     Result<void> write_slots();
     std::int64_t wall_s() const;
     void note_open();
+    void record_open(const NodeDisk& disk);
     // Null if the disk is not in this set.
     const NodeDisk* disk_of(const SlotEntry& entry) const;
 
@@ -156,6 +157,7 @@ private:
     // The text of the table last written durably; nothing after a failed write, which may have left
     // the old or the new text.
     std::optional<std::string> slots_written_ = std::string();
+    Instant write_again_at_{};
 };
 
 }  // namespace fopd::daemon

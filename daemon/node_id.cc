@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -42,13 +43,21 @@ std::optional<devices::NodeId> owner_of(const std::string& path) {
 // Why there must have been an id before; empty if nothing shows that.
 std::string sign_of_earlier_id(const std::string& data_dir,
                                const std::vector<std::string>& disk_paths) {
+    std::set<devices::NodeId> owners;
+    std::string disks;
     for (const std::string& path : disk_paths) {
         const auto owner = owner_of(path);
         if (!owner) continue;
-        const std::string id = devices::format_id(*owner);
-        return "it is missing, and the disk " + path + " belongs to node " + id +
-               ": mount the file system of node.data_dir if it is not mounted; if the file is "
-               "lost, put it back from a backup, or write these 32 digits into it";
+        owners.insert(*owner);
+        disks += (disks.empty() ? "the disk " : ", the disk ") + path + " belongs to node " +
+                 devices::format_id(*owner);
+    }
+    if (!owners.empty()) {
+        return "it is missing, and " + disks +
+               ": for that node, mount the file system of node.data_dir if it is not mounted, put "
+               "the file back from a backup, or write " +
+               (owners.size() == 1 ? "these 32 digits" : "the 32 digits of the right node") +
+               " into it; for a new node, take the disks of another one out of the configuration";
     }
     if (::access((data_dir + "/slots").c_str(), F_OK) != 0) return {};
     return "it is missing, but this is the data directory of a node with disks, because it has the "

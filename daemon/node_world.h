@@ -30,7 +30,7 @@ struct NodeWorld {
     core::EventSink& events;
     ServiceManager& manager;
     Configuration& configuration;
-    // Opens the configured disks; null if none are configured.
+    // Opens the configured disks; null for a node that never has any.
     DiskBay* bay = nullptr;
     // The node's id in the labels of its disks.
     devices::NodeId id{};

@@ -154,8 +154,8 @@ private:
     std::unique_ptr<core::Reactor> control_;
     std::unique_ptr<core::Offload> offload_;
     std::unique_ptr<LocalityThreads> threads_;
-    std::unique_ptr<core::Offload> disk_offload_;  // Null without disks.
-    std::unique_ptr<LocalDiskBay> bay_;            // Likewise.
+    std::unique_ptr<core::Offload> disk_offload_;
+    std::unique_ptr<LocalDiskBay> bay_;
     std::unique_ptr<Node> node_;
     std::unique_ptr<NodeMetrics> node_metrics_;
     std::unique_ptr<AdminApi> api_;

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -62,12 +64,27 @@ struct ScrubProgress {
     core::Counter total_blocks;  // As of the start of the scrub.
     core::Counter read_blocks;
     core::Counter damaged_blocks;
-    // About the scrubs of this life of the volume that were complete: how many, what the last of
-    // them found, and how many checksum errors it accounts for.
+    // Of the scrubs of this life of the volume that were complete: how many, and the damaged blocks
+    // that the last of them found.
     core::Counter done_count;
     core::Counter done_damage;
-    core::Counter settled_errors;
     bool to_end = false;
+};
+
+// The damaged blocks that reads have met since the last complete scrub, each counted once.
+class MetDamage {
+public:
+    // More are not told apart, and not counted.
+    static constexpr std::size_t kBlocksMax = 4096;
+
+    void add(const store::Fid& fid, std::uint64_t block) {
+        if (blocks_.size() < kBlocksMax) blocks_.insert({fid, block});
+    }
+    void clear() { blocks_.clear(); }
+    std::size_t count() const { return blocks_.size(); }
+
+private:
+    std::set<std::pair<store::Fid, std::uint64_t>> blocks_;
 };
 
 // A disk of a locality, and the state that all foms on this disk share.
@@ -147,6 +164,8 @@ public:
 
     ScrubProgress& scrub() { return scrub_; }
     const ScrubProgress& scrub() const { return scrub_; }
+    MetDamage& met_damage() { return met_damage_; }
+    const MetDamage& met_damage() const { return met_damage_; }
 
     // Makes a fid that was never used: the slot, the epoch of its log, and a number that is unique
     // in it. Some bits of the disk's id are included, to tell the disk from others that had the
@@ -185,6 +204,7 @@ private:
     core::Counter checksum_errors_;
     core::Counter coalesced_blocks_;
     ScrubProgress scrub_;
+    MetDamage met_damage_;
     std::uint64_t fids_made_ = 0;
     UploadTimes upload_times_;
 };

@@ -239,7 +239,6 @@ void Scrub::end(store::Slot slot) {
 
 Task<void> Scrub::run(HomeVolume* home, HomeVolume::Hold /*hold*/) {
     const Instant began_at = stores_.parts().reactor.now();
-    const std::uint64_t errors_before = home->checksum_errors().get();
     Pass pass(stores_, *home, bytes_per_second_);
     const auto done = co_await home->volume().map().for_each(store::KeyKind::kExtent, &pass);
     ScrubProgress& progress = home->scrub();
@@ -247,10 +246,9 @@ Task<void> Scrub::run(HomeVolume* home, HomeVolume::Hold /*hold*/) {
                        : done.error().code == Errc::kCancelled ? ScrubProgress::kEnded
                                                                : ScrubProgress::kFailed);
     if (done) {
-        // All blocks have been read: damage that reads met before is found again or is gone.
-        const std::uint64_t damage = progress.damaged_blocks.get();
-        progress.done_damage.set(damage);
-        progress.settled_errors.set(errors_before + damage);
+        // All blocks have been read: damage that reads have met is found again, or is gone.
+        home->met_damage().clear();
+        progress.done_damage.set(progress.damaged_blocks.get());
         progress.done_count.add(1);
     }
     core::emit(stores_.parts().events, done ? core::Level::kInfo : core::Level::kWarn,

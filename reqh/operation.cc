@@ -26,7 +26,9 @@ Task<fop::Reply> Operation::run(Site site) {
     move_to(site);
     const Executor& executor = executor_of(*origin_.type);
     if (executor.needs_stores && site.stores == nullptr) {
-        co_return refuse({.status = fop::Status::kNotFound, .words = "the server has no disks"});
+        // Its disks may be missing from the configuration: nothing is said to be gone.
+        co_return refuse(
+            {.status = fop::Status::kMediumMissing, .words = "the server has no disks"});
     }
     if (executor.slot == nullptr) co_return co_await run_here();
     const auto locality = locality_of(executor.slot(request()));
@@ -510,6 +512,7 @@ Refusal Operation::corrupt(store::Fid fid, std::uint64_t block) {
     const auto size = std::min(static_cast<std::size_t>(length), words_.size() - 1);
     const std::string_view words(words_.data(), size);
     home_->checksum_errors().add(1);
+    home_->met_damage().add(fid, block);
     core::emit(stores().parts().events, core::Level::kError, "store.block_damaged",
                {{"slot", std::int64_t{home_->slot()}}, {"what", words}});
     return {.status = fop::Status::kCorrupt, .words = words};

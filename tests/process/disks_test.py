@@ -10,7 +10,7 @@ import socket
 import subprocess
 import unittest
 
-from fopd_process import (CONFIG, DATA_DIR, IN_USE, IS_ROOT, SCHEME, ProcessTestCase, run_fopd, run_program,
+from fopd_process import (CONFIG, DATA_DIR, FOPCTL, IN_USE, IS_ROOT, SCHEME, ProcessTestCase, run_fopd, run_program,
                           wait_until)
 
 MIB = 1 << 20
@@ -375,9 +375,22 @@ class DisksTest(ProcessTestCase):
         self.assertFalse(self.images[1].exists())
         self.fopd.stop(daemon)
 
+    def test_a_missing_disk_whose_name_another_one_has(self):
+        self.run_once()
+        self.images[1].rename(self.directory / "away")
+        devices = self.fopd.settings["devices"]
+        devices.append(devices[1] | {"name": "d9"})
+        devices[1]["path"] = str(self.fopd.path / "new.img")
+        self.fopd.write_config()
+        daemon = self.start_with(d0="good", d1="given-up", d9="given-up")
+        self.assertIn("is the missing disk of slot 2", self.devices(daemon)["d9"]["reason"])
+        self.assertFalse(self.images[1].exists())
+        self.fopd.stop(daemon)
+
     def test_a_node_that_lost_its_section_devices(self):
         self.run_once()
         self.fopd.settings["devices"] = []
+        self.fopd.settings["auth"] = {"mode": "none"}
         self.fopd.write_config()
         daemon = self.start_with(d0="missing", d1="missing")
         self.assertEqual([each["slot"] for each in daemon.events("fopd.daemon.slot_missing")], [1, 2])
@@ -385,6 +398,10 @@ class DisksTest(ProcessTestCase):
         health = daemon.ctl("health")
         self.assertEqual(health.returncode, 2, health.stdout)
         self.assertIn("disk d0 is missing (slot 1)", health.stdout)
+        # A client is not told that its objects are gone.
+        address = daemon.events("fopd.fabric.listening")[0]["address"]
+        done = run_program(FOPCTL, "--server", address, "--json", "stat", "a")
+        self.assertEqual((done.returncode, json.loads(done.stderr)["code"]), (1, "medium_missing"), done.stderr)
         self.fopd.stop(daemon)
 
     def test_a_missing_disk_that_is_not_configured(self):

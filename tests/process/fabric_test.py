@@ -207,6 +207,14 @@ class KeyTest(FabricTestCase):
         self.ctl("put", self.n.config_path, "object", key=key)
         self.n.stop(self.daemon)
 
+    def test_the_option_is_stronger_than_the_variable(self):
+        self.start()
+        before = self.n.principals_path.read_text()
+        refused = self.ctl("key", "create", "eve", "--principals", self.directory / "other.yaml", code=REFUSED)
+        self.assertIn("other.yaml", refused.stderr)
+        self.assertEqual(self.n.principals_path.read_text(), before)
+        self.n.stop(self.daemon)
+
     def test_a_reload_says_that_principals_changed(self):
         self.start()
         self.assertEqual(json.loads(self.ctl("--json", "reload").stdout)["changed"], [])

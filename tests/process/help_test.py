@@ -58,7 +58,12 @@ class HelpTest(ProcessTestCase):
                 (["bench", "--op", "raed"], 'bench: --op: must be one of echo, bulk_echo, ping, read, write, mixed, create, '
                                             'not "raed"; did you mean read?'),
                 (["put", "a"], "put: name is required; see fopctl put --help"),
-                (["get", "a", "b", "c"], 'get: "c" is too much')):
+                (["get", "a", "b", "c"], 'get: "c" is too much: get takes fewer values'),
+                (["status", "now"], 'status: "now" is too much: status takes no values'),
+                (["--", "staus"], "there is no verb staus; did you mean status?"),
+                (["ls", "--pool"], "ls: --pool needs a value"),
+                (["device", "forget", "--slot", "x"],
+                 'device forget: --slot: must be a whole number from 1 to 65535, not "x"')):
             with self.subTest(words=words):
                 done = run_program(FOPCTL, *words)
                 self.assertEqual((done.returncode, done.stdout), (USAGE, ""))
