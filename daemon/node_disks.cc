@@ -191,6 +191,7 @@ Task<void> NodeDisks::open_one(NodeDisk* disk) {
 
 // The table is durable before the label says so: after that, other nodes may take the disk.
 void NodeDisks::note_released(const NodeDisk& disk) {
+    damage_[index_of(&disk)].is_released = true;
     slots_.set_use(*disk.slot(), SlotUse::kEmpty);
     slots_.set_damage(*disk.slot(), slots_.find(*disk.slot())->scrubbed_at_s, 0);
     // If the write fails, the disk only counts as missing.
@@ -436,7 +437,7 @@ void NodeDisks::note_damage() {
     if (has_failed && world_.control.now() < write_again_at_) return;
     for (std::size_t i = 0; i < disks_.size(); ++i) {
         const NodeDisk& disk = *disks_[i];
-        if (!is_open(disk.stage()) || errands_[i]->under_way()) continue;
+        if (!is_open(disk.stage()) || errands_[i]->under_way() || damage_[i].is_released) continue;
         const SlotEntry* const entry = slots_.find(*disk.slot());
         if (entry == nullptr) continue;
         // Also what note_open() could not write.

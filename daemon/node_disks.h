@@ -103,6 +103,7 @@ private:
     // The damage of a disk that note_damage() last knew of.
     struct Damage {
         bool is_known = false;
+        bool is_released = false;  // Its slot is empty for good, also while it closes.
         std::uint64_t scrubs_done = 0;
         std::uint64_t before = 0;  // Blocks, without those that reads have met in this life.
         // As in the table, for other threads. Held while used: shown_.
