@@ -199,13 +199,13 @@ Started<void> Process::make() {
     if (!node_id) return std::unexpected(node_id.error());
     const LocalitySettings& localities = settings.get<LocalitySettings>();
     if (auto fits = check_memory(localities); !fits) return fits;
+    // Before the localities' threads: these end only when a node stops.
+    if (auto made = make_bay(disks.size()); !made) return made;
     auto threads = LocalityThreads::start(
         {.count = locality_count(localities), .spin = localities.spin, .sqpoll = localities.sqpoll},
         *control_, clock_, log_);
     if (!threads) return std::unexpected(threads.error());
     threads_ = std::move(*threads);
-
-    if (auto made = make_bay(disks.size()); !made) return made;
 
     node_ = std::make_unique<Node>(
         NodeWorld{.control = *control_,
