@@ -223,19 +223,10 @@ Task<AdminReply> AdminApi::health(AdminRequest) {
 // NOLINTNEXTLINE(readability-make-member-function-const)
 Task<AdminReply> AdminApi::keys(AdminRequest) {
     const auto files = parts_.node.reloads().principals_files();
-    const auto or_null = [](JsonWriter& json, std::string_view text) {
-        if (text.empty()) {
-            json.null();
-        } else {
-            json.value(text);
-        }
-    };
     JsonWriter json;
     json.begin_object().field("file", std::string_view(parts_.configuration.file()));
-    json.key("principals");
-    or_null(json, files.configured);
-    json.key("principals_in_use");
-    or_null(json, files.in_use);
+    json.text_or_null("principals", files.configured);
+    json.text_or_null("principals_in_use", files.in_use);
     const auto mode = parts_.configuration.current()->get<AuthSettings>().mode;
     json.field("open_to_all", mode == AuthSettings::Mode::kNone);
     json.field("uid", std::uint64_t{::geteuid()}).field("gid", std::uint64_t{::getegid()});

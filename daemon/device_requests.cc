@@ -109,8 +109,7 @@ Task<DeviceOutcome> DeviceRequests::forget_lost(LostDevice which) {
 std::string DeviceRequests::why_not_lost(const LostDevice& which) const {
     if (parts_.disks.empty()) {
         return "the node was started without disks: put a disk into the configuration, restart, "
-               "and "
-               "forget it then";
+               "and forget it then";
     }
     if (!which.slot) return "nobody can see which slot its disk had";
     const std::string slot = "slot " + std::to_string(*which.slot);

@@ -59,16 +59,10 @@ DiskReport report_of(const NodeDisk& disk, const DiskFacts& facts) {
 }
 
 void write_disk(JsonWriter& json, const DiskReport& disk) {
-    const auto number = [&json](std::string_view name, const auto& value) {
-        json.key(name);
-        if (value) {
-            json.value(*value);
-        } else {
-            json.null();
-        }
-    };
     std::optional<std::uint64_t> used;
     if (disk.capacity_bytes) used = *disk.capacity_bytes - *disk.free_bytes;
+    std::optional<std::int64_t> scrubbed_at_s;
+    if (disk.scrubbed_at_s != 0) scrubbed_at_s = disk.scrubbed_at_s;
     json.begin_object();
     json.field("name", std::string_view(disk.name));
     json.field("family", "disk");
@@ -77,16 +71,11 @@ void write_disk(JsonWriter& json, const DiskReport& disk) {
     json.field("state", disk.state);
     json.field("read_only", disk.read_only);
     json.field("reason", std::string_view(disk.reason));
-    number("capacity", disk.capacity_bytes);
-    number("used", used);
-    number("free", disk.free_bytes);
-    number("slot", disk.slot);
-    json.key("disk");
-    if (disk.disk.empty()) {
-        json.null();
-    } else {
-        json.value(std::string_view(disk.disk));
-    }
+    json.field_or_null("capacity", disk.capacity_bytes);
+    json.field_or_null("used", used);
+    json.field_or_null("free", disk.free_bytes);
+    json.field_or_null("slot", disk.slot);
+    json.text_or_null("disk", disk.disk);
     json.field("locality", disk.locality);
     json.field("errors", disk.errors);
     json.key("scrub").begin_object();
@@ -94,12 +83,7 @@ void write_disk(JsonWriter& json, const DiskReport& disk) {
     json.field("total", disk.scrub_total_bytes);
     json.field("read", disk.scrub_read_bytes);
     json.field("damaged_blocks", disk.scrub_damaged_blocks);
-    json.key("last");
-    if (disk.scrubbed_at_s == 0) {
-        json.null();
-    } else {
-        json.value(disk.scrubbed_at_s);
-    }
+    json.field_or_null("last", scrubbed_at_s);
     json.end_object();
     json.field("damaged_blocks", disk.damaged_blocks);
     json.end_object();

@@ -193,8 +193,7 @@ void Examination::look_at_quota(const objects::QuotaAccount& account, const std:
     const objects::Amount limit = account.limit();
     const auto look = [&](std::uint64_t amount, std::uint64_t most, const char* of_what) {
         if (most == objects::QuotaAccount::kUnlimited || most == 0) return;
-        const auto percent = static_cast<std::uint64_t>(static_cast<double>(amount) * 100.0 /
-                                                        static_cast<double>(most));
+        const std::uint64_t percent = percent_of(amount, most);
         if (percent < kQuotaPercent) return;
         std::string text = words;
         text.replace(text.find('%'), 1, std::to_string(percent) + " % of its quota of " + of_what);

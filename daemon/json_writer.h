@@ -2,6 +2,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,6 +31,16 @@ public:
     JsonWriter& field(std::string_view name, const T& content) {
         key(name);
         return value(content);
+    }
+    // null if there is no content, or no text.
+    template <typename T>
+    JsonWriter& field_or_null(std::string_view name, const std::optional<T>& content) {
+        key(name);
+        return content ? value(*content) : null();
+    }
+    JsonWriter& text_or_null(std::string_view name, std::string_view text) {
+        key(name);
+        return text.empty() ? null() : value(text);
     }
     JsonWriter& list(std::string_view name, std::span<const std::string> texts);
 

@@ -77,13 +77,7 @@ void MissingDisks::write(JsonWriter& json) const {
             .field("device", std::string_view(each.device))
             .field("disk", std::string_view(devices::format_id(each.disk)))
             .field("reason", std::string_view(each.reason));
-        json.key("objects");
-        if (const auto objects = objects_of(each.slot)) {
-            json.value(*objects);
-        } else {
-            json.null();
-        }
-        json.end_object();
+        json.field_or_null("objects", objects_of(each.slot)).end_object();
     }
     json.end_array();
 }

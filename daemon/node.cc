@@ -18,6 +18,7 @@ namespace {
 constexpr Duration kAnswerPatience = 2s;
 // How often a slow start asks the service manager for more time.
 constexpr Duration kStartStep = 20s;
+// How often damage and space of the disks are looked at.
 constexpr Duration kDisksStep = 5s;
 // How long a locality may take to close: it waits for transfers the hardware has begun, and for its
 // last replies to be sent.

@@ -26,16 +26,15 @@ std::unexpected<StartProblem> refuse_id(const std::string& path, const std::stri
 std::optional<devices::NodeId> owner_of(const std::string& path) {
     const core::OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (file.get() < 0) return std::nullopt;
-    std::optional<devices::Label> newest;
-    for (std::uint64_t copy = 0; copy < devices::kLabelCopies; ++copy) {
+    devices::LabelCopies copies;
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+        // What cannot be read stays zeros, which are no label.
         std::array<std::byte, devices::kBlockBytes> block{};
-        const auto at = static_cast<off_t>(copy * devices::kBlockBytes);
-        const ssize_t got = ::pread(file.get(), block.data(), block.size(), at);
-        if (got != static_cast<ssize_t>(block.size())) continue;
-        auto label = devices::read_label(block);
-        if (!label || (newest && newest->generation > label->generation)) continue;
-        newest = *std::move(label);
+        const auto at = static_cast<off_t>(i * devices::kBlockBytes);
+        [[maybe_unused]] const ssize_t got = ::pread(file.get(), block.data(), block.size(), at);
+        copies[i] = devices::read_label(block);
     }
+    const auto newest = newest_of(copies);
     const bool is_in_use = newest && newest->state == devices::LabelState::kActive;
     return is_in_use ? std::optional(newest->owner) : std::nullopt;
 }

@@ -9,11 +9,14 @@ constexpr std::uint64_t kSpaceAgainPercent = 90;
 
 }  // namespace
 
+std::uint64_t percent_of(std::uint64_t part, std::uint64_t whole) {
+    return static_cast<std::uint64_t>(static_cast<double>(part) * 100.0 /
+                                      static_cast<double>(whole));
+}
+
 std::uint64_t used_percent(const DiskReport& disk) {
     if (!disk.capacity_bytes || !disk.free_bytes || *disk.capacity_bytes == 0) return 0;
-    const std::uint64_t used = *disk.capacity_bytes - *disk.free_bytes;
-    return static_cast<std::uint64_t>(static_cast<double>(used) * 100.0 /
-                                      static_cast<double>(*disk.capacity_bytes));
+    return percent_of(*disk.capacity_bytes - *disk.free_bytes, *disk.capacity_bytes);
 }
 
 void SpaceWatch::look_at(const std::vector<DiskReport>& disks) {

@@ -13,6 +13,8 @@ namespace fopd::daemon {
 // A disk with this part of its space in use, or more, is reported.
 inline constexpr std::uint64_t kNearlyFullPercent = 95;
 
+// A part of a whole that is not 0, rounded down.
+std::uint64_t percent_of(std::uint64_t part, std::uint64_t whole);
 // The part of the disk's space that is in use; 0 while it is unknown.
 std::uint64_t used_percent(const DiskReport& disk);
 

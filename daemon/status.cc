@@ -108,28 +108,15 @@ std::string status_json(const Node& node, const Configuration& configuration,
 namespace {
 
 void write_finding(JsonWriter& json, const store::CheckFinding& finding) {
-    const auto number = [&json](std::string_view name, const auto& value) {
-        json.key(name);
-        if (value) {
-            json.value(*value);
-        } else {
-            json.null();
-        }
-    };
     json.begin_object().field("reason", std::string_view(finding.reason));
-    json.key("object");
-    if (finding.object) {
-        json.value(std::string_view(objects::format_fid(*finding.object)));
-    } else {
-        json.null();
-    }
+    json.field_or_null("object", finding.object.transform(&objects::format_fid));
     json.field("name", std::string_view(finding.name));
-    number("object_block", finding.object_block);
+    json.field_or_null("object_block", finding.object_block);
     std::optional<std::uint64_t> block;
     if (finding.place) block = finding.place->block;
-    number("block", block);
+    json.field_or_null("block", block);
     json.field("blocks", finding.place ? finding.place->count : 0U);
-    number("log_entry", finding.entry);
+    json.field_or_null("log_entry", finding.entry);
     json.end_object();
 }
 

@@ -85,8 +85,8 @@ Task<Result<Verdict>> DiskLabel::inspect() {
     co_return *verdict_;
 }
 
-Task<Result<DiskLabel::Copies>> DiskLabel::read_copies() {
-    Copies copies{std::unexpected(LabelFlaw::kDamaged), std::unexpected(LabelFlaw::kDamaged)};
+Task<Result<LabelCopies>> DiskLabel::read_copies() {
+    LabelCopies copies{std::unexpected(LabelFlaw::kDamaged), std::unexpected(LabelFlaw::kDamaged)};
     std::optional<Error> failed;
     std::size_t failed_count = 0;
     const AlignedBytes block(1);
@@ -104,13 +104,12 @@ Task<Result<DiskLabel::Copies>> DiskLabel::read_copies() {
 }
 
 // Sets no verdict if there was apparently never a label.
-void DiskLabel::choose(const Copies& copies) {
+void DiskLabel::choose(const LabelCopies& copies) {
     verdict_.reset();
-    label_.reset();
+    label_ = newest_of(copies);
     bool newer = false;
     bool damaged = false;
     for (const auto& copy : copies) {
-        if (copy && (!label_ || copy->generation > label_->generation)) label_ = *copy;
         newer = newer || (!copy && copy.error() == LabelFlaw::kNewer);
         damaged = damaged || (!copy && copy.error() == LabelFlaw::kDamaged);
     }

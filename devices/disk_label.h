@@ -68,10 +68,8 @@ public:
     Task<Result<void>> set_state(LabelState state);
 
 private:
-    using Copies = std::array<std::expected<Label, LabelFlaw>, kLabelCopies>;
-
-    Task<Result<Copies>> read_copies();
-    void choose(const Copies& copies);
+    Task<Result<LabelCopies>> read_copies();
+    void choose(const LabelCopies& copies);
     Verdict judge_label() const;
     Task<Result<bool>> is_blank();
     Task<Result<bool>> is_zero(std::uint64_t offset, std::uint64_t end);

@@ -138,4 +138,12 @@ std::expected<Label, LabelFlaw> read_label(ConstLabelBlock from) {
     return label;
 }
 
+std::optional<Label> newest_of(const LabelCopies& copies) {
+    std::optional<Label> newest;
+    for (const auto& copy : copies) {
+        if (copy && (!newest || copy->generation > newest->generation)) newest = *copy;
+    }
+    return newest;
+}
+
 }  // namespace fopd::devices

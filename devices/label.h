@@ -73,4 +73,9 @@ enum class LabelFlaw : std::uint8_t {
 // Accepts any bytes, because they come from a disk.
 std::expected<Label, LabelFlaw> read_label(ConstLabelBlock from);
 
+// What the copies of a label on a disk are.
+using LabelCopies = std::array<std::expected<Label, LabelFlaw>, kLabelCopies>;
+// The newest of the copies that are labels.
+std::optional<Label> newest_of(const LabelCopies& copies);
+
 }  // namespace fopd::devices
