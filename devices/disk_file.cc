@@ -17,6 +17,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "core/killed_process.h"
 namespace fopd::devices {
 
 namespace {
@@ -99,11 +100,13 @@ int try_direct_read(int fd) {
 }
 
 Result<void> lock_file(int fd) {
-    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return {};
-    if (errno == EWOULDBLOCK) {
+    const auto lock = [fd] { return ::flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno; };
+    const int failed = core::wait_for_killed_process(EWOULDBLOCK, lock);
+    if (failed == 0) return {};
+    if (failed == EWOULDBLOCK) {
         return std::unexpected(os_error(EBUSY, "disk file is open in another daemon"));
     }
-    return last_error("lock the disk file");
+    return std::unexpected(os_error(failed, "lock the disk file"));
 }
 
 // File systems that allocate a block at its first write, and record it as written; later writes are
@@ -175,13 +178,19 @@ Result<DiskFile> open_disk_file(const DiskOptions& options) {
     if (result.is_block_device) flags |= O_EXCL;
     if (!result.is_block_device && options.create_bytes > 0) flags |= O_CREAT;
     const bool direct = options.cache == DiskOptions::Cache::kBypass;
-    int fd = ::open(options.path.c_str(), direct ? flags | O_DIRECT : flags, 0600);
-    if (fd < 0 && errno == EINVAL && direct) {
-        result.direct_errno = errno;
-        fd = ::open(options.path.c_str(), flags, 0600);
+    int fd = -1;
+    const auto open_with = [&](int all_flags) {
+        fd = ::open(options.path.c_str(), all_flags, 0600);
+        return fd < 0 ? errno : 0;
+    };
+    int failed = core::wait_for_killed_process(
+        EBUSY, [&] { return open_with(direct ? flags | O_DIRECT : flags); });
+    if (failed == EINVAL && direct) {
+        result.direct_errno = failed;
+        failed = open_with(flags);
     }
-    if (fd < 0 && errno == EBUSY) return last_error("block device is in use");
-    if (fd < 0) return last_error("open the disk");
+    if (failed == EBUSY) return std::unexpected(os_error(failed, "block device is in use"));
+    if (failed != 0) return std::unexpected(os_error(failed, "open the disk"));
     Descriptor file(fd);
 
     if (!result.is_block_device) {

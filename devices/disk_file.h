@@ -15,7 +15,7 @@ struct DiskFile {
     int thin_errno = 0;    // Why space for a new file was not allocated although it should be.
 };
 
-// Opens, locks and measures a disk.
+// Opens, locks and measures a disk. Waits for a disk that a killed process still holds.
 Result<DiskFile> open_disk_file(const DiskOptions& options);
 // Frees the range's space. kUnsupported if that is not possible.
 Result<void> discard_range(const DiskFile& file, std::uint64_t offset, std::uint64_t size_bytes);

@@ -2,7 +2,10 @@
 
 #include <utility>
 
+#include <errno.h>
+
 #include "core/ensure.h"
+#include "core/killed_process.h"
 #include "fabric/ofi/ofi_transport.h"
 #include "fabric/socket_address.h"
 #include "fabric/tcp/tcp_transport.h"
@@ -20,9 +23,14 @@ bool trusts_strangers(std::string_view scheme) {
 Result<void> try_address(const Address& address) {
     ENSURE(is_network_scheme(address.scheme));
     if (address.scheme == kVerbsScheme) return {};
-    const auto tried = listening_socket(address, address.scheme, 1);
-    if (!tried) return std::unexpected(tried.error());
-    return {};
+    Result<void> result;
+    const auto listen = [&] {
+        const auto tried = listening_socket(address, address.scheme, 1);
+        result = tried ? Result<void>() : std::unexpected(tried.error());
+        return tried ? 0 : tried.error().os_errno;
+    };
+    core::wait_for_killed_process(EADDRINUSE, listen);
+    return result;
 }
 
 std::unique_ptr<Transport> make_network_transport(std::string_view scheme, core::EventSink& events,

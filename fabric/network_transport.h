@@ -18,7 +18,8 @@ bool is_network_scheme(std::string_view scheme);
 bool trusts_strangers(std::string_view scheme);
 
 // Finds out whether a transport could listen at the address: fails as its listen() would, and holds
-// nothing on return. Addresses of adapters (`verbs`) are not tried. REQUIRES: the address has such
+// nothing on return. Waits for an address that a killed process still holds, and blocks meanwhile.
+// Addresses of adapters (`verbs`) are not tried. REQUIRES: the address has such
 // a scheme.
 Result<void> try_address(const Address& address);
 

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "tests/devices/device_kinds.h"
+#include "tests/killed_process.h"
 
 using namespace fopd;
 using namespace fopd::core;
@@ -214,4 +215,23 @@ TEST_CASE("devices disk: discarding gives the space of a file back", "[devices]"
     REQUIRE(before.st_blocks > 0);
     REQUIRE(status.st_blocks == 0);
     REQUIRE(status.st_size == static_cast<off_t>(kBytes));
+}
+
+TEST_CASE("devices disk: a disk of a killed process opens although its ring still ends",
+          "[devices]") {
+    TempDir directory;
+    const DiskOptions options{.path = directory / "disk", .create_bytes = kBytes};
+    // The ring of a killed process keeps its registered files, and with them the lock, for 10 to 70
+    // ms.
+    kill_process_that([&options](const auto& ready) {
+        Machine killed(Kind::kUring);
+        const auto disk = killed.make_disk(options);
+        if (killed.open(*disk)) ready();
+    });
+    Machine machine(Kind::kUring);
+    const auto disk = machine.make_disk(options);
+
+    const auto opened = machine.open(*disk);
+
+    REQUIRE(opened.has_value());
 }
