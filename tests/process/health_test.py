@@ -163,11 +163,13 @@ class HealthTest(StorageTestCase):
         self.start_anew()
         count = 0
 
-        def is_nearly_full():
-            return any(each["used"] >= each["capacity"] * 0.95 for each in self.devices())
-        while not is_nearly_full():
-            self.put(f"o{count}", content(2 * MIB, count))
-            count += 1
+        def used():
+            return max(each["used"] / each["capacity"] for each in self.devices())
+        # In small steps at the end, because a disk with 93 % in use may have no room for a large object.
+        for until, size in ((0.85, 2 * MIB), (0.95, MIB // 4)):
+            while used() < until:
+                self.put(f"o{count}", content(size, count))
+                count += 1
         self.assertRegex(self.wait_health(WARNING), "disk d[01] is (9[5-9]|100) % full")
         wait_until(lambda: "fopd.daemon.device_nearly_full" in self.daemon.log(), "the event")
         self.ctl("rm", *(f"o{each}" for each in range(count)))
