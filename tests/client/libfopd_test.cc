@@ -21,6 +21,7 @@
 #include "tests/catch.h"
 #include "tests/client/rpc_server.h"
 #include "tests/client/run_program.h"
+#include "tests/slowness.h"
 #include "tests/temp_dir.h"
 
 namespace fopd::client::testing {
@@ -71,7 +72,9 @@ public:
     libfopd::Done done() {
         return [this](const Outcome& outcome) { promise_.set_value(outcome); };
     }
-    bool wait() { return future_.wait_for(std::chrono::seconds(30)) == std::future_status::ready; }
+    bool wait() {
+        return future_.wait_for(30s * fopd::testing::kSlowness) == std::future_status::ready;
+    }
     Outcome get() {
         REQUIRE(wait());
         return future_.get();
@@ -319,6 +322,7 @@ TEST_CASE("libfopd token: it goes with each call, given as itself or as its file
     options.token = GENERATE(true, false) ? text : std::string(f.dir / "token");
     if (options.token != text) std::ofstream(options.token) << text << '\n';
     const Client client = Fixture::open(options);
+    REQUIRE(client.connected());
     f.server.hold();
     libfopd::Object object;
     libfopd::Call call;
@@ -390,7 +394,8 @@ TEST_CASE("libfopd timeout: a call ends in time, and the server's words are made
     REQUIRE(client.connected());
     f.server.hold();
     libfopd::Call short_call;
-    short_call.timeout = std::chrono::milliseconds(20);
+    // Long enough for the call to reach the server.
+    short_call.timeout = 300ms * fopd::testing::kSlowness;
     std::string byte = "x";
     Pending held;
 

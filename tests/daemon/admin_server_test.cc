@@ -28,6 +28,7 @@
 #include "tests/catch.h"
 #include "tests/daemon/canned_handler.h"
 #include "tests/ipv6.h"
+#include "tests/slowness.h"
 #include "tests/temp_dir.h"
 
 using namespace fopd;
@@ -129,7 +130,7 @@ std::size_t open_fds() {
 struct Fixture {
     Fixture() {
         options.socket = dir / "admin.sock";
-        options.idle_timeout = 1s;
+        options.idle_timeout = 1s * testing::kSlowness;
     }
     ~Fixture() { handler.release(); }
 

@@ -28,6 +28,7 @@
 #include "fop/prefix.h"
 #include "tests/catch.h"
 #include "tests/replay.h"
+#include "tests/slowness.h"
 
 namespace fopd::fabric::testing {
 
@@ -176,7 +177,7 @@ public:
 
 private:
     // Longer than anything takes on a machine that has other things to do.
-    static constexpr auto kPatience = std::chrono::seconds(30);
+    static constexpr auto kPatience = std::chrono::seconds(30 * fopd::testing::kSlowness);
 
     static std::unique_ptr<core::Reactor> make_reactor(World world) {
         static const core::PosixClock kClock;
@@ -377,11 +378,11 @@ public:
     Loop& loop() { return loop_; }
     TransferMachine& machine() { return *machine_; }
 
-    Result<Address> listen(std::string_view text) {
+    Result<Address> listen(std::string_view text, const AcceptorOptions& options = {}) {
         Result<Address> place = parse_address(text);
         if (!place) return place;
         run([&] {
-            auto made = transport_.listen(loop_.reactor(), *place, *this, {});
+            auto made = transport_.listen(loop_.reactor(), *place, *this, options);
             if (!made) {
                 place = std::unexpected(made.error());
                 return;
@@ -529,7 +530,9 @@ struct Pair {
 
 class Stage {
 public:
-    explicit Stage(const Kind& kind, MachineOptions options = {}) : transport_(kind.make()) {
+    explicit Stage(const Kind& kind, MachineOptions options = {},
+                   const AcceptorOptions& accepting = {})
+        : transport_(kind.make()) {
         real_world_ = kind.world;
         if (kind.world == World::kVirtual) world_.emplace(7);
         options.host = "server";
@@ -539,7 +542,7 @@ public:
         client_loop_ = make_loop();
         client_.emplace(*transport_, *client_loop_, options);
         server_->encrypts = client_->encrypts = kind.encrypts;
-        const auto place = server_->listen(kind.listen_at);
+        const auto place = server_->listen(kind.listen_at, accepting);
         if (!place) throw std::runtime_error(describe(place.error()));
         address_ = *place;
     }

@@ -31,7 +31,8 @@ std::string greeting_for(RawPeer& from, const RawPeer& other, std::string_view e
 }  // namespace
 
 TEST_CASE("hostile client: naming another's handshake does not end it", "[hostile]") {
-    HostileStage stage(any_hostile_kind());
+    // Nor may its time be over before this test is.
+    HostileStage stage(any_hostile_kind(), {.handshake_timeout = 60s});
     RawPeer& thief = stage.open_peer();
     RawPeer& victim = stage.peer(HostileStage::turned_key());
     const std::string refused = {5, 1, 0};
@@ -64,7 +65,7 @@ TEST_CASE("hostile client: naming another's handshake does not end it", "[hostil
 }
 
 TEST_CASE("hostile client: whether an id is known is told to nobody but its client", "[hostile]") {
-    HostileStage stage(any_hostile_kind());
+    HostileStage stage(any_hostile_kind(), {.lease = 60s, .handshake_timeout = 60s});
     RawPeer& client = stage.open_peer();
     REQUIRE_FALSE(client.session().resumed);
     RawPeer& stranger = stage.peer(HostileStage::unknown_key());
@@ -108,7 +109,9 @@ TEST_CASE("hostile client: who uses another's id does not lock it out", "[hostil
 }
 
 TEST_CASE("hostile client: one principal does not have all sessions", "[hostile]") {
-    HostileStage stage(any_hostile_kind(), {.server = {.incarnation = 42, .sessions_max = 40}});
+    // The peers say nothing once they are in: none of their leases may end before this test does.
+    HostileStage stage(any_hostile_kind(),
+                       {.lease = 600s, .server = {.incarnation = 42, .sessions_max = 40}});
     std::vector<RawPeer*> opened;
     std::string words;
     while (words.empty()) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "fop/key.h"
+#include "tests/slowness.h"
 
 namespace fopd::fabric::testing {
 
@@ -141,8 +142,9 @@ HostileStage::HostileStage(const Kind& kind, const HostileOptions& options)
                                      .host = server_host_options(),
                                      .server = options.server,
                                      .live = live_settings({.open_to_all = options.open_to_all})};
-    locality.host.lease = options.lease;
-    locality.host.handshake_timeout = options.handshake_timeout;
+    const int slowness = world_ ? 1 : fopd::testing::kSlowness;
+    locality.host.lease = options.lease * slowness;
+    locality.host.handshake_timeout = options.handshake_timeout * slowness;
     locality.host.inline_max = options.inline_max;
     locality.host.send_buffer_count = options.send_buffer_count;
     server_loop_->run([&] {
@@ -156,8 +158,8 @@ HostileStage::HostileStage(const Kind& kind, const HostileOptions& options)
             std::vector<daemon::Locality*>{locality_.get()}, events_);
         locality_->own(*listener_);
         const auto wanted = parse_address(kind.listen_at);
-        const auto place =
-            listener_->listen(*transport_, *wanted, {.silence_max = options.handshake_timeout});
+        const auto place = listener_->listen(*transport_, *wanted,
+                                             {.silence_max = locality.host.handshake_timeout});
         REQUIRE(place.has_value());
         address_ = *place;
     });

@@ -54,6 +54,7 @@ private:
     std::vector<Duration> latencies_;
 };
 
+// The times are those in the simulated world; in the real one, sanitizers make them longer.
 struct HostileOptions {
     Duration lease{3s};
     Duration handshake_timeout{1s};
