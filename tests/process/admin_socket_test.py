@@ -13,10 +13,12 @@ import unittest
 import urllib.request
 from pathlib import Path
 
-from fopd_process import (CONFIG, DATA_DIR, FOPCTL, IN_USE, SYSTEM, ProcessTestCase, as_other_user, connect_unix,
-                          needs_root, wait_until)
+from fopd_process import (CONFIG, DATA_DIR, DEADLINE_SECONDS, FOPCTL, IN_USE, SLOWNESS, SYSTEM, ProcessTestCase, as_other_user,
+                          connect_unix, needs_root, wait_until)
 
 PATH_BYTES_MAX = 107
+# Less than what silent clients have until they are cut off.
+STOP_SECONDS = 9 * SLOWNESS
 
 
 @contextlib.contextmanager
@@ -178,7 +180,7 @@ class MetricsPortTest(ProcessTestCase):
         address = daemon.events("fopd.admin.listening")[0]["metrics"]
         self.assertRegex(address, r"^127\.0\.0\.1:\d+$")
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(f"http://{address}/metrics", timeout=10) as reply:
+        with opener.open(f"http://{address}/metrics", timeout=DEADLINE_SECONDS) as reply:
             text = reply.read().decode()
         self.assertTrue(text.endswith("# EOF\n"))
         self.assertIn("fopd_build_info", text)
@@ -255,7 +257,7 @@ class AdminClientsTest(ProcessTestCase):
         self.assertEqual(self.daemon.status()["state"], "ready")
         self.daemon.signal(signal.SIGTERM)
 
-        self.assertEqual(self.daemon.wait_end(10), 0)
+        self.assertEqual(self.daemon.wait_end(STOP_SECONDS), 0)
         self.assertEqual(self.fopd.left_behind(), [])
         for each in clients:
             each.close()
@@ -266,7 +268,7 @@ class AdminClientsTest(ProcessTestCase):
             client.sendall(b"GET /v1/status HTTP/1.1\r\nHost: a\r\n\r\n" * 100)
             self.assertEqual(self.daemon.status()["state"], "ready")
             self.daemon.signal(signal.SIGTERM)
-            self.assertEqual(self.daemon.wait_end(10), 0)
+            self.assertEqual(self.daemon.wait_end(STOP_SECONDS), 0)
 
     def test_fopctl_killed_while_it_asks(self):
         """Its daemon does not die of the broken pipe."""

@@ -7,11 +7,11 @@ import signal
 import subprocess
 import threading
 
-from fopd_process import CONFIG, DONE, FOPCTL, USAGE, ProcessTestCase, wait_until
+from fopd_process import CONFIG, DONE, FOPCTL, PROGRAM_SECONDS, USAGE, ProcessTestCase, wait_until
 
 MIB = 1 << 20
 REFUSED, NOT_FOUND, TRY_LATER = 1, 66, 75
-SECONDS = 120
+SECONDS = PROGRAM_SECONDS
 
 
 def digest(path):

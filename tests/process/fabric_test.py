@@ -8,8 +8,8 @@ import stat
 import subprocess
 import unittest
 
-from fopd_process import (CLIENT_KEY, DONE, FOPCTL, NO_SERVER, OTHER_USER, SCHEME, ProcessTestCase, as_other_user,
-                          bench, needs_root, run_program, wait_until)
+from fopd_process import (CLIENT_KEY, DEADLINE_SECONDS, DONE, FOPCTL, NO_SERVER, OTHER_USER, SCHEME, ProcessTestCase,
+                          as_other_user, bench, needs_root, run_program, wait_until)
 
 REFUSED, TRY_LATER, NOT_ALLOWED = 1, 75, 77
 
@@ -43,7 +43,7 @@ class FabricTestCase(ProcessTestCase):
         return done
 
     def ping(self, **options):
-        return self.ctl("ping", "--count", "1", "--timeout", "20", **options)
+        return self.ctl("ping", "--count", "1", "--timeout", DEADLINE_SECONDS, **options)
 
 
 class LoadTest(FabricTestCase):
@@ -60,7 +60,7 @@ class LoadTest(FabricTestCase):
 
     def test_sessions_shows_who_is_connected(self):
         self.start()
-        load = subprocess.Popen([FOPCTL, "bench", "--op", "bulk_echo", "--size", "16M", "--depth", "2", "--seconds", "60",
+        load = subprocess.Popen([FOPCTL, "bench", "--op", "bulk_echo", "--size", "16M", "--depth", "2", "--seconds", "600",
                                  "--quiet"], env=self.environment())
         self.addCleanup(load.wait)
         self.addCleanup(load.kill)
@@ -93,7 +93,7 @@ class LoadTest(FabricTestCase):
         for _ in range(3):
             self.assertIn("pong", pings.stdout.readline())
         pings.send_signal(signal.SIGINT)
-        rest, complaints = pings.communicate(timeout=30)
+        rest, complaints = pings.communicate(timeout=DEADLINE_SECONDS)
         self.assertIn(" sent, ", rest)
         self.assertEqual(pings.returncode, DONE, complaints)
 
@@ -121,13 +121,13 @@ class KeyTest(FabricTestCase):
         self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o600)
         self.ping(key=path)
         self.assertIn("right", self.ctl("bench", "--op", "bulk_echo", key=path, code=NOT_ALLOWED).stderr)
-        load = subprocess.Popen([FOPCTL, "bench", "--op", "ping", "--seconds", "60", "--quiet"], env=self.environment(path),
+        load = subprocess.Popen([FOPCTL, "bench", "--op", "ping", "--seconds", "600", "--quiet"], env=self.environment(path),
                                 stderr=subprocess.PIPE)
         self.addCleanup(load.kill)
         wait_until(lambda: "reader" in self.ctl("sessions").stdout, "the session")
         self.ctl("key", "revoke", "reader")
         self.ping(key=path, code=NOT_ALLOWED)
-        load.communicate(timeout=30)
+        load.communicate(timeout=DEADLINE_SECONDS)
         self.assertEqual(load.returncode, NOT_ALLOWED)
         self.ping()
         self.assertEqual(stat.S_IMODE(self.n.principals_path.stat().st_mode), mode)

@@ -7,7 +7,7 @@ import time
 import unittest
 import zlib
 
-from fopd_process import wait_until
+from fopd_process import DEADLINE_SECONDS, wait_until
 from object_library import NO_SPACE, OK, Objects
 from storage_process import StorageTestCase
 
@@ -73,11 +73,14 @@ class FullDiskTestCase(StorageTestCase):
 
     def expect_idle(self):
         """A full disk is waited for, not turned around."""
-        begun, used = time.monotonic(), self.daemon.cpu_seconds()
-        wait_until(lambda: time.monotonic() - begun > IDLE_SECONDS, "some seconds are over")
-        share = (self.daemon.cpu_seconds() - used) / (time.monotonic() - begun)
-        self.assertLess(share, IDLE_CPU_MAX)
-        return share
+        deadline, shares = time.monotonic() + DEADLINE_SECONDS, []
+        # What it does in the background comes to its end.
+        while not shares or shares[-1] >= IDLE_CPU_MAX and time.monotonic() < deadline:
+            begun, used = time.monotonic(), self.daemon.cpu_seconds()
+            wait_until(lambda begun=begun: time.monotonic() - begun > IDLE_SECONDS, "some seconds are over")
+            shares.append((self.daemon.cpu_seconds() - used) / (time.monotonic() - begun))
+        self.assertLess(shares[-1], IDLE_CPU_MAX, shares)
+        return shares[-1]
 
     def check(self, size, size_max):
         self.start_anew(size)
@@ -91,7 +94,7 @@ class FullDiskTestCase(StorageTestCase):
                 self.kill_and_start()
                 client = self.client()
             deletes_seconds = self.remove(client, objects)
-            wait_until(lambda client=client: client.space() == before, "all the space is back", seconds=120)
+            wait_until(lambda client=client: client.space() == before, "all the space is back", seconds=4 * DEADLINE_SECONDS)
             print(f"{len(objects)} objects of up to {size_max} bytes: idle {share:.1%}, slowest change "
                   f"{changes_seconds:.2f} s, slowest delete {deletes_seconds:.2f} s", end="; ", flush=True)
 

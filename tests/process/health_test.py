@@ -76,9 +76,9 @@ class HealthTest(StorageTestCase):
         wait_until(lambda: run_program(FOPCTL, "health", env=self.environment).stdout == expected, expected)
         self.assertEqual(self.health(CRITICAL), expected)
         self.ctl("device", "forget", lost["name"], "--yes")
-        self.assertRegex(self.health(WARNING), f"disk {lost['name']} was written off: add a new one")
+        self.assertRegex(self.wait_health(WARNING), f"disk {lost['name']} was written off: add a new one")
         self.ctl("device", "add", lost["name"])
-        self.health(OK)
+        self.wait_health(OK)
 
     def test_a_disk_that_is_given_up(self):
         self.stop()

@@ -3,7 +3,7 @@
 import json
 import subprocess
 
-from fopd_process import DONE, FOPCTL, ProcessTestCase
+from fopd_process import DONE, FOPCTL, PROGRAM_SECONDS, ProcessTestCase
 
 
 class LrsTestCase(ProcessTestCase):
@@ -26,9 +26,25 @@ class LrsTestCase(ProcessTestCase):
     def ctl(self, *arguments, code=DONE, job=None, **options):
         about = ["--job", job] if job else []
         done = subprocess.run([FOPCTL, "--server", self.server, "--admin", self.daemon.socket_path, *about,
-                               *map(str, arguments)], capture_output=True, text=True, timeout=120, **options)
+                               *map(str, arguments)], capture_output=True, text=True, timeout=PROGRAM_SECONDS, **options)
         self.assertEqual(done.returncode, code, f"{done.stdout}{done.stderr}")
         return done
+
+    def start_bench(self, *arguments, job=None):
+        """One that goes on until end() of what is returned, at most until the end of the test."""
+        about = ["--job", job] if job else []
+        bench = subprocess.Popen([FOPCTL, "--server", self.server, *about, "bench", *arguments, "--seconds", "600"],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+        def end():
+            bench.kill()
+            bench.wait()
+        bench.end = end
+        self.addCleanup(end)
+        return bench
+
+    def start_writing(self, job=None):
+        return self.start_bench("--op", "write", "--object", "o", "--object-size", "64k", "--depth", "4", "--jobs", "2", job=job)
 
     def write(self, seconds, depth=4, jobs=2, job=None):
         done = json.loads(self.ctl("bench", "--op", "write", "--object", "o", "--object-size", "64k", "--seconds", seconds,

@@ -1,10 +1,9 @@
 """Which fop is next, as an administrator sets it: in the file, and while the node works."""
 
 import json
-import subprocess
 import threading
 
-from fopd_process import CONFIG, DONE, FOPCTL, wait_until
+from fopd_process import CONFIG, DONE, wait_until
 from lrs_process import LrsTestCase
 
 REFUSED = 1
@@ -18,12 +17,13 @@ class RequestSchedulingTest(LrsTestCase):
 
     def test_a_rule_holds_for_the_node(self):
         """However many localities and sessions there are."""
-        self.start(policy="tbf", tbf={"rules": ["slow op=write rate=50/s burst=1"]})
-        self.assertLessEqual(self.write(seconds=2, jobs=3), 2 * 50 + 2)
-        self.reload(policy="tbf", tbf={"rules": ["slow op=write rate=100/s burst=1"]})
-        self.assertLessEqual(self.write(seconds=2, jobs=3), 2 * 100 + 2)
+        # So low that any machine writes more without the rule.
+        self.start(policy="tbf", tbf={"rules": ["slow op=write rate=10/s burst=1"]})
+        self.assertLessEqual(self.write(seconds=2, jobs=3), 2 * 10 + 2)
+        self.reload(policy="tbf", tbf={"rules": ["slow op=write rate=20/s burst=1"]})
+        self.assertLessEqual(self.write(seconds=2, jobs=3), 2 * 20 + 2)
         self.reload(policy="tbf", tbf={"rules": ["slow op=write rate=unlimited"]})
-        self.assertGreater(self.write(seconds=2, jobs=3), 2 * 100 + 2)
+        self.assertGreater(self.write(seconds=2, jobs=3), 2 * 20 + 2)
         self.fopd.stop(self.daemon)
 
     def test_a_rule_for_a_pool_holds_for_all_that_is_in_it(self):
@@ -37,12 +37,10 @@ class RequestSchedulingTest(LrsTestCase):
     def test_a_client_that_is_killed_leaves_nothing_in_the_queue(self):
         """Nor takes anything of its class."""
         self.start(policy="tbf", tbf={"rules": ["held op=create rate=0"]})
-        client = subprocess.Popen([FOPCTL, "--server", self.server, "bench", "--op", "create", "--seconds", "60", "--depth", "100"],
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        client = self.start_bench("--op", "create", "--depth", "100")
         queued = lambda: self.daemon.metrics()["fopd_lrs_queued"]
         wait_until(lambda: queued() == 100, "all it wants to do waits")
-        client.kill()
-        client.wait()
+        client.end()
         wait_until(lambda: queued() == 0, "nothing waits")
         served = [each["served"] for each in json.loads(self.ctl("lrs", "show", "--json").stdout)["classes"]
                   if each["name"] == "held{op=create}"]
@@ -53,7 +51,7 @@ class RequestSchedulingTest(LrsTestCase):
         self.start(policy="tbf", tbf={"rules": ["held op=write rate=0"]})
         self.ctl("bench", "--op", "read", "--object", "o", "--object-size", "64k", "--seconds", "0.1")
         written = []
-        load = threading.Thread(target=lambda: written.append(self.write(seconds=0.5)))
+        load = threading.Thread(target=lambda: written.append(self.write(seconds=2)))
         load.start()
         wait_until(lambda: self.daemon.metrics()["fopd_lrs_queued"] == 8, "all that the sessions may ask for waits")
         self.reload(policy="fifo")
@@ -62,18 +60,18 @@ class RequestSchedulingTest(LrsTestCase):
         self.fopd.stop(self.daemon)
 
     def test_reservations_and_limits_hold_for_the_node(self):
-        slow = {"cost_unit": "none", "rules": ["slow op=write limit=50/s"]}
+        slow = {"cost_unit": "none", "rules": ["slow op=write limit=20/s"]}
         self.start(policy="mclock", mclock=slow)
-        self.assertLessEqual(self.write(seconds=2, jobs=3), 2 * 50 + 2)
+        self.assertLessEqual(self.write(seconds=2, jobs=3), 2 * 20 + 2)
         # A write of 4 KiB is two.
         self.reload(policy="mclock", mclock=slow | {"cost_unit": "4KiB"})
-        self.assertLessEqual(self.write(seconds=2, jobs=3), 2 * 25 + 2)
+        self.assertLessEqual(self.write(seconds=2, jobs=3), 2 * 10 + 2)
         refused = self.reload(code=CONFIG, policy="mclock", mclock={
             "capacity": "900/s", "rules": ["gold job={a b} reservation=400/s", "rest op=write reservation=200/s"]})
         self.assertIn("lrs.mclock.capacity", refused.stderr)
         self.assertIn("1000/s in all (gold 2 x 400/s, rest 200/s)", refused.stderr)
-        self.reload(policy="mclock", mclock={"rules": ["slow op=write soft_limit=50/s"]})
-        self.assertGreater(self.write(seconds=2, jobs=3), 2 * 50 + 2)
+        self.reload(policy="mclock", mclock={"rules": ["slow op=write soft_limit=20/s"]})
+        self.assertGreater(self.write(seconds=2, jobs=3), 2 * 20 + 2)
         self.fopd.stop(self.daemon)
 
     def test_policies_take_over_under_load(self):

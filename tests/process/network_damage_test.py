@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from fopd_process import DONE, FOPCTL, IS_SANITIZED
+from fopd_process import DONE, FOPCTL, IS_SANITIZED, PROGRAM_SECONDS, SLOWNESS
 from network_process import NetworkTestCase, Passage
 
 # Bytes at which each kind of damage begins, in each direction and for each call.
@@ -95,16 +95,16 @@ class DamagingRelay(Passage):
 
 
 class DamageTest(NetworkTestCase):
-    LEASE_SECONDS = 1
+    LEASE_SECONDS = SLOWNESS
     SIZE_BYTES = 40_000  # Much of it travels outside of messages.
-    TIMEOUT_SECONDS = 5
+    TIMEOUT_SECONDS = 5 * SLOWNESS
     # What a call may end with when it does not succeed.
     ERRORS = (1, 69, 74, 75, 76, 77)
 
     def setUp(self):
         super().setUp()
         self.use_disk("64MiB")
-        self.n.write_config(fabric={"handshake_timeout": "500ms"})
+        self.shorten_handshakes()
         self.start()
         self.random = random.Random(SEED)
         self.content = self.random.randbytes(self.SIZE_BYTES)
@@ -115,7 +115,7 @@ class DamageTest(NetworkTestCase):
     def call(self, verb, *arguments, server):
         environment = self.environment() | {"FOPD_SERVER": server}
         return subprocess.run([FOPCTL, "--timeout", str(self.TIMEOUT_SECONDS), verb, *map(str, arguments)],
-                              env=environment, capture_output=True, timeout=60)
+                              env=environment, capture_output=True, timeout=PROGRAM_SECONDS)
 
     def sizes_of(self, *arguments):
         """How much each side says when nothing is damaged."""

@@ -5,7 +5,7 @@ import resource
 import signal
 import unittest
 
-from fopd_process import IS_SANITIZED, SCHEME, wait_until
+from fopd_process import DEADLINE_SECONDS, IS_SANITIZED, SCHEME, wait_until
 from network_process import NetworkTestCase, Witness
 
 # Thousands are of the long tier, where the machine is quiet.
@@ -36,7 +36,8 @@ class EndsTest(NetworkTestCase):
         for count in range(self.OF_ONE_CLIENT, SESSIONS + 1, self.OF_ONE_CLIENT):
             clients.append(self.fopctl("bench", "--op", "ping", "--jobs", self.OF_ONE_CLIENT, "--depth", "1",
                                        "--seconds", "600"))
-            wait_until(lambda: self.daemon.metrics()["fopd_sessions"] == 1 + count, f"{count} sessions", seconds=120)
+            wait_until(lambda: self.daemon.metrics()["fopd_sessions"] == 1 + count, f"{count} sessions",
+                       seconds=4 * DEADLINE_SECONDS)
             clients[-1].signal(signal.SIGSTOP)
         return clients
 

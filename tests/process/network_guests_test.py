@@ -9,7 +9,7 @@ import sys
 import time
 import unittest
 
-from fopd_process import IS_SANITIZED, NO_SERVER, wait_until
+from fopd_process import IS_SANITIZED, NO_SERVER, SLOWNESS, wait_until
 from network_process import NetworkTestCase, Repeating, host_and_port
 
 
@@ -21,7 +21,7 @@ class BadGuestsTest(NetworkTestCase):
     def setUp(self):
         super().setUp()
         self.waiting = collections.deque()
-        self.n.write_config(fabric={"handshake_timeout": "500ms"})
+        self.shorten_handshakes()
         self.start()
         self.recorded = self.record_handshake()
 
@@ -143,8 +143,8 @@ class HelloFloodTest(NetworkTestCase):
             print(f"{reached:.0f}/s {what}: {statistics.median(here[0] for _, here in rounds):.0f} pings/s, of those "
                   f"beside a flood of another daemon {statistics.median(kept):.2f} ({min(kept):.2f} to "
                   f"{max(kept):.2f})", end="; ")
-            self.assertGreater(reached, self.CONNECTS_PER_SECOND / 2, "the flood is too weak to show anything")
             if not IS_SANITIZED:
+                self.assertGreater(reached, self.CONNECTS_PER_SECOND / 2, "the flood is too weak to show anything")
                 self.assertGreater(statistics.median(kept), self.RATE_KEPT, what)
         # Who has a key comes in when the flood is over.
         wait_until(lambda: self.fopctl("ping", "--count", "1").wait_end() == 0, "a ping of somebody new")
@@ -198,7 +198,9 @@ class DeafTest(NetworkTestCase):
 
     def test_calls_to_a_server_that_stays_away_end_in_time(self):
         self.start()
-        load = self.fopctl("--timeout", "1", "bench", "--op", "bulk_echo", "--size", "8M", "--seconds", "1", "--json")
+        # It is at work when the server is killed, and goes on until its time is over.
+        load = self.fopctl("--timeout", SLOWNESS, "bench", "--op", "bulk_echo", "--size", "8M", "--seconds", 5 * SLOWNESS,
+                           "--json")
         self.wait_figure("fopd_bulk_bytes_pushed_total", 1)
         self.daemon.kill()
         self.assertEqual(load.wait_end(), 1, load.err())

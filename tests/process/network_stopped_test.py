@@ -5,8 +5,8 @@ import json
 import signal
 import statistics
 
-from fopd_process import IS_SANITIZED, wait_until
-from network_process import P99_FLOOR_US, NetworkTestCase
+from fopd_process import DEADLINE_SECONDS, IS_SANITIZED, wait_until
+from network_process import P99_FLOOR_US, NetworkTestCase, Witness
 
 CLIENTS = 32
 
@@ -43,20 +43,25 @@ class StoppedClientsTest(NetworkTestCase):
         for op in ("read", "write"):
             # Behind the writes that make their objects.
             self.wait_figure(f'fopd_fops_total{{op="{op}",result="done"}}', 1)
-        wait_until(lambda: self.sessions_with_fops() >= CLIENTS, "all of them are at work", seconds=120)
+        wait_until(lambda: self.sessions_with_fops() >= CLIENTS, "all of them are at work",
+                   seconds=4 * DEADLINE_SECONDS)
         for each in clients:
             each.signal(signal.SIGSTOP)
 
     def test_others_do_not_notice(self):
+        """Beside pings of another daemon, which meet all that keeps the machine busy."""
+        other = self.node("other").start_ready()
         self.start()
         witness = self.witness()
+        elsewhere = self.fopctl("ping", "--interval", "0.0005", kind=Witness,
+                                server=other.events("fopd.fabric.listening")[0]["address"])
         self.reads()
         before = [self.reads() for _ in range(self.WINDOWS_COUNT)]
         self.stop_clients()
-        since, during = len(witness.times_us()), []
+        since, since_elsewhere, during = len(witness.times_us()), len(elsewhere.times_us()), []
         while self.daemon.metrics()["fopd_sessions"] > 1:
             during.append(self.reads())
-        pings = witness.times_us()[since:]
+        pings, pings_elsewhere = witness.times_us()[since:], elsewhere.times_us()[since_elsewhere:]
         after = [self.reads() for _ in range(self.WINDOWS_COUNT)]
 
         # As it was before, or is afterwards: the machine may have become busy with something else.
@@ -65,10 +70,11 @@ class StoppedClientsTest(NetworkTestCase):
         rates, p99s = zip(*during)
         print(f"{CLIENTS} stopped: {rate:.0f} reads/s, p99 {p99:.0f} us; in {len(during)} windows meanwhile "
               f"{statistics.median(rates):.0f} and {min(rates):.0f} at least, p99 {statistics.median(p99s):.0f} us "
-              f"and {max(p99s):.0f} at most; pings {max(pings):.0f} us at most", end="; ")
+              f"and {max(p99s):.0f} at most; pings {max(pings):.0f} us at most, at another daemon "
+              f"{max(pings_elsewhere):.0f}", end="; ")
         self.assertGreater(statistics.median(rates), self.RATE_KEPT * rate)
         self.assertGreater(min(rates), self.RATE_KEPT_EACH * rate)
         if not IS_SANITIZED:
             self.assertLess(statistics.median(p99s), self.P99_FACTOR_MAX * p99)
-            self.assertLess(max(pings), self.PING_US_MAX)
+            self.assertLess(max(pings), max(self.PING_US_MAX, 2 * max(pings_elsewhere)))
         self.expect_content(witness)

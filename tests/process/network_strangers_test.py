@@ -11,7 +11,7 @@ import sys
 import time
 import unittest
 
-from fopd_process import IS_SANITIZED, SCHEME, wait_until
+from fopd_process import DEADLINE_SECONDS, IS_SANITIZED, SCHEME, wait_until
 from network_process import P99_FLOOR_US, NetworkTestCase, host_and_port
 from stranger_program import ATTACKS, HOSTS
 
@@ -32,9 +32,10 @@ class StrangersTest(NetworkTestCase):
     def setUp(self):
         super().setUp()
         # The size that daemons have by default, of which the growth is a part.
-        self.n.write_config(fabric={"handshake_timeout": "1s"}, localities={"buffers": "64MiB"})
+        self.n.write_config(localities={"buffers": "64MiB"})
+        self.shorten_handshakes()
         self.start()
-        other = self.node("other").write_config(fabric={"handshake_timeout": "1s"}).start_ready()
+        other = self.shorten_handshakes(self.node("other")).start_ready()
         self.other_address = other.events("fopd.fabric.listening")[0]["address"]
         self.hello = self.n.path / "hello"
         self.hello.write_bytes(self.record_handshake()[0])
@@ -81,7 +82,7 @@ class StrangersTest(NetworkTestCase):
         self.assertLess(here, self.P99_FACTOR_MAX * max(elsewhere, P99_FLOOR_US), name)
         self.assertLess(biggest - before, self.GROWTH_MAX_BYTES, name)
         wait_until(lambda: self.daemon.resident_bytes() < self.KEPT_FACTOR_MAX * before, f"memory is back after {name}",
-                   seconds=60)
+                   seconds=2 * DEADLINE_SECONDS)
 
     def test_others_do_not_notice_an_attack(self):
         for attack in ATTACKS:

@@ -4,7 +4,7 @@ import subprocess
 import threading
 import unittest
 
-from fopd_process import CONFIG, DONE, FOPCTL, USAGE
+from fopd_process import CONFIG, DEADLINE_SECONDS, DONE, FOPCTL, PROGRAM_SECONDS, USAGE
 from network_process import NetworkTestCase, Passage
 
 DENIED = 77
@@ -41,8 +41,8 @@ class ProtectTest(NetworkTestCase):
         environment = self.environment() | {"FOPD_PROTECT": protect}
         if server:
             environment["FOPD_SERVER"] = server
-        return subprocess.run([FOPCTL, "--timeout", "10", *map(str, arguments)], env=environment, capture_output=True,
-                              timeout=60)
+        return subprocess.run([FOPCTL, "--timeout", str(DEADLINE_SECONDS), *map(str, arguments)], env=environment,
+                              capture_output=True, timeout=PROGRAM_SECONDS)
 
     def heard_of(self, protect):
         """What passes while an object is put and read."""

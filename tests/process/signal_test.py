@@ -1,5 +1,6 @@
 """Signals at every moment of a daemon's life."""
 
+import datetime
 import fcntl
 import os
 import signal
@@ -8,6 +9,8 @@ import unittest
 
 from fopd_process import DONE, ProcessTestCase, wait_until
 
+# How long after a signal to stop another one is the same request.
+SAME_REQUEST_SECONDS = 0.5
 START_SECONDS = 0.15
 STEPS_COUNT = 15
 # Until fopd holds them back, its first few milliseconds, these end it as they end any process.
@@ -114,16 +117,20 @@ class SignalsTest(ProcessTestCase):
     def test_the_same_twice_is_one(self):
         """As timeout(1) sends it: to the process, and at once to its group."""
         for _ in range(20):
-            began_at = time.monotonic()
             self.daemon.signal(signal.SIGTERM)
             self.daemon.wait_event("fopd.daemon.signal")
             self.daemon.signal(signal.SIGTERM)
-            took = time.monotonic() - began_at
             self.fopd.expect_end(self.daemon)
-            if took < 0.5:
+            # A busy machine may show the daemon the second one too late.
+            if self.seconds_between_signals() < SAME_REQUEST_SECONDS / 2:
                 self.assertEqual(self.daemon.events("fopd.daemon.stopped_at_once"), [])
             self.daemon = self.fopd.start_ready()
         self.fopd.stop(self.daemon)
+
+    def seconds_between_signals(self):
+        """As the daemon read them; 0 if it has read only one."""
+        times = [datetime.datetime.fromisoformat(each["time"]) for each in self.daemon.events("fopd.daemon.signal")]
+        return (times[-1] - times[0]).total_seconds()
 
     def test_terminate_again_and_again(self):
         for _ in range(5):

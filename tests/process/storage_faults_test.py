@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import unittest
 
-from fopd_process import DONE, FOPCTL, IS_ROOT, USAGE, wait_until
+from fopd_process import DEADLINE_SECONDS, DONE, FOPCTL, IS_ROOT, SLOWNESS, USAGE, wait_until
 from storage_process import BAD_DATA, KIB, MIB, NOT_FOUND, REFUSED, StorageTestCase, content, digest
 
 LIMIT = 1 << 60
@@ -303,7 +303,7 @@ class DamageTest(FaultsTestCase):
             self.creates += 1
             return b"no space left for the index of its disk" in create().stderr
         self.creates = 0
-        wait_until(is_full, "objects are refused", seconds=240)
+        wait_until(is_full, "objects are refused", seconds=8 * DEADLINE_SECONDS)
         wait_until(lambda: any("no space left for its index" in each["reason"] for each in self.devices()),
                    "the list of devices says so, too")
         self.assertEqual(self.get("before"), b"x")
@@ -348,7 +348,8 @@ class UploadsTest(FaultsTestCase):
     def test_the_space_of_a_put_that_was_killed_comes_back(self):
         self.stop()
         config = self.dir / "fopd.yaml"
-        config.write_text(config.read_text() + "store: { upload_timeout: 2s }\n")
+        # Longer than until the space that it takes is seen: the figures of disks are a second or two old.
+        config.write_text(config.read_text() + f"store: {{ upload_timeout: {6 * SLOWNESS}s }}\n")
         self.start()
         self.put("whole", content(MIB))
         before = self.used()
@@ -359,7 +360,7 @@ class UploadsTest(FaultsTestCase):
         process.kill()
         process.wait()
         self.assertEqual(self.names(), ["whole"])
-        wait_until(lambda: self.used() < before + 4 * MIB, "the space is back", seconds=60)
+        wait_until(lambda: self.used() < before + 4 * MIB, "the space is back", seconds=2 * DEADLINE_SECONDS)
         self.assertEqual(self.names(), ["whole"])
         self.assertEqual(self.get("whole"), content(MIB))
 

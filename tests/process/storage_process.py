@@ -8,11 +8,11 @@ import shutil
 import signal
 import subprocess
 
-from fopd_process import DONE, FOPCTL, USAGE, ProcessTestCase, wait_until
+from fopd_process import DONE, FOPCTL, PROGRAM_SECONDS, USAGE, ProcessTestCase, wait_until
 
 REFUSED, NOT_FOUND, BAD_DATA, TRY_LATER, NOT_ALLOWED = 1, 66, 74, 75, 77
 KIB, MIB = 1 << 10, 1 << 20
-SECONDS = 120  # For one fopctl: sanitizers and a busy machine are slow.
+SECONDS = PROGRAM_SECONDS
 
 
 def content(size, seed=0):

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import threading
 
-from fopd_process import DATA_DIR, DONE, FOPCTL, IN_USE, USAGE, ProcessTestCase, run_fopd, wait_until
+from fopd_process import DATA_DIR, DONE, FOPCTL, IN_USE, PROGRAM_SECONDS, USAGE, ProcessTestCase, run_fopd, wait_until
 
 MIB = 1 << 20
 REFUSED, NOT_FOUND = 1, 66
@@ -45,7 +45,8 @@ class StoreTest(ProcessTestCase):
 
     def run_ctl(self, *arguments, text=None):
         return subprocess.run([FOPCTL, "--server", self.server, "--admin", self.daemon.socket_path,
-                               *map(str, arguments)], input=text, capture_output=True, text=True, timeout=120)
+                               *map(str, arguments)], input=text, capture_output=True, text=True,
+                              timeout=PROGRAM_SECONDS)
 
     def ctl(self, *arguments, code=DONE, text=None):
         done = self.run_ctl(*arguments, text=text)

@@ -42,7 +42,8 @@ class Attackers:
         # Without this the ports are used up in seconds.
         made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         made.bind((f"127.0.0.{self._first_host + self._tried % HOSTS}", 0))
-        made.settimeout(0.2)
+        # The first one may take its time, so that the attack begins.
+        made.settimeout(0.2 if self._reached else 30)
         self._tried += 1
         try:
             made.connect(self._address)
