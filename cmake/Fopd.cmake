@@ -103,7 +103,7 @@ function(fopd_add_test area)
 endfunction()
 
 # fopd_add_fuzz(<name> SOURCES <cc...> DEPENDS <targets...>)
-# A libFuzzer target fuzz_<name>, built only by the preset `fuzz`.
+# A libFuzzer target fuzz_<name>, built only by the preset `fuzz`. Its target `fuzz_all` builds all of them.
 function(fopd_add_fuzz name)
     if(NOT FOPD_FUZZ)
         return()
@@ -112,6 +112,7 @@ function(fopd_add_fuzz name)
     add_executable(fuzz_${name} ${arg_SOURCES})
     target_link_libraries(fuzz_${name} PRIVATE ${arg_DEPENDS} fopd::warnings)
     target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+    add_dependencies(fuzz_all fuzz_${name})
 endfunction()
 
 # fopd_set_version(<source>)
