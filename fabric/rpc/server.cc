@@ -358,15 +358,16 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
     RememberedFop* remembered = nullptr;
     const bool is_once = type != nullptr && type->repeat == fop::Repeat::kOnce;
     const bool is_recorded = type != nullptr && type->repeat == fop::Repeat::kRecorded;
-    constexpr std::string_view kTooMany = "too many replies that its clients have not acknowledged";
+    constexpr std::string_view kTooManyReplies =
+        "too many replies that its clients have not acknowledged";
     if (is_recorded && !server_.clients_.may_record(*record, request.id)) {
-        put_off(request, lane, kTooMany);
+        put_off(request, lane, kTooManyReplies);
         return true;
     }
     if (is_once) {
         const auto [fop, is_new] = server_.clients_.remember(*record, request.id);
         if (fop == nullptr) {
-            put_off(request, lane, kTooMany);
+            put_off(request, lane, kTooManyReplies);
             return true;
         }
         remembered = fop;

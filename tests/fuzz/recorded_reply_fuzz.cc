@@ -20,6 +20,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::array<std::byte, fopd::objects::kRecordedReplyBytesMax> written;
     const auto again =
         fopd::objects::read_recorded_reply(fopd::objects::write_recorded_reply(*reply, written));
-    ENSURE(again == reply);
+    ENSURE(again && *again == *reply);
     return 0;
 }
