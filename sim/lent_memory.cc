@@ -22,7 +22,7 @@ LentMemory::Loan::Loan(LentMemory& memory, std::size_t size)
     : memory_(memory), size_(size), bytes_(2 * size + 3 * kGuardBytes, kPoison) {}
 
 LentMemory::Loan::~Loan() {
-    std::ranges::fill(bytes_, kPoison);
+    std::memset(bytes_.data(), std::to_integer<int>(kPoison), bytes_.size());
     memory_.given_back_.push_back(std::move(bytes_));
     if (memory_.given_back_.size() <= kKeptMax) return;
     if (!is_poison(memory_.given_back_.front())) memory_.was_touched_ = true;

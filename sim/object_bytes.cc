@@ -1,6 +1,8 @@
 #include "sim/object_bytes.h"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 namespace fopd::sim {
 
@@ -11,6 +13,12 @@ constexpr std::size_t kTelling = 8;
 
 std::string text(const fop::Range& range) {
     return "[" + std::to_string(range.offset) + ", " + std::to_string(range.end()) + ")";
+}
+
+bool are_zeros(std::span<const std::byte> bytes) {
+    if (bytes.empty()) return true;
+    return bytes.front() == std::byte{} &&
+           std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
 }
 
 bool cuts(const ObjectChange& change) {
@@ -124,19 +132,34 @@ std::byte ObjectBytes::known(std::uint64_t at) const {
     return at - offset < bytes.size() ? bytes[at - offset] : std::byte{};
 }
 
+bool ObjectBytes::matches_known(std::uint64_t at, std::span<const std::byte> bytes) const {
+    while (!bytes.empty()) {
+        const auto behind = known_.upper_bound(at);
+        std::size_t size = bytes.size();
+        if (behind != known_.end()) size = std::min<std::uint64_t>(size, behind->first - at);
+        std::span<const std::byte> expected;  // Otherwise zeros.
+        if (behind != known_.begin()) {
+            const auto& [offset, written] = *std::prev(behind);
+            if (at - offset < written.size()) expected = std::span(written).subspan(at - offset);
+        }
+        if (expected.empty()) {
+            if (!are_zeros(bytes.first(size))) return false;
+        } else {
+            size = std::min(size, expected.size());
+            if (std::memcmp(bytes.data(), expected.data(), size) != 0) return false;
+        }
+        at += size;
+        bytes = bytes.subspan(size);
+    }
+    return true;
+}
+
 // A null `change` stands for the known state before all changes.
 bool ObjectBytes::matches(const ObjectChange* change, std::uint64_t at,
                           std::span<const std::byte> bytes) const {
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-        std::byte expected{};
-        if (change == nullptr) {
-            expected = known(at + i);
-        } else if (!change->zeros) {
-            expected = change->byte_at(at + i - change->range.offset);
-        }
-        if (bytes[i] != expected) return false;
-    }
-    return true;
+    if (change == nullptr) return matches_known(at, bytes);
+    if (change->zeros) return are_zeros(bytes);
+    return change->has(at - change->range.offset, bytes);
 }
 
 namespace {
@@ -195,22 +218,28 @@ std::optional<std::uint64_t> ObjectBytes::find_wrong(const ObjectLook& look, std
 
 bool ObjectBytes::find_append(ObjectLook& look, std::uint64_t at,
                               std::span<const std::byte> bytes) {
+    struct Written {
+        ObjectChange* append;
+        std::vector<std::byte> bytes;
+    };
+    std::vector<Written> all;
+    for (ObjectChange* const append : appends_) {
+        if (!append->may_show()) continue;
+        std::vector<std::byte> written(append->range.length);
+        append->fill(written);
+        all.push_back({.append = append, .bytes = std::move(written)});
+    }
     for (std::size_t first = 0; first + kTelling <= bytes.size(); ++first) {
         const auto some = bytes.subspan(first, kTelling);
-        for (ObjectChange* const append : appends_) {
-            if (!append->may_show()) continue;
-            const std::uint64_t length = append->range.length;
-            for (std::uint64_t index = 0; index + kTelling <= length; ++index) {
-                if (append->byte_at(index) != some[0] || append->byte_at(index + 1) != some[1]) {
-                    continue;
-                }
-                ObjectChange there = *append;
-                there.range.offset = 0;
-                if (!matches(&there, index, some) || index > at + first) continue;
-                look.witnessed.insert(append);
-                [[maybe_unused]] const auto may_be = place_append(*append, at + first - index);
-                return true;
-            }
+        for (const Written& each : all) {
+            const auto found =
+                std::search(each.bytes.begin(), each.bytes.end(), some.begin(), some.end());
+            const auto index = static_cast<std::uint64_t>(found - each.bytes.begin());
+            // The append cannot have begun before the object.
+            if (found == each.bytes.end() || index > at + first) continue;
+            look.witnessed.insert(each.append);
+            [[maybe_unused]] const auto may_be = place_append(*each.append, at + first - index);
+            return true;
         }
     }
     return false;

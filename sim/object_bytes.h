@@ -44,6 +44,7 @@ private:
     void split(std::uint64_t at);
     Bounds size_bounds(const ObjectLook& look) const;
     std::byte known(std::uint64_t at) const;
+    bool matches_known(std::uint64_t at, std::span<const std::byte> bytes) const;
     bool matches(const ObjectChange* change, std::uint64_t at,
                  std::span<const std::byte> bytes) const;
     void witness(ObjectLook& look, std::uint64_t at, std::span<const std::byte> bytes);

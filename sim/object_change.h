@@ -7,6 +7,7 @@
 #include <span>
 
 #include "core/random.h"
+#include "fop/bytes.h"
 #include "fop/range.h"
 
 namespace fopd::sim {
@@ -50,14 +51,37 @@ struct ObjectChange {
     bool placed = true;  // False for an append whose offset is unknown.
 
     bool may_show() const { return state != State::kRefused; }
-    // Byte `index` of the written bytes; never zero.
+    // Eight of the written bytes, the first of which is byte 8 * index; none of them is zero.
+    std::uint64_t word_at(std::uint64_t index) const {
+        constexpr std::uint64_t kLowBits = 0x7f7f'7f7f'7f7f'7f7f;
+        const std::uint64_t word = core::mix(number, index);
+        // The highest bit of each byte that is zero.
+        const std::uint64_t zero = ~(((word & kLowBits) + kLowBits) | word | kLowBits);
+        return word | (zero >> 7) * 0x5a;
+    }
     std::byte byte_at(std::uint64_t index) const {
-        const std::uint64_t word = core::mix(number, index / 8);
-        const auto byte = static_cast<std::uint8_t>(word >> index % 8 * 8);
-        return static_cast<std::byte>(byte == 0 ? 0x5a : byte);
+        return static_cast<std::byte>(word_at(index / 8) >> index % 8 * 8);
     }
     void fill(std::span<std::byte> bytes) const {
-        for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = byte_at(i);
+        std::size_t at = 0;
+        for (; bytes.size() - at >= 8; at += 8) {
+            fop::store_little(bytes.data() + at, word_at(at / 8));
+        }
+        for (; at < bytes.size(); ++at) bytes[at] = byte_at(at);
+    }
+    // Whether these are the written bytes from byte `index` on.
+    bool has(std::uint64_t index, std::span<const std::byte> bytes) const {
+        for (std::size_t at = 0; at < bytes.size();) {
+            if ((index + at) % 8 == 0 && bytes.size() - at >= 8) {
+                const auto word = fop::load_little<std::uint64_t>(bytes.data() + at);
+                if (word != word_at((index + at) / 8)) return false;
+                at += 8;
+            } else {
+                if (bytes[at] != byte_at(index + at)) return false;
+                ++at;
+            }
+        }
+        return true;
     }
 };
 

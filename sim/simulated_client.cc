@@ -1,6 +1,7 @@
 #include "sim/simulated_client.h"
 
 #include <algorithm>
+#include <cstring>
 #include <list>
 #include <vector>
 
@@ -44,13 +45,14 @@ private:
 };
 
 void fill(std::span<std::byte> bytes, core::Random& random) {
-    while (!bytes.empty()) {
-        const std::uint64_t number = random.next();
-        const auto some =
-            std::as_bytes(std::span(&number, 1)).first(std::min<std::size_t>(bytes.size(), 8));
-        std::ranges::copy(some, bytes.begin());
-        bytes = bytes.subspan(some.size());
+    std::uint64_t number = 0;
+    for (; bytes.size() >= sizeof number; bytes = bytes.subspan(sizeof number)) {
+        number = random.next();
+        std::memcpy(bytes.data(), &number, sizeof number);
     }
+    if (bytes.empty()) return;
+    number = random.next();
+    std::memcpy(bytes.data(), &number, bytes.size());
 }
 
 }  // namespace

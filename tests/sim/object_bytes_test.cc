@@ -2,6 +2,9 @@
 
 #include "sim/object_bytes.h"
 
+#include <algorithm>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "tests/catch.h"
@@ -79,4 +82,52 @@ TEST_CASE("sim object bytes: bytes behind the end that no append left are wrong"
     }
 
     REQUIRE(appending.judge(range, found) != "");
+}
+
+TEST_CASE("sim object change: its bytes are the same one by one and by words, and none is zero",
+          "[sim]") {
+    for (std::uint64_t number = 0; number < 200; ++number) {
+        const ObjectChange change{.number = number};
+        std::vector<std::byte> bytes(100 + number % 8);
+        change.fill(bytes);
+        for (std::uint64_t i = 0; i < bytes.size(); ++i) {
+            const auto expected = static_cast<std::uint8_t>(core::mix(number, i / 8) >> i % 8 * 8);
+            REQUIRE(bytes[i] == static_cast<std::byte>(expected == 0 ? 0x5a : expected));
+            REQUIRE(bytes[i] == change.byte_at(i));
+        }
+        const std::span some = std::span(bytes).subspan(number % 16);
+        REQUIRE(change.has(number % 16, some));
+        for (std::byte& each : some) {
+            each ^= std::byte{1};
+            REQUIRE_FALSE(change.has(number % 16, some));
+            each ^= std::byte{1};
+        }
+    }
+}
+
+TEST_CASE("sim object bytes: a read is compared with each known piece and the zeros between them",
+          "[sim]") {
+    ObjectBytes object;
+    object.settle(60);
+    std::vector<std::byte> right(60);
+    for (const auto& [offset, size] : {std::pair(5, 10), std::pair(15, 7), std::pair(40, 12)}) {
+        std::vector<std::byte> piece(static_cast<std::size_t>(size), std::byte{0x11});
+        piece.front() = std::byte{0x22};
+        object.settle(static_cast<std::uint64_t>(offset), piece);
+        std::ranges::copy(piece, right.begin() + offset);
+    }
+    const auto judge = [&](std::uint64_t from, const std::vector<std::byte>& bytes) {
+        ObjectLook look{.life = 1, .begun = 1};
+        return object.judge(look, {.offset = from, .length = bytes.size()}, bytes);
+    };
+    for (std::uint64_t from = 0; from < 60; ++from) {
+        const auto begin = right.begin() + static_cast<std::ptrdiff_t>(from);
+        std::vector<std::byte> read(begin, right.end());
+        REQUIRE(judge(from, read).empty());
+        for (std::byte& each : read) {
+            each ^= std::byte{1};
+            REQUIRE_FALSE(judge(from, read).empty());
+            each ^= std::byte{1};
+        }
+    }
 }
