@@ -1,6 +1,7 @@
 #include "daemon/health.h"
 
 #include <algorithm>
+#include <functional>
 #include <string_view>
 
 #include "config/text_check.h"
@@ -45,14 +46,15 @@ public:
         look_at_localities();
         look_at_configuration();
         look_at_quotas();
-        std::ranges::stable_sort(health_.problems, std::ranges::greater{},
-                                 [](const auto& problem) { return problem.level; });
         return std::move(health_);
     }
 
 private:
     void add(Level level, std::string text) {
-        health_.problems.push_back({.level = level, .text = std::move(text)});
+        // libstdc++ 12's stable_sort uses deprecated code.
+        const auto place = std::ranges::upper_bound(health_.problems, level, std::ranges::greater{},
+                                                    &NodeHealth::Problem::level);
+        health_.problems.insert(place, {.level = level, .text = std::move(text)});
     }
 
     void look_at_state();

@@ -22,7 +22,6 @@ constexpr Duration kGonePause = 100ms;
 constexpr Duration kImpatience = 20ms;  // The longest deadline of an impatient call.
 // A call is repeated for at least this long while the node answers "try again".
 const Duration kRepeatedMin = client::ObjectClientOptions{}.patience - client::kRetryPauseMax;
-constexpr std::size_t kPieceBytes = 64U << 10;
 
 std::string name_of(std::uint64_t number) {
     return "object-" + std::to_string(number);

@@ -126,9 +126,9 @@ private:
         if (std::ranges::none_of(waiting_, &Waiting::has_turn)) begin_turn();
         std::vector<Waiting> turn;
         std::ranges::copy_if(waiting_, std::back_inserter(turn), &Waiting::has_turn);
-        std::ranges::stable_sort(
+        // The oldest of several at one place.
+        return *std::ranges::min_element(
             turn, {}, [&](const Waiting& each) { return kind_.place(each.request->attributes); });
-        return turn.front();
     }
     // Of the queue that has waited for it the longest: its oldest ones.
     void begin_turn() {
