@@ -60,11 +60,11 @@ int complain_about(const Call& call, std::string_view words, int exit_code) {
 }
 
 int complain_about(const Call& call, const ReplacedFile::Problem& problem) {
-    using Failure = ReplacedFile::Failure;
+    using Kind = ReplacedFile::Failure;
     return complain_about(call, problem.words,
-                          problem.failure == Failure::kBusy     ? kExitTryLater
-                          : problem.failure == Failure::kDenied ? kExitNotAllowed
-                                                                : kExitRefused);
+                          problem.failure == Kind::kBusy     ? kExitTryLater
+                          : problem.failure == Kind::kDenied ? kExitNotAllowed
+                                                             : kExitRefused);
 }
 
 bool print(std::string_view text) {

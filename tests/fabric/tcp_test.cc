@@ -323,7 +323,7 @@ TEST_CASE("fabric tcp: incomplete messages that need too much memory end their c
     const std::uint32_t length = options.receive_buffer_bytes;
     std::vector<RawPeer> peers;
     std::vector<const End*> ends;
-    for (int i = 0; i < 6; ++i) {
+    for (std::size_t i = 0; i < 6; ++i) {
         peers.emplace_back(stage.address());
         ends.push_back(&peers.back().enter(stage));
         peers.back().send({.kind = FrameKind::kMessage, .length = length},

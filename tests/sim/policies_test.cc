@@ -345,7 +345,7 @@ TEST_CASE("sim policies: writes that a limit holds back leave room for the same 
 TEST_CASE("sim policies: a client whose fops are all queued can ping and cancel", "[sim]") {
     Stage stage(37, "policy: tbf, tbf: { rules: [\"slow op=write rate=1/s burst=1\"] }",
                 {.disk_delay = 500us});
-    const std::uint64_t size_bytes = GENERATE(4096, 12288);
+    const std::uint64_t size_bytes = GENERATE(4096U, 12288U);
     Client& client =
         stage.add({.name = "client", .size_bytes = size_bytes, .at_once = 250, .writes = true});
     // All of them but a few have been sent, and none of these has anything to wait for but its
