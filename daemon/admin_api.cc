@@ -331,10 +331,10 @@ Task<AdminReply> AdminApi::drain(AdminRequest) {
                           std::string("not drained: the node is ") + to_string(before));
     }
     const Instant began_at = parts_.control.now();
-    const Node::Left left = co_await parts_.node.drain();
+    const LeftRunning left = co_await parts_.node.drain();
     const double took = in_seconds(parts_.control.now() - began_at);
     if (!left.nothing()) {
-        co_return failure(kUnavailable, std::to_string(left.running) + " operations and " +
+        co_return failure(kUnavailable, std::to_string(left.operations) + " operations and " +
                                             std::to_string(left.localities) +
                                             " localities did not end within the drain timeout");
     }

@@ -6,8 +6,6 @@
 #include <vector>
 
 #include "core/round_trip.h"
-#include "core/task.h"
-#include "core/wait_queue.h"
 #include "daemon/class_ledger.h"
 #include "daemon/locality.h"
 
@@ -47,37 +45,6 @@ private:
     ClassLedger& classes_;
     Instant answered_at_;
     std::vector<lrs::ClassNews> news_;  // Owned by the locality until the message is back.
-};
-
-// A task for the locality; its result comes back.
-class Order final : public core::RoundTrip {
-public:
-    using What = Task<std::uint64_t> (*)(Locality*, Instant);
-
-    Order(core::Reactor& control, Locality& locality, core::WaitQueue& answered)
-        : RoundTrip(control, locality.reactor()), locality_(locality), answered_(answered) {}
-
-    std::uint64_t answer() const { return answer_; }
-    void send(What what, Instant argument) {
-        what_ = what;
-        argument_ = argument;
-        depart();
-    }
-
-private:
-    void arrive() override { there().spawn(locality_.duties(), carry_out(this)); }
-    void come_back() override { answered_.wake_all(); }
-    static Task<void> carry_out(Order* self) {
-        self->answer_ = co_await self->what_(&self->locality_, self->argument_);
-        self->go_back();
-    }
-
-    Locality& locality_;
-    core::WaitQueue& answered_;
-    // Owned by the locality until the message is back.
-    What what_ = nullptr;
-    Instant argument_;
-    std::uint64_t answer_ = 0;
 };
 
 // Sends new settings. Settings that arrive while the message is in transit are sent when it is

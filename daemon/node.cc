@@ -5,7 +5,6 @@
 #include <iterator>
 
 #include "core/remote.h"
-#include "daemon/locality_messages.h"
 #include "fabric/network_transport.h"
 #include "fabric/settings.h"
 #include "lrs/settings.h"
@@ -40,6 +39,7 @@ Node::Node(NodeWorld world, NodeOptions options)
     : world_(std::move(world)),
       options_(options),
       life_(world_.control),
+      orders_(world_.control),
       access_(world_, addresses_),
       policies_(world_.entropy.number(), milliseconds_of(world_.clock.wall())),
       lrs_({.control = world_.control,
@@ -81,7 +81,6 @@ Node::Node(NodeWorld world, NodeOptions options)
       questions_(world_.control, localities_, class_ledger_),
       checks_(world_.control, localities_, disks_),
       drained_(world_.control),
-      answered_(world_.control),
       turn_(world_.control, life_),
       backup_({.control = world_.control,
                .node = world_.id,
@@ -115,7 +114,7 @@ Node::Node(NodeWorld world, NodeOptions options)
         core::Reactor& reactor = *world_.localities[index];
         localities_.push_back(std::make_unique<Locality>(index, reactor));
         watch_.add(*localities_.back());
-        orders_.push_back(std::make_unique<Order>(world_.control, *localities_.back(), answered_));
+        orders_.add(*localities_.back());
         updates_.add(*localities_.back());
     }
     for (const auto& disk : disks_.all()) localities_[disk->place().locality]->own(*disk);
@@ -330,7 +329,7 @@ void Node::warn_of_transport() {
            "unless all hosts that reach it are known"}});
 }
 
-Task<Node::Left> Node::drain() {
+Task<LeftRunning> Node::drain() {
     if (life_.state() == NodeState::kDraining) {
         // No deadline of its own: the drain in progress has one.
         while (life_.state() == NodeState::kDraining) {
@@ -348,38 +347,17 @@ Task<Node::Left> Node::drain() {
     world_.manager.status("draining");
 
     const Instant deadline = after(began_at, timeout);
-    left_ =
-        co_await order_all([](Locality* locality, Instant until) { return locality->drain(until); },
-                           deadline, after(deadline, kAnswerPatience));
+    left_ = co_await orders_.send(
+        [](Locality* locality, Instant until) { return locality->drain(until); }, deadline,
+        after(deadline, kAnswerPatience));
     emit(world_.events, left_.nothing() ? core::Level::kInfo : core::Level::kWarn, "daemon.drained",
          {{"seconds", in_seconds(world_.control.now() - began_at)},
-          {"left_running", left_.running},
+          {"left_running", left_.operations},
           {"silent_localities", left_.localities}});
     world_.manager.status("drained");
     life_.enter(NodeState::kDrained);
     drained_.wake_all();
     co_return left_;
-}
-
-Task<Node::Left> Node::order_all(Task<std::uint64_t> (*what)(Locality*, Instant), Instant argument,
-                                 Instant deadline) {
-    for (const auto& order : orders_) {
-        if (!order->under_way()) order->send(what, argument);
-    }
-    Left left;
-    for (const auto& order : orders_) {
-        const core::WaitOptions options{.deadline = deadline};
-        while (order->under_way()) {
-            const auto woken = co_await answered_.wait(options);
-            if (!woken) break;
-        }
-        if (order->under_way()) {
-            ++left.localities;
-        } else {
-            left.running += order->answer();
-        }
-    }
-    co_return left;
 }
 
 Task<bool> Node::stop() {
@@ -388,7 +366,7 @@ Task<bool> Node::stop() {
     // Before the drain, which may take long: the service manager shall know why it waits.
     world_.manager.stopping();
     if (life_.state() == NodeState::kReady || life_.state() == NodeState::kDraining) {
-        [[maybe_unused]] const Left left = co_await drain();
+        [[maybe_unused]] const LeftRunning left = co_await drain();
     }
     life_.enter(NodeState::kStopping);
     world_.manager.status("stopping");
@@ -405,14 +383,14 @@ Task<bool> Node::stop() {
     co_await background_.close(world_.control);
     co_await world_.control.yield();  // This thread may have blocked; updates now().
     // A locality that did not answer the drain will not answer a close either.
-    const bool deaf =
-        std::ranges::any_of(orders_, [](const auto& order) { return order->under_way(); });
-    Left left = co_await order_all([](Locality* locality, Instant) { return locality->close(); },
-                                   Instant{}, after(world_.control.now(), kClosePatience));
+    const bool deaf = orders_.under_way();
+    LeftRunning left =
+        co_await orders_.send([](Locality* locality, Instant) { return locality->close(); },
+                              Instant{}, after(world_.control.now(), kClosePatience));
     if (!deaf && left.localities == 0) {
-        const Left kept =
-            co_await order_all([](Locality* locality, Instant) { return locality->close_store(); },
-                               Instant{}, after(world_.control.now(), kClosePatience));
+        const LeftRunning kept = co_await orders_.send(
+            [](Locality* locality, Instant) { return locality->close_store(); }, Instant{},
+            after(world_.control.now(), kClosePatience));
         left.localities = kept.localities;
     }
     if (deaf || left.localities > 0) {
@@ -427,7 +405,7 @@ Task<bool> Node::stop() {
     // Every pulse is back: it was sent before the close order, and messages are answered in order.
     ENSURE(watch_.all_pulses_are_back());
     life_.enter(NodeState::kStopped);
-    emit(world_.events, core::Level::kInfo, "daemon.stopped", {{"cut_off", left.running}});
+    emit(world_.events, core::Level::kInfo, "daemon.stopped", {{"cut_off", left.operations}});
     co_return true;
 }
 

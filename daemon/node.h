@@ -18,6 +18,7 @@
 #include "daemon/disk_checks.h"
 #include "daemon/listener.h"
 #include "daemon/locality.h"
+#include "daemon/locality_orders.h"
 #include "daemon/locality_questions.h"
 #include "daemon/locality_updates.h"
 #include "daemon/locality_watch.h"
@@ -37,8 +38,6 @@
 
 namespace fopd::daemon {
 
-class Order;
-
 // Why a start fails that cannot listen at the address.
 StartProblem cannot_listen(const fabric::Address& address, const Error& error);
 
@@ -56,16 +55,9 @@ public:
     // problem. A request_stop() meanwhile ends start() early and without a problem.
     Task<Started<void>> start();
 
-    // What had not ended when the drain timeout passed.
-    struct Left {
-        std::uint64_t running = 0;     // Operations that outlasted the drain timeout.
-        std::uint64_t localities = 0;  // Localities that did not answer.
-
-        bool nothing() const { return running == 0 && localities == 0; }
-    };
     // Refuses new work, and waits until all running fops have ended or the drain timeout has
     // passed. A second call during a drain waits for the end of the same drain.
-    Task<Left> drain();
+    Task<LeftRunning> drain();
 
     // Drains, and releases what start() acquired; may be called once. Returns false if a locality
     // does not answer, whose resources cannot be released. The node may be destroyed after stop()
@@ -126,16 +118,12 @@ private:
     std::vector<fabric::Address> listen_addresses() const;
     LocalityOptions locality_options(std::uint32_t index);
     void warn_of_transport();
-    // Sends every locality the same order and waits for the answers until `deadline`. The order of
-    // a locality that has not answered by then stays with it.
-    Task<Left> order_all(Task<std::uint64_t> (*what)(Locality*, Instant), Instant argument,
-                         Instant deadline);
 
     const NodeWorld world_;
     const NodeOptions options_;
     NodeLife life_;
     std::vector<std::unique_ptr<Locality>> localities_;
-    std::vector<std::unique_ptr<Order>> orders_;
+    LocalityOrders orders_;
     std::vector<fabric::Address> addresses_;
     NodeAccess access_;
     lrs::PolicyNode policies_;
@@ -160,13 +148,12 @@ private:
     core::CancelSource disks_open_;
     core::CancelSource closing_;
     core::WaitQueue drained_;
-    core::WaitQueue answered_;
     ChangeTurn turn_;
     NodeBackup backup_;
     DeviceChanges device_changes_;
     DeviceRequests device_requests_;
     NodeReload reload_;
-    Left left_;
+    LeftRunning left_;              // When the drain ended.
     std::vector<bool> registered_;  // By locality: whether the kernel has its buffers registered.
 };
 

@@ -1,12 +1,10 @@
 #include "daemon/node_disks.h"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <utility>
 
 #include "core/ensure.h"
-#include "core/round_trip.h"
 #include "objects/home_volume.h"
 
 namespace fopd::daemon {
@@ -18,49 +16,13 @@ constexpr Duration kWriteAgain = 60s;
 
 }  // namespace
 
-// A disk's task: travels to the disk's locality, and back when it is done. The control reactor
-// never blocks on it: a locality or a disk that does not answer keeps it.
-class NodeDisks::Errand final : public core::RoundTrip {
-public:
-    using What = Errands;
-
-    Errand(core::Reactor& control, NodeDisk& disk, core::WaitQueue& answered)
-        : RoundTrip(control, disk.place().reactor), disk_(disk), answered_(answered) {}
-
-    void send(What what) {
-        what_ = what;
-        depart();
-    }
-
-private:
-    void arrive() override { there().spawn(disk_.duties(), carry_out(this)); }
-    void come_back() override { answered_.wake_all(); }
-    static Task<void> carry_out(Errand* self) {
-        Task<void> task = self->task();
-        co_await std::move(task);
-        self->go_back();
-    }
-    Task<void> task() {
-        switch (what_) {
-            case What::kLook: return disk_.look();
-            case What::kBegin: return disk_.begin();
-            case What::kRelease: return disk_.release();
-            case What::kClose: break;
-        }
-        return disk_.close();
-    }
-
-    NodeDisk& disk_;
-    core::WaitQueue& answered_;
-    What what_ = What::kLook;  // Owned by the locality until it is back.
-};
-
 NodeDisks::NodeDisks(const DiskWorld& world, const std::vector<core::Reactor*>& localities,
                      const std::vector<devices::DeviceSettings>& settings)
     : world_(world),
       localities_(localities),
       began_empty_(settings.empty()),
-      answered_(world.control) {
+      ended_(world.control),
+      slot_file_(world.bay, world.events) {
     ENSURE(settings.empty() || world.bay != nullptr);
     for (const devices::DeviceSettings& each : settings) {
         add_at(static_cast<std::uint32_t>(disks_.size() % localities_.size()), each);
@@ -70,7 +32,8 @@ NodeDisks::NodeDisks(const DiskWorld& world, const std::vector<core::Reactor*>& 
 void NodeDisks::add_at(std::uint32_t locality, devices::DeviceSettings settings) {
     const NodeDisk::Place place{.locality = locality, .reactor = *localities_[locality]};
     auto disk = std::make_unique<NodeDisk>(world_, place, std::move(settings));
-    errands_.push_back(std::make_unique<Errand>(world_.control, *disk, answered_));
+    orders_.push_back(
+        std::make_unique<LocalityOrder>(world_.control, place.reactor, disk->duties(), ended_));
     known_.emplace_back();
     const std::lock_guard lock(shown_);
     damage_.emplace_back();
@@ -80,27 +43,27 @@ void NodeDisks::add_at(std::uint32_t locality, devices::DeviceSettings settings)
 NodeDisks::~NodeDisks() = default;
 
 Task<void> NodeDisks::open() {
-    if (world_.bay != nullptr) read_slots();
+    if (world_.bay != nullptr) slots_ = slot_file_.read();
     if (empty()) {
         opened_ = true;
         co_return;
     }
-    co_await send_all(Errands::kLook, kNever);
+    co_await send_all(&NodeDisk::look, kNever);
     std::vector<std::size_t> making = sort_absent();
-    co_await send_to(std::move(making), Errands::kLook, kNever);
+    co_await send_to(std::move(making), &NodeDisk::look, kNever);
     sort_out();
     give_slots();
-    co_await send_all(Errands::kBegin, kNever);
+    co_await send_all(&NodeDisk::begin, kNever);
     note_open();
     note_damage();
     opened_ = true;
 }
 
 Task<bool> NodeDisks::close(Instant deadline) {
-    const std::size_t silent = co_await send_all(Errands::kClose, deadline);
+    const std::size_t silent = co_await send_all(&NodeDisk::close, deadline);
     if (silent == 0) co_return true;
     for (std::size_t i = 0; i < disks_.size(); ++i) {
-        if (!errands_[i]->under_way()) continue;
+        if (!orders_[i]->under_way()) continue;
         emit_each(world_.events, core::Level::kError, "daemon.device_does_not_close",
                   {{"device", std::string_view(disks_[i]->settings().name)},
                    {"path", std::string_view(disks_[i]->settings().path)}});
@@ -110,24 +73,20 @@ Task<bool> NodeDisks::close(Instant deadline) {
 
 // Sends the task to every disk, and returns the number of disks that have not done it by the
 // deadline.
-Task<std::size_t> NodeDisks::send_all(Errands what, Instant deadline) {
-    std::vector<std::size_t> all(errands_.size());
+Task<std::size_t> NodeDisks::send_all(DiskTask what, Instant deadline) {
+    std::vector<std::size_t> all(orders_.size());
     std::iota(all.begin(), all.end(), std::size_t{0});
     co_return co_await send_to(std::move(all), what, deadline);
 }
 
 // The same for some of the disks, by index.
-Task<std::size_t> NodeDisks::send_to(std::vector<std::size_t> which, Errands what,
+Task<std::size_t> NodeDisks::send_to(std::vector<std::size_t> which, DiskTask what,
                                      Instant deadline) {
-    for (const std::size_t i : which) errands_[i]->send(what);
-    const core::WaitOptions options{.deadline = deadline};
+    for (const std::size_t i : which) start(i, what);
     std::size_t silent = 0;
     for (const std::size_t i : which) {
-        while (errands_[i]->under_way()) {
-            const auto woken = co_await answered_.wait(options);
-            if (!woken) break;
-        }
-        if (errands_[i]->under_way()) {
+        co_await orders_[i]->wait(deadline);
+        if (orders_[i]->under_way()) {
             ++silent;
         } else {
             look_at(i);
@@ -138,13 +97,15 @@ Task<std::size_t> NodeDisks::send_to(std::vector<std::size_t> which, Errands wha
 
 // No deadline: a disk's task ends by itself, and a stop of the node waits for it only until its own
 // deadline.
-Task<void> NodeDisks::send(std::size_t index, Errands what) {
-    Errand* const errand = errands_[index].get();
-    errand->send(what);
-    while (errand->under_way()) {
-        [[maybe_unused]] const auto woken = co_await answered_.wait({});
-    }
+Task<void> NodeDisks::send(std::size_t index, DiskTask what) {
+    start(index, what);
+    co_await orders_[index]->wait(kNever);
     look_at(index);
+}
+
+void NodeDisks::start(std::size_t index, DiskTask what) {
+    NodeDisk* const disk = disks_[index].get();
+    orders_[index]->send([disk, what] { return (disk->*what)(); });
 }
 
 // -- one disk --
@@ -179,36 +140,36 @@ Task<void> NodeDisks::open_one(NodeDisk* disk) {
         look_at(index);
         co_return;
     }
-    co_await send(index, Errands::kLook);
+    co_await send(index, &NodeDisk::look);
     std::vector<std::size_t> making = sort_absent();
-    co_await send_to(std::move(making), Errands::kLook, kNever);
+    co_await send_to(std::move(making), &NodeDisk::look, kNever);
     sort_out(*disk);
     give_slots();
     look_at(index);
-    co_await send(index, Errands::kBegin);
+    co_await send(index, &NodeDisk::begin);
     note_open();
 }
 
 // The table is durable before the label says so: after that, other nodes may take the disk.
 void NodeDisks::note_released(const NodeDisk& disk) {
-    damage_[index_of(&disk)].is_released = true;
+    damage_[index_of(&disk)].release();
     slots_.set_use(*disk.slot(), SlotUse::kEmpty);
     slots_.set_damage(*disk.slot(), slots_.find(*disk.slot())->scrubbed_at_s, 0);
     // If the write fails, the disk only counts as missing.
-    [[maybe_unused]] const auto written = write_slots();
+    [[maybe_unused]] const auto written = slot_file_.write(slots_);
 }
 
 Task<void> NodeDisks::release(NodeDisk* disk) {
     const std::size_t index = index_of(disk);
-    co_await send(index, Errands::kRelease);
+    co_await send(index, &NodeDisk::release);
 }
 
 std::unique_ptr<NodeDisk> NodeDisks::take_out(NodeDisk* disk) {
     const std::size_t index = index_of(disk);
     ENSURE(disk->stage() == DiskStage::kClosed || disk->stage() == DiskStage::kGivenUp);
-    ENSURE(!errands_[index]->under_way());
+    ENSURE(!orders_[index]->under_way());
     const auto place = static_cast<std::ptrdiff_t>(index);
-    errands_.erase(errands_.begin() + place);
+    orders_.erase(orders_.begin() + place);
     known_.erase(known_.begin() + place);
     const std::lock_guard lock(shown_);
     damage_.erase(damage_.begin() + place);
@@ -256,7 +217,7 @@ const NodeDisk* NodeDisks::open_disk_of(const SlotEntry& entry) const {
 Result<void> NodeDisks::write_off(store::Slot slot) {
     const SlotTable before = slots_;
     slots_.set_use(slot, SlotUse::kWrittenOff);
-    auto written = write_slots();
+    auto written = slot_file_.write(slots_);
     if (!written) slots_ = before;
     return written;
 }
@@ -280,22 +241,6 @@ void NodeDisks::look_at(std::size_t index) {
 }
 
 // -- slots --
-
-// A damaged table is rebuilt from the disks' labels. Only the slot of an absent disk may then be
-// assigned again, which is detected when that disk appears.
-void NodeDisks::read_slots() {
-    const auto text = world_.bay->read_slots();
-    if (!text && text.error().code == Errc::kNotFound) return;
-    auto table = text ? SlotTable::parse(*text) : std::nullopt;
-    if (table) {
-        slots_ = *std::move(table);
-        slots_written_ = *text;
-        return;
-    }
-    emit(world_.events, core::Level::kError, "daemon.slots_lost",
-         {{"reason", text ? std::string_view("the file slots is damaged")
-                          : std::string_view(text.error().context)}});
-}
 
 std::string NodeDisks::conflict_of(const NodeDisk& disk) const {
     for (const auto& other : disks_) {
@@ -405,7 +350,7 @@ void NodeDisks::give_slots() {
         disk->use_slot(*slot);
         fresh.push_back(disk.get());
     }
-    const auto written = write_slots();
+    const auto written = slot_file_.write(slots_);
     if (written) return;
     for (NodeDisk* const disk : fresh) {
         disk->give_up("its slot cannot be noted: " + describe(written.error()));
@@ -420,7 +365,7 @@ void NodeDisks::note_open() {
     for (const auto& disk : disks_) {
         if (is_open(disk->stage())) record_open(*disk);
     }
-    const auto written = write_slots();
+    const auto written = slot_file_.write(slots_);
     if (!written) slots_ = before;
 }
 
@@ -433,57 +378,30 @@ void NodeDisks::record_open(const NodeDisk& disk) {
 }
 
 void NodeDisks::note_damage() {
-    const bool has_failed = !slots_written_;
-    if (has_failed && world_.control.now() < write_again_at_) return;
+    if (slot_file_.has_failed() && world_.control.now() < write_again_at_) return;
     for (std::size_t i = 0; i < disks_.size(); ++i) {
         const NodeDisk& disk = *disks_[i];
-        if (!is_open(disk.stage()) || errands_[i]->under_way() || damage_[i].is_released) continue;
+        DamageRecord& damage = damage_[i];
+        if (!is_open(disk.stage()) || orders_[i]->under_way() || damage.is_released()) continue;
         const SlotEntry* const entry = slots_.find(*disk.slot());
         if (entry == nullptr) continue;
         // Also what note_open() could not write.
         record_open(disk);
-        const NodeDisk::Figures& figures = disk.figures();
-        Damage& damage = damage_[i];
-        if (!damage.is_known) {
-            damage.is_known = true;
-            damage.before = entry->damaged_blocks;
-        }
-        std::int64_t scrubbed_at_s = entry->scrubbed_at_s;
-        if (figures.scrubs_done.get() != damage.scrubs_done) {
-            damage.scrubs_done = figures.scrubs_done.get();
-            damage.before = figures.scrub_done_damage.get();
-            scrubbed_at_s = wall_s();
-        }
-        slots_.set_damage(entry->slot, scrubbed_at_s, damage.before + figures.met_damage.get());
+        const auto found = damage.next(*entry, disk.figures(), wall_s());
+        slots_.set_damage(entry->slot, found.scrubbed_at_s, found.damaged_blocks);
     }
-    const auto written = write_slots();
+    const auto written = slot_file_.write(slots_);
     if (!written) write_again_at_ = after(world_.control.now(), kWriteAgain);
     const std::lock_guard lock(shown_);
     for (std::size_t i = 0; i < disks_.size(); ++i) {
-        if (errands_[i]->under_way() || !disks_[i]->slot()) continue;
+        if (orders_[i]->under_way() || !disks_[i]->slot()) continue;
         const SlotEntry* const entry = slots_.find(*disks_[i]->slot());
-        if (entry == nullptr || entry->disk != disks_[i]->disk_id()) continue;
-        damage_[i].blocks = entry->damaged_blocks;
-        damage_[i].scrubbed_at_s = entry->scrubbed_at_s;
+        if (entry != nullptr && entry->disk == disks_[i]->disk_id()) damage_[i].show(*entry);
     }
 }
 
 std::int64_t NodeDisks::wall_s() const {
     return world_.clock.wall().unix_ns / 1'000'000'000;
-}
-
-Result<void> NodeDisks::write_slots() {
-    std::string text = slots_.text();
-    if (text == slots_written_) return {};
-    slots_written_.reset();
-    const auto written = world_.bay->write_slots(text);
-    if (written) {
-        slots_written_ = std::move(text);
-    } else {
-        emit(world_.events, core::Level::kError, "daemon.slots_not_written",
-             {{"reason", std::string_view(written.error().context)}});
-    }
-    return written;
 }
 
 const NodeDisk* NodeDisks::disk_of(const SlotEntry& entry) const {
@@ -616,17 +534,7 @@ void NodeDisks::collect(core::MetricSink& sink) const {
     const std::lock_guard lock(shown_);
     for (std::size_t i = 0; i < disks_.size(); ++i) {
         collect_disk(sink, *disks_[i]);
-        const Damage& damage = damage_[i];
-        if (damage.scrubbed_at_s == 0) continue;
-        const devices::DeviceSettings& settings = disks_[i]->settings();
-        const std::array labels{core::Label{"device", settings.name},
-                                core::Label{"pool", settings.pool}};
-        sink.gauge("fopd_device_damaged_blocks",
-                   "Damaged blocks that the last complete scrub found, and that were read since.",
-                   labels, static_cast<double>(damage.blocks));
-        sink.gauge("fopd_device_scrubbed_seconds",
-                   "When the last complete scrub ended, or the disk was taken. Unix time.", labels,
-                   static_cast<double>(damage.scrubbed_at_s));
+        damage_[i].collect(sink, disks_[i]->settings());
     }
 }
 

@@ -11,8 +11,11 @@
 #include "core/metrics.h"
 #include "core/reactor.h"
 #include "core/wait_queue.h"
+#include "daemon/damage_record.h"
 #include "daemon/disk_report.h"
+#include "daemon/locality_order.h"
 #include "daemon/node_disk.h"
+#include "daemon/slot_file.h"
 #include "daemon/slot_table.h"
 
 namespace fopd::daemon {
@@ -99,35 +102,25 @@ public:
     void collect(core::MetricSink& sink) const;
 
 private:
-    class Errand;
-    // The damage of a disk that note_damage() last knew of.
-    struct Damage {
-        bool is_known = false;
-        bool is_released = false;  // Its slot is empty for good, also while it closes.
-        std::uint64_t scrubs_done = 0;
-        std::uint64_t before = 0;  // Blocks, without those that reads have met in this life.
-        // As in the table, for other threads. Held while used: shown_.
-        std::uint64_t blocks = 0;
-        std::int64_t scrubbed_at_s = 0;
-    };
     // A disk that was removed.
     struct Away {
         devices::DeviceSettings settings;
         DiskFacts known;
     };
-    enum class Errands : std::uint8_t { kLook, kBegin, kRelease, kClose };
+    // One of the disk's tasks.
+    using DiskTask = Task<void> (NodeDisk::*)();
 
     void add_at(std::uint32_t locality, devices::DeviceSettings settings);
     std::size_t index_of(const NodeDisk* disk) const;
-    Task<std::size_t> send_all(Errands what, Instant deadline);
-    Task<std::size_t> send_to(std::vector<std::size_t> which, Errands what, Instant deadline);
-    Task<void> send(std::size_t index, Errands what);
+    Task<std::size_t> send_all(DiskTask what, Instant deadline);
+    Task<std::size_t> send_to(std::vector<std::size_t> which, DiskTask what, Instant deadline);
+    Task<void> send(std::size_t index, DiskTask what);
+    void start(std::size_t index, DiskTask what);
     std::vector<std::size_t> sort_absent();
     bool may_make(NodeDisk& disk);
     const SlotEntry* missing_slot_of(const devices::DeviceSettings& settings) const;
     void look_at(std::size_t index);
     DiskReport report_of(std::size_t index) const;
-    void read_slots();
     void sort_out();
     void sort_out(NodeDisk& disk);
     // Why the disk conflicts with this node's earlier disks; empty if it does not.
@@ -135,7 +128,6 @@ private:
     void give_slots();
     // Null if the report's disk does not have the slot that it claims.
     const SlotEntry* entry_of(const DiskReport& report) const;
-    Result<void> write_slots();
     std::int64_t wall_s() const;
     void note_open();
     void record_open(const NodeDisk& disk);
@@ -145,19 +137,18 @@ private:
     const DiskWorld world_;
     const std::vector<core::Reactor*> localities_;
     const bool began_empty_;
-    bool opened_ = false;  // open() has ended.
-    core::WaitQueue answered_;
+    bool opened_ = false;    // open() has ended.
+    core::WaitQueue ended_;  // Some order has ended.
     // Held while `disks_` is changed, or read by another thread.
     mutable std::mutex shown_;
     std::vector<std::unique_ptr<NodeDisk>> disks_;
-    std::vector<std::unique_ptr<Errand>> errands_;  // One for each disk.
-    std::vector<DiskFacts> known_;                  // Likewise.
-    std::vector<Damage> damage_;                    // Likewise.
+    std::vector<std::unique_ptr<LocalityOrder>> orders_;  // One for each disk.
+    std::vector<DiskFacts> known_;                        // Likewise.
+    // Likewise. What they show is changed and read with shown_ held.
+    std::vector<DamageRecord> damage_;
     std::vector<Away> away_;
     SlotTable slots_;
-    // The text of the table last written durably; nothing after a failed write, which may have left
-    // the old or the new text.
-    std::optional<std::string> slots_written_ = std::string();
+    SlotFile slot_file_;
     Instant write_again_at_{};
 };
 

@@ -1,0 +1,38 @@
+#include "daemon/damage_record.h"
+
+#include <array>
+
+namespace fopd::daemon {
+
+DamageRecord::State DamageRecord::next(const SlotEntry& entry, const NodeDisk::Figures& figures,
+                                       std::int64_t now_s) {
+    if (!is_known_) {
+        is_known_ = true;
+        before_ = entry.damaged_blocks;
+    }
+    std::int64_t scrubbed_at_s = entry.scrubbed_at_s;
+    if (figures.scrubs_done.get() != scrubs_done_) {
+        scrubs_done_ = figures.scrubs_done.get();
+        before_ = figures.scrub_done_damage.get();
+        scrubbed_at_s = now_s;
+    }
+    return {.scrubbed_at_s = scrubbed_at_s, .damaged_blocks = before_ + figures.met_damage.get()};
+}
+
+void DamageRecord::show(const SlotEntry& entry) {
+    shown_ = {.scrubbed_at_s = entry.scrubbed_at_s, .damaged_blocks = entry.damaged_blocks};
+}
+
+void DamageRecord::collect(core::MetricSink& sink, const devices::DeviceSettings& settings) const {
+    if (shown_.scrubbed_at_s == 0) return;
+    const std::array labels{core::Label{"device", settings.name},
+                            core::Label{"pool", settings.pool}};
+    sink.gauge("fopd_device_damaged_blocks",
+               "Damaged blocks that the last complete scrub found, and that were read since.",
+               labels, static_cast<double>(shown_.damaged_blocks));
+    sink.gauge("fopd_device_scrubbed_seconds",
+               "When the last complete scrub ended, or the disk was taken. Unix time.", labels,
+               static_cast<double>(shown_.scrubbed_at_s));
+}
+
+}  // namespace fopd::daemon
