@@ -98,6 +98,8 @@ private:
     class Peer;
     class Incoming;
 
+    // While there is anything to forget.
+    static constexpr Duration kSweepInterval = 10s;
     static void on_time(core::Timer& timer);
     Incoming& take_incoming();
     void release(Incoming& incoming);

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/cancel.h"
+#include "core/intrusive_list.h"
+#include "fabric/rpc/client_records.h"
+#include "fabric/rpc/incoming.h"
+#include "fabric/rpc/server.h"
+#include "fabric/session/transfer.h"
+
+namespace fopd::fabric {
+
+// A fop that has arrived, from its arrival until it has been answered. The server reuses it for
+// later fops.
+class Server::Incoming final : public IncomingFop, public core::ListNode {
+public:
+    // The first bytes of a waiting fop do not count against the loan; enough for a fop that only
+    // reads.
+    static constexpr std::size_t kUncountedBytes = 512;
+    // The bytes that a request counts while it waits, of those that are kept as long as its fop
+    // exists.
+    static std::uint32_t waiting_bytes(std::size_t kept);
+    static std::size_t kept_bytes(const fop::RequestHeader& header, const fop::Request& request);
+    // `type` is null for a fop of unknown type.
+    static fop::Lane lane_of(const fop::FopType* type);
+
+    explicit Incoming(Server& server) : server_(server) {}
+
+    void begin(Peer& peer, const fop::RequestHeader& header, const fop::Request& request,
+               const fop::FopType* type);
+
+    const fop::Request& request() const override { return request_; }
+    const fop::RequestHeader& header() const override { return header_; }
+    const Caller& caller() const override;
+    Instant deadline() const override { return deadline_; }
+    core::CancelSource& cancel_source() override { return *cancel_; }
+    void started() override;
+    // Called after arrival: a fop that has neither started nor been answered waits for its turn.
+    void begin_to_wait();
+    Task<Result<void>> pull(const fop::SealedDescriptor* source, std::uint64_t offset,
+                            core::Buffer into) override {
+        return transfer(Transfer::Direction::kPull, source, offset, into);
+    }
+    Task<Result<void>> push(const fop::SealedDescriptor* target, std::uint64_t offset,
+                            core::Buffer from) override {
+        return transfer(Transfer::Direction::kPush, target, offset, from);
+    }
+    void reply(const fop::Reply& reply) override;
+
+    Peer* peer() { return peer_; }
+    RememberedFop* remembered = nullptr;
+    const fop::FopType* type = nullptr;  // Null: unknown.
+    fop::Lane lane = fop::Lane::kData;
+
+private:
+    friend Server;
+    Task<Result<void>> transfer(Transfer::Direction direction,
+                                const fop::SealedDescriptor* descriptor, std::uint64_t offset,
+                                core::Buffer piece);
+    // Tells a client that gave up the fop that its memory is no longer in use.
+    void let_go_if_idle();
+    template <typename Bytes>
+    Bytes keep(Bytes bytes);
+    void end_waiting();
+
+    Server& server_;
+    Peer* peer_ = nullptr;
+    fop::Request request_;
+    fop::RequestHeader header_;
+    Instant deadline_ = kNever;
+    std::optional<core::CancelSource> cancel_;
+    bool cancelling_ = false;
+    bool started_ = false;
+    bool waits_ = false;
+    bool is_given_up_ = false;  // The client gave it up: no further transfer begins.
+    bool replied_ = false;
+    std::uint32_t transfers_ = 0;     // In flight.
+    std::vector<std::byte> storage_;  // The memory of request_ and header_.
+};
+
+}  // namespace fopd::fabric

@@ -1,0 +1,215 @@
+#include "fabric/rpc/server_peer.h"
+
+#include <utility>
+#include <vector>
+
+namespace fopd::fabric {
+
+SessionUser::Verdict Server::Peer::on_proved(Session& proved) {
+    ClientRecords& clients = server_.clients_;
+    share_ = clients.take_session(proved.identity());
+    if (share_ == nullptr) return {.refusal = clients.why_no_session()};
+    return {.resumed = clients.find(proved.client_id(), proved.identity()) != nullptr};
+}
+
+void Server::Peer::on_open(Session& opened) {
+    unlink();
+    server_.places_.give_back(host);
+    const fop::Identity& identity = opened.identity();
+    caller = {.session = opened.id(),
+              .client = opened.client_id(),
+              .kind = identity.kind,
+              .principal = identity.name,
+              .owner = request_owner(opened.client_id(), identity.kind, identity.name),
+              .share = fop::share_name(identity),
+              .user = identity.user,
+              .groups = identity.groups,
+              .rights = identity.rights,
+              .address = opened.peer()};
+    // The record is the principal's: another principal with the same client id is another client.
+    // This ends an earlier session of the client, which may not be known to be lost yet. Its fops
+    // that have not started are dropped: the client sends them again, and a late run would undo
+    // what the client does after the answer.
+    record = &server_.clients_.enter(opened.client_id(), identity, *share_, *this);
+    if (!server_.armed()) {
+        core::Reactor& reactor = server_.host_.reactor();
+        reactor.arm(server_, after(reactor.now(), kSweepInterval));
+    }
+    if (server_.draining_) opened.say_bye("the node drains");
+}
+
+bool Server::Peer::on_requests(Session& session_now, const fop::RequestsView& requests) {
+    const fop::RequestHeader header = requests.header();
+    session_now.count_fops(requests.count());
+    for (const fop::Request request : requests) {
+        if (!take(session_now, header, request)) return false;
+    }
+    return true;
+}
+
+bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
+                        const fop::Request& request) {
+    const fop::FopType* const type = fop::find_fop_type(request.type);
+    const fop::Lane lane = Incoming::lane_of(type);
+    CreditGrant& grant = session_now.fop_grant(lane);
+    if (!grant.use()) return false;
+    grant.grow();
+    const bool on_loan = lane == fop::Lane::kData && grant.uses_loans();
+    if (on_loan &&
+        !session_now.may_wait(Incoming::waiting_bytes(Incoming::kept_bytes(header, request)))) {
+        put_off(request, lane, "too many bytes wait for their turn");
+        return true;
+    }
+
+    RememberedFop* remembered = nullptr;
+    const bool is_once = type != nullptr && type->repeat == fop::Repeat::kOnce;
+    const bool is_recorded = type != nullptr && type->repeat == fop::Repeat::kRecorded;
+    constexpr std::string_view kTooManyReplies =
+        "too many replies that its clients have not acknowledged";
+    if (is_recorded && !server_.clients_.may_record(*record, request.id)) {
+        put_off(request, lane, kTooManyReplies);
+        return true;
+    }
+    if (is_once) {
+        const auto [fop, is_new] = server_.clients_.remember(*record, request.id);
+        if (fop == nullptr) {
+            put_off(request, lane, kTooManyReplies);
+            return true;
+        }
+        remembered = fop;
+        remembered->line = id();
+        remembered->lane = lane;
+        if (!is_new) {
+            // It arrived before, over a session that was lost.
+            if (remembered->reply) reply(remembered->reply->view(), lane);
+            return true;
+        }
+    }
+    Incoming& incoming = server_.take_incoming();
+    incoming.remembered = remembered;
+    incoming.begin(*this, header, request, type);
+    server_.user_.on_incoming(incoming);
+    if (session != &session_now) return false;  // The fop has ended the session.
+    if (incoming.peer() == this) incoming.begin_to_wait();
+    return true;
+}
+
+void Server::Peer::on_cancelled(Session& session_now, std::uint64_t request) {
+    Incoming* found = nullptr;
+    running.for_each([&found, request](Incoming& each) {
+        if (each.request().id == request) found = &each;
+    });
+    // It was answered, or came over an earlier session: no transfer uses memory of this session.
+    if (found == nullptr) return session_now.let_go(request);
+    if (found->cancelling_ || found->is_given_up_) return;
+    found->is_given_up_ = true;
+    found->cancelling_ = true;
+    found->cancel_source().cancel();
+    found->cancelling_ = false;
+    if (found->replied_) return server_.release(*found);
+    found->let_go_if_idle();
+}
+
+void Server::Peer::on_acknowledged(Session&, std::uint64_t before) {
+    server_.clients_.acknowledged(*record, before);
+}
+
+void Server::Peer::on_bye(Session& session_now, std::string_view) {
+    session_now.end(Errc::kClosed, "the client is leaving");
+}
+
+void Server::Peer::on_turn_end(Session& session_now) {
+    while (!backlog_.empty()) {
+        const Waiting& next = backlog_.front();
+        if (!put(session_now, next.reply.view(), next.lane)) return;
+        backlog_.pop_front();
+    }
+}
+
+void Server::Peer::on_end(Session&, const Error&, std::string_view) {
+    session = nullptr;
+    unlink();
+    backlog_.clear();
+    const Instant now = server_.host_.reactor().now();
+    if (record != nullptr) {
+        server_.clients_.leave(*std::exchange(record, nullptr), *this, now);
+    } else {
+        server_.places_.give_back_later(host, now);
+    }
+    // No client gets the answer now. Fops that have started and that only this server remembers run
+    // to their end, because the client may ask for the reply again. Others are cancelled: what the
+    // store records either has happened, or happens when the client sends it again.
+    std::vector<Incoming*> unheard;
+    running.for_each([this, &unheard](Incoming& each) {
+        if (!each.started_) forget(each);
+        if (each.remembered == nullptr) unheard.push_back(&each);
+    });
+    for (Incoming* each : unheard) {
+        if (each->peer() != this || each->cancelling_) continue;
+        each->cancelling_ = true;
+        each->cancel_source().cancel();
+        each->cancelling_ = false;
+        if (each->replied_) server_.release(*each);
+    }
+}
+
+void Server::Peer::on_gone(Session&) {
+    gone_ = true;
+    if (share_ != nullptr) server_.clients_.give_back(*std::exchange(share_, nullptr));
+    if (running_count == 0) server_.remove(*this);
+}
+
+void Server::Peer::join(Incoming& incoming) {
+    running.push_back(incoming);
+    ++running_count;
+}
+
+void Server::Peer::note_started(const Incoming& incoming) {
+    const fop::FopType* const type = incoming.type;
+    const bool is_recorded = type != nullptr && type->repeat == fop::Repeat::kRecorded;
+    if (is_recorded && record != nullptr) {
+        server_.clients_.note_recorded(*record, incoming.request().id);
+    }
+}
+
+void Server::Peer::forget(Incoming& incoming) {
+    if (incoming.remembered == nullptr) return;
+    server_.clients_.forget(*std::exchange(incoming.remembered, nullptr), incoming.request().id,
+                            server_.host_.reactor().now());
+}
+
+void Server::Peer::leave(Incoming& incoming) {
+    incoming.unlink();
+    if (--running_count == 0 && gone_) server_.remove(*this);
+}
+
+void Server::Peer::reply(const fop::Reply& reply, fop::Lane lane) {
+    if (session == nullptr || session->state() != Session::State::kOpen) return;
+    if (!backlog_.empty() || !put(*session, reply, lane)) {
+        backlog_.push_back({.reply = KeptReply(reply), .lane = lane});
+    }
+}
+
+// False: there is no room now.
+bool Server::Peer::put(Session& session_now, const fop::Reply& reply, fop::Lane lane) {
+    for (;;) {
+        fop::MessageWriter* const message = session_now.replies();
+        if (message == nullptr) return false;
+        if (message->add(reply)) break;
+        if (message->empty()) {
+            // The client receives only small messages, but asked for a large payload in the
+            // message.
+            const bool added =
+                message->add({.id = reply.id,
+                              .status = fop::Status::kTooLarge,
+                              .words = "the reply is larger than the messages this client takes"});
+            ENSURE(added);
+            break;
+        }
+        session_now.send_message();
+    }
+    session_now.fop_grant(lane).done_and_known();
+    return true;
+}
+
+}  // namespace fopd::fabric

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+
+#include "core/intrusive_list.h"
+#include "fabric/rpc/client_records.h"
+#include "fabric/rpc/server.h"
+#include "fabric/rpc/server_incoming.h"
+
+namespace fopd::fabric {
+
+// A client's session and its fops. Exists until nothing refers to it.
+class Server::Peer final : public SessionUser, public core::ListNode, ClientLine {
+public:
+    Peer(Server& server, std::string from) : host(std::move(from)), server_(server) {}
+
+    Verdict on_proved(Session& session) override;
+    void on_open(Session& session) override;
+    bool on_requests(Session& session, const fop::RequestsView& requests) override;
+    bool on_replies(Session&, const fop::RepliesView&) override { return false; }
+    void on_cancelled(Session& session, std::uint64_t request) override;
+    void on_let_go(Session&, std::uint64_t) override {}
+    void on_acknowledged(Session& session, std::uint64_t before) override;
+    void on_bye(Session& session, std::string_view words) override;
+    void on_turn_end(Session& session) override;
+    void on_end(Session& session, const Error& error, std::string_view words) override;
+    void on_gone(Session& session) override;
+
+    // Sends the reply at the end of this turn, or keeps a copy if there is no room. The message
+    // returns the fop's credit, so a client that receives no replies runs out of credits.
+    void reply(const fop::Reply& reply, fop::Lane lane) override;
+    void leave(Incoming& incoming);
+    // From now on the store may have a record of the reply.
+    void note_started(const Incoming& incoming);
+    // The fop has changed nothing: a resend of it counts as a new fop.
+    void forget(Incoming& incoming);
+    void join(Incoming& incoming);
+
+    Session* session = nullptr;  // Null: the session has ended.
+    const std::string host;      // The host of the peer.
+    Caller caller;
+    ClientRecord* record = nullptr;
+    core::IntrusiveList<Incoming> running;
+    std::uint32_t running_count = 0;
+
+private:
+    std::uint64_t id() const override { return caller.session; }
+    void replaced() override { session->end(Errc::kClosed, "its client has connected again"); }
+    bool take(Session& session, const fop::RequestHeader& header, const fop::Request& request);
+    bool put(Session& session, const fop::Reply& reply, fop::Lane lane);
+    void put_off(const fop::Request& request, fop::Lane lane, std::string_view words) {
+        reply({.id = request.id, .status = fop::Status::kTryAgain, .words = words}, lane);
+    }
+
+    struct Waiting {
+        KeptReply reply;
+        fop::Lane lane;
+    };
+
+    Server& server_;
+    PrincipalShare* share_ = nullptr;  // Set when the session counts in it.
+    bool gone_ = false;
+    std::deque<Waiting> backlog_;  // Limited by the fop credits and loans.
+};
+
+}  // namespace fopd::fabric
