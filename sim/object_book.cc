@@ -1,9 +1,6 @@
-// Longer than other files: every judgement needs the whole state of the book.
-
 #include "sim/object_book.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "fop/listing.h"
 
@@ -13,67 +10,11 @@ namespace {
 
 using WishKind = ObjectWish::Kind;
 
-const char* to_string(WishKind kind) {
-    switch (kind) {
-        case WishKind::kCreate: return "create";
-        case WishKind::kPut: return "put";
-        case WishKind::kRename: return "rename";
-        case WishKind::kRemove: return "remove";
-        case WishKind::kWrite: return "write";
-        case WishKind::kAppend: return "append";
-        case WishKind::kTruncate: return "truncate";
-        case WishKind::kPunch: return "punch";
-        case WishKind::kSetMode: return "set mode";
-        case WishKind::kLookup: return "lookup";
-        case WishKind::kStat: return "stat";
-        case WishKind::kList: return "list";
-        case WishKind::kRead: return "read";
-        case WishKind::kSync: return "sync";
-    }
-    return "?";
-}
-
-std::string text(fop::Fid fid) {
-    char words[40];
-    std::snprintf(words, sizeof words, "%llx:%llx", static_cast<unsigned long long>(fid.high),
-                  static_cast<unsigned long long>(fid.low));
-    return words;
-}
-
-bool makes_object(WishKind kind) {
-    return kind == WishKind::kCreate || kind == WishKind::kPut;
-}
-
-// Operations that the server executes once, however often the client sends them.
-bool is_done_once(WishKind kind) {
-    return makes_object(kind) || kind == WishKind::kRename || kind == WishKind::kRemove ||
-           kind == WishKind::kAppend;
-}
-
-bool changes_bytes(WishKind kind) {
-    return kind == WishKind::kWrite || kind == WishKind::kAppend || kind == WishKind::kTruncate ||
-           kind == WishKind::kPunch;
-}
-
 bool overlap(const fop::Range& one, const fop::Range& other) {
     return one.offset < other.end() && other.offset < one.end();
 }
 
 }  // namespace
-
-std::string describe(const ObjectWish& wish) {
-    std::string words = to_string(wish.kind);
-    if (wish.fid.is_set()) words += " " + text(wish.fid);
-    if (!wish.from.empty()) words += " from \"" + wish.from + "\"";
-    if (!wish.name.empty()) words += " \"" + wish.name + "\"";
-    if (wish.range.length > 0) {
-        words += " at " + std::to_string(wish.range.offset) + " length " +
-                 std::to_string(wish.range.length);
-    }
-    if (wish.durability == fop::Durability::kBuffered) words += " buffered";
-    if (wish.no_replace) words += " no_replace";
-    return words;
-}
 
 // -- events --
 

@@ -14,37 +14,9 @@
 #include "core/virtual_world.h"
 #include "sim/object_bytes.h"
 #include "sim/object_change.h"
+#include "sim/object_wish.h"
 
 namespace fopd::sim {
-
-// An operation that a client of objects is about to make.
-struct ObjectWish {
-    enum class Kind : std::uint8_t {
-        kCreate,
-        kPut,
-        kRename,
-        kRemove,
-        kWrite,
-        kAppend,
-        kTruncate,
-        kPunch,
-        kSetMode,
-        kLookup,
-        kStat,
-        kList,
-        kRead,
-        kSync,
-    };
-    Kind kind = Kind::kStat;
-    fop::Fid fid{};
-    std::string from{};  // The only name that the object may have.
-    std::string name{};
-    fop::Range range{};
-    std::uint16_t mode = 0;
-    bool no_replace = false;
-    fop::Durability durability = fop::Durability::kDurable;
-};
-std::string describe(const ObjectWish& wish);
 
 // Records what clients of one server do and are told, and checks it against a model: the bytes,
 // size, mode and name of each object must be explained by one order of all changes. An acknowledged
