@@ -25,66 +25,29 @@ std::string HandshakePlaces::host_of(std::string_view peer) {
     return host.substr(0, begin + 1) + written + ']';
 }
 
-bool HandshakePlaces::take(std::string_view host, Instant now) {
+HandshakePlaces::Host* HandshakePlaces::take(const std::string& host, Instant now) {
     while (!spent_.empty() && spent_.front().until <= now) {
-        const Hosts::iterator over = spent_.front().host;
+        shares_.give_back(*spent_.front().host);
         spent_.pop_front();
-        give_back(over);
     }
-    const auto known = of_host_.find(host);
-    const std::uint32_t own = known == of_host_.end() ? 0 : known->second;
-    // A host may have as many as are left: one alone gets half of all places, the next one half of
-    // the rest.
-    if (own >= limits_.count_max - taken_) return false;
-    if (known == of_host_.end()) {
-        of_host_.emplace(host, 1);
-    } else {
-        ++known->second;
-    }
-    ++taken_;
-    return true;
+    return shares_.may_take(shares_.find(host)) ? &shares_.take(host) : nullptr;
 }
 
-bool HandshakePlaces::is_full_for(std::string_view host) const {
-    return taken_ == limits_.count_max && !of_host_.contains(host);
-}
-
-std::uint32_t HandshakePlaces::most() const {
-    if (of_host_.empty()) return 0;
-    return std::ranges::max_element(of_host_, {}, &Hosts::value_type::second)->second;
-}
-
-std::uint32_t HandshakePlaces::count_of(std::string_view host) const {
-    const auto known = of_host_.find(host);
-    return known == of_host_.end() ? 0 : known->second;
+bool HandshakePlaces::is_full_for(const std::string& host) {
+    return shares_.find(host) == nullptr && !shares_.may_take(nullptr);
 }
 
 bool HandshakePlaces::free_failed() {
-    const std::uint32_t count = most();
     const auto failed = std::ranges::find_if(
-        spent_, [count](const Spent& each) { return each.host->second == count; });
+        spent_, [this](const Spent& each) { return shares_.has_most(*each.host); });
     if (failed == spent_.end()) return false;
-    const Hosts::iterator host = failed->host;
+    shares_.give_back(*failed->host);
     spent_.erase(failed);
-    give_back(host);
     return true;
 }
 
-void HandshakePlaces::give_back(Hosts::iterator host) {
-    if (--host->second == 0) of_host_.erase(host);
-    --taken_;
-}
-
-void HandshakePlaces::give_back(const std::string& host) {
-    const auto known = of_host_.find(host);
-    ENSURE(known != of_host_.end());
-    give_back(known);
-}
-
-void HandshakePlaces::give_back_later(const std::string& host, Instant now) {
-    const auto known = of_host_.find(host);
-    ENSURE(known != of_host_.end());
-    spent_.push_back({.until = after(now, limits_.time_max), .host = known});
+void HandshakePlaces::give_back_later(Host& host, Instant now) {
+    spent_.push_back({.until = after(now, limits_.time_max), .host = &host});
 }
 
 }  // namespace fopd::fabric

@@ -2,11 +2,11 @@
 
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <string>
 #include <string_view>
 
 #include "core/time.h"
+#include "fabric/host_shares.h"
 
 namespace fopd::fabric {
 
@@ -16,46 +16,44 @@ namespace fopd::fabric {
 // handshakes are limited in rate, too.
 class HandshakePlaces {
 public:
+    struct Nothing {};
+    using Host = HostShares<std::string, Nothing>::Host;
     struct Limits {
         std::uint32_t count_max = 0;
         Duration time_max{};  // The longest that a handshake may take.
     };
 
-    explicit HandshakePlaces(const Limits& limits) : limits_(limits) {}
+    explicit HandshakePlaces(const Limits& limits) : limits_(limits), shares_(limits.count_max) {}
 
     // The key under which a peer's host is counted: the address without its port. For IPv6 it is
     // the network, because one host may have all addresses of a /64.
     static std::string host_of(std::string_view peer);
 
-    // Takes a slot. False when the host has used its share, or no slot is free.
-    bool take(std::string_view host, Instant now);
+    // Takes a slot. Null when the host has used its share, or no slot is free.
+    Host* take(const std::string& host, Instant now);
     // Whether no slot is left for a host that has none.
-    bool is_full_for(std::string_view host) const;
-    // The number of slots of a host, and of the host with the most.
-    std::uint32_t count_of(std::string_view host) const;
-    std::uint32_t most() const;
+    bool is_full_for(const std::string& host);
+    // Whether no host has more slots.
+    bool has_most(const Host& host) const { return shares_.has_most(host); }
     // Frees the slot of the oldest failed handshake among the hosts that have the most; false if
     // these hosts have none.
     bool free_failed();
     // Frees the slot of a handshake that became a session.
-    void give_back(const std::string& host);
+    void give_back(Host& host) { shares_.give_back(host); }
     // Marks the slot of a failed handshake: the first take() after `time_max` frees it.
-    void give_back_later(const std::string& host, Instant now);
+    void give_back_later(Host& host, Instant now);
 
-    std::uint32_t taken() const { return taken_; }
+    std::size_t taken() const { return shares_.taken(); }
 
 private:
-    using Hosts = std::map<std::string, std::uint32_t, std::less<>>;
     struct Spent {
         Instant until;
-        Hosts::iterator host;
+        Host* host;
     };
-    void give_back(Hosts::iterator host);
 
     const Limits limits_;
-    Hosts of_host_;            // How many slots each has.
+    HostShares<std::string, Nothing> shares_;
     std::deque<Spent> spent_;  // Slots of failed handshakes, the first to be freed first.
-    std::uint32_t taken_ = 0;  // Includes the slots in spent_.
 };
 
 }  // namespace fopd::fabric

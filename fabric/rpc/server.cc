@@ -38,12 +38,12 @@ void Server::accept(std::unique_ptr<ConnectionRequest> request) {
     const auto hello = fop::decode_connect_hello(request->hello());
     if (!hello) return refuse(std::move(request), hello.error().context);
     if (draining_) return request->refuse("the node drains");
-    std::string host = HandshakePlaces::host_of(request->peer());
+    const std::string from = HandshakePlaces::host_of(request->peer());
     const Instant now = host_.reactor().now();
-    if (!places_.take(host, now) && !(make_place_for(host) && places_.take(host, now))) {
-        return refuse(std::move(request), "too many handshakes");
-    }
-    auto peer = std::make_unique<Peer>(*this, std::move(host));
+    HandshakePlaces::Host* host = places_.take(from, now);
+    if (host == nullptr && make_place_for(from)) host = places_.take(from, now);
+    if (host == nullptr) return refuse(std::move(request), "too many handshakes");
+    auto peer = std::make_unique<Peer>(*this, *host);
     Peer& user = *peer;
     peers_.emplace(&user, std::move(peer));
     in_handshake_.push_back(user);
@@ -55,12 +55,11 @@ void Server::accept(std::unique_ptr<ConnectionRequest> request) {
                                  user);
 }
 
-bool Server::make_place_for(std::string_view host) {
+bool Server::make_place_for(const std::string& host) {
     if (!places_.is_full_for(host)) return false;
     if (places_.free_failed()) return true;
-    const std::uint32_t most = places_.most();
-    Peer* const oldest = in_handshake_.find(
-        [this, most](Peer& each) { return places_.count_of(each.host) == most; });
+    Peer* const oldest =
+        in_handshake_.find([this](Peer& each) { return places_.has_most(*each.host); });
     ENSURE(oldest != nullptr);
     oldest->session->end(Errc::kClosed, "too many handshakes: another host got its place");
     return places_.free_failed();

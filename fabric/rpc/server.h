@@ -107,7 +107,7 @@ private:
     // If no slot is left for this new host, frees one of the hosts with the most: that of their
     // oldest failed handshake, otherwise it ends their oldest running one. Returns whether a slot
     // is free.
-    bool make_place_for(std::string_view host);
+    bool make_place_for(const std::string& host);
 
     SessionHost& host_;
     IncomingUser& user_;

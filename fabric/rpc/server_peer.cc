@@ -14,7 +14,7 @@ SessionUser::Verdict Server::Peer::on_proved(Session& proved) {
 
 void Server::Peer::on_open(Session& opened) {
     unlink();
-    server_.places_.give_back(host);
+    server_.places_.give_back(*std::exchange(host, nullptr));
     const fop::Identity& identity = opened.identity();
     caller = {.session = opened.id(),
               .client = opened.client_id(),
@@ -134,7 +134,7 @@ void Server::Peer::on_end(Session&, const Error&, std::string_view) {
     if (record != nullptr) {
         server_.clients_.leave(*std::exchange(record, nullptr), *this, now);
     } else {
-        server_.places_.give_back_later(host, now);
+        server_.places_.give_back_later(*std::exchange(host, nullptr), now);
     }
     // No client gets the answer now. Fops that have started and that only this server remembers run
     // to their end, because the client may ask for the reply again. Others are cancelled: what the

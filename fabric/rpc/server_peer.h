@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <string>
 #include <string_view>
 
 #include "core/intrusive_list.h"
@@ -15,7 +14,7 @@ namespace fopd::fabric {
 // A client's session and its fops. Exists until nothing refers to it.
 class Server::Peer final : public SessionUser, public core::ListNode, ClientLine {
 public:
-    Peer(Server& server, std::string from) : host(std::move(from)), server_(server) {}
+    Peer(Server& server, HandshakePlaces::Host& from) : host(&from), server_(server) {}
 
     Verdict on_proved(Session& session) override;
     void on_open(Session& session) override;
@@ -39,8 +38,8 @@ public:
     void forget(Incoming& incoming);
     void join(Incoming& incoming);
 
-    Session* session = nullptr;  // Null: the session has ended.
-    const std::string host;      // The host of the peer.
+    Session* session = nullptr;   // Null: the session has ended.
+    HandshakePlaces::Host* host;  // The peer's host; null after the handshake.
     Caller caller;
     ClientRecord* record = nullptr;
     core::IntrusiveList<Incoming> running;

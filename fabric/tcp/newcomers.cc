@@ -1,6 +1,5 @@
 #include "fabric/tcp/newcomers.h"
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -31,45 +30,44 @@ Newcomer::Newcomer(core::OwnedFd socket, const SocketAddress& name)
     : fd(std::move(socket)), peer(name), host(counted_host(name)) {}
 
 void Newcomers::add(Newcomer& newcomer) {
-    const auto known = hosts_.find(newcomer.host);
-    const std::size_t left = count_max_ - count_;
-    if (known != hosts_.end() && known->second.count >= left) {
-        end_oldest(known->second);
-    } else if (left == 0) {
-        const auto gives_way_later = [](auto& one, auto& other) {
-            Host& a = one.second;
-            Host& b = other.second;
-            if (a.count != b.count) return a.count < b.count;
-            return a.newcomers.front().order > b.newcomers.front().order;
-        };
-        end_oldest(std::ranges::max_element(hosts_, gives_way_later)->second);
-    }
+    Shares::Host* const known = shares_.find(newcomer.host);
+    // A host has its share, or it is new and all slots are taken.
+    if (!shares_.may_take(known)) end_oldest(known != nullptr ? *known : host_with_most());
     newcomer.order = next_order_++;
-    Host& host = hosts_[newcomer.host];
-    host.newcomers.push_back(newcomer);
-    ++host.count;
-    ++count_;
+    shares_.take(newcomer.host).newcomers.push_back(newcomer);
 }
 
 void Newcomers::remove(Newcomer& newcomer) {
     if (!newcomer.linked()) return;
     newcomer.unlink();
-    --count_;
-    const auto host = hosts_.find(newcomer.host);
-    ENSURE(host != hosts_.end());
-    if (--host->second.count == 0) hosts_.erase(host);
+    Shares::Host* const host = shares_.find(newcomer.host);
+    ENSURE(host != nullptr);
+    shares_.give_back(*host);
 }
 
-void Newcomers::end_oldest(Host& host) {
+void Newcomers::end_oldest(Shares::Host& host) {
     Newcomer& oldest = host.newcomers.front();
     remove(oldest);
     oldest.leave.cancel();
 }
 
+// Of hosts with as many, the one with the oldest newcomer. Costs a walk through all hosts.
+Newcomers::Shares::Host& Newcomers::host_with_most() {
+    Shares::Host* found = nullptr;
+    shares_.for_each([&](Shares::Host& each) {
+        if (!shares_.has_most(each)) return;
+        if (found == nullptr || each.newcomers.front().order < found->newcomers.front().order) {
+            found = &each;
+        }
+    });
+    ENSURE(found != nullptr);
+    return *found;
+}
+
 void Newcomers::cancel_all() {
-    for (auto& [_, host] : hosts_) {
+    shares_.for_each([](Shares::Host& host) {
         host.newcomers.for_each([](Newcomer& each) { each.leave.cancel(); });
-    }
+    });
 }
 
 }  // namespace fopd::fabric

@@ -3,12 +3,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 
 #include "core/cancel.h"
 #include "core/intrusive_list.h"
 #include "core/ip_network.h"
 #include "core/owned_fd.h"
+#include "fabric/host_shares.h"
 #include "fabric/socket_address.h"
 #include "fabric/tcp/frame.h"
 
@@ -27,11 +27,10 @@ struct Newcomer final : core::ListNode {
     core::CancelSource leave;
 };
 
-// Bounds the newcomers of an acceptor, in total and per host. A host may have as many as are left
-// for others: the first one half of all, the next one half of the rest.
+// Bounds the newcomers of an acceptor, in total and per host.
 class Newcomers {
 public:
-    explicit Newcomers(std::size_t count_max) : count_max_(count_max) {}
+    explicit Newcomers(std::size_t count_max) : shares_(count_max) {}
 
     // Adds a newcomer. If its host has its share, the host's oldest newcomer is removed and its
     // `leave` cancelled; if none is left for a new host, the oldest of the hosts with the most.
@@ -40,18 +39,17 @@ public:
     void remove(Newcomer& newcomer);
     void cancel_all();
 
-    std::size_t count() const { return count_; }
+    std::size_t count() const { return shares_.taken(); }
 
 private:
-    struct Host {
+    struct OfHost {
         core::IntrusiveList<Newcomer> newcomers;  // The oldest first.
-        std::size_t count = 0;
     };
-    void end_oldest(Host& host);
+    using Shares = HostShares<core::IpAddress, OfHost>;
+    void end_oldest(Shares::Host& host);
+    Shares::Host& host_with_most();
 
-    const std::size_t count_max_;
-    std::map<core::IpAddress, Host> hosts_;
-    std::size_t count_ = 0;
+    Shares shares_;
     std::uint64_t next_order_ = 0;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -264,17 +265,19 @@ TEST_CASE("fabric clients: one whose fop still runs is not forgotten", "[fabric]
 
 TEST_CASE("fabric handshakes: one host has half of the places, and gets them back", "[fabric]") {
     HandshakePlaces places({.count_max = 100, .time_max = 5s});
-    int taken = 0;
-    while (places.take("10.0.0.1", at(0))) ++taken;
+    HandshakePlaces::Host* const first = places.take("10.0.0.1", at(0));
+    REQUIRE(first != nullptr);
+    int taken = 1;
+    while (places.take("10.0.0.1", at(0)) != nullptr) ++taken;
     REQUIRE(taken == 50);
-    for (int i = 0; i < 25; ++i) REQUIRE(places.take("10.0.0.2", at(0)));
-    REQUIRE_FALSE(places.take("10.0.0.2", at(0)));
+    for (int i = 0; i < 25; ++i) REQUIRE(places.take("10.0.0.2", at(0)) != nullptr);
+    REQUIRE(places.take("10.0.0.2", at(0)) == nullptr);
 
-    places.give_back("10.0.0.1");
-    REQUIRE(places.take("10.0.0.1", at(0)) == false);  // The other one has the rest by now.
-    for (int i = 0; i < 49; ++i) places.give_back_later("10.0.0.1", at(1));
-    REQUIRE_FALSE(places.take("10.0.0.1", at(5)));
-    REQUIRE(places.take("10.0.0.1", at(6)));
+    places.give_back(*first);
+    REQUIRE(places.take("10.0.0.1", at(0)) == nullptr);  // The other one has the rest by now.
+    for (int i = 0; i < 49; ++i) places.give_back_later(*first, at(1));
+    REQUIRE(places.take("10.0.0.1", at(5)) == nullptr);
+    REQUIRE(places.take("10.0.0.1", at(6)) != nullptr);
     REQUIRE(places.taken() == 26);
 }
 
@@ -282,37 +285,43 @@ TEST_CASE(
     "fabric handshakes: when all places are taken, the host with the most gives one to a new host",
     "[fabric]") {
     HandshakePlaces places({.count_max = 4, .time_max = 5s});
-    for (const char* const host : {"a", "a", "b", "c"}) REQUIRE(places.take(host, at(0)));
-    REQUIRE_FALSE(places.take("d", at(0)));
+    std::map<std::string, HandshakePlaces::Host*> hosts;
+    for (const char* const host : {"a", "a", "b", "c"}) {
+        hosts[host] = places.take(host, at(0));
+        REQUIRE(hosts[host] != nullptr);
+    }
+    REQUIRE(places.take("d", at(0)) == nullptr);
     REQUIRE(places.is_full_for("d"));
     REQUIRE_FALSE(places.is_full_for("c"));
-    REQUIRE(places.count_of("a") == places.most());
-    REQUIRE(places.count_of("b") == 1);
+    REQUIRE(places.has_most(*hosts["a"]));
+    REQUIRE_FALSE(places.has_most(*hosts["b"]));
+    REQUIRE(hosts["b"]->count() == 1);
     // Both handshakes of "a" run; "b" has fewer.
-    places.give_back_later("b", at(1));
+    places.give_back_later(*hosts["b"], at(1));
     REQUIRE_FALSE(places.free_failed());
 
-    places.give_back_later("a", at(1));
+    places.give_back_later(*hosts["a"], at(1));
     REQUIRE(places.free_failed());
 
-    REQUIRE(places.take("d", at(1)));
+    REQUIRE(places.take("d", at(1)) != nullptr);
     // What was freed is not freed again when its time is over.
-    REQUIRE(places.take("e", at(7)));
-    REQUIRE_FALSE(places.take("f", at(7)));
+    REQUIRE(places.take("e", at(7)) != nullptr);
+    REQUIRE(places.take("f", at(7)) == nullptr);
     REQUIRE(places.taken() == 4);
 }
 
 TEST_CASE("fabric handshakes: among hosts with as many places, the oldest gives way", "[fabric]") {
     HandshakePlaces places({.count_max = 3, .time_max = 5s});
     for (const char* const host : {"c", "b", "a"}) {
-        REQUIRE(places.take(host, at(0)));
-        places.give_back_later(host, at(0));
+        HandshakePlaces::Host* const taken = places.take(host, at(0));
+        REQUIRE(taken != nullptr);
+        places.give_back_later(*taken, at(0));
     }
 
     REQUIRE(places.free_failed());
-    REQUIRE(places.take("c", at(1)));
+    REQUIRE(places.take("c", at(1)) != nullptr);
     REQUIRE(places.free_failed());
-    REQUIRE(places.take("d", at(1)));
+    REQUIRE(places.take("d", at(1)) != nullptr);
 
     REQUIRE(places.is_full_for("b"));
     REQUIRE_FALSE(places.is_full_for("a"));

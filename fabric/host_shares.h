@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "core/ensure.h"
+
+namespace fopd::fabric {
+
+// Divides a limited number of slots among hosts, so that one host cannot take all: a host may have
+// as many as are left for others. One host alone gets half of all slots, the next one half of the
+// rest. Key identifies a host, Data is what the user keeps for it.
+template <typename Key, typename Data>
+class HostShares {
+public:
+    // A host that has slots. Exists until it has given all of them back.
+    class Host : public Data {
+    public:
+        std::size_t count() const { return count_; }
+
+    private:
+        friend HostShares;
+        typename std::map<Key, Host, std::less<>>::iterator self_;
+        std::size_t count_ = 0;
+    };
+
+    explicit HostShares(std::size_t count_max)
+        : count_max_(count_max), hosts_with_(count_max + 1) {}
+    HostShares(const HostShares&) = delete;
+    HostShares& operator=(const HostShares&) = delete;
+
+    // Null if the host has no slot.
+    template <typename Name>
+    Host* find(const Name& key) {
+        const auto known = hosts_.find(key);
+        return known == hosts_.end() ? nullptr : &known->second;
+    }
+    // Whether the host may have one slot more. `host` is null for a host that has none.
+    bool may_take(const Host* host) const {
+        return (host == nullptr ? 0 : host->count_) < count_max_ - taken_;
+    }
+    // REQUIRES: may_take().
+    Host& take(const Key& key) {
+        const auto [place, is_new] = hosts_.try_emplace(key);
+        Host& host = place->second;
+        host.self_ = place;
+        ENSURE(may_take(&host));
+        if (!is_new) --hosts_with_[host.count_];
+        ++hosts_with_[++host.count_];
+        if (host.count_ > most_) most_ = host.count_;
+        ++taken_;
+        return host;
+    }
+    void give_back(Host& host) {
+        const std::size_t before = host.count_--;
+        --taken_;
+        // This host has the next lower number now.
+        if (--hosts_with_[before] == 0 && before == most_) --most_;
+        if (host.count_ > 0) {
+            ++hosts_with_[host.count_];
+        } else {
+            hosts_.erase(host.self_);
+        }
+    }
+
+    template <typename Visit>
+    void for_each(Visit visit) {
+        for (auto& each : hosts_) visit(each.second);
+    }
+    // Whether no host has more slots.
+    bool has_most(const Host& host) const { return host.count_ == most_; }
+    std::size_t taken() const { return taken_; }
+
+private:
+    const std::size_t count_max_;
+    std::map<Key, Host, std::less<>> hosts_;
+    std::vector<std::size_t> hosts_with_;  // By the number of slots: how many hosts have as many.
+    std::size_t most_ = 0;                 // The largest number of slots that a host has.
+    std::size_t taken_ = 0;
+};
+
+}  // namespace fopd::fabric
