@@ -21,7 +21,7 @@ public:
     // true if there were any.
     virtual bool poll() = 0;
     // Called after the coroutines: submits the work batched in this turn.
-    virtual void flush() = 0;
+    virtual void end_of_turn() = 0;
     // Called when there is no work left. Returns how long the reactor may sleep unless it is woken:
     // zero if there is work after all. A poller that waits for a descriptor must let the kernel
     // watch it now.

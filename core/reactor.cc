@@ -134,7 +134,7 @@ bool Reactor::turn(Instant now) {
     if (!std::exchange(pollers_asked_, false)) ask_pollers();
     begin_long_step();
     resume_ready();
-    pollers_.for_each([](Poller& poller) { poller.flush(); });
+    pollers_.for_each([](Poller& poller) { poller.end_of_turn(); });
     return work_waiting();
 }
 

@@ -80,7 +80,7 @@ public:
     // REQUIRES: the gate is open.
     void spawn(Gate& gate, Task<void> task);
     // Like spawn(), but runs the task at once, within this call, until it first suspends. Pollers
-    // use this in flush(), so that the task's I/O is submitted in the same turn.
+    // use this in end_of_turn(), so that the task's I/O is submitted in the same turn.
     void start(Gate& gate, Task<void> task);
     // Resumes a suspended coroutine in a later turn. Coroutines resume in the order of schedule()
     // calls.

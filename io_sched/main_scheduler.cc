@@ -218,7 +218,7 @@ void MainScheduler::want_pass() {
     if (!armed()) reactor_.arm(*this, reactor_.now());
 }
 
-void MainScheduler::flush() {
+void MainScheduler::end_of_turn() {
     if (!changed_) return;
     changed_ = false;
     disarm();

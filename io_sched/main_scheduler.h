@@ -91,7 +91,7 @@ private:
     };
 
     bool poll() override { return false; }
-    void flush() override;
+    void end_of_turn() override;
     Duration sleep_max() override { return Duration::max(); }
     Look look() const override { return Look::kIfItPays; }
 

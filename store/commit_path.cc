@@ -252,7 +252,7 @@ void CommitPath::leave_soon() {
 }
 
 // Writes the commits of this turn together with their data.
-void CommitPath::flush() {
+void CommitPath::end_of_turn() {
     while (may_close() && close_at() <= reactor_.now()) {
         reactor_.start(gate_, write_entry(close_entry()));
     }

@@ -214,7 +214,7 @@ private:
     void close_soon();
     void leave_soon();
     bool poll() override { return false; }
-    void flush() override;
+    void end_of_turn() override;
     Duration sleep_max() override { return Duration::max(); }
     Look look() const override { return Look::kNot; }
     Task<void> write_entry(std::uint64_t seq);
@@ -250,7 +250,8 @@ private:
     std::uint64_t closed_ = 0;
     std::uint64_t last_records_seq_ = 0;  // The last entry that is more than a mark.
     Instant closed_at_{};                 // When the last entry was closed.
-    // Its callback is empty: the timer causes a turn, and flush() closes the entry at its end.
+    // Its callback is empty: the timer causes a turn, and end_of_turn() closes the entry at its
+    // end.
     core::Timer close_timer_{[](core::Timer&) {}};
     bool flushing_ = false;
     core::IntrusiveList<Commit> waiting_;  // Commits that must become durable, in their order.

@@ -227,7 +227,7 @@ private:
 
     // The view of the index ends with the turn.
     bool poll() override { return false; }
-    void flush() override { map_.release(); }
+    void end_of_turn() override { map_.release(); }
     Duration sleep_max() override { return Duration::max(); }
     Look look() const override { return Look::kNot; }
 

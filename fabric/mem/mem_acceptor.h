@@ -47,7 +47,7 @@ private:
 
     void close();
     bool poll() override;
-    void flush() override {}
+    void end_of_turn() override {}
     Duration sleep_max() override { return Duration::max(); }
     Look look() const override { return Look::kIfItPays; }
     void hand_out(std::unique_ptr<MemPacket> packet);

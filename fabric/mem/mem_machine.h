@@ -103,7 +103,7 @@ private:
     };
 
     bool poll() override;
-    void flush() override {}
+    void end_of_turn() override {}
     Duration sleep_max() override { return Duration::max(); }
     Look look() const override { return Look::kIfItPays; }
 

@@ -59,7 +59,7 @@ private:
     };
 
     bool poll() override;
-    void flush() override {}
+    void end_of_turn() override {}
     Duration sleep_max() override;
     // Transfers progress only while the machine polls, and a message is often followed by more.
     Look look() const override {

@@ -247,7 +247,7 @@ void SessionHost::on_message(std::span<const std::byte> message) {
     session->on_message(*prefix, message);
 }
 
-void SessionHost::flush() {
+void SessionHost::end_of_turn() {
     // Sessions that ask again from on_turn_end() get the next turn.
     core::IntrusiveList<InTurnEnd> now;
     while (InTurnEnd* each = turn_end_.pop_front()) now.push_back(*each);

@@ -154,7 +154,7 @@ private:
 
     void on_message(std::span<const std::byte> message) override;
     bool poll() override { return false; }
-    void flush() override;
+    void end_of_turn() override;
     Duration sleep_max() override {
         const bool is_idle = turn_end_.empty() && greetings_.empty() && ends_.empty();
         return is_idle ? Duration::max() : Duration{0};

@@ -147,7 +147,7 @@ void TcpMachine::limit_incomplete() {
     }
 }
 
-void TcpMachine::flush() {
+void TcpMachine::end_of_turn() {
     core::IntrusiveList<HasFrames> present;
     take_all(with_frames_, present);
     while (HasFrames* each = present.pop_front()) static_cast<TcpConnection&>(*each).flush();

@@ -33,7 +33,7 @@ public:
 private:
     friend TcpConnection;
     bool poll() override;
-    void flush() override;
+    void end_of_turn() override;
     Duration sleep_max() override;
     Look look() const override { return Look::kIfItPays; }
 

@@ -1061,7 +1061,7 @@ public:
         notes_ += 'p';
         return false;
     }
-    void flush() override { notes_ += 'f'; }
+    void end_of_turn() override { notes_ += 'f'; }
     Duration sleep_max() override {
         ++sleeps_asked;
         return 2ms;

@@ -211,7 +211,7 @@ private:
             look();
             return false;
         }
-        void flush() override { look(); }
+        void end_of_turn() override { look(); }
         Duration sleep_max() override { return Duration::max(); }
         Look look() const override { return Look::kIfItPays; }
         void look() {

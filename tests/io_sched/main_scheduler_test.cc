@@ -200,7 +200,7 @@ namespace {
 // Cancels at the end of a turn, after the pass.
 struct LateCanceller final : core::Poller {
     bool poll() override { return false; }
-    void flush() override {
+    void end_of_turn() override {
         if (source != nullptr) std::exchange(source, nullptr)->cancel();
     }
     Duration sleep_max() override { return Duration::max(); }
