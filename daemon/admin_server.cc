@@ -421,7 +421,7 @@ public:
         // TCP first: it leaves no file behind if the other fails.
         TcpListener tcp;
         if (options.metrics.has_value()) {
-            auto listener = listen_tcp(*options.metrics);
+            auto listener = listen_tcp(*options.metrics, options.kept_ports);
             if (!listener) return std::unexpected(std::move(listener.error()));
             tcp = std::move(*listener);
         }

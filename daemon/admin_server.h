@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "config/address.h"
 #include "core/events.h"
@@ -74,6 +75,7 @@ public:
     struct Options {
         std::string socket = {};                      // Path of the UNIX socket.
         std::optional<config::Address> metrics = {};  // None: no TCP.
+        std::vector<std::uint16_t> kept_ports = {};   // Not taken for metrics at port 0.
         // Requests the handler may have at a time, for each kind of route; more are refused with
         // "try later".
         std::uint32_t requests_max = 32;

@@ -1,5 +1,6 @@
 #include "daemon/listen_socket.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -167,6 +168,17 @@ std::expected<TcpListener, int> bind_tcp(const addrinfo& address) {
     return listener;
 }
 
+// As bind_tcp(), but never at one of the ports. The wrong listener is kept until another port is
+// found, so that the kernel does not choose its port again.
+std::expected<TcpListener, int> bind_other_tcp(const addrinfo& address,
+                                               std::span<const std::uint16_t> kept_ports) {
+    auto listener = bind_tcp(address);
+    if (!listener || std::ranges::find(kept_ports, listener->port) == kept_ports.end()) {
+        return listener;
+    }
+    return bind_other_tcp(address, kept_ports);
+}
+
 }  // namespace
 
 ListenSocket::~ListenSocket() {
@@ -206,7 +218,8 @@ Started<UnixListener> listen_unix(const std::string& path) {
     return bind_unix(path);
 }
 
-Started<TcpListener> listen_tcp(const config::Address& address) {
+Started<TcpListener> listen_tcp(const config::Address& address,
+                                std::span<const std::uint16_t> kept_ports) {
     const std::string name = "metrics address " + config::format_address(address);
     addrinfo hints{};
     hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
@@ -219,7 +232,7 @@ Started<TcpListener> listen_tcp(const config::Address& address) {
 
     int first_errno = 0;
     for (const addrinfo* at = list; at != nullptr; at = at->ai_next) {
-        auto listener = bind_tcp(*at);
+        auto listener = address.port == 0 ? bind_other_tcp(*at, kept_ports) : bind_tcp(*at);
         if (listener) return std::move(*listener);
         if (first_errno == 0 || listener.error() == EADDRINUSE) first_errno = listener.error();
     }

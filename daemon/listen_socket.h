@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -54,7 +55,9 @@ struct TcpListener {
     std::uint16_t port = 0;
 };
 
-// Port 0 takes any free port. Resolves the host's name, which may block.
-Started<TcpListener> listen_tcp(const config::Address& address);
+// Port 0 takes any free port but `kept_ports`, at which this process listens later. Resolves the
+// host's name, which may block.
+Started<TcpListener> listen_tcp(const config::Address& address,
+                                std::span<const std::uint16_t> kept_ports);
 
 }  // namespace fopd::daemon

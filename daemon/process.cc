@@ -229,11 +229,15 @@ Started<void> Process::make() {
     return {};
 }
 
+std::vector<fabric::Address> Process::listen_addresses() const {
+    return options_.listen.value_or(
+        configuration_->current()->get<fabric::FabricSettings>().listen);
+}
+
 // Before anything is written: a daemon that cannot listen leaves the node as it was, and a new node
 // without an id. The node listens when its disks are open, because clients are served from then on.
 Started<void> Process::try_addresses() const {
-    const auto& configured = configuration_->current()->get<fabric::FabricSettings>().listen;
-    for (const fabric::Address& address : options_.listen.value_or(configured)) {
+    for (const fabric::Address& address : listen_addresses()) {
         if (!fabric::is_network_scheme(address.scheme)) continue;
         const auto tried = fabric::try_address(address);
         if (!tried) return std::unexpected(cannot_listen(address, tried.error()));
@@ -291,9 +295,10 @@ void Process::make_api() {
 // Resolves names and waits for a lock, so it runs on another thread.
 Task<Started<void>> Process::start_admin() {
     const AdminSettings& settings = configuration_->current()->get<AdminSettings>();
-    const AdminServer::Options options{
+    AdminServer::Options options{
         .socket = settings.socket,
         .metrics = options_.metrics.has_value() ? options_.metrics : settings.metrics};
+    for (const fabric::Address& each : listen_addresses()) options.kept_ports.push_back(each.port);
     auto start_server = [this, &options] { return AdminServer::start(options, *api_, log_); };
     auto server = co_await offload_->run(*control_, start_server);
     ENSURE(server.has_value());

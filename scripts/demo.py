@@ -23,6 +23,7 @@ READY_SECONDS = 30
 STOP_SECONDS = 45  # Above the default drain_timeout.
 COMMAND_SECONDS = 15
 REFUSED = 1
+NOT_THERE = 66
 NO_SERVER = 69
 NOT_ALLOWED = 77
 
@@ -157,7 +158,7 @@ class Session:
         self.run("rm", "results/run-1", "results/notes")
         expect(self.answer("ls", quiet=True) == [], "ls: something is left")
         self.run("df")
-        self.run("get", "results/run-1", "-", code=REFUSED)
+        self.run("get", "results/run-1", "-", code=NOT_THERE)
 
     def read_metrics(self):
         url = f"http://{self.metrics}/metrics"
