@@ -126,6 +126,7 @@ public:
 
 private:
     Started<void> make();
+    std::vector<fabric::Address> listen_addresses() const;
     Started<void> try_addresses() const;
     Started<std::unique_ptr<core::Offload>> make_offload(core::OffloadOptions options);
     Started<void> make_bay(std::size_t disk_count);
