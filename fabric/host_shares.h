@@ -42,12 +42,13 @@ public:
     bool may_take(const Host* host) const {
         return (host == nullptr ? 0 : host->count_) < count_max_ - taken_;
     }
-    // REQUIRES: may_take().
+    // Also for a host that has its share already: the user may exchange one of its slots for
+    // another. REQUIRES: a slot is left.
     Host& take(const Key& key) {
+        ENSURE(taken_ < count_max_);
         const auto [place, is_new] = hosts_.try_emplace(key);
         Host& host = place->second;
         host.self_ = place;
-        ENSURE(may_take(&host));
         if (!is_new) --hosts_with_[host.count_];
         ++hosts_with_[++host.count_];
         if (host.count_ > most_) most_ = host.count_;

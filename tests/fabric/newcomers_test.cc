@@ -88,6 +88,22 @@ TEST_CASE("fabric newcomers: when no place is left, a new host gets one of the l
     REQUIRE(crowd.present() == kPlaces);
 }
 
+TEST_CASE("fabric newcomers: a host with more than its share now exchanges its oldest newcomer",
+          "[fabric]") {
+    Crowd crowd;
+    Newcomer& first = crowd.add("10.0.0.1");
+    crowd.add("10.0.0.1", kPlaces / 2 - 1);
+    // Fewer slots are left now than the first host has.
+    crowd.add("10.0.0.2", kPlaces / 4);
+    const std::size_t before = crowd.present();
+
+    Newcomer& last = crowd.add("10.0.0.1");
+
+    REQUIRE(first.leave.cancelled());
+    REQUIRE_FALSE(last.leave.cancelled());
+    REQUIRE(crowd.present() == before);
+}
+
 TEST_CASE("fabric newcomers: among hosts with as many, the oldest newcomer gives way", "[fabric]") {
     Crowd crowd;
     Newcomer& oldest = crowd.add("200.0.0.1");
