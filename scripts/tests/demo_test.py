@@ -64,7 +64,7 @@ elif words[0] == "put":
     if words[-1] == "--no-replace": sys.exit(0 if FAULT == "replaces" else 1)
     open(path_of(words[2]), "wb").write(open(words[1], "rb").read())
 elif words[0] == "get":
-    if not os.path.exists(path_of(words[1])): sys.exit(1)
+    if not os.path.exists(path_of(words[1])): sys.exit(66)
     if FAULT != "bytes": open(words[2], "wb").write(open(path_of(words[1]), "rb").read())
     else: open(words[2], "wb").write(b"others")
 elif words[0] == "mv":
