@@ -16,15 +16,24 @@ bool was_given_back(const Result<void>& result) {
 }  // namespace
 
 Task<Result<void>> BackgroundDevice::schedule(io_sched::IoType type, core::Buffer buffer,
-                                              std::uint64_t offset) {
+                                              std::uint64_t offset, core::WaitOptions wait) {
     io_sched::AwaitedRequest request({.reactor = parts_.reactor, .main = parts_.scheduler}, type,
                                      {.medium = parts_.medium, .buffer = buffer, .offset = offset},
-                                     {.wait = {}, .priority = io_sched::IoPriority::kBackground});
+                                     {.wait = wait, .priority = io_sched::IoPriority::kBackground});
     co_return co_await request;
 }
 
 bool BackgroundDevice::is_scheduled() const {
     return parts_.scheduler.device(parts_.medium) != nullptr;
+}
+
+Task<Result<void>> BackgroundDevice::read(core::Buffer into, std::uint64_t offset,
+                                          core::WaitOptions wait) {
+    if (is_scheduled()) {
+        const auto read = co_await schedule(io_sched::IoType::kRead, into, offset, wait);
+        if (!was_given_back(read)) co_return read;
+    }
+    co_return co_await parts_.device.read(into, offset, wait);
 }
 
 Task<Result<void>> BackgroundDevice::write(core::Buffer from, std::uint64_t offset) {

@@ -11,10 +11,11 @@
 
 namespace fopd::objects {
 
-// A disk, for bulk work that nobody waits for: zeros written ahead, and discards. These go through
-// the main scheduler as background requests, so they yield to the reads and writes of clients, and
-// the writes count in the queue depth. While the scheduler does not serve the disk, during opening
-// and closing, they go to the disk directly. All other operations always do.
+// A disk, for bulk work that nobody waits for: reads of the log for its cleaning and its check,
+// zeros written ahead, and discards. These go through the main scheduler as background requests, so
+// they yield to the reads and writes of clients, and reads and writes count in the queue depth.
+// While the scheduler does not serve the disk, during opening and closing, they go to the disk
+// directly. All other operations always do.
 //
 // Lives on the disk's reactor.
 class BackgroundDevice final : public devices::Device {
@@ -31,9 +32,7 @@ public:
     std::string_view name() const override { return parts_.device.name(); }
     const devices::Geometry& geometry() const override { return parts_.device.geometry(); }
     Task<Result<void>> read(core::Buffer into, std::uint64_t offset,
-                            core::WaitOptions wait) override {
-        return parts_.device.read(into, offset, wait);
-    }
+                            core::WaitOptions wait) override;
     Task<Result<void>> write(core::Buffer from, std::uint64_t offset) override;
     Task<Result<void>> flush() override { return parts_.device.flush(); }
     Task<Result<void>> discard(std::uint64_t offset, std::uint64_t size_bytes) override;
@@ -44,7 +43,8 @@ public:
 
 private:
     bool is_scheduled() const;
-    Task<Result<void>> schedule(io_sched::IoType type, core::Buffer buffer, std::uint64_t offset);
+    Task<Result<void>> schedule(io_sched::IoType type, core::Buffer buffer, std::uint64_t offset,
+                                core::WaitOptions wait = {});
 
     const Parts parts_;
 };

@@ -131,16 +131,19 @@ Task<Result<void>> CommitPath::wait_for_room(std::uint32_t bytes, core::WaitOpti
         if (has_room(bytes, purpose)) co_return Result<void>{};
         const bool must_go_on = purpose == Purpose::kCleaning ||
                                 (purpose == Purpose::kFreeing && rounds_.is_exhausted());
-        const bool is_stuck =
-            must_go_on && !space_.fits(entry_blocks(bytes), left_to_others(purpose));
+        const bool lacks_space = !space_.fits(entry_blocks(bytes), left_to_others(purpose));
+        const bool is_stuck = must_go_on && lacks_space;
+        const bool needs_cleaning = lacks_space && purpose != Purpose::kCleaning;
         const bool frees = purpose == Purpose::kFreeing || purpose == Purpose::kCutting;
         if (frees) ++waiting_to_free_;
+        if (needs_cleaning) ++waiting_for_space_;
         has_stuck_ = has_stuck_ || is_stuck;
         const std::optional<Error> why_not =
             upkeep_.make_room({.purpose = purpose, .is_first = is_first});
         Result<void> woken{};
         if (!why_not) woken = co_await room_.wait(wait);
         if (frees) --waiting_to_free_;
+        if (needs_cleaning) --waiting_for_space_;
         if (is_stuck && (why_not || !woken)) wake_room();
         if (why_not) co_return std::unexpected(*why_not);
         if (!woken && !has_room(bytes, purpose)) co_return std::unexpected(woken.error());

@@ -159,6 +159,9 @@ protected:
         return reserved_bytes_ > 0 || in_flight() > 0 || space_.is_held();
     }
     bool has_waiting_to_free() const { return waiting_to_free_ > 0; }
+    // Whether a reservation, other than those of cleaning, waits because the segments of the log
+    // have no room for it.
+    bool has_waiting_for_space() const { return waiting_for_space_ > 0; }
     // Whether a pending reservation needs another segment.
     bool has_stuck() const { return has_stuck_; }
     void spawn(Task<void> task) { reactor_.spawn(gate_, std::move(task)); }
@@ -262,7 +265,8 @@ private:
     Line adding_line_;
     Line cutting_line_;
     Line freeing_line_;
-    std::uint32_t waiting_to_free_ = 0;  // Reservations to free or to cut that wait for room.
+    std::uint32_t waiting_to_free_ = 0;    // Reservations to free or to cut that wait for room.
+    std::uint32_t waiting_for_space_ = 0;  // See has_waiting_for_space().
     bool has_stuck_ = false;
     core::WaitQueue room_;
 

@@ -46,8 +46,7 @@ Task<Result<void>> EntryReader::load(LogPosition position, std::uint32_t at_leas
     into.size_bytes = blocks * devices::kBlockBytes;
     window_blocks_ = 0;
     const std::uint64_t offset = byte_offset(position, options_.segment_blocks);
-    const core::WaitOptions no_limit;  // No deadline: the kernel bounds the time.
-    const auto read = co_await device_.read(into, offset, no_limit);
+    const auto read = co_await device_->read(into, offset, wait_);
     if (!read) co_return std::unexpected(read.error());
     window_ = position;
     window_blocks_ = blocks;

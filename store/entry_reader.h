@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "core/reactor.h"
 #include "core/result.h"
 #include "core/task.h"
 #include "devices/device.h"
@@ -33,11 +34,18 @@ public:
         LogEntry entry;  // Valid until the next call.
     };
 
+    // The device outlives the reader.
     EntryReader(devices::Device& device, const Options& options)
-        : device_(device), options_(options), upgrade_(options.schema) {}
+        : device_(&device), options_(options), upgrade_(options.schema) {}
     Result<void> allocate();
+    // Further reads go to `device`, and end early as `wait` says. It outlives the reader.
+    void read_from(devices::Device& device, core::WaitOptions wait) {
+        device_ = &device;
+        wait_ = wait;
+    }
 
     // The whole entry that begins there; nothing if there is none. Errors are those of the device.
+    // After an error it may be called again.
     Task<Result<std::optional<Found>>> at(LogPosition position);
 
 private:
@@ -46,7 +54,8 @@ private:
     // The part of the window from there on; empty if it is not in the window.
     std::span<const std::byte> loaded_from(LogPosition position) const;
 
-    devices::Device& device_;
+    devices::Device* device_;
+    core::WaitOptions wait_;  // No limit at first: the kernel bounds the time.
     const Options options_;
     AlignedMemory memory_;
     SchemaUpgrade upgrade_;

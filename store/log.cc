@@ -15,8 +15,9 @@ std::uint32_t Log::segments_on(const devices::Geometry& geometry, std::uint32_t 
 }
 
 Log::Log(core::Reactor& reactor, devices::Device& device, SegmentSource& source,
-         const LogOptions& options)
+         const LogOptions& options, devices::Device* background)
     : CommitPath(reactor, device, *this, options),
+      background_(background != nullptr ? *background : device),
       source_(source),
       copies_(device),
       filler_(device),

@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "core/cancel.h"
 #include "core/reactor.h"
 #include "core/result.h"
 #include "core/task.h"
@@ -67,9 +68,10 @@ public:
     static std::uint32_t segments_on(const devices::Geometry& geometry,
                                      std::uint32_t segment_blocks);
 
-    // All three outlive the log.
+    // All of them outlive the log. `background` is the same device, for reads that nobody waits
+    // for; null: `device`.
     Log(core::Reactor& reactor, devices::Device& device, SegmentSource& source,
-        const LogOptions& options);
+        const LogOptions& options, devices::Device* background = nullptr);
 
     // Makes an empty log of these segments, at least kSegmentsMin. REQUIRES: the disk's id is new;
     // otherwise entries of an earlier log could be taken for entries of this one. After a crash the
@@ -169,6 +171,8 @@ private:
 
     // -- cleaning: log_cleaning.cc --
     bool is_oldest_applied() const;
+    Task<Result<std::optional<EntryReader::Found>>> read_to_clean(EntryReader* reader,
+                                                                  LogPosition at);
     Task<Result<void>> hand_out_oldest(CleanVisitor* visitor, std::uint64_t end_seq);
     bool is_cleaned_note_due() const;
     Task<Result<void>> note_cleaned(std::uint64_t seq);
@@ -185,6 +189,7 @@ private:
     bool has(const LogSegment& segment) const;
     std::uint64_t block_of(LogPosition at) const;
 
+    devices::Device& background_;
     SegmentSource& source_;
     SuperblockCopies copies_;
     AlignedMemory zeros_;
@@ -196,6 +201,9 @@ private:
     std::uint64_t epoch_first_seq_ = 0;
     EarlierFirstSeqs earlier_first_seqs_{};
     std::uint64_t applied_ = 0;
+    // While cleaning reads in the background: cancelled when a reservation begins to wait for
+    // space.
+    std::optional<core::CancelSource> background_read_;
     std::uint64_t cleaned_seq_ = 0;     // See Superblock.
     std::uint64_t noted_capacity_ = 0;  // When cleaned_seq_ was written last.
     std::uint32_t segments_max_;

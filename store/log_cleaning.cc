@@ -65,6 +65,21 @@ Task<Result<void>> Log::clean(CleanVisitor* visitor) {
     co_return dropped;
 }
 
+// Reads in the background, so that reads and writes of clients go first; directly while a
+// reservation waits for the space that cleaning frees, so that it does not wait for those.
+Task<Result<std::optional<EntryReader::Found>>> Log::read_to_clean(EntryReader* reader,
+                                                                   LogPosition at) {
+    if (!has_waiting_for_space()) {
+        background_read_.emplace();
+        reader->read_from(background_, {.cancel = &*background_read_});
+        const auto found = co_await reader->at(at);
+        background_read_.reset();
+        if (found || found.error().code != Errc::kCancelled) co_return found;
+    }
+    reader->read_from(device_, {});
+    co_return co_await reader->at(at);
+}
+
 Task<Result<void>> Log::hand_out_oldest(CleanVisitor* visitor, std::uint64_t end_seq) {
     EntryReader reader(device_, reader_options());
     const auto allocated = reader.allocate();
@@ -74,7 +89,7 @@ Task<Result<void>> Log::hand_out_oldest(CleanVisitor* visitor, std::uint64_t end
     std::uint64_t epoch_min = 0;
     std::uint64_t kept_seq = 0;
     for (std::uint64_t seq = space_.segments().front().first_seq; seq < end_seq; ++seq) {
-        const auto found = co_await reader.at(at);
+        const auto found = co_await read_to_clean(&reader, at);
         if (!found) co_return std::unexpected(found.error());
         if (!is_entry(*found, seq, epoch_min)) {
             damage_ = {.first_seq = seq, .last_seq = end_seq - 1};

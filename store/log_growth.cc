@@ -11,7 +11,11 @@ std::optional<Error> Log::make_room(RoomWanted wanted) {
     if (wanted.is_first) ask_source_again();
     look_after_space();
     const std::optional<Error> why_not = why_no_room(wanted.purpose);
-    if (why_not) rounds_.note_refusal();
+    if (why_not) {
+        rounds_.note_refusal();
+    } else if (has_waiting_for_space() && background_read_) {
+        background_read_->cancel();
+    }
     return why_not;
 }
 

@@ -13,7 +13,7 @@ Task<Result<void>> Log::look_through(LogVisitor* visitor) {
                         .last_seq = damage_.last_seq});
     }
     co_await look_at_superblocks(visitor);
-    EntryReader reader(device_, reader_options());
+    EntryReader reader(background_, reader_options());
     const auto allocated = reader.allocate();
     if (!allocated) co_return allocated;
     const std::uint64_t end_seq = durable_seq();

@@ -71,7 +71,7 @@ Volume::Volume(const VolumeParts& parts, const VolumeOptions& options)
       options_(options),
       index_(parts.index),
       map_(parts.reactor, index_),
-      log_(parts.reactor, parts.device, *this, log_options(options)),
+      log_(parts.reactor, parts.device, *this, log_options(options), &background_of(parts)),
       names_({.reactor = parts.reactor, .index = index_, .map = map_, .sink = parts.names},
              options.disk_id, options.slot),
       applier_(map_, names_, options.sweep.extents_a_turn),

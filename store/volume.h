@@ -62,7 +62,8 @@ struct VolumeParts {
     Index& index;
     core::EventSink& events;
     NameSink* names = nullptr;  // Learns the names of the objects; may be null.
-    // The same device, for zeros and discards, which nobody waits for; null: `device`.
+    // The same device, for reads of the log by its cleaning and by checks, for zeros and for
+    // discards, which nobody waits for; null: `device`.
     devices::Device* background = nullptr;
 };
 

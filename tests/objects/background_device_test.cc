@@ -23,6 +23,11 @@ struct DiskWithBackground : testing::SlowDisk {
         CHECK(done.has_value());
         *ended = reactor->now();
     }
+    Task<void> read_one(std::uint64_t block, core::WaitOptions wait,
+                        std::optional<Result<void>>* result) {
+        devices::testing::Blocks into(1);
+        *result = co_await background.read(into.buffer(), block * kBlock, wait);
+    }
     Task<void> read_some(std::size_t count, std::optional<Instant>* ended) {
         // Fails if the disk is taken away.
         [[maybe_unused]] const auto done =
@@ -56,6 +61,40 @@ TEST_CASE("objects background device: zeros wait for what clients read", "[objec
     REQUIRE(discarded.has_value());
     CHECK(*read < *wrote);
     CHECK(stage.disk.counts().discards == 1);
+}
+
+TEST_CASE("objects background device: its reads wait for those of clients", "[objects]") {
+    DiskWithBackground stage;
+    stage.serve();
+    std::optional<Instant> clients;
+    std::optional<Result<void>> read;
+    stage.reactor->spawn(stage.gate, stage.read_some(4, &clients));
+    stage.reactor->spawn(stage.gate, stage.read_one(500, {}, &read));
+    stage.world.run_for(3500us);
+    CHECK_FALSE(read.has_value());
+    stage.world.run_for(1s);
+
+    CHECK(clients.has_value());
+    REQUIRE(read.has_value());
+    CHECK(read->has_value());
+}
+
+TEST_CASE("objects background device: a read that waits for its turn can be cancelled",
+          "[objects]") {
+    DiskWithBackground stage;
+    stage.serve();
+    std::optional<Instant> clients;
+    std::optional<Result<void>> read;
+    core::CancelSource cancel;
+    stage.reactor->spawn(stage.gate, stage.read_some(4, &clients));
+    stage.reactor->spawn(stage.gate, stage.read_one(500, {.cancel = &cancel}, &read));
+    stage.world.run_for(100us);
+    cancel.cancel();
+    stage.world.run_for(100us);
+
+    REQUIRE(read.has_value());
+    CHECK(read->error().code == Errc::kCancelled);
+    CHECK_FALSE(clients.has_value());
 }
 
 TEST_CASE("objects background device: they are done while the scheduler has no such disk",
