@@ -24,6 +24,7 @@ Result<void> HoleFiller::prepare() {
 Task<Result<bool>> HoleFiller::fill(devices::Stretch range) {
     const auto prepared = prepare();
     if (!prepared) co_return std::unexpected(prepared.error());
+    interrupted_ = false;
     const std::uint64_t end = range.offset + range.size_bytes;
     for (std::uint64_t at = range.offset; at < end;) {
         const auto hole = co_await device_.find_hole(at, end - at);
@@ -31,7 +32,7 @@ Task<Result<bool>> HoleFiller::fill(devices::Stretch range) {
         if (hole->size_bytes == 0) break;
         const std::uint64_t hole_end = hole->offset + hole->size_bytes;
         for (at = hole->offset; at < hole_end;) {
-            if (stopped_) co_return false;
+            if (stopped_ || interrupted_) co_return false;
             core::Buffer zeros = zeros_.buffer();
             zeros.size_bytes = std::min<std::uint64_t>(kPieceBytes, hole_end - at);
             const auto written = co_await device_.write(zeros, at);

@@ -356,6 +356,7 @@ Task<Result<void>> Volume::settle_space(core::WaitOptions wait) {
     space_->end_resting_reads();
     settle();
     if (!space_->is_holding()) co_return Result<void>{};
+    zeros_.give_way();
     co_return co_await released_.wait(wait);
 }
 

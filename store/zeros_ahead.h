@@ -34,6 +34,8 @@ public:
     Task<void> run(Allocator* space, core::CancelSource* stop);
     // Lets writes in flight end and begins no more. Called before `stop` is cancelled.
     void stop() { filler_.stop(); }
+    // A change needs the blocks of the held segment: ends the hold after the write in flight.
+    void give_way() { filler_.interrupt(); }
 
 private:
     Task<Result<bool>> fill(Place place);

@@ -11,6 +11,7 @@
 #include "store/map_index.h"
 #include "tests/catch.h"
 #include "tests/replay.h"
+#include "tests/store/forwarding_device.h"
 #include "tests/store/simulated_machine.h"
 
 namespace fopd::store {
@@ -23,20 +24,46 @@ Object object() {
     return {.size_bytes = 1, .version = 1, .mode = 0600, .owner = "alice", .group = "users"};
 }
 
+// The disk of a volume, for its writes in the background.
+class BackgroundDisk final : public testing::ForwardingDevice {
+public:
+    BackgroundDisk(core::Reactor& reactor, devices::Device& disk, Duration write_takes)
+        : ForwardingDevice(disk), reactor_(reactor), write_takes_(write_takes) {}
+    Task<Result<void>> write(core::Buffer from, std::uint64_t offset) override {
+        const auto slept = co_await reactor_.sleep_for(write_takes_);
+        if (!slept) co_return slept;
+        co_return co_await device().write(from, offset);
+    }
+
+private:
+    core::Reactor& reactor_;
+    const Duration write_takes_;
+};
+
+struct DiskOptions {
+    std::uint32_t segment_blocks = 64;
+    // Of each write in the background; more than 0: first writes to a block are slow.
+    Duration background_write_takes{0};
+};
+
 // A volume that serves on a simulated disk.
 class VolumeBench : fopd::testing::Replay {
 public:
-    explicit VolumeBench(VolumeOptions options = {})
+    explicit VolumeBench(VolumeOptions options = {}, const DiskOptions& disk_options = {})
         : Replay(1),
           world(1),
           machine(world),
-          disk(machine.plug_in(image, {.seed = 1})),
+          disk(machine.plug_in(
+              image, {.seed = 1, .slow_holes = disk_options.background_write_takes > Duration{0}})),
+          background_(machine.reactor(), *disk, disk_options.background_write_takes),
           index_({.reactor = machine.reactor(), .random = random}, index_image) {
-        options.segment_blocks = 64;
-        volume = std::make_unique<Volume>(
-            VolumeParts{
-                .reactor = machine.reactor(), .device = *disk, .index = index_, .events = events_},
-            options);
+        options.segment_blocks = disk_options.segment_blocks;
+        volume = std::make_unique<Volume>(VolumeParts{.reactor = machine.reactor(),
+                                                      .device = *disk,
+                                                      .index = index_,
+                                                      .events = events_,
+                                                      .background = &background_},
+                                          options);
         REQUIRE(run(volume->format()).has_value());
         REQUIRE(run(volume->open(Volume::Mode::kServe)).has_value());
     }
@@ -112,6 +139,7 @@ public:
     std::unique_ptr<Volume> volume;
 
 private:
+    BackgroundDisk background_;
     MapIndex index_;
     core::NullEventSink events_;
 };
@@ -200,6 +228,21 @@ TEST_CASE("store volume: an index without a reserve is given few removals at a t
     REQUIRE(bench.run(bench.remove(31, 60)).has_value());
     bench.world.run_for(20s);
     REQUIRE(bench.index_image.refused_count == 0);
+}
+
+TEST_CASE("store volume: who finds no block waits for one write of zeros at most", "[store]") {
+    static constexpr Duration kWriteTakes = 100ms;  // Of a quarter of a segment.
+    VolumeBench bench({}, {.segment_blocks = 256, .background_write_takes = kWriteTakes});
+    bench.world.run_for(1ms);  // Its background work waits for what it has to do.
+    // Zeros begin when short pieces have filled a segment.
+    for (int i = 0; i < 600; ++i) REQUIRE(bench.volume->allocate(1).has_value());
+    bench.world.run_for(kWriteTakes / 2);
+    while (bench.volume->allocate(1)) continue;
+
+    const Instant before = bench.world.now();
+    REQUIRE(bench.run(bench.volume->settle_space(bench.soon())).has_value());
+    REQUIRE(bench.volume->allocate(1).has_value());
+    REQUIRE(bench.world.now() - before < kWriteTakes);
 }
 
 }  // namespace fopd::store
