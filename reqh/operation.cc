@@ -23,8 +23,8 @@ constexpr Duration kLeaveWaitMax = 30s;
 }  // namespace
 
 Task<fop::Reply> Operation::run(Site site) {
-    move_to(site);
-    const Executor& executor = executor_of(*origin_.type);
+    arrive_at(site);
+    const Executor& executor = executor_of(type());
     if (executor.needs_stores && site.stores == nullptr) {
         // Its disks may be missing from the configuration: nothing is said to be gone.
         co_return refuse(
@@ -52,7 +52,7 @@ Task<fop::Reply> Operation::run_here() {
 }
 
 Task<fop::Reply> Operation::run_once() {
-    const Executor& executor = executor_of(*origin_.type);
+    const Executor& executor = executor_of(type());
     if (executor.slot != nullptr) {
         const auto homed = find_home(executor.slot(request()));
         if (!homed) co_return refuse(homed.error());
@@ -65,13 +65,9 @@ Task<fop::Reply> Operation::run_once() {
     co_return co_await executor.run(this);
 }
 
-void Operation::move_to(const Site& site) {
-    site_ = site;
-    io_.set_observer(origin_.progress);
-    home_ = nullptr;
-    piece_ = origin_.piece;
-    // A region is one reactor's.
-    if (origin_.reactor != site.reactor) piece_.region = -1;
+void Operation::arrive_at(const Site& site) {
+    move_to(site);
+    io_.set_observer(origin().progress);
 }
 
 // Nothing of it is in any list of the locality any more.
@@ -84,15 +80,7 @@ void Operation::leave() {
     once_lock_.release();
     reply_room_.give_back();
     puts_reply_ = false;
-    hold_ = objects::HomeVolume::Hold();
-}
-
-Granted<> Operation::check_wanted() const {
-    if (site_.cancel->cancelled()) return refused(fop::Status::kCancelled, "given up");
-    if (origin_.fop->deadline() <= reactor().now()) {
-        return refused(fop::Status::kTimedOut, "the deadline passed before it could run");
-    }
-    return {};
+    hold() = objects::HomeVolume::Hold();
 }
 
 // -- where --
@@ -114,7 +102,7 @@ Granted<std::uint32_t> Operation::locality_of(store::Slot slot) {
 
 // An object that was on a disk that has gone in order is gone, too, and so is a lost one.
 Refusal Operation::why_not_there(store::Slot slot) {
-    const bool is_about_object = executor_of(*origin_.type).about == About::kObject;
+    const bool is_about_object = executor_of(type()).about == About::kObject;
     if (is_about_object && stores().was_released(slot)) {
         return {.status = fop::Status::kNotFound,
                 .words = "there is no such object: its disk was let go"};
@@ -151,21 +139,21 @@ Refusal Operation::medium_missing(std::string_view words, std::string_view disks
 }
 
 Granted<> Operation::find_home(store::Slot slot) {
-    home_ = stores().find(slot);
-    if (home_ == nullptr) return refused(why_not_there(slot));
-    hold_ = objects::HomeVolume::Hold(*home_);
-    change_.use(*home_);
-    io_.use({.reactor = &reactor(), .scheduler = &stores().parts().io, .medium = home_->medium()});
+    objects::HomeVolume* const found = stores().find(slot);
+    if (found == nullptr) return refused(why_not_there(slot));
+    select(*found);
+    change_.use(*found);
+    io_.use({.reactor = &reactor(), .scheduler = &stores().parts().io, .medium = found->medium()});
     return {};
 }
 
 Granted<objects::PoolId> Operation::check_takes_new() const {
     const auto pool = find_pool();
     if (!pool) return pool;
-    if (*pool != home_->pool()) {
+    if (*pool != home().pool()) {
         return refused(fop::Status::kWrongPool, "the slot is in another pool");
     }
-    if (home_->is_leaving()) {
+    if (home().is_leaving()) {
         return refused(fop::Status::kReadOnly, "its disk is being taken out");
     }
     const auto serving = check_serving();
@@ -178,11 +166,6 @@ Granted<> Operation::check_room(std::uint64_t blocks) const {
     // What waits comes back by itself.
     if (blocks <= use.free_blocks + use.waiting_blocks) return {};
     return refused(fop::Status::kNoSpace, "there is not so much space left on its disk");
-}
-
-Granted<> Operation::check_serving() const {
-    if (volume().serving()) return {};
-    return refused(fop::Status::kReadOnly, volume().failure().context);
 }
 
 // -- what others use --
@@ -208,12 +191,12 @@ Task<Granted<>> Operation::hold_names(std::span<const WantedName> wanted) {
 
 // What a name has replaced may be on a disk that is missing; those behind are not to wait as long.
 core::WaitOptions Operation::wait_to_leave() const {
-    return {.deadline = std::min(origin_.fop->deadline(), after(reactor().now(), kLeaveWaitMax)),
-            .cancel = site_.cancel};
+    return {.deadline = std::min(deadline(), after(reactor().now(), kLeaveWaitMax)),
+            .cancel = site().cancel};
 }
 
 Refusal Operation::why_not_held(const Error& error) const {
-    const bool own_deadline = origin_.fop->deadline() <= reactor().now();
+    const bool own_deadline = deadline() <= reactor().now();
     if (error.code != Errc::kTimedOut || own_deadline) return untraced(error);
     return {.status = fop::Status::kBusy, .words = error.context};
 }
@@ -238,18 +221,12 @@ Task<Granted<>> Operation::lock(objects::LockRequest request) {
     enter(Phase::kDistributedResources);
     const Waiting waiting =
         waits_for({.what = WaitsFor::kLock, .object = request.fid, .blocks = request.range});
-    const auto locked = co_await home_->locks().acquire(lock_, request, wait());
+    const auto locked = co_await home().locks().acquire(lock_, request, wait());
     if (!locked) co_return refused(locked.error());
     co_return Granted<>{};
 }
 
 // -- objects --
-
-Granted<> Operation::check_certain(store::Fid fid) const {
-    if (!volume().is_uncertain(fid)) return {};
-    return refused(fop::Status::kReadOnly,
-                   "its disk has failed; whether its last change is lost shows after a restart");
-}
 
 Granted<> Operation::load_object(store::Fid fid, objects::Access access) {
     enter(Phase::kLoadObject);
@@ -260,7 +237,7 @@ Granted<> Operation::load_object(store::Fid fid, objects::Access access) {
     if (!found->has_value()) return refused(fop::Status::kNotFound, "there is no such object");
     loaded_.set(**found);
     change_.set_block_owner(object().owner);
-    Wish wish{.access = access, .lent = origin_.type->rights, .words = {}};
+    Wish wish{.access = access, .lent = type().rights, .words = {}};
     if (access == objects::Access::kOwn) {
         wish.lent = wish.lent | fop::kAdmin;
         wish.words = "change who may use it";
@@ -278,7 +255,7 @@ Granted<> Operation::load_upload(store::Fid fid) {
     loaded_.set((*found)->object);
     change_.set_block_owner(object().owner);
     const Wish wish{.access = objects::Access::kOwn,
-                    .lent = origin_.type->rights | fop::kAdmin,
+                    .lent = type().rights | fop::kAdmin,
                     .words = "use another principal's upload"};
     return check_object(fid, loaded_.get(), wish);
 }
@@ -310,10 +287,10 @@ Granted<> Operation::check_object(store::Fid fid, const store::Object& object, c
 }
 
 Granted<> Operation::check_right(const Matter& matter) {
-    const fop::Rights needed = origin_.type->rights;
+    const fop::Rights needed = type().rights;
     const fop::Rights own = caller().rights;
     if (own.cover(needed)) return {};
-    const auto why_not = origin_.lent.why_not(needed, matter);
+    const auto why_not = lent().why_not(needed, matter);
     if (!why_not) return {};
     denial_ = denial_by_rights(needed, own, *why_not);
     return refused(fop::Status::kDenied, denial_);
@@ -322,10 +299,10 @@ Granted<> Operation::check_right(const Matter& matter) {
 Granted<> Operation::check_mode(store::Fid fid, const store::Object& object, const Wish& wish) {
     if (objects::may(actor_of(caller()), object, wish.access)) return {};
     const Matter matter{.pool = object.pool, .object = fid};
-    const auto why_not = origin_.lent.why_not(wish.lent, matter);
+    const auto why_not = lent().why_not(wish.lent, matter);
     if (!why_not) return {};
     const std::string words =
-        wish.words.empty() ? fop::to_text(origin_.type->rights) : std::string(wish.words);
+        wish.words.empty() ? fop::to_text(type().rights) : std::string(wish.words);
     const Looks looks = may_read(fid, object) ? Looks::kKnown : Looks::kHidden;
     denial_ = denial_by_mode(words, object, looks, *why_not);
     return refused(fop::Status::kDenied, denial_);
@@ -335,11 +312,11 @@ bool Operation::may_read(store::Fid fid, const store::Object& object) const {
     if (caller().rights.cover(fop::kRead) &&
         objects::may(actor_of(caller()), object, objects::Access::kRead))
         return true;
-    return origin_.lent.lends(fop::kRead, {.pool = object.pool, .object = fid});
+    return lent().lends(fop::kRead, {.pool = object.pool, .object = fid});
 }
 
 objects::ObjectState Operation::durable_state(store::Fid fid) const {
-    if (const auto state = home_->locks().durable_state(fid)) return *state;
+    if (const auto state = home().locks().durable_state(fid)) return *state;
     const store::Object& now = object();
     return {.size_bytes = now.size_bytes, .version = now.version, .changed = now.changed};
 }
@@ -363,14 +340,14 @@ Task<Result<void>> Operation::push(const fop::SealedDescriptor* target, std::uin
 }
 
 Task<Result<void>> Operation::move(ClientMemory::Move what) const {
-    ClientMemory* const client = origin_.client;
+    ClientMemory* const client = origin().client;
     const bool is_pull = what.direction == ClientMemory::Direction::kPull;
     const Waiting waiting =
         waits_for({.what = is_pull ? WaitsFor::kClientSends : WaitsFor::kClientTakes});
-    if (origin_.reactor == site_.reactor) co_return co_await client->move(what);
+    if (origin().reactor == site().reactor) co_return co_await client->move(what);
     auto job = [client, what] { return client->move(what); };
-    const auto moved = co_await core::run_task_on<Result<void>>(reactor(), *origin_.reactor,
-                                                                origin_.stores->duties(), job);
+    const auto moved = co_await core::run_task_on<Result<void>>(reactor(), *origin().reactor,
+                                                                origin().stores->duties(), job);
     if (moved) co_return *moved;
     co_return std::unexpected(Error{.code = Errc::kClosed, .context = "the server is stopping"});
 }
@@ -411,13 +388,13 @@ Granted<> Operation::charge_holes(store::Fid fid, store::BlockRange blocks) {
 }
 
 Refusal Operation::why_over_quota(std::string_view owner_name, objects::DiskUse::Verdict verdict) {
-    const objects::DiskUse::Owner& owner = home_->use().owner(owner_name);
+    const objects::DiskUse::Owner& owner = home().use().owner(owner_name);
     const bool of_pool = verdict == objects::DiskUse::Verdict::kPoolIsFull;
     const bool of_objects = verdict == objects::DiskUse::Verdict::kTooManyObjects;
-    const objects::QuotaAccount& account = of_pool ? home_->use().whole() : owner.account();
+    const objects::QuotaAccount& account = of_pool ? home().use().whole() : owner.account();
     const objects::Amount used = account.used();
     const objects::Amount limit = account.limit();
-    const objects::PoolPlace* const pool = stores().layout().find_pool(home_->pool());
+    const objects::PoolPlace* const pool = stores().layout().find_pool(home().pool());
     const std::string_view pool_name = pool == nullptr ? std::string_view() : pool->name;
     const std::string_view name = of_pool ? std::string_view("all") : owner.name();
     const int length = std::snprintf(
@@ -441,7 +418,7 @@ Task<Granted<store::Reservation>> Operation::reserve(std::size_t more_bytes,
     if (change_.records_bytes() + more_bytes > volume().records_bytes_max()) {
         co_return refused(fop::Status::kNoSpace, "its records do not fit into the log at once");
     }
-    std::optional<Waiting> waiting(std::in_place, *origin_.progress, reactor(),
+    std::optional<Waiting> waiting(std::in_place, *origin().progress, reactor(),
                                    Wait{.what = WaitsFor::kLogRoom});
     auto reserved = co_await change_.reserve(more_bytes, wait(), purpose);
     waiting.reset();
@@ -472,7 +449,7 @@ objects::ChangedRanges::Change Operation::changed_range(store::Fid fid, const fo
 }
 
 store::LastWriter Operation::last_writer(const store::LastWriter& before) const {
-    return home_->changed_ranges().last_writer(before, {caller().owner});
+    return home().changed_ranges().last_writer(before, {caller().owner});
 }
 
 Task<Granted<fop::Receipt>> Operation::finish_change(store::Data data) {
@@ -485,7 +462,7 @@ Task<Granted<fop::Receipt>> Operation::finish_change(store::Data data) {
     if (!finished) co_return refused(fop::Status::kOutcomeUnknown, "the disk failed its log");
     let_go_told_names();
     co_return fop::Receipt{
-        .incarnation = finished->epoch, .seq = finished->seq, .slot = home_->slot()};
+        .incarnation = finished->epoch, .seq = finished->seq, .slot = home().slot()};
 }
 
 Task<Granted<fop::Receipt>> Operation::commit_durable(store::Reservation reservation) {
@@ -500,7 +477,7 @@ Task<Granted<fop::Receipt>> Operation::commit_durable(store::Reservation reserva
 fop::Receipt Operation::durable_receipt() const {
     return {.incarnation = volume().newest().epoch,
             .seq = volume().durable_seq(),
-            .slot = home_->slot()};
+            .slot = home().slot()};
 }
 
 Refusal Operation::corrupt(store::Fid fid, std::uint64_t block) {
@@ -511,10 +488,10 @@ Refusal Operation::corrupt(store::Fid fid, std::uint64_t block) {
     ENSURE(length > 0);
     const auto size = std::min(static_cast<std::size_t>(length), words_.size() - 1);
     const std::string_view words(words_.data(), size);
-    home_->checksum_errors().add(1);
-    home_->met_damage().add(fid, block);
+    home().checksum_errors().add(1);
+    home().met_damage().add(fid, block);
     core::emit(stores().parts().events, core::Level::kError, "store.block_damaged",
-               {{"slot", std::int64_t{home_->slot()}}, {"what", words}});
+               {{"slot", std::int64_t{home().slot()}}, {"what", words}});
     return {.status = fop::Status::kCorrupt, .words = words};
 }
 

@@ -35,6 +35,7 @@
 #include "reqh/phase.h"
 #include "reqh/progress.h"
 #include "reqh/refusal.h"
+#include "reqh/running_fop.h"
 #include "reqh/staged_blocks.h"
 #include "reqh/write_plan.h"
 #include "store/volume.h"
@@ -45,37 +46,18 @@ namespace fopd::reqh {
 // that executors are built from, and the state of these steps. Each step enters its phase.
 //
 // An operation runs on the home locality of its object. The fom owns the operation and lives on the
-// locality of the session, where the operation begins and ends. In between, the operation belongs
-// to the reactor that it runs on, and it reaches the session by messages to the session's locality.
-// An operation is large, so it is reused for the next fop.
-class Operation {
+// locality of the session, where the operation begins and ends; in between the operation reaches
+// the session by messages to the session's locality. An operation is large, so it is reused for the
+// next fop.
+class Operation : public RunningFop {
 public:
-    // What the fom passes in. The fom leaves `fop` unchanged until the operation has ended.
-    struct Origin {
-        fabric::IncomingFop* fop = nullptr;
-        const fop::FopType* type = nullptr;
-        ClientMemory* client = nullptr;
-        Progress* progress = nullptr;
-        Lent lent{};           // To the sender, by the token.
-        core::Buffer piece{};  // Empty for fops that need none.
-        core::Reactor* reactor = nullptr;
-        objects::Stores* stores = nullptr;  // Null: the node has no disks.
-    };
-    // The locality that the operation runs on.
-    struct Site {
-        core::Reactor* reactor = nullptr;
-        objects::Stores* stores = nullptr;  // Null: the node has no disks.
-        PhaseTimes* times = nullptr;
-        core::CancelSource* cancel = nullptr;
-    };
-
     Operation() = default;
     Operation(const Operation&) = delete;
     Operation& operator=(const Operation&) = delete;
 
     // -- for the fom --
 
-    void begin(const Origin& origin) { origin_ = origin; }
+    void begin(const Origin& origin) { begin_at(origin); }
     // Executes the fop at its home locality. The reply may borrow from the operation. When run()
     // ends, the operation holds no locks, names or blocks.
     Task<fop::Reply> run(Site site);
@@ -85,27 +67,13 @@ public:
 
     // -- the fop --
 
-    const fop::Request& request() const { return origin_.fop->request(); }
-    template <typename Body>
-    const Body& body() const {
-        return std::get<Body>(request().body);
-    }
-    const fop::RequestHeader& header() const { return origin_.fop->header(); }
-    const fabric::Caller& caller() const { return origin_.fop->caller(); }
     // Whether the caller has the admin right, or its token lends that right for `matter`.
     bool may_administer(const Matter& matter) const {
-        return caller().rights.cover(fop::kAdmin) || origin_.lent.lends(fop::kAdmin, matter);
+        return caller().rights.cover(fop::kAdmin) || lent().lends(fop::kAdmin, matter);
     }
     // Whether the caller may read this object, or its token lends the right to. Another locality
     // may call this while the operation's own locality waits for it.
     bool may_read(store::Fid fid, const store::Object& object) const;
-    core::WaitOptions wait() const {
-        return {.deadline = origin_.fop->deadline(), .cancel = site_.cancel};
-    }
-    core::Reactor& reactor() const { return *site_.reactor; }
-    objects::Stores& stores() const { return *site_.stores; }
-    WallTime wall() const { return stores().parts().clock.wall(); }
-    const core::Buffer& piece() const { return piece_; }
 
     // Runs `job()`, a task of steps, at another locality. The steps use that locality, and leave no
     // state there. kTryAgain if the server is stopping.
@@ -125,15 +93,6 @@ public:
 
     // -- the steps --
 
-    void enter(Phase phase) const {
-        site_.times->enter(phase, reactor().now());
-        origin_.progress->enter(phase, reactor().now());
-    }
-    // Shows in the fop's progress what the fop waits for, until the result is destroyed.
-    Waiting waits_for(const Wait& wait) const { return {*origin_.progress, reactor(), wait}; }
-    // kCancelled if the fop was cancelled, kTimedOut if its deadline has passed.
-    Granted<> check_wanted() const;
-
     // The pool that the header names. kWrongPool: there is no such pool.
     Granted<objects::PoolId> find_pool() const;
     // kDenied unless the caller has the rights that this type of fop needs, or its token lends them
@@ -142,10 +101,6 @@ public:
     // Selects the disk of this slot, which is at this locality. kMediumMissing; kNotFound: there is
     // no such slot.
     Granted<> find_home(store::Slot slot);
-    objects::HomeVolume& home() const { return *home_; }
-    store::Volume& volume() const { return home_->volume(); }
-    // kReadOnly, with the reason, if the disk accepts no changes.
-    Granted<> check_serving() const;
     // Whether a new object or upload may be stored here; returns the pool of the header, which must
     // be the disk's: kWrongPool, kReadOnly.
     Granted<objects::PoolId> check_takes_new() const;
@@ -183,8 +138,6 @@ public:
     void unlock() { lock_.release(); }
     objects::RangeLock& held_lock() { return lock_; }
 
-    // kReadOnly if the disk has failed and the shown state of the object may be lost.
-    Granted<> check_certain(store::Fid fid) const;
     // Loads the object: kNotFound, kWrongPool, kDenied. object() returns it from then on.
     Granted<> load_object(store::Fid fid, objects::Access access);
     // Loads an upload, which belongs to the principal that began it.
@@ -312,7 +265,7 @@ private:
     Refusal why_not_there(store::Slot slot);
     Refusal medium_missing(std::string_view words, std::string_view disks);
     Task<Granted<fop::Reply>> run_granted();
-    void move_to(const Site& site);
+    void arrive_at(const Site& site);
     void let_go_told_names();
     core::WaitOptions wait_to_leave() const;
     Refusal why_over_quota(std::string_view owner_name, objects::DiskUse::Verdict verdict);
@@ -328,11 +281,6 @@ private:
     // REQUIRES: the caller has the right for the type of fop, or its token lends it.
     Granted<> check_mode(store::Fid fid, const store::Object& object, const Wish& wish);
 
-    Origin origin_;
-    Site site_;
-    core::Buffer piece_;
-    objects::HomeVolume* home_ = nullptr;
-    objects::HomeVolume::Hold hold_;  // Of it.
     std::array<std::optional<objects::NameHold>, 2> holds_;
     store::ReplyKey reply_key_{};  // Of fops that must not run twice.
     objects::RangeLock once_lock_;
@@ -352,7 +300,7 @@ private:
 template <typename Value, typename Job>
 Task<Granted<Value>> Operation::run_and_let_go(Job* job) {
     auto ran = co_await (*job)();
-    hold_ = objects::HomeVolume::Hold();
+    hold() = objects::HomeVolume::Hold();
     co_return ran;
 }
 
@@ -360,24 +308,24 @@ Task<Granted<Value>> Operation::run_and_let_go(Job* job) {
 template <typename Value, typename Job>
 Task<Granted<Value>> Operation::run_at(std::uint32_t locality, Job job) {
     objects::Stores& there = stores().at(locality);
-    objects::HomeVolume::Hold own = std::move(hold_);
+    objects::HomeVolume::Hold own = std::move(hold());
     if (&there == &stores()) {
         auto ran = co_await run_and_let_go<Value>(&job);
-        hold_ = std::move(own);
+        hold() = std::move(own);
         co_return ran;
     }
-    const Site here = site_;
+    const Site here = site();
     PhaseTimes times = *here.times;
     core::CancelSource cancel;
     core::CancelThere forwarded(*here.cancel, *here.reactor, there.parts().reactor, cancel);
-    move_to(
+    arrive_at(
         {.reactor = &there.parts().reactor, .stores = &there, .times = &times, .cancel = &cancel});
     auto visit = [this, &job] { return run_and_let_go<Value>(&job); };
     auto ran = co_await core::run_task_on<Granted<Value>>(*here.reactor, there.parts().reactor,
                                                           there.duties(), visit);
     co_await forwarded.end();
-    move_to(here);
-    hold_ = std::move(own);
+    arrive_at(here);
+    hold() = std::move(own);
     *here.times = times;
     if (!ran) co_return refused(fop::Status::kTryAgain, "the server is stopping");
     co_return std::move(*ran);

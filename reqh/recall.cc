@@ -31,9 +31,9 @@ Task<Granted<std::optional<fop::Reply>>> Operation::recall() {
     const objects::LockRequest same{.fid = fid_of_request(reply_key_),
                                     .range = objects::kAttributes,
                                     .mode = objects::LockMode::kExclusive};
-    std::optional<Waiting> waiting(std::in_place, *origin_.progress, reactor(),
+    std::optional<Waiting> waiting(std::in_place, *origin().progress, reactor(),
                                    Wait{.what = WaitsFor::kSameRequest});
-    const auto locked = co_await home_->locks().acquire(once_lock_, same, wait());
+    const auto locked = co_await home().locks().acquire(once_lock_, same, wait());
     waiting.reset();
     if (!locked) co_return refused(locked.error());
     const auto newest = volume().map().newest_request(reply_key_);
@@ -53,25 +53,25 @@ Task<Granted<std::optional<fop::Reply>>> Operation::recall() {
     if (!found->has_value()) co_return std::nullopt;
     const auto reply = objects::read_recorded_reply((*found)->reply);
     if (!reply) co_return refused(reply.error());
-    if (reply->type != origin_.type->number) {
+    if (reply->type != type().number) {
         co_return refused(fop::Status::kMalformed, "its number was used for another fop before");
     }
     // If the log has failed, the map may have a reply that the log has lost.
     const auto synced = co_await volume().sync(wait());
-    if (synced) co_return executor_of(*origin_.type).told_again(*this, *reply);
+    if (synced) co_return executor_of(type()).told_again(*this, *reply);
     if (volume().serving()) co_return refused(synced.error());
     co_return refused(fop::Status::kOutcomeUnknown, "the disk failed its log");
 }
 
 Granted<> Operation::take_reply_room() {
-    objects::ReplyShares& shares = home_->reply_shares();
+    objects::ReplyShares& shares = home().reply_shares();
     const std::string& principal = caller().share;
     // A disk that accepts no changes refuses this one later, with its reason.
     if (!volume().serving() || reply_room_.held()) return {};
     if (reply_room_.take(shares, reply_key_.client, principal)) return {};
     if (shares.is_to_tell(reactor().now())) {
         core::emit(stores().parts().events, core::Level::kWarn, "reqh.too_many_replies",
-                   {{"slot", std::int64_t{home_->slot()}},
+                   {{"slot", std::int64_t{home().slot()}},
                     {"principal", principal},
                     {"remembered", static_cast<std::int64_t>(shares.count())},
                     {"most", static_cast<std::int64_t>(shares.max())},
@@ -89,14 +89,14 @@ bool Operation::fills_reply_place() {
 }
 
 void Operation::keep_reply_room() {
-    if (!reply_room_.held()) home_->reply_shares().add(reply_key_.client, caller().share);
+    if (!reply_room_.held()) home().reply_shares().add(reply_key_.client, caller().share);
     reply_room_.keep();
 }
 
 void Operation::put_reply(const objects::RecordedReply& reply) {
     std::array<std::byte, objects::kRecordedReplyBytesMax> bytes;
     change_.put_reply({.key = reply_key_,
-                       .made = home_->service_time(),
+                       .made = home().service_time(),
                        .reply = objects::write_recorded_reply(reply, bytes)});
     puts_reply_ = true;
 }
