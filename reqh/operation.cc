@@ -1,8 +1,6 @@
 #include "reqh/operation.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstring>
 #include <utility>
 
 #include "core/ensure.h"
@@ -112,8 +110,8 @@ Refusal Operation::why_not_there(store::Slot slot) {
                 .words = "there is no such object any more: its disk was written off"};
     }
     const objects::SlotPlace* const place = stores().layout().find_slot(slot);
-    return medium_missing("its disk is not there",
-                          place == nullptr ? std::string_view() : place->disk);
+    return words_.medium_missing("its disk is not there",
+                                 place == nullptr ? std::string_view() : place->disk);
 }
 
 Refusal Operation::why_no_name(objects::PoolId pool) {
@@ -125,17 +123,7 @@ Refusal Operation::why_no_name(objects::PoolId pool) {
 Granted<> Operation::check_names_known(objects::PoolId pool, std::string_view words) {
     const objects::PoolPlace* const place = stores().layout().find_pool(pool);
     if (place == nullptr || place->missing.empty()) return {};
-    return refused(medium_missing(words, place->missing));
-}
-
-// What the layout says of disks is copied: there may be another one before the reply has left.
-Refusal Operation::medium_missing(std::string_view words, std::string_view disks) {
-    const int length = std::snprintf(
-        words_.data(), words_.size(), "%.*s%s%.*s", static_cast<int>(words.size()), words.data(),
-        disks.empty() ? "" : ": ", static_cast<int>(disks.size()), disks.data());
-    ENSURE(length > 0);
-    const auto size = std::min(static_cast<std::size_t>(length), words_.size() - 1);
-    return {.status = fop::Status::kMediumMissing, .words = std::string_view(words_.data(), size)};
+    return refused(words_.medium_missing(words, place->missing));
 }
 
 Granted<> Operation::find_home(store::Slot slot) {
@@ -292,8 +280,7 @@ Granted<> Operation::check_right(const Matter& matter) {
     if (own.cover(needed)) return {};
     const auto why_not = lent().why_not(needed, matter);
     if (!why_not) return {};
-    denial_ = denial_by_rights(needed, own, *why_not);
-    return refused(fop::Status::kDenied, denial_);
+    return refused(words_.denied(denial_by_rights(needed, own, *why_not)));
 }
 
 Granted<> Operation::check_mode(store::Fid fid, const store::Object& object, const Wish& wish) {
@@ -304,8 +291,7 @@ Granted<> Operation::check_mode(store::Fid fid, const store::Object& object, con
     const std::string words =
         wish.words.empty() ? fop::to_text(type().rights) : std::string(wish.words);
     const Looks looks = may_read(fid, object) ? Looks::kKnown : Looks::kHidden;
-    denial_ = denial_by_mode(words, object, looks, *why_not);
-    return refused(fop::Status::kDenied, denial_);
+    return refused(words_.denied(denial_by_mode(words, object, looks, *why_not)));
 }
 
 bool Operation::may_read(store::Fid fid, const store::Object& object) const {
@@ -387,27 +373,10 @@ Granted<> Operation::charge_holes(store::Fid fid, store::BlockRange blocks) {
     return refused(why_over_quota(object().owner, *verdict));
 }
 
-Refusal Operation::why_over_quota(std::string_view owner_name, objects::DiskUse::Verdict verdict) {
-    const objects::DiskUse::Owner& owner = home().use().owner(owner_name);
-    const bool of_pool = verdict == objects::DiskUse::Verdict::kPoolIsFull;
-    const bool of_objects = verdict == objects::DiskUse::Verdict::kTooManyObjects;
-    const objects::QuotaAccount& account = of_pool ? home().use().whole() : owner.account();
-    const objects::Amount used = account.used();
-    const objects::Amount limit = account.limit();
+Refusal Operation::why_over_quota(std::string_view owner, objects::DiskUse::Verdict verdict) {
     const objects::PoolPlace* const pool = stores().layout().find_pool(home().pool());
     const std::string_view pool_name = pool == nullptr ? std::string_view() : pool->name;
-    const std::string_view name = of_pool ? std::string_view("all") : owner.name();
-    const int length = std::snprintf(
-        words_.data(), words_.size(), "quota of %.*s in pool %.*s: %llu of %llu %s used",
-        static_cast<int>(name.size()), name.data(), static_cast<int>(pool_name.size()),
-        pool_name.data(),
-        static_cast<unsigned long long>(of_objects ? used.objects : used.blocks * fop::kBlockBytes),
-        static_cast<unsigned long long>(of_objects ? limit.objects
-                                                   : limit.blocks * fop::kBlockBytes),
-        of_objects ? "objects" : "bytes");
-    ENSURE(length > 0);
-    const auto size = std::min(static_cast<std::size_t>(length), words_.size() - 1);
-    return {.status = fop::Status::kQuota, .words = std::string_view(words_.data(), size)};
+    return words_.over_quota(home(), pool_name, owner, verdict);
 }
 
 // -- changes --
@@ -481,18 +450,12 @@ fop::Receipt Operation::durable_receipt() const {
 }
 
 Refusal Operation::corrupt(store::Fid fid, std::uint64_t block) {
-    const int length = std::snprintf(
-        words_.data(), words_.size(), "block %llu of object %016llx%016llx is damaged",
-        static_cast<unsigned long long>(block), static_cast<unsigned long long>(fid.high),
-        static_cast<unsigned long long>(fid.low));
-    ENSURE(length > 0);
-    const auto size = std::min(static_cast<std::size_t>(length), words_.size() - 1);
-    const std::string_view words(words_.data(), size);
+    const Refusal refusal = words_.block_damaged(fid, block);
     home().checksum_errors().add(1);
     home().met_damage().add(fid, block);
     core::emit(stores().parts().events, core::Level::kError, "store.block_damaged",
-               {{"slot", std::int64_t{home().slot()}}, {"what", words}});
-    return {.status = fop::Status::kCorrupt, .words = words};
+               {{"slot", std::int64_t{home().slot()}}, {"what", refusal.words}});
+    return refusal;
 }
 
 }  // namespace fopd::reqh

@@ -35,6 +35,7 @@
 #include "reqh/phase.h"
 #include "reqh/progress.h"
 #include "reqh/refusal.h"
+#include "reqh/refusal_words.h"
 #include "reqh/running_fop.h"
 #include "reqh/staged_blocks.h"
 #include "reqh/write_plan.h"
@@ -263,12 +264,11 @@ private:
     // Returns the recorded reply, or executes the steps.
     Task<fop::Reply> run_once();
     Refusal why_not_there(store::Slot slot);
-    Refusal medium_missing(std::string_view words, std::string_view disks);
     Task<Granted<fop::Reply>> run_granted();
     void arrive_at(const Site& site);
     void let_go_told_names();
     core::WaitOptions wait_to_leave() const;
-    Refusal why_over_quota(std::string_view owner_name, objects::DiskUse::Verdict verdict);
+    Refusal why_over_quota(std::string_view owner, objects::DiskUse::Verdict verdict);
     static Refusal why_no_space(const Error& error);
     Refusal why_not_changed(const Error& error) const;
     Granted<> take_reply_room();
@@ -292,8 +292,7 @@ private:
     Work work_;
     store::Reading reading_;
     objects::ObjectChange change_;
-    std::array<char, fop::kWordsBytesMax> words_;
-    std::string denial_;
+    RefusalWords words_;
 };
 
 // A hold of a disk belongs to the disk's reactor, and is released there.

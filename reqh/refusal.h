@@ -11,7 +11,7 @@ namespace fopd::reqh {
 // Why a fop is refused, as in its reply.
 struct [[nodiscard]] Refusal {
     fop::Status status = fop::Status::kInternal;
-    std::string_view words{};  // Static, or stored in the operation.
+    std::string_view words{};  // Static, or stored in RefusalWords.
 };
 
 template <typename T = void>

@@ -1,0 +1,57 @@
+#include "reqh/refusal_words.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "core/ensure.h"
+#include "fop/range.h"
+
+namespace fopd::reqh {
+
+Refusal RefusalWords::composed(fop::Status status, int length) const {
+    ENSURE(length > 0);
+    const auto size = std::min(static_cast<std::size_t>(length), words_.size() - 1);
+    return {.status = status, .words = std::string_view(words_.data(), size)};
+}
+
+Refusal RefusalWords::medium_missing(std::string_view what, std::string_view disks) {
+    const int length = std::snprintf(
+        words_.data(), words_.size(), "%.*s%s%.*s", static_cast<int>(what.size()), what.data(),
+        disks.empty() ? "" : ": ", static_cast<int>(disks.size()), disks.data());
+    return composed(fop::Status::kMediumMissing, length);
+}
+
+Refusal RefusalWords::over_quota(objects::HomeVolume& home, std::string_view pool,
+                                 std::string_view owner, objects::DiskUse::Verdict verdict) {
+    const objects::DiskUse::Owner& owner_use = home.use().owner(owner);
+    const bool of_pool = verdict == objects::DiskUse::Verdict::kPoolIsFull;
+    const bool of_objects = verdict == objects::DiskUse::Verdict::kTooManyObjects;
+    const objects::QuotaAccount& account = of_pool ? home.use().whole() : owner_use.account();
+    const objects::Amount used = account.used();
+    const objects::Amount limit = account.limit();
+    const std::string_view name = of_pool ? std::string_view("all") : owner_use.name();
+    const int length = std::snprintf(
+        words_.data(), words_.size(), "quota of %.*s in pool %.*s: %llu of %llu %s used",
+        static_cast<int>(name.size()), name.data(), static_cast<int>(pool.size()), pool.data(),
+        static_cast<unsigned long long>(of_objects ? used.objects : used.blocks * fop::kBlockBytes),
+        static_cast<unsigned long long>(of_objects ? limit.objects
+                                                   : limit.blocks * fop::kBlockBytes),
+        of_objects ? "objects" : "bytes");
+    return composed(fop::Status::kQuota, length);
+}
+
+Refusal RefusalWords::block_damaged(store::Fid fid, std::uint64_t block) {
+    const int length = std::snprintf(
+        words_.data(), words_.size(), "block %llu of object %016llx%016llx is damaged",
+        static_cast<unsigned long long>(block), static_cast<unsigned long long>(fid.high),
+        static_cast<unsigned long long>(fid.low));
+    return composed(fop::Status::kCorrupt, length);
+}
+
+Refusal RefusalWords::denied(std::string why) {
+    denial_ = std::move(why);
+    return {.status = fop::Status::kDenied, .words = denial_};
+}
+
+}  // namespace fopd::reqh

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "fop/message.h"
+#include "objects/disk_use.h"
+#include "objects/home_volume.h"
+#include "reqh/refusal.h"
+#include "store/fid.h"
+
+namespace fopd::reqh {
+
+// Composes the words of a fop's refusals, and keeps them until the reply is sent. A refusal
+// borrows its words until the next one is composed.
+class RefusalWords {
+public:
+    RefusalWords() = default;
+    RefusalWords(const RefusalWords&) = delete;
+    RefusalWords& operator=(const RefusalWords&) = delete;
+
+    // kMediumMissing: `what`, and the names of the disks, which may be empty.
+    Refusal medium_missing(std::string_view what, std::string_view disks);
+    // kQuota: whose quota it is, and how much of it is used.
+    Refusal over_quota(objects::HomeVolume& home, std::string_view pool, std::string_view owner,
+                       objects::DiskUse::Verdict verdict);
+    // kCorrupt.
+    Refusal block_damaged(store::Fid fid, std::uint64_t block);
+    // kDenied.
+    Refusal denied(std::string why);
+
+private:
+    // `length`: what snprintf() has returned for `words_`.
+    Refusal composed(fop::Status status, int length) const;
+
+    std::array<char, fop::kWordsBytesMax> words_;
+    std::string denial_;
+};
+
+}  // namespace fopd::reqh
