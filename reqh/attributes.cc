@@ -17,7 +17,7 @@ std::uint64_t unix_ns(WallTime time) {
 // space.
 Granted<> may_change(const Operation& operation, const fop::SetAttributes& set) {
     const Matter matter{.pool = operation.object().pool, .object = objects::store_fid(set.fid)};
-    if (operation.may_administer(matter)) return {};
+    if (operation.access().may_administer(matter)) return {};
     const fabric::Caller& caller = operation.caller();
     const bool gives_away =
         (set.which & fop::SetAttributes::kOwner) != 0 && set.owner != acting_user(caller);

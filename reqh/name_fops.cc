@@ -68,7 +68,7 @@ Granted<std::string_view> group_for(const Operation& operation, objects::PoolId 
         const bool has_none = caller.groups.empty() || acting_user(caller) != caller.principal;
         return has_none ? std::string_view() : std::string_view(caller.groups.front());
     }
-    if (!operation.may_administer({.pool = pool}) &&
+    if (!operation.access().may_administer({.pool = pool}) &&
         !objects::is_in_group(actor_of(caller), group)) {
         return refused(fop::Status::kDenied, "not a group of yours");
     }
@@ -146,7 +146,7 @@ Task<fop::Reply> run_lookup(Operation* operation) {
         const store::Fid fid = found->has_value() ? (*found)->fid : store::Fid{};
         // If the sender may only access one object, it gets the same refusal for every other name,
         // including free ones.
-        const auto right = operation->check_right({.pool = *pool, .object = fid});
+        const auto right = operation->access().check_right({.pool = *pool, .object = fid});
         if (!right) co_return operation->refuse(right.error());
         if (!found->has_value()) co_return operation->refuse(operation->why_no_name(*pool));
         if (operation->stores().layout().find_slot(fid.slot()) == nullptr) {
@@ -190,7 +190,7 @@ void look_at_homed(const Operation& operation, objects::Stores& there, std::span
         const auto object = home->volume().map().find(each.fid);
         if (!object) continue;
         each.is_gone = !object->has_value();
-        if (each.is_gone || !operation.may_read(each.fid, **object)) continue;
+        if (each.is_gone || !operation.access().may_read(each.fid, **object)) continue;
         each.size_bytes = (*object)->size_bytes;
         each.changed = (*object)->changed;
         if (const auto state = home->locks().durable_state(each.fid)) {

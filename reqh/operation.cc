@@ -7,7 +7,6 @@
 #include "core/events.h"
 #include "core/remote_task.h"
 #include "objects/fids.h"
-#include "reqh/denial.h"
 #include "reqh/executors.h"
 
 namespace fopd::reqh {
@@ -225,7 +224,7 @@ Granted<> Operation::load_object(store::Fid fid, objects::Access access) {
     if (!found->has_value()) return refused(fop::Status::kNotFound, "there is no such object");
     loaded_.set(**found);
     change_.set_block_owner(object().owner);
-    Wish wish{.access = access, .lent = type().rights, .words = {}};
+    AccessCheck::Wish wish{.access = access, .lent = type().rights, .words = {}};
     if (access == objects::Access::kOwn) {
         wish.lent = wish.lent | fop::kAdmin;
         wish.words = "change who may use it";
@@ -242,9 +241,9 @@ Granted<> Operation::load_upload(store::Fid fid) {
     if (!found->has_value()) return refused(fop::Status::kNotFound, "there is no such upload");
     loaded_.set((*found)->object);
     change_.set_block_owner(object().owner);
-    const Wish wish{.access = objects::Access::kOwn,
-                    .lent = type().rights | fop::kAdmin,
-                    .words = "use another principal's upload"};
+    const AccessCheck::Wish wish{.access = objects::Access::kOwn,
+                                 .lent = type().rights | fop::kAdmin,
+                                 .words = "use another principal's upload"};
     return check_object(fid, loaded_.get(), wish);
 }
 
@@ -254,13 +253,14 @@ Granted<> Operation::look_at_replaced(store::Fid fid) {
     const auto found = volume().map().find(fid);
     if (!found) return refused(found.error());
     if (!found->has_value()) return refused(fop::Status::kNotFound, "there is no such object");
-    const Wish wish{.access = objects::Access::kWrite,
-                    .lent = fop::kWrite,
-                    .words = "replace the object that has the name"};
-    return check_mode(fid, **found, wish);
+    const AccessCheck::Wish wish{.access = objects::Access::kWrite,
+                                 .lent = fop::kWrite,
+                                 .words = "replace the object that has the name"};
+    return access_.check_mode(fid, **found, wish);
 }
 
-Granted<> Operation::check_object(store::Fid fid, const store::Object& object, const Wish& wish) {
+Granted<> Operation::check_object(store::Fid fid, const store::Object& object,
+                                  const AccessCheck::Wish& wish) {
     if (!header().pool.empty()) {
         const auto pool = find_pool();
         if (!pool) return refused(pool.error());
@@ -269,36 +269,9 @@ Granted<> Operation::check_object(store::Fid fid, const store::Object& object, c
         }
     }
     enter(Phase::kAuthorise);
-    const auto right = check_right({.pool = object.pool, .object = fid});
+    const auto right = access_.check_right({.pool = object.pool, .object = fid});
     if (!right) return right;
-    return check_mode(fid, object, wish);
-}
-
-Granted<> Operation::check_right(const Matter& matter) {
-    const fop::Rights needed = type().rights;
-    const fop::Rights own = caller().rights;
-    if (own.cover(needed)) return {};
-    const auto why_not = lent().why_not(needed, matter);
-    if (!why_not) return {};
-    return refused(words_.denied(denial_by_rights(needed, own, *why_not)));
-}
-
-Granted<> Operation::check_mode(store::Fid fid, const store::Object& object, const Wish& wish) {
-    if (objects::may(actor_of(caller()), object, wish.access)) return {};
-    const Matter matter{.pool = object.pool, .object = fid};
-    const auto why_not = lent().why_not(wish.lent, matter);
-    if (!why_not) return {};
-    const std::string words =
-        wish.words.empty() ? fop::to_text(type().rights) : std::string(wish.words);
-    const Looks looks = may_read(fid, object) ? Looks::kKnown : Looks::kHidden;
-    return refused(words_.denied(denial_by_mode(words, object, looks, *why_not)));
-}
-
-bool Operation::may_read(store::Fid fid, const store::Object& object) const {
-    if (caller().rights.cover(fop::kRead) &&
-        objects::may(actor_of(caller()), object, objects::Access::kRead))
-        return true;
-    return lent().lends(fop::kRead, {.pool = object.pool, .object = fid});
+    return access_.check_mode(fid, object, wish);
 }
 
 objects::ObjectState Operation::durable_state(store::Fid fid) const {

@@ -29,6 +29,7 @@
 #include "objects/reply_record.h"
 #include "objects/reply_shares.h"
 #include "objects/stores.h"
+#include "reqh/access_check.h"
 #include "reqh/caller.h"
 #include "reqh/client_memory.h"
 #include "reqh/lent.h"
@@ -68,13 +69,8 @@ public:
 
     // -- the fop --
 
-    // Whether the caller has the admin right, or its token lends that right for `matter`.
-    bool may_administer(const Matter& matter) const {
-        return caller().rights.cover(fop::kAdmin) || lent().lends(fop::kAdmin, matter);
-    }
-    // Whether the caller may read this object, or its token lends the right to. Another locality
-    // may call this while the operation's own locality waits for it.
-    bool may_read(store::Fid fid, const store::Object& object) const;
+    AccessCheck& access() { return access_; }
+    const AccessCheck& access() const { return access_; }
 
     // Runs `job()`, a task of steps, at another locality. The steps use that locality, and leave no
     // state there. kTryAgain if the server is stopping.
@@ -96,9 +92,6 @@ public:
 
     // The pool that the header names. kWrongPool: there is no such pool.
     Granted<objects::PoolId> find_pool() const;
-    // kDenied unless the caller has the rights that this type of fop needs, or its token lends them
-    // for `matter`.
-    Granted<> check_right(const Matter& matter);
     // Selects the disk of this slot, which is at this locality. kMediumMissing; kNotFound: there is
     // no such slot.
     Granted<> find_home(store::Slot slot);
@@ -251,13 +244,6 @@ public:
     Work& work() { return work_; }
 
 private:
-    // The access that is needed to an object, and the rights that a token must lend for it.
-    struct Wish {
-        objects::Access access = objects::Access::kNone;
-        fop::Rights lent{};
-        // What was denied, for people; empty: the name of the fop's right.
-        std::string_view words{};
-    };
     template <typename Value, typename Job>
     Task<Granted<Value>> run_and_let_go(Job* job);
     Task<fop::Reply> run_here();
@@ -277,9 +263,11 @@ private:
     void keep_reply_room();
     Refusal why_not_held(const Error& error) const;
     Task<Result<void>> move(ClientMemory::Move what) const;
-    Granted<> check_object(store::Fid fid, const store::Object& object, const Wish& wish);
-    // REQUIRES: the caller has the right for the type of fop, or its token lends it.
-    Granted<> check_mode(store::Fid fid, const store::Object& object, const Wish& wish);
+    Granted<> check_object(store::Fid fid, const store::Object& object,
+                           const AccessCheck::Wish& wish);
+
+    RefusalWords words_;
+    AccessCheck access_{*this, words_};
 
     std::array<std::optional<objects::NameHold>, 2> holds_;
     store::ReplyKey reply_key_{};  // Of fops that must not run twice.
@@ -292,7 +280,6 @@ private:
     Work work_;
     store::Reading reading_;
     objects::ObjectChange change_;
-    RefusalWords words_;
 };
 
 // A hold of a disk belongs to the disk's reactor, and is released there.

@@ -75,7 +75,7 @@ Task<fop::Reply> run_quota(Operation* operation) {
     std::vector<Account> accounts;
     for (const objects::PoolPlace& pool : layout->pools) {
         if (!wanted.empty() && pool.name != wanted) continue;
-        if (operation->may_administer({.pool = pool.id})) {
+        if (operation->access().may_administer({.pool = pool.id})) {
             add_all(pool, accounts);
         } else {
             add_own(pool, acting_user(operation->caller()), accounts);
