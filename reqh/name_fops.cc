@@ -39,7 +39,7 @@ Task<Granted<>> check_at_home(Operation* operation, store::Fid fid) {
 }  // namespace
 
 Task<Granted<>> check_may_replace(Operation* operation, store::Fid fid) {
-    const auto locality = operation->locality_of(fid.slot());
+    const auto locality = operation->layout().locality_of(fid.slot());
     if (!locality) co_return refused(locality.error());
     const store::Slot own = operation->home().slot();
     const auto job = [operation, fid] { return check_at_home(operation, fid); };
@@ -55,7 +55,7 @@ Task<Granted<>> hold_for_new_object(Operation* operation, NewName name) {
     if (!held) co_return held;
     const auto& owner = operation->name_hold(0).owner;
     // With no_replace, the name must also be free on disks that are missing now.
-    if (!owner && name.no_replace) co_return operation->check_names_known(name.name.pool);
+    if (!owner && name.no_replace) co_return operation->layout().check_names_known(name.name.pool);
     if (!owner) co_return Granted<>{};
     if (name.no_replace) co_return refused(fop::Status::kExists, "the name is taken");
     co_return co_await check_may_replace(operation, owner->fid);
@@ -136,7 +136,7 @@ Task<Granted<fop::Attributes>> look_and_leave(Operation* operation, store::Fid f
 
 Task<fop::Reply> run_lookup(Operation* operation) {
     const auto& lookup = operation->body<fop::Lookup>();
-    const auto pool = operation->find_pool();
+    const auto pool = operation->layout().find_pool();
     if (!pool) co_return operation->refuse(pool.error());
     for (unsigned tries = 0; tries < kTriesMax; ++tries) {
         operation->enter(Phase::kDistributedResources);
@@ -148,13 +148,14 @@ Task<fop::Reply> run_lookup(Operation* operation) {
         // including free ones.
         const auto right = operation->access().check_right({.pool = *pool, .object = fid});
         if (!right) co_return operation->refuse(right.error());
-        if (!found->has_value()) co_return operation->refuse(operation->why_no_name(*pool));
+        if (!found->has_value())
+            co_return operation->refuse(operation->layout().why_no_name(*pool));
         if (operation->stores().layout().find_slot(fid.slot()) == nullptr) {
             co_return operation->refuse(
                 {.status = fop::Status::kMediumMissing,
                  .words = "it is on a disk that this node does not know any more"});
         }
-        const auto locality = operation->locality_of(fid.slot());
+        const auto locality = operation->layout().locality_of(fid.slot());
         if (!locality) co_return operation->refuse(locality.error());
         const auto job = [operation, fid] { return look_and_leave(operation, fid); };
         const auto attributes = co_await operation->run_at<fop::Attributes>(*locality, job);
@@ -252,7 +253,7 @@ Task<Granted<>> look_at_successors(Operation* operation, objects::PoolId pool,
 
 Task<fop::Reply> run_list(Operation* operation) {
     const auto& list = operation->body<fop::ListObjects>();
-    const auto pool = operation->find_pool();
+    const auto pool = operation->layout().find_pool();
     if (!pool) co_return operation->refuse(pool.error());
     operation->enter(Phase::kExecute);
     fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
@@ -299,7 +300,7 @@ Task<fop::Reply> run_list(Operation* operation) {
     }
     if (is_end && !is_full) {
         // Existing entries are returned first, then the error that the list may be incomplete.
-        const auto known = operation->check_names_known(
+        const auto known = operation->layout().check_names_known(
             *pool, "there may be others, on a disk that is missing or incomplete");
         if (!known && count == 0) co_return operation->refuse(known.error());
         is_end = known.has_value();
@@ -388,7 +389,7 @@ Task<Granted<bool>> take_for_rename(Operation* operation, const fop::Rename* ren
     if (stays) co_return true;
     const auto& owner = operation->name_hold(is_named ? 1 : 0).owner;
     if (!owner && rename->no_replace) {
-        const auto known = operation->check_names_known(pool);
+        const auto known = operation->layout().check_names_known(pool);
         if (!known) co_return refused(known.error());
     }
     if (!owner) co_return true;

@@ -181,7 +181,7 @@ Task<fop::Reply> run_sync(Operation* operation) {
             status = fop::Status::kLost;
             continue;
         }
-        const auto locality = operation->locality_of(question.asked.slot);
+        const auto locality = operation->layout().locality_of(question.asked.slot);
         if (!locality) co_return operation->refuse(locality.error());
         const auto job = [operation, question] { return sync_slot(operation, question); };
         const auto synced = co_await operation->run_at<SyncAnswer>(*locality, job);

@@ -28,7 +28,7 @@ Task<fop::Reply> Operation::run(Site site) {
             {.status = fop::Status::kMediumMissing, .words = "the server has no disks"});
     }
     if (executor.slot == nullptr) co_return co_await run_here();
-    const auto locality = locality_of(executor.slot(request()));
+    const auto locality = layout_.locality_of(executor.slot(request()));
     if (!locality) co_return refuse(locality.error());
     auto job = [this] { return run_granted(); };
     auto reply = co_await run_at<fop::Reply>(*locality, job);
@@ -82,60 +82,17 @@ void Operation::leave() {
 
 // -- where --
 
-Granted<objects::PoolId> Operation::find_pool() const {
-    const objects::PoolPlace* const pool = stores().layout().find_pool(header().pool);
-    if (pool == nullptr) return refused(fop::Status::kWrongPool, "there is no pool of that name");
-    return pool->id;
-}
-
-Granted<std::uint32_t> Operation::locality_of(store::Slot slot) {
-    const objects::SlotPlace* const place = stores().layout().find_slot(slot);
-    if (place == nullptr) return refused(fop::Status::kNotFound, "no disk has that slot");
-    const bool is_there = place->state == objects::SlotState::kOnline ||
-                          place->state == objects::SlotState::kReadOnly;
-    if (!is_there) return refused(why_not_there(slot));
-    return place->locality;
-}
-
-// An object that was on a disk that has gone in order is gone, too, and so is a lost one.
-Refusal Operation::why_not_there(store::Slot slot) {
-    const bool is_about_object = executor_of(type()).about == About::kObject;
-    if (is_about_object && stores().was_released(slot)) {
-        return {.status = fop::Status::kNotFound,
-                .words = "there is no such object: its disk was let go"};
-    }
-    if (is_about_object && stores().was_written_off(slot)) {
-        return {.status = fop::Status::kNotFound,
-                .words = "there is no such object any more: its disk was written off"};
-    }
-    const objects::SlotPlace* const place = stores().layout().find_slot(slot);
-    return words_.medium_missing("its disk is not there",
-                                 place == nullptr ? std::string_view() : place->disk);
-}
-
-Refusal Operation::why_no_name(objects::PoolId pool) {
-    const auto known = check_names_known(pool);
-    if (!known) return known.error();
-    return {.status = fop::Status::kNotFound, .words = "nothing has that name"};
-}
-
-Granted<> Operation::check_names_known(objects::PoolId pool, std::string_view words) {
-    const objects::PoolPlace* const place = stores().layout().find_pool(pool);
-    if (place == nullptr || place->missing.empty()) return {};
-    return refused(words_.medium_missing(words, place->missing));
-}
-
 Granted<> Operation::find_home(store::Slot slot) {
-    objects::HomeVolume* const found = stores().find(slot);
-    if (found == nullptr) return refused(why_not_there(slot));
-    select(*found);
-    change_.use(*found);
-    io_.use({.reactor = &reactor(), .scheduler = &stores().parts().io, .medium = found->medium()});
+    const auto found = layout_.find_home(slot);
+    if (!found) return refused(found.error());
+    select(**found);
+    change_.use(home());
+    io_.use({.reactor = &reactor(), .scheduler = &stores().parts().io, .medium = home().medium()});
     return {};
 }
 
 Granted<objects::PoolId> Operation::check_takes_new() const {
-    const auto pool = find_pool();
+    const auto pool = layout_.find_pool();
     if (!pool) return pool;
     if (*pool != home().pool()) {
         return refused(fop::Status::kWrongPool, "the slot is in another pool");
@@ -262,7 +219,7 @@ Granted<> Operation::look_at_replaced(store::Fid fid) {
 Granted<> Operation::check_object(store::Fid fid, const store::Object& object,
                                   const AccessCheck::Wish& wish) {
     if (!header().pool.empty()) {
-        const auto pool = find_pool();
+        const auto pool = layout_.find_pool();
         if (!pool) return refused(pool.error());
         if (*pool != object.pool) {
             return refused(fop::Status::kWrongPool, "the object is in another pool");

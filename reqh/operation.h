@@ -32,6 +32,7 @@
 #include "reqh/access_check.h"
 #include "reqh/caller.h"
 #include "reqh/client_memory.h"
+#include "reqh/layout_lookup.h"
 #include "reqh/lent.h"
 #include "reqh/phase.h"
 #include "reqh/progress.h"
@@ -71,27 +72,14 @@ public:
 
     AccessCheck& access() { return access_; }
     const AccessCheck& access() const { return access_; }
+    LayoutLookup& layout() { return layout_; }
 
     // Runs `job()`, a task of steps, at another locality. The steps use that locality, and leave no
     // state there. kTryAgain if the server is stopping.
     template <typename Value, typename Job>
     Task<Granted<Value>> run_at(std::uint32_t locality, Job job);
-    // The locality of a slot. kMediumMissing: its disk is missing; kNotFound: there is no such
-    // slot, or its disk was let go.
-    Granted<std::uint32_t> locality_of(store::Slot slot);
-    // The refusal if no object has the name: kNotFound, or kMediumMissing if an object on a missing
-    // disk may have it.
-    Refusal why_no_name(objects::PoolId pool);
-    // kMediumMissing, with these words and the names of the disks, unless all names of the pool are
-    // known.
-    Granted<> check_names_known(
-        objects::PoolId pool,
-        std::string_view words = "it may be on a disk that is missing or incomplete");
-
     // -- the steps --
 
-    // The pool that the header names. kWrongPool: there is no such pool.
-    Granted<objects::PoolId> find_pool() const;
     // Selects the disk of this slot, which is at this locality. kMediumMissing; kNotFound: there is
     // no such slot.
     Granted<> find_home(store::Slot slot);
@@ -249,7 +237,6 @@ private:
     Task<fop::Reply> run_here();
     // Returns the recorded reply, or executes the steps.
     Task<fop::Reply> run_once();
-    Refusal why_not_there(store::Slot slot);
     Task<Granted<fop::Reply>> run_granted();
     void arrive_at(const Site& site);
     void let_go_told_names();
@@ -268,6 +255,7 @@ private:
 
     RefusalWords words_;
     AccessCheck access_{*this, words_};
+    LayoutLookup layout_{*this, words_};
 
     std::array<std::optional<objects::NameHold>, 2> holds_;
     store::ReplyKey reply_key_{};  // Of fops that must not run twice.

@@ -69,7 +69,7 @@ Task<fop::Reply> run_quota(Operation* operation) {
     const objects::StoreLayoutPtr layout = operation->stores().layout_ptr();
     const std::string_view wanted = operation->header().pool;
     if (!wanted.empty()) {
-        const auto pool = operation->find_pool();
+        const auto pool = operation->layout().find_pool();
         if (!pool) co_return operation->refuse(pool.error());
     }
     std::vector<Account> accounts;

@@ -42,7 +42,7 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
             co_return operation->refuse(
                 {.status = fop::Status::kExists, .words = "the name is taken"});
         }
-        const auto known = operation->check_names_known(*placed);
+        const auto known = operation->layout().check_names_known(*placed);
         if (!known) co_return operation->refuse(known.error());
     }
     operation->enter(Phase::kAuthorise);

@@ -1,0 +1,56 @@
+#include "reqh/layout_lookup.h"
+
+#include "reqh/executors.h"
+
+namespace fopd::reqh {
+
+Granted<objects::PoolId> LayoutLookup::find_pool() const {
+    const objects::PoolPlace* const pool = fop_.stores().layout().find_pool(fop_.header().pool);
+    if (pool == nullptr) return refused(fop::Status::kWrongPool, "there is no pool of that name");
+    return pool->id;
+}
+
+Granted<std::uint32_t> LayoutLookup::locality_of(store::Slot slot) {
+    const objects::SlotPlace* const place = fop_.stores().layout().find_slot(slot);
+    if (place == nullptr) return refused(fop::Status::kNotFound, "no disk has that slot");
+    const bool is_there = place->state == objects::SlotState::kOnline ||
+                          place->state == objects::SlotState::kReadOnly;
+    if (!is_there) return refused(why_not_there(slot));
+    return place->locality;
+}
+
+// An object that was on a disk that has gone in order is gone, too, and so is a lost one.
+Refusal LayoutLookup::why_not_there(store::Slot slot) {
+    const bool is_about_object = executor_of(fop_.type()).about == About::kObject;
+    if (is_about_object && fop_.stores().was_released(slot)) {
+        return {.status = fop::Status::kNotFound,
+                .words = "there is no such object: its disk was let go"};
+    }
+    if (is_about_object && fop_.stores().was_written_off(slot)) {
+        return {.status = fop::Status::kNotFound,
+                .words = "there is no such object any more: its disk was written off"};
+    }
+    const objects::SlotPlace* const place = fop_.stores().layout().find_slot(slot);
+    return words_.medium_missing("its disk is not there",
+                                 place == nullptr ? std::string_view() : place->disk);
+}
+
+Refusal LayoutLookup::why_no_name(objects::PoolId pool) {
+    const auto known = check_names_known(pool);
+    if (!known) return known.error();
+    return {.status = fop::Status::kNotFound, .words = "nothing has that name"};
+}
+
+Granted<> LayoutLookup::check_names_known(objects::PoolId pool, std::string_view words) {
+    const objects::PoolPlace* const place = fop_.stores().layout().find_pool(pool);
+    if (place == nullptr || place->missing.empty()) return {};
+    return refused(words_.medium_missing(words, place->missing));
+}
+
+Granted<objects::HomeVolume*> LayoutLookup::find_home(store::Slot slot) {
+    objects::HomeVolume* const home = fop_.stores().find(slot);
+    if (home == nullptr) return refused(why_not_there(slot));
+    return home;
+}
+
+}  // namespace fopd::reqh
