@@ -50,10 +50,10 @@ Task<Granted<>> check_may_replace(Operation* operation, store::Fid fid) {
 }
 
 Task<Granted<>> hold_for_new_object(Operation* operation, NewName name) {
-    const std::array wanted{Operation::WantedName{.name = name.name}};
-    const auto held = co_await operation->hold_names(wanted);
+    const std::array wanted{HeldNames::Wanted{.name = name.name}};
+    const auto held = co_await operation->names().hold(wanted);
     if (!held) co_return held;
-    const auto& owner = operation->name_hold(0).owner;
+    const auto& owner = operation->names().at(0).owner;
     // With no_replace, the name must also be free on disks that are missing now.
     if (!owner && name.no_replace) co_return operation->layout().check_names_known(name.name.pool);
     if (!owner) co_return Granted<>{};
@@ -108,7 +108,7 @@ Task<fop::Reply> run_create(Operation* operation) {
                                .owner = acting_user(operation->caller()),
                                .group = *group,
                                .name = create.name,
-                               .name_version = is_named ? operation->name_hold(0).version : 0};
+                               .name_version = is_named ? operation->names().at(0).version : 0};
     operation->change().put_object(fid, object);
     operation->change().will_come(fid);
     operation->put_reply(
@@ -337,11 +337,11 @@ Granted<> check_meant(Operation& operation, std::string_view from) {
 // Holds names, the first of which is the one that was read. False: that name is free now, so the
 // object was renamed or removed.
 Task<Granted<bool>> hold_read_name(Operation* operation,
-                                   std::span<const Operation::WantedName> wanted) {
-    const auto held = co_await operation->hold_names(wanted);
+                                   std::span<const HeldNames::Wanted> wanted) {
+    const auto held = co_await operation->names().hold(wanted);
     if (held) co_return true;
     if (held.error().status != fop::Status::kNotFound) co_return refused(held.error());
-    co_await operation->let_go_names();
+    co_await operation->names().let_go();
     co_return false;
 }
 
@@ -355,13 +355,13 @@ Task<Granted<bool>> lock_named(Operation* operation, store::Fid fid) {
     if (!loaded) co_return refused(loaded.error());
     if (operation->object().name == operation->work().text) co_return true;
     operation->unlock();
-    co_await operation->let_go_names();
+    co_await operation->names().let_go();
     co_return false;
 }
 
 // Another object has the name: this object was replaced and will be removed.
 bool is_replaced(const Operation& operation, store::Fid fid) {
-    const auto& owner = operation.name_hold(0).owner;
+    const auto& owner = operation.names().at(0).owner;
     return !owner || owner->fid != fid;
 }
 
@@ -376,9 +376,9 @@ Task<Granted<bool>> take_for_rename(Operation* operation, const fop::Rename* ren
     const bool is_named = !operation->work().text.empty();
     const bool stays = operation->work().text == rename->name;
     const std::array wanted{
-        Operation::WantedName{.name = {.pool = pool, .name = operation->work().text},
-                              .to_leave = !stays},
-        Operation::WantedName{.name = {.pool = pool, .name = rename->name}}};
+        HeldNames::Wanted{.name = {.pool = pool, .name = operation->work().text},
+                          .to_leave = !stays},
+        HeldNames::Wanted{.name = {.pool = pool, .name = rename->name}}};
     const auto needed =
         stays ? std::span(wanted).first(1) : std::span(wanted).subspan(is_named ? 0 : 1);
     const auto held = co_await hold_read_name(operation, needed);
@@ -387,7 +387,7 @@ Task<Granted<bool>> take_for_rename(Operation* operation, const fop::Rename* ren
     if (!locked || !*locked) co_return locked;
     if (is_named && is_replaced(*operation, fid)) co_return refused(gone());
     if (stays) co_return true;
-    const auto& owner = operation->name_hold(is_named ? 1 : 0).owner;
+    const auto& owner = operation->names().at(is_named ? 1 : 0).owner;
     if (!owner && rename->no_replace) {
         const auto known = operation->layout().check_names_known(pool);
         if (!known) co_return refused(known.error());
@@ -424,7 +424,7 @@ Task<fop::Reply> run_rename(Operation* operation) {
         co_await operation->reserve(store::kPutRecordBytesMax + objects::kReplyRecordBytesMax);
     if (!room) co_return operation->refuse(room.error());
 
-    object.name_version = operation->name_hold(object.name.empty() ? 0 : 1).version;
+    object.name_version = operation->names().at(object.name.empty() ? 0 : 1).version;
     object.name = rename.name;
     reply.version = ++object.version;
     object.changed = operation->wall();
@@ -447,7 +447,7 @@ Task<Granted<bool>> take_for_delete(Operation* operation, const fop::Delete* del
     if (!meant) co_return refused(meant.error());
     const bool is_named = !operation->work().text.empty();
     if (is_named) {
-        const std::array wanted{Operation::WantedName{
+        const std::array wanted{HeldNames::Wanted{
             .name = {.pool = operation->home().pool(), .name = operation->work().text},
             .to_leave = true}};
         const auto held = co_await hold_read_name(operation, wanted);

@@ -11,14 +11,6 @@
 
 namespace fopd::reqh {
 
-namespace {
-
-// How long a fop without a deadline waits until a name can be taken from its owner, and one with a
-// distant one.
-constexpr Duration kLeaveWaitMax = 30s;
-
-}  // namespace
-
 Task<fop::Reply> Operation::run(Site site) {
     arrive_at(site);
     const Executor& executor = executor_of(type());
@@ -44,7 +36,7 @@ Task<Granted<fop::Reply>> Operation::run_granted() {
 Task<fop::Reply> Operation::run_here() {
     const fop::Reply reply = co_await run_once();
     leave();
-    co_await let_go_names();
+    co_await names_.let_go();
     co_return reply;
 }
 
@@ -113,53 +105,6 @@ Granted<> Operation::check_room(std::uint64_t blocks) const {
 }
 
 // -- what others use --
-
-Task<Granted<>> Operation::hold_names(std::span<const WantedName> wanted) {
-    ENSURE(!wanted.empty());
-    ENSURE(wanted.size() <= holds_.size());
-    enter(Phase::kDistributedResources);
-    objects::Names& names = stores().parts().names;
-    const bool turned = wanted.size() == 2 && names.before(wanted[1].name, wanted[0].name);
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-        const std::size_t which = turned ? wanted.size() - 1 - i : i;
-        const WantedName& each = wanted[which];
-        auto hold = each.to_leave ? names.hold_to_leave(each.name, wait_to_leave())
-                                  : names.hold(each.name, wait());
-        const Waiting waiting = waits_for({.what = WaitsFor::kName});
-        const auto held = co_await std::move(hold);
-        if (!held) co_return refused(why_not_held(held.error()));
-        holds_[which] = *held;
-    }
-    co_return Granted<>{};
-}
-
-// What a name has replaced may be on a disk that is missing; those behind are not to wait as long.
-core::WaitOptions Operation::wait_to_leave() const {
-    return {.deadline = std::min(deadline(), after(reactor().now(), kLeaveWaitMax)),
-            .cancel = site().cancel};
-}
-
-Refusal Operation::why_not_held(const Error& error) const {
-    const bool own_deadline = deadline() <= reactor().now();
-    if (error.code != Errc::kTimedOut || own_deadline) return untraced(error);
-    return {.status = fop::Status::kBusy, .words = error.context};
-}
-
-Task<void> Operation::let_go_names() {
-    for (auto& hold : holds_) {
-        if (!hold) continue;
-        auto let_go = stores().parts().names.let_go(*std::move(hold));
-        hold.reset();
-        co_await std::move(let_go);
-    }
-}
-
-void Operation::let_go_told_names() {
-    for (auto& hold : holds_) {
-        if (hold) stores().parts().names.let_go_told(*hold);
-        hold.reset();
-    }
-}
 
 Task<Granted<>> Operation::lock(objects::LockRequest request) {
     enter(Phase::kDistributedResources);
@@ -359,7 +304,7 @@ Task<Granted<fop::Receipt>> Operation::finish_change(store::Data data) {
     const Waiting waiting = waits_for({.what = WaitsFor::kLog});
     const auto finished = co_await change_.finish();
     if (!finished) co_return refused(fop::Status::kOutcomeUnknown, "the disk failed its log");
-    let_go_told_names();
+    names_.let_go_told();
     co_return fop::Receipt{
         .incarnation = finished->epoch, .seq = finished->seq, .slot = home().slot()};
 }

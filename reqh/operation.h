@@ -32,6 +32,7 @@
 #include "reqh/access_check.h"
 #include "reqh/caller.h"
 #include "reqh/client_memory.h"
+#include "reqh/held_names.h"
 #include "reqh/layout_lookup.h"
 #include "reqh/lent.h"
 #include "reqh/phase.h"
@@ -99,17 +100,9 @@ public:
     // While this operation waits for its client, the same request need not wait for it: ends what
     // recall() has begun. recall() must be called again before anything is changed.
     void let_same_run() { once_lock_.release(); }
-    // Waits for names, in their order. They are released when the operation's change is durable, by
-    // let_go_names(), or at the end of the operation. REQUIRES: it holds no name.
-    struct WantedName {
-        objects::ObjectName name{};
-        bool to_leave = false;
-    };
-    Task<Granted<>> hold_names(std::span<const WantedName> wanted);
-    // `index` is the index of the name in `wanted`.
-    const objects::NameHold& name_hold(std::size_t index) const { return *holds_[index]; }
-    // Lets go of the names that no change was made under. One message for each on another locality.
-    Task<void> let_go_names();
+    // Held before blocks are locked. Let go when the operation's change is durable, or at its end.
+    HeldNames& names() { return names_; }
+    const HeldNames& names() const { return names_; }
     // Waits for a range lock on blocks of an object. An operation holds at most one range lock.
     Task<Granted<>> lock(objects::LockRequest request);
     // Takes a shared lock on the attributes of an object only: until then the map may show a change
@@ -239,8 +232,6 @@ private:
     Task<fop::Reply> run_once();
     Task<Granted<fop::Reply>> run_granted();
     void arrive_at(const Site& site);
-    void let_go_told_names();
-    core::WaitOptions wait_to_leave() const;
     Refusal why_over_quota(std::string_view owner, objects::DiskUse::Verdict verdict);
     static Refusal why_no_space(const Error& error);
     Refusal why_not_changed(const Error& error) const;
@@ -248,7 +239,6 @@ private:
     // Whether the change stores a reply in a place that has none yet.
     bool fills_reply_place();
     void keep_reply_room();
-    Refusal why_not_held(const Error& error) const;
     Task<Result<void>> move(ClientMemory::Move what) const;
     Granted<> check_object(store::Fid fid, const store::Object& object,
                            const AccessCheck::Wish& wish);
@@ -257,7 +247,7 @@ private:
     AccessCheck access_{*this, words_};
     LayoutLookup layout_{*this, words_};
 
-    std::array<std::optional<objects::NameHold>, 2> holds_;
+    HeldNames names_{*this};
     store::ReplyKey reply_key_{};  // Of fops that must not run twice.
     objects::RangeLock once_lock_;
     objects::ReplyRoom reply_room_;

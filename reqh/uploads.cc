@@ -212,7 +212,7 @@ Task<Granted<fop::UploadCommitReply>> commit_upload(Operation* operation,
     object.version = 1;
     object.changed = operation->wall();
     object.last_writer = operation->last_writer({});
-    object.name_version = object.name.empty() ? 0 : operation->name_hold(0).version;
+    object.name_version = object.name.empty() ? 0 : operation->names().at(0).version;
     operation->change().put_commit(fid, object);
     operation->change().will_come(fid);
     operation->put_reply({.type = operation->request().type, .version = object.version});
