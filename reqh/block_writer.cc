@@ -72,7 +72,8 @@ Task<Granted<>> BlockWriter::fetch() {
             if (!fetched) co_return fetched;
         } else if (source_.memory != nullptr) {
             const core::Buffer into = part_of_piece(fragment.piece_at, fragment.length);
-            const auto pulled = co_await operation_.pull(source_.memory, fragment.sender_at, into);
+            const auto pulled =
+                co_await operation_.client().pull(source_.memory, fragment.sender_at, into);
             if (!pulled) co_return refused(untraced(pulled.error()));
         } else {
             const core::Buffer into = part_of_piece(fragment.piece_at, fragment.length);

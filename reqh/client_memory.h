@@ -5,7 +5,7 @@
 #include "core/io.h"
 #include "core/result.h"
 #include "core/task.h"
-#include "fop/descriptor.h"
+#include "fop/bodies.h"
 
 namespace fopd::reqh {
 

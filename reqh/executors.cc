@@ -44,11 +44,11 @@ Task<fop::Reply> run_bulk_echo(Operation* operation) {
     while (done.bytes < request.bytes) {
         core::Buffer piece = operation->piece();
         piece.size_bytes = std::min<std::uint64_t>(piece.size_bytes, request.bytes - done.bytes);
-        const auto pulled = co_await operation->pull(&request.source, done.bytes, piece);
+        const auto pulled = co_await operation->client().pull(&request.source, done.bytes, piece);
         if (!pulled) co_return failed_without_trace(pulled.error());
 
         done.crc = core::crc32c(piece.span(), done.crc);
-        const auto pushed = co_await operation->push(&request.target, done.bytes, piece);
+        const auto pushed = co_await operation->client().push(&request.target, done.bytes, piece);
         if (!pushed) co_return failed_without_trace(pushed.error());
 
         done.bytes += piece.size_bytes;

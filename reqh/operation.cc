@@ -5,7 +5,6 @@
 
 #include "core/ensure.h"
 #include "core/events.h"
-#include "core/remote_task.h"
 #include "objects/fids.h"
 #include "reqh/executors.h"
 
@@ -183,35 +182,6 @@ objects::ObjectState Operation::durable_state(store::Fid fid) const {
 }
 
 // -- bytes --
-
-Task<Result<void>> Operation::pull(const fop::SealedDescriptor* source, std::uint64_t offset,
-                                   core::Buffer into) const {
-    return move({.memory = source,
-                 .offset = offset,
-                 .piece = into,
-                 .direction = ClientMemory::Direction::kPull});
-}
-
-Task<Result<void>> Operation::push(const fop::SealedDescriptor* target, std::uint64_t offset,
-                                   core::Buffer from) const {
-    return move({.memory = target,
-                 .offset = offset,
-                 .piece = from,
-                 .direction = ClientMemory::Direction::kPush});
-}
-
-Task<Result<void>> Operation::move(ClientMemory::Move what) const {
-    ClientMemory* const client = origin().client;
-    const bool is_pull = what.direction == ClientMemory::Direction::kPull;
-    const Waiting waiting =
-        waits_for({.what = is_pull ? WaitsFor::kClientSends : WaitsFor::kClientTakes});
-    if (origin().reactor == site().reactor) co_return co_await client->move(what);
-    auto job = [client, what] { return client->move(what); };
-    const auto moved = co_await core::run_task_on<Result<void>>(reactor(), *origin().reactor,
-                                                                origin().stores->duties(), job);
-    if (moved) co_return *moved;
-    co_return std::unexpected(Error{.code = Errc::kClosed, .context = "the server is stopping"});
-}
 
 Task<Granted<store::Place>> Operation::allocate(std::uint32_t blocks) {
     const Waiting waiting = waits_for({.what = WaitsFor::kSpace});

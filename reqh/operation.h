@@ -31,7 +31,7 @@
 #include "objects/stores.h"
 #include "reqh/access_check.h"
 #include "reqh/caller.h"
-#include "reqh/client_memory.h"
+#include "reqh/client_transfer.h"
 #include "reqh/held_names.h"
 #include "reqh/layout_lookup.h"
 #include "reqh/lent.h"
@@ -126,11 +126,7 @@ public:
     // I/O on the disk of home(), with memory of the piece or other memory.
     objects::BlockIo& io() { return io_; }
     store::Reading& reading() { return reading_; }
-    // Memory of the client, as the fop has opened it. The descriptor is part of the request.
-    Task<Result<void>> pull(const fop::SealedDescriptor* source, std::uint64_t offset,
-                            core::Buffer into) const;
-    Task<Result<void>> push(const fop::SealedDescriptor* target, std::uint64_t offset,
-                            core::Buffer from) const;
+    const ClientTransfer& client() const { return client_; }
     // Allocates up to `blocks` consecutive blocks. If the disk is full, waits until blocks that are
     // being freed become free.
     Task<Granted<store::Place>> allocate(std::uint32_t blocks);
@@ -239,7 +235,6 @@ private:
     // Whether the change stores a reply in a place that has none yet.
     bool fills_reply_place();
     void keep_reply_room();
-    Task<Result<void>> move(ClientMemory::Move what) const;
     Granted<> check_object(store::Fid fid, const store::Object& object,
                            const AccessCheck::Wish& wish);
 
@@ -248,6 +243,7 @@ private:
     LayoutLookup layout_{*this, words_};
 
     HeldNames names_{*this};
+    ClientTransfer client_{*this};
     store::ReplyKey reply_key_{};  // Of fops that must not run twice.
     objects::RangeLock once_lock_;
     objects::ReplyRoom reply_room_;

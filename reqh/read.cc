@@ -291,7 +291,8 @@ Task<Granted<>> ObjectRead::hand_over() {
             std::ranges::copy(bytes, piece_bytes(handed_over_, bytes.size()).begin());
         } else {
             const core::Buffer from = buffer_of(bytes);
-            const auto pushed = co_await operation_.push(&*read_.target, handed_over_, from);
+            const auto pushed =
+                co_await operation_.client().push(&*read_.target, handed_over_, from);
             if (!pushed) co_return refused(untraced(pushed.error()));
         }
         handed_over_ += bytes.size();
