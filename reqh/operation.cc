@@ -65,9 +65,7 @@ void Operation::leave() {
     work_.staged.clear();
     reading_.unlink();
     lock_.release();
-    once_lock_.release();
-    reply_room_.give_back();
-    puts_reply_ = false;
+    recall_.end();
     hold() = objects::HomeVolume::Hold();
 }
 
@@ -112,6 +110,13 @@ Task<Granted<>> Operation::lock(objects::LockRequest request) {
     const auto locked = co_await home().locks().acquire(lock_, request, wait());
     if (!locked) co_return refused(locked.error());
     co_return Granted<>{};
+}
+
+Task<Granted<std::optional<fop::Reply>>> Operation::recall() {
+    const auto recorded = co_await recall_.find();
+    if (!recorded) co_return refused(recorded.error());
+    if (!recorded->has_value()) co_return std::nullopt;
+    co_return executor_of(type()).told_again(*this, **recorded);
 }
 
 // -- objects --
@@ -250,10 +255,10 @@ Refusal Operation::why_not_changed(const Error& error) const {
 
 Granted<> Operation::begin_change(store::Reservation reservation, store::Durability durability,
                                   store::Data data) {
-    const bool has_one_reply_more = fills_reply_place();
+    const bool has_one_reply_more = recall_.fills_place();
     const auto begun = change_.begin(std::move(reservation), durability, data);
     if (!begun) return refused(why_not_changed(begun.error()));
-    if (has_one_reply_more) keep_reply_room();
+    if (has_one_reply_more) recall_.keep_room();
     return {};
 }
 
@@ -287,6 +292,10 @@ Task<Granted<fop::Receipt>> Operation::commit_durable(store::Reservation reserva
 }
 
 // -- answers --
+
+fop::Changed Operation::changed_then(const objects::RecordedReply& reply) const {
+    return {.version = reply.version, .size_bytes = reply.size_bytes, .receipt = durable_receipt()};
+}
 
 fop::Receipt Operation::durable_receipt() const {
     return {.incarnation = volume().newest().epoch,

@@ -27,7 +27,6 @@
 #include "objects/object_change.h"
 #include "objects/range_locks.h"
 #include "objects/reply_record.h"
-#include "objects/reply_shares.h"
 #include "objects/stores.h"
 #include "reqh/access_check.h"
 #include "reqh/caller.h"
@@ -37,6 +36,7 @@
 #include "reqh/lent.h"
 #include "reqh/phase.h"
 #include "reqh/progress.h"
+#include "reqh/recall.h"
 #include "reqh/refusal.h"
 #include "reqh/refusal_words.h"
 #include "reqh/running_fop.h"
@@ -91,15 +91,13 @@ public:
     // nothing.
     Granted<> check_room(std::uint64_t blocks) const;
 
-    // Returns the recorded reply if the request was executed before and its change is durable by
-    // now. Until the operation ends, the same request waits here if it is sent again. Only for fops
-    // that must not run twice, and before any step that could refuse a request that was executed.
-    // kCancelled: the client already has the reply. kTryAgain: there is no room for the reply,
-    // because its principal has its share.
+    // The reply of an earlier run of the request, from its recorded reply; see Recall::find(). Only
+    // for fops that must not run twice, and before any step that could refuse a request that was
+    // executed.
     Task<Granted<std::optional<fop::Reply>>> recall();
-    // While this operation waits for its client, the same request need not wait for it: ends what
-    // recall() has begun. recall() must be called again before anything is changed.
-    void let_same_run() { once_lock_.release(); }
+    // While this operation waits for its client, the same request need not wait for it. recall()
+    // must be called again before anything is changed.
+    void let_same_run() { recall_.let_same_run(); }
     // Held before blocks are locked. Let go when the operation's change is durable, or at its end.
     HeldNames& names() { return names_; }
     const HeldNames& names() const { return names_; }
@@ -147,7 +145,7 @@ public:
 
     objects::ObjectChange& change() { return change_; }
     // REQUIRES: recall() was called.
-    void put_reply(const objects::RecordedReply& reply);
+    void put_reply(const objects::RecordedReply& reply) { recall_.put_reply(reply, change_); }
     // Reserves room in the log for the records so far and `more_bytes`. Then the fop is in phase
     // execute, unless it was cancelled.
     Task<Granted<store::Reservation>> reserve(std::size_t more_bytes,
@@ -231,10 +229,6 @@ private:
     Refusal why_over_quota(std::string_view owner, objects::DiskUse::Verdict verdict);
     static Refusal why_no_space(const Error& error);
     Refusal why_not_changed(const Error& error) const;
-    Granted<> take_reply_room();
-    // Whether the change stores a reply in a place that has none yet.
-    bool fills_reply_place();
-    void keep_reply_room();
     Granted<> check_object(store::Fid fid, const store::Object& object,
                            const AccessCheck::Wish& wish);
 
@@ -244,10 +238,7 @@ private:
 
     HeldNames names_{*this};
     ClientTransfer client_{*this};
-    store::ReplyKey reply_key_{};  // Of fops that must not run twice.
-    objects::RangeLock once_lock_;
-    objects::ReplyRoom reply_room_;
-    bool puts_reply_ = false;
+    Recall recall_{*this};
     objects::RangeLock lock_;
     objects::LoadedObject loaded_;
     objects::BlockIo io_;

@@ -1,4 +1,4 @@
-// Operation's functions for recorded replies.
+#include "reqh/recall.h"
 
 #include <array>
 #include <cstring>
@@ -6,8 +6,6 @@
 #include <utility>
 
 #include "core/events.h"
-#include "reqh/executors.h"
-#include "reqh/operation.h"
 
 namespace fopd::reqh {
 
@@ -25,21 +23,21 @@ store::Fid fid_of_request(const store::ReplyKey& key) {
 
 }  // namespace
 
-Task<Granted<std::optional<fop::Reply>>> Operation::recall() {
-    enter(Phase::kDistributedResources);
-    reply_key_ = {.client = {caller().owner}, .request_number = request().id};
+Task<Granted<std::optional<objects::RecordedReply>>> Recall::find() {
+    fop_.enter(Phase::kDistributedResources);
+    reply_key_ = {.client = {fop_.caller().owner}, .request_number = fop_.request().id};
     const objects::LockRequest same{.fid = fid_of_request(reply_key_),
                                     .range = objects::kAttributes,
                                     .mode = objects::LockMode::kExclusive};
-    std::optional<Waiting> waiting(std::in_place, *origin().progress, reactor(),
+    std::optional<Waiting> waiting(std::in_place, *fop_.origin().progress, fop_.reactor(),
                                    Wait{.what = WaitsFor::kSameRequest});
-    const auto locked = co_await home().locks().acquire(once_lock_, same, wait());
+    const auto locked = co_await fop_.home().locks().acquire(lock_, same, fop_.wait());
     waiting.reset();
     if (!locked) co_return refused(locked.error());
-    const auto newest = volume().map().newest_request(reply_key_);
+    const auto newest = fop_.volume().map().newest_request(reply_key_);
     if (!newest) co_return refused(newest.error());
     if (*newest == 0) {
-        const auto taken = take_reply_room();
+        const auto taken = take_room();
         if (!taken) co_return refused(taken.error());
     }
     if (*newest < reply_key_.request_number) co_return std::nullopt;
@@ -48,30 +46,30 @@ Task<Granted<std::optional<fop::Reply>>> Operation::recall() {
         // reply.
         co_return refused(fop::Status::kCancelled, "a later request has taken its place");
     }
-    const auto found = volume().map().find_reply(reply_key_);
+    const auto found = fop_.volume().map().find_reply(reply_key_);
     if (!found) co_return refused(found.error());
     if (!found->has_value()) co_return std::nullopt;
     const auto reply = objects::read_recorded_reply((*found)->reply);
     if (!reply) co_return refused(reply.error());
-    if (reply->type != type().number) {
+    if (reply->type != fop_.type().number) {
         co_return refused(fop::Status::kMalformed, "its number was used for another fop before");
     }
     // If the log has failed, the map may have a reply that the log has lost.
-    const auto synced = co_await volume().sync(wait());
-    if (synced) co_return executor_of(type()).told_again(*this, *reply);
-    if (volume().serving()) co_return refused(synced.error());
+    const auto synced = co_await fop_.volume().sync(fop_.wait());
+    if (synced) co_return *reply;
+    if (fop_.volume().serving()) co_return refused(synced.error());
     co_return refused(fop::Status::kOutcomeUnknown, "the disk failed its log");
 }
 
-Granted<> Operation::take_reply_room() {
-    objects::ReplyShares& shares = home().reply_shares();
-    const std::string& principal = caller().share;
+Granted<> Recall::take_room() {
+    objects::ReplyShares& shares = fop_.home().reply_shares();
+    const std::string& principal = fop_.caller().share;
     // A disk that accepts no changes refuses this one later, with its reason.
-    if (!volume().serving() || reply_room_.held()) return {};
-    if (reply_room_.take(shares, reply_key_.client, principal)) return {};
-    if (shares.is_to_tell(reactor().now())) {
-        core::emit(stores().parts().events, core::Level::kWarn, "reqh.too_many_replies",
-                   {{"slot", std::int64_t{home().slot()}},
+    if (!fop_.volume().serving() || room_.held()) return {};
+    if (room_.take(shares, reply_key_.client, principal)) return {};
+    if (shares.is_to_tell(fop_.reactor().now())) {
+        core::emit(fop_.stores().parts().events, core::Level::kWarn, "reqh.too_many_replies",
+                   {{"slot", std::int64_t{fop_.home().slot()}},
                     {"principal", principal},
                     {"remembered", static_cast<std::int64_t>(shares.count())},
                     {"most", static_cast<std::int64_t>(shares.max())},
@@ -81,28 +79,30 @@ Granted<> Operation::take_reply_room() {
                    "its principal has its share of the replies that the disk remembers");
 }
 
-// Another request may have used the request place, or vacated it, since recall().
-bool Operation::fills_reply_place() {
+// Another request may have used the request place, or vacated it, since find().
+bool Recall::fills_place() const {
     if (!puts_reply_) return false;
-    const auto newest = volume().map().newest_request(reply_key_);
+    const auto newest = fop_.volume().map().newest_request(reply_key_);
     return newest && *newest == 0;
 }
 
-void Operation::keep_reply_room() {
-    if (!reply_room_.held()) home().reply_shares().add(reply_key_.client, caller().share);
-    reply_room_.keep();
+void Recall::keep_room() {
+    if (!room_.held()) fop_.home().reply_shares().add(reply_key_.client, fop_.caller().share);
+    room_.keep();
 }
 
-void Operation::put_reply(const objects::RecordedReply& reply) {
+void Recall::put_reply(const objects::RecordedReply& reply, objects::ObjectChange& change) {
     std::array<std::byte, objects::kRecordedReplyBytesMax> bytes;
-    change_.put_reply({.key = reply_key_,
-                       .made = home().service_time(),
-                       .reply = objects::write_recorded_reply(reply, bytes)});
+    change.put_reply({.key = reply_key_,
+                      .made = fop_.home().service_time(),
+                      .reply = objects::write_recorded_reply(reply, bytes)});
     puts_reply_ = true;
 }
 
-fop::Changed Operation::changed_then(const objects::RecordedReply& reply) const {
-    return {.version = reply.version, .size_bytes = reply.size_bytes, .receipt = durable_receipt()};
+void Recall::end() {
+    lock_.release();
+    room_.give_back();
+    puts_reply_ = false;
 }
 
 }  // namespace fopd::reqh
