@@ -58,6 +58,7 @@ public:
     // Who owns the blocks that its extents add or remove. Borrowed until begin(), which refunds
     // what the change frees of them.
     void set_block_owner(std::string_view owner) { block_owner_ = owner; }
+    std::string_view block_owner() const { return block_owner_; }
     // Charges that owner for the blocks of the range that are holes now.
     Result<DiskUse::Verdict> charge_holes(store::Fid fid, store::BlockRange range);
     // Refunds the amount to the owner when the change is durable.

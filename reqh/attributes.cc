@@ -38,7 +38,8 @@ Task<Granted<>> move_charge(Operation* operation, const fop::SetAttributes* set)
     const auto blocks = co_await count_blocks(operation, objects::store_fid(set->fid));
     if (!blocks) co_return refused(blocks.error());
     const objects::Amount amount{.blocks = *blocks, .objects = 1};
-    const auto charged = operation->charge(set->owner, amount, objects::DiskUse::Scope::kOwner);
+    const auto charged =
+        operation->space().charge(set->owner, amount, objects::DiskUse::Scope::kOwner);
     if (!charged) co_return charged;
     operation->change().will_free(owner, amount, objects::DiskUse::Scope::kOwner);
     co_return Granted<>{};

@@ -342,7 +342,7 @@ Task<Granted<>> BlockWriter::place_blocks(std::span<const WritePlan::Block> bloc
             if (!written) co_return written;
         }
         const auto place =
-            co_await operation_.allocate(static_cast<std::uint32_t>(run_at(blocks, index)));
+            co_await operation_.space().allocate(static_cast<std::uint32_t>(run_at(blocks, index)));
         if (!place) co_return refused(place.error());
         staged().runs.push_back({.first = blocks[index].number,
                                  .block = place->block,
@@ -360,7 +360,8 @@ Task<Granted<>> BlockWriter::place_blocks(std::span<const WritePlan::Block> bloc
 Granted<> BlockWriter::record() {
     for (const StagedBlocks::Run& run : staged().runs) {
         const std::uint64_t first = run.first + shift_;
-        const auto charged = operation_.charge_holes(fid_, {.first = first, .count = run.count});
+        const auto charged =
+            operation_.space().charge_holes(fid_, {.first = first, .count = run.count});
         if (!charged) return charged;
         operation_.change().records().extent(
             fid_, {.first = first, .block = run.block, .checksums = staged().checksums_of(run)});

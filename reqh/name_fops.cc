@@ -91,7 +91,8 @@ Task<fop::Reply> run_create(Operation* operation) {
         if (!held) co_return operation->refuse(held.error());
     }
     operation->enter(Phase::kAuthorise);
-    const auto charged = operation->charge(acting_user(operation->caller()), {.objects = 1});
+    const auto charged =
+        operation->space().charge(acting_user(operation->caller()), {.objects = 1});
     if (!charged) co_return operation->refuse(charged.error());
     auto room =
         co_await operation->reserve(store::kPutRecordBytesMax + objects::kReplyRecordBytesMax);

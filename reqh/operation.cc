@@ -94,13 +94,6 @@ Granted<objects::PoolId> Operation::check_takes_new() const {
     return *pool;
 }
 
-Granted<> Operation::check_room(std::uint64_t blocks) const {
-    const store::SpaceUse use = volume().space_use();
-    // What waits comes back by itself.
-    if (blocks <= use.free_blocks + use.waiting_blocks) return {};
-    return refused(fop::Status::kNoSpace, "there is not so much space left on its disk");
-}
-
 // -- what others use --
 
 Task<Granted<>> Operation::lock(objects::LockRequest request) {
@@ -184,49 +177,6 @@ objects::ObjectState Operation::durable_state(store::Fid fid) const {
     if (const auto state = home().locks().durable_state(fid)) return *state;
     const store::Object& now = object();
     return {.size_bytes = now.size_bytes, .version = now.version, .changed = now.changed};
-}
-
-// -- bytes --
-
-Task<Granted<store::Place>> Operation::allocate(std::uint32_t blocks) {
-    const Waiting waiting = waits_for({.what = WaitsFor::kSpace});
-    const auto place = co_await change_.allocate(blocks, wait());
-    if (!place) co_return refused(why_no_space(place.error()));
-    co_return *place;
-}
-
-Task<Granted<>> Operation::allocate_to_free(std::uint32_t count) {
-    const Waiting waiting = waits_for({.what = WaitsFor::kSpace});
-    const auto allocated = co_await change_.allocate_to_free(count, wait());
-    if (!allocated) co_return refused(why_no_space(allocated.error()));
-    co_return Granted<>{};
-}
-
-Refusal Operation::why_no_space(const Error& error) {
-    if (error.code != Errc::kNoSpace) return untraced(error);
-    return {.status = fop::Status::kNoSpace, .words = "there is no space left on its disk"};
-}
-
-// -- quotas --
-
-Granted<> Operation::charge(std::string_view owner, objects::Amount amount,
-                            objects::DiskUse::Scope scope) {
-    const auto verdict = change_.charge(owner, amount, scope);
-    if (verdict == objects::DiskUse::Verdict::kTaken) return {};
-    return refused(why_over_quota(owner, verdict));
-}
-
-Granted<> Operation::charge_holes(store::Fid fid, store::BlockRange blocks) {
-    const auto verdict = change_.charge_holes(fid, blocks);
-    if (!verdict) return refused(verdict.error());
-    if (*verdict == objects::DiskUse::Verdict::kTaken) return {};
-    return refused(why_over_quota(object().owner, *verdict));
-}
-
-Refusal Operation::why_over_quota(std::string_view owner, objects::DiskUse::Verdict verdict) {
-    const objects::PoolPlace* const pool = stores().layout().find_pool(home().pool());
-    const std::string_view pool_name = pool == nullptr ? std::string_view() : pool->name;
-    return words_.over_quota(home(), pool_name, owner, verdict);
 }
 
 // -- changes --

@@ -20,7 +20,6 @@
 #include "fop/message.h"
 #include "objects/access.h"
 #include "objects/block_io.h"
-#include "objects/disk_use.h"
 #include "objects/home_volume.h"
 #include "objects/loaded_object.h"
 #include "objects/names.h"
@@ -30,6 +29,7 @@
 #include "objects/stores.h"
 #include "reqh/access_check.h"
 #include "reqh/caller.h"
+#include "reqh/change_space.h"
 #include "reqh/client_transfer.h"
 #include "reqh/held_names.h"
 #include "reqh/layout_lookup.h"
@@ -87,10 +87,6 @@ public:
     // Whether a new object or upload may be stored here; returns the pool of the header, which must
     // be the disk's: kWrongPool, kReadOnly.
     Granted<objects::PoolId> check_takes_new() const;
-    // kNoSpace if the disk has fewer blocks than that, free or waiting to be free. Reserves
-    // nothing.
-    Granted<> check_room(std::uint64_t blocks) const;
-
     // The reply of an earlier run of the request, from its recorded reply; see Recall::find(). Only
     // for fops that must not run twice, and before any step that could refuse a request that was
     // executed.
@@ -125,25 +121,11 @@ public:
     objects::BlockIo& io() { return io_; }
     store::Reading& reading() { return reading_; }
     const ClientTransfer& client() const { return client_; }
-    // Allocates up to `blocks` consecutive blocks. If the disk is full, waits until blocks that are
-    // being freed become free.
-    Task<Granted<store::Place>> allocate(std::uint32_t blocks);
-    // Allocates `count` single blocks from the reserve for changes that free more than they take:
-    // all or none, so that operations do not wait for each other's blocks. REQUIRES: it holds no
-    // allocated blocks.
-    Task<Granted<>> allocate_to_free(std::uint32_t count);
-
-    // -- quotas: charged before the change, and returned if it does not begin --
-
-    // kQuota. One owner and one scope in an operation.
-    Granted<> charge(std::string_view owner, objects::Amount amount,
-                     objects::DiskUse::Scope scope = objects::DiskUse::Scope::kPoolAndOwner);
-    // The same for holes of the loaded object that will get blocks.
-    Granted<> charge_holes(store::Fid fid, store::BlockRange blocks);
-
-    // -- a change: collect its records, reserve(), begin_change(), finish_change() --
+    // -- a change: take its space, collect its records, reserve(), begin_change(),
+    // finish_change() --
 
     objects::ObjectChange& change() { return change_; }
+    ChangeSpace& space() { return space_; }
     // REQUIRES: recall() was called.
     void put_reply(const objects::RecordedReply& reply) { recall_.put_reply(reply, change_); }
     // Reserves room in the log for the records so far and `more_bytes`. Then the fop is in phase
@@ -226,8 +208,6 @@ private:
     Task<fop::Reply> run_once();
     Task<Granted<fop::Reply>> run_granted();
     void arrive_at(const Site& site);
-    Refusal why_over_quota(std::string_view owner, objects::DiskUse::Verdict verdict);
-    static Refusal why_no_space(const Error& error);
     Refusal why_not_changed(const Error& error) const;
     Granted<> check_object(store::Fid fid, const store::Object& object,
                            const AccessCheck::Wish& wish);
@@ -245,6 +225,7 @@ private:
     Work work_;
     store::Reading reading_;
     objects::ObjectChange change_;
+    ChangeSpace space_{*this, change_, words_};
 };
 
 // A hold of a disk belongs to the disk's reactor, and is released there.

@@ -124,7 +124,7 @@ Task<Granted<>> Clearing::rewrite_edges() {
     edge_count_ = kept;
     if (kept == 0) co_return Granted<>{};
     const auto allocated =
-        co_await operation_.allocate_to_free(static_cast<std::uint32_t>(edge_count_));
+        co_await operation_.space().allocate_to_free(static_cast<std::uint32_t>(edge_count_));
     if (!allocated) co_return allocated;
     for (std::size_t i = 0; i < edge_count_; ++i) {
         Edge& edge = edges_[i];

@@ -46,11 +46,12 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
         if (!known) co_return operation->refuse(known.error());
     }
     operation->enter(Phase::kAuthorise);
-    const auto charged = operation->charge(acting_user(operation->caller()), {.objects = 1});
+    const auto charged =
+        operation->space().charge(acting_user(operation->caller()), {.objects = 1});
     if (!charged) co_return operation->refuse(charged.error());
     // Checked before the bytes are sent, while the client can still try another disk.
     const auto fits =
-        operation->check_room((begin.size_bytes + objects::kBlock - 1) / objects::kBlock);
+        operation->space().check_room((begin.size_bytes + objects::kBlock - 1) / objects::kBlock);
     if (!fits) co_return operation->refuse(fits.error());
     auto room =
         co_await operation->reserve(store::kPutRecordBytesMax + objects::kReplyRecordBytesMax);

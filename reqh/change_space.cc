@@ -1,0 +1,51 @@
+#include "reqh/change_space.h"
+
+namespace fopd::reqh {
+
+Granted<> ChangeSpace::check_room(std::uint64_t blocks) const {
+    const store::SpaceUse use = fop_.volume().space_use();
+    // What waits comes back by itself.
+    if (blocks <= use.free_blocks + use.waiting_blocks) return {};
+    return refused(fop::Status::kNoSpace, "there is not so much space left on its disk");
+}
+
+Task<Granted<store::Place>> ChangeSpace::allocate(std::uint32_t blocks) {
+    const Waiting waiting = fop_.waits_for({.what = WaitsFor::kSpace});
+    const auto place = co_await change_.allocate(blocks, fop_.wait());
+    if (!place) co_return refused(why_no_space(place.error()));
+    co_return *place;
+}
+
+Task<Granted<>> ChangeSpace::allocate_to_free(std::uint32_t count) {
+    const Waiting waiting = fop_.waits_for({.what = WaitsFor::kSpace});
+    const auto allocated = co_await change_.allocate_to_free(count, fop_.wait());
+    if (!allocated) co_return refused(why_no_space(allocated.error()));
+    co_return Granted<>{};
+}
+
+Refusal ChangeSpace::why_no_space(const Error& error) {
+    if (error.code != Errc::kNoSpace) return untraced(error);
+    return {.status = fop::Status::kNoSpace, .words = "there is no space left on its disk"};
+}
+
+Granted<> ChangeSpace::charge(std::string_view owner, objects::Amount amount,
+                              objects::DiskUse::Scope scope) {
+    const auto verdict = change_.charge(owner, amount, scope);
+    if (verdict == objects::DiskUse::Verdict::kTaken) return {};
+    return refused(why_over_quota(owner, verdict));
+}
+
+Granted<> ChangeSpace::charge_holes(store::Fid fid, store::BlockRange blocks) {
+    const auto verdict = change_.charge_holes(fid, blocks);
+    if (!verdict) return refused(verdict.error());
+    if (*verdict == objects::DiskUse::Verdict::kTaken) return {};
+    return refused(why_over_quota(change_.block_owner(), *verdict));
+}
+
+Refusal ChangeSpace::why_over_quota(std::string_view owner, objects::DiskUse::Verdict verdict) {
+    const objects::PoolPlace* const pool = fop_.stores().layout().find_pool(fop_.home().pool());
+    const std::string_view pool_name = pool == nullptr ? std::string_view() : pool->name;
+    return words_.over_quota(fop_.home(), pool_name, owner, verdict);
+}
+
+}  // namespace fopd::reqh

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "core/task.h"
+#include "objects/disk_use.h"
+#include "objects/object_change.h"
+#include "reqh/refusal.h"
+#include "reqh/refusal_words.h"
+#include "reqh/running_fop.h"
+#include "store/extent.h"
+#include "store/object_map.h"
+
+namespace fopd::reqh {
+
+// The space of a fop's change: blocks and quota, which the change takes before it begins, and gives
+// back if it does not begin.
+class ChangeSpace {
+public:
+    // All outlive it.
+    ChangeSpace(const RunningFop& fop, objects::ObjectChange& change, RefusalWords& words)
+        : fop_(fop), change_(change), words_(words) {}
+
+    // kNoSpace if the disk has fewer blocks than that, free or waiting to be free. Reserves
+    // nothing.
+    Granted<> check_room(std::uint64_t blocks) const;
+    // Allocates up to `blocks` consecutive blocks. If the disk is full, waits until blocks that are
+    // being freed become free.
+    Task<Granted<store::Place>> allocate(std::uint32_t blocks);
+    // Allocates `count` single blocks from the reserve for changes that free more than they take:
+    // all or none, so that operations do not wait for each other's blocks. REQUIRES: it holds no
+    // allocated blocks.
+    Task<Granted<>> allocate_to_free(std::uint32_t count);
+    // kQuota. One owner and one scope in a change.
+    Granted<> charge(std::string_view owner, objects::Amount amount,
+                     objects::DiskUse::Scope scope = objects::DiskUse::Scope::kPoolAndOwner);
+    // Charges the owner of the object's blocks for holes that will get blocks.
+    Granted<> charge_holes(store::Fid fid, store::BlockRange blocks);
+
+private:
+    static Refusal why_no_space(const Error& error);
+    Refusal why_over_quota(std::string_view owner, objects::DiskUse::Verdict verdict);
+
+    const RunningFop& fop_;
+    objects::ObjectChange& change_;
+    RefusalWords& words_;
+};
+
+}  // namespace fopd::reqh
