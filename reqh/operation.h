@@ -31,6 +31,7 @@
 #include "reqh/caller.h"
 #include "reqh/change_space.h"
 #include "reqh/client_transfer.h"
+#include "reqh/fop_work.h"
 #include "reqh/held_names.h"
 #include "reqh/layout_lookup.h"
 #include "reqh/lent.h"
@@ -40,8 +41,6 @@
 #include "reqh/refusal.h"
 #include "reqh/refusal_words.h"
 #include "reqh/running_fop.h"
-#include "reqh/staged_blocks.h"
-#include "reqh/write_plan.h"
 #include "store/volume.h"
 
 namespace fopd::reqh {
@@ -161,44 +160,7 @@ public:
         return {.status = refusal.status, .words = refusal.words};
     }
 
-    // -- results of steps, kept here so that their memory is reused --
-
-    struct FoundExtent {
-        std::uint64_t first = 0;  // In the object.
-        std::uint64_t block = 0;  // On the disk.
-        std::uint32_t count = 0;
-        std::uint32_t checksums_at = 0;  // In `found_checksums`.
-
-        friend bool operator==(const FoundExtent&, const FoundExtent&) = default;
-    };
-    // Blocks of the piece that are read from consecutive ones of the disk.
-    struct BlockRun {
-        std::uint32_t at = 0;  // In the piece.
-        std::uint32_t count = 0;
-        std::uint64_t first = 0;  // In the object.
-        std::uint64_t block = 0;  // On the disk.
-        std::uint32_t checksums_at = 0;
-    };
-    // Bytes of one range of a read, and the blocks of the piece that they are read into.
-    struct ReadPart {
-        std::size_t range = 0;
-        fop::Range bytes{};
-        std::uint64_t first = 0;  // Block of the object.
-        std::uint32_t count = 0;
-        std::uint32_t at = 0;  // Block of the piece.
-    };
-    struct Work {
-        std::vector<FoundExtent> found;
-        std::vector<std::uint32_t> found_checksums;
-        std::vector<BlockRun> runs;
-        std::vector<ReadPart> parts;
-        std::vector<std::uint32_t> checksums;  // Of the reply, as are the next two.
-        std::vector<fop::Receipt> receipts;
-        std::string text;
-        WritePlan plan;
-        StagedBlocks staged;
-    };
-    Work& work() { return work_; }
+    FopWork& work() { return work_; }
 
 private:
     template <typename Value, typename Job>
@@ -222,7 +184,7 @@ private:
     objects::RangeLock lock_;
     objects::LoadedObject loaded_;
     objects::BlockIo io_;
-    Work work_;
+    FopWork work_;
     store::Reading reading_;
     objects::ObjectChange change_;
     ChangeSpace space_{*this, change_, words_};

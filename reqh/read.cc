@@ -45,7 +45,7 @@ public:
     fop::Reply reply() const;
 
 private:
-    using Part = Operation::ReadPart;
+    using Part = FopWork::ReadPart;
 
     Task<Granted<>> load();
     Task<Granted<>> begin_again();
@@ -125,7 +125,7 @@ Task<Granted<>> ObjectRead::begin_again() {
         co_return refused(fop::Status::kTryAgain, kChanged);
     }
     if (!loaded) co_return loaded;
-    Operation::Work& work = operation_.work();
+    FopWork& work = operation_.work();
     const auto extents = std::exchange(work.found, {});
     const auto checksums = std::exchange(work.found_checksums, {});
     const auto noted = note_extents();
@@ -226,7 +226,7 @@ Task<Granted<>> ObjectRead::read_parts() {
     operation_.work().runs.clear();
     for (const Part& part : operation_.work().parts) lay_out(part);
     objects::BlockIo& io = operation_.io();
-    for (const Operation::BlockRun& run : operation_.work().runs) {
+    for (const FopWork::BlockRun& run : operation_.work().runs) {
         if (io.full()) {
             const auto some = co_await io.wait();
             if (!some) co_return refused(untraced(some.error()));
@@ -247,7 +247,7 @@ void ObjectRead::lay_out(const Part& part) {
     const std::uint64_t end = part.first + part.count;
     std::uint64_t next = part.first;
     while (next < end) {
-        const Operation::FoundExtent& extent = operation_.work().found[index];
+        const FopWork::FoundExtent& extent = operation_.work().found[index];
         const std::uint64_t extent_end = extent.first + extent.count;
         if (extent.count > 0 && extent_end <= next) {
             ++index;
@@ -272,7 +272,7 @@ void ObjectRead::lay_out(const Part& part) {
 }
 
 Granted<> ObjectRead::check_runs() {
-    for (const Operation::BlockRun& run : operation_.work().runs) {
+    for (const FopWork::BlockRun& run : operation_.work().runs) {
         for (std::uint32_t i = 0; i < run.count; ++i) {
             const auto block = piece_bytes((run.at + i) * objects::kBlock, objects::kBlock);
             if (core::crc32c(block) == operation_.work().found_checksums[run.checksums_at + i])
@@ -317,10 +317,9 @@ void ObjectRead::checksum(const Part& part) {
 
 std::uint32_t ObjectRead::checksum_of_block(const Part& part, std::uint64_t block) const {
     const auto at = part.at + static_cast<std::uint32_t>(block - part.first);
-    const auto run =
-        std::ranges::find_if(operation_.work().runs, [at](const Operation::BlockRun& each) {
-            return at >= each.at && at < each.at + each.count;
-        });
+    const auto run = std::ranges::find_if(
+        operation_.work().runs,
+        [at](const FopWork::BlockRun& each) { return at >= each.at && at < each.at + each.count; });
     if (run == operation_.work().runs.end()) return zero_block_checksum();
     return operation_.work().found_checksums[run->checksums_at + (at - run->at)];
 }

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fop/bodies.h"
+#include "fop/range.h"
+#include "reqh/staged_blocks.h"
+#include "reqh/write_plan.h"
+
+namespace fopd::reqh {
+
+// What the steps of a fop have found or prepared. It belongs to the operation, so that the next fop
+// reuses its memory, and replies may borrow from it.
+struct FopWork {
+    struct FoundExtent {
+        std::uint64_t first = 0;  // In the object.
+        std::uint64_t block = 0;  // On the disk.
+        std::uint32_t count = 0;
+        std::uint32_t checksums_at = 0;  // In `found_checksums`.
+
+        friend bool operator==(const FoundExtent&, const FoundExtent&) = default;
+    };
+    // Blocks of the piece that are read from consecutive ones of the disk.
+    struct BlockRun {
+        std::uint32_t at = 0;  // In the piece.
+        std::uint32_t count = 0;
+        std::uint64_t first = 0;  // In the object.
+        std::uint64_t block = 0;  // On the disk.
+        std::uint32_t checksums_at = 0;
+    };
+    // Bytes of one range of a read, and the blocks of the piece that they are read into.
+    struct ReadPart {
+        std::size_t range = 0;
+        fop::Range bytes{};
+        std::uint64_t first = 0;  // Block of the object.
+        std::uint32_t count = 0;
+        std::uint32_t at = 0;  // Block of the piece.
+    };
+
+    std::vector<FoundExtent> found;
+    std::vector<std::uint32_t> found_checksums;
+    std::vector<BlockRun> runs;
+    std::vector<ReadPart> parts;
+    std::vector<std::uint32_t> checksums;  // Of the reply, as are the next two.
+    std::vector<fop::Receipt> receipts;
+    std::string text;
+    WritePlan plan;
+    StagedBlocks staged;
+};
+
+}  // namespace fopd::reqh
