@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "objects/fids.h"
+#include "reqh/caller.h"
 #include "reqh/object_fops.h"
 
 namespace fopd::reqh {
@@ -60,7 +61,7 @@ Task<Granted<fop::Attributes>> look_at_object(Operation* operation, store::Fid f
     if (!loaded) co_return refused(loaded.error());
     operation->enter(Phase::kExecute);
     const store::Object& object = operation->object();
-    const objects::ObjectState state = operation->durable_state(fid);
+    const objects::ObjectState state = operation->target().durable_state(fid);
     const auto blocks = co_await count_blocks(operation, fid);
     if (!blocks) co_return refused(blocks.error());
     co_return fop::Attributes{.fid = objects::fop_fid(fid),

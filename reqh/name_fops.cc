@@ -10,6 +10,7 @@
 #include "fop/listing.h"
 #include "objects/fids.h"
 #include "reqh/attributes.h"
+#include "reqh/caller.h"
 #include "reqh/object_fops.h"
 
 namespace fopd::reqh {
@@ -30,7 +31,7 @@ Refusal too_busy() {
 Task<Granted<>> check_at_home(Operation* operation, store::Fid fid) {
     const auto homed = operation->find_home(fid.slot());
     if (!homed) co_return homed;
-    const auto allowed = operation->look_at_replaced(fid);
+    const auto allowed = operation->target().look_at_replaced(fid);
     // The object is gone already: no permission is needed.
     if (!allowed && allowed.error().status == fop::Status::kNotFound) co_return Granted<>{};
     co_return allowed;

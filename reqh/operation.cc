@@ -115,68 +115,15 @@ Task<Granted<std::optional<fop::Reply>>> Operation::recall() {
 // -- objects --
 
 Granted<> Operation::load_object(store::Fid fid, objects::Access access) {
-    enter(Phase::kLoadObject);
-    const auto certain = check_certain(fid);
-    if (!certain) return certain;
-    const auto found = volume().map().find(fid);
-    if (!found) return refused(found.error());
-    if (!found->has_value()) return refused(fop::Status::kNotFound, "there is no such object");
-    loaded_.set(**found);
-    change_.set_block_owner(object().owner);
-    AccessCheck::Wish wish{.access = access, .lent = type().rights, .words = {}};
-    if (access == objects::Access::kOwn) {
-        wish.lent = wish.lent | fop::kAdmin;
-        wish.words = "change who may use it";
-    }
-    return check_object(fid, loaded_.get(), wish);
+    const auto loaded = target_.load(fid, access);
+    if (loaded) change_.set_block_owner(object().owner);
+    return loaded;
 }
 
 Granted<> Operation::load_upload(store::Fid fid) {
-    enter(Phase::kLoadObject);
-    const auto certain = check_certain(fid);
-    if (!certain) return certain;
-    const auto found = volume().map().find_upload(fid);
-    if (!found) return refused(found.error());
-    if (!found->has_value()) return refused(fop::Status::kNotFound, "there is no such upload");
-    loaded_.set((*found)->object);
-    change_.set_block_owner(object().owner);
-    const AccessCheck::Wish wish{.access = objects::Access::kOwn,
-                                 .lent = type().rights | fop::kAdmin,
-                                 .words = "use another principal's upload"};
-    return check_object(fid, loaded_.get(), wish);
-}
-
-Granted<> Operation::look_at_replaced(store::Fid fid) {
-    const auto certain = check_certain(fid);
-    if (!certain) return certain;
-    const auto found = volume().map().find(fid);
-    if (!found) return refused(found.error());
-    if (!found->has_value()) return refused(fop::Status::kNotFound, "there is no such object");
-    const AccessCheck::Wish wish{.access = objects::Access::kWrite,
-                                 .lent = fop::kWrite,
-                                 .words = "replace the object that has the name"};
-    return access_.check_mode(fid, **found, wish);
-}
-
-Granted<> Operation::check_object(store::Fid fid, const store::Object& object,
-                                  const AccessCheck::Wish& wish) {
-    if (!header().pool.empty()) {
-        const auto pool = layout_.find_pool();
-        if (!pool) return refused(pool.error());
-        if (*pool != object.pool) {
-            return refused(fop::Status::kWrongPool, "the object is in another pool");
-        }
-    }
-    enter(Phase::kAuthorise);
-    const auto right = access_.check_right({.pool = object.pool, .object = fid});
-    if (!right) return right;
-    return access_.check_mode(fid, object, wish);
-}
-
-objects::ObjectState Operation::durable_state(store::Fid fid) const {
-    if (const auto state = home().locks().durable_state(fid)) return *state;
-    const store::Object& now = object();
-    return {.size_bytes = now.size_bytes, .version = now.version, .changed = now.changed};
+    const auto loaded = target_.load_upload(fid);
+    if (loaded) change_.set_block_owner(object().owner);
+    return loaded;
 }
 
 // -- changes --

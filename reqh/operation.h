@@ -1,46 +1,37 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
-#include <string>
 #include <string_view>
-#include <variant>
-#include <vector>
 
 #include "core/cancel.h"
 #include "core/io.h"
 #include "core/reactor.h"
 #include "core/remote_task.h"
 #include "core/task.h"
-#include "fabric/rpc/incoming.h"
 #include "fop/fop_type.h"
 #include "fop/message.h"
 #include "objects/access.h"
 #include "objects/block_io.h"
 #include "objects/home_volume.h"
-#include "objects/loaded_object.h"
-#include "objects/names.h"
 #include "objects/object_change.h"
 #include "objects/range_locks.h"
 #include "objects/reply_record.h"
 #include "objects/stores.h"
 #include "reqh/access_check.h"
-#include "reqh/caller.h"
 #include "reqh/change_space.h"
 #include "reqh/client_transfer.h"
 #include "reqh/fop_work.h"
 #include "reqh/held_names.h"
 #include "reqh/layout_lookup.h"
-#include "reqh/lent.h"
 #include "reqh/phase.h"
 #include "reqh/progress.h"
 #include "reqh/recall.h"
 #include "reqh/refusal.h"
 #include "reqh/refusal_words.h"
 #include "reqh/running_fop.h"
+#include "reqh/target_object.h"
 #include "store/volume.h"
 
 namespace fopd::reqh {
@@ -78,6 +69,7 @@ public:
     // state there. kTryAgain if the server is stopping.
     template <typename Value, typename Job>
     Task<Granted<Value>> run_at(std::uint32_t locality, Job job);
+
     // -- the steps --
 
     // Selects the disk of this slot, which is at this locality. kMediumMissing; kNotFound: there is
@@ -106,20 +98,18 @@ public:
     void unlock() { lock_.release(); }
     objects::RangeLock& held_lock() { return lock_; }
 
-    // Loads the object: kNotFound, kWrongPool, kDenied. object() returns it from then on.
+    // target().load() and load_upload(); what the change adds or removes belongs to the owner of
+    // the loaded object.
     Granted<> load_object(store::Fid fid, objects::Access access);
-    // Loads an upload, which belongs to the principal that began it.
     Granted<> load_upload(store::Fid fid);
-    // Whether the caller may remove another object, which loses its name to this one.
-    Granted<> look_at_replaced(store::Fid fid);
-    const store::Object& object() const { return loaded_.get(); }
-    // The newest state of the object that a reply may show, i.e. that no crash can undo.
-    objects::ObjectState durable_state(store::Fid fid) const;
+    TargetObject& target() { return target_; }
+    const store::Object& object() const { return target_.get(); }
 
     // I/O on the disk of home(), with memory of the piece or other memory.
     objects::BlockIo& io() { return io_; }
     store::Reading& reading() { return reading_; }
     const ClientTransfer& client() const { return client_; }
+
     // -- a change: take its space, collect its records, reserve(), begin_change(),
     // finish_change() --
 
@@ -171,18 +161,15 @@ private:
     Task<Granted<fop::Reply>> run_granted();
     void arrive_at(const Site& site);
     Refusal why_not_changed(const Error& error) const;
-    Granted<> check_object(store::Fid fid, const store::Object& object,
-                           const AccessCheck::Wish& wish);
 
     RefusalWords words_;
     AccessCheck access_{*this, words_};
     LayoutLookup layout_{*this, words_};
-
+    TargetObject target_{*this, layout_, access_};
     HeldNames names_{*this};
     ClientTransfer client_{*this};
     Recall recall_{*this};
     objects::RangeLock lock_;
-    objects::LoadedObject loaded_;
     objects::BlockIo io_;
     FopWork work_;
     store::Reading reading_;

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "fop/listing.h"
+#include "reqh/caller.h"
 #include "reqh/object_fops.h"
 #include "reqh/operation.h"
 

@@ -100,7 +100,7 @@ Task<Granted<>> ObjectRead::begin() {
     if (!loaded) co_return loaded;
     const auto wanted = operation_.check_wanted();
     if (!wanted) co_return wanted;
-    state_ = operation_.durable_state(fid_);
+    state_ = operation_.target().durable_state(fid_);
     version_ = operation_.object().version;
     for (const fop::Range& range : read_.ranges) {
         total_ += fop::within(range, state_.size_bytes).length;

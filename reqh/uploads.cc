@@ -8,6 +8,7 @@
 #include "objects/fids.h"
 #include "reqh/attributes.h"
 #include "reqh/block_writer.h"
+#include "reqh/caller.h"
 #include "reqh/name_fops.h"
 #include "reqh/object_fops.h"
 #include "reqh/operation.h"
