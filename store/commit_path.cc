@@ -18,8 +18,7 @@ Result<void> CommitPath::DurableAwaiter::await_resume() const {
     return {};
 }
 
-CommitPath::CommitPath(core::Reactor& reactor, devices::Device& device, LogUpkeep& upkeep,
-                       const LogOptions& options)
+CommitPath::CommitPath(core::Reactor& reactor, devices::Device& device, const LogOptions& options)
     : Timer(&on_time),
       reactor_(reactor),
       device_(device),
@@ -27,7 +26,6 @@ CommitPath::CommitPath(core::Reactor& reactor, devices::Device& device, LogUpkee
       space_(
           {.segment_blocks = options.segment_blocks, .entry_blocks_max = options.entry_blocks_max}),
       rounds_(space_),
-      upkeep_(upkeep),
       payload_max_(static_cast<std::uint32_t>(options.entry_blocks_max * devices::kBlockBytes -
                                               kEntryHeaderBytes)),
       bytes_max_((kSlots - options.entries_in_flight_max - 1) * payload_max_ / 2),
@@ -138,8 +136,7 @@ Task<Result<void>> CommitPath::wait_for_room(std::uint32_t bytes, core::WaitOpti
         if (frees) ++waiting_to_free_;
         if (needs_cleaning) ++waiting_for_space_;
         has_stuck_ = has_stuck_ || is_stuck;
-        const std::optional<Error> why_not =
-            upkeep_.make_room({.purpose = purpose, .is_first = is_first});
+        const std::optional<Error> why_not = make_room({.purpose = purpose, .is_first = is_first});
         Result<void> woken{};
         if (!why_not) woken = co_await room_.wait(wait);
         if (frees) --waiting_to_free_;
@@ -281,7 +278,7 @@ std::uint64_t CommitPath::close_entry() {
     close_timer_.disarm();
     ENSURE(closed_ + 1 - retired_ <= kSlots);
     gathering() = Slot{.buffer = gathering().buffer};
-    if (placed.new_segment) upkeep_.segment_entered();
+    if (placed.new_segment) segment_entered();
     return seq;
 }
 
@@ -398,7 +395,7 @@ void CommitPath::fail(const Error& error, const char* what) {
     close_timer_.disarm();
     progress_.wake_all();
     wake_room();
-    upkeep_.path_failed();
+    path_failed();
 }
 
 Error CommitPath::closed_error() {

@@ -22,23 +22,6 @@
 
 namespace fopd::store {
 
-// The upkeep of a log, as the commit path uses it: it provides room and hears of events.
-class LogUpkeep {
-public:
-    virtual ~LogUpkeep() = default;
-    struct RoomWanted {
-        Purpose purpose;
-        bool is_first;  // The reservation asks for the first time.
-    };
-    // Called when a reservation finds no room. Starts what can make room (growth, cleaning), or
-    // returns the reason why nothing will.
-    virtual std::optional<Error> make_room(RoomWanted wanted) = 0;
-    // An entry was placed in a new segment.
-    virtual void segment_entered() = 0;
-    // The log has failed.
-    virtual void path_failed() = 0;
-};
-
 // The commit path of a log: reservations, and the way of commits through entries and flushes until
 // they are durable. Log describes how a commit is made.
 //
@@ -119,9 +102,22 @@ public:
 
 protected:
     // All outlive it.
-    CommitPath(core::Reactor& reactor, devices::Device& device, LogUpkeep& upkeep,
-               const LogOptions& options);
+    CommitPath(core::Reactor& reactor, devices::Device& device, const LogOptions& options);
     virtual ~CommitPath() = default;
+
+    // -- what the commit path needs of the log's upkeep --
+
+    struct RoomWanted {
+        Purpose purpose;
+        bool is_first;  // The reservation asks for the first time.
+    };
+    // Called when a reservation finds no room. Starts what can make room (growth, cleaning), or
+    // returns the reason why nothing will.
+    virtual std::optional<Error> make_room(RoomWanted wanted) = 0;
+    // An entry was placed in a new segment.
+    virtual void segment_entered() = 0;
+    // The log has failed.
+    virtual void path_failed() = 0;
 
     // -- for the log's upkeep --
 
@@ -234,7 +230,6 @@ private:
     void arm_timer();
     Task<void> write_idle_mark();
 
-    LogUpkeep& upkeep_;
     const std::uint32_t payload_max_;
     const std::uint64_t bytes_max_;  // Of records, reserved and in flight.
 

@@ -16,7 +16,7 @@ std::uint32_t Log::segments_on(const devices::Geometry& geometry, std::uint32_t 
 
 Log::Log(core::Reactor& reactor, devices::Device& device, SegmentSource& source,
          const LogOptions& options, devices::Device* background)
-    : CommitPath(reactor, device, *this, options),
+    : CommitPath(reactor, device, options),
       background_(background != nullptr ? *background : device),
       source_(source),
       copies_(device),

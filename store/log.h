@@ -58,7 +58,7 @@ struct LogSpaceFigures {
 // before s.
 //
 // Lives on one reactor. begin() and data_done() allocate no memory.
-class Log final : LogUpkeep, public CommitPath {
+class Log final : public CommitPath {
 public:
     // The first block of segment 0; segment n begins n * segment_blocks behind it.
     static constexpr std::uint64_t kSegmentsBlock = 256;
@@ -133,7 +133,7 @@ private:
     static constexpr std::uint32_t kEnteredMax = 16;
     static constexpr std::uint32_t kZeroBlocks = 64;  // Written at a time.
 
-    // -- LogUpkeep: log_growth.cc --
+    // -- for CommitPath: log_growth.cc --
     std::optional<Error> make_room(RoomWanted wanted) override;
     void segment_entered() override;
     void path_failed() override { cleaning_.wake_all(); }
