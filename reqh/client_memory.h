@@ -9,7 +9,8 @@
 
 namespace fopd::reqh {
 
-// The memory that a fop's client has opened for the fop. Lives on the session's reactor.
+// The memory that a fop's client has opened for the fop. Lives on the session's reactor. An
+// interface, so that an operation does not depend on its fom, which owns it and implements this.
 class ClientMemory {
 public:
     enum class Direction : std::uint8_t { kPull, kPush };

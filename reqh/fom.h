@@ -43,7 +43,8 @@ inline constexpr Duration kClientMayTake = 5s;
 // blocks that it reads cannot be freed.
 inline constexpr Duration kClientMayTakeMax = 30s;
 
-// Creates, starts and reuses foms: the request handler.
+// Creates, starts and reuses foms: the request handler. An interface, so that a fom does not depend
+// on the handler, which contains all foms.
 class FomOwner {
 public:
     // The client gave up a fop that still waits for its turn.

@@ -14,7 +14,7 @@
 namespace fopd::store {
 
 // The log of all changes. A checkpoint writes a change into the index only when the log has made it
-// durable.
+// durable. An interface, so that an index does not depend on the volume that contains it.
 class ChangeLog {
 public:
     virtual ~ChangeLog() = default;

@@ -25,7 +25,8 @@
 
 namespace fopd::store {
 
-// Observes the objects that a check of a volume finds.
+// Observes the objects that a check of a volume finds. An interface, because who counts the objects
+// is above this folder.
 class ObjectWatch {
 public:
     virtual ~ObjectWatch() = default;
