@@ -197,7 +197,7 @@ private:
     std::unique_ptr<LmdbIndex> index_;
     std::unique_ptr<LayeredIndex> layers_;
     std::unique_ptr<ObjectMap> map_;
-    std::vector<Place> freed_;
+    std::vector<DiskRange> freed_;
     std::uint64_t next_block_ = 0;
 };
 

@@ -113,9 +113,9 @@ void write_finding(JsonWriter& json, const store::CheckFinding& finding) {
     json.field("name", std::string_view(finding.name));
     json.field_or_null("object_block", finding.object_block);
     std::optional<std::uint64_t> block;
-    if (finding.place) block = finding.place->block;
+    if (finding.range) block = finding.range->block;
     json.field_or_null("block", block);
-    json.field("blocks", finding.place ? finding.place->count : 0U);
+    json.field("blocks", finding.range ? finding.range->count : 0U);
     json.field_or_null("log_entry", finding.entry);
     json.end_object();
 }

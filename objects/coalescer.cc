@@ -229,24 +229,24 @@ Task<Result<void>> Coalescer::Pass::move(Window window, core::Buffer bytes) {
     co_return Result<void>{};
 }
 
-// An allocation may end at a segment's end; more than two places are not worth it.
+// An allocation may end at a segment's end; more than two ranges are not worth it.
 bool Coalescer::Pass::allocate() {
     std::uint32_t left = extents_.count();
     while (left > 0 && change_.allocated().size() < 2) {
-        const auto place = change_.allocate(left);
-        if (!place) return false;
-        left -= place->count;
+        const auto range = change_.allocate(left);
+        if (!range) return false;
+        left -= range->count;
     }
     return left == 0;
 }
 
 Task<Result<bool>> Coalescer::Pass::write(core::Buffer from) {
     std::size_t at = 0;
-    for (const store::Place place : change_.allocated()) {
+    for (const store::DiskRange range : change_.allocated()) {
         const core::Buffer part{
-            .data = from.data + at, .size_bytes = place.count * kBlock, .region = from.region};
+            .data = from.data + at, .size_bytes = range.count * kBlock, .region = from.region};
         at += part.size_bytes;
-        io_.write(part, place.block, wait());
+        io_.write(part, range.block, wait());
     }
     const auto written = co_await io_.wait();
     const auto wanted = check_wanted();

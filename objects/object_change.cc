@@ -18,15 +18,16 @@ void ObjectChange::clear() {
 
 // -- blocks --
 
-Result<store::Place> ObjectChange::allocate(std::uint32_t blocks) {
-    const auto place = volume().allocate(blocks);
-    if (place) allocated_.push_back(*place);
-    return place;
+Result<store::DiskRange> ObjectChange::allocate(std::uint32_t blocks) {
+    const auto range = volume().allocate(blocks);
+    if (range) allocated_.push_back(*range);
+    return range;
 }
 
-Task<Result<store::Place>> ObjectChange::allocate(std::uint32_t blocks, core::WaitOptions wait) {
-    auto place = allocate(blocks);
-    if (place || place.error().code != Errc::kNoSpace) co_return place;
+Task<Result<store::DiskRange>> ObjectChange::allocate(std::uint32_t blocks,
+                                                      core::WaitOptions wait) {
+    auto range = allocate(blocks);
+    if (range || range.error().code != Errc::kNoSpace) co_return range;
     const auto settled = co_await volume().settle_space(wait);
     if (!settled) co_return std::unexpected(settled.error());
     co_return allocate(blocks);
@@ -45,17 +46,17 @@ Task<Result<void>> ObjectChange::allocate_to_free(std::uint32_t count, core::Wai
         }
     }
     for (std::uint32_t i = 0; i < count; ++i) {
-        const auto place = volume().allocate(1, store::Purpose::kFreeing);
-        if (!place) co_return std::unexpected(place.error());
-        allocated_.push_back(*place);
+        const auto range = volume().allocate(1, store::Purpose::kFreeing);
+        if (!range) co_return std::unexpected(range.error());
+        allocated_.push_back(*range);
     }
     co_return Result<void>{};
 }
 
-void ObjectChange::give_back_first(std::size_t places) {
-    ENSURE(places <= allocated_.size());
-    const auto end = allocated_.begin() + static_cast<std::ptrdiff_t>(places);
-    for (auto place = allocated_.begin(); place != end; ++place) volume().give_back(*place);
+void ObjectChange::give_back_first(std::size_t ranges) {
+    ENSURE(ranges <= allocated_.size());
+    const auto end = allocated_.begin() + static_cast<std::ptrdiff_t>(ranges);
+    for (auto range = allocated_.begin(); range != end; ++range) volume().give_back(*range);
     allocated_.erase(allocated_.begin(), end);
 }
 

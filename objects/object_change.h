@@ -41,15 +41,15 @@ public:
     // -- blocks --
 
     // Up to `blocks` consecutive blocks, at least one. kNoSpace: there is none.
-    Result<store::Place> allocate(std::uint32_t blocks);
+    Result<store::DiskRange> allocate(std::uint32_t blocks);
     // Like allocate(); waits for blocks that are about to become free.
-    Task<Result<store::Place>> allocate(std::uint32_t blocks, core::WaitOptions wait);
+    Task<Result<store::DiskRange>> allocate(std::uint32_t blocks, core::WaitOptions wait);
     // So many single blocks for a change that frees more than it takes: all or none, so that no
     // change keeps some while it waits for others. REQUIRES: it has none yet.
     Task<Result<void>> allocate_to_free(std::uint32_t count, core::WaitOptions wait);
-    std::span<const store::Place> allocated() const { return allocated_; }
-    // Frees the first `places` of them. REQUIRES: no I/O on them is in flight.
-    void give_back_first(std::size_t places);
+    std::span<const store::DiskRange> allocated() const { return allocated_; }
+    // Frees the first `ranges` of them. REQUIRES: no I/O on them is in flight.
+    void give_back_first(std::size_t ranges);
 
     // -- quota: all charges of a change are for one owner, in one scope --
 
@@ -112,7 +112,7 @@ private:
     HomeVolume* home_ = nullptr;
     store::Change change_;
     store::ValueBuffer value_;
-    std::vector<store::Place> allocated_;
+    std::vector<store::DiskRange> allocated_;
     Charge charged_;           // Before the change begins.
     std::uint64_t grown_ = 0;  // Of those, blocks that were holes.
     std::string_view block_owner_{};

@@ -121,7 +121,7 @@ void StoreCheck::Run::report(Duration took) {
         core::emit_each(events, core::Level::kError, "store.check_found",
                         {{"slot", slot},
                          {"object", std::string_view(object)},
-                         {"block", finding.place ? finding.place->block : std::uint64_t{0}},
+                         {"block", finding.range ? finding.range->block : std::uint64_t{0}},
                          {"what", std::string_view(finding.reason)}});
     }
     const bool is_well =

@@ -195,7 +195,7 @@ Task<Granted<>> BlockWriter::move_on_disk() {
     const auto written = co_await write_out();
     if (!written) co_return written;
     const StagedBlocks brought = std::exchange(staged(), StagedBlocks());
-    const std::size_t places = operation_.change().allocated().size();
+    const std::size_t ranges = operation_.change().allocated().size();
     const auto planned = plan_.begin(source_.ranges, kMovedBlocks);
     ENSURE(planned.has_value());
     brought_ = &brought;
@@ -203,7 +203,7 @@ Task<Granted<>> BlockWriter::move_on_disk() {
     const auto moved = co_await bring_chunks();
     brought_ = nullptr;
     if (!moved) co_return moved;
-    operation_.change().give_back_first(places);
+    operation_.change().give_back_first(ranges);
     co_return Granted<>{};
 }
 
@@ -341,18 +341,18 @@ Task<Granted<>> BlockWriter::place_blocks(std::span<const WritePlan::Block> bloc
             const auto written = co_await write_out();
             if (!written) co_return written;
         }
-        const auto place =
+        const auto on_disk =
             co_await operation_.space().allocate(static_cast<std::uint32_t>(run_at(blocks, index)));
-        if (!place) co_return refused(place.error());
+        if (!on_disk) co_return refused(on_disk.error());
         staged().runs.push_back({.first = blocks[index].number,
-                                 .block = place->block,
-                                 .count = place->count,
+                                 .block = on_disk->block,
+                                 .count = on_disk->count,
                                  .checksums_at = staged().checksums.size()});
-        for (const WritePlan::Block& block : blocks.subspan(index, place->count)) {
+        for (const WritePlan::Block& block : blocks.subspan(index, on_disk->count)) {
             staged().checksums.push_back(block.checksum);
         }
-        targets_[target_count_++] = {.index = index, .place = *place};
-        index += place->count;
+        targets_[target_count_++] = {.index = index, .on_disk = *on_disk};
+        index += on_disk->count;
     }
     co_return Granted<>{};
 }
@@ -387,8 +387,8 @@ bool BlockWriter::start_last_writes() {
 // No deadline: a started write must be awaited anyway, and the wait for a device is short.
 void BlockWriter::start_write(const Target& target) {
     const core::Buffer from =
-        part_of_piece(target.index * fop::kBlockBytes, target.place.count * fop::kBlockBytes);
-    operation_.io().write(from, target.place.block, {});
+        part_of_piece(target.index * fop::kBlockBytes, target.on_disk.count * fop::kBlockBytes);
+    operation_.io().write(from, target.on_disk.block, {});
 }
 
 core::Buffer BlockWriter::part_of_piece(std::size_t at, std::size_t size_bytes) const {

@@ -54,7 +54,7 @@ private:
     // Blocks of the chunk, and their location on the disk.
     struct Target {
         std::size_t index = 0;
-        store::Place place{};
+        store::DiskRange on_disk{};
     };
 
     Task<Granted<>> bring_chunks();

@@ -9,11 +9,11 @@ Granted<> ChangeSpace::check_room(std::uint64_t blocks) const {
     return refused(fop::Status::kNoSpace, "there is not so much space left on its disk");
 }
 
-Task<Granted<store::Place>> ChangeSpace::allocate(std::uint32_t blocks) {
+Task<Granted<store::DiskRange>> ChangeSpace::allocate(std::uint32_t blocks) {
     const Waiting waiting = fop_.waits_for({.what = WaitsFor::kSpace});
-    const auto place = co_await change_.allocate(blocks, fop_.wait());
-    if (!place) co_return refused(why_no_space(place.error()));
-    co_return *place;
+    const auto range = co_await change_.allocate(blocks, fop_.wait());
+    if (!range) co_return refused(why_no_space(range.error()));
+    co_return *range;
 }
 
 Task<Granted<>> ChangeSpace::allocate_to_free(std::uint32_t count) {

@@ -27,7 +27,7 @@ public:
     Granted<> check_room(std::uint64_t blocks) const;
     // Allocates up to `blocks` consecutive blocks. If the disk is full, waits until blocks that are
     // being freed become free.
-    Task<Granted<store::Place>> allocate(std::uint32_t blocks);
+    Task<Granted<store::DiskRange>> allocate(std::uint32_t blocks);
     // Allocates `count` single blocks from the reserve for changes that free more than they take:
     // all or none, so that operations do not wait for each other's blocks. REQUIRES: it holds no
     // allocated blocks.

@@ -409,7 +409,7 @@ bool ObjectStage::look_at_checks() {
         if (check.report.findings.empty()) continue;
         const store::CheckFinding& finding = check.report.findings.front();
         book_.break_promise("a check found: " + finding.reason + " " + finding.name + " block " +
-                            std::to_string(finding.place ? finding.place->block : 0));
+                            std::to_string(finding.range ? finding.range->block : 0));
     }
     if (!runs && checks_due_ == kNever) {
         ++check_count_;

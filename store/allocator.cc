@@ -20,11 +20,11 @@ constexpr std::uint64_t mask(std::uint32_t first, std::uint32_t count) {
     return ones << first;
 }
 
-// Calls visit(word index, mask) for each word that the place touches, until it returns false.
+// Calls visit(word index, mask) for each word that the range touches, until it returns false.
 template <typename Visit>
-bool each_word(Place place, Visit visit) {
-    std::uint64_t block = place.block;
-    std::uint64_t left = place.count;
+bool each_word(DiskRange range, Visit visit) {
+    std::uint64_t block = range.block;
+    std::uint64_t left = range.count;
     while (left > 0) {
         const auto bit = static_cast<std::uint32_t>(block % kWordBits);
         const auto here =
@@ -51,45 +51,45 @@ Allocator::Allocator(const Options& options)
     free_blocks_ = count * segment_blocks_;
 }
 
-bool Allocator::is_ours(Place place) const {
+bool Allocator::is_ours(DiskRange range) const {
     const std::uint64_t end = first_block_ + segments_.size() * segment_blocks_;
-    return place.count > 0 && place.block >= first_block_ && place.block < end &&
-           place.count <= end - place.block;
+    return range.count > 0 && range.block >= first_block_ && range.block < end &&
+           range.count <= end - range.block;
 }
 
-bool Allocator::any_used(Place place) const {
-    return !each_word(place, [this](std::uint64_t word, std::uint64_t bits) {
+bool Allocator::any_used(DiskRange range) const {
+    return !each_word(range, [this](std::uint64_t word, std::uint64_t bits) {
         return (used_[word] & bits) == 0;
     });
 }
 
-// Calls visit(part) for the part of the place in each segment, until it returns false.
+// Calls visit(part) for the part of the range in each segment, until it returns false.
 template <typename Visit>
-bool Allocator::each_segment(Place place, Visit visit) const {
-    while (place.count > 0) {
-        const std::uint64_t left = segment_blocks_ - place.block % segment_blocks_;
-        const auto here = static_cast<std::uint32_t>(std::min<std::uint64_t>(place.count, left));
-        if (!visit(Place{.block = place.block, .count = here})) return false;
-        place.block += here;
-        place.count -= here;
+bool Allocator::each_segment(DiskRange range, Visit visit) const {
+    while (range.count > 0) {
+        const std::uint64_t left = segment_blocks_ - range.block % segment_blocks_;
+        const auto here = static_cast<std::uint32_t>(std::min<std::uint64_t>(range.count, left));
+        if (!visit(DiskRange{.block = range.block, .count = here})) return false;
+        range.block += here;
+        range.count -= here;
     }
     return true;
 }
 
-// REQUIRES: the place lies in one segment.
-void Allocator::set(Place place, bool used) {
-    each_word(place, [this, used](std::uint64_t word, std::uint64_t bits) {
+// REQUIRES: the range lies in one segment.
+void Allocator::set(DiskRange range, bool used) {
+    each_word(range, [this, used](std::uint64_t word, std::uint64_t bits) {
         used_[word] = used ? used_[word] | bits : used_[word] & ~bits;
         return true;
     });
-    Segment& segment = segments_[place.block / segment_blocks_];
+    Segment& segment = segments_[range.block / segment_blocks_];
     if (used) {
         if (segment.owner == Owner::kNobody) take_over(segment, Owner::kData);
-        segment.used += place.count;
-        free_blocks_ -= place.count;
+        segment.used += range.count;
+        free_blocks_ -= range.count;
     } else {
-        segment.used -= place.count;
-        free_blocks_ += place.count;
+        segment.used -= range.count;
+        free_blocks_ += range.count;
         if (segment.used == 0) {
             segment.owner = Owner::kNobody;
             ++empty_segments_;
@@ -97,15 +97,15 @@ void Allocator::set(Place place, bool used) {
     }
 }
 
-Result<void> Allocator::take(Place place) {
-    if (!is_ours(place)) return corrupt("an extent that is not on the disk");
-    place = inside(place);
-    const bool data = each_segment(place, [this](Place part) {
+Result<void> Allocator::take(DiskRange range) {
+    if (!is_ours(range)) return corrupt("an extent that is not on the disk");
+    range = inside(range);
+    const bool data = each_segment(range, [this](DiskRange part) {
         return segments_[part.block / segment_blocks_].owner != Owner::kLog;
     });
     if (!data) return corrupt("an extent in a segment of the log");
-    if (any_used(place)) return corrupt("two extents on one block");
-    each_segment(place, [this](Place part) {
+    if (any_used(range)) return corrupt("two extents on one block");
+    each_segment(range, [this](DiskRange part) {
         set(part, true);
         return true;
     });
@@ -154,7 +154,7 @@ void Allocator::borrow_segment() {
 }
 
 // The next run of free blocks in the current segment, from the cursor on.
-std::optional<Place> Allocator::take_run(std::uint32_t count) {
+std::optional<DiskRange> Allocator::take_run(std::uint32_t count) {
     const std::uint64_t end = block_of_segment(current_ + 1);
     if (!is_for_data(segments_[current_])) return std::nullopt;
     std::uint64_t first = cursor_;
@@ -177,10 +177,10 @@ std::optional<Place> Allocator::take_run(std::uint32_t count) {
         if (run < in_word) break;
     }
     last = std::min(last, limit);
-    const Place place{.block = first, .count = static_cast<std::uint32_t>(last - first)};
-    set(place, true);
+    const DiskRange range{.block = first, .count = static_cast<std::uint32_t>(last - first)};
+    set(range, true);
     cursor_ = last;
-    const Place given{.block = first_block_ + first, .count = place.count};
+    const DiskRange given{.block = first_block_ + first, .count = range.count};
     promised_blocks_ += given.count;
     tell_watch(given);
     return given;
@@ -191,7 +191,7 @@ std::uint64_t Allocator::blocks_for_data() const {
     return free_blocks_ - of_log * segment_blocks_ - held_blocks();
 }
 
-std::optional<Place> Allocator::allocate(std::uint32_t count, Purpose purpose) {
+std::optional<DiskRange> Allocator::allocate(std::uint32_t count, Purpose purpose) {
     ENSURE(count > 0);
     if (purpose == Purpose::kAdding) {
         const std::uint64_t left = blocks_for_data();
@@ -199,7 +199,7 @@ std::optional<Place> Allocator::allocate(std::uint32_t count, Purpose purpose) {
         if (left <= left_over) return std::nullopt;
         count = static_cast<std::uint32_t>(std::min<std::uint64_t>(count, left - left_over));
     }
-    if (std::optional<Place> place = take_run(count)) return place;
+    if (std::optional<DiskRange> range = take_run(count)) return range;
     if (!next_segment()) {
         if (purpose == Purpose::kAdding || !may_borrow_segment()) return std::nullopt;
         borrow_segment();
@@ -207,20 +207,20 @@ std::optional<Place> Allocator::allocate(std::uint32_t count, Purpose purpose) {
     return take_run(count);
 }
 
-void Allocator::take_up(Place place) {
+void Allocator::take_up(DiskRange range) {
     // When a change fails half-way, its volume fails, and its blocks may be both taken up and given
     // back: the counter must not wrap.
-    promised_blocks_ -= std::min<std::uint64_t>(promised_blocks_, place.count);
-    if (watch_ != nullptr) watch_->settled(place);
+    promised_blocks_ -= std::min<std::uint64_t>(promised_blocks_, range.count);
+    if (watch_ != nullptr) watch_->settled(range);
 }
 
-void Allocator::give_back(Place place) {
-    ENSURE(is_ours(place));
-    take_up(place);
-    place = inside(place);
-    set(place, false);
+void Allocator::give_back(DiskRange range) {
+    ENSURE(is_ours(range));
+    take_up(range);
+    range = inside(range);
+    set(range, false);
     // The next allocation begins where this one did.
-    if (place.block + place.count == cursor_) cursor_ = place.block;
+    if (range.block + range.count == cursor_) cursor_ = range.block;
 }
 
 void Allocator::begin_read(Reading& reading) {
@@ -239,12 +239,12 @@ void Allocator::end_resting_reads() {
     });
 }
 
-void Allocator::release(Place place, std::uint64_t sequence) {
-    ENSURE(is_ours(place));
-    tell_watch(place);
+void Allocator::release(DiskRange range, std::uint64_t sequence) {
+    ENSURE(is_ours(range));
+    tell_watch(range);
     ++releases_;
-    waiting_.push_back({.place = inside(place), .sequence = sequence, .freed_at = releases_});
-    waiting_blocks_ += place.count;
+    waiting_.push_back({.range = inside(range), .sequence = sequence, .freed_at = releases_});
+    waiting_blocks_ += range.count;
 }
 
 void Allocator::settle(std::uint64_t sequence) {
@@ -253,8 +253,8 @@ void Allocator::settle(std::uint64_t sequence) {
     while (!waiting_.empty()) {
         const Waiting& first = waiting_.front();
         if (first.sequence > settled_ || first.freed_at > read_since) return;
-        waiting_blocks_ -= first.place.count;
-        each_segment(first.place, [this](Place part) {
+        waiting_blocks_ -= first.range.count;
+        each_segment(first.range, [this](DiskRange part) {
             set(part, false);
             return true;
         });
@@ -373,10 +373,10 @@ bool Allocator::is_free(std::uint64_t block) const {
     return segments_[segment].owner != Owner::kLog && !is_used(block);
 }
 
-std::optional<Allocator::Fault> Allocator::fault_of(Place place) const {
-    if (!is_ours(place)) return Fault{place.block, "is not in the part of the disk for data"};
+std::optional<Allocator::Fault> Allocator::fault_of(DiskRange range) const {
+    if (!is_ours(range)) return Fault{range.block, "is not in the part of the disk for data"};
     std::optional<Fault> fault;
-    each_segment(inside(place), [this, &fault](Place part) {
+    each_segment(inside(range), [this, &fault](DiskRange part) {
         const bool is_log = segments_[part.block / segment_blocks_].owner == Owner::kLog;
         if (is_log) fault = {first_block_ + part.block, "is in a segment of the log"};
         for (std::uint32_t i = 0; !fault && i < part.count; ++i) {
@@ -410,7 +410,7 @@ bool Allocator::are_sums_right() const {
         if (each.owner != Owner::kLog) free += segment_blocks_ - each.used;
     }
     std::uint64_t waiting = 0;
-    for (const Waiting& each : waiting_) waiting += each.place.count;
+    for (const Waiting& each : waiting_) waiting += each.range.count;
     return free == free_blocks_ && empty == empty_segments_ && held == held_segments_ &&
            log == log_segments_ && waiting == waiting_blocks_;
 }

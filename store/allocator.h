@@ -48,9 +48,9 @@ class SpaceWatch {
 public:
     virtual ~SpaceWatch() = default;
     // Blocks were allocated, or a record that has just begun frees them.
-    virtual void touched(Place place) = 0;
+    virtual void touched(DiskRange range) = 0;
     // Allocated blocks are named by a record that has just begun, or were given back.
-    virtual void settled(Place place) = 0;
+    virtual void settled(DiskRange range) = 0;
 };
 
 // Which blocks of a disk are in use. The disk is divided into segments of equal size; a segment
@@ -75,29 +75,29 @@ public:
     // -- at the start: reports what is in use --
 
     // kCorrupt if it has an owner already, or is not on the disk.
-    Result<void> take(Place place);
+    Result<void> take(DiskRange range);
     Result<void> take_segment(std::uint32_t segment);
 
     // -- data --
 
     // Up to `count` consecutive blocks, at least one; nothing if no block is available.
-    std::optional<Place> allocate(std::uint32_t count, Purpose purpose = Purpose::kAdding);
+    std::optional<DiskRange> allocate(std::uint32_t count, Purpose purpose = Purpose::kAdding);
     // A record names blocks that allocate() returned: from now on only release() frees them.
-    void take_up(Place place);
+    void take_up(DiskRange range);
     // Frees blocks of allocate() at once, because no record names them: the write was given up
     // before its change began.
-    void give_back(Place place);
-    // The record `sequence` frees the place.
-    void release(Place place, std::uint64_t sequence);
-    // Records up to `sequence` can no longer be lost. Pending places that they freed become free,
+    void give_back(DiskRange range);
+    // The record `sequence` frees the range.
+    void release(DiskRange range, std::uint64_t sequence);
+    // Records up to `sequence` can no longer be lost. Pending ranges that they freed become free,
     // unless a read delays them.
     void settle(std::uint64_t sequence);
     // REQUIRES: the reading has not begun, or has ended.
     void begin_read(Reading& reading);
-    // Ends the reads that rest and alone delay a pending place. The next settle() frees the place.
+    // Ends the reads that rest and alone delay a pending range. The next settle() frees the range.
     void end_resting_reads();
-    // Whether a pending place waits for its record, apart from reads; newest_waiting() is the
-    // newest record that freed a pending place.
+    // Whether a pending range waits for its record, apart from reads; newest_waiting() is the
+    // newest record that freed a pending range.
     bool has_unsettled() const { return newest_waiting() > settled_; }
     std::uint64_t newest_waiting() const { return waiting_.empty() ? 0 : waiting_.back().sequence; }
 
@@ -132,7 +132,7 @@ public:
     void release_segment(std::uint32_t segment);
 
     std::uint32_t segment_blocks() const { return segment_blocks_; }
-    Place place_of(std::uint32_t segment) const {
+    DiskRange range_of(std::uint32_t segment) const {
         return {.block = first_block_ + block_of_segment(segment), .count = segment_blocks_};
     }
     // The segment in which blocks are allocated.
@@ -160,8 +160,8 @@ public:
         std::uint64_t block;
         const char* reason;
     };
-    // The first block at which the place cannot be data in use, and the reason.
-    std::optional<Fault> fault_of(Place place) const;
+    // The first block at which the range cannot be data in use, and the reason.
+    std::optional<Fault> fault_of(DiskRange range) const;
     // A bit for each block from first_block() on, set if the block is data in use or pending.
     std::span<const std::uint64_t> used() const { return used_; }
     std::uint64_t first_block() const { return first_block_; }
@@ -169,12 +169,12 @@ public:
     template <typename Visit>
     void each_waiting(Visit visit) const {
         for (const Waiting& each : waiting_) {
-            visit(Place{.block = first_block_ + each.place.block, .count = each.place.count});
+            visit(DiskRange{.block = first_block_ + each.range.block, .count = each.range.count});
         }
     }
     // Whether the counter of a segment agrees with its bits.
     bool is_counted_well(std::uint32_t segment) const;
-    // Whether the totals agree with the segments and the pending places.
+    // Whether the totals agree with the segments and the pending ranges.
     bool are_sums_right() const;
 
 private:
@@ -186,26 +186,26 @@ private:
         std::uint32_t used = 0;    // Of a segment of data: blocks in use or pending.
     };
     struct Waiting {
-        Place place;
+        DiskRange range;
         std::uint64_t sequence;
         std::uint64_t freed_at;  // The value of releases_ when it was freed.
     };
 
     // Internally blocks are counted from the first segment.
-    Place inside(Place place) const {
-        return {.block = place.block - first_block_, .count = place.count};
+    DiskRange inside(DiskRange range) const {
+        return {.block = range.block - first_block_, .count = range.count};
     }
     std::uint64_t block_of_segment(std::uint32_t segment) const {
         return std::uint64_t{segment} * segment_blocks_;
     }
-    bool is_ours(Place place) const;
-    void tell_watch(Place place) {
-        if (watch_ != nullptr) watch_->touched(place);
+    bool is_ours(DiskRange range) const;
+    void tell_watch(DiskRange range) {
+        if (watch_ != nullptr) watch_->touched(range);
     }
     template <typename Visit>
-    bool each_segment(Place place, Visit visit) const;
-    bool any_used(Place place) const;
-    void set(Place place, bool used);
+    bool each_segment(DiskRange range, Visit visit) const;
+    bool any_used(DiskRange range) const;
+    void set(DiskRange range, bool used);
     // Whether blocks of it may be allocated.
     bool is_for_data(const Segment& segment) const {
         return segment.owner == Owner::kData
@@ -237,7 +237,7 @@ private:
         current_ = segment;
         cursor_ = block_of_segment(segment);
     }
-    std::optional<Place> take_run(std::uint32_t count);
+    std::optional<DiskRange> take_run(std::uint32_t count);
 
     const std::uint64_t first_block_;
     const std::uint32_t segment_blocks_;

@@ -8,7 +8,7 @@ namespace fopd::store {
 
 namespace {
 
-// At most so many places are reported, for a disk that is damaged as a whole.
+// At most so many ranges are reported, for a disk that is damaged as a whole.
 constexpr std::size_t kUnownedMax = 4096;
 
 }  // namespace
@@ -18,9 +18,9 @@ bool BlockOwners::is_owned(std::uint64_t block) const {
     return (owned_[block / kWordBits] >> (block % kWordBits) & 1) != 0;
 }
 
-void BlockOwners::set_owned(Place place) {
+void BlockOwners::set_owned(DiskRange range) {
     const std::uint64_t first = space_.first_block();
-    for (std::uint64_t block = place.block; block < place.block + place.count; ++block) {
+    for (std::uint64_t block = range.block; block < range.block + range.count; ++block) {
         if (!covers(block)) continue;
         owned_[(block - first) / kWordBits] |= 1ULL << ((block - first) % kWordBits);
     }
@@ -49,11 +49,11 @@ void BlockOwners::look_for_unowned(std::size_t word) {
 }
 
 void BlockOwners::drop_owned() {
-    std::erase_if(unowned_, [this](Place place) { return !is_unowned(place); });
+    std::erase_if(unowned_, [this](DiskRange range) { return !is_unowned(range); });
 }
 
-bool BlockOwners::is_unowned(Place place) const {
-    for (std::uint64_t block = place.block; block < place.block + place.count; ++block) {
+bool BlockOwners::is_unowned(DiskRange range) const {
+    for (std::uint64_t block = range.block; block < range.block + range.count; ++block) {
         if (space_.is_used(block) && !is_owned(block)) return true;
     }
     return false;

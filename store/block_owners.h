@@ -26,24 +26,24 @@ public:
     }
     // REQUIRES: covers(block).
     bool is_owned(std::uint64_t block) const;
-    void set_owned(Place place);
+    void set_owned(DiskRange range);
     // Forgets the owners in kWordsATurn words.
     void forget(std::size_t word);
 
     // Notes the blocks in kWordsATurn words that are in use and have no owner.
     void look_for_unowned(std::size_t word);
-    // Forgets noted places that have got an owner, or are free, meanwhile.
+    // Forgets noted ranges that have got an owner, or are free, meanwhile.
     void drop_owned();
-    const std::vector<Place>& unowned() const { return unowned_; }
+    const std::vector<DiskRange>& unowned() const { return unowned_; }
 
 private:
     static constexpr std::size_t kWordBits = 64;
 
-    bool is_unowned(Place place) const;
+    bool is_unowned(DiskRange range) const;
 
     const Allocator& space_;
     std::vector<std::uint64_t> owned_;
-    std::vector<Place> unowned_;
+    std::vector<DiskRange> unowned_;
 };
 
 }  // namespace fopd::store

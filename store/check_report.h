@@ -16,7 +16,7 @@ struct CheckFinding {
     std::optional<Fid> object{};
     std::string name{};  // The name of the object, if the finding is about it.
     std::optional<std::uint64_t> object_block{};
-    std::optional<Place> place{};          // On the disk.
+    std::optional<DiskRange> range{};      // On the disk.
     std::optional<std::uint64_t> entry{};  // The number of an entry of the log.
 };
 

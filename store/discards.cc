@@ -26,9 +26,9 @@ Task<Result<void>> Discards::discard_some(Allocator* space, core::CancelSource* 
     for (;;) {
         const std::optional<std::uint32_t> segment = space->hold_unused(options_.ahead_blocks);
         if (!segment) co_return Result<void>{};
-        const Place place = space->place_of(*segment);
-        const auto discarded = co_await device_.discard(place.block * devices::kBlockBytes,
-                                                        place.count * devices::kBlockBytes);
+        const DiskRange range = space->range_of(*segment);
+        const auto discarded = co_await device_.discard(range.block * devices::kBlockBytes,
+                                                        range.count * devices::kBlockBytes);
         space->end_hold(*segment, Allocator::Content::kDiscarded);
         released_.wake_all();
         if (!discarded) co_return discarded;

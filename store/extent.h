@@ -11,12 +11,12 @@ inline constexpr std::uint64_t kObjectBlocksMax = kObjectBytesMax / 4096;
 // 1 MiB. Limits the size of a value of the index and of a record of the log.
 inline constexpr std::uint32_t kExtentBlocksMax = 256;
 
-// Consecutive blocks of a disk.
-struct Place {
+// Consecutive blocks of a disk, whatever they hold.
+struct DiskRange {
     std::uint64_t block = 0;
     std::uint32_t count = 0;
 
-    friend bool operator==(const Place&, const Place&) = default;
+    friend bool operator==(const DiskRange&, const DiskRange&) = default;
 };
 
 // Consecutive blocks of an object that lie consecutively on a disk, with the CRC32C of each. The

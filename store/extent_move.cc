@@ -61,25 +61,25 @@ Result<bool> ExtentMove::is_unchanged(ObjectMap& map) const {
                               std::span(checksums_).first(count_));
 }
 
-void ExtentMove::write_records(std::span<const Place> places, RecordWriter& records) const {
-    std::size_t place = 0;
-    std::uint32_t used = 0;  // Of the place.
+void ExtentMove::write_records(std::span<const DiskRange> ranges, RecordWriter& records) const {
+    std::size_t index = 0;
+    std::uint32_t used = 0;  // Of the range.
     for (std::size_t i = 0; i < run_count_;) {
-        // Writes one record for blocks that are consecutive in the object and in the new place.
+        // Writes one record for blocks that are consecutive in the object and in the new range.
         const Run& first = runs_[i];
         std::uint32_t count = 0;
         for (; i < run_count_ && runs_[i].first == first.first + count; ++i) {
             count += runs_[i].count;
         }
         for (std::uint32_t done = 0; done < count;) {
-            if (used == places[place].count) {
-                ++place;
+            if (used == ranges[index].count) {
+                ++index;
                 used = 0;
             }
-            const std::uint32_t here = std::min(count - done, places[place].count - used);
+            const std::uint32_t here = std::min(count - done, ranges[index].count - used);
             records.extent(fid_,
                            {.first = first.first + done,
-                            .block = places[place].block + used,
+                            .block = ranges[index].block + used,
                             .checksums = std::span(checksums_).subspan(first.at + done, here)});
             done += here;
             used += here;

@@ -13,8 +13,8 @@
 
 namespace fopd::store {
 
-// Moves scattered blocks of an object to consecutive places: look() finds where they are; the
-// caller reads and writes the data; write_records() writes the records of the new places.
+// Moves scattered blocks of an object to consecutive ranges: look() finds where they are; the
+// caller reads and writes the data; write_records() writes the records of the new ranges.
 class ExtentMove {
 public:
     static constexpr std::uint32_t kBlocksMax = 64;
@@ -38,8 +38,8 @@ public:
 
     // Whether the range still is as look() found it.
     Result<bool> is_unchanged(ObjectMap& map) const;
-    // Writes records that put the blocks, in order, into these places. REQUIRES: as many blocks.
-    void write_records(std::span<const Place> places, RecordWriter& records) const;
+    // Writes records that put the blocks, in order, into these ranges. REQUIRES: as many blocks.
+    void write_records(std::span<const DiskRange> ranges, RecordWriter& records) const;
 
 private:
     void add(const Extent& extent);

@@ -36,7 +36,7 @@ Bytes checksums_behind(const StoredExtent& extent, std::uint64_t begin) {
 }
 
 // Where the part of an extent within a range lies on the disk.
-Place place_within(const StoredExtent& extent, BlockRange range) {
+DiskRange disk_range(const StoredExtent& extent, BlockRange range) {
     const auto first = std::max(extent.first, range.first);
     const auto end = std::min(extent.end(), range.end());
     return {.block = extent.block + (first - extent.first),
@@ -218,11 +218,11 @@ Result<std::optional<StoredExtent>> ObjectMap::Extents::holding_first() {
 
 Extent ObjectMap::Extents::cut(const StoredExtent& extent) {
     const auto first = std::max(extent.first, part_.first);
-    const auto place = place_within(extent, part_);
-    const auto checksums = std::span(checksums_).first(place.count);
+    const DiskRange on_disk = disk_range(extent, part_);
+    const auto checksums = std::span(checksums_).first(on_disk.count);
     extent.copy_checksums(static_cast<std::uint32_t>(first - extent.first), checksums);
-    next_ = first + place.count;
-    return {.first = first, .block = place.block, .checksums = checksums};
+    next_ = first + on_disk.count;
+    return {.first = first, .block = on_disk.block, .checksums = checksums};
 }
 
 Result<ObjectMap::Counted> ObjectMap::count(Fid fid, BlockRange range, std::uint32_t steps_max) {
@@ -263,7 +263,7 @@ Result<ObjectMap::Counted> ObjectMap::count_all(Fid fid, BlockRange range,
         if (*found == Found::kEntry) {
             const auto extent = extent_of(index_.entry());
             if (!extent) return std::unexpected(extent.error());
-            counted.blocks += place_within(*extent, range).count;
+            counted.blocks += disk_range(*extent, range).count;
             next = std::min(extent->end(), range.end());
         } else {
             const auto key = read_extent_key(index_.entry().key);
@@ -298,7 +298,8 @@ Result<void> ObjectMap::forget_cleared(Fid fid, BlockRange hole) {
 
 // -- changing extents: first everything is looked at, then everything is changed --
 
-Result<std::uint64_t> ObjectMap::insert(Fid fid, const Extent& extent, std::vector<Place>& freed) {
+Result<std::uint64_t> ObjectMap::insert(Fid fid, const Extent& extent,
+                                        std::vector<DiskRange>& freed) {
     ENSURE(extent.count() > 0);
     ENSURE(extent.count() <= kExtentBlocksMax);
     ENSURE(extent.first <= kObjectBlocksMax - extent.count());
@@ -327,7 +328,7 @@ Result<std::uint64_t> ObjectMap::insert(Fid fid, const Extent& extent, std::vect
     for (const auto& piece : std::span(pieces_).first(around->piece_count)) {
         // A replay may insert an extent that is there already.
         const auto skipped = std::max(piece.first, extent.first) - extent.first;
-        if (piece.place.block != extent.block + skipped) freed.push_back(piece.place);
+        if (piece.on_disk.block != extent.block + skipped) freed.push_back(piece.on_disk);
         // The keys written below need no erasure.
         const bool stays = piece.first < extent.first || piece.first == begin;
         if (!stays) index_.erase(Key::extent(fid, piece.first));
@@ -343,8 +344,8 @@ std::uint64_t ObjectMap::count_pieces(const Around& around, BlockRange range) co
     std::uint64_t blocks = 0;
     for (const auto& piece : std::span(pieces_).first(around.piece_count)) {
         const auto first = std::max(piece.first, range.first);
-        const auto end = first + piece.place.count;
-        blocks += piece.place.count;
+        const auto end = first + piece.on_disk.count;
+        blocks += piece.on_disk.count;
         for (const Cleared& each : cleared_.found()) {
             const auto from = std::max(first, each.first);
             const auto to = std::min(end, each.end);
@@ -379,7 +380,7 @@ Result<ObjectMap::Around> ObjectMap::find_around(Fid fid, BlockRange range) {
 
 void ObjectMap::note_overlapped(const StoredExtent& extent, BlockRange range, Around& around) {
     ENSURE(around.piece_count < pieces_.size());
-    pieces_[around.piece_count++] = {.first = extent.first, .place = place_within(extent, range)};
+    pieces_[around.piece_count++] = {.first = extent.first, .on_disk = disk_range(extent, range)};
     if (extent.end() > range.end()) {
         around.right = write_extent(right_, extent.block + (range.end() - extent.first),
                                     checksums_behind(extent, range.end()));
@@ -391,7 +392,7 @@ void ObjectMap::put_right(Fid fid, BlockRange range, const std::optional<Bytes>&
 }
 
 Result<ObjectMap::Punched> ObjectMap::punch(Fid fid, BlockRange range, std::uint32_t steps_max,
-                                            std::vector<Place>& freed) {
+                                            std::vector<DiskRange>& freed) {
     ENSURE(steps_max > 0);
     range = within_object(range);
     if (range.count == 0) return Punched{.next = range.first, .finished = true};
@@ -408,7 +409,7 @@ Result<ObjectMap::Punched> ObjectMap::punch(Fid fid, BlockRange range, std::uint
 
     put_right(fid, range, around.right);
     for (const auto& piece : std::span(pieces_).first(around.piece_count)) {
-        freed.push_back(piece.place);
+        freed.push_back(piece.on_disk);
         if (piece.first >= range.first) index_.erase(Key::extent(fid, piece.first));
     }
     if (around.left) index_.put(Key::extent(fid, around.left->first), cut_left);
@@ -459,7 +460,7 @@ Result<ObjectMap::Punched> ObjectMap::find_within(Fid fid, BlockRange range,
 }
 
 Result<std::optional<ObjectMap::Swept>> ObjectMap::sweep(std::uint32_t steps_max,
-                                                         std::vector<Place>& freed) {
+                                                         std::vector<DiskRange>& freed) {
     const ReleaseAtEnd release(index_);
     const auto first = cleared_.first();
     if (!first) return std::unexpected(first.error());

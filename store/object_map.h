@@ -72,7 +72,7 @@ public:
 
     // -- extents --
     //
-    // They never overlap; blocks that no extent covers are a hole. Changes add the places that
+    // They never overlap; blocks that no extent covers are a hole. Changes add the disk ranges that
     // become free to `freed`.
 
     // The extents of a range of an object, in order, cut to it.
@@ -118,7 +118,7 @@ public:
     // Replaces what the object has in the range of the extent, and returns how many blocks more the
     // object has. An extent that continues the one before it, in the object and on the disk, is
     // joined to it.
-    Result<std::uint64_t> insert(Fid fid, const Extent& extent, std::vector<Place>& freed);
+    Result<std::uint64_t> insert(Fid fid, const Extent& extent, std::vector<DiskRange>& freed);
 
     struct Punched {
         std::uint64_t next = 0;  // Blocks of the range before this are a hole now.
@@ -127,7 +127,7 @@ public:
     // Makes a hole, from the front, of at most `steps_max` extents. Call again for the rest of the
     // range until it is finished. To truncate is to punch up to kObjectBlocksMax.
     Result<Punched> punch(Fid fid, BlockRange range, std::uint32_t steps_max,
-                          std::vector<Place>& freed);
+                          std::vector<DiskRange>& freed);
 
     // Makes a hole at once, however many extents there are: sweep() frees them later. Takes a step
     // for each range that was cleared before and overlaps or touches this one.
@@ -142,7 +142,7 @@ public:
     };
     // Frees a piece of a cleared range, at most `steps_max` extents; none when nothing is cleared.
     // The caller logs each piece as a punch, so that a replay makes the same map.
-    Result<std::optional<Swept>> sweep(std::uint32_t steps_max, std::vector<Place>& freed);
+    Result<std::optional<Swept>> sweep(std::uint32_t steps_max, std::vector<DiskRange>& freed);
 
     // -- all --
 
@@ -159,7 +159,7 @@ private:
     // The blocks that become free where a range overlaps the extent that begins at `first`.
     struct Piece {
         std::uint64_t first;
-        Place place;
+        DiskRange on_disk;
     };
     // What a range overlaps; the pieces are in pieces_.
     struct Around {

@@ -14,7 +14,7 @@ namespace fopd::store {
 
 // What records do beside changing the map.
 struct RecordEffects {
-    std::vector<Place> freed;
+    std::vector<DiskRange> freed;
     NameChanges names;
     std::int64_t net_blocks = 0;  // How many blocks more objects have; without kClear records.
     bool clears = false;          // Cleared ranges are to be swept.

@@ -6,11 +6,11 @@ namespace fopd::store {
 
 namespace {
 
-// At most so many places are reported, for a disk that is damaged as a whole.
-constexpr std::size_t kPlacesMax = 4096;
+// At most so many ranges are reported, for a disk that is damaged as a whole.
+constexpr std::size_t kRangesMax = 4096;
 constexpr std::size_t kHoldersMax = 65'536;
 
-bool comes_first(const Place& a, const Place& b) {
+bool comes_first(const DiskRange& a, const DiskRange& b) {
     return a.block < b.block;
 }
 
@@ -26,32 +26,33 @@ Result<bool> still_has(const VolumeView& volume, const SeenExtent& extent, std::
 }  // namespace
 
 void SharedBlocks::add(std::uint64_t block) {
-    if (!places_.empty() && places_.back().block + places_.back().count == block) {
-        ++places_.back().count;
-    } else if (places_.size() < kPlacesMax) {
-        places_.push_back({.block = block, .count = 1});
+    if (!ranges_.empty() && ranges_.back().block + ranges_.back().count == block) {
+        ++ranges_.back().count;
+    } else if (ranges_.size() < kRangesMax) {
+        ranges_.push_back({.block = block, .count = 1});
     }
 }
 
-// A block that three extents have is in two of the places.
+// A block that three extents have is in two of the ranges.
 void SharedBlocks::join() {
-    std::ranges::sort(places_, comes_first);
-    std::vector<Place> joined;
-    for (const Place& place : places_) {
+    std::ranges::sort(ranges_, comes_first);
+    std::vector<DiskRange> joined;
+    for (const DiskRange& range : ranges_) {
         const std::uint64_t end = joined.empty() ? 0 : joined.back().block + joined.back().count;
-        if (joined.empty() || place.block > end) {
-            joined.push_back(place);
-        } else if (place.block + place.count > end) {
-            joined.back().count += static_cast<std::uint32_t>(place.block + place.count - end);
+        if (joined.empty() || range.block > end) {
+            joined.push_back(range);
+        } else if (range.block + range.count > end) {
+            joined.back().count += static_cast<std::uint32_t>(range.block + range.count - end);
         }
     }
-    places_ = std::move(joined);
+    ranges_ = std::move(joined);
 }
 
 void SharedBlocks::note_holder(const SeenExtent& extent) {
-    const auto place = std::ranges::lower_bound(
-        places_, extent.block, {}, [](const Place& each) { return each.block + each.count - 1; });
-    if (place == places_.end() || place->block >= extent.block + extent.count) return;
+    const auto range =
+        std::ranges::lower_bound(ranges_, extent.block, {},
+                                 [](const DiskRange& each) { return each.block + each.count - 1; });
+    if (range == ranges_.end() || range->block >= extent.block + extent.count) return;
     if (holders_.size() < kHoldersMax) holders_.push_back(extent);
 }
 
@@ -59,12 +60,12 @@ void SharedBlocks::sort_holders() {
     std::ranges::sort(holders_, {}, &SeenExtent::block);
 }
 
-Result<std::optional<CheckFinding>> SharedBlocks::judge(Place place,
+Result<std::optional<CheckFinding>> SharedBlocks::judge(DiskRange range,
                                                         const VolumeView& volume) const {
     std::uint64_t shared = 0;
     std::optional<CheckFinding> finding;
     const std::uint64_t reach = kExtentBlocksMax - 1;
-    for (std::uint64_t block = place.block; block < place.block + place.count; ++block) {
+    for (std::uint64_t block = range.block; block < range.block + range.count; ++block) {
         const SeenExtent* first = nullptr;
         auto holder = std::ranges::lower_bound(holders_, block - std::min(block, reach), {},
                                                &SeenExtent::block);
@@ -80,7 +81,7 @@ Result<std::optional<CheckFinding>> SharedBlocks::judge(Place place,
                 ++shared;
                 if (finding) break;
                 finding = CheckFinding{.object = holder->fid, .object_block = at};
-                finding->place = Place{.block = block, .count = 1};
+                finding->range = DiskRange{.block = block, .count = 1};
                 break;
             }
             first = &*holder;
@@ -88,7 +89,7 @@ Result<std::optional<CheckFinding>> SharedBlocks::judge(Place place,
     }
     if (!finding) return finding;
     finding->reason = "a block that another extent has too";
-    finding->place->count = static_cast<std::uint32_t>(shared);
+    finding->range->count = static_cast<std::uint32_t>(shared);
     return finding;
 }
 

@@ -20,7 +20,7 @@ struct SeenExtent {
     std::uint32_t count = 0;
 
     std::uint64_t end() const { return first + count; }
-    Place place() const { return {.block = block, .count = count}; }
+    DiskRange range() const { return {.block = block, .count = count}; }
 };
 
 // Blocks that more than one extent seems to have. A first walk through all extents finds the
@@ -36,13 +36,13 @@ public:
     // After the second walk.
     void sort_holders();
 
-    const std::vector<Place>& places() const { return places_; }
-    // Looks up, in one turn, whether two extents have a block of the place, and returns a finding
+    const std::vector<DiskRange>& ranges() const { return ranges_; }
+    // Looks up, in one turn, whether two extents have a block of the range, and returns a finding
     // if so.
-    Result<std::optional<CheckFinding>> judge(Place place, const VolumeView& volume) const;
+    Result<std::optional<CheckFinding>> judge(DiskRange range, const VolumeView& volume) const;
 
 private:
-    std::vector<Place> places_;
+    std::vector<DiskRange> ranges_;
     std::vector<SeenExtent> holders_;
 };
 

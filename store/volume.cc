@@ -312,19 +312,19 @@ Task<Result<Reservation>> Volume::reserve(std::uint32_t bytes, core::WaitOptions
     }
 }
 
-Result<Place> Volume::allocate(std::uint32_t blocks, Purpose purpose) {
-    std::optional<Place> place = space_->allocate(blocks, purpose);
-    if (!place) {
+Result<DiskRange> Volume::allocate(std::uint32_t blocks, Purpose purpose) {
+    std::optional<DiskRange> range = space_->allocate(blocks, purpose);
+    if (!range) {
         settle();
-        place = space_->allocate(blocks, purpose);
+        range = space_->allocate(blocks, purpose);
     }
-    if (!place) return no_space("free blocks");
-    zeros_.follow(*place, space_->current_segment());
-    return *place;
+    if (!range) return no_space("free blocks");
+    zeros_.follow(*range, space_->current_segment());
+    return *range;
 }
 
-void Volume::give_back(Place place) {
-    space_->give_back(place);
+void Volume::give_back(DiskRange range) {
+    space_->give_back(range);
     blocks_used_.wake_all();
 }
 
@@ -424,7 +424,7 @@ Result<void> Volume::begin(Change& change, Reservation reservation, Durability d
         ENSURE(durability == Durability::kDurable);
         names_.begun(seq);
     }
-    for (const Place place : effects.freed) space_->release(place, seq);
+    for (const DiskRange range : effects.freed) space_->release(range, seq);
     effects.freed.clear();
     settle();
     blocks_used_.wake_all();

@@ -156,14 +156,14 @@ public:
                                       Purpose purpose = Purpose::kAdding);
     std::uint32_t records_bytes_max() const { return log_.payload_max(); }
     // Allocates up to `blocks` consecutive blocks; kNoSpace when there is none.
-    Result<Place> allocate(std::uint32_t blocks, Purpose purpose = Purpose::kAdding);
+    Result<DiskRange> allocate(std::uint32_t blocks, Purpose purpose = Purpose::kAdding);
     // Whether allocate() can give so many blocks now to a change that frees more than it takes.
     bool can_allocate_to_free(std::uint32_t blocks) {
         settle();
         return space_->blocks_to_free() >= blocks;
     }
     // Returns the blocks of a change that is not begun.
-    void give_back(Place place);
+    void give_back(DiskRange range);
     // Waits until the blocks freed so far can be allocated again, and until the sweep has freed a
     // piece of the cleared ranges, if there are any.
     Task<Result<void>> settle_space(core::WaitOptions wait);
@@ -272,7 +272,7 @@ private:
     Error failure_{.code = Errc::kClosed, .context = "volume"};
     Replayed replayed_;
 
-    std::vector<Place> swept_places_;
+    std::vector<DiskRange> swept_ranges_;
 
     core::Gate duties_;
     core::CancelSource stop_;

@@ -96,7 +96,7 @@ Task<Result<void>> VolumeCheck::entry(LogEntry entry, std::uint64_t block) {
         problem = "has another number of records";
     if (problem != nullptr) {
         find({.reason = with_reason("an entry of the log", problem),
-              .place = Place{.block = block, .count = 1},
+              .range = DiskRange{.block = block, .count = 1},
               .entry = entry.seq});
     }
     paid_bytes_ += entry.payload.size();
@@ -114,7 +114,7 @@ Task<Result<void>> VolumeCheck::entry(LogEntry entry, std::uint64_t block) {
 void VolumeCheck::fault(const LogFault& fault) {
     if (fault.first_seq == 0) {
         find({.reason = with_reason("a superblock of the log", fault.reason),
-              .place = Place{.block = fault.block, .count = 1}});
+              .range = DiskRange{.block = fault.block, .count = 1}});
         return;
     }
     CheckFinding finding{.reason = with_reason("an entry of the log", fault.reason),
@@ -122,7 +122,7 @@ void VolumeCheck::fault(const LogFault& fault) {
     if (fault.last_seq > fault.first_seq) {
         finding.reason += "; nothing is known of those up to " + std::to_string(fault.last_seq);
     }
-    if (fault.block != 0) finding.place = Place{.block = fault.block, .count = 1};
+    if (fault.block != 0) finding.range = DiskRange{.block = fault.block, .count = 1};
     find(std::move(finding));
 }
 
@@ -266,7 +266,7 @@ Result<void> VolumeCheck::judge(Pass pass) {
     if (pass == Pass::kSecond) {
         for (const SeenExtent& extent : seen_) {
             shared_.note_holder(extent);
-            owners_.set_owned(extent.place());
+            owners_.set_owned(extent.range());
         }
         return {};
     }
@@ -302,7 +302,7 @@ Result<void> VolumeCheck::judge_extents() {
                 find({.reason = "an extent overlaps the one before it",
                       .object = extent.fid,
                       .object_block = extent.first,
-                      .place = extent.place()});
+                      .range = extent.range()});
             }
         }
         before = &extent;
@@ -331,13 +331,13 @@ Result<void> VolumeCheck::judge_extent(const SeenExtent& extent, const Owner& ow
         find({.reason = problem,
               .object = extent.fid,
               .object_block = extent.first,
-              .place = extent.place()});
+              .range = extent.range()});
     }
-    if (const auto fault = volume_.space().fault_of(extent.place()); fault) {
+    if (const auto fault = volume_.space().fault_of(extent.range()); fault) {
         find({.reason = std::string("a block of an extent ") + fault->reason,
               .object = extent.fid,
               .object_block = extent.first + (fault->block - extent.block),
-              .place = Place{.block = fault->block, .count = 1}});
+              .range = DiskRange{.block = fault->block, .count = 1}});
     }
     count_owned(extent);
     return {};
@@ -418,19 +418,19 @@ Result<void> VolumeCheck::judge_cleared(const Cleared& cleared) {
 // -- which extents have a block --
 
 void VolumeCheck::count_owned(const SeenExtent& extent) {
-    const Place place = extent.place();
-    for (std::uint64_t block = place.block; block < place.block + place.count; ++block) {
+    const DiskRange range = extent.range();
+    for (std::uint64_t block = range.block; block < range.block + range.count; ++block) {
         if (owners_.covers(block) && owners_.is_owned(block)) shared_.add(block);
     }
-    owners_.set_owned(place);
+    owners_.set_owned(range);
 }
 
 // Blocks allocated since the walk began are marked already.
-void VolumeCheck::settled(Place place) {
-    for (std::uint64_t block = place.block; block < place.block + place.count; ++block) {
+void VolumeCheck::settled(DiskRange range) {
+    for (std::uint64_t block = range.block; block < range.block + range.count; ++block) {
         if (!owners_.is_owned(block) && promised_before_ > 0) --promised_before_;
     }
-    owners_.set_owned(place);
+    owners_.set_owned(range);
 }
 
 Task<Result<void>> VolumeCheck::forget_owned() {
@@ -458,8 +458,8 @@ Task<Result<void>> VolumeCheck::walk_again() {
 
 Task<Result<void>> VolumeCheck::judge_shared() {
     shared_.sort_holders();
-    for (const Place place : shared_.places()) {
-        auto judged = shared_.judge(place, volume_);
+    for (const DiskRange range : shared_.ranges()) {
+        auto judged = shared_.judge(range, volume_);
         volume_.release();
         if (!judged) co_return std::unexpected(judged.error());
         if (*judged) find(**std::move(judged));
@@ -473,7 +473,7 @@ Task<Result<void>> VolumeCheck::judge_shared() {
 
 Task<Result<void>> VolumeCheck::judge_unowned() {
     if (!walked_all_) co_return Result<void>{};
-    volume_.space().each_waiting([this](Place place) { owners_.set_owned(place); });
+    volume_.space().each_waiting([this](DiskRange range) { owners_.set_owned(range); });
     for (std::size_t word = 0; word < owners_.words(); word += BlockOwners::kWordsATurn) {
         owners_.look_for_unowned(word);
         const auto wanted = co_await pause();
@@ -492,7 +492,7 @@ Task<Result<void>> VolumeCheck::judge_unowned() {
     const char* const reason = promised_before_ == 0
                                    ? "blocks in use without an owner"
                                    : "blocks without an owner, or allocated long ago and not used";
-    for (const Place place : owners_.unowned()) find({.reason = reason, .place = place});
+    for (const DiskRange range : owners_.unowned()) find({.reason = reason, .range = range});
     volume_.watch_space(nullptr);
     co_return Result<void>{};
 }
@@ -504,7 +504,7 @@ Task<Result<void>> VolumeCheck::check_counts() {
             const std::uint64_t first =
                 volume_.space().first_block() + std::uint64_t{segment} * blocks;
             find({.reason = "the blocks in use of a segment are counted wrongly",
-                  .place = Place{.block = first, .count = blocks}});
+                  .range = DiskRange{.block = first, .count = blocks}});
         }
         if (segment % kSegmentsATurn != 0) continue;
         const auto wanted = co_await pause();

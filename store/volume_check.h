@@ -92,8 +92,8 @@ private:
         std::uint64_t end_block = 0;  // Behind its last.
     };
 
-    void touched(Place place) override { owners_.set_owned(place); }
-    void settled(Place place) override;
+    void touched(DiskRange range) override { owners_.set_owned(range); }
+    void settled(DiskRange range) override;
     Task<Result<void>> entry(LogEntry entry, std::uint64_t block) override;
     void fault(const LogFault& fault) override;
 

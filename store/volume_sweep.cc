@@ -20,7 +20,7 @@ Task<void> Volume::sweep() {
             if (!woken) co_return;
         }
         const auto swept = co_await sweep_some();
-        if (!swept || !swept_places_.empty()) ++sweep_news_;
+        if (!swept || !swept_ranges_.empty()) ++sweep_news_;
         swept_.wake_all();
         if (!swept) {
             // While the index has no space the log cannot be cleaned, and may be full.
@@ -42,11 +42,11 @@ Task<void> Volume::sweep() {
 
 // Frees one piece, and logs that, so that a replay makes the same map.
 Task<Result<void>> Volume::sweep_some() {
-    swept_places_.clear();
+    swept_ranges_.clear();
     const core::WaitOptions wait{.cancel = &stop_};
     auto reserved = co_await reserve(kPunchRecordBytes, wait, Purpose::kFreeing);
     if (!reserved) co_return std::unexpected(reserved.error());
-    const auto swept = map_.sweep(extents_a_turn(), swept_places_);
+    const auto swept = map_.sweep(extents_a_turn(), swept_ranges_);
     if (!swept) co_return std::unexpected(swept.error());
     has_to_sweep_ = swept->has_value();
     if (!has_to_sweep_) co_return Result<void>{};
@@ -57,7 +57,7 @@ Task<Result<void>> Volume::sweep_some() {
     Commit commit;
     log_.begin(commit, std::move(*reserved), record.bytes(), record.count(), Durability::kBuffered,
                Data::kNone);
-    for (const Place place : swept_places_) space_->release(place, commit.seq());
+    for (const DiskRange range : swept_ranges_) space_->release(range, commit.seq());
     settle();
     co_return Result<void>{};
 }

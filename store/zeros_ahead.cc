@@ -19,7 +19,7 @@ ZerosAhead::ZerosAhead(const Parts& parts, std::uint64_t ahead_bytes)
       moved_(parts.reactor),
       released_(parts.released) {}
 
-void ZerosAhead::follow(Place place, std::uint32_t segment) {
+void ZerosAhead::follow(DiskRange range, std::uint32_t segment) {
     if (segment != segment_) {
         const bool in_short_pieces = blocks_ <= pieces_ * kShortBlocks;
         if (in_short_pieces) moved_.wake_all();
@@ -27,7 +27,7 @@ void ZerosAhead::follow(Place place, std::uint32_t segment) {
         blocks_ = 0;
         pieces_ = 0;
     }
-    blocks_ += place.count;
+    blocks_ += range.count;
     ++pieces_;
 }
 
@@ -41,7 +41,7 @@ Task<void> ZerosAhead::run(Allocator* space, core::CancelSource* stop) {
         if (!moved) co_return;
         std::optional<std::uint32_t> segment = space->hold_ahead(ahead_blocks_ / 2);
         while (segment) {
-            const auto filled = co_await fill(space->place_of(*segment));
+            const auto filled = co_await fill(space->range_of(*segment));
             const bool is_filled = filled.has_value() && *filled;
             space->end_hold(*segment,
                             is_filled ? Allocator::Content::kFilled : Allocator::Content::kAny);
@@ -56,10 +56,10 @@ Task<void> ZerosAhead::run(Allocator* space, core::CancelSource* stop) {
     }
 }
 
-Task<Result<bool>> ZerosAhead::fill(Place place) {
-    const devices::Stretch range{.offset = place.block * devices::kBlockBytes,
-                                 .size_bytes = place.count * devices::kBlockBytes};
-    co_return co_await filler_.fill(range);
+Task<Result<bool>> ZerosAhead::fill(DiskRange range) {
+    const devices::Stretch bytes{.offset = range.block * devices::kBlockBytes,
+                                 .size_bytes = range.count * devices::kBlockBytes};
+    co_return co_await filler_.fill(bytes);
 }
 
 // Only reported: the later write to these blocks meets the fault itself.

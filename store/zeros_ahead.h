@@ -28,8 +28,8 @@ public:
     };
     ZerosAhead(const Parts& parts, std::uint64_t ahead_bytes);
 
-    // The place was allocated, in this segment.
-    void follow(Place place, std::uint32_t segment);
+    // The range was allocated, in this segment.
+    void follow(DiskRange range, std::uint32_t segment);
     // Runs until it is cancelled. The allocator outlives it.
     Task<void> run(Allocator* space, core::CancelSource* stop);
     // Lets writes in flight end and begins no more. Called before `stop` is cancelled.
@@ -38,7 +38,7 @@ public:
     void give_way() { filler_.interrupt(); }
 
 private:
-    Task<Result<bool>> fill(Place place);
+    Task<Result<bool>> fill(DiskRange range);
     void report(const Error& error) const;
 
     devices::Device& device_;

@@ -47,15 +47,15 @@ void checkpoint(StoreStage& stage) {
     stage.run_for(20s);
 }
 
-store::Place disk_place_of(StoreStage& stage, fop::Fid fid, std::uint64_t block) {
+store::DiskRange disk_range_of(StoreStage& stage, fop::Fid fid, std::uint64_t block) {
     auto extents =
         stage.volume().map().extents(objects::store_fid(fid), {.first = block, .count = 1});
     const auto extent = extents.next();
     REQUIRE(extent.has_value());
     REQUIRE(extent->has_value());
-    const store::Place place{.block = (*extent)->block, .count = 1};
+    const store::DiskRange range{.block = (*extent)->block, .count = 1};
     stage.volume().map().release();
-    return place;
+    return range;
 }
 
 void put_extent(StoreStage& stage, store::Fid fid, std::uint64_t first, std::uint64_t block) {
@@ -125,14 +125,14 @@ TEST_CASE("reqh store check: a damaged thing is found, and named", "[reqh]") {
          "not in the part of the disk"},
         {"a block with two owners",
          [&] {
-             put_extent(stage, objects::store_fid(other), 5, disk_place_of(stage, fid, 7).block);
+             put_extent(stage, objects::store_fid(other), 5, disk_range_of(stage, fid, 7).block);
          },
          "another extent has too"},
-        {"an overlap", [&] { put_extent(stage, object, 5, disk_place_of(stage, fid, 5).block); },
+        {"an overlap", [&] { put_extent(stage, object, 5, disk_range_of(stage, fid, 5).block); },
          "overlaps"},
         {"an extent behind the end",
          [&] {
-             put_extent(stage, objects::store_fid(other), 10, disk_place_of(stage, fid, 7).block);
+             put_extent(stage, objects::store_fid(other), 10, disk_range_of(stage, fid, 7).block);
          },
          "behind the end"},
         {"a lost extent",
@@ -232,7 +232,7 @@ TEST_CASE("reqh store check: a flipped bit of the log is found", "[reqh]") {
     REQUIRE(status.report.finding_count == 1);
     REQUIRE(has_found(status, "an entry of the log"));
     REQUIRE(status.report.findings.front().entry == 1);
-    REQUIRE(status.report.findings.front().place->block == 256);
+    REQUIRE(status.report.findings.front().range->block == 256);
     REQUIRE(status.report.log_entries < before.report.log_entries);
 
     stage.image().flip_bit(32 * objects::kBlock + 20, 2);

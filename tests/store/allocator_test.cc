@@ -33,8 +33,8 @@ TEST_CASE("allocator: successive allocations are consecutive", "[store]") {
     const auto one = allocator.allocate(3);
     const auto two = allocator.allocate(10);
 
-    REQUIRE(one == Place{.block = kSegmentBlocks, .count = 3});
-    REQUIRE(two == Place{.block = kSegmentBlocks + 3, .count = 10});
+    REQUIRE(one == DiskRange{.block = kSegmentBlocks, .count = 3});
+    REQUIRE(two == DiskRange{.block = kSegmentBlocks + 3, .count = 10});
 }
 
 TEST_CASE("allocator: a run ends with its segment, and the next begins a new one", "[store]") {
@@ -45,14 +45,14 @@ TEST_CASE("allocator: a run ends with its segment, and the next begins a new one
     const auto next = allocator.allocate(60);
 
     REQUIRE(most->count == 60);
-    REQUIRE(rest == Place{.block = kSegmentBlocks + 60, .count = 4});
-    REQUIRE(next == Place{.block = 2 * kSegmentBlocks, .count = 60});
+    REQUIRE(rest == DiskRange{.block = kSegmentBlocks + 60, .count = 4});
+    REQUIRE(next == DiskRange{.block = 2 * kSegmentBlocks, .count = 60});
 }
 
 TEST_CASE("allocator: a full disk gives nothing, and has no free block", "[store]") {
     Allocator allocator(small_disk(3));
     std::uint64_t blocks = 0;
-    while (const auto place = allocator.allocate(50)) blocks += place->count;
+    while (const auto range = allocator.allocate(50)) blocks += range->count;
 
     REQUIRE(blocks == 3 * kSegmentBlocks);
     REQUIRE(allocator.use().free_blocks == 0);
@@ -74,7 +74,7 @@ TEST_CASE("allocator: data leaves the log's reserve alone", "[store]") {
     Allocator allocator(small_disk(3));
     allocator.set_log_claim(2);
     std::uint64_t blocks = 0;
-    while (const auto place = allocator.allocate(50)) blocks += place->count;
+    while (const auto range = allocator.allocate(50)) blocks += range->count;
 
     REQUIRE(blocks == kSegmentBlocks);
     REQUIRE(allocator.use().free_blocks == 0);
@@ -99,7 +99,7 @@ TEST_CASE("allocator: segments that the log has count against its claim", "[stor
 TEST_CASE("allocator: the last blocks are for changes that free", "[store]") {
     Allocator allocator(small_disk(2, 5));
     std::uint64_t blocks = 0;
-    while (const auto place = allocator.allocate(50)) blocks += place->count;
+    while (const auto range = allocator.allocate(50)) blocks += range->count;
     REQUIRE(blocks == 2 * kSegmentBlocks - 5);
     REQUIRE(allocator.use().free_blocks == 0);
 
@@ -109,9 +109,9 @@ TEST_CASE("allocator: the last blocks are for changes that free", "[store]") {
 
 TEST_CASE("allocator: what was freed waits for its record", "[store]") {
     Allocator allocator(small_disk(1));
-    const auto place = allocator.allocate(kSegmentBlocks);
+    const auto range = allocator.allocate(kSegmentBlocks);
 
-    allocator.release(*place, 7);
+    allocator.release(*range, 7);
     allocator.settle(6);
     const auto too_early = allocator.allocate(1);
     allocator.settle(7);
@@ -124,11 +124,11 @@ TEST_CASE("allocator: what was freed waits for its record", "[store]") {
 TEST_CASE("allocator: what was freed waits for reads that began before, and for no other",
           "[store]") {
     Allocator allocator(small_disk(1));
-    const auto place = allocator.allocate(kSegmentBlocks);
+    const auto range = allocator.allocate(kSegmentBlocks);
     auto before = std::make_unique<Reading>();
     allocator.begin_read(*before);
 
-    allocator.release(*place, 1);
+    allocator.release(*range, 1);
     Reading after;
     allocator.begin_read(after);
     allocator.settle(1);
@@ -143,7 +143,7 @@ TEST_CASE("allocator: what was freed waits for reads that began before, and for 
 
 TEST_CASE("allocator: reads that rest can be ended, and learn it", "[store]") {
     Allocator allocator(small_disk(1));
-    const auto place = allocator.allocate(kSegmentBlocks);
+    const auto range = allocator.allocate(kSegmentBlocks);
     Reading active;
     Reading resting;
     allocator.begin_read(active);
@@ -151,7 +151,7 @@ TEST_CASE("allocator: reads that rest can be ended, and learn it", "[store]") {
     active.rest();
     const bool goes_on = active.go_on();
     resting.rest();
-    allocator.release(*place, 1);
+    allocator.release(*range, 1);
     allocator.end_resting_reads();
     allocator.settle(1);
     const auto delayed = allocator.allocate(1);
@@ -167,7 +167,7 @@ TEST_CASE("allocator: reads that rest can be ended, and learn it", "[store]") {
     REQUIRE_FALSE(active.go_on());
 }
 
-TEST_CASE("allocator: a place that was never used continues the run", "[store]") {
+TEST_CASE("allocator: a range that was never used continues the run", "[store]") {
     Allocator allocator(small_disk(2));
     const auto first = allocator.allocate(8);
     const auto given_up = allocator.allocate(8);
@@ -183,7 +183,7 @@ TEST_CASE("allocator: a claim of the log that rises leaves blocks for what frees
     allocator.set_log_claim(2);
     while (allocator.allocate(kSegmentBlocks)) {
     }
-    const auto freed = allocator.place_of(1);
+    const auto freed = allocator.range_of(1);
     allocator.release(freed, 1);
     allocator.settle(1);
     allocator.set_log_claim(5);
@@ -202,21 +202,21 @@ TEST_CASE("allocator: a claim of the log that rises leaves blocks for what frees
 TEST_CASE("allocator: changes that add do not use blocks borrowed from the log", "[store]") {
     Allocator allocator(small_disk(5, 4));
     allocator.set_log_claim(2);
-    std::vector<Place> places;
-    while (const auto place = allocator.allocate(kSegmentBlocks)) places.push_back(*place);
+    std::vector<DiskRange> ranges;
+    while (const auto range = allocator.allocate(kSegmentBlocks)) ranges.push_back(*range);
     for (int i = 0; i < 5; ++i) REQUIRE(allocator.allocate(1, Purpose::kFreeing).has_value());
     REQUIRE(allocator.empty_segments() == 1);
     REQUIRE_FALSE(allocator.allocate(1).has_value());
     REQUIRE(allocator.use().free_blocks == 0);
 
     // What has been taken of the borrowed segment and of the reserve comes first.
-    const auto free = [&](Place place) {
-        allocator.release(place, 1);
+    const auto free = [&](DiskRange range) {
+        allocator.release(range, 1);
         allocator.settle(1);
     };
-    free({.block = places[0].block, .count = 5});
+    free({.block = ranges[0].block, .count = 5});
     REQUIRE_FALSE(allocator.allocate(1).has_value());
-    free({.block = places[1].block, .count = 3});
+    free({.block = ranges[1].block, .count = 3});
     REQUIRE(allocator.use().free_blocks == 3);
     REQUIRE(allocator.allocate(4)->count == 3);
     REQUIRE_FALSE(allocator.allocate(1).has_value());
@@ -251,7 +251,7 @@ TEST_CASE("allocator: an index that gives a block to two is corrupt", "[store]")
 
 TEST_CASE("allocator: an extent may have grown over the end of a segment", "[store]") {
     Allocator allocator(small_disk(2));
-    const Place across{.block = 2 * kSegmentBlocks - 3, .count = 5};
+    const DiskRange across{.block = 2 * kSegmentBlocks - 3, .count = 5};
 
     REQUIRE(allocator.take(across));
     REQUIRE_FALSE(allocator.allocate_segment().has_value());
@@ -302,16 +302,16 @@ TEST_CASE("allocator: a held segment is not allocated until the hold ends", "[st
     const auto held = allocator.hold_ahead(kSegmentBlocks);
     REQUIRE(held.has_value());
     const std::uint64_t free_blocks = allocator.use().free_blocks;
-    std::vector<Place> places;
-    while (const auto place = allocator.allocate(kSegmentBlocks)) places.push_back(*place);
+    std::vector<DiskRange> ranges;
+    while (const auto range = allocator.allocate(kSegmentBlocks)) ranges.push_back(*range);
     const auto log = allocator.allocate_segment();
     allocator.end_hold(*held, Allocator::Content::kFilled);
     const auto after = allocator.allocate(kSegmentBlocks);
 
     REQUIRE(free_blocks == 6 * kSegmentBlocks - 1);
-    REQUIRE(places.size() == 5);
+    REQUIRE(ranges.size() == 5);
     REQUIRE_FALSE(log.has_value());
-    REQUIRE(after == allocator.place_of(*held));
+    REQUIRE(after == allocator.range_of(*held));
 }
 
 TEST_CASE("allocator: what lies ahead is held in its order, and filled once", "[store]") {
@@ -341,7 +341,7 @@ TEST_CASE("allocator: few empty segments are left to data", "[store]") {
 
 TEST_CASE("allocator: what stays empty is held once, and not what comes next", "[store]") {
     Allocator allocator(small_disk(12));
-    const auto place = allocator.allocate(1);
+    const auto range = allocator.allocate(1);
     allocator.note_empty();
     REQUIRE(allocator.allocate(kSegmentBlocks).has_value());
     const auto second = allocator.allocate(kSegmentBlocks);
@@ -356,7 +356,7 @@ TEST_CASE("allocator: what stays empty is held once, and not what comes next", "
     allocator.note_empty();
     const auto again = allocator.hold_unused(2 * kSegmentBlocks);
 
-    REQUIRE(place->block == kSegmentBlocks);
+    REQUIRE(range->block == kSegmentBlocks);
     REQUIRE(held == std::vector<std::uint32_t>{4, 5, 6, 7, 8, 9, 10, 11});
     REQUIRE_FALSE(again.has_value());
 }
@@ -387,7 +387,7 @@ public:
         const SpaceUse use = allocator_.use();
         free -= std::uint64_t{segments_.size()} * kSegmentBlocks;
         std::uint64_t waiting = 0;
-        for (const Freed& each : freed_) waiting += each.place.count;
+        for (const Freed& each : freed_) waiting += each.range.count;
         REQUIRE(use.waiting_blocks == waiting);
         REQUIRE(use.log_blocks == std::uint64_t{segments_.size()} * kSegmentBlocks);
         REQUIRE(allocator_.is_holding() == !held_.empty());
@@ -398,32 +398,32 @@ public:
 
 private:
     struct Freed {
-        Place place;
+        DiskRange range;
         std::uint64_t sequence;
         std::set<std::uint64_t> readers;
     };
 
     void allocate() {
         const auto count = static_cast<std::uint32_t>(1 + random_.below(40));
-        const auto place = allocator_.allocate(count);
-        if (!place) return;
-        REQUIRE(place->count > 0);
-        REQUIRE(place->count <= count);
-        for (std::uint64_t block = place->block; block < place->block + place->count; ++block) {
+        const auto range = allocator_.allocate(count);
+        if (!range) return;
+        REQUIRE(range->count > 0);
+        REQUIRE(range->count <= count);
+        for (std::uint64_t block = range->block; block < range->block + range->count; ++block) {
             REQUIRE(used_.insert(block).second);
             REQUIRE(is_datas(static_cast<std::uint32_t>(block / kSegmentBlocks) - 1));
         }
-        places_.push_back(*place);
+        ranges_.push_back(*range);
     }
     void release() {
-        if (places_.empty()) return;
-        const std::size_t index = random_.below(places_.size());
-        const Place place = places_[index];
-        places_[index] = places_.back();
-        places_.pop_back();
-        Freed freed{.place = place, .sequence = ++sequence_, .readers = {}};
+        if (ranges_.empty()) return;
+        const std::size_t index = random_.below(ranges_.size());
+        const DiskRange range = ranges_[index];
+        ranges_[index] = ranges_.back();
+        ranges_.pop_back();
+        Freed freed{.range = range, .sequence = ++sequence_, .readers = {}};
         for (const auto& [id, reading] : readings_) freed.readers.insert(id);
-        allocator_.release(place, freed.sequence);
+        allocator_.release(range, freed.sequence);
         freed_.push_back(freed);
     }
     void settle() {
@@ -432,8 +432,8 @@ private:
         while (!freed_.empty()) {
             const Freed& first = freed_.front();
             if (first.sequence > settled_ || !first.readers.empty()) return;
-            for (std::uint32_t i = 0; i < first.place.count; ++i)
-                used_.erase(first.place.block + i);
+            for (std::uint32_t i = 0; i < first.range.count; ++i)
+                used_.erase(first.range.block + i);
             freed_.pop_front();
         }
     }
@@ -502,7 +502,7 @@ private:
     core::Random random_;
     Allocator allocator_;
     std::set<std::uint64_t> used_;
-    std::vector<Place> places_;
+    std::vector<DiskRange> ranges_;
     std::deque<Freed> freed_;
     std::set<std::uint32_t> segments_;  // Of the log.
     std::set<std::uint32_t> held_;
@@ -525,45 +525,45 @@ TEST_CASE("allocator: random use agrees with a model of each block", "[store]") 
 
 }  // namespace
 
-TEST_CASE("allocator: a fault of a place names its first bad block", "[store]") {
+TEST_CASE("allocator: a fault of a range names its first bad block", "[store]") {
     Allocator allocator(small_disk(4));
     REQUIRE(allocator.take_segment(1).has_value());
-    const auto place = allocator.allocate(8);
+    const auto range = allocator.allocate(8);
 
-    REQUIRE_FALSE(allocator.fault_of(*place).has_value());
-    const auto behind = allocator.fault_of({.block = place->block + 4, .count = 8});
-    REQUIRE(behind->block == place->block + 8);
+    REQUIRE_FALSE(allocator.fault_of(*range).has_value());
+    const auto behind = allocator.fault_of({.block = range->block + 4, .count = 8});
+    REQUIRE(behind->block == range->block + 8);
     REQUIRE(std::string_view(behind->reason) == "is free");
     const auto log = allocator.fault_of({.block = 2 * kSegmentBlocks + 3, .count = 1});
     REQUIRE(std::string_view(log->reason) == "is in a segment of the log");
     REQUIRE(allocator.fault_of({.block = 3, .count = 1}).has_value());
     REQUIRE(allocator.fault_of({.block = ~0ULL, .count = 1}).has_value());
-    REQUIRE(allocator.fault_of({.block = place->block, .count = ~0U}).has_value());
+    REQUIRE(allocator.fault_of({.block = range->block, .count = ~0U}).has_value());
 }
 
-TEST_CASE("allocator: a watch hears of every place that changes hands", "[store]") {
+TEST_CASE("allocator: a watch hears of every range that changes hands", "[store]") {
     class Heard final : public SpaceWatch {
     public:
-        void touched(Place place) override { touched_places.push_back(place); }
-        void settled(Place place) override { settled_places.push_back(place); }
-        std::vector<Place> touched_places;
-        std::vector<Place> settled_places;
+        void touched(DiskRange range) override { touched_ranges.push_back(range); }
+        void settled(DiskRange range) override { settled_ranges.push_back(range); }
+        std::vector<DiskRange> touched_ranges;
+        std::vector<DiskRange> settled_ranges;
     };
     Allocator allocator(small_disk(4));
     const auto before = allocator.allocate(2);
     Heard heard;
     allocator.set_watch(&heard);
 
-    const auto place = allocator.allocate(8);
+    const auto range = allocator.allocate(8);
     REQUIRE(allocator.promised_blocks() == 10);
-    allocator.take_up(*place);
+    allocator.take_up(*range);
     REQUIRE(allocator.promised_blocks() == 2);
     allocator.give_back(*before);
     REQUIRE(allocator.promised_blocks() == 0);
-    allocator.release(*place, 1);
+    allocator.release(*range, 1);
 
-    REQUIRE(heard.touched_places == std::vector{*place, *place});
-    REQUIRE(heard.settled_places == std::vector{*place, *before});
+    REQUIRE(heard.touched_ranges == std::vector{*range, *range});
+    REQUIRE(heard.settled_ranges == std::vector{*range, *before});
     allocator.set_watch(nullptr);
     REQUIRE(allocator.are_sums_right());
     for (std::uint32_t i = 0; i < allocator.segment_count(); ++i) {

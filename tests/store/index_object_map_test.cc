@@ -1,6 +1,6 @@
-// Goal: the object map is, block by block, what was written, and says truly which places become
-// free; also after a crash, when what the index had not yet is done again, and while a checkpoint
-// is under way. Method: random operations against a model of single blocks.
+// Goal: the object map is, block by block, what was written, and says truly which blocks of the
+// disk become free; also after a crash, when what the index had not yet is done again, and while a
+// checkpoint is under way. Method: random operations against a model of single blocks.
 #include <set>
 #include <tuple>
 
@@ -103,7 +103,7 @@ private:
         for (auto number = stage_.index().applied(); number < operations_.size(); ++number) {
             carry_out(operations_[number]);
         }
-        // What is swept counts no more: its places may be another's by now.
+        // What is swept counts no more: its blocks may be another's by now.
         used_.clear();
         sweep_all();
         for (const auto& [fid, blocks] : collect().blocks) {
@@ -184,8 +184,8 @@ private:
         }
     }
 
-    std::vector<Place> carry_out(const Operation& operation) {
-        std::vector<Place> freed;
+    std::vector<DiskRange> carry_out(const Operation& operation) {
+        std::vector<DiskRange> freed;
         switch (operation.kind) {
             case Operation::Kind::kInsert: {
                 const auto more = map_->insert(operation.fid,
@@ -215,8 +215,8 @@ private:
         return freed;
     }
 
-    std::vector<Place> sweep_some() {
-        std::vector<Place> freed;
+    std::vector<DiskRange> sweep_some() {
+        std::vector<DiskRange> freed;
         const auto swept = map_->sweep(static_cast<std::uint32_t>(random_.below(8) + 1), freed);
         REQUIRE(swept.has_value());
         if (*swept && (*swept)->range.count > 0) {
@@ -247,7 +247,7 @@ private:
 
     void sweep_all() {
         for (;;) {
-            std::vector<Place> freed;
+            std::vector<DiskRange> freed;
             const auto swept = map_->sweep(100, freed);
             REQUIRE(swept.has_value());
             if (!*swept) return;
@@ -256,7 +256,7 @@ private:
     }
 
     // Only what was in use becomes free, and once.
-    void free_all(const std::vector<Place>& freed) {
+    void free_all(const std::vector<DiskRange>& freed) {
         for (const auto& place : freed) {
             for (auto block = place.block; block < place.block + place.count; ++block) {
                 REQUIRE(used_.erase(block) == 1);
@@ -303,7 +303,7 @@ private:
             for (const auto& [at, block] : blocks) REQUIRE(used.insert(block.block).second);
         }
         REQUIRE(used == used_);
-        // What is cleared has its places, and is a hole.
+        // What is cleared has its blocks, and is a hole.
         REQUIRE(stage_.run(map_->for_each(KeyKind::kCleared, &collector)).has_value());
         for (const auto fid : removed_) found.erase(fid);
         std::erase_if(found, [](const auto& object) { return object.second.empty(); });
@@ -359,7 +359,7 @@ TEST_CASE("store object map: a stream of blocks becomes long extents", "[store]"
     IndexStage stage(IndexKind::kMap);
     LayeredIndex index(stage.index());
     ObjectMap map(stage.reactor(), index);
-    std::vector<Place> freed;
+    std::vector<DiskRange> freed;
     const std::uint32_t checksum = 1;
 
     for (std::uint64_t i = 0; i < 2UL * kExtentBlocksMax; ++i) {
@@ -376,7 +376,7 @@ TEST_CASE("store object map: inserting an existing extent changes nothing", "[st
     IndexStage stage(IndexKind::kMap);
     LayeredIndex index(stage.index());
     ObjectMap map(stage.reactor(), index);
-    std::vector<Place> freed;
+    std::vector<DiskRange> freed;
     const std::array<std::uint32_t, 8> checksums{1, 2, 3, 4, 5, 6, 7, 8};
     REQUIRE(map.insert(fid_of(1), {.first = 0, .block = 50, .checksums = checksums}, freed)
                 .has_value());
@@ -395,7 +395,7 @@ TEST_CASE("store object map: blocks at the end of the largest object", "[store]"
     IndexStage stage(IndexKind::kMap);
     LayeredIndex index(stage.index());
     ObjectMap map(stage.reactor(), index);
-    std::vector<Place> freed;
+    std::vector<DiskRange> freed;
     const std::array<std::uint32_t, 2> checksums{1, 2};
     const auto first = kObjectBlocksMax - 2;
     REQUIRE(map.insert(fid_of(1), {.first = first, .block = 50, .checksums = checksums}, freed)
@@ -406,7 +406,7 @@ TEST_CASE("store object map: blocks at the end of the largest object", "[store]"
 
     REQUIRE(punched.has_value());
     REQUIRE(punched->finished);
-    REQUIRE(freed == std::vector{Place{.block = 51, .count = 1}});
+    REQUIRE(freed == std::vector{DiskRange{.block = 51, .count = 1}});
     auto extents = map.extents(fid_of(1), {.first = first, .count = 2});
     const auto extent = extents.next();
     REQUIRE(extent.has_value());
@@ -420,7 +420,7 @@ TEST_CASE("store object map: a cleared range is a hole at once, and is freed in 
     IndexStage stage(IndexKind::kLmdb);
     LayeredIndex index(stage.index());
     ObjectMap map(stage.reactor(), index);
-    std::vector<Place> freed;
+    std::vector<DiskRange> freed;
     const std::uint32_t checksum = 1;
     constexpr std::uint64_t kExtents = 20'000;
     for (std::uint64_t i = 0; i < kExtents; ++i) {
@@ -440,7 +440,7 @@ TEST_CASE("store object map: a cleared range is a hole at once, and is freed in 
     const auto more =
         map.insert(fid_of(1), {.first = 10'000, .block = 9, .checksums = {&checksum, 1}}, freed);
     REQUIRE(more == 1);
-    REQUIRE(freed == std::vector{Place{.block = 50 + 5'000, .count = 1}});
+    REQUIRE(freed == std::vector{DiskRange{.block = 50 + 5'000, .count = 1}});
     auto extents = map.extents(fid_of(1), {.first = 9'000, .count = 2'000});
     REQUIRE(extents.next()->value().block == 9);
     REQUIRE(!extents.next()->has_value());
@@ -469,7 +469,7 @@ TEST_CASE("store object map: cleared ranges that meet are one", "[store]") {
 
     REQUIRE(map.clear(fid_of(1), {.first = 20, .count = 25}).has_value());
 
-    std::vector<Place> freed;
+    std::vector<DiskRange> freed;
     const auto first = map.sweep(1, freed);
     REQUIRE((*first)->range == BlockRange{.first = 10, .count = 35});
     const auto second = map.sweep(1, freed);
@@ -498,7 +498,7 @@ TEST_CASE("store object map: an upload becomes an object, with its extents", "[s
     IndexStage stage(IndexKind::kMap);
     LayeredIndex index(stage.index());
     ObjectMap map(stage.reactor(), index);
-    std::vector<Place> freed;
+    std::vector<DiskRange> freed;
     const std::uint32_t checksum = 1;
     map.put_upload(fid_of(1), {.object = example_object(), .write_count = 1});
     REQUIRE(map.insert(fid_of(1), {.first = 0, .block = 9, .checksums = {&checksum, 1}}, freed)
@@ -553,7 +553,7 @@ TEST_CASE("store object map: what cannot be read is an error, and changes nothin
     const auto key = Key::extent(fid_of(1), 3);
     index.put(key, bytes_of("short"));
     const auto changed = index.change_count();
-    std::vector<Place> freed;
+    std::vector<DiskRange> freed;
     const std::array<std::uint32_t, 2> checksums{1, 2};
 
     const auto inserted =
@@ -578,7 +578,7 @@ TEST_CASE("store object map: an extent of one block takes less than 100 bytes", 
         numbers[i] = i;
         std::swap(numbers[i], numbers[random.below(i + 1)]);
     }
-    std::vector<Place> freed;
+    std::vector<DiskRange> freed;
     for (std::uint64_t i = 0; i < numbers.size(); ++i) {
         const auto checksum = static_cast<std::uint32_t>(random.next());
         const Extent extent{.first = numbers[i], .block = 2 * i, .checksums = {&checksum, 1}};

@@ -376,7 +376,7 @@ Task<Result<void>> Machine::write(Fid fid, core::Random* random, AlignedMemory* 
     state.size_bytes = std::max(state.size_bytes, (first + count) * kBlock);
     const std::uint64_t stamp = remains_.next_stamp++;
     Change change;
-    std::vector<Place> places;
+    std::vector<DiskRange> places;
     std::vector<std::uint32_t> checksums(count);
     for (std::uint32_t i = 0; i < count; ++i) {
         const auto block = memory->span().subspan(i * kBlock, kBlock);
@@ -387,7 +387,7 @@ Task<Result<void>> Machine::write(Fid fid, core::Random* random, AlignedMemory* 
     for (std::uint32_t done = 0; done < count;) {
         const auto place = volume_->allocate(count - done);
         if (!place) {
-            for (const Place& each : places) volume_->give_back(each);
+            for (const DiskRange& each : places) volume_->give_back(each);
             co_return std::unexpected(place.error());
         }
         const Extent extent{.first = first + done,
@@ -407,7 +407,7 @@ Task<Result<void>> Machine::write(Fid fid, core::Random* random, AlignedMemory* 
     if (volume_->sweeping()) ++remains_.writes_meanwhile;
     Result<void> written{};
     std::size_t at = 0;
-    for (const Place& place : places) {
+    for (const DiskRange& place : places) {
         core::Buffer from = memory->buffer();
         from.data += at;
         from.size_bytes = place.count * kBlock;

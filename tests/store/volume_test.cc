@@ -81,11 +81,11 @@ public:
     void add_blocks(Change& change, BlockRange blocks, std::uint64_t step) {
         const std::array<std::uint32_t, 1> checksum{};
         for (std::uint64_t i = 0; i < blocks.count; ++i) {
-            const auto place = volume->allocate(1);
-            REQUIRE(place.has_value());
+            const auto range = volume->allocate(1);
+            REQUIRE(range.has_value());
             change.records.extent(
                 kObject,
-                {.first = blocks.first + i * step, .block = place->block, .checksums = checksum});
+                {.first = blocks.first + i * step, .block = range->block, .checksums = checksum});
         }
     }
     Task<Result<Reservation>> reserve_blocks(std::uint64_t count) {
