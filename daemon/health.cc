@@ -79,7 +79,7 @@ void Examination::look_at_state() {
     add(Level::kWarning, std::string("the node is ") + to_string(node_.state()));
 }
 
-std::uint64_t objects_of(const objects::PoolPlace& pool) {
+std::uint64_t objects_of(const objects::LayoutPool& pool) {
     return pool.quota->whole().used().objects;
 }
 
@@ -88,7 +88,7 @@ std::uint64_t objects_of(const objects::PoolPlace& pool) {
 std::string Examination::unreadable_objects(const MissingSlot& missing) const {
     const auto lost = node_.missing().objects_of(missing.slot);
     const objects::StoreLayoutPtr& layout = node_.layout().current();
-    const objects::PoolPlace* const pool =
+    const objects::LayoutPool* const pool =
         layout == nullptr ? nullptr : layout->find_pool(missing.pool);
     if (!lost || pool == nullptr) return "its objects cannot be read";
     std::uint64_t all = objects_of(*pool);
@@ -179,7 +179,7 @@ void Examination::look_at_configuration() {
 void Examination::look_at_quotas() {
     const objects::StoreLayoutPtr& layout = node_.layout().current();
     if (layout == nullptr) return;
-    for (const objects::PoolPlace& pool : layout->pools) {
+    for (const objects::LayoutPool& pool : layout->pools) {
         health_.objects += objects_of(pool);
         look_at_quota(pool.quota->whole(), "pool " + pool.name + " has used %");
         for (const objects::PoolQuota::Owner& owner : pool.quota->owners()) {

@@ -21,11 +21,11 @@ objects::SlotState state_of(DiskStage stage) {
                                         : objects::SlotState::kMissing;
 }
 
-std::string missing_of(const objects::PoolPlace& pool, const objects::StoreLayout& layout,
+std::string missing_of(const objects::LayoutPool& pool, const objects::StoreLayout& layout,
                        const NodeDisks& disks) {
     std::vector<std::string> all;
-    for (const objects::SlotPlace& place : layout.slots) {
-        if (place.pool == pool.id && !place.disk.empty()) all.push_back(place.disk);
+    for (const objects::LayoutSlot& slot : layout.slots) {
+        if (slot.pool == pool.id && !slot.disk.empty()) all.push_back(slot.disk);
     }
     if (all.empty()) return {};
     // One of these may be the missing disk.
@@ -49,27 +49,27 @@ objects::StoreLayout make_store_layout(const std::vector<devices::PoolSettings>&
     objects::StoreLayout layout;
     for (const devices::PoolSettings& each : pools) add_pool(layout, each.name);
     for (const SlotEntry& entry : disks.slots().entries()) {
-        objects::SlotPlace place{.slot = entry.slot,
+        objects::LayoutSlot slot{.slot = entry.slot,
                                  .pool = add_pool(layout, entry.pool),
                                  .state = objects::SlotState::kMissing};
         const NodeDisk* disk = disks.open_disk_of(entry);
         if (disk == nullptr) disk = given_up_disk_of(disks, entry);
         if (disk != nullptr) {
-            place.locality = disk->place().locality;
-            place.state = state_of(disk->stage());
+            slot.locality = disk->place().locality;
+            slot.state = state_of(disk->stage());
         }
-        if (entry.use == SlotUse::kEmpty) place.state = objects::SlotState::kReleased;
-        if (entry.use == SlotUse::kWrittenOff) place.state = objects::SlotState::kWrittenOff;
-        place.disk = disks.why_missing(entry);
-        layout.slots.push_back(std::move(place));
+        if (entry.use == SlotUse::kEmpty) slot.state = objects::SlotState::kReleased;
+        if (entry.use == SlotUse::kWrittenOff) slot.state = objects::SlotState::kWrittenOff;
+        slot.disk = disks.why_missing(entry);
+        layout.slots.push_back(std::move(slot));
     }
-    for (objects::PoolPlace& pool : layout.pools) pool.missing = missing_of(pool, layout, disks);
+    for (objects::LayoutPool& pool : layout.pools) pool.missing = missing_of(pool, layout, disks);
     return layout;
 }
 
 void keep_counts(objects::StoreLayout& layout, const objects::StoreLayout& before) {
-    for (objects::PoolPlace& pool : layout.pools) {
-        if (const objects::PoolPlace* const old = before.find_pool(pool.id))
+    for (objects::LayoutPool& pool : layout.pools) {
+        if (const objects::LayoutPool* const old = before.find_pool(pool.id))
             pool.quota = old->quota;
     }
 }
@@ -93,7 +93,7 @@ const PrincipalQuota* find(const Quotas& quotas, std::string_view pool, std::str
 }  // namespace
 
 void set_quotas(const objects::StoreLayout& layout, const Quotas& quotas) {
-    for (const objects::PoolPlace& pool : layout.pools) {
+    for (const objects::LayoutPool& pool : layout.pools) {
         const auto settings =
             std::ranges::find(quotas.of_pools, pool.name, &devices::PoolSettings::name);
         const bool is_configured = settings != quotas.of_pools.end();
@@ -105,7 +105,7 @@ void set_quotas(const objects::StoreLayout& layout, const Quotas& quotas) {
         }
     }
     for (const PrincipalQuota& each : quotas.of_principals) {
-        const objects::PoolPlace* const pool = layout.find_pool(objects::pool_id(each.pool));
+        const objects::LayoutPool* const pool = layout.find_pool(objects::pool_id(each.pool));
         if (pool == nullptr) continue;
         pool->quota->account_of(each.principal).set_limit(limit_of(each.bytes, each.objects));
     }

@@ -195,9 +195,9 @@ Task<Result<void>> ReplacedObjects::settle_page() {
 // `job` makes a task of the home's stores.
 template <typename Value, typename Job>
 Task<Result<Value>> ReplacedObjects::run_at_home(store::Slot slot, Job* job) {
-    const SlotPlace* const place = stores_.layout().find_slot(slot);
-    if (place == nullptr) co_return std::unexpected(kNoDisk);
-    Stores& home = stores_.at(place->locality);
+    const LayoutSlot* const found = stores_.layout().find_slot(slot);
+    if (found == nullptr) co_return std::unexpected(kNoDisk);
+    Stores& home = stores_.at(found->locality);
     auto there = [&home, job] { return (*job)(&home); };
     const auto done = co_await core::run_task_on<Result<Value>>(
         stores_.parts().reactor, home.parts().reactor, home.duties(), there);

@@ -12,19 +12,19 @@ PoolId pool_id(std::string_view pool_name) {
     return core::crc32c(std::as_bytes(std::span(pool_name)));
 }
 
-const PoolPlace* StoreLayout::find_pool(std::string_view name) const {
+const LayoutPool* StoreLayout::find_pool(std::string_view name) const {
     if (name.empty()) return default_pool < pools.size() ? &pools[default_pool] : nullptr;
-    const auto found = std::ranges::find(pools, name, &PoolPlace::name);
+    const auto found = std::ranges::find(pools, name, &LayoutPool::name);
     return found == pools.end() ? nullptr : &*found;
 }
 
-const PoolPlace* StoreLayout::find_pool(PoolId id) const {
-    const auto found = std::ranges::find(pools, id, &PoolPlace::id);
+const LayoutPool* StoreLayout::find_pool(PoolId id) const {
+    const auto found = std::ranges::find(pools, id, &LayoutPool::id);
     return found == pools.end() ? nullptr : &*found;
 }
 
-const SlotPlace* StoreLayout::find_slot(store::Slot slot) const {
-    const auto found = std::ranges::lower_bound(slots, slot, {}, &SlotPlace::slot);
+const LayoutSlot* StoreLayout::find_slot(store::Slot slot) const {
+    const auto found = std::ranges::lower_bound(slots, slot, {}, &LayoutSlot::slot);
     return found == slots.end() || found->slot != slot ? nullptr : &*found;
 }
 
@@ -53,8 +53,8 @@ void Stores::set_layout(StoreLayoutPtr layout) {
 
 // A disk whose pool is unknown keeps a quota of its own.
 void Stores::join_quota(HomeVolume& volume) {
-    const PoolPlace* const place = layout_->find_pool(volume.pool());
-    if (place != nullptr) volume.use().join(place->quota);
+    const LayoutPool* const pool = layout_->find_pool(volume.pool());
+    if (pool != nullptr) volume.use().join(pool->quota);
 }
 
 Task<void> Stores::stop() {
@@ -71,13 +71,13 @@ std::vector<std::unique_ptr<HomeVolume>>::iterator Stores::place_of(store::Slot 
 bool Stores::was_released(store::Slot slot) {
     const auto here = place_of(slot);
     if (here != volumes_.end()) return (*here)->is_shut();
-    const SlotPlace* const place = layout_->find_slot(slot);
-    return place != nullptr && place->state == SlotState::kReleased;
+    const LayoutSlot* const found = layout_->find_slot(slot);
+    return found != nullptr && found->state == SlotState::kReleased;
 }
 
 bool Stores::was_written_off(store::Slot slot) const {
-    const SlotPlace* const place = layout_->find_slot(slot);
-    return place != nullptr && place->state == SlotState::kWrittenOff;
+    const LayoutSlot* const found = layout_->find_slot(slot);
+    return found != nullptr && found->state == SlotState::kWrittenOff;
 }
 
 HomeVolume* Stores::find(store::Slot slot) {

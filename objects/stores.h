@@ -30,7 +30,7 @@ namespace fopd::objects {
 
 // -- the layout, which is the same on all localities of a node --
 
-struct PoolPlace {
+struct LayoutPool {
     PoolId id = 0;
     std::string name;
     // In words, its missing disks, which may have further objects; empty: all disks can be read.
@@ -46,7 +46,7 @@ enum class SlotState : std::uint8_t {
     kWrittenOff,  // Its disk's data is forgotten.
 };
 
-struct SlotPlace {
+struct LayoutSlot {
     store::Slot slot = 0;
     std::uint32_t locality = 0;  // The index of its home locality.
     PoolId pool = 0;
@@ -58,14 +58,14 @@ struct SlotPlace {
 // whole.
 struct StoreLayout {
     std::uint64_t version = 0;  // Greater than that of all earlier layouts.
-    std::vector<PoolPlace> pools;
-    std::size_t default_pool = 0;  // Index in `pools`; for fops that name none.
-    std::vector<SlotPlace> slots;  // By ascending slot.
+    std::vector<LayoutPool> pools;
+    std::size_t default_pool = 0;   // Index in `pools`; for fops that name none.
+    std::vector<LayoutSlot> slots;  // By ascending slot.
 
     // Null: there is none. An empty name means the default pool.
-    const PoolPlace* find_pool(std::string_view name) const;
-    const PoolPlace* find_pool(PoolId id) const;
-    const SlotPlace* find_slot(store::Slot slot) const;
+    const LayoutPool* find_pool(std::string_view name) const;
+    const LayoutPool* find_pool(PoolId id) const;
+    const LayoutSlot* find_slot(store::Slot slot) const;
 };
 using StoreLayoutPtr = std::shared_ptr<const StoreLayout>;
 

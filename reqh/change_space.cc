@@ -43,7 +43,7 @@ Granted<> ChangeSpace::charge_holes(store::Fid fid, store::BlockRange blocks) {
 }
 
 Refusal ChangeSpace::why_over_quota(std::string_view owner, objects::DiskUse::Verdict verdict) {
-    const objects::PoolPlace* const pool = fop_.stores().layout().find_pool(fop_.home().pool());
+    const objects::LayoutPool* const pool = fop_.stores().layout().find_pool(fop_.home().pool());
     const std::string_view pool_name = pool == nullptr ? std::string_view() : pool->name;
     return words_.over_quota(fop_.home(), pool_name, owner, verdict);
 }

@@ -251,9 +251,9 @@ bool is_about_pool(const Executor& executor) {
     return executor.about != About::kNode && executor.about != About::kAnything;
 }
 
-const objects::PoolPlace* pool_of_slot(store::Slot slot, const objects::StoreLayout& layout) {
-    const objects::SlotPlace* const place = layout.find_slot(slot);
-    return place == nullptr ? nullptr : layout.find_pool(place->pool);
+const objects::LayoutPool* pool_of_slot(store::Slot slot, const objects::StoreLayout& layout) {
+    const objects::LayoutSlot* const found = layout.find_slot(slot);
+    return found == nullptr ? nullptr : layout.find_pool(found->pool);
 }
 
 // A contradiction between the fop's type and its other described properties.
@@ -291,9 +291,9 @@ bool moves_client_memory(const fop::Request& request) {
         request.body);
 }
 
-const objects::PoolPlace* pool_of(const Executor& executor, const fop::Request& request,
-                                  std::string_view header_pool,
-                                  const objects::StoreLayout& layout) {
+const objects::LayoutPool* pool_of(const Executor& executor, const fop::Request& request,
+                                   std::string_view header_pool,
+                                   const objects::StoreLayout& layout) {
     if (!is_about_pool(executor)) return nullptr;
     if (executor.slot == nullptr) return layout.find_pool(header_pool);
     return pool_of_slot(executor.slot(request), layout);
@@ -304,10 +304,10 @@ std::optional<std::string> complete(lrs::RequestAttributes& described,
     const auto wrong = contradiction(described);
     if (wrong) return wrong;
     const std::string_view said = described.pool;
-    const objects::PoolPlace* pool = said.empty() ? nullptr : layout.find_pool(said);
+    const objects::LayoutPool* pool = said.empty() ? nullptr : layout.find_pool(said);
     if (pool == nullptr && !said.empty()) return "there is no pool " + std::string(said);
     if (described.object.is_set()) {
-        const objects::PoolPlace* const actual = pool_of_slot(described.object.slot(), layout);
+        const objects::LayoutPool* const actual = pool_of_slot(described.object.slot(), layout);
         if (actual == nullptr) return std::string("the object is on no slot of this node");
         if (pool != nullptr && pool != actual) return "the object is in the pool " + actual->name;
         pool = actual;

@@ -66,8 +66,9 @@ bool moves_client_memory(const fop::Request& request);
 
 // The pool of a fop: that of its slot, or else the one in its header. Null: none, or one that does
 // not exist.
-const objects::PoolPlace* pool_of(const Executor& executor, const fop::Request& request,
-                                  std::string_view header_pool, const objects::StoreLayout& layout);
+const objects::LayoutPool* pool_of(const Executor& executor, const fop::Request& request,
+                                   std::string_view header_pool,
+                                   const objects::StoreLayout& layout);
 
 // Sets the pool of a described fop as for a fop that arrives, so that both match the same rules;
 // the pool's name is borrowed from the layout. Returns, in words, why no such fop can exist, if so.

@@ -58,8 +58,8 @@ void Fom::begin(fabric::IncomingFop& fop, const fop::FopType& type) {
     const std::uint64_t bulk_bytes =
         executor.bulk_bytes == nullptr ? 0 : executor.bulk_bytes(request);
     const Aim aim = executor.aim == nullptr ? Aim{} : executor.aim(request);
-    const objects::PoolPlace* const place = pool();
-    pool_ = place == nullptr ? std::string_view() : place->name;
+    const objects::LayoutPool* const known = pool();
+    pool_ = known == nullptr ? std::string_view() : known->name;
     attributes = {.type = type.number,
                   .lane = type.lane,
                   .priority = fop.header().priority,
@@ -197,7 +197,7 @@ Granted<> Fom::check_rights() {
     return refused(fop::Status::kDenied, denial_);
 }
 
-const objects::PoolPlace* Fom::pool() const {
+const objects::LayoutPool* Fom::pool() const {
     if (services_.stores == nullptr) return nullptr;
     return pool_of(executor_of(*type_), fop_->request(), fop_->header().pool,
                    services_.stores->layout());
@@ -210,7 +210,7 @@ Matter Fom::matter() const {
     if (executor.about == About::kAnything) return {.pool = lent_.pool, .object = lent_.object};
     if (executor.about == About::kNode || services_.stores == nullptr) return {};
     Matter matter;
-    if (const objects::PoolPlace* const place = pool()) matter.pool = place->id;
+    if (const objects::LayoutPool* const found = pool()) matter.pool = found->id;
     if (executor.about == About::kObject) {
         matter.object = objects::store_fid(executor.aim(fop_->request()).object);
     }

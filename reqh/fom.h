@@ -167,7 +167,7 @@ private:
     Granted<> check_token();
     Granted<> check_rights();
     // The pool of the fop in the present layout; null: none, or it does not exist.
-    const objects::PoolPlace* pool() const;
+    const objects::LayoutPool* pool() const;
     Matter matter() const;
     core::WaitOptions wait_for_piece() const;
     Error why_no_piece(const Error& error) const;

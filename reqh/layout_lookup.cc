@@ -5,18 +5,18 @@
 namespace fopd::reqh {
 
 Granted<objects::PoolId> LayoutLookup::find_pool() const {
-    const objects::PoolPlace* const pool = fop_.stores().layout().find_pool(fop_.header().pool);
+    const objects::LayoutPool* const pool = fop_.stores().layout().find_pool(fop_.header().pool);
     if (pool == nullptr) return refused(fop::Status::kWrongPool, "there is no pool of that name");
     return pool->id;
 }
 
 Granted<std::uint32_t> LayoutLookup::locality_of(store::Slot slot) {
-    const objects::SlotPlace* const place = fop_.stores().layout().find_slot(slot);
-    if (place == nullptr) return refused(fop::Status::kNotFound, "no disk has that slot");
-    const bool is_there = place->state == objects::SlotState::kOnline ||
-                          place->state == objects::SlotState::kReadOnly;
+    const objects::LayoutSlot* const found = fop_.stores().layout().find_slot(slot);
+    if (found == nullptr) return refused(fop::Status::kNotFound, "no disk has that slot");
+    const bool is_there = found->state == objects::SlotState::kOnline ||
+                          found->state == objects::SlotState::kReadOnly;
     if (!is_there) return refused(why_not_there(slot));
-    return place->locality;
+    return found->locality;
 }
 
 // An object that was on a disk that has gone in order is gone, too, and so is a lost one.
@@ -30,9 +30,9 @@ Refusal LayoutLookup::why_not_there(store::Slot slot) {
         return {.status = fop::Status::kNotFound,
                 .words = "there is no such object any more: its disk was written off"};
     }
-    const objects::SlotPlace* const place = fop_.stores().layout().find_slot(slot);
+    const objects::LayoutSlot* const found = fop_.stores().layout().find_slot(slot);
     return words_.medium_missing("its disk is not there",
-                                 place == nullptr ? std::string_view() : place->disk);
+                                 found == nullptr ? std::string_view() : found->disk);
 }
 
 Refusal LayoutLookup::why_no_name(objects::PoolId pool) {
@@ -42,9 +42,9 @@ Refusal LayoutLookup::why_no_name(objects::PoolId pool) {
 }
 
 Granted<> LayoutLookup::check_names_known(objects::PoolId pool, std::string_view words) {
-    const objects::PoolPlace* const place = fop_.stores().layout().find_pool(pool);
-    if (place == nullptr || place->missing.empty()) return {};
-    return refused(words_.medium_missing(words, place->missing));
+    const objects::LayoutPool* const known = fop_.stores().layout().find_pool(pool);
+    if (known == nullptr || known->missing.empty()) return {};
+    return refused(words_.medium_missing(words, known->missing));
 }
 
 Granted<objects::HomeVolume*> LayoutLookup::find_home(store::Slot slot) {

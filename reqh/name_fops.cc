@@ -185,8 +185,8 @@ struct Listed {
 // the caller may not read, stays unchanged.
 void look_at_homed(const Operation& operation, objects::Stores& there, std::span<Listed> listed) {
     for (Listed& each : listed) {
-        const objects::SlotPlace* const place = there.layout().find_slot(each.fid.slot());
-        if (place == nullptr || place->locality != there.parts().locality) continue;
+        const objects::LayoutSlot* const found = there.layout().find_slot(each.fid.slot());
+        if (found == nullptr || found->locality != there.parts().locality) continue;
         objects::HomeVolume* const home = there.find(each.fid.slot());
         if (home == nullptr) continue;
         each.is_uncertain = home->volume().is_uncertain(each.fid);

@@ -40,8 +40,8 @@ void look_at_slots(objects::Stores& stores, std::span<SlotFigures> slots) {
 // Asks each locality for the figures of its slots.
 Task<std::vector<SlotFigures>> look_at_all_slots(Operation* operation) {
     std::vector<SlotFigures> slots;
-    for (const objects::SlotPlace& place : operation->stores().layout().slots) {
-        slots.push_back({.slot = place.slot});
+    for (const objects::LayoutSlot& slot : operation->stores().layout().slots) {
+        slots.push_back({.slot = slot.slot});
     }
     for (objects::Stores* const there : operation->stores().all()) {
         auto job = [there, &slots] { look_at_slots(*there, slots); };
@@ -54,10 +54,10 @@ Task<std::vector<SlotFigures>> look_at_all_slots(Operation* operation) {
     co_return slots;
 }
 
-fop::SlotState state_of(const objects::SlotPlace& place, const SlotFigures& figures) {
-    if (!figures.is_open || place.state == objects::SlotState::kMissing)
+fop::SlotState state_of(const objects::LayoutSlot& slot, const SlotFigures& figures) {
+    if (!figures.is_open || slot.state == objects::SlotState::kMissing)
         return fop::SlotState::kMissing;
-    const bool writes = figures.serves && place.state == objects::SlotState::kOnline;
+    const bool writes = figures.serves && slot.state == objects::SlotState::kOnline;
     return writes ? fop::SlotState::kOnline : fop::SlotState::kReadOnly;
 }
 
@@ -69,12 +69,12 @@ Task<fop::Reply> run_slots(Operation* operation) {
     const auto slots = co_await look_at_all_slots(operation);
     fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
     for (std::size_t i = 0; i < slots.size(); ++i) {
-        const objects::SlotPlace& place = layout->slots[i];
-        const objects::PoolPlace* const pool = layout->find_pool(place.pool);
-        const objects::PoolPlace* const by_default = layout->find_pool("");
-        const bool fits = writer.add({.slot = place.slot,
-                                      .locality = static_cast<std::uint16_t>(place.locality),
-                                      .state = state_of(place, slots[i]),
+        const objects::LayoutSlot& slot = layout->slots[i];
+        const objects::LayoutPool* const pool = layout->find_pool(slot.pool);
+        const objects::LayoutPool* const by_default = layout->find_pool("");
+        const bool fits = writer.add({.slot = slot.slot,
+                                      .locality = static_cast<std::uint16_t>(slot.locality),
+                                      .state = state_of(slot, slots[i]),
                                       .in_default_pool = pool != nullptr && pool == by_default,
                                       .free_bytes = slots[i].free_bytes,
                                       .pool = pool == nullptr ? std::string_view() : pool->name});
@@ -93,7 +93,7 @@ Task<fop::Reply> run_statfs(Operation* operation) {
     const auto slots = co_await look_at_all_slots(operation);
     fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
     fop::StatfsReply all;
-    for (const objects::PoolPlace& pool : layout->pools) {
+    for (const objects::LayoutPool& pool : layout->pools) {
         fop::PoolEntry entry{.pool = pool.name};
         for (std::size_t i = 0; i < slots.size(); ++i) {
             if (layout->slots[i].pool != pool.id) continue;
@@ -170,13 +170,13 @@ Task<fop::Reply> run_sync(Operation* operation) {
                 continue;
             question.asked.slot = layout->slots[i].slot;
         }
-        const objects::SlotPlace* const place = layout->find_slot(question.asked.slot);
-        if (place != nullptr && place->state == objects::SlotState::kReleased) {
+        const objects::LayoutSlot* const slot = layout->find_slot(question.asked.slot);
+        if (slot != nullptr && slot->state == objects::SlotState::kReleased) {
             operation->work().receipts.push_back(question.asked);
             continue;
         }
         // Changes that were durable there are lost, too.
-        if (place != nullptr && place->state == objects::SlotState::kWrittenOff) {
+        if (slot != nullptr && slot->state == objects::SlotState::kWrittenOff) {
             operation->work().receipts.push_back({.slot = question.asked.slot});
             status = fop::Status::kLost;
             continue;

@@ -14,13 +14,13 @@ namespace {
 // An account and its sort key in the list. The separator is a line feed, which no name contains.
 struct Account {
     std::string place;
-    const objects::PoolPlace* pool = nullptr;
+    const objects::LayoutPool* pool = nullptr;
     std::string_view owner{};
     const objects::QuotaAccount* account = nullptr;
     fop::QuotaEntry::Whose whose = fop::QuotaEntry::Whose::kOwner;
 };
 
-std::string place_of(const objects::PoolPlace& pool, std::string_view owner) {
+std::string place_of(const objects::LayoutPool& pool, std::string_view owner) {
     return pool.name + '\n' + std::string(owner);
 }
 
@@ -29,7 +29,7 @@ std::uint64_t bytes_of(std::uint64_t blocks) {
                                                        : blocks * fop::kBlockBytes;
 }
 
-void add_all(const objects::PoolPlace& pool, std::vector<Account>& accounts) {
+void add_all(const objects::LayoutPool& pool, std::vector<Account>& accounts) {
     accounts.push_back({.place = pool.name,
                         .pool = &pool,
                         .account = &pool.quota->whole(),
@@ -42,7 +42,7 @@ void add_all(const objects::PoolPlace& pool, std::vector<Account>& accounts) {
     }
 }
 
-void add_own(const objects::PoolPlace& pool, std::string_view owner,
+void add_own(const objects::LayoutPool& pool, std::string_view owner,
              std::vector<Account>& accounts) {
     accounts.push_back({.place = place_of(pool, owner),
                         .pool = &pool,
@@ -74,7 +74,7 @@ Task<fop::Reply> run_quota(Operation* operation) {
         if (!pool) co_return operation->refuse(pool.error());
     }
     std::vector<Account> accounts;
-    for (const objects::PoolPlace& pool : layout->pools) {
+    for (const objects::LayoutPool& pool : layout->pools) {
         if (!wanted.empty() && pool.name != wanted) continue;
         if (operation->access().may_administer({.pool = pool.id})) {
             add_all(pool, accounts);
