@@ -239,14 +239,14 @@ Task<DeviceOutcome> DeviceChanges::forget(Lost lost) {
 Task<Result<std::uint64_t>> DeviceChanges::count_claims(store::Slot slot) {
     std::uint64_t count = 0;
     store::NameSink& names = parts_.names->whole();
-    store::NameSink::ClaimPlace place;
+    store::NameSink::ClaimCursor cursor;
     for (;;) {
-        auto asked = names.claims(slot, std::move(place));
+        auto asked = names.claims(slot, std::move(cursor));
         auto page = co_await std::move(asked);
         if (!page) co_return std::unexpected(page.error());
         count += page->claims.size();
         if (page->end) co_return count;
-        place = std::move(page->next);
+        cursor = std::move(page->next);
     }
 }
 

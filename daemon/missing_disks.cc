@@ -45,13 +45,13 @@ Task<Result<std::optional<std::uint64_t>>> MissingDisks::count_of(store::Slot sl
     std::optional<std::uint64_t> objects;
     if (*known == 0) co_return objects;
     std::uint64_t count = 0;
-    store::NameSink::ClaimPlace place;
+    store::NameSink::ClaimCursor cursor;
     for (;;) {
         if (parts_.life.stop_requested()) {
             co_return std::unexpected(
                 Error{.code = Errc::kClosed, .context = "the node is stopping"});
         }
-        auto asked = names.claims(slot, std::move(place));
+        auto asked = names.claims(slot, std::move(cursor));
         auto page = co_await std::move(asked);
         if (!page) co_return std::unexpected(page.error());
         count += page->claims.size();
@@ -59,7 +59,7 @@ Task<Result<std::optional<std::uint64_t>>> MissingDisks::count_of(store::Slot sl
             objects = count;
             co_return objects;
         }
-        place = std::move(page->next);
+        cursor = std::move(page->next);
     }
 }
 

@@ -87,7 +87,7 @@ Task<Result<void>> DistantNames::keep(Kept kept) {
     co_return *done;
 }
 
-Task<Result<store::NameSink::ClaimPage>> DistantNames::claims(store::Slot slot, ClaimPlace from) {
+Task<Result<store::NameSink::ClaimPage>> DistantNames::claims(store::Slot slot, ClaimCursor from) {
     auto job = [this, slot, &from] { return part_.shard().claims(slot, std::move(from)); };
     auto page =
         co_await core::run_task_on<Result<ClaimPage>>(here_, part_.reactor(), part_.gate(), job);

@@ -68,7 +68,7 @@ public:
     Task<Result<void>> forget(Origin origin) override;
     Task<Result<void>> tell(const store::NameChanges* changes) override;
     Task<Result<void>> keep(Kept kept) override;
-    Task<Result<ClaimPage>> claims(store::Slot slot, ClaimPlace from) override;
+    Task<Result<ClaimPage>> claims(store::Slot slot, ClaimCursor from) override;
     Task<Result<void>> leave_unknown(std::vector<store::NameClaim>* claims) override;
 
 private:

@@ -55,7 +55,7 @@ Task<Result<void>> NameRouter::keep(Kept kept) {
     co_return Result<void>{};
 }
 
-Task<Result<store::NameSink::ClaimPage>> NameRouter::claims(store::Slot slot, ClaimPlace from) {
+Task<Result<store::NameSink::ClaimPage>> NameRouter::claims(store::Slot slot, ClaimCursor from) {
     const std::uint32_t part = from.part;
     ENSURE(part < parts_.size());
     from.part = 0;

@@ -18,7 +18,7 @@ public:
     Task<Result<void>> tell(const store::NameChanges* changes) override;
     // Sent to all parts, so that each knows that it has received everything.
     Task<Result<void>> keep(Kept kept) override;
-    Task<Result<ClaimPage>> claims(store::Slot slot, ClaimPlace from) override;
+    Task<Result<ClaimPage>> claims(store::Slot slot, ClaimCursor from) override;
     Task<Result<void>> leave_unknown(std::vector<store::NameClaim>* claims) override;
 
 private:

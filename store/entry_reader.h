@@ -15,7 +15,7 @@
 
 namespace fopd::store {
 
-// The offset on the disk of a place in the log.
+// The offset on the disk of a position in the log.
 std::uint64_t byte_offset(LogPosition at, std::uint32_t segment_blocks);
 
 // Reads entries: a few blocks first, as many segments end early, and up to a mebibyte at a time

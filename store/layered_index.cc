@@ -82,10 +82,10 @@ Result<LayeredIndex::Found> LayeredIndex::go_on() {
     return settle();
 }
 
-void LayeredIndex::set_place(std::size_t layer, Overlay::Place place) {
-    layers_[layer].place = place;
+void LayeredIndex::set_cursor(std::size_t layer, Overlay::Cursor cursor) {
+    layers_[layer].cursor = cursor;
     layers_[layer].change.reset();
-    if (place) layers_[layer].change = overlay(layer).at(place);
+    if (cursor) layers_[layer].change = overlay(layer).at(cursor);
 }
 
 Result<void> LayeredIndex::set_entry(const Result<std::optional<IndexEntry>>& entry) {
@@ -103,7 +103,7 @@ Result<void> LayeredIndex::seek(std::size_t layer, Bytes key) {
         return set_entry(up ? reader.at_or_after(key) : reader.at_or_before(key));
     }
     const auto& from = overlay(layer);
-    set_place(layer, up ? from.at_or_after(key) : from.at_or_before(key));
+    set_cursor(layer, up ? from.at_or_after(key) : from.at_or_before(key));
     return {};
 }
 
@@ -114,8 +114,8 @@ Result<void> LayeredIndex::step(std::size_t layer) {
         return set_entry(up ? reader.next() : reader.previous());
     }
     const auto& from = overlay(layer);
-    const auto place = layers_[layer].place;
-    set_place(layer, up ? from.next(place) : from.previous(place));
+    const auto cursor = layers_[layer].cursor;
+    set_cursor(layer, up ? from.next(cursor) : from.previous(cursor));
     return {};
 }
 

@@ -92,7 +92,7 @@ private:
     static constexpr std::size_t kLayerCount = 3;
     static constexpr std::size_t kIndexLayer = 2;
     struct Layer {
-        Overlay::Place place{};
+        Overlay::Cursor cursor{};
         std::optional<IndexChange> change{};
     };
 
@@ -104,7 +104,7 @@ private:
     Result<void> seek(std::size_t layer, Bytes key);
     Result<void> step(std::size_t layer);
     Result<void> leave_key();
-    void set_place(std::size_t layer, Overlay::Place place);
+    void set_cursor(std::size_t layer, Overlay::Cursor cursor);
     Result<void> set_entry(const Result<std::optional<IndexEntry>>& entry);
     Task<Result<void>> checkpoint_of(std::optional<std::uint64_t> applied, ChangeLog* log);
     Task<Result<void>> apply_frozen(ChangeLog* log);

@@ -8,7 +8,7 @@
 
 namespace fopd::store {
 
-// A place in a log.
+// A position in a log.
 struct LogPosition {
     std::uint32_t segment = 0;  // The number of the segment on the disk.
     std::uint32_t block = 0;    // Within the segment.

@@ -61,17 +61,17 @@ public:
     // -- for checks --
 
     // A position in a walk over the known claims.
-    struct ClaimPlace {
+    struct ClaimCursor {
         std::uint32_t part = 0;
         std::optional<NameClaim> behind{};
     };
     struct ClaimPage {
         std::vector<NameClaim> claims{};  // Of objects of the slot.
-        ClaimPlace next{};
+        ClaimCursor next{};
         bool end = false;  // No further claims follow.
     };
     // Returns some of the known claims of a slot's objects. A page may be empty before the end.
-    virtual Task<Result<ClaimPage>> claims(Slot slot, ClaimPlace from) = 0;
+    virtual Task<Result<ClaimPage>> claims(Slot slot, ClaimCursor from) = 0;
     // Removes the claims that are known from `claims`, which is valid until it ends.
     virtual Task<Result<void>> leave_unknown(std::vector<NameClaim>* claims) = 0;
 };

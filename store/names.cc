@@ -432,7 +432,7 @@ Task<Result<void>> NameShard::keep(Kept kept) {
     co_return co_await checkpoint();
 }
 
-Task<Result<NameSink::ClaimPage>> NameShard::claims(Slot slot, ClaimPlace from) {
+Task<Result<NameSink::ClaimPage>> NameShard::claims(Slot slot, ClaimCursor from) {
     Walk all{.kind = NameKind::kClaim,
              .from = NameKey::first_of(NameKind::kClaim),
              .to = NameKey::last_of(NameKind::kClaim),

@@ -170,7 +170,7 @@ public:
     Task<Result<void>> forget(Origin origin) override;
     Task<Result<void>> tell(const NameChanges* changes) override;
     Task<Result<void>> keep(Kept kept) override;
-    Task<Result<ClaimPage>> claims(Slot slot, ClaimPlace from) override;
+    Task<Result<ClaimPage>> claims(Slot slot, ClaimCursor from) override;
     Task<Result<void>> leave_unknown(std::vector<NameClaim>* claims) override;
 
 private:

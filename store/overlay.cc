@@ -329,7 +329,7 @@ const Overlay::Leaf* Overlay::leaf_for(const Sought& sought) const {
     return static_cast<const Leaf*>(node);
 }
 
-Overlay::Place Overlay::at_or_after(Bytes key) const {
+Overlay::Cursor Overlay::at_or_after(Bytes key) const {
     if (empty()) return {};
     const Sought sought{.head = Head::of(key), .key = key};
     const Leaf* const leaf = leaf_for(sought);
@@ -338,26 +338,26 @@ Overlay::Place Overlay::at_or_after(Bytes key) const {
     return {.leaf = leaf->next, .slot = 0};
 }
 
-Overlay::Place Overlay::at_or_before(Bytes key) const {
+Overlay::Cursor Overlay::at_or_before(Bytes key) const {
     if (empty()) return {};
     const Sought sought{.head = Head::of(key), .key = key};
     const Leaf* const leaf = leaf_for(sought);
     return previous({.leaf = leaf, .slot = leaf->find(sought, true)});
 }
 
-Overlay::Place Overlay::next(Place place) const {
-    if (place.slot + 1 < place.leaf->count) return {.leaf = place.leaf, .slot = place.slot + 1};
-    return {.leaf = place.leaf->next, .slot = 0};
+Overlay::Cursor Overlay::next(Cursor cursor) const {
+    if (cursor.slot + 1 < cursor.leaf->count) return {.leaf = cursor.leaf, .slot = cursor.slot + 1};
+    return {.leaf = cursor.leaf->next, .slot = 0};
 }
 
-Overlay::Place Overlay::previous(Place place) const {
-    if (place.slot > 0) return {.leaf = place.leaf, .slot = place.slot - 1};
-    const Leaf* const leaf = place.leaf->previous;
+Overlay::Cursor Overlay::previous(Cursor cursor) const {
+    if (cursor.slot > 0) return {.leaf = cursor.leaf, .slot = cursor.slot - 1};
+    const Leaf* const leaf = cursor.leaf->previous;
     return {.leaf = leaf, .slot = leaf == nullptr ? 0 : leaf->count - 1};
 }
 
-IndexChange Overlay::at(Place place) const {
-    const Record& record = *place.leaf->records[place.slot];
+IndexChange Overlay::at(Cursor cursor) const {
+    const Record& record = *cursor.leaf->records[cursor.slot];
     return {.key = record.key(), .value = record.value()};
 }
 

@@ -53,18 +53,18 @@ public:
     std::size_t bytes() const { return chunk_count_ * ChunkPool::kChunkBytes; }
 
     struct Leaf;
-    // The place of a key; false if there is no such key.
-    struct Place {
+    // The position of a key; false if there is no such key.
+    struct Cursor {
         const Leaf* leaf = nullptr;
         std::uint32_t slot = 0;
 
         explicit operator bool() const { return leaf != nullptr; }
     };
-    Place at_or_after(Bytes key) const;
-    Place at_or_before(Bytes key) const;
-    Place next(Place place) const;
-    Place previous(Place place) const;
-    IndexChange at(Place place) const;
+    Cursor at_or_after(Bytes key) const;
+    Cursor at_or_before(Bytes key) const;
+    Cursor next(Cursor cursor) const;
+    Cursor previous(Cursor cursor) const;
+    IndexChange at(Cursor cursor) const;
 
     // -- IndexChanges: all changes in the order of their keys --
     void rewind() override;
@@ -94,7 +94,7 @@ private:
     Leaf* first_leaf_ = nullptr;
     std::uint32_t depth_ = 0;  // Inner levels above the leaves.
     std::size_t count_ = 0;
-    Place walk_{};
+    Cursor walk_{};
 };
 
 }  // namespace fopd::store

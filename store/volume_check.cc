@@ -534,12 +534,12 @@ Task<Result<void>> VolumeCheck::judge_claims_of_objects() {
 
 Task<Result<void>> VolumeCheck::judge_known_claims() {
     if (volume_.names() == nullptr) co_return Result<void>{};
-    NameSink::ClaimPlace place;
+    NameSink::ClaimCursor cursor;
     for (bool end = false; !end;) {
-        auto page = co_await volume_.names()->claims(volume_.slot(), std::move(place));
+        auto page = co_await volume_.names()->claims(volume_.slot(), std::move(cursor));
         if (!page) co_return std::unexpected(page.error());
         report_.names += page->claims.size();
-        place = std::move(page->next);
+        cursor = std::move(page->next);
         end = page->end;
         const auto unmade = co_await claim_check_.unmade(std::move(page->claims));
         if (!unmade) co_return std::unexpected(unmade.error());

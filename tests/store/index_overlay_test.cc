@@ -31,20 +31,20 @@ Changes all_of(Overlay& overlay) {
     return all;
 }
 
-std::string key_at(const Overlay& overlay, Overlay::Place place) {
-    return place ? text_of(overlay.at(place).key) : "nowhere";
+std::string key_at(const Overlay& overlay, Overlay::Cursor cursor) {
+    return cursor ? text_of(overlay.at(cursor).key) : "nowhere";
 }
 
 void require_neighbours(const Overlay& overlay, const Changes& model, const std::string& key) {
     const auto after = model.lower_bound(key);
     const auto above = model.upper_bound(key);
-    const auto place = overlay.at_or_after(bytes_of(key));
+    const auto cursor = overlay.at_or_after(bytes_of(key));
     const auto place_before = overlay.at_or_before(bytes_of(key));
-    REQUIRE(key_at(overlay, place) == (after == model.end() ? "nowhere" : after->first));
+    REQUIRE(key_at(overlay, cursor) == (after == model.end() ? "nowhere" : after->first));
     REQUIRE(key_at(overlay, place_before) ==
             (above == model.begin() ? "nowhere" : std::prev(above)->first));
-    if (place) {
-        const auto before = overlay.previous(place);
+    if (cursor) {
+        const auto before = overlay.previous(cursor);
         REQUIRE(key_at(overlay, before) ==
                 (after == model.begin() ? "nowhere" : std::prev(after)->first));
     }

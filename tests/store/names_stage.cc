@@ -95,7 +95,7 @@ public:
         }
         co_return co_await sink_.keep(kept);
     }
-    Task<Result<ClaimPage>> claims(Slot slot, ClaimPlace from) override {
+    Task<Result<ClaimPage>> claims(Slot slot, ClaimCursor from) override {
         return sink_.claims(slot, std::move(from));
     }
     Task<Result<void>> leave_unknown(std::vector<NameClaim>* claims) override {
