@@ -1,11 +1,8 @@
 #include "reqh/operation.h"
 
-#include <algorithm>
 #include <utility>
 
-#include "core/ensure.h"
 #include "core/events.h"
-#include "objects/fids.h"
 #include "reqh/executors.h"
 
 namespace fopd::reqh {
