@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/byte_order.h"
 #include "core/clock.h"
 #include "core/offload.h"
 #include "core/poll_backend.h"
@@ -152,10 +153,8 @@ private:
             return false;
         }
         // Already verified: only the kind and the length are needed.
-        std::uint32_t kind = 0;
-        std::uint32_t size_bytes = 0;
-        std::memcpy(&kind, head->data(), sizeof kind);
-        std::memcpy(&size_bytes, head->data() + sizeof kind, sizeof size_bytes);
+        const auto kind = get_little<std::uint32_t>(*head, 0);
+        const auto size_bytes = get_little<std::uint32_t>(*head, sizeof kind);
         if (kind != static_cast<std::uint32_t>(store::BackupChunk::kEntries)) return false;
         if (size_bytes > store::kBackupChunkBytesMax) {
             problem_ = cut_short();

@@ -1,12 +1,11 @@
 #include "devices/label.h"
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
-#include <concepts>
 #include <cstring>
 #include <string_view>
 
+#include "core/byte_order.h"
 #include "core/crc32c.h"
 #include "core/ensure.h"
 #include "core/utf8.h"
@@ -32,19 +31,6 @@ constexpr std::size_t kSlotAt = 76;
 constexpr std::size_t kStateAt = 78;
 constexpr std::size_t kPoolLengthAt = 79;
 constexpr std::size_t kPoolAt = 80;
-
-template <std::integral T>
-void put(LabelBlock block, std::size_t at, T value) {
-    static_assert(std::endian::native == std::endian::little);
-    std::memcpy(block.data() + at, &value, sizeof value);
-}
-
-template <std::integral T>
-T get(ConstLabelBlock block, std::size_t at) {
-    T value;
-    std::memcpy(&value, block.data() + at, sizeof value);
-    return value;
-}
 
 // Of the whole block, with the checksum field taken as zeros.
 std::uint32_t checksum_of(ConstLabelBlock block) {
@@ -93,18 +79,18 @@ void write_label(const Label& label, LabelBlock into) {
     ENSURE(is_segment_size(label.segment_bytes));
     std::ranges::fill(into, std::byte{0});
     std::memcpy(into.data() + kMagicAt, kMagic.data(), kMagic.size());
-    put(into, kVersionAt, kVersion);
+    put_little(into, kVersionAt, kVersion);
     std::ranges::copy(label.disk, into.begin() + kDiskAt);
     std::ranges::copy(label.owner, into.begin() + kOwnerAt);
-    put(into, kGenerationAt, label.generation);
-    put(into, kSizeAt, label.size_bytes);
-    put(into, kCreatedAt, label.created_unix_ns);
-    put(into, kSegmentAt, label.segment_bytes);
-    put(into, kSlotAt, label.slot);
-    put(into, kStateAt, static_cast<std::uint8_t>(label.state));
-    put(into, kPoolLengthAt, static_cast<std::uint8_t>(label.pool.size()));
+    put_little(into, kGenerationAt, label.generation);
+    put_little(into, kSizeAt, label.size_bytes);
+    put_little(into, kCreatedAt, static_cast<std::uint64_t>(label.created_unix_ns));
+    put_little(into, kSegmentAt, label.segment_bytes);
+    put_little(into, kSlotAt, label.slot);
+    put_little(into, kStateAt, static_cast<std::uint8_t>(label.state));
+    put_little(into, kPoolLengthAt, static_cast<std::uint8_t>(label.pool.size()));
     std::memcpy(into.data() + kPoolAt, label.pool.data(), label.pool.size());
-    put(into, kChecksumAt, checksum_of(into));
+    put_little(into, kChecksumAt, checksum_of(into));
 }
 
 std::expected<Label, LabelFlaw> read_label(ConstLabelBlock from) {
@@ -112,23 +98,24 @@ std::expected<Label, LabelFlaw> read_label(ConstLabelBlock from) {
         return std::unexpected(LabelFlaw::kNone);
     }
     const std::unexpected damaged(LabelFlaw::kDamaged);
-    if (get<std::uint32_t>(from, kChecksumAt) != checksum_of(from)) return damaged;
-    const auto version = get<std::uint32_t>(from, kVersionAt);
+    if (get_little<std::uint32_t>(from, kChecksumAt) != checksum_of(from)) return damaged;
+    const auto version = get_little<std::uint32_t>(from, kVersionAt);
     if (version > kVersion) return std::unexpected(LabelFlaw::kNewer);
     if (version != kVersion) return damaged;
 
     // The fields are checked although the checksum is right: the label may have been written by
     // other software.
-    Label label{.generation = get<std::uint64_t>(from, kGenerationAt),
-                .size_bytes = get<std::uint64_t>(from, kSizeAt),
-                .created_unix_ns = get<std::int64_t>(from, kCreatedAt),
-                .segment_bytes = get<std::uint32_t>(from, kSegmentAt),
-                .slot = get<std::uint16_t>(from, kSlotAt),
-                .state = static_cast<LabelState>(get<std::uint8_t>(from, kStateAt)),
-                .pool = {}};
+    Label label{
+        .generation = get_little<std::uint64_t>(from, kGenerationAt),
+        .size_bytes = get_little<std::uint64_t>(from, kSizeAt),
+        .created_unix_ns = static_cast<std::int64_t>(get_little<std::uint64_t>(from, kCreatedAt)),
+        .segment_bytes = get_little<std::uint32_t>(from, kSegmentAt),
+        .slot = get_little<std::uint16_t>(from, kSlotAt),
+        .state = static_cast<LabelState>(get_little<std::uint8_t>(from, kStateAt)),
+        .pool = {}};
     std::ranges::copy(from.subspan<kDiskAt, sizeof(DiskId)>(), label.disk.begin());
     std::ranges::copy(from.subspan<kOwnerAt, sizeof(NodeId)>(), label.owner.begin());
-    const auto pool_bytes = get<std::uint8_t>(from, kPoolLengthAt);
+    const auto pool_bytes = get_little<std::uint8_t>(from, kPoolLengthAt);
     if (pool_bytes > kPoolNameBytesMax) return damaged;
     label.pool.assign(reinterpret_cast<const char*>(from.data()) + kPoolAt, pool_bytes);
     if (!is_pool_name(label.pool)) return damaged;

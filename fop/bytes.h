@@ -1,6 +1,5 @@
 #pragma once
 
-#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -8,35 +7,13 @@
 #include <span>
 #include <string_view>
 
+#include "core/byte_order.h"
 #include "core/ensure.h"
 
 namespace fopd::fop {
 
-// Numbers on the wire are little endian, at any alignment.
-template <std::unsigned_integral T>
-T load_little(const std::byte* from) {
-    T value;
-    std::memcpy(&value, from, sizeof value);
-    if constexpr (std::endian::native == std::endian::big && sizeof(T) > 1) {
-        T swapped = 0;
-        for (std::size_t i = 0; i < sizeof(T); ++i, value >>= 8) {
-            swapped = static_cast<T>((swapped << 8) | (value & 0xff));
-        }
-        value = swapped;
-    }
-    return value;
-}
-
-template <std::unsigned_integral T>
-void store_little(std::byte* to, T value) {
-    for (std::size_t i = 0; i < sizeof(T); ++i) {
-        to[i] = static_cast<std::byte>(value & 0xff);
-        if constexpr (sizeof(T) > 1) value >>= 8;
-    }
-}
-
-// Parses fixed layouts. Reading past the end gives zeros and makes ok() false permanently, so the
-// caller needs to check only once, at the end.
+// Parses fixed layouts; numbers are little-endian. Reading past the end gives zeros and makes ok()
+// false permanently, so the caller needs to check only once, at the end.
 class ByteReader {
 public:
     explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}

@@ -4,6 +4,7 @@
 
 #include <openssl/evp.h>
 
+#include "core/byte_order.h"
 #include "core/ensure.h"
 #include "fop/hash.h"
 #include "fop/unsigned_bytes.h"
@@ -49,7 +50,7 @@ void RecordCipher::begin_record(std::span<const std::byte> label) {
     }
     // The number of the record, little-endian, and zeros.
     std::array<std::byte, 12> nonce{};
-    for (std::size_t i = 0; i < sizeof next_; ++i) nonce[i] = std::byte(next_ >> (8 * i) & 0xff);
+    store_little(nonce.data(), next_);
     ++next_;
     ENSURE(EVP_CipherInit_ex(context_.get(), nullptr, nullptr, nullptr, in(nonce), -1) == 1);
     int count = 0;

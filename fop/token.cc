@@ -5,6 +5,7 @@
 
 #include <sodium.h>
 
+#include "core/byte_order.h"
 #include "core/ensure.h"
 #include "fop/bytes.h"
 #include "fop/hex.h"
@@ -85,20 +86,14 @@ Result<Token> decode(std::span<const std::byte> body) {
 
 TokenObject token_object(const Fid& fid) {
     TokenObject object;
-    for (std::size_t i = 0; i < sizeof fid.high; ++i) {
-        const auto shift = 8 * (sizeof fid.high - 1 - i);
-        object[i] = static_cast<std::byte>(fid.high >> shift);
-        object[i + sizeof fid.high] = static_cast<std::byte>(fid.low >> shift);
-    }
+    store_big(object.data(), fid.high);
+    store_big(object.data() + sizeof fid.high, fid.low);
     return object;
 }
 
 std::optional<Fid> fid_of(const TokenObject& object) {
-    Fid fid;
-    for (std::size_t i = 0; i < sizeof fid.high; ++i) {
-        fid.high = fid.high << 8 | std::to_integer<std::uint64_t>(object[i]);
-        fid.low = fid.low << 8 | std::to_integer<std::uint64_t>(object[i + sizeof fid.high]);
-    }
+    const Fid fid{.high = load_big<std::uint64_t>(object.data()),
+                  .low = load_big<std::uint64_t>(object.data() + sizeof fid.high)};
     if (!fid.is_set()) return std::nullopt;
     return fid;
 }

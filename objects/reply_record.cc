@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "core/byte_order.h"
 #include "store/corrupt.h"
-#include "store/little_endian.h"
 
 namespace fopd::objects {
 
@@ -19,12 +19,12 @@ enum Part : std::uint8_t { kFid = 1, kVersion = 2, kSize = 4, kOffset = 8, kAllP
 constexpr std::size_t kOldReplyBytes = 42;
 
 RecordedReply read_old_reply(store::Bytes bytes) {
-    return {.type = store::get_little<std::uint16_t>(bytes, 0),
-            .fid = {.high = store::get_little<std::uint64_t>(bytes, 2),
-                    .low = store::get_little<std::uint64_t>(bytes, 10)},
-            .version = store::get_little<std::uint64_t>(bytes, 18),
-            .size_bytes = store::get_little<std::uint64_t>(bytes, 26),
-            .offset = store::get_little<std::uint64_t>(bytes, 34)};
+    return {.type = get_little<std::uint16_t>(bytes, 0),
+            .fid = {.high = get_little<std::uint64_t>(bytes, 2),
+                    .low = get_little<std::uint64_t>(bytes, 10)},
+            .version = get_little<std::uint64_t>(bytes, 18),
+            .size_bytes = get_little<std::uint64_t>(bytes, 26),
+            .offset = get_little<std::uint64_t>(bytes, 34)};
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ store::Bytes write_recorded_reply(const RecordedReply& reply,
     std::uint8_t which = 0;
     std::size_t end = kPartsAt;
     const auto put = [&](std::uint64_t value) {
-        store::put_little(into, end, value);
+        put_little(into, end, value);
         end += sizeof value;
     };
     const auto put_unless_zero = [&](Part part, std::uint64_t value) {
@@ -42,7 +42,7 @@ store::Bytes write_recorded_reply(const RecordedReply& reply,
         which |= part;
         put(value);
     };
-    store::put_little(into, 0, reply.type);
+    put_little(into, 0, reply.type);
     if (reply.fid != store::Fid{}) {
         which |= kFid;
         put(reply.fid.high);
@@ -60,14 +60,14 @@ Result<RecordedReply> read_recorded_reply(store::Bytes bytes) {
     if (bytes.size() == kOldReplyBytes) return read_old_reply(bytes);
     if (bytes.size() < kPartsAt) return store::corrupt(kWhat);
     const auto which = std::to_integer<std::uint8_t>(bytes[kWhichAt]);
-    RecordedReply reply{.type = store::get_little<std::uint16_t>(bytes, 0)};
+    RecordedReply reply{.type = get_little<std::uint16_t>(bytes, 0)};
     store::Bytes rest = bytes.subspan(kPartsAt);
     bool is_whole = which <= kAllParts;
     const auto take = [&](Part part, std::uint64_t& value) {
         if ((which & part) == 0) return;
         is_whole = is_whole && rest.size() >= sizeof value;
         if (!is_whole) return;
-        value = store::get_little<std::uint64_t>(rest, 0);
+        value = get_little<std::uint64_t>(rest, 0);
         rest = rest.subspan(sizeof value);
     };
     take(kFid, reply.fid.high);

@@ -6,8 +6,8 @@
 #include <set>
 #include <span>
 
+#include "core/byte_order.h"
 #include "core/random.h"
-#include "fop/bytes.h"
 #include "fop/range.h"
 
 namespace fopd::sim {
@@ -65,7 +65,7 @@ struct ObjectChange {
     void fill(std::span<std::byte> bytes) const {
         std::size_t at = 0;
         for (; bytes.size() - at >= 8; at += 8) {
-            fop::store_little(bytes.data() + at, word_at(at / 8));
+            store_little(bytes.data() + at, word_at(at / 8));
         }
         for (; at < bytes.size(); ++at) bytes[at] = byte_at(at);
     }
@@ -73,7 +73,7 @@ struct ObjectChange {
     bool has(std::uint64_t index, std::span<const std::byte> bytes) const {
         for (std::size_t at = 0; at < bytes.size();) {
             if ((index + at) % 8 == 0 && bytes.size() - at >= 8) {
-                const auto word = fop::load_little<std::uint64_t>(bytes.data() + at);
+                const auto word = load_little<std::uint64_t>(bytes.data() + at);
                 if (word != word_at((index + at) / 8)) return false;
                 at += 8;
             } else {

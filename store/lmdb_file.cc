@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/byte_order.h"
 #include "core/crc32c.h"
 #include "store/corrupt.h"
-#include "store/little_endian.h"
 
 namespace fopd::store {
 

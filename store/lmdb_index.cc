@@ -11,10 +11,10 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "core/byte_order.h"
 #include "core/crc32c.h"
 #include "core/ensure.h"
 #include "store/corrupt.h"
-#include "store/little_endian.h"
 #include "store/lmdb_file.h"
 
 namespace fopd::store {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/byte_order.h"
 #include "core/crc32c.h"
 #include "core/ensure.h"
-#include "store/little_endian.h"
 
 namespace fopd::store {
 

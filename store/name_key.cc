@@ -4,9 +4,9 @@
 #include <cstring>
 #include <tuple>
 
+#include "core/byte_order.h"
 #include "core/ensure.h"
 #include "store/corrupt.h"
-#include "store/little_endian.h"
 
 namespace fopd::store {
 

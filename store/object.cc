@@ -4,9 +4,9 @@
 #include <cstring>
 #include <limits>
 
+#include "core/byte_order.h"
 #include "core/ensure.h"
 #include "store/corrupt.h"
-#include "store/little_endian.h"
 
 namespace fopd::store {
 
@@ -33,18 +33,6 @@ static_assert(kUploadHeadBytes + kObjectHeadBytes + 2 * kPrincipalBytesMax + kOb
               kIndexValueBytesMax);
 static_assert(kExtentHeadBytes + kExtentBlocksMax * sizeof(std::uint32_t) <= kIndexValueBytesMax);
 static_assert(kReplyHeadBytes + kReplyBytesMax <= kIndexValueBytesMax);
-
-// Highest byte first, so that keys are ordered as their numbers.
-void put_big(std::byte* at, std::uint64_t number) {
-    const std::uint64_t swapped = __builtin_bswap64(number);
-    std::memcpy(at, &swapped, sizeof swapped);
-}
-
-std::uint64_t get_big(const std::byte* at) {
-    std::uint64_t swapped = 0;
-    std::memcpy(&swapped, at, sizeof swapped);
-    return __builtin_bswap64(swapped);
-}
 
 bool is_kind(Bytes key, KeyKind kind, std::size_t size_bytes) {
     return key.size() == size_bytes && key.front() == static_cast<std::byte>(kind);
@@ -92,13 +80,13 @@ Key::Key(KeyKind kind) : bytes_{static_cast<std::byte>(kind)}, size_(1) {}
 
 Key::Key(KeyKind kind, std::uint64_t high, std::uint64_t low)
     : bytes_{static_cast<std::byte>(kind)}, size_(kFidKeyBytes) {
-    put_big(bytes_.data() + 1, high);
-    put_big(bytes_.data() + 9, low);
+    store_big(bytes_.data() + 1, high);
+    store_big(bytes_.data() + 9, low);
 }
 
 Key::Key(KeyKind kind, std::uint64_t high, std::uint64_t low, std::uint64_t number)
     : Key(kind, high, low) {
-    put_big(bytes_.data() + kFidKeyBytes, number);
+    store_big(bytes_.data() + kFidKeyBytes, number);
     size_ = kNumberKeyBytes;
 }
 
@@ -126,15 +114,17 @@ Key Key::last_of(KeyKind kind) {
 
 Result<Fid> read_fid_key(KeyKind kind, Bytes key) {
     if (!is_kind(key, kind, kFidKeyBytes)) return corrupt("key of an object in the index");
-    return Fid{.high = get_big(key.data() + 1), .low = get_big(key.data() + 9)};
+    return Fid{.high = load_big<std::uint64_t>(key.data() + 1),
+               .low = load_big<std::uint64_t>(key.data() + 9)};
 }
 
 Result<ExtentKey> read_extent_key(Bytes key) {
     if (!is_kind(key, KeyKind::kExtent, kNumberKeyBytes)) {
         return corrupt("key of an extent in the index");
     }
-    return ExtentKey{.fid = {.high = get_big(key.data() + 1), .low = get_big(key.data() + 9)},
-                     .first = get_big(key.data() + kFidKeyBytes)};
+    return ExtentKey{.fid = {.high = load_big<std::uint64_t>(key.data() + 1),
+                             .low = load_big<std::uint64_t>(key.data() + 9)},
+                     .first = load_big<std::uint64_t>(key.data() + kFidKeyBytes)};
 }
 
 Result<ReplyKey> read_reply_key(Bytes key) {
@@ -239,8 +229,9 @@ Result<Cleared> read_cleared_key(Bytes key) {
     if (!is_kind(key, KeyKind::kCleared, kNumberKeyBytes)) {
         return corrupt("key of a cleared range in the index");
     }
-    return Cleared{.fid = {.high = get_big(key.data() + 1), .low = get_big(key.data() + 9)},
-                   .end = get_big(key.data() + kFidKeyBytes)};
+    return Cleared{.fid = {.high = load_big<std::uint64_t>(key.data() + 1),
+                           .low = load_big<std::uint64_t>(key.data() + 9)},
+                   .end = load_big<std::uint64_t>(key.data() + kFidKeyBytes)};
 }
 
 Result<Cleared> read_cleared(Bytes key, Bytes value) {

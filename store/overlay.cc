@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 
+#include "core/byte_order.h"
 #include "core/ensure.h"
 
 namespace fopd::store {
@@ -34,8 +35,9 @@ struct Overlay::Head {
         std::memcpy(bytes.data(), key.data(), std::min(key.size(), kOverlayHeadBytes - 1));
         bytes.back() = static_cast<std::byte>(std::min(key.size(), kLong));
         Head head;
-        std::memcpy(head.words.data(), bytes.data(), bytes.size());
-        for (auto& word : head.words) word = __builtin_bswap64(word);
+        for (std::size_t i = 0; i < head.words.size(); ++i) {
+            head.words[i] = load_big<std::uint64_t>(bytes.data() + i * sizeof head.words[i]);
+        }
         return head;
     }
     bool is_long() const { return (words.back() & 0xff) == kLong; }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "core/byte_order.h"
 #include "core/ensure.h"
 
 namespace fopd::store {
@@ -23,7 +24,7 @@ static_assert(extent_record_bytes(kExtentBlocksMax) <= kRecordBytesMax);
 
 template <typename T>
 std::byte* write(std::byte* into, T value) {
-    std::memcpy(into, &value, sizeof value);
+    store_little(into, value);
     return into + sizeof value;
 }
 
@@ -36,15 +37,9 @@ std::byte* write(std::byte* into, Fid fid) {
     return write(write(into, fid.high), fid.low);
 }
 
-template <typename T>
-T read(Bytes bytes, std::size_t at) {
-    T value;
-    std::memcpy(&value, bytes.data() + at, sizeof value);
-    return value;
-}
-
 Fid read_fid(Bytes bytes) {
-    return {.high = read<std::uint64_t>(bytes, 0), .low = read<std::uint64_t>(bytes, 8)};
+    return {.high = get_little<std::uint64_t>(bytes, 0),
+            .low = get_little<std::uint64_t>(bytes, 8)};
 }
 
 std::unexpected<Error> corrupt() {
@@ -68,9 +63,9 @@ bool ascend_below(Bytes distances, std::uint64_t limit) {
 bool parse_extent(Bytes body, Record& record) {
     if (body.size() <= kExtentRecordHeadBytes) return false;
     record.fid = read_fid(body);
-    record.first = read<std::uint64_t>(body, kFidBytes);
-    record.block = read<std::uint64_t>(body, kFidBytes + 8);
-    const auto dead_count = read<std::uint8_t>(body, kExtentRecordHeadBytes - 1);
+    record.first = get_little<std::uint64_t>(body, kFidBytes);
+    record.block = get_little<std::uint64_t>(body, kFidBytes + 8);
+    const auto dead_count = get_little<std::uint8_t>(body, kExtentRecordHeadBytes - 1);
     const Bytes rest = body.subspan(kExtentRecordHeadBytes);
     if (rest.size() <= dead_count || (rest.size() - dead_count) % 4 != 0) return false;
     record.dead = rest.first(dead_count);
@@ -84,8 +79,8 @@ bool parse_extent(Bytes body, Record& record) {
 bool parse_hole(Bytes body, Record& record) {
     if (body.size() != kFidBytes + 16) return false;
     record.fid = read_fid(body);
-    record.first = read<std::uint64_t>(body, kFidBytes);
-    record.count = read<std::uint64_t>(body, kFidBytes + 8);
+    record.first = get_little<std::uint64_t>(body, kFidBytes);
+    record.count = get_little<std::uint64_t>(body, kFidBytes + 8);
     return is_range(record.first, record.count);
 }
 
@@ -98,7 +93,7 @@ bool parse_remove(Bytes body, Record& record) {
 // The body: the length of the key, the key, and the value up to the end.
 bool parse_key_value(Bytes body, Record& record) {
     if (body.size() < 2) return false;
-    const auto key_bytes = read<std::uint16_t>(body, 0);
+    const auto key_bytes = get_little<std::uint16_t>(body, 0);
     if (key_bytes == 0 || body.size() - 2 < key_bytes) return false;
     record.key = body.subspan(2, key_bytes);
     record.value = body.subspan(2 + key_bytes);
@@ -133,7 +128,8 @@ std::optional<Extent> ExtentRuns::next() {
     for (; is_dead(distance_); ++distance_) ++dead_passed_;
     const std::uint64_t begin = distance_;
     for (; distance_ < record_.count && !is_dead(distance_); ++distance_) {
-        checksums_[distance_ - begin] = read<std::uint32_t>(record_.checksums, 4 * checksums_read_);
+        checksums_[distance_ - begin] =
+            get_little<std::uint32_t>(record_.checksums, 4 * checksums_read_);
         ++checksums_read_;
     }
     if (distance_ == begin) return std::nullopt;
@@ -206,9 +202,9 @@ void RecordWriter::copy(Bytes record) {
 Result<std::optional<Record>> RecordReader::next() {
     if (rest_.empty()) return std::nullopt;
     if (rest_.size() < kRecordHeadBytes) return corrupt();
-    const auto kind = read<std::uint8_t>(rest_, 0);
-    const auto size = read<std::uint16_t>(rest_, 2);
-    if (read<std::uint8_t>(rest_, 1) != 0) return corrupt();
+    const auto kind = get_little<std::uint8_t>(rest_, 0);
+    const auto size = get_little<std::uint16_t>(rest_, 2);
+    if (get_little<std::uint8_t>(rest_, 1) != 0) return corrupt();
     if (size < kRecordHeadBytes || size > rest_.size()) return corrupt();
     last_ = rest_.first(size);
     rest_ = rest_.subspan(size);

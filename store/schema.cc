@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "core/byte_order.h"
 #include "store/corrupt.h"
-#include "store/little_endian.h"
 #include "store/object.h"
 
 namespace fopd::store {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/byte_order.h"
 #include "core/crc32c.h"
 #include "core/ensure.h"
 #include "store/corrupt.h"
-#include "store/little_endian.h"
 
 namespace fopd::store {
 

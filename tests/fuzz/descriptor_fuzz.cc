@@ -13,6 +13,7 @@
 #include "fop/mac.h"
 #include "tests/fop/sealed_examples.h"
 
+using namespace fopd;
 using namespace fopd::fop;
 
 namespace {

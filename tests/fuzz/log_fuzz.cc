@@ -8,12 +8,13 @@
 #include <span>
 #include <vector>
 
+#include "core/byte_order.h"
 #include "core/crc32c.h"
 #include "core/ensure.h"
-#include "store/little_endian.h"
 #include "store/log_entry.h"
 #include "store/superblock.h"
 
+using namespace fopd;
 using namespace fopd::store;
 
 namespace {

@@ -11,6 +11,7 @@
 // Makes the prefix of a message of any bytes tell the truth, so that what changes the length is not
 // refused for that alone. REQUIRES: more bytes than a prefix has.
 inline void repair_prefix(std::span<std::byte> message) {
+    using namespace fopd;
     using namespace fopd::fop;
     const std::size_t envelope_max = message.size() - kPrefixBytes;
     const std::size_t envelope_said = load_little<std::uint32_t>(message.data() + 28);

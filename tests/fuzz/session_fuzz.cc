@@ -276,7 +276,7 @@ public:
         constexpr std::size_t kHeadBytes = 3;
         while (input.size() > kHeadBytes && !is_closed_) {
             const auto head = static_cast<unsigned>(input[0]);
-            const std::size_t wanted = fop::load_little<std::uint16_t>(input.data() + 1);
+            const std::size_t wanted = load_little<std::uint16_t>(input.data() + 1);
             input = input.subspan(kHeadBytes);
             const auto bytes = input.first(std::min({wanted, input.size(), kMessageBytesMax}));
             input = input.subspan(bytes.size());
@@ -317,11 +317,11 @@ private:
         if (bytes.size() <= fop::kPrefixBytes) return send(bytes);
         std::vector<std::byte> message(bytes.begin(), bytes.end());
         repair_prefix(message);
-        fop::store_little(message.data() + 8, accepted_.session);
-        if ((head & kKeepSequence) == 0) fop::store_little(message.data() + 16, sequence_);
-        if ((head & kKeepCredits) == 0) fop::store_little(message.data() + 32, std::uint32_t{0});
+        store_little(message.data() + 8, accepted_.session);
+        if ((head & kKeepSequence) == 0) store_little(message.data() + 16, sequence_);
+        if ((head & kKeepCredits) == 0) store_little(message.data() + 32, std::uint32_t{0});
         if ((head & kKeepAcknowledged) == 0) {
-            fop::store_little(message.data() + 40, std::uint64_t{0});
+            store_little(message.data() + 40, std::uint64_t{0});
         }
         const auto prefix = fop::read_prefix(message);
         if (!prefix) return send(message);
@@ -352,9 +352,9 @@ private:
     bool lend(unsigned head, std::span<const std::byte> bytes) {
         std::array<std::byte, 8> numbers{};
         std::copy_n(bytes.begin(), std::min(bytes.size(), numbers.size()), numbers.begin());
-        const auto size = fop::load_little<std::uint32_t>(numbers.data());
-        const auto offset = fop::load_little<std::uint16_t>(numbers.data() + 4);
-        const auto wrong = fop::load_little<std::uint16_t>(numbers.data() + 6);
+        const auto size = load_little<std::uint32_t>(numbers.data());
+        const auto offset = load_little<std::uint16_t>(numbers.data() + 4);
+        const auto wrong = load_little<std::uint16_t>(numbers.data() + 6);
         const std::uint64_t id = ++request_id_;
         const fop::MacKey& key = handshake_->session().keys.descriptor;
         fop::Descriptor source{.use = fop::DescriptorUse::kPeerReads,

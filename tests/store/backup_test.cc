@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "core/byte_order.h"
 #include "core/crc32c.h"
-#include "store/little_endian.h"
 #include "tests/catch.h"
 #include "tests/store/text_bytes.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/byte_order.h"
 #include "core/crc32c.h"
-#include "store/little_endian.h"
 #include "store/log_entry.h"
 #include "store/superblock.h"
 #include "tests/store/forwarding_device.h"
