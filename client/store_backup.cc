@@ -14,6 +14,7 @@
 #include "client/exit_code.h"
 #include "client/replaced_file.h"
 #include "client/table.h"
+#include "core/directory.h"
 
 namespace fopd::client {
 
@@ -51,14 +52,9 @@ public:
     bool finish() {
         if (::fsync(fd_) != 0 || ::rename(draft_.c_str(), path_.c_str()) != 0) return false;
         is_done_ = true;
-        const std::string directory = path_.substr(0, path_.rfind('/') + 1) + ".";
-        const int opened = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (opened < 0) return false;
-        const bool is_synced = ::fsync(opened) == 0;
-        const int os_errno = errno;
-        ::close(opened);
-        errno = os_errno;
-        return is_synced;
+        const auto synced = core::sync_directory(core::directory_of(path_), "sync a directory");
+        if (!synced) errno = synced.error().os_errno;
+        return synced.has_value();
     }
 
 private:

@@ -21,6 +21,8 @@ public:
     }
 
     int get() const { return fd_; }
+    // The caller closes it from now on.
+    int release() { return std::exchange(fd_, -1); }
 
 private:
     int fd_ = -1;

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/directory.h"
 #include "core/owned_fd.h"
 
 namespace fopd::daemon {
@@ -61,14 +62,7 @@ Result<void> replace_file(const std::string& path, std::string_view text, mode_t
         }
     }
     if (::rename(draft.c_str(), path.c_str()) != 0) return last_error("rename a file");
-    return sync_directory(path.substr(0, path.rfind('/') + 1) + ".");
-}
-
-Result<void> sync_directory(const std::string& path) {
-    const core::OwnedFd opened(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (opened.get() < 0) return last_error("open the directory of a file");
-    if (::fsync(opened.get()) != 0) return last_error("sync the directory of a file");
-    return {};
+    return core::sync_directory(core::directory_of(path), "sync the directory of a file");
 }
 
 }  // namespace fopd::daemon

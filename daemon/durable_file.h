@@ -21,7 +21,4 @@ Result<std::string> read_small_file(const std::string& path);
 // Durable on return. The file gets `mode` whatever the umask is.
 Result<void> replace_file(const std::string& path, std::string_view text, mode_t mode);
 
-// Makes renames and new entries in the directory durable.
-Result<void> sync_directory(const std::string& path);
-
 }  // namespace fopd::daemon

@@ -21,6 +21,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "core/directory.h"
+
 namespace fopd::daemon {
 
 namespace {
@@ -198,18 +200,15 @@ Started<UnixListener> listen_unix(const std::string& path) {
                                          std::to_string(kPathMax) + " bytes, this one " +
                                          std::to_string(path.size()));
     }
-    const std::size_t slash = path.rfind('/');
-    const std::string directory = slash == std::string::npos ? "."
-                                  : slash == 0               ? "/"
-                                                             : path.substr(0, slash);
+    const std::string directory = core::directory_of(path);
     // The lock makes the stale check and the replacement one step. It is released with the
     // descriptor.
-    const ListenSocket guard(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (guard.fd() < 0) {
+    const core::OwnedFd guard = core::open_directory(directory);
+    if (guard.get() < 0) {
         return problem(exit_code_for(errno, kExitDataDir), "admin socket " + path + ": directory " +
                                                                directory + ": " + words_of(errno));
     }
-    if (!lock_soon(guard.fd())) {
+    if (!lock_soon(guard.get())) {
         return problem(kExitInUse, "admin socket " + path +
                                        ": another process is just starting in " + directory);
     }

@@ -15,6 +15,7 @@
 
 #include "core/byte_order.h"
 #include "core/clock.h"
+#include "core/directory.h"
 #include "core/offload.h"
 #include "core/poll_backend.h"
 #include "core/reactor.h"
@@ -267,7 +268,7 @@ Started<void> Restore::put_tree(const FoundTree& tree) {
     fs::remove_all(parent / name, failed);
     fs::rename(draft, parent / name, failed);
     if (failed) return refuse_file(parent / name, failed.message());
-    if (const auto synced = sync_directory(parent); !synced) {
+    if (const auto synced = core::sync_directory(parent, "sync a directory"); !synced) {
         return refuse_file(parent, describe(synced.error()));
     }
     note(shown, true);

@@ -17,26 +17,13 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "core/directory.h"
 #include "core/killed_process.h"
+#include "core/owned_fd.h"
+
 namespace fopd::devices {
 
 namespace {
-
-// Owns a descriptor until it is released.
-class Descriptor {
-public:
-    explicit Descriptor(int fd) : fd_(fd) {}
-    ~Descriptor() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    int get() const { return fd_; }
-    int take() { return std::exchange(fd_, -1); }
-
-private:
-    int fd_;
-};
 
 std::unexpected<Error> last_error(const char* context) {
     return std::unexpected(os_error(errno, context));
@@ -52,23 +39,13 @@ std::uint64_t queue_figure(dev_t number, const std::string& figure) {
         "/sys/dev/block/" + std::to_string(major(number)) + ":" + std::to_string(minor(number));
     // A partition has no queue of its own.
     for (const char* const queue : {"/queue/", "/../queue/"}) {
-        const Descriptor file(::open((device + queue + figure).c_str(), O_RDONLY | O_CLOEXEC));
+        const core::OwnedFd file(::open((device + queue + figure).c_str(), O_RDONLY | O_CLOEXEC));
         if (file.get() < 0) continue;
         std::array<char, 32> text{};
         const ssize_t size = ::read(file.get(), text.data(), text.size() - 1);
         return size > 0 ? std::strtoull(text.data(), nullptr, 10) : 0;
     }
     return 0;
-}
-
-// A new file survives a power loss only if its directory was synced.
-Result<void> sync_directory_of(const std::string& path) {
-    const std::size_t slash = path.rfind('/');
-    const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-    const Descriptor opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (opened.get() < 0) return last_error("open the directory of the disk file");
-    if (::fsync(opened.get()) != 0) return last_error("sync the directory of the disk file");
-    return {};
 }
 
 // Returns the errno if the file system does not support preallocation; the disk is still usable.
@@ -89,7 +66,8 @@ Result<void> give_size(DiskFile& file, int fd, const DiskOptions& options) {
     }
     if (::ftruncate(fd, size) != 0) return last_error("give the disk file its size");
     if (::fsync(fd) != 0) return last_error("sync the disk file");
-    return sync_directory_of(options.path);
+    return core::sync_directory(core::directory_of(options.path),
+                                "sync the directory of the disk file");
 }
 
 // Some file systems accept O_DIRECT at open, and fail each read.
@@ -191,7 +169,7 @@ Result<DiskFile> open_disk_file(const DiskOptions& options) {
     }
     if (failed == EBUSY) return std::unexpected(os_error(failed, "block device is in use"));
     if (failed != 0) return std::unexpected(os_error(failed, "open the disk"));
-    Descriptor file(fd);
+    core::OwnedFd file(fd);
 
     if (!result.is_block_device) {
         if (const auto locked = lock_file(fd); !locked) return std::unexpected(locked.error());
@@ -209,7 +187,7 @@ Result<DiskFile> open_disk_file(const DiskOptions& options) {
             return last_error("turn direct I/O off");
         }
     }
-    result.fd = file.take();
+    result.fd = file.release();
     return result;
 }
 

@@ -13,6 +13,7 @@
 
 #include "core/byte_order.h"
 #include "core/crc32c.h"
+#include "core/directory.h"
 #include "core/ensure.h"
 #include "store/corrupt.h"
 #include "store/lmdb_file.h"
@@ -81,20 +82,6 @@ struct Outcome {
     Result<void> result;
 };
 
-// A new file's name is durable only when its directory is.
-Result<void> sync_directory_of(const std::string& path) {
-    const auto slash = path.rfind('/');
-    const auto directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-    const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return std::unexpected(os_error(errno, "open the directory of the index"));
-    const int synced = ::fsync(fd);
-    const int sync_errno = errno;
-    ::close(fd);
-    if (synced != 0)
-        return std::unexpected(os_error(sync_errno, "sync the directory of the index"));
-    return {};
-}
-
 Result<void> remove_file(const std::string& path) {
     if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
         return std::unexpected(os_error(errno, "remove an old index"));
@@ -161,7 +148,8 @@ Result<void> LmdbIndex::create_file() {
     }
     if (code != MDB_SUCCESS) return std::unexpected(lmdb_error(code, "create the index"));
     reserve_ = keep_reserve();
-    return sync_directory_of(options_.path);
+    return core::sync_directory(core::directory_of(options_.path),
+                                "sync the directory of the index");
 }
 
 int LmdbIndex::open_environment() {
