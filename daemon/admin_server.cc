@@ -207,7 +207,7 @@ public:
           late_{.count_max = options.late_requests_max} {}
 
     // Returns false if the threads cannot be created.
-    bool start(ListenSocket socket) {
+    bool start(core::OwnedFd socket) {
         const SignalsBlocked blocked;
         constexpr unsigned kFlags = MHD_USE_THREAD_PER_CONNECTION |
                                     MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC |
@@ -224,12 +224,12 @@ public:
     }
 
     void refuse_new() {
-        if (daemon_ != nullptr) quiet_ = ListenSocket(MHD_quiesce_daemon(daemon_));
+        if (daemon_ != nullptr) quiet_ = core::OwnedFd(MHD_quiesce_daemon(daemon_));
     }
     // Returns when no thread is left; until then a thread may still use the listening socket.
     void stop() {
         if (daemon_ != nullptr) MHD_stop_daemon(std::exchange(daemon_, nullptr));
-        quiet_ = ListenSocket();
+        quiet_ = core::OwnedFd();
     }
 
 private:
@@ -405,7 +405,7 @@ private:
     Places large_{.count_max = kLargeBodiesMax};  // Bodies.
     Connections connections_;
     MHD_Daemon* daemon_ = nullptr;
-    ListenSocket quiet_;
+    core::OwnedFd quiet_;
 };
 
 class AdminServer::Surfaces {
@@ -430,7 +430,7 @@ public:
         file_ = std::move(*listener);
         metrics_address = tcp.address;
         metrics_port = tcp.port;
-        const bool has_tcp = tcp.socket.fd() >= 0;
+        const bool has_tcp = tcp.socket.get() >= 0;
         if (!admin_.start(std::move(file_.socket)) ||
             (has_tcp && !tcp_.start(std::move(tcp.socket)))) {
             return std::unexpected(StartProblem{

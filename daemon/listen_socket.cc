@@ -80,15 +80,15 @@ Started<void> require_unused(const std::string& path) {
                                          ": there is a file that is no socket; remove it, or set "
                                          "admin.socket to another path");
     }
-    const ListenSocket probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (probe.fd() < 0) {
+    const core::OwnedFd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (probe.get() < 0) {
         return problem(kExitSystem, "admin socket " + path + ": " + words_of(errno));
     }
     const sockaddr_un address = unix_address(path);
-    if (connect(probe.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
+    if (connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
         ucred peer{};
         socklen_t size = sizeof(peer);
-        const bool is_known = getsockopt(probe.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
+        const bool is_known = getsockopt(probe.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
         return problem(kExitInUse, "admin socket " + path + " is in use by process " +
                                        (is_known ? std::to_string(peer.pid) : "unknown"));
     }
@@ -108,9 +108,9 @@ Started<void> require_unused(const std::string& path) {
 
 Started<UnixListener> bind_unix(const std::string& path) {
     UnixListener listener;
-    listener.socket = ListenSocket(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    listener.socket = core::OwnedFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     listener.path = path;
-    const int fd = listener.socket.fd();
+    const int fd = listener.socket.get();
     if (fd < 0) return problem(kExitSystem, "admin socket: " + words_of(errno));
     const sockaddr_un address = unix_address(path);
     if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
@@ -158,8 +158,8 @@ std::string numeric_host(const addrinfo& address) {
 std::expected<TcpListener, int> bind_tcp(const addrinfo& address) {
     TcpListener listener;
     listener.socket =
-        ListenSocket(socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    const int fd = listener.socket.fd();
+        core::OwnedFd(socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const int fd = listener.socket.get();
     const int yes = 1;
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0 ||
         bind(fd, address.ai_addr, address.ai_addrlen) != 0 || listen(fd, kBacklog) != 0) {
@@ -182,10 +182,6 @@ std::expected<TcpListener, int> bind_other_tcp(const addrinfo& address,
 }
 
 }  // namespace
-
-ListenSocket::~ListenSocket() {
-    if (fd_ >= 0) close(fd_);
-}
 
 void UnixListener::remove_file() const {
     struct stat status{};

@@ -3,38 +3,19 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <utility>
 
 #include <sys/types.h>
 
 #include "config/address.h"
+#include "core/owned_fd.h"
 #include "daemon/start_problem.h"
 
 namespace fopd::daemon {
 
-// Owns a descriptor and closes it.
-class ListenSocket {
-public:
-    ListenSocket() = default;
-    explicit ListenSocket(int fd) : fd_(fd) {}
-    ~ListenSocket();
-    ListenSocket(ListenSocket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    ListenSocket& operator=(ListenSocket&& other) noexcept {
-        std::swap(fd_, other.fd_);
-        return *this;
-    }
-
-    int fd() const { return fd_; }
-    int release() { return std::exchange(fd_, -1); }
-
-private:
-    int fd_ = -1;
-};
-
 // A UNIX socket that listens at a path, mode 0660, with group fopd if that group exists and we may
 // set it.
 struct UnixListener {
-    ListenSocket socket;
+    core::OwnedFd socket;
     std::string path;
     dev_t device = 0;
     ino_t inode = 0;
@@ -50,7 +31,7 @@ struct UnixListener {
 Started<UnixListener> listen_unix(const std::string& path);
 
 struct TcpListener {
-    ListenSocket socket;
+    core::OwnedFd socket;
     std::string address;  // As bound: "127.0.0.1:9420", "[::1]:9420".
     std::uint16_t port = 0;
 };
