@@ -12,6 +12,7 @@
 #include "config/problem.h"
 #include "config/units.h"
 #include "core/printable.h"
+#include "core/whole_number.h"
 
 namespace fopd::client {
 
@@ -118,10 +119,8 @@ std::string words_about_rest(const CLI::App& verb, const std::vector<std::string
 
 CLI::Validator whole_between(std::uint64_t low, std::uint64_t high) {
     return check([low, high](std::string& text) -> std::string {
-        std::uint64_t number = 0;
-        const char* const end = text.data() + text.size();
-        const auto [at, error] = std::from_chars(text.data(), end, number);
-        if (error == std::errc() && at == end && number >= low && number <= high) return {};
+        const auto number = core::whole_number(text);
+        if (number && *number >= low && *number <= high) return {};
         return "must be a whole number from " + std::to_string(low) + " to " +
                std::to_string(high) + ", not " + config::in_quotes(text);
     });

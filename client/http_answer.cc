@@ -2,11 +2,11 @@
 #include "client/http_answer.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <system_error>
+
+#include "core/whole_number.h"
 
 namespace fopd::client {
 
@@ -25,15 +25,6 @@ std::optional<std::string_view> take_line(std::string_view& rest) {
     return line;
 }
 
-template <typename Number>
-std::optional<Number> number_in(std::string_view digits) {
-    Number number{};
-    const char* const end = digits.data() + digits.size();
-    const auto [stopped, failed] = std::from_chars(digits.data(), end, number);
-    if (failed != std::errc{} || stopped != end) return std::nullopt;
-    return number;
-}
-
 // "HTTP/1.1 200 OK"
 std::optional<unsigned> status_in(std::string_view line) {
     constexpr std::string_view kVersion = "HTTP/1.";
@@ -41,7 +32,7 @@ std::optional<unsigned> status_in(std::string_view line) {
     constexpr std::size_t kDigits = 3;
     if (!line.starts_with(kVersion) || line.size() < kStatusAt + kDigits) return std::nullopt;
     if (line[kStatusAt - 1] != ' ') return std::nullopt;
-    return number_in<unsigned>(line.substr(kStatusAt, kDigits));
+    return core::whole_number<unsigned>(line.substr(kStatusAt, kDigits));
 }
 
 bool is_same_name(std::string_view one, std::string_view other) {
@@ -74,7 +65,7 @@ std::expected<HttpAnswer, const char*> parse_http_answer(std::string_view bytes)
             return std::unexpected("it is encoded in a way that fopd does not use");
         }
         if (!is_same_name(name, "content-length")) continue;
-        announced = number_in<std::uint64_t>(without_spaces(line->substr(colon + 1)));
+        announced = core::whole_number(without_spaces(line->substr(colon + 1)));
         if (!announced) return std::unexpected(kForeign);
     }
     if (announced && bytes.size() < *announced) return std::unexpected(kIncomplete);

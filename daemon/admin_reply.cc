@@ -1,8 +1,8 @@
 #include "daemon/admin_reply.h"
 
-#include <charconv>
 #include <utility>
 
+#include "core/whole_number.h"
 #include "daemon/json_writer.h"
 
 namespace fopd::daemon {
@@ -28,11 +28,7 @@ AdminReply not_valid(std::string_view message, const std::vector<std::string>& p
 std::optional<std::uint64_t> number_in(const AdminRequest& request, const std::string& key) {
     const auto word = request.query.find(key);
     if (word == request.query.end()) return std::nullopt;
-    std::uint64_t number = 0;
-    const char* const end = word->second.data() + word->second.size();
-    const auto parsed = std::from_chars(word->second.data(), end, number);
-    if (parsed.ec != std::errc{} || parsed.ptr != end) return std::nullopt;
-    return number;
+    return core::whole_number(word->second);
 }
 
 }  // namespace fopd::daemon

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 #include <utility>
 
 #include "core/ensure.h"
+#include "core/whole_number.h"
 
 namespace fopd::daemon {
 
@@ -71,9 +71,9 @@ std::optional<std::string> decode(std::string_view text) {
 
 template <typename Number>
 bool read_number(std::string_view text, Number& number) {
-    const char* const end = text.data() + text.size();
-    const auto read = std::from_chars(text.data(), end, number);
-    return read.ec == std::errc() && read.ptr == end;
+    const auto read = core::whole_number<Number>(text);
+    if (read) number = *read;
+    return read.has_value();
 }
 
 // One word behind the pool. False if it is damaged. A word that a later version writes is ignored.

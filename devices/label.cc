@@ -1,7 +1,6 @@
 #include "devices/label.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <string_view>
 
@@ -9,6 +8,7 @@
 #include "core/crc32c.h"
 #include "core/ensure.h"
 #include "core/utf8.h"
+#include "core/whole_number.h"
 
 namespace fopd::devices {
 
@@ -65,11 +65,9 @@ std::optional<DiskId> parse_id(std::string_view text) {
     DiskId id{};
     if (text.size() != 2 * id.size()) return std::nullopt;
     for (std::size_t i = 0; i < id.size(); ++i) {
-        const std::string_view digits = text.substr(2 * i, 2);
-        std::uint8_t value = 0;
-        const auto read = std::from_chars(digits.data(), digits.data() + 2, value, 16);
-        if (read.ec != std::errc() || read.ptr != digits.data() + 2) return std::nullopt;
-        id[i] = std::byte{value};
+        const auto value = core::whole_number<std::uint8_t>(text.substr(2 * i, 2), 16);
+        if (!value) return std::nullopt;
+        id[i] = std::byte{*value};
     }
     return id;
 }

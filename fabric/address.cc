@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+
+#include "core/whole_number.h"
 
 namespace fopd::fabric {
 
@@ -10,13 +11,6 @@ namespace {
 
 std::unexpected<Error> mistake(const char* why) {
     return std::unexpected(Error{.code = Errc::kInvalid, .context = why});
-}
-
-std::optional<std::uint16_t> small_number(std::string_view digits) {
-    std::uint16_t value = 0;
-    const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (failed != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
-    return value;
 }
 
 }  // namespace
@@ -33,14 +27,14 @@ Result<Address> parse_address(std::string_view text) {
     text.remove_prefix(scheme_end + 3);
 
     if (const std::size_t slash = text.find('/'); slash != std::string_view::npos) {
-        address.locality = small_number(text.substr(slash + 1));
+        address.locality = core::whole_number<std::uint16_t>(text.substr(slash + 1));
         if (!address.locality) return mistake("a locality is a number from 0 to 65535");
         text = text.substr(0, slash);
     }
     const std::size_t colon = text.rfind(':');
     if (colon == std::string_view::npos || text.ends_with(']'))
         return mistake("the port is missing");
-    const auto port = small_number(text.substr(colon + 1));
+    const auto port = core::whole_number<std::uint16_t>(text.substr(colon + 1));
     if (!port) return mistake("a port is a number from 0 to 65535");
     address.port = *port;
 

@@ -2,19 +2,13 @@
 
 #include <charconv>
 
+#include "core/whole_number.h"
+
 namespace fopd::reqh {
 
 namespace {
 
 constexpr char kSeparator = '-';
-
-// Parses all of `text`, or returns nothing.
-std::optional<std::uint64_t> parse_number(std::string_view text, int base) {
-    std::uint64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
-    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-    return number;
-}
 
 }  // namespace
 
@@ -29,8 +23,8 @@ std::string format_fop_id(FopId id) {
 std::optional<FopId> parse_fop_id(std::string_view text) {
     const std::size_t separator = text.find(kSeparator);
     if (separator == std::string_view::npos) return std::nullopt;
-    const auto session = parse_number(text.substr(0, separator), 16);
-    const auto request = parse_number(text.substr(separator + 1), 10);
+    const auto session = core::whole_number(text.substr(0, separator), 16);
+    const auto request = core::whole_number(text.substr(separator + 1));
     if (!session || !request) return std::nullopt;
     return FopId{.session = *session, .request = *request};
 }

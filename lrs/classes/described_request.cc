@@ -1,8 +1,9 @@
 #include "lrs/classes/described_request.h"
 
-#include <charconv>
+#include <string_view>
 #include <utility>
 
+#include "core/whole_number.h"
 #include "fop/principal.h"
 #include "lrs/classes/rule_reader.h"
 
@@ -46,9 +47,11 @@ bool read_id(RuleReader& reader, Key key, const RuleToken& token,
     Test::Values values;
     std::string digits;
     if (!reader.add_value(key, token, values, digits)) return false;
-    const char* const middle = digits.data() + digits.size() / 2;
-    std::from_chars(digits.data(), middle, words[0], 16);
-    std::from_chars(middle, digits.data() + digits.size(), words[1], 16);
+    const std::string_view text = digits;
+    const std::size_t middle = text.size() / 2;
+    // The text is empty for a request without an object.
+    words = {core::whole_number(text.substr(0, middle), 16).value_or(0),
+             core::whole_number(text.substr(middle), 16).value_or(0)};
     return true;
 }
 

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
 #include "config/nearest.h"
 #include "config/units.h"
+#include "core/whole_number.h"
 #include "fop/fop_type.h"
 
 namespace fopd::lrs {
@@ -139,8 +139,8 @@ private:
 
     bool add_text(const RuleToken& token) {
         const auto range = range_of(token);
-        const auto low = range ? whole_number(range->first) : std::nullopt;
-        const auto high = range ? whole_number(range->second) : std::nullopt;
+        const auto low = range ? core::whole_number(range->first) : std::nullopt;
+        const auto high = range ? core::whole_number(range->second) : std::nullopt;
         if (!range) return add_word(token);
         if (!low || !high) {
             return fail(token, token.shown() + " is no range of numbers",
@@ -274,7 +274,7 @@ private:
         const std::string_view host = text.substr(0, slash);
         const bool has_dots = host.find(':') == std::string_view::npos;
         const unsigned bits_max = has_dots ? 32 : 128;
-        const auto bits = whole_number(text.substr(slash + 1));
+        const auto bits = core::whole_number(text.substr(slash + 1));
         if (!parse_ip(host, range.low) || !bits || *bits > bits_max) return fail_address(token);
         range.high = range.low;
         const auto free_bits = bits_max - static_cast<unsigned>(*bits);
@@ -293,14 +293,6 @@ private:
 std::optional<RuleMistake> add_rule_value(Key key, const RuleToken& word, Test::Values& values,
                                           std::string& text) {
     return RuleValues(values, text).add(key, word);
-}
-
-std::optional<std::uint64_t> whole_number(std::string_view text) {
-    std::uint64_t number = 0;
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, number);
-    if (text.empty() || error != std::errc() || stop != end) return std::nullopt;
-    return number;
 }
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& words) {

@@ -15,9 +15,6 @@ namespace fopd::lrs {
 std::optional<RuleMistake> add_rule_value(Key key, const RuleToken& word, Test::Values& values,
                                           std::string& text);
 
-// Nothing if it is not a whole number, or too large.
-std::optional<std::uint64_t> whole_number(std::string_view text);
-
 // A suggestion for a word that is not one of `words`.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& words);
 

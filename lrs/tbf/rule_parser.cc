@@ -5,6 +5,7 @@
 
 #include "config/units.h"
 #include "core/ensure.h"
+#include "core/whole_number.h"
 #include "lrs/classes/rule_reader.h"
 #include "lrs/classes/rule_values.h"
 
@@ -148,7 +149,7 @@ private:
         std::string unused;
         return reader_.read_list(unused, [&] {
             const RuleToken& token = reader_.next();
-            const auto count = whole_number(token.text);
+            const auto count = core::whole_number(token.text);
             std::uint64_t burst = count.value_or(0);
             if (!count && !reader_.read_size(token, burst)) return false;
             auto& place = count ? options.operations_burst : options.bytes_burst;
