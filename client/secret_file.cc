@@ -4,7 +4,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
 #include <span>
 #include <string_view>
 #include <system_error>
@@ -14,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/owned_fd.h"
+#include "core/secret_mode.h"
 #include "fop/secret.h"
 #include "fop/token.h"
 
@@ -35,8 +36,7 @@ std::unexpected<std::string> cannot_read(const std::string& path, int os_errno) 
     return std::unexpected(path + ": " + std::system_category().message(os_errno));
 }
 
-// The reason why others can use the file; empty if they cannot. They may have read the key, so the
-// user is told to replace it.
+// The reason why others can use the file; empty if they cannot.
 std::string why_open_to_others(const std::string& path, int fd) {
     struct stat info{};
     if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return {};
@@ -44,34 +44,28 @@ std::string why_open_to_others(const std::string& path, int fd) {
         return path + ": it belongs to another user (uid " + std::to_string(info.st_uid) +
                "); make a copy of your own with mode 0600";
     }
-    if ((info.st_mode & (S_IRWXG | S_IRWXO)) == 0) return {};
-    std::array<char, 8> mode{};
-    std::snprintf(mode.data(), mode.size(), "%04o", static_cast<unsigned>(info.st_mode & 07777U));
-    return path + ": its mode " + mode.data() +
-           " lets others at it; chmod 0600 it, and replace the key";
+    const std::string problem = core::secret_mode_problem(info.st_mode, S_IRWXG | S_IRWXO);
+    return problem.empty() ? problem : path + ": " + problem;
 }
 
 // Returns the number of bytes of a short file, at most as many as there is room for. The mode of a
 // pipe does not matter: nobody else can open it.
 std::expected<std::size_t, std::string> read_secret_file(const std::string& path,
                                                          std::span<char> into, Guard guard) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (fd < 0) return cannot_read(path, errno);
+    const core::OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+    if (file.get() < 0) return cannot_read(path, errno);
     if (guard == Guard::kOwnerAlone) {
-        if (std::string why = why_open_to_others(path, fd); !why.empty()) {
-            ::close(fd);
+        if (std::string why = why_open_to_others(path, file.get()); !why.empty()) {
             return std::unexpected(std::move(why));
         }
     }
     std::size_t length = 0;
     ssize_t got = 0;
     do {
-        got = ::read(fd, into.data() + length, into.size() - length);
+        got = ::read(file.get(), into.data() + length, into.size() - length);
         if (got > 0) length += static_cast<std::size_t>(got);
     } while (got > 0 || (got < 0 && errno == EINTR));
-    const int os_errno = got < 0 ? errno : 0;
-    ::close(fd);
-    if (os_errno != 0) return cannot_read(path, os_errno);
+    if (got < 0) return cannot_read(path, errno);
     return length;
 }
 

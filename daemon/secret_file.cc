@@ -1,13 +1,14 @@
 #include "daemon/secret_file.h"
 
-#include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "core/owned_fd.h"
+#include "core/secret_mode.h"
 
 namespace fopd::daemon {
 
@@ -25,35 +26,23 @@ constexpr std::size_t kSecretBytesMax = 4UL << 20;
 
 Started<std::string> read_secret_file(const std::string& path) {
     // Non-blocking, so that a FIFO at this path does not hang the start.
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
+    const core::OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (file.get() < 0) {
         return std::unexpected(
             StartProblem{.exit_code = exit_code_for(errno, kExitKeyFile),
                          .message = "key file " + path + ": " + std::strerror(errno)});
     }
     struct stat info{};
-    if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-        ::close(fd);
+    if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
         return refuse(path, "not a regular file");
     }
     const mode_t forbidden = info.st_uid == 0 ? S_IWGRP | S_IXGRP | S_IRWXO : S_IRWXG | S_IRWXO;
-    if ((info.st_mode & forbidden) != 0) {
-        ::close(fd);
-        std::array<char, 8> mode{};
-        std::snprintf(mode.data(), mode.size(), "%04o",
-                      static_cast<unsigned>(info.st_mode & 07777U));
-        return refuse(path, std::string("its mode ") + mode.data() +
-                                " lets others at it; chmod 0600 it, and replace the key");
-    }
-    if (static_cast<std::size_t>(info.st_size) > kSecretBytesMax) {
-        ::close(fd);
-        return refuse(path, "too large");
-    }
+    const std::string problem = core::secret_mode_problem(info.st_mode, forbidden);
+    if (!problem.empty()) return refuse(path, problem);
+    if (static_cast<std::size_t>(info.st_size) > kSecretBytesMax) return refuse(path, "too large");
     std::string text(static_cast<std::size_t>(info.st_size), '\0');
-    const ssize_t size = ::read(fd, text.data(), text.size());
-    const int os_errno = errno;
-    ::close(fd);
-    if (size < 0) return refuse(path, std::strerror(os_errno));
+    const ssize_t size = ::read(file.get(), text.data(), text.size());
+    if (size < 0) return refuse(path, std::strerror(errno));
     text.resize(static_cast<std::size_t>(size));
     return text;
 }
