@@ -2,13 +2,13 @@
 #include "client/session_thread.h"
 
 #include <algorithm>
-#include <csignal>
 #include <exception>
 #include <utility>
 
 #include "core/clock.h"
 #include "core/poll_backend.h"
 #include "core/printable.h"
+#include "core/signal_mask.h"
 
 namespace fopd::client {
 
@@ -33,22 +33,6 @@ Ended answered(fop::Status status, std::string words) {
         .kind = Ended::Kind::kAnswered, .status = status, .bytes = 0, .words = std::move(words)};
 }
 
-// Holds off every signal from the thread that is started meanwhile: they are the program's.
-class SignalsHeldOff {
-public:
-    SignalsHeldOff() {
-        sigset_t all;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    ~SignalsHeldOff() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-    SignalsHeldOff(const SignalsHeldOff&) = delete;
-    SignalsHeldOff& operator=(const SignalsHeldOff&) = delete;
-
-private:
-    sigset_t before_{};
-};
-
 }  // namespace
 
 Operation::Operation() : Message(&deliver) {}
@@ -61,7 +45,7 @@ std::expected<std::shared_ptr<SessionThread>, Error> SessionThread::start(Option
     static const core::PosixClock& clock = *new core::PosixClock;  // NOLINT(*-owning-memory)
     auto backend = core::make_poll_backend(clock);
     if (!backend) return std::unexpected(backend.error());
-    const SignalsHeldOff held_off;
+    const core::SignalsBlocked blocked;  // Signals are for the threads of the program.
     std::unique_ptr<core::Offload> offload;
     if (world.resolve) {
         auto made = core::make_thread_offload({.name = "fopd-resolve", .thread_count = 1});

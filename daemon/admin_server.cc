@@ -23,9 +23,9 @@
 #include "core/ensure.h"
 #include "core/ip_network.h"
 #include "core/printable.h"
+#include "core/signal_mask.h"
 #include "daemon/listen_socket.h"
 #include "daemon/open_metrics.h"
-#include "daemon/signal_mask.h"
 
 namespace fopd::daemon {
 
@@ -208,7 +208,7 @@ public:
 
     // Returns false if the threads cannot be created.
     bool start(core::OwnedFd socket) {
-        const SignalsBlocked blocked;
+        const core::SignalsBlocked blocked;
         constexpr unsigned kFlags = MHD_USE_THREAD_PER_CONNECTION |
                                     MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC |
                                     MHD_USE_ERROR_LOG;

@@ -13,8 +13,8 @@
 #include <spdlog/details/thread_pool.h>
 #include <spdlog/sinks/sink.h>
 
+#include "core/signal_mask.h"
 #include "daemon/log_writer.h"
-#include "daemon/signal_mask.h"
 
 namespace fopd::daemon {
 
@@ -50,7 +50,7 @@ public:
     // Starts the log thread. Throws if it cannot be created.
     Queue(std::unique_ptr<LogWriter> writer, std::atomic<std::uint64_t>& lost)
         : writer_(std::move(writer)), lost_(lost) {
-        const SignalsBlocked blocked;
+        const core::SignalsBlocked blocked;
         pool_ = std::make_shared<spdlog::details::thread_pool>(
             kQueueEventsMax + kQueueReserve, 1,
             [] { pthread_setname_np(pthread_self(), "fopd-log"); });
@@ -62,7 +62,7 @@ public:
     ~Queue() override { pool_.reset(); }
 
     void start_reporting(std::function<void()> report) {
-        const SignalsBlocked blocked;
+        const core::SignalsBlocked blocked;
         reporter_ =
             std::make_unique<spdlog::details::periodic_worker>(std::move(report), kReportInterval);
     }

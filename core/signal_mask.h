@@ -2,7 +2,7 @@
 
 #include <csignal>
 
-namespace fopd::daemon {
+namespace fopd::core {
 
 // During its lifetime, threads started by this thread block every signal, so that signals reach
 // only the thread that waits for them.
@@ -18,7 +18,7 @@ public:
     SignalsBlocked& operator=(const SignalsBlocked&) = delete;
 
 private:
-    sigset_t before_;
+    sigset_t before_{};
 };
 
-}  // namespace fopd::daemon
+}  // namespace fopd::core
