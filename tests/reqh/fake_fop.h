@@ -23,6 +23,8 @@ namespace fopd::reqh::testing {
 
 using Bytes = std::vector<std::byte>;
 
+inline constexpr std::uint64_t kPiece = core::kBufferBytes;
+
 inline Bytes bytes_of(std::string_view text) {
     const auto span = std::as_bytes(std::span(text));
     return {span.begin(), span.end()};

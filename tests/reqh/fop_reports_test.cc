@@ -1,0 +1,185 @@
+// Goal: events, lists, traces and metrics say what fops do and how long each phase takes. Method: a
+// handler in the simulated world; fops, transfers and tokens are fakes.
+
+#include <array>
+#include <map>
+#include <string>
+
+#include "reqh/request_handler.h"
+#include "tests/reqh/fake_fop.h"
+
+using namespace fopd;
+using namespace fopd::reqh;
+using namespace fopd::reqh::testing;
+using fop::Status;
+
+TEST_CASE("reqh: a slow fop is an event with the time of each phase", "[reqh]") {
+    HandlerWorld node({.max_foms = 1, .piece_count = 1});
+    node.send(bulk_echo(kPiece, 100ms));
+    node.send(bulk_echo(kPiece, 300ms));
+
+    node.world.run_for(10s);
+
+    REQUIRE(node.events.events.size() == 1);
+    const auto& event = node.events.events.front();
+    CHECK(event.name == "reqh.slow_fop");
+    CHECK(event.texts.at("fop") == "5f-2");
+    CHECK(event.texts.at("op") == "bulk_echo");
+    CHECK(event.texts.at("peer") == "mem://client:1");
+    CHECK(event.texts.at("principal") == "alice");
+    CHECK(event.texts.at("result") == "done");
+    CHECK(event.numbers.at("seconds") == Approx(0.8));
+    CHECK(event.numbers.at("queued_s") == Approx(0.2));
+    CHECK(event.numbers.at("execute_s") == Approx(0.6));
+    CHECK(event.numbers.at("local_resources_s") == 0);
+}
+
+TEST_CASE("reqh: a long wait for the turn is not a slow fop", "[reqh]") {
+    HandlerWorld node({.max_foms = 1});
+    node.send(bulk_echo(kPiece, 40ms));
+    for (int i = 0; i < 20; ++i) node.send(bulk_echo(kPiece, 40ms));
+
+    node.world.run_for(10s);
+
+    CHECK(node.handler.running_count() == 0);
+    CHECK(node.events.events.empty());
+}
+
+TEST_CASE("reqh: the limit for slow fops can be changed", "[reqh]") {
+    HandlerWorld node;
+    node.handler.set_limits({.max_foms = 8, .slow_fop = 1ms});
+    node.send(bulk_echo(kPiece, 1ms));
+    node.world.run_for(1s);
+    CHECK(node.events.events.size() == 1);
+}
+
+TEST_CASE("reqh: a hung fom is reported once", "[reqh]") {
+    HandlerWorld node;
+    node.send(bulk_echo(64 * kPiece, 20s));
+    node.world.run_for(30s);
+    node.send(bulk_echo(64 * kPiece, 20s));
+    FopSpec brief = bulk_echo(2 * kPiece, 25s);
+    node.send(brief);
+
+    node.world.run_for(10min);
+
+    REQUIRE(node.events.events.size() == 3);
+    const auto& hung = node.events.events[0];
+    // It is not the node that keeps it waiting.
+    CHECK(hung.name == "reqh.waits_for_client");
+    CHECK(hung.texts.at("waits_for").starts_with("its client to "));
+    CHECK(hung.texts.at("fop") == "5f-1");
+    CHECK(hung.texts.at("phase") == "execute");
+    CHECK(hung.texts.at("peer") == "mem://client:1");
+    CHECK(hung.numbers.at("age_s") == Approx(120));
+    CHECK(node.events.events[1].name == "reqh.slow_fop");
+    CHECK(node.events.events[1].texts.at("fop") == "5f-3");
+    CHECK(node.events.events[1].texts.at("waited_for").starts_with("its client to "));
+    CHECK(node.events.events[1].numbers.at("waited_s") == Approx(25));
+    CHECK(node.events.events[2].texts.at("fop") == "5f-2");
+    CHECK(node.events.events[2].numbers.at("age_s") == Approx(120));
+}
+
+TEST_CASE("reqh: what runs is listed with its phase", "[reqh]") {
+    HandlerWorld node;
+    node.send(bulk_echo(kPiece, 10s));
+    node.send(bulk_echo(kPiece, 10s));
+    node.world.run_for(2s);
+
+    const std::vector<FopRecord> running = node.handler.running();
+
+    REQUIRE(running.size() == 2);
+    CHECK(running[0].id == FopId{.session = 0x5f, .request = 1});
+    CHECK(running[0].times.phase() == Phase::kExecute);
+    CHECK(running[1].times.phase() == Phase::kExecute);
+    CHECK(running[1].type->name == "bulk_echo");
+    CHECK(running[1].peer.view() == "mem://client:1");
+    CHECK(running[1].principal.view() == "alice");
+}
+
+TEST_CASE("reqh: a fop can be traced while it waits, runs, and afterwards", "[reqh]") {
+    HandlerWorld node({.max_foms = 1});
+    node.send(bulk_echo(kPiece, 10ms));
+    node.send(bulk_echo(kPiece, 10ms));
+    const FopId second{.session = 0x5f, .request = 2};
+    node.settle();
+    CHECK(node.handler.trace(second)->state == FopRecord::State::kQueued);
+
+    node.world.run_for(25ms);
+    CHECK(node.handler.trace(second)->state == FopRecord::State::kRunning);
+    CHECK(node.handler.trace(second)->times.of(Phase::kQueued) == 20ms);
+
+    node.world.run_for(1s);
+    const auto finished = node.handler.trace(second);
+    REQUIRE(finished.has_value());
+    CHECK(finished->state == FopRecord::State::kFinished);
+    CHECK(finished->status == Status::kDone);
+    CHECK(finished->times.of(Phase::kExecute) == 20ms);
+    CHECK(finished->times.total() == 40ms);
+    CHECK_FALSE(node.handler.trace({.session = 0x5f, .request = 3}).has_value());
+}
+
+TEST_CASE("reqh: figures count how fops ended and time each phase they reached", "[reqh]") {
+    HandlerWorld node;
+    node.send(ping());
+    FopSpec denied = echo("x");
+    denied.rights = {};
+    node.send(denied);
+    node.send(bulk_echo(kPiece, 1ms));
+    node.world.run_for(1s);
+
+    const FopMetrics& metrics = node.handler.metrics();
+    CHECK(metrics.counted(&node.type("ping"), Status::kDone) == 1);
+    CHECK(metrics.counted(&node.type("echo"), Status::kDenied) == 1);
+    CHECK(metrics.seconds(node.type("ping"), Phase::kExecute).count() == 1);
+    CHECK(metrics.seconds(node.type("ping"), Phase::kLocalResources).count() == 0);
+    CHECK(metrics.seconds(node.type("echo"), Phase::kAuthenticate).count() == 1);
+    CHECK(metrics.seconds(node.type("echo"), Phase::kExecute).count() == 0);
+    CHECK(metrics.seconds(node.type("echo"), Phase::kReply).count() == 1);
+    CHECK(metrics.seconds(node.type("bulk_echo"), Phase::kExecute).sum() == 2'000'000);
+}
+
+namespace {
+
+class CountedFigures final : public core::MetricSink {
+public:
+    void counter(std::string_view name, std::string_view /*help*/,
+                 std::span<const core::Label> labels, double value) override {
+        REQUIRE(figures.emplace(key(name, labels), value).second);
+    }
+    void gauge(std::string_view, std::string_view, std::span<const core::Label>, double) override {}
+    void time_histogram(std::string_view name, std::string_view /*help*/,
+                        std::span<const core::Label> labels,
+                        const core::Histogram& value) override {
+        const auto count = static_cast<double>(value.count());
+        REQUIRE(figures.emplace(key(name, labels), count).second);
+    }
+
+    std::map<std::string, double> figures;
+
+private:
+    static std::string key(std::string_view name, std::span<const core::Label> labels) {
+        std::string text(name);
+        for (const core::Label& label : labels) text += " " + std::string(label.value);
+        return text;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("reqh: the figures of a node are those of its localities as one", "[reqh]") {
+    HandlerWorld first;
+    HandlerWorld second;
+    for (HandlerWorld* node : {&first, &second, &second}) {
+        node->send(ping());
+        node->settle();
+    }
+    CountedFigures sink;
+    const std::array localities{&first.handler.metrics(), &second.handler.metrics()};
+
+    FopMetrics::collect(localities, sink);
+
+    CHECK(sink.figures.at("fopd_fops ping done") == 3);
+    CHECK(sink.figures.at("fopd_fop_seconds ping execute") == 3);
+    CHECK_FALSE(sink.figures.contains("fopd_fops echo done"));
+}
