@@ -19,6 +19,8 @@ namespace fopd::client::testing {
 
 inline const fop::Key kKey = fabric::testing::key_of(1);
 inline constexpr ObjectClient::Wait kNoWait{};
+inline constexpr auto kDurable = fop::Durability::kDurable;
+inline constexpr auto kBuffered = fop::Durability::kBuffered;
 
 // One life of a node with two localities.
 class Life final : fabric::RequestUser {
