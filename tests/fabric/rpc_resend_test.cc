@@ -1,0 +1,252 @@
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <string>
+#include <utility>
+
+#include "tests/fabric/rpc_calls.h"
+
+// Goal: calls that are sent again after a loss of the connection or a restart of the server are
+// answered, and what must not run twice does not. Method: a server and a client in the simulated
+// world, whose network the tests cut.
+
+namespace fopd::fabric::testing::rpc {
+
+TEST_CASE("fabric rpc: calls under way when the connection is lost are answered after all",
+          "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    std::vector<EchoResult> results(100);
+    for (EchoResult& each : results) {
+        stage.client_reactor->spawn(stage.gate, echo(&client, "again", &each));
+    }
+    stage.world.run_for(60us);
+
+    stage.transport.network().lose_connections({.from = "client", .to = "server"},
+                                               LossNotice::kBoth);
+    stage.world.run_for(10s);
+
+    for (const EchoResult& each : results) REQUIRE(each.text == "again");
+    REQUIRE(client.reconnects() == 1);
+}
+
+TEST_CASE("fabric rpc: what a client sends again is given up where it was before", "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    stage.server->foms.hold = true;
+    EchoResult result;
+    stage.client_reactor->spawn(stage.gate, echo(&client, "again", &result));
+    stage.world.run_for(10ms);
+    REQUIRE(stage.server->foms.held.size() == 1);
+
+    // The server does not notice.
+    stage.transport.network().lose_connections({.from = "client", .to = "server"},
+                                               LossNotice::kFrom);
+    stage.world.run_for(1s);
+
+    REQUIRE(stage.server->foms.held.size() == 2);
+    REQUIRE(stage.server->foms.held[0]->cancel_source().cancelled());
+    REQUIRE_FALSE(stage.server->foms.held[1]->cancel_source().cancelled());
+    stage.in_server([&stage] {
+        for (IncomingFop* each : std::exchange(stage.server->foms.held, {})) {
+            TestFoms::echo(*each);
+        }
+    });
+    stage.world.run_for(1s);
+    REQUIRE(result.text == "again");
+}
+
+TEST_CASE("fabric rpc: what must not run twice runs once, and its answer is given again",
+          "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    stage.server->foms.hold = true;
+    std::string from = "once";
+    std::string into = "....";
+    EchoResult result;
+    stage.client_reactor->spawn(stage.gate, bulk_echo(&client, &from, &into, &result));
+    stage.world.run_for(10ms);
+    REQUIRE(stage.server->foms.held.size() == 1);
+
+    stage.transport.network().lose_connections({.from = "client", .to = "server"},
+                                               LossNotice::kBoth);
+    stage.world.run_for(10s);
+    const bool waited = !result.done;
+    stage.reply_to_held({.words = "it ran", .body = fop::BulkEchoReply{.bytes = 4}});
+    stage.world.run_for(1s);
+
+    REQUIRE(waited);
+    REQUIRE(result.done);
+    REQUIRE(result.answer.has_value());
+    REQUIRE(result.answer->words == "it ran");
+    REQUIRE(stage.server->foms.arrived == 1);
+}
+
+TEST_CASE("fabric rpc: what has not started when its session ends is given up, and may come again",
+          "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    stage.server->foms.hold = true;
+    stage.server->foms.queue = true;
+    std::string from = "once";
+    std::string into = "....";
+    EchoResult result;
+    stage.client_reactor->spawn(stage.gate, bulk_echo(&client, &from, &into, &result));
+    stage.world.run_for(10ms);
+    REQUIRE(stage.server->foms.held.size() == 1);
+
+    stage.transport.network().lose_connections({.from = "client", .to = "server"},
+                                               LossNotice::kBoth);
+    stage.world.run_for(1us);
+    REQUIRE(stage.server->foms.held[0]->cancel_source().cancelled());
+    REQUIRE(stage.server->server.unheard(1h).empty());
+    stage.world.run_for(10s);
+    REQUIRE(stage.server->foms.held.size() == 2);
+    stage.in_server([&stage] { stage.server->foms.held[1]->started(); });
+    stage.reply_to_held({.words = "it ran", .body = fop::BulkEchoReply{.bytes = 4}});
+    stage.world.run_for(1s);
+
+    REQUIRE(result.done);
+    REQUIRE(result.answer.has_value());
+    REQUIRE(result.answer->words == "it ran");
+}
+
+TEST_CASE("fabric rpc: nothing is remembered of what was answered without having started",
+          "[fabric]") {
+    for (const bool starts : {true, false}) {
+        RpcStage stage;
+        Client& client = stage.connected();
+        stage.server->foms.hold = true;
+        stage.server->foms.queue = !starts;
+        EchoResult result;
+        stage.client_reactor->spawn(stage.gate, create(&client, "once", &result));
+        stage.world.run_for(10ms);
+        const std::size_t before = stage.server->server.unheard(1h).size();
+        stage.transport.network().block({.from = "server", .to = "client"});
+
+        stage.reply_to_held({.status = fop::Status::kNotFound});
+
+        REQUIRE(before == (starts ? 1U : 0U));
+        REQUIRE(stage.server->server.unheard(1h).size() == (starts ? 1U : 0U));
+        stage.transport.network().unblock({.from = "server", .to = "client"});
+    }
+}
+
+TEST_CASE("fabric rpc: a reply that was lost on its way is given again", "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    stage.server->foms.hold = true;
+    std::string from = "once";
+    std::string into = "....";
+    EchoResult result;
+    stage.client_reactor->spawn(stage.gate, bulk_echo(&client, &from, &into, &result));
+    stage.world.run_for(10ms);
+
+    stage.transport.network().block({.from = "server", .to = "client"});
+    stage.reply_to_held({.words = "it ran", .body = fop::BulkEchoReply{.bytes = 4}});
+    stage.world.run_for(1s);
+    stage.transport.network().lose_connections({.from = "client", .to = "server"},
+                                               LossNotice::kBoth);
+    stage.transport.network().unblock({.from = "server", .to = "client"});
+    stage.world.run_for(10s);
+
+    REQUIRE(result.done);
+    REQUIRE(result.answer.has_value());
+    REQUIRE(result.answer->words == "it ran");
+    REQUIRE(stage.server->foms.arrived == 1);
+}
+
+TEST_CASE("fabric rpc: what the store remembers is given up with its session, and asked again",
+          "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    stage.server->foms.hold = true;
+    EchoResult result;
+    stage.client_reactor->spawn(stage.gate, create(&client, "once", &result));
+    stage.world.run_for(10ms);
+    REQUIRE(stage.server->foms.held.size() == 1);
+
+    stage.transport.network().lose_connections({.from = "client", .to = "server"},
+                                               LossNotice::kBoth);
+    stage.world.run_for(1s);
+
+    // What it has begun it ends; who asks again is told what became of it.
+    REQUIRE(stage.server->foms.held.size() == 2);
+    CHECK(stage.server->foms.held[0]->cancel_source().cancelled());
+    CHECK_FALSE(stage.server->foms.held[1]->cancel_source().cancelled());
+    CHECK(stage.server->foms.held[0]->request().id == stage.server->foms.held[1]->request().id);
+    REQUIRE(stage.server->server.unheard(1h).size() == 1);
+    CHECK(stage.server->server.unheard(1h)[0].request == stage.server->foms.held[0]->request().id);
+    stage.reply_to_held({.body = fop::CreateReply{.version = 1}});
+    stage.world.run_for(1s);
+    REQUIRE(result.done);
+    CHECK(result.answer->sent_before);
+    EchoResult next;
+    stage.server->foms.hold = false;
+    stage.client_reactor->spawn(stage.gate, echo(&client, "next", &next));
+    stage.world.run_for(1s);
+    REQUIRE(next.text == "next");
+    CHECK(stage.server->server.unheard(1h).empty());
+}
+
+TEST_CASE("fabric rpc: after a restart what the store remembers is asked again, for a while",
+          "[fabric]") {
+    for (const bool in_time : {true, false}) {
+        CAPTURE(in_time);
+        RpcStage stage;
+        Client& client = stage.connected();
+        stage.server->foms.hold = true;
+        EchoResult result;
+        stage.client_reactor->spawn(stage.gate, create(&client, "once", &result));
+        stage.world.run_for(10ms);
+        REQUIRE(stage.server->foms.held.size() == 1);
+        const std::uint64_t first = stage.server->foms.held[0]->request().id;
+
+        stage.transport.network().block({.from = "server", .to = "client"});
+        stage.stop_server();
+        stage.transport.network().unblock({.from = "server", .to = "client"});
+        stage.world.run_for(in_time ? Duration(1min) : Duration(31min));
+        stage.start_server(2);
+        stage.server->foms.hold = true;
+        stage.world.run_for(10s);
+
+        REQUIRE(result.done != in_time);
+        if (!in_time) {
+            REQUIRE(result.answer->status == fop::Status::kOutcomeUnknown);
+            continue;
+        }
+        REQUIRE(stage.server->foms.held.size() == 1);
+        REQUIRE(stage.server->foms.held[0]->request().id == first);
+        stage.reply_to_held({.body = fop::CreateReply{.version = 1}});
+        stage.world.run_for(10ms);
+        REQUIRE(result.done);
+        REQUIRE(std::get<fop::CreateReply>(result.answer->body).version == 1);
+    }
+}
+
+TEST_CASE("fabric rpc: after a restart the outcome of what must not run twice is unknown",
+          "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    stage.server->foms.hold = true;
+    std::string from = "once";
+    std::string into = "....";
+    EchoResult once;
+    EchoResult again;
+    stage.client_reactor->spawn(stage.gate, bulk_echo(&client, &from, &into, &once));
+    stage.client_reactor->spawn(stage.gate, echo(&client, "again", &again));
+    stage.world.run_for(10ms);
+
+    stage.transport.network().block({.from = "server", .to = "client"});
+    stage.stop_server();
+    stage.transport.network().unblock({.from = "server", .to = "client"});
+    stage.start_server(2);
+    stage.world.run_for(20s);
+
+    REQUIRE(once.done);
+    REQUIRE(once.answer.has_value());
+    REQUIRE(once.answer->status == fop::Status::kOutcomeUnknown);
+    REQUIRE(again.text == "again");
+}
+
+}  // namespace fopd::fabric::testing::rpc
