@@ -6,7 +6,7 @@
 
 namespace fopd::daemon {
 
-// What `fopd --dev` runs on.
+// The files that `fopd --dev` uses.
 struct DevSetup {
     std::string dir;
     std::string config_file;

@@ -12,8 +12,8 @@
 
 namespace fopd::daemon {
 
-// Begins and ends, at the disks' localities, what an administrator wants checked of a disk. Lives
-// on the control reactor.
+// Begins and ends the checks of disks that an administrator asks for, on the localities of the
+// disks. Lives on the control reactor.
 class DiskChecks {
 public:
     // All of it outlives the checks.

@@ -10,7 +10,7 @@
 
 namespace fopd::daemon {
 
-// What a monitoring system wants to know of a node.
+// The state of a node, in short, for a monitoring system.
 struct NodeHealth {
     enum class Level : std::uint8_t { kGood, kWarning, kCritical };
     struct Problem {
@@ -30,7 +30,7 @@ struct NodeHealth {
 NodeHealth health_of(const Node& node, const Configuration& configuration,
                      const core::Clock& clock);
 
-// The answer to GET /v1/health.
+// The body of the reply to GET /v1/health.
 std::string health_json(const NodeHealth& health);
 
 }  // namespace fopd::daemon

@@ -10,7 +10,7 @@
 
 namespace fopd::fop {
 
-// The access to the memory that the peer is granted.
+// How the peer may access the memory.
 enum class DescriptorUse : std::uint8_t {
     kPeerReads = 1,
     kPeerWrites = 2,

@@ -54,7 +54,7 @@ struct PolicyShare {
 };
 // Creates the shared state. Used by one thread.
 struct PolicyNode {
-    // The versions of rules are higher than `version`.
+    // Each version of the rules is higher than `version`.
     explicit PolicyNode(std::uint64_t seed, std::uint64_t version = 0)
         : tbf(seed, version), mclock(seed, version) {}
 
@@ -62,14 +62,15 @@ struct PolicyNode {
     MclockNode mclock;
 };
 
-// What a policy is created from, besides its settings.
+// The parts that a policy is created from, besides its settings.
 struct PolicyParts {
     std::uint64_t seed = 0;  // The source of all its random choices.
     PolicyShare share{};
 };
 
 struct PolicyEntry {
-    // Whether its guarantees hold for the whole node, or for the requests of each locality.
+    // Whether the policy's guarantees hold for the whole node, or for the requests of each
+    // locality.
     enum class Scope : std::uint8_t { kLocality, kNode };
     // Whether the requests of a client stay in the order of their arrival.
     enum class ClientOrder : std::uint8_t { kKept, kMixed };
@@ -81,14 +82,15 @@ struct PolicyEntry {
     std::unique_ptr<Policy> (*make)(const PolicySettings& settings, const PolicyParts& parts);
     // Whether both have the same settings for this policy.
     bool (*is_same)(const PolicySettings& one, const PolicySettings& other);
-    // The name of the class of such a request. Null: the policy has no classes.
+    // Returns the name of the class that the request belongs to. Null: the policy has no classes.
     std::string (*class_of)(const RequestAttributes& request, const PolicySettings& settings,
                             const PolicyParts& parts) = nullptr;
-    // The policy it runs on top of, which itself runs on top of none. Null: none.
+    // Returns the inner policy that this policy runs on top of. An inner policy has no inner policy
+    // itself. Null: there is none.
     const PolicyEntry* (*inner)(const PolicySettings& settings) = nullptr;
     // The shared state of the localities. Null: none.
     PolicyShare (*share)(PolicyNode& node, const PolicySettings& settings, Instant now) = nullptr;
-    // Null (this and the next one): the policy has no rules.
+    // This and set_rules are null if the policy has no rules.
     RuleBook& (*rule_book)(PolicyNode& node) = nullptr;
     // Replaces the rules of `settings` by those of a file. Checks each rule, but not the rules as a
     // whole.
@@ -118,7 +120,7 @@ struct PolicyChoice : PolicySettings {
     bool is_kind_of(const PolicyChoice& other) const {
         return policy == other.policy && &decides() == &other.decides();
     }
-    // The name of the class of such a request.
+    // The name of the class that the request belongs to.
     std::string class_of(const RequestAttributes& request, const PolicyParts& parts) const;
 
     friend bool operator==(const PolicyChoice& one, const PolicyChoice& other) {

@@ -96,8 +96,8 @@ private:
         QueueKey key;
         Group* group = nullptr;  // Null: the queue is unused.
         std::string name;
-        Queue* next_alike = nullptr;               // Next in the same hash bucket.
-        std::uint32_t left = 0;                    // Of its turn; 0: not its turn.
+        Queue* next_alike = nullptr;  // Next in the same hash bucket.
+        std::uint32_t left = 0;  // How many requests are left of its turn; 0: it is not its turn.
         core::IntrusiveList<PolicyPlace> turn;     // The rest of its turn, sorted.
         core::IntrusiveList<PolicyPlace> arrived;  // In the order of arrival.
         std::uint64_t queued = 0;
@@ -106,7 +106,7 @@ private:
     // In ring_ while one of its queues has requests. Erased with its last queue, except alone_.
     struct Group : core::ListNode {
         core::IntrusiveList<Queue> ring;  // It is the turn of the first, or will be next.
-        std::size_t count = 0;            // Of its queues, including empty ones.
+        std::size_t count = 0;            // The number of its queues, including empty ones.
         QueueKey key;
     };
     struct HashOfGroup {

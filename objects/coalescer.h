@@ -40,7 +40,8 @@ private:
 
     Stores& stores_;
     const CoalescerOptions options_;
-    std::map<store::Slot, store::Receipt> seen_;  // The newest change, after the last pass.
+    // The newest change of each disk at the end of its last pass.
+    std::map<store::Slot, store::Receipt> seen_;
 };
 
 }  // namespace fopd::objects

@@ -11,8 +11,9 @@
 
 namespace fopd::objects {
 
-// Forgets the recorded replies of a disk that were made until a service time of the disk, as a walk
-// over the map shows them. Each change forgets a bounded number, and other work runs in between.
+// Forgets the recorded replies of a disk that were made when the disk had been in service for
+// `up_to` or less. A walk over the map finds them. Each change forgets a bounded number, and other
+// work runs between two changes.
 class OldReplies final : public store::MapVisitor {
 public:
     // REQUIRES: the disk is held.
@@ -29,7 +30,7 @@ private:
     HomeVolume& home_;
     const Duration up_to_;
     const core::WaitOptions wait_;
-    std::vector<store::ReplyKey> keys_;  // Of the present turn.
+    std::vector<store::ReplyKey> keys_;  // Found in this turn, to be forgotten.
 };
 
 }  // namespace fopd::objects

@@ -27,7 +27,7 @@ struct Aim {
     std::uint64_t offset = 0;
 };
 
-// What a token must be valid for to allow the fop.
+// What a token must be valid for, so that it permits the fop.
 enum class About : std::uint8_t {
     kNode,      // The server as a whole: a token for a pool or an object is not enough.
     kAnything,  // Nothing that has its own access rights: any token is enough.
@@ -38,7 +38,7 @@ enum class About : std::uint8_t {
 
 // How fops of a type are executed.
 struct Executor {
-    std::string_view name;  // Of the type, as in fop::kFopTypes.
+    std::string_view name;  // The type's name in fop::kFopTypes.
     bool needs_stores = false;
     About about = About::kNode;
     // Whether it needs a piece of buffer.
@@ -49,12 +49,13 @@ struct Executor {
     Aim (*aim)(const fop::Request& request) = nullptr;
     // The number of bytes moved in addition to the payload; null: none.
     std::uint64_t (*bulk_bytes)(const fop::Request& request) = nullptr;
-    // Makes the reply to a fop that was executed before. Null: the fop may be executed again. Set
-    // only if there is a slot, whose disk stores the reply.
+    // Makes the reply to a fop that was executed before, from its recorded reply. Null: the fop may
+    // be executed again. Not null only if `slot` is not null: the disk of the slot stores the
+    // reply.
     fop::Reply (*told_again)(const Operation& operation,
                              const objects::RecordedReply& reply) = nullptr;
-    // All steps after the local resources were acquired, and, with a slot, after its home was
-    // found. The reply may borrow from the operation.
+    // Executes the fop, after the local resources were acquired and, if the fop has a slot, on the
+    // home of the slot. The reply may borrow from the operation.
     Task<fop::Reply> (*run)(Operation* operation);
 };
 
@@ -64,8 +65,8 @@ const Executor& executor_of(const fop::FopType& type);
 // memory instead of being part of the messages.
 bool moves_client_memory(const fop::Request& request);
 
-// The pool of a fop: that of its slot, or else the one in its header. Null: none, or one that does
-// not exist.
+// The pool of a fop: the pool of its slot if it has a slot, otherwise the pool in its header. Null
+// if the fop has no pool, or the pool does not exist.
 const objects::LayoutPool* pool_of(const Executor& executor, const fop::Request& request,
                                    std::string_view header_pool,
                                    const objects::StoreLayout& layout);

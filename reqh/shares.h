@@ -194,7 +194,7 @@ private:
     std::map<std::pair<std::string_view, ClientId>, Client> clients_;
     mutable core::IntrusiveList<TurnPlace> turns_;  // Clients with waiting fops.
     std::uint64_t held_ = 0;
-    std::uint64_t slow_held_ = 0;  // Of these, held by slow clients.
+    std::uint64_t slow_held_ = 0;  // The part of held_ that slow clients hold.
 };
 
 }  // namespace fopd::reqh

@@ -15,9 +15,9 @@
 
 namespace fopd::store {
 
-// A backup file: what a node keeps outside of its disks' logs, i.e. the table of slots and the
-// indexes. See docs/formats/backup.md for the layout: a head, then numbered chunks with checksums,
-// the last of them kEnd.
+// A backup file has the data that a node keeps outside of its disks' logs: the table of slots and
+// the indexes. See docs/formats/backup.md for the layout: a head, then numbered chunks with
+// checksums, the last of them kEnd.
 
 inline constexpr std::size_t kBackupHeadBytes = 48;
 inline constexpr std::size_t kBackupChunkHeadBytes = 16;
@@ -74,8 +74,8 @@ private:
     void end_entries();
 
     std::vector<std::byte> ready_;
-    std::vector<std::byte> entries_;  // Of the unfinished chunk.
-    std::uint64_t entry_count_ = 0;   // Of the current tree.
+    std::vector<std::byte> entries_;  // The entries of the unfinished chunk.
+    std::uint64_t entry_count_ = 0;   // The number of entries of the current tree.
     std::uint32_t chunk_count_ = 0;
 };
 
@@ -90,7 +90,7 @@ private:
     Bytes rest_;
 };
 
-// Parses a backup chunk by chunk. Checks everything: what it accepts is a backup that BackupWriter
+// Parses a backup chunk by chunk. Checks everything: it accepts only backups that BackupWriter
 // could have written. Each call gets the bytes that come next in the file.
 class BackupReader {
 public:

@@ -12,19 +12,20 @@
 namespace fopd::store {
 
 // Compares the names that the objects of a volume claim with those that its name sink knows, while
-// both change. A claim to a name is unique, and is never made again once it has ended. So an object
-// that claims a name before the sink had all changes, and still does after the sink was asked in
-// vain, claimed it all the time. The other direction takes two looks: the claim may have been made
-// between them.
+// both change. A claim is never made again once it has ended. So if an object makes a claim before
+// the sink has received all changes begun so far, and still makes it after the sink was asked, then
+// it made the claim all the time, and the sink must know it. In the other direction the comparison
+// is done twice: an object may have made the claim after the objects were looked at, and before the
+// sink was asked.
 class ClaimCheck {
 public:
     // The volume has a name sink.
     ClaimCheck(const VolumeView& volume, core::CancelSource* cancel)
         : volume_(volume), cancel_(cancel) {}
 
-    // Of claims that objects make, those that the sink does not know.
+    // Returns those of the given claims that an object makes and the sink does not know.
     Task<Result<std::vector<NameClaim>>> unknown(std::vector<NameClaim> claims);
-    // Of claims that the sink knows, those that no object makes.
+    // Returns those of the given claims that the sink knows and no object makes.
     Task<Result<std::vector<NameClaim>>> unmade(std::vector<NameClaim> claims);
 
 private:

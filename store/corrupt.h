@@ -6,7 +6,7 @@
 
 namespace fopd::store {
 
-// The error for content of a medium that is not what was written.
+// The error for content of a device that differs from what was written there.
 inline std::unexpected<Error> corrupt(const char* what) {
     return std::unexpected(Error{.code = Errc::kCorrupt, .context = what});
 }

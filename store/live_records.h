@@ -11,7 +11,8 @@
 
 namespace fopd::store {
 
-// Commits again the records of a cleaned segment that still describe something.
+// Commits again those records of a cleaned segment that still describe the present state of an
+// object, upload or reply.
 class LiveRecords final : public CleanVisitor {
 public:
     // All outlive it.

@@ -79,7 +79,7 @@ private:
         std::uint64_t epoch = 0;  // Of the last entry.
     };
     struct Scanned {
-        bool any = false;  // A later entry of this epoch or a newer one was found.
+        bool any = false;  // Whether a later entry, of this epoch or a newer one, was found.
         std::uint64_t flushed_seq = 0;
         bool later_epoch = false;
     };

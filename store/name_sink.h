@@ -13,8 +13,8 @@
 
 namespace fopd::store {
 
-// The name in an object's record. Of all objects of a pool that claim a name the one with the
-// highest version has it; the others were replaced, and are to be removed.
+// The name in an object's record. If several objects of a pool claim the same name, the object with
+// the highest version has it; the others were replaced, and will be removed.
 struct NameClaim {
     std::uint32_t pool = 0;
     std::string name{};
@@ -30,9 +30,9 @@ struct NameChange {
 };
 using NameChanges = std::vector<NameChange>;
 
-// Receives the claims of the objects of a node's volumes. It is told only what is durable in a log,
-// so it may store claims as soon as they come. Lives on the volume's reactor; its implementation
-// may send the claims to other reactors.
+// Receives the claims of the objects of a node's volumes. It receives only claims that are durable
+// in a log, so it may store them at once. Lives on the volume's reactor; its implementation may
+// send the claims to other reactors.
 class NameSink {
 public:
     virtual ~NameSink() = default;
@@ -50,8 +50,8 @@ public:
     // Receives changes of one disk's objects; `changes` is valid until it ends. Changes of one
     // object come in their order. A change may be told more than once.
     virtual Task<Result<void>> tell(const NameChanges* changes) = 0;
-    // Returns when all changes that were told of the disk are durable, up to entry `seq` of its
-    // log.
+    // Returns when the sink has made durable all changes that it received from the disk, up to
+    // entry `seq` of the disk's log.
     struct Kept {
         devices::DiskId disk;
         std::uint64_t seq;
@@ -72,7 +72,7 @@ public:
     };
     // Returns some of the known claims of a slot's objects. A page may be empty before the end.
     virtual Task<Result<ClaimPage>> claims(Slot slot, ClaimCursor from) = 0;
-    // Removes the claims that are known from `claims`, which is valid until it ends.
+    // Removes the known claims from `claims`. The caller keeps `claims` until the call returns.
     virtual Task<Result<void>> leave_unknown(std::vector<NameClaim>* claims) = 0;
 };
 

@@ -15,8 +15,7 @@
 
 namespace fopd::store {
 
-// What a check may look at in an open volume: it reads, and changes nothing. The volume outlives
-// it.
+// Read access to an open volume, for checks. Changes nothing. The volume outlives it.
 class VolumeView {
 public:
     struct Parts {

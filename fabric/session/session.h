@@ -255,8 +255,9 @@ private:
     std::string disbelief_;
     std::string peer_;
     fop::Identity identity_;
-    std::string share_name_;           // The share that the identity counts against.
-    TrafficShare* share_ = nullptr;    // Of the same name; null until the identity is proved.
+    std::string share_name_;  // The share that the identity counts against.
+    // The share named share_name_; null until the identity is proved.
+    TrafficShare* share_ = nullptr;
     std::uint32_t loan_bytes_ = 0;     // All bytes lent to this session.
     std::uint32_t loan_size_ = 0;      // The bytes that the next loan lends.
     std::uint32_t waiting_bytes_ = 0;  // The bytes of all fops that wait for their turn.
@@ -264,8 +265,8 @@ private:
     fop::AcceptHello accepted_{};
     bool resumed_ = false;
     fop::SessionKeys keys_;
-    const fop::MacKey* send_key_ = nullptr;     // Of keys_.
-    const fop::MacKey* receive_key_ = nullptr;  // Likewise.
+    const fop::MacKey* send_key_ = nullptr;     // Points into keys_.
+    const fop::MacKey* receive_key_ = nullptr;  // Points into keys_.
     std::uint32_t inline_max_ = 0;
     std::uint32_t peer_message_bytes_max_ = 0;
 
@@ -292,8 +293,10 @@ private:
     bool ping_due_ = false;
     bool bye_due_ = false;
     std::string bye_words_;
-    std::uint16_t surrender_asked_ = 0;  // From the peer, with the next control message.
-    std::uint16_t surrender_due_ = 0;    // By this side, to the peer.
+    // Credits that the next control message asks back from the peer, and credits that the peer has
+    // asked back.
+    std::uint16_t surrender_asked_ = 0;
+    std::uint16_t surrender_due_ = 0;
     std::uint16_t surrender_fops_asked_ = 0;
     std::uint16_t surrender_fops_due_ = 0;
 

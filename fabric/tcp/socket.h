@@ -12,7 +12,7 @@ namespace fopd::fabric {
 
 // For logs: "tcp://10.0.0.5:31470".
 std::string text_of(const SocketAddress& address);
-// Lets the kernel send what is written without waiting for more.
+// Makes the kernel send written bytes at once, without waiting for more (TCP_NODELAY).
 void send_at_once(int socket);
 
 // The socket of a connection, and the polls that watch it. It outlives the connection until the
@@ -28,12 +28,12 @@ public:
     protected:
         ~User() = default;
     };
-    // Where sockets go whose connection has ended.
+    // Keeps the sockets whose connection has ended until they are closed.
     struct Home {
-        std::size_t count = 0;               // Of sockets that exist.
-        core::IntrusiveList<Socket> closed;  // Those that close_some() may close.
+        std::size_t count = 0;               // All sockets that exist, open or closed.
+        core::IntrusiveList<Socket> closed;  // Sockets that close_some() may close.
 
-        // Closes a limited number of them, as closing takes time.
+        // Closes a limited number of sockets, because closing takes time.
         void close_some();
     };
 

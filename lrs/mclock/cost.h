@@ -13,7 +13,7 @@ namespace fopd::lrs {
 using Cost = std::int64_t;
 
 inline constexpr Cost kCostOfOne = 1024;
-// More than any request costs. A cost is multiplied by less than 2^29.
+// An upper bound of the cost of a request. Costs are multiplied by factors below 2^29.
 inline constexpr Cost kCostMax = Cost{1} << 34;
 
 // One for the request, and one for each `unit` bytes of its data; null: data costs nothing.

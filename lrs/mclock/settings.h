@@ -13,8 +13,8 @@ namespace fopd::lrs {
 
 // The settings of mclock. The rules are texts for MclockRules::load().
 struct MclockSettings {
-    // What the node can do per second, in requests without data: the sum of reservations must not
-    // exceed it.
+    // The requests without data that the node can serve per second. The sum of the reservations
+    // must not exceed this number.
     std::optional<std::uint64_t> capacity{};
     std::optional<std::uint64_t> cost_unit = CostModel::kUnit;  // Bytes that cost as much as one.
     std::vector<std::string> rules{};
@@ -24,7 +24,7 @@ struct MclockSettings {
 
 config::Record<MclockSettings> mclock_record();
 
-// Why the sum of reservations is not allowed. Nothing: it is.
+// The mistake if the sum of the reservations exceeds the capacity; nothing otherwise.
 std::optional<RuleMistake> overbooked(const MclockSettings& settings, const MclockRules& rules);
 
 }  // namespace fopd::lrs
