@@ -27,7 +27,7 @@ using SteadyClock = std::chrono::steady_clock;
 // A socket whose server has too many connections to accept is tried again after this.
 constexpr std::chrono::milliseconds kFullPause{10};
 constexpr std::size_t kPartBytes = 64U << 10;
-// Of the status line and the headers, in addition to the body.
+// The most bytes of the status line and the headers, in addition to the body.
 constexpr std::size_t kHeadersMax = 64U << 10;
 
 struct Failed {
@@ -104,7 +104,7 @@ public:
     }
 
 private:
-    // Until there are events, or a pause is over.
+    // Waits for one of the events, or until the pause is over.
     std::expected<void, Failed> wait(int fd, short events,
                                      std::optional<std::chrono::milliseconds> pause = {}) {
         for (;;) {

@@ -15,8 +15,9 @@ namespace fopd::client {
 
 namespace {
 
-// The same write may be accepted later. Without an answer nobody has refused it, and a disk that is
-// missing may come back: if it does not, it is written off, and the next sync says so.
+// Whether the server may accept the same write later. A write without an answer was not refused,
+// and a missing disk may come back. If the disk is written off instead, the next sync reports the
+// loss.
 bool may_pass(const Problem& problem) {
     if (!problem.answered) return true;
     switch (problem.status) {
@@ -100,7 +101,8 @@ Task<Outcome<void>> BufferedWrites::write(WriteWish wish, Wait wait) {
             wish.durability = fop::Durability::kDurable;  // No copy of it could be held.
         } else if (held_.bytes() + length > held_bytes_max) {
             const auto synced = co_await make_durable({}, wait);
-            // What cannot be made durable now, of whichever object, keeps its room.
+            // Writes that cannot be made durable now stay in memory, also those of other objects:
+            // there is no room for a copy of this one.
             if (!synced) wish.durability = fop::Durability::kDurable;
         }
     }
@@ -199,7 +201,7 @@ Task<void> BufferedWrites::catch_up_others(std::uint16_t slot, std::uint64_t inc
     // The call has its outcome: it does not wait for ever to return it.
     wait.deadline =
         std::min(wait.deadline, after(slots_.reactor().now(), slots_.options().patience));
-    // Whoever wrote what fails is told when they ask for it.
+    // A failure is reported by the next call about the object that it concerns.
     [[maybe_unused]] const auto durable = co_await make_durable({.slot = slot}, wait);
 }
 
@@ -214,7 +216,7 @@ Task<Outcome<void>> BufferedWrites::make_durable(HeldScope scope, Wait wait) {
     }
 }
 
-// Asks the localities to make durable what is held. Adds the last durable receipt of each
+// Asks the localities to make the held writes durable. Adds the last durable receipt of each
 // incarnation that has lost later ones.
 Task<Outcome<void>> BufferedWrites::ask_sync_of_all(HeldScope scope,
                                                     std::vector<fop::Receipt>* behind, Wait wait) {
@@ -242,7 +244,8 @@ Task<Outcome<void>> BufferedWrites::ask_sync_of_all(HeldScope scope,
 }
 
 // Asks one locality to make the writes up to these receipts durable, and releases those that are.
-// The writes of a disk that is gone for good are given up: they have no place to be written again.
+// Writes to a disk that was written off are given up, because there is no disk to write them to
+// again.
 Task<Outcome<void>> BufferedWrites::ask_sync(std::vector<fop::Receipt> receipts,
                                              std::vector<fop::Receipt>* behind, Wait wait) {
     const fop::Sync body{.receipts = receipts};

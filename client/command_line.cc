@@ -97,7 +97,7 @@ std::string words_about_verb(const CLI::App& group, const std::vector<std::strin
                           : "; known here: " + config::joined(known));
 }
 
-// What follows the words that are understood.
+// Complains about the words that are left over after parsing.
 std::string words_about_rest(const CLI::App& verb, const std::vector<std::string>& rest) {
     for (const std::string& word : rest) {
         if (!word.starts_with('-') || word.size() < 2) continue;

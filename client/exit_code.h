@@ -15,7 +15,7 @@ enum ExitCode : int {
     kExitDone = 0,
     kExitRefused = 1,  // The server refused; the message says what and why.
     kExitUsage = 2,
-    kExitNotFound = 66,  // What the command is about does not exist.
+    kExitNotFound = 66,  // The object, disk or other thing that the command names does not exist.
     kExitNoServer = 69,  // No answer, or no fopd that knows the request.
     kExitInternal = 70,  // A defect of this program, or no memory.
     kExitBadData = 74,

@@ -122,7 +122,8 @@ int run(const Verb& verb, const Settings& settings, const VerbArguments& argumen
 }
 
 int main(int argc, char** argv) {
-    // Whoever started us may ignore it; a closed standard output must end us all the same.
+    // The parent process may have set it to be ignored, but a closed standard output must end
+    // fopctl.
     std::signal(SIGPIPE, SIG_DFL);
     CLI::App app("Store and fetch objects, and administer a running fopd.", "fopctl");
     app.formatter(std::make_shared<HelpPage>());
@@ -151,7 +152,7 @@ int main(int argc, char** argv) {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
         if (error.get_exit_code() == 0) return app.exit(error);
-        // What was parsed until then may not have it.
+        // Parsing may have failed before it reached --json.
         const std::span<char*> words(argv, static_cast<std::size_t>(argc));
         if (std::ranges::find(words, std::string_view("--json")) != words.end()) complain_in_json();
         complain(refusal(app, error));

@@ -40,7 +40,7 @@ void HeldWrites::add(const fop::Fid& fid, std::uint64_t offset, std::span<const 
     const fop::Range range{.offset = offset, .length = bytes.size()};
     cut(fid, range, receipt);
     Pieces& pieces = objects_[fid];
-    // What is left in the range is later.
+    // The pieces that are left in the range are of later writes.
     std::uint64_t at = offset;
     const auto add_up_to = [&](std::uint64_t end) {
         if (at >= end) return;

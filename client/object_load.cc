@@ -250,7 +250,7 @@ private:
     const core::Clock& clock_;
     ObjectRunning& running_;
     const Target& target_;
-    const std::string prefix_;   // Of the names of the objects that are created.
+    const std::string prefix_;   // The names of the created objects begin with it.
     std::uint64_t created_ = 0;  // Including failures.
     std::thread thread_;
     ObjectSession* session_ = nullptr;

@@ -30,7 +30,7 @@ bool is_plain_char(char c) {
            c == '@' || c == '/';
 }
 
-// What YAML takes for text as it stands there.
+// Whether the text is certainly a string in YAML without quotes.
 bool is_plain(std::string_view text) {
     if (text.empty() || std::isalpha(static_cast<unsigned char>(text.front())) == 0) return false;
     if (!std::ranges::all_of(text, is_plain_char)) return false;

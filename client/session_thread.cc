@@ -111,8 +111,9 @@ void SessionThread::run() noexcept {
         }
         reactor_.run();
     } catch (const std::exception& problem) {
-        // There is no memory, in the midst of something, and nothing can be trusted any more. The
-        // coroutines take back what callers have lent; the rest stays as it is, for good.
+        // Memory ran out in the middle of an operation, so no state can be trusted any more.
+        // Destroying the coroutines ends their use of the memory that callers have lent; all other
+        // objects are leaked.
         why = answered(fop::Status::kNoSpace, problem.what());
         reactor_.drop_coroutines();
         [[maybe_unused]] const auto* const client = client_.release();
@@ -215,7 +216,7 @@ Task<bool> SessionThread::try_each_address() {
         const auto open =
             co_await client_->home().connected(deadline, fabric::Client::Tries::kFirst);
         if (open) co_return true;
-        if (stopping_) co_return false;  // Whoever stops it closes the client.
+        if (stopping_) co_return false;  // The coroutine that stops the thread closes the client.
         last_failure_ = no_session(open.error(), client_->home().last_problem());
         if (open.error().code == Errc::kDenied) refusal_ = last_failure_;
         co_await close_client();

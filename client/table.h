@@ -34,7 +34,8 @@ std::string table(const std::vector<std::vector<std::string>>& rows);
 // The same for a list of JSON objects.
 struct Column {
     const char* title;
-    const char* path;  // Of the value in the object, such as "scrub/state"; empty: the object.
+    // The path of the value within the object, such as "scrub/state"; empty: the object itself.
+    const char* path;
     std::string (*text)(const nlohmann::json& value) = &shown;
 };
 std::string table(const nlohmann::json& list, std::initializer_list<Column> columns);

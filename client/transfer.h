@@ -126,7 +126,8 @@ private:
     NewObject object_;
     fop::Fid fid_{};
     bool first_only_ = true;  // Only the first window was read; it is still in memory.
-    std::vector<std::uint64_t> incarnations_;  // The one that took each window; 0: not sent.
+    // The incarnation that took each window; 0: not sent.
+    std::vector<std::uint64_t> incarnations_;
 };
 
 // Writes into an existing object, beginning at an offset.

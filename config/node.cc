@@ -26,7 +26,7 @@ bool is_flat(const Node& list) {
 
 void write_list(std::string& out, const Node& list, std::size_t indent);
 
-// What follows "key:" or "-": on the same line if it fits, otherwise on separate lines.
+// Writes the value after "key:" or "-": on the same line if it fits, otherwise on separate lines.
 void write_value(std::string& out, const Node& value, std::size_t indent) {
     const bool is_block_map = value.kind == Node::Kind::kMap && !value.entries.empty();
     if (is_block_map) {

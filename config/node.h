@@ -23,10 +23,11 @@ struct Node {
 
     Kind kind = Kind::kNull;
     Position position;
-    bool is_quoted = false;          // Of a scalar: quoted or a block, so it is certainly text.
-    std::string text;                // Of a scalar.
-    std::vector<Node> items;         // Of a list.
-    std::vector<NodeEntry> entries;  // Of a map, in the order of the file, including duplicates.
+    bool is_quoted = false;  // Whether a scalar is quoted or a block, so that it is certainly text.
+    std::string text;        // The text of a scalar.
+    std::vector<Node> items;  // The items of a list.
+    // The entries of a map, in the order of the file, including duplicates.
+    std::vector<NodeEntry> entries;
 };
 struct NodeEntry {
     std::string key;

@@ -38,7 +38,7 @@ std::expected<std::string, std::string> replace_section(std::string_view text,
     const auto root = read_yaml(text, problems);
     if (!root || !problems.empty()) return std::unexpected("it cannot be read any more");
     const std::vector<std::string_view> before = lines_of(text);
-    std::size_t first = before.size();  // Of the lines to be replaced.
+    std::size_t first = before.size();  // The first of the lines to be replaced.
     std::size_t end = before.size();
     std::size_t last_line = 0;
     bool is_found = false;

@@ -38,7 +38,7 @@ struct KeyDescription {
     std::string example;  // YAML; only for a required key, which has no default.
     Need need = Need::kOptional;
     Reload reload = Reload::kRestart;
-    std::vector<KeyDescription> keys;  // Of a map, or of each item of a list of maps.
+    std::vector<KeyDescription> keys;  // The keys of a map, or of each map in a list.
 };
 
 // How values of a C++ type are represented in the file: parses them strictly, prints them so that
@@ -67,7 +67,7 @@ public:
     virtual std::string identity_key() const { return {}; }
 
     // Adds the differences to `changes`, and restores the old value in `next` wherever a restart is
-    // needed. `reload` is that of the value's key.
+    // needed. `reload` says when a change of the value's key takes effect.
     virtual void carry_over(const T& old, T& next, const std::string& path, Reload reload,
                             Changes& changes) const {
         const std::string old_text = to_line(write(old));

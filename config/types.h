@@ -301,8 +301,8 @@ TypePtr<std::vector<T>> one_or_more(TypePtr<T> item, ListRule rule = {}) {
     return std::make_shared<OneOrMoreType<T>>(std::move(item), rule);
 }
 
-// A map with the keys of `record`. Each key in it has its own Reload; that of the map's own key is
-// ignored.
+// A map with the keys of `record`. Each key in the map has its own Reload; the Reload of the map's
+// own key is ignored.
 template <typename S>
 class MapType final : public Type<S> {
 public:

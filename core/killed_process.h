@@ -9,7 +9,7 @@ namespace fopd::core {
 class KilledProcessWait {
 public:
     // Blocks the thread for a moment and returns true, until about 2 s have passed in all. Then it
-    // returns false: whoever holds the file is alive.
+    // returns false: the process that holds the file is alive.
     bool again();
 
 private:

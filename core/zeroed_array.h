@@ -8,7 +8,8 @@
 namespace fopd::core {
 
 // Whole pages of zeros. The kernel gives memory to a page when it is first written, so a large
-// table of which little is used costs little. Null if there is no memory; errno says why.
+// table takes only the memory of the pages that are used. Null if there is no memory; errno says
+// why.
 void* map_zeros(std::size_t size_bytes);
 void unmap_zeros(void* memory, std::size_t size_bytes);
 

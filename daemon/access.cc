@@ -243,8 +243,8 @@ Started<AccessPtr> load_access(const AuthSettings& settings) {
         texts.peer_keys.push_back(*key);
     }
     if (settings.issuer_public) {
-        // Not secret, but whoever can write the file decides which tokens are accepted; so it gets
-        // the checks of a secret file.
+        // The file is not secret, but a user who can write it decides which tokens are accepted. So
+        // it is checked like a secret file.
         const auto text = read_secret_file(*settings.issuer_public);
         if (!text) return std::unexpected(text.error());
         const auto issuer = fop::parse_issuer_public(*text);

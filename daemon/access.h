@@ -18,7 +18,7 @@
 
 namespace fopd::daemon {
 
-// What a principal may have in a pool.
+// The limits of a principal in a pool.
 struct PrincipalQuota {
     std::string principal;
     std::string pool;

@@ -39,7 +39,7 @@ public:
     AdminReply handle(const AdminRequest& request) override;
     std::string metrics() override;
 
-    // What handle() waits for: sends the request to the control reactor, where it is answered. A
+    // Sends the request to the control reactor, which answers it; handle() waits for the future. A
     // request whose future is dropped is carried out all the same. Any thread. REQUIRES: routes()
     // has the request's path.
     std::future<AdminReply> ask(const AdminRequest& request);

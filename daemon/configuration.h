@@ -15,8 +15,8 @@
 
 namespace fopd::daemon {
 
-// The configuration of one node over its life: what was loaded, what is in force, what differs from
-// the file. Belongs to the control thread.
+// The configuration of one node over its life: the settings that were loaded, those in force, and
+// those that differ from the file. Belongs to the control thread.
 class Configuration {
 public:
     // Loads the newest state of the source: a file, or a text in the simulated world.

@@ -33,7 +33,7 @@ struct DeviceOutcome {
     Kind kind = Kind::kAdded;
     std::string words = {};  // Why the change failed; empty if it is done.
     bool try_later = false;  // A later try may succeed.
-    // A forgotten disk, with what was known to be on it.
+    // A disk that was forgotten, with the number of objects that it was known to have.
     struct Lost {
         store::Slot slot = 0;
         std::string disk = {};

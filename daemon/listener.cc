@@ -40,7 +40,7 @@ private:
     Locality& locality() const { return *listener_.localities_[index_]; }
 
     Listener& listener_;
-    const std::size_t index_;  // Of the locality.
+    const std::size_t index_;  // The index of the locality.
     std::unique_ptr<fabric::ConnectionRequest> request_;
     std::list<Handover>::iterator place_;
 };

@@ -43,7 +43,7 @@ inline constexpr Duration kBackWithin = 10s;
 class Listener;
 class NodeDisk;
 
-// What a reload may change of a locality while it runs.
+// The settings of a locality that a reload may change while it runs.
 struct LiveSettings {
     reqh::RequestHandlerLimits limits;
     lrs::PolicyChoice policy{};
@@ -62,7 +62,7 @@ struct LocalityOptions {
     LiveSettings live;
 };
 
-// What all localities of a node share. All members outlive the localities.
+// The parts that all localities of a node share. They outlive the localities.
 struct LocalityWorld {
     core::EventSink& events;
     core::Entropy& entropy;

@@ -11,7 +11,7 @@
 
 namespace fopd::daemon {
 
-// What had not ended when an order's deadline passed.
+// The work that still ran when the deadline of an order passed.
 struct LeftRunning {
     std::uint64_t operations = 0;  // Operations that had not ended.
     std::uint64_t localities = 0;  // Localities that did not answer.

@@ -67,7 +67,7 @@ public:
     // Reads the configuration again and applies what can change at run time; see NodeReload.
     Task<NodeReload::Outcome> reload() { return reload_.run(); }
     NodeReload& reloads() { return reload_; }
-    // What the last reload could not do, in words; empty if it did all.
+    // The changes that the last reload could not make, as texts for people; empty if it made all.
     const std::vector<std::string>& reload_problems() const { return reload_.problems(); }
 
     // Announces a call of stop(): a running start() returns early, and a running backup is given
@@ -99,7 +99,7 @@ public:
     // Used only while life().serving().
     LocalityQuestions& questions() { return questions_; }
     DiskChecks& checks() { return checks_; }
-    // These refuse by themselves what the node cannot do in its present state.
+    // Each of these refuses requests that the node cannot serve in its present state.
     LrsChanges& lrs() { return lrs_; }
     DeviceRequests& devices() { return device_requests_; }
     NodeBackup& backup() { return backup_; }

@@ -143,8 +143,8 @@ private:
     mutable std::mutex shown_;
     std::vector<std::unique_ptr<NodeDisk>> disks_;
     std::vector<std::unique_ptr<LocalityOrder>> orders_;  // One for each disk.
-    std::vector<DiskFacts> known_;                        // Likewise.
-    // Likewise. What they show is changed and read with shown_ held.
+    std::vector<DiskFacts> known_;                        // One for each disk.
+    // One for each disk. The figures that they show are changed and read with shown_ held.
     std::vector<DamageRecord> damage_;
     std::vector<Away> away_;
     SlotTable slots_;

@@ -28,7 +28,7 @@ std::optional<devices::NodeId> owner_of(const std::string& path) {
     if (file.get() < 0) return std::nullopt;
     devices::LabelCopies copies;
     for (std::size_t i = 0; i < copies.size(); ++i) {
-        // What cannot be read stays zeros, which are no label.
+        // A block that cannot be read stays zeros, which are no label.
         std::array<std::byte, devices::kBlockBytes> block{};
         const auto at = static_cast<off_t>(i * devices::kBlockBytes);
         [[maybe_unused]] const ssize_t got = ::pread(file.get(), block.data(), block.size(), at);

@@ -59,7 +59,8 @@ public:
     };
     PrincipalsFiles principals_files() const;
 
-    // What the last reload could not do, in words; empty if it did all, or there was none.
+    // The changes that the last reload could not make, as texts for people; empty if it made all,
+    // or there was none.
     const std::vector<std::string>& problems() const { return problems_; }
 
 private:

@@ -29,7 +29,7 @@ public:
     // The events held back under one name.
     struct Repeats {
         std::string name;
-        core::Level level = core::Level::kInfo;  // Of the last of them.
+        core::Level level = core::Level::kInfo;  // The level of the last event.
         std::uint64_t count = 0;
     };
     enum class Which : std::uint8_t { kDue, kAll };

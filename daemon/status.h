@@ -19,7 +19,7 @@ struct StatusFacts {
         int core;           // The core it is pinned to, or -1.
         Duration cpu_time;  // The CPU time it has used.
     };
-    std::vector<Thread> threads;  // Of the localities; empty in the simulated world.
+    std::vector<Thread> threads;  // The threads of the localities; empty in the simulated world.
 };
 
 // The answer to GET /v1/status. Runs on the control thread and reads only the localities' published

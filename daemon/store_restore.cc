@@ -176,7 +176,7 @@ private:
     std::optional<Error> problem_;
 };
 
-// What a restore works with.
+// The steps of a restore, over the parts that they need.
 class Restore {
 public:
     Restore(std::string data_dir, core::Reactor& reactor, core::Offload& offload, BackupFile& file,

@@ -215,7 +215,7 @@ Task<Result<void>> DiskLabel::take(NewLabel fresh) {
     }
     Label next{.disk = fresh.disk,
                .owner = claim_.node,
-               // Follows that of a retired disk, whose label still exists.
+               // Of a retired disk the old label still exists; each new copy raises its generation.
                .generation = label_ ? label_->generation : 0,
                .size_bytes = device_.geometry().size_bytes,
                .created_unix_ns = fresh.created_unix_ns,

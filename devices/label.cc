@@ -32,7 +32,7 @@ constexpr std::size_t kStateAt = 78;
 constexpr std::size_t kPoolLengthAt = 79;
 constexpr std::size_t kPoolAt = 80;
 
-// Of the whole block, with the checksum field taken as zeros.
+// The checksum of the whole block, with the checksum field taken as zeros.
 std::uint32_t checksum_of(ConstLabelBlock block) {
     constexpr std::array<std::byte, sizeof(std::uint32_t)> kZeros{};
     std::uint32_t sum = core::crc32c(block.first(kChecksumAt));

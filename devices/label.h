@@ -73,7 +73,7 @@ enum class LabelFlaw : std::uint8_t {
 // Accepts any bytes, because they come from a disk.
 std::expected<Label, LabelFlaw> read_label(ConstLabelBlock from);
 
-// What the copies of a label on a disk are.
+// The copies of the label on a disk: for each, the label or the reason why it is not valid.
 using LabelCopies = std::array<std::expected<Label, LabelFlaw>, kLabelCopies>;
 // The newest of the copies that are labels.
 std::optional<Label> newest_of(const LabelCopies& copies);

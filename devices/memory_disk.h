@@ -15,8 +15,9 @@ namespace fopd::devices {
 // Fault rates of a simulated disk, in faults per million operations; none by default.
 struct DiskFaults {
     std::uint32_t read_error_ppm = 0;
-    std::uint32_t write_error_ppm = 0;        // Each sector has its old or new contents afterwards.
-    std::uint32_t flush_error_ppm = 0;        // What it should have covered is durable or lost.
+    std::uint32_t write_error_ppm = 0;  // Each sector has its old or new contents afterwards.
+    // Each write that the failed flush should cover is durable or lost.
+    std::uint32_t flush_error_ppm = 0;
     std::uint32_t lost_flush_ppm = 0;         // Acknowledged, and nothing became durable.
     std::uint32_t read_flip_ppm = 0;          // A bit is wrong in transit; the next read is right.
     std::uint32_t write_flip_ppm = 0;         // A bit is wrong permanently.

@@ -22,7 +22,7 @@ private:
     bool is_member_ = false;           // The participant is in that epoch.
     Participant* ready_ = nullptr;     // Set while it waits for the next epoch.
     bool calling_ = false;             // on_epoch() is running.
-    std::size_t size_bytes_ = 0;       // Of the data for the next epoch.
+    std::size_t size_bytes_ = 0;       // The size of the data for the next epoch.
     std::array<std::byte, kEpochBytesMax> data_{};
 };
 

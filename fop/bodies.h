@@ -68,7 +68,8 @@ enum class Durability : std::uint8_t { kDurable = 0, kBuffered = 1 };
 // The position of a change in the log of a slot. Within one incarnation, when a change is durable,
 // all changes at lower positions are durable too.
 struct Receipt {
-    std::uint64_t incarnation = 0;  // Of the slot; increases each time its log is opened.
+    // The incarnation of the slot; increases each time its log is opened.
+    std::uint64_t incarnation = 0;
     std::uint64_t seq = 0;  // Increases with each change, also from one incarnation to the next.
     std::uint16_t slot = 0;
     friend bool operator==(const Receipt&, const Receipt&) = default;
@@ -92,7 +93,7 @@ struct Attributes {
     std::uint64_t created_ns = 0;  // Nanoseconds since 1970.
     std::uint64_t changed_ns = 0;
     std::uint64_t allocated_bytes = 0;
-    std::uint64_t incarnation = 0;  // Of the slot.
+    std::uint64_t incarnation = 0;  // The incarnation of the slot.
     std::string_view owner{};
     std::string_view group{};
     std::string_view name{};
@@ -227,9 +228,10 @@ struct Read {
 };
 struct ReadReply {
     std::uint64_t bytes = 0;
-    std::uint64_t size_bytes = 0;  // Of the object; determines how much of each range exists.
+    // The size of the object; determines how much of each range exists.
+    std::uint64_t size_bytes = 0;
     std::uint64_t version = 0;
-    std::uint64_t incarnation = 0;  // Of the slot.
+    std::uint64_t incarnation = 0;  // The incarnation of the slot.
     List<std::uint32_t> checksums{};
     bool operator==(const ReadReply&) const = default;
 };
@@ -315,7 +317,7 @@ struct UploadBegin {
     bool operator==(const UploadBegin&) const = default;
 };
 struct UploadBeginReply {
-    Fid fid{};  // Of the upload, and of the object it becomes.
+    Fid fid{};  // The id of the upload, and of the object that it becomes.
     bool operator==(const UploadBeginReply&) const = default;
 };
 

@@ -76,7 +76,8 @@ using FinishMac = Hash;
 
 struct ClientHello {
     AuthKind auth = AuthKind::kNone;
-    Protection protection = Protection::kSeal;  // Of all that follows the handshake.
+    // The protection of all messages after the handshake.
+    Protection protection = Protection::kSeal;
     std::uint8_t major = 0;
     std::uint8_t minor = 0;
     KeyId key_id{};

@@ -48,7 +48,7 @@ struct AcceptHello {
     std::uint8_t minor = kMinorVersion;
     std::uint16_t locality = 0;     // Where the session lives.
     std::uint64_t session = 0;      // Its number, unique in this incarnation of the daemon.
-    std::uint64_t incarnation = 0;  // Of the daemon; differs after each start.
+    std::uint64_t incarnation = 0;  // The incarnation of the daemon; differs after each start.
 
     friend bool operator==(const AcceptHello&, const AcceptHello&) = default;
 };

@@ -33,8 +33,8 @@ struct SessionKeys {
 
 // The keys that encrypt a connection with Protection::kEncrypt.
 struct RecordKeys {
-    Key client;  // What the client sends.
-    Key server;  // What the server sends.
+    Key client;  // Protects the messages of the client.
+    Key server;  // Protects the messages of the server.
 };
 
 // X25519.
@@ -55,8 +55,8 @@ struct KeySchedule {
         const PublicKey& peer_public;
         const Transcript& transcript;  // Up to the server's hello.
     };
-    // Nothing if the peer's public key is one of those that make the shared secret zero, whatever
-    // our key is.
+    // Nothing if the peer's public key is one with which the shared secret is zero for every key of
+    // ours.
     static std::optional<KeySchedule> make(const Inputs& inputs);
 };
 

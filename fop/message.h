@@ -12,7 +12,7 @@
 
 namespace fopd::fop {
 
-// What messages carry, as written by MessageWriter and read by RequestsView, RepliesView and
+// The contents of messages, as written by MessageWriter and read by RequestsView, RepliesView and
 // read_control(). Texts and spans are borrowed: for the call when writing, from the message when
 // reading.
 

@@ -27,7 +27,7 @@ struct Range {
 
 // kInvalid with the reason as context: the range extends beyond kOffsetMax.
 Result<void> check_range(const Range& range);
-// Likewise: there are too many ranges, or their total is too long.
+// kInvalid with the reason as context: there are too many ranges, or their total is too long.
 Result<void> check_ranges(std::span<const Range> ranges);
 
 // REQUIRES for all below: check_ranges() accepted the ranges.

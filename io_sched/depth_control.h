@@ -39,7 +39,7 @@ public:
 private:
     const DepthOptions options_;
     std::uint32_t depth_;
-    // Of the current round.
+    // The weight, number and total latency of the operations of the current round.
     std::uint64_t weight_ = 0;
     std::uint32_t count_ = 0;
     Duration sum_{0};

@@ -72,7 +72,7 @@ private:
 
     const MediumId medium_;
     DepthControl depth_;
-    std::uint64_t weight_ = 0;  // Of the reads and writes in flight.
+    std::uint64_t weight_ = 0;  // The weight of the reads and writes in flight.
     std::array<core::Counter, kIoTypeCount> running_;
     core::Counter allowed_;
 };

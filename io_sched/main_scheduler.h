@@ -50,12 +50,12 @@ public:
 
     // -- requests: called within a reactor turn --
 
-    // Never fails and never waits. What ends the request early is its `wait`. REQUIRES: not
+    // Never fails and never waits. Only `wait` of the request ends it early. REQUIRES: not
     // closed(), and the request is in no scheduler.
     void push(IoRequest& request);
 
-    // Takes nothing in any more; what waits fails with kClosed, what runs ends first. No deadline:
-    // the kernel bounds what a device does. Devices are removed by it.
+    // Accepts no more requests, fails waiting requests with kClosed, waits for running ones, and
+    // removes the devices. Has no deadline: the kernel bounds how long a device takes.
     Task<void> stop();
     bool closed() const { return closed_; }
 

@@ -115,7 +115,7 @@ struct ClassFigures {
     std::uint64_t over_limit = 0;
     std::optional<ClassShares> shares{};
 
-    // Raises each total to that of `totals`, if that is more.
+    // Raises each total to the same total of `totals`, if that is higher.
     void raise_to(const ClassTotals& totals);
 
     void add(const ClassFigures& other);

@@ -12,7 +12,8 @@ namespace fopd::lrs {
 
 struct CrrSettings {
     std::uint32_t quantum = 1;
-    Key by = Key::kClient;  // What a queue stands for: a client, job, principal or user.
+    // Each value of this key has a queue: each client, job, principal or user.
+    Key by = Key::kClient;
     friend bool operator==(const CrrSettings&, const CrrSettings&) = default;
 };
 config::Record<CrrSettings> crr_record();

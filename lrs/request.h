@@ -43,13 +43,13 @@ struct RequestAttributes {
     std::uint32_t device = kNoDevice;  // The slot of the disk.
     ClientId client{};
     fop::Fid object{};         // Zero: no object, or not known yet.
-    std::uint64_t offset = 0;  // Of the first byte to move, in the object.
+    std::uint64_t offset = 0;  // The offset in the object of the first byte to move.
     std::string_view principal{};
-    // fop::share_name(): all peers have one, and so have all clients without a key, for nothing
-    // proves what they call themselves.
+    // fop::share_name(). All peers have the same share, and so have all clients without a key,
+    // because nothing proves their names.
     std::string_view share{};
     std::string_view user{};  // The principal, or the user for whom the principal acts.
-    std::span<const std::string> groups{};  // Of the principal.
+    std::span<const std::string> groups{};  // The groups of the principal.
     std::string_view job{};
     std::string_view pool{};
     std::string_view peer{};       // The client's address.

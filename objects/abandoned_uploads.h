@@ -29,7 +29,7 @@ private:
     HomeVolume& home_;
     core::Reactor& reactor_;
     const Duration timeout_;
-    std::vector<store::Fid> fids_;  // Of the present turn.
+    std::vector<store::Fid> fids_;  // Found in this turn, to be removed.
 };
 
 }  // namespace fopd::objects

@@ -13,7 +13,7 @@
 
 namespace fopd::objects {
 
-// What is on a disk and would be lost with it.
+// The contents of a disk that would be lost with it.
 struct DiskContents {
     std::uint64_t objects = 0;
     std::uint64_t names = 0;

@@ -64,8 +64,8 @@ struct ScrubProgress {
     core::Counter total_blocks;  // As of the start of the scrub.
     core::Counter read_blocks;
     core::Counter damaged_blocks;
-    // Of the scrubs of this life of the volume that were complete: how many, and the damaged blocks
-    // that the last of them found.
+    // How many scrubs were completed since the volume was opened, and how many damaged blocks the
+    // last of them found.
     core::Counter done_count;
     core::Counter done_damage;
     bool to_end = false;

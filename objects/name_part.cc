@@ -40,8 +40,9 @@ Task<Result<void>> NamePart::tell(const store::NameChanges* changes) {
     co_return told;
 }
 
-// A hold's version is given to one claim only. Who holds a name in order to leave it can do nothing
-// more with it once the owner's claim has ended, whoever ended that.
+// Ends the hold that the change was made under. The version of a hold is given to one claim only. A
+// hold to leave a name has no more use once the owner's claim has ended, even if another change
+// ended it.
 void NamePart::end_hold_of(const store::NameChange& change) {
     const store::NameClaim& claim = change.claim;
     const auto held = holds_.find(store::PoolName(claim.pool, claim.name));

@@ -40,10 +40,10 @@ public:
         core::WaitOptions wait;
     };
     Task<Result<NameHold>> hold(Wanted wanted);
-    // Does nothing if the hold has ended already, whoever holds the name now.
+    // Does nothing if the hold has ended already, even if the name has another holder now.
     void let_go(const NameHold& hold);
-    // What a volume on another locality tells. Ends the holds under which the changes were made:
-    // their holders need not let go.
+    // Receives the changes of a volume on another locality. Ends the holds under which the changes
+    // were made: their holders need not let go.
     Task<Result<void>> tell(const store::NameChanges* changes);
 
 private:

@@ -55,8 +55,8 @@ public:
 
     DiskUse::Verdict charge(std::string_view owner, Amount amount,
                             DiskUse::Scope scope = DiskUse::Scope::kPoolAndOwner);
-    // Who owns the blocks that its extents add or remove. Borrowed until begin(), which refunds
-    // what the change frees of them.
+    // Sets the owner of the blocks that the extents of the change add or remove. The text is
+    // borrowed until begin(), which refunds the blocks that the change frees to this owner.
     void set_block_owner(std::string_view owner) { block_owner_ = owner; }
     std::string_view block_owner() const { return block_owner_; }
     // Charges that owner for the blocks of the range that are holes now.
@@ -114,7 +114,7 @@ private:
     store::ValueBuffer value_;
     std::vector<store::DiskRange> allocated_;
     Charge charged_;           // Before the change begins.
-    std::uint64_t grown_ = 0;  // Of those, blocks that were holes.
+    std::uint64_t grown_ = 0;  // How many of the charged blocks were holes.
     std::string_view block_owner_{};
     std::vector<Charge> freed_;  // Refunded once it is durable.
     std::optional<store::Fid> coming_;

@@ -54,7 +54,7 @@ private:
     };
     struct Doubt {
         store::Fid fid{};
-        std::uint64_t block = 0;  // Of the object.
+        std::uint64_t block = 0;  // The block's number in the object.
     };
 
     Task<Result<void>> read_runs();

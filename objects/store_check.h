@@ -18,7 +18,7 @@ struct CheckStatus {
     enum class State : std::uint8_t { kNever, kRunning, kDone, kEnded, kFailed };
 
     State state = State::kNever;
-    std::string stage{};    // What is being checked.
+    std::string stage{};    // The part that is being checked.
     std::string problem{};  // Why the check failed.
     Duration took{};
     store::CheckReport report{};
@@ -40,7 +40,7 @@ public:
     // Asks the check to end soon. No effect if none is in progress.
     void end(store::Slot slot);
     CheckStatus status(store::Slot slot) const;
-    // What the newest check of the disk has found so far.
+    // The number of findings of the newest check of the disk so far.
     std::uint64_t finding_count(store::Slot slot) const;
 
 private:

@@ -80,7 +80,7 @@ struct HomeDisk {
     io_sched::MediumId medium{};  // Its id in the locality's I/O scheduler.
 };
 
-// What the stores use; all of it outlives them.
+// The parts that the stores use; they outlive the stores.
 struct StoresParts {
     std::uint32_t locality = 0;
     core::Reactor& reactor;

@@ -203,7 +203,7 @@ const objects::LayoutPool* Fom::pool() const {
                    services_.stores->layout());
 }
 
-// What is known before an object is loaded.
+// The object or pool that the fop accesses, as far as that is known before an object is loaded.
 Matter Fom::matter() const {
     const Executor& executor = executor_of(*type_);
     // Any token is enough, whatever it is for.

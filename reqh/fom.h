@@ -55,11 +55,12 @@ public:
     virtual void on_finished(Fom& fom, fop::Reply reply) = 0;
     // The fom waited too long for its share of the buffers.
     virtual void on_no_share(Fom& fom, const Error& why) = 0;
-    // The fom has waited for its client for kClientIsSlowAfter, or for less behind another late fop
-    // of this client; then: that wait is over.
+    // on_client_slow: the fom has waited for its client for kClientIsSlowAfter, or for less if
+    // another fop of the client is late. on_client_back: the wait is over.
     virtual void on_client_slow(Fom& fom) = 0;
     virtual void on_client_back(Fom& fom) = 0;
-    // The fom itself has waited for its client for kClientIsSlowAfter; then: that wait is over.
+    // on_client_late: the fom itself has waited for its client for kClientIsSlowAfter.
+    // on_client_in_time: the wait is over.
     virtual void on_client_late(Fom& fom) = 0;
     virtual void on_client_in_time(Fom& fom) = 0;
     // Whether another fop of its client is late.
@@ -137,7 +138,7 @@ public:
     Instant started_at() const { return started_at_; }
     // How long its reads and writes have waited for devices. Valid after run().
     Duration io_wait() const { return io_wait_; }
-    // What it was reported as; once each is enough.
+    // Whether the fom was reported as waiting, or as hung. Each is reported once.
     bool reported_waiting() const { return reported_waiting_; }
     void set_reported_waiting() { reported_waiting_ = true; }
     bool reported_hung() const { return reported_hung_; }

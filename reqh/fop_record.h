@@ -51,12 +51,12 @@ struct FopRecord {
     FopId id;
     const fop::FopType* type = nullptr;
     State state = State::kFinished;
-    fop::Status status = fop::Status::kDone;  // Of a finished fop.
+    fop::Status status = fop::Status::kDone;  // The status of a finished fop.
     ShortText peer;
     ShortText principal;
     Instant arrived_at{};
     PhaseTimes times;
-    Wait wait{};                 // What it waits for now.
+    Wait wait{};                 // The reason for which it waits now.
     Progress::Longest waited{};  // The longest completed wait; of a finished fop.
 };
 

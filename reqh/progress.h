@@ -44,9 +44,9 @@ struct Wait {
 // "a lock of object 0003…, blocks 0 to 7", "its client to send its bytes"; empty for kNothing.
 std::string to_text(const Wait& wait);
 
-// The phase of a fop, and what it waits for. Written by the locality that executes it at the
-// moment; any thread may read it, so that the fop's own locality can report it while it runs on
-// another.
+// The phase of a fop, and the reason for which it waits. Written by the locality that executes it
+// at the moment; any thread may read it, so that the fop's own locality can report it while it runs
+// on another.
 class Progress final : public objects::DiskWaitObserver {
 public:
     struct Now {

@@ -34,7 +34,7 @@ struct RequestHandlerLimits {
     Duration slow_fop = 500ms;  // A fop that runs this long is logged.
 };
 
-// What the handler uses; all of it outlives the handler, and belongs to its locality or is
+// The parts that the handler uses. They outlive the handler, and belong to its locality or are
 // thread-safe.
 struct RequestHandlerParts {
     core::Reactor& reactor;

@@ -9,9 +9,9 @@
 
 namespace fopd::reqh {
 
-// What a write has fetched so far, without records: whole blocks on newly allocated disk blocks,
-// and bytes of partly written blocks, which stay in memory until the rest of their block may be
-// read. Stored in the operation, so that its memory is reused.
+// The data that a write has fetched so far, without records: whole blocks on newly allocated disk
+// blocks, and bytes of partly written blocks, which stay in memory until the rest of their block
+// may be read. Stored in the operation, so that its memory is reused.
 struct StagedBlocks {
     // Consecutive blocks.
     struct Run {
@@ -22,7 +22,7 @@ struct StagedBlocks {
     };
     // A part of a block.
     struct Part {
-        std::uint64_t number = 0;  // Of the block, in the object.
+        std::uint64_t number = 0;  // The number of the block in the object.
         std::size_t at = 0;        // In the block.
         std::size_t length = 0;
         std::size_t bytes_at = 0;
@@ -31,7 +31,7 @@ struct StagedBlocks {
     std::vector<Run> runs;
     std::vector<std::uint32_t> checksums;
     std::vector<Part> parts;       // At most two per range.
-    std::vector<std::byte> bytes;  // Of the parts: at most as many blocks.
+    std::vector<std::byte> bytes;  // The bytes of the parts: at most one block for each part.
     // Partly written blocks whose bytes are no longer in the piece of buffer.
     std::vector<WritePlan::Block> left;
 

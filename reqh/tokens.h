@@ -18,7 +18,7 @@
 
 namespace fopd::reqh {
 
-// What a valid capability token allows.
+// The access that a valid capability token grants.
 struct TokenGrant {
     fop::Rights rights{};
     std::string principal{};           // The only principal that may use it; empty: any bearer.

@@ -30,7 +30,7 @@ struct CheckReport {
     std::uint64_t cleared = 0;  // Cleared ranges.
     std::uint64_t replies = 0;
     std::uint64_t extents = 0;
-    std::uint64_t blocks = 0;  // Of the extents.
+    std::uint64_t blocks = 0;  // The number of blocks of the extents.
     std::uint64_t names = 0;   // Known names of the disk's objects.
     std::uint64_t log_entries = 0;
     std::uint64_t log_records = 0;

@@ -183,7 +183,7 @@ void CommitPath::add(Commit& commit, Reservation reservation, std::span<const st
     reservation.path_ = nullptr;
     reserved_bytes_ -= reservation.bytes_;
     in_use_bytes_ += size;
-    // Other commits may have what was promised and is not needed.
+    // Gives promised blocks that this commit does not need back, for other commits.
     const std::uint32_t had_blocks = slot.commit_count > 0 ? entry_blocks(slot.payload_bytes) : 0;
     const std::uint32_t spare_blocks =
         had_blocks + entry_blocks(reservation.bytes_) - entry_blocks(slot.payload_bytes + size);

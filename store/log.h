@@ -23,7 +23,7 @@
 
 namespace fopd::store {
 
-// What Log::open() has found.
+// The result of Log::open(): the contents of the log.
 struct Replayed {
     std::uint64_t last_seq = 0;     // The log continues behind this entry.
     std::uint64_t trusted_seq = 0;  // The data of the entries up to this one were not checked.
@@ -33,7 +33,8 @@ struct Replayed {
 
 struct LogSpaceFigures {
     std::uint32_t segments = 0;
-    std::uint32_t segments_free = 0;  // Of those, not written since they were last emptied.
+    // How many of them were not written since they were last emptied.
+    std::uint32_t segments_free = 0;
     std::uint32_t segments_max = 0;
 };
 

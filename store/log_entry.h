@@ -21,7 +21,7 @@ struct EntryHeader {
     std::uint64_t mark = 0;
     std::uint32_t payload_bytes = 0;
     std::uint32_t record_count = 0;
-    std::uint32_t schema_version = 1;  // Of the records.
+    std::uint32_t schema_version = 1;  // The schema of the records.
 
     friend bool operator==(const EntryHeader&, const EntryHeader&) = default;
 };

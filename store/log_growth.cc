@@ -1,4 +1,4 @@
-// Growth of the log, and what it does about a lack of room.
+// How the log grows, and how it makes room when it is nearly full.
 
 #include <algorithm>
 

@@ -11,7 +11,7 @@ namespace fopd::store {
 
 struct LogOptions {
     std::array<std::byte, 16> disk_id{};
-    Schema schema = kSchema;  // Of the records. A log with a newer schema is not opened.
+    Schema schema = kSchema;  // The schema of the records. A log with a newer schema is not opened.
     std::uint32_t segment_blocks = 256;
     std::uint32_t segments_max = 4;   // The log grows by itself up to this; see set_segments_max().
     Duration flush_interval = 100ms;  // Until buffered commits are durable and a mark is written.

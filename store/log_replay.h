@@ -76,7 +76,7 @@ private:
         std::size_t index = 0;  // In segments_.
         std::uint32_t block = 0;
         std::uint64_t seq = 0;    // The next entry.
-        std::uint64_t epoch = 0;  // Of the last entry.
+        std::uint64_t epoch = 0;  // The epoch of the last entry.
     };
     struct Scanned {
         bool any = false;  // Whether a later entry, of this epoch or a newer one, was found.

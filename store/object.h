@@ -45,7 +45,8 @@ struct ClientId {
 
 // The last client that changed an object's bytes or size, and in which epoch of the log.
 struct LastWriter {
-    // Of the last change. 0: an older program wrote the record, in an epoch before the present one.
+    // The epoch of the last change. 0: an older program wrote the record, in an epoch before the
+    // present one.
     std::uint32_t incarnation = 0;
     // The last epoch in which another client changed them. 0: no other client did.
     std::uint32_t others_in = 0;

@@ -115,9 +115,9 @@ public:
     // The same with cleared blocks.
     Result<Counted> count_all(Fid fid, BlockRange range, std::uint32_t steps_max);
 
-    // Replaces what the object has in the range of the extent, and returns how many blocks more the
-    // object has. An extent that continues the one before it, in the object and on the disk, is
-    // joined to it.
+    // Replaces the blocks of the object in the range of the extent, and returns how many blocks the
+    // object has gained. An extent that continues the one before it, in the object and on the disk,
+    // is joined to it.
     Result<std::uint64_t> insert(Fid fid, const Extent& extent, std::vector<DiskRange>& freed);
 
     struct Punched {
@@ -161,7 +161,7 @@ private:
         std::uint64_t first;
         DiskRange on_disk;
     };
-    // What a range overlaps; the pieces are in pieces_.
+    // The extents that a range overlaps or touches; the overlapping pieces are in pieces_.
     struct Around {
         std::size_t piece_count = 0;
         std::optional<StoredExtent> left{};  // Begins before the range, and reaches up to it.

@@ -12,7 +12,7 @@
 
 namespace fopd::store {
 
-// What records do beside changing the map.
+// The effects of records besides their changes of the map.
 struct RecordEffects {
     std::vector<DiskRange> freed;
     NameChanges names;

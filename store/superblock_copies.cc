@@ -7,7 +7,7 @@ namespace fopd::store {
 
 namespace {
 
-// Of two errors, the one that says more.
+// Returns the error that says more about the disk: the one whose code is first in kWorstFirst.
 Error worse(const Error& a, const Error& b) {
     constexpr std::array kWorstFirst{Errc::kIo, Errc::kUnsupported, Errc::kDenied, Errc::kCorrupt};
     for (const Errc code : kWorstFirst) {

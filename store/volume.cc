@@ -367,8 +367,9 @@ Task<Result<std::uint64_t>> Volume::punch(Change* change, Fid fid, BlockRange ra
         const auto counted = co_await counter_.count(fid, range, options);
         if (!counted) co_return std::unexpected(counted.error());
         if (counted->cleared > kClearedMax) {
-            // The sweep first frees the many small ranges that writes have left. Once it has freed
-            // all, which it may have while they were counted, it wakes nobody.
+            // The sweep first frees the many small ranges that writes have left. When it has
+            // nothing left to free, it wakes no waiter; that may have happened while the ranges
+            // were counted.
             if (!serving()) co_return std::unexpected(failure());
             if (!has_to_sweep_) continue;
             const auto swept = co_await swept_.wait(wait);

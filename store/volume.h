@@ -130,7 +130,7 @@ public:
     // start shows whether that change is lost. Other objects are as the map has them.
     bool is_uncertain(Fid fid);
     Slot slot() const { return options_.slot; }
-    // What the log's open() found.
+    // The result of opening the log.
     const Replayed& replayed() const { return replayed_; }
     const LogDamage& damage() const { return log_.damage(); }
 
@@ -214,7 +214,7 @@ public:
     std::uint64_t discarded_segments() const { return discards_.discarded_segments(); }
     std::uint64_t checkpoint_count() const { return checkpoint_count_; }
 
-    // What a check looks at. REQUIRES: the volume is open.
+    // Read access for a check. REQUIRES: the volume is open.
     VolumeView view();
 
 private:

@@ -16,7 +16,7 @@
 
 namespace fopd::store {
 
-// What the objects of an owner use on a disk, with those that are still uploaded.
+// The blocks and objects of an owner on a disk, including unfinished uploads.
 struct OwnerShare {
     std::uint64_t blocks = 0;
     std::uint64_t objects = 0;
@@ -33,7 +33,7 @@ struct ClientReplies {
 // use, and counts what each owner and each client has.
 class VolumeCensus {
 public:
-    // What an extent means whose blocks are in use already, or are not on the disk.
+    // How the census treats an extent whose blocks are in use already, or are not on the disk.
     enum class BadExtents : std::uint8_t {
         kRefused,
         kIgnored,  // For a volume that is only read: no block is allocated there.

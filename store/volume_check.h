@@ -76,7 +76,7 @@ public:
     const CheckReport& report() const { return report_; }
     // Adds a finding of the caller's own.
     void find(CheckFinding finding);
-    // What it is looking at, in a word or two.
+    // The part that the check is looking at, in a word or two.
     const char* stage() const { return stage_; }
 
 private:
@@ -86,7 +86,7 @@ private:
         std::vector<std::byte> to;
     };
     enum class Pass : std::uint8_t { kFirst, kSecond };
-    // What the extents of a fid belong to, in this turn.
+    // The object or upload that the extents of a fid belong to, in this turn.
     struct Owner {
         enum class Kind : std::uint8_t { kNone, kObject, kUpload } kind = Kind::kNone;
         std::uint64_t end_block = 0;  // Behind its last.

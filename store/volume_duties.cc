@@ -1,4 +1,4 @@
-// What a volume does in the background: checkpoints of its index, and cleaning of its log.
+// The background work of a volume: checkpoints of its index, and cleaning of its log.
 
 #include <algorithm>
 #include <string_view>

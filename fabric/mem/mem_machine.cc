@@ -13,8 +13,9 @@ namespace {
 
 using Kind = MemPacket::Kind;
 
-// What a connection may have in flight to a peer that takes nothing, like the buffers of a socket.
-// The peer reports at each quarter what it has taken, so the sender does not stall.
+// How many messages and bytes a connection may have in flight to a peer that takes none, like the
+// buffers of a socket. The peer reports each quarter that it has taken, so the sender does not
+// stall.
 constexpr std::uint32_t kWindowCount = 64;
 constexpr std::uint64_t kWindowBytes = 256U << 10;
 

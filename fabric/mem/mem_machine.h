@@ -62,7 +62,7 @@ private:
     ConnectionUser& user_;
     const Ways ways_;
     const std::string peer_name_;
-    Address target_;  // Of a connection that connects.
+    Address target_;  // The address that a connection connects to.
     State state_ = State::kConnecting;
     MemPacket::End peer_;
     Instant order_ = Instant::min();  // When the last packet for it arrives.

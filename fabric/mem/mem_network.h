@@ -63,7 +63,8 @@ public:
     void set_bandwidth(const MemRoute& route, std::uint64_t bytes_per_second);
     // Nothing passes before `until`, a time of the reactors.
     void stall(const MemRoute& route, Instant until);
-    // Nothing passes until unblock(), and nobody is told. The way back still works.
+    // Holds messages on the route back until unblock(), and reports no error to either side. The
+    // opposite route still works.
     void block(const MemRoute& route);
     void unblock(const MemRoute& route);
     // Blocks both directions.

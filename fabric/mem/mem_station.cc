@@ -12,8 +12,8 @@ MemStation::~MemStation() {
     take();
 }
 
-// All accesses are sequentially consistent, so that of push() and close() at least one sees the
-// other, and so do the ringing and the answering of the bell.
+// All accesses are sequentially consistent, so that push() sees close(), or close() sees push();
+// the same holds for ringing the bell and answering it.
 void MemStation::push(std::unique_ptr<MemPacket> packet) {
     if (!open_.load()) {
         return_to_sender(std::move(packet));

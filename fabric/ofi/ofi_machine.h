@@ -115,10 +115,10 @@ private:
     std::uint64_t last_id_ = 0;
     std::map<std::uint64_t, OfiConnection*> connections_;  // By an id that is never reused.
     std::unordered_map<const fid*, std::uint64_t> ids_;    // Of open endpoints.
-    std::deque<Event> connects_;                           // Not handled yet.
-    std::deque<Event> ends_;                               // Likewise.
-    std::vector<TransferOp*> failed_;                      // To be completed as kClosed.
-    std::deque<std::uint64_t> ended_;                      // Ended connections to settle.
+    std::deque<Event> connects_;       // Events of new connections that are not handled yet.
+    std::deque<Event> ends_;           // Events of ended connections that are not handled yet.
+    std::vector<TransferOp*> failed_;  // To be completed as kClosed.
+    std::deque<std::uint64_t> ended_;  // Ended connections to settle.
     // Endpoints to close, a few in each poll, oldest first: for each of them the library searches
     // lists that begin with the oldest.
     std::map<std::uint64_t, OwnedFid<fid_ep>> closing_;

@@ -55,8 +55,8 @@ private:
     std::size_t size_bytes_ = 0;
 };
 
-// What all machines and acceptors of a transport share. Not changed after it is open; libfabric
-// locks the objects in it.
+// The parts that all machines and acceptors of a transport share. Not changed after it is open;
+// libfabric locks the objects in it.
 struct Provider {
     core::EventSink& events;
     OfiOptions options;

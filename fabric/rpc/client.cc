@@ -119,7 +119,7 @@ Task<void> Client::close() {
             session_->leave("the client is done");
         }
     }
-    // Without a deadline: the transport releases what was closed.
+    // Needs no deadline: the transport releases a closed connection after a few turns.
     while (session_ != nullptr) {
         [[maybe_unused]] const auto woken = co_await state_changed_.wait({});
     }
@@ -369,7 +369,7 @@ bool Client::on_replies(Session& session, const fop::RepliesView& replies) {
         const std::size_t number = reply.id % kSlotCount;
         if (number >= slots_.size()) return false;  // No request has this number.
         Slot& slot = slots_[number];
-        if (!slot.used || slot.id != reply.id) return false;  // Likewise.
+        if (!slot.used || slot.id != reply.id) return false;  // No request in flight has this id.
         session.regain_fop_credit(slot.lane);
         Call* const call = slot.call;
         if (call == nullptr) {

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kRememberedMax = 1024;
 // An idle client keeps memory for so many numbers of recorded replies.
 constexpr std::size_t kRecordedKept = 16;
-// What a remembered fop costs beside the bytes of its reply.
+// The memory of a remembered fop, without the bytes of its reply.
 constexpr std::uint64_t kRememberedBytes = 512;
 
 // Whether a principal that has `own` of `of_all` in use may take one more: it may have up to four

@@ -92,10 +92,10 @@ private:
     Instant idle_since_ = kNever;
 };
 
-// What a server remembers of its clients beyond their sessions. Each principal may use a limited
-// share, so that one that takes all it can get leaves room for principals that come later. A
-// principal that needs more memory for replies loses its own idle clients first. When there are too
-// many idle clients, the principal with the most of them loses one.
+// The records of clients that a server keeps beyond their sessions. Each principal may use a
+// limited share, so that a principal that takes its whole share leaves room for principals that
+// come later. A principal that needs more memory for replies loses its own idle clients first. When
+// there are too many idle clients, the principal with the most of them loses one.
 class ClientRecords {
 public:
     struct Limits {

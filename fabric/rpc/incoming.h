@@ -34,10 +34,10 @@ struct Caller {
     // How the name was proved. Clients without a key, and peers, only claim their name.
     fop::AuthKind kind = fop::AuthKind::kPrincipal;
     std::string principal{};
-    RequestOwner owner{};  // Of the client, the kind and the name.
+    RequestOwner owner{};  // Made from the client, the kind and the name.
     std::string share{};   // fop::share_name().
     std::string user{};    // The user for whom it acts: itself, unless it may name another.
-    std::vector<std::string> groups{};  // Of the principal.
+    std::vector<std::string> groups{};  // The groups of the principal.
     fop::Rights rights{};
     std::string address{};  // For logs.
 };

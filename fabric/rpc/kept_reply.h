@@ -40,7 +40,8 @@ struct KeptReply {
     std::vector<std::byte> payload;
     std::optional<std::uint32_t> payload_crc;
     fop::ReplyBody body;
-    std::vector<std::byte> borrowed;  // What the body refers to; moving it does not move the bytes.
+    // The bytes that the body refers to. Moving the reply does not move them.
+    std::vector<std::byte> borrowed;
 };
 
 }  // namespace fopd::fabric

@@ -21,8 +21,8 @@ public:
     // The first bytes of a waiting fop do not count against the loan; enough for a fop that only
     // reads.
     static constexpr std::size_t kUncountedBytes = 512;
-    // The bytes that a request counts while it waits, of those that are kept as long as its fop
-    // exists.
+    // How many of the `kept` bytes of a request count against the loan while it waits. `kept`: the
+    // bytes that are in memory as long as the fop exists.
     static std::uint32_t waiting_bytes(std::size_t kept);
     static std::size_t kept_bytes(const fop::RequestHeader& header, const fop::Request& request);
     // `type` is null for a fop of unknown type.

@@ -23,12 +23,12 @@ constexpr Duration kLoansSettledIn = 20ms;
 // Answering a ClientHello takes 0.1 ms of X25519, for a client that has not proved anything yet.
 constexpr std::uint32_t kGreetingsPerTurn = 4;
 
-// Of all send buffers, fops leave one in eight to control messages and handshakes, and control
-// messages one in sixteen to handshakes.
+// Fops leave one in eight of the send buffers to control messages and handshakes; control messages
+// leave one in sixteen to handshakes.
 constexpr std::size_t kReservedFromFops = 8;
 constexpr std::size_t kReservedFromControl = 16;
-// A session may have in flight at most one in kShareOfSends of those that its principal may still
-// have: the more peers do not read, the fewer buffers each of them holds.
+// A session may have at most one in kShareOfSends of the send buffers in flight that its principal
+// may still take. So the more peers stop reading, the fewer buffers each of them holds.
 constexpr std::size_t kShareOfSends = 2;
 // When no buffer is left, a peer that has received nothing for this long is disconnected.
 constexpr Duration kPatience = 1s;

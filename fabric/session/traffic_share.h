@@ -23,9 +23,9 @@ struct ShareLine final : core::ListNode {
     core::IntrusiveList<Place> waiting;
 };
 
-// The send buffers and transfers that the sessions of one principal have in use. Of both a
-// principal may use up to four times as many as are left: one that is alone gets most of them, and
-// the next ones find some. Each principal may have one transfer, however many others have.
+// The send buffers and transfers that the sessions of one principal have in use. A principal may
+// use up to four times as many of each as are left: a principal that is alone gets most of them,
+// and the next ones find some. Each principal may have one transfer, however many others have.
 struct TrafficShare {
     // How many more buffers the principal may take while `left` are free.
     std::size_t room(std::size_t left) const { return room(held, left); }
@@ -38,7 +38,7 @@ struct TrafficShare {
     static constexpr std::size_t kTimesTheRest = 4;
     static std::size_t room(std::size_t used, std::size_t left) {
         const std::size_t most = kTimesTheRest * left;
-        // Each one taken reduces what is left.
+        // Each buffer or transfer that is taken reduces the number left.
         return used >= most ? 0 : (most - used + kTimesTheRest) / (kTimesTheRest + 1);
     }
 

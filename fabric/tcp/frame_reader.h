@@ -33,8 +33,9 @@ protected:
     ~FrameUser() = default;
 };
 
-// Appends a part of something of which `total_bytes` will arrive. The memory is at most twice what
-// has arrived: a peer that announces much and sends little has little of it.
+// Appends a part of a frame or record to its earlier parts; the whole has `total_bytes`. The memory
+// is at most twice the bytes that have arrived, so a peer that announces much and sends little
+// takes little memory.
 void hold_part(std::vector<std::byte>& held, std::span<const std::byte> part,
                std::size_t total_bytes);
 

@@ -47,7 +47,7 @@ private:
 
     fop::RecordCipher cipher_;
     std::uint64_t opened_ = 0;
-    std::vector<std::byte> incomplete_;  // What has arrived of the next record.
+    std::vector<std::byte> incomplete_;  // The bytes of the next record that have arrived.
 };
 
 }  // namespace fopd::fabric

@@ -60,7 +60,7 @@ void Socket::watch_output() {
 void Socket::end() {
     ENSURE(user_ != nullptr);
     user_ = nullptr;
-    // The kernel drops what the peer has not taken by then.
+    // The kernel drops the bytes that the peer has not taken by then.
     [[maybe_unused]] const int limited =
         ::setsockopt(fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, &kUntakenMaxMs, sizeof kUntakenMaxMs);
     // The descriptor stays open while polls refer to it; the peer hears at once.
@@ -78,7 +78,7 @@ void Socket::on_complete(core::IoOp& op) {
     auto& poll = static_cast<Poll&>(op);
     Socket& socket = poll.socket;
     if (socket.user_ == nullptr) return socket.settle();
-    // What went wrong is found by the next receive or send.
+    // The next receive or send finds the error.
     if (&poll == &socket.input_) {
         socket.user_->on_readable();
     } else {

@@ -141,7 +141,7 @@ bool TcpAcceptor::accept_some() {
         }
         send_at_once(fd.get());
         auto newcomer = std::make_unique<Newcomer>(std::move(fd), peer);
-        // The coroutine of one that loses its place ends in this turn.
+        // The coroutine of a newcomer that loses its place ends in this turn.
         newcomers_.add(*newcomer);
         reactor_.spawn(gate_, greet(std::move(newcomer)));
     }

@@ -243,7 +243,7 @@ TcpConnection::Sent TcpConnection::send_records() {
         records.unsent_at = 0;
         return Sent::kAll;
     }
-    // A record is encrypted once: what was not sent is kept.
+    // A record is encrypted once: the bytes that were not sent are kept.
     if (is_rest) {
         records.unsent_at += sent;
     } else {
@@ -390,7 +390,7 @@ Result<void> TcpConnection::take(std::span<const std::byte> bytes) {
         const auto taken = reader_.take(bytes);
         if (!taken) return std::unexpected(taken.error());
         bytes = bytes.subspan(*taken);
-        // What is left came behind the message that made this connection an encrypted one.
+        // The remaining bytes came after the message from which on this connection is encrypted.
         if (bytes.empty()) return {};
     }
     TcpMachine& machine = machine_;
@@ -532,7 +532,7 @@ void TcpConnection::work() {
 
 bool TcpConnection::complete_done() {
     TcpMachine& machine = machine_;
-    // Those that were there at the beginning; a completion may start others.
+    // Completes the operations that are in the list now; a completion may start others.
     for (std::size_t left = done_.size(); left > 0 && !done_.empty(); --left) {
         TransferOp& op = *done_.front();
         done_.pop_front();

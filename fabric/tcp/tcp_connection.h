@@ -58,7 +58,7 @@ private:
         // The key of the opened memory that the body lies in.
         std::optional<std::uint64_t> opened_key = {};
     };
-    // Of an encrypted connection.
+    // The state of an encrypted connection.
     struct Records {
         explicit Records(const Keys& keys)
             : writer(keys.send, fop::RecordCipher::Way::kSeal), reader(keys.receive) {}
@@ -71,11 +71,12 @@ private:
         // The records that were made and that the kernel has not taken completely.
         struct Made {
             std::size_t bytes_left = 0;
-            std::size_t plain_bytes = 0;  // Of the frames; they are sent when the record is.
+            // The size of its frames, which are sent when the record is.
+            std::size_t plain_bytes = 0;
         };
         std::deque<Made> made;
         std::vector<std::byte> unsent;  // Their bytes, if the kernel has taken a part only.
-        std::size_t unsent_at = 0;      // Where what it has not taken begins.
+        std::size_t unsent_at = 0;      // Where the bytes begin that the kernel has not taken.
     };
     struct Ending {
         Error why;
@@ -88,8 +89,8 @@ private:
     void begin(core::OwnedFd fd);
     // The kernel could not connect.
     void connect_failed(int os_errno);
-    // Calls the user back for what has happened, and receives. The connection may be destroyed on
-    // return.
+    // Receives, and calls the user back for the events since the last call. The connection may be
+    // destroyed on return.
     void work();
     void flush();
     // Memory that this connection may be using was closed.
@@ -153,16 +154,17 @@ private:
 
     FrameReader reader_{*this};
     bool is_trusted_ = false;
-    std::uint32_t first_messages_ = 0;    // While the peer is not trusted.
-    std::size_t held_bytes_ = 0;          // Of the reader, as counted.
+    std::uint32_t first_messages_ = 0;  // While the peer is not trusted.
+    // The reader's memory, as it was last counted in the machine's sum.
+    std::size_t held_bytes_ = 0;
     std::uint64_t incomplete_since_ = 0;  // begun() when the incomplete part was counted.
     bool in_bulk_ = false;                // The last frame had a large body.
 
     std::deque<OutFrame> frames_;        // Not sent yet.
-    std::size_t sent_bytes_ = 0;         // Of the first of them.
+    std::size_t sent_bytes_ = 0;         // How much of the first frame was sent.
     std::uint32_t reads_to_answer_ = 0;  // Frames whose body lies in opened memory.
     std::deque<TransferOp*> reads_;      // Asked for; their data arrive in this order.
-    std::uint32_t next_tag_ = 0;         // Of the next kRead; tags have no gaps.
+    std::uint32_t next_tag_ = 0;         // The tag of the next kRead; tags have no gaps.
     std::unique_ptr<Records> records_;   // Null until the connection is encrypted.
     std::uint32_t in_flight_ = 0;
     std::deque<TransferOp*> done_;  // To be completed in the next work().

@@ -11,7 +11,7 @@ namespace fopd::fabric {
 
 namespace {
 
-// Of an encrypted connection everything is received there, of others only what is no large body.
+// Encrypted connections receive everything there; other connections everything but large bodies.
 constexpr std::size_t kArrivalsBytes = 256U << 10;
 
 constexpr Error kTooManyIncomplete{.code = Errc::kNoSpace,

@@ -58,7 +58,8 @@ private:
     // Gives a message to the user, at an address that is aligned as messages are.
     void deliver(std::span<const std::byte> message);
 
-    // Of a turn, in parsed bytes. The smallest frames have 32 bytes, and each costs a call.
+    // The most that is received in a turn, in parsed bytes. The smallest frames have 32 bytes, and
+    // each costs a call.
     static constexpr std::size_t kReceivedCostMax = 256U << 10;
     // Parsing one byte costs as much as receiving this many directly into their place.
     static constexpr std::size_t kPlacedPerParsed = 16;
@@ -74,7 +75,7 @@ private:
     MessageUser& messages_;
     const MachineOptions options_;
     const TcpOptions tcp_;
-    std::vector<std::byte> arrivals_;  // What was received last, of any connection.
+    std::vector<std::byte> arrivals_;  // The bytes that any connection received last.
     std::vector<std::byte> aligned_;   // Room for one message.
     // Room for encrypted connections; empty until there is one.
     std::vector<std::byte> records_out_;
@@ -83,7 +84,7 @@ private:
     core::IntrusiveList<HasWork> with_work_;
     core::IntrusiveList<HasFrames> with_frames_;
     core::IntrusiveList<HasIncomplete> incomplete_;  // The oldest message first.
-    std::size_t incomplete_bytes_ = 0;               // Of all of them.
+    std::size_t incomplete_bytes_ = 0;               // The sum for all connections in incomplete_.
     std::size_t received_cost_ = 0;                  // In this turn.
     // The connection whose work() runs; null if it was destroyed meanwhile.
     TcpConnection* at_work_ = nullptr;

@@ -29,8 +29,9 @@ struct ClassRule {
     std::string expression_text;        // In the shortest form that parses to the same expression.
 
     // Set by the rule set. `id` changes when the matched requests or the classes change;
-    // `limits_id` and the bucket change when the limits do. The bucket is that of the only class,
-    // if `classes_by` is empty; otherwise of the classes for which there is no room.
+    // `limits_id` and the bucket change when the limits do. If `classes_by` is empty, own_bucket is
+    // the bucket of the only class; otherwise it is shared by the classes for which the bucket
+    // table has no room.
     std::uint64_t id = 0;
     std::uint64_t limits_id = 0;
     std::shared_ptr<Bucket> own_bucket;

@@ -44,7 +44,7 @@ private:
     Ticks depth_ = 0;
 };
 
-// What a rule grants each of its classes.
+// The limits that a rule sets for each of its classes.
 struct Limits {
     bool is_blocked = false;
     std::optional<Limit> operations;

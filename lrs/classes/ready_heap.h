@@ -15,7 +15,7 @@ public:
     struct Entry {
         Ticks at = 0;
         std::uint32_t order = 0;  // Unique and increasing; it may wrap.
-        std::uint32_t index = 0;  // Of the ready class or line.
+        std::uint32_t index = 0;  // The index of the ready class or line.
     };
 
     bool empty() const { return entries_.empty(); }

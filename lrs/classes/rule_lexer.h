@@ -10,7 +10,7 @@
 
 namespace fopd::lrs {
 
-// What is wrong with a rule, where, and how to correct it.
+// A mistake in a rule: where it is, and how to correct it.
 struct RuleMistake {
     std::size_t line = 0;    // In a file or list of rules, from 1; 0: a single rule.
     std::size_t column = 1;  // In characters, from 1; 0: not about a particular rule.
@@ -52,7 +52,7 @@ struct RuleToken {
 
     Kind kind = Kind::kEnd;
     std::size_t column = 1;
-    std::string text;  // Of a word, without quotes; gaps are written as '*'.
+    std::string text;  // The text of a word, without quotes; gaps are written as '*'.
     // The texts between the gaps of a word that has gaps.
     std::vector<std::string> pieces;
     bool has_quotes = false;

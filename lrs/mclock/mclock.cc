@@ -75,7 +75,7 @@ struct alignas(64) Mclock::TrafficClass : KnownClass {
     // The members that each push and pop reads come first, in adjacent memory.
     core::IntrusiveList<PolicyPlace> waiting;
     const MclockRule* rule;
-    std::int64_t step;  // Of its share line, for a cost of one.
+    std::int64_t step;  // The step of its share line for a cost of one.
     Virtual share = 0;
     std::uint64_t queued = 0;
     Meter* limit = nullptr;        // Null: no limit.

@@ -10,7 +10,7 @@ namespace fopd::lrs {
 // A rule, and the limits of each of its classes.
 struct Rule : ClassRule {
     Limits limits;
-    Limits all_limits;  // Of all its classes together.
+    Limits all_limits;  // The limits of all its classes together.
 
     // Set by the rule set. The bucket is shared by all classes of the rule; it is replaced when
     // `all_limits` changes.

@@ -56,7 +56,7 @@ struct alignas(64) Tbf::TrafficClass : KnownClass, Tbf::LinePlace {
     core::IntrusiveList<PolicyPlace> waiting;
     Bucket* bucket;
     const Rule* rule;         // Null: the rule was removed.
-    std::uint32_t order = 0;  // Of its entry in the heap; 0: no entry.
+    std::uint32_t order = 0;  // The order of its entry in the heap; 0: no entry.
     std::uint64_t queued = 0;
     Ticks since = 0;  // When the first request became the first.
     Ticks at = 0;     // When the first request can be served.

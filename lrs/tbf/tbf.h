@@ -95,7 +95,7 @@ private:
     struct LinePlace : core::ListNode {};
     struct RuleLine {
         core::IntrusiveList<LinePlace> waiting;  // The longest waiting first.
-        std::uint32_t order = 0;                 // Of its entry in the heap; 0: no entry.
+        std::uint32_t order = 0;                 // The order of its entry in the heap; 0: no entry.
     };
     // Set in a heap entry's index if it is the index of a rule's line, not of a class.
     static constexpr std::uint32_t kOfLine = std::uint32_t{1} << 31;
