@@ -79,7 +79,7 @@ public:
         return {};
     }
 
-    // All that the server says until it ends the connection.
+    // Receives all bytes until the server ends the connection.
     std::expected<std::string, Failed> receive(std::size_t bytes_max) {
         std::string all;
         std::array<char, kPartBytes> part;

@@ -36,7 +36,7 @@ public:
     std::expected<HttpAnswer, AdminProblem> post(const std::string& target,
                                                  const std::string& body = {}) const;
 
-    // The same with another time limit.
+    // A client of the same socket, with another time limit.
     AdminClient with_timeout(Duration timeout) const { return {socket_path_, timeout}; }
     // The path, safe for a terminal.
     const std::string& name() const { return name_; }

@@ -62,7 +62,7 @@ public:
 
     // kLost: writes of this object are lost, which was not reported yet.
     Outcome<void> report_lost(fop::Fid fid);
-    // The same for all objects.
+    // Like report_lost(), for all objects.
     Outcome<void> report_all_lost();
 
 private:

@@ -55,7 +55,7 @@ constexpr ExitCode exit_code_of(libfopd::Status status) {
     }
 }
 
-// The same for the status of a fop, from a reply or from the client itself.
+// The exit code for the status of a fop, from a reply or from the client itself.
 constexpr ExitCode exit_code_of(fop::Status status) {
     switch (status) {
         case fop::Status::kDone: return kExitDone;

@@ -97,7 +97,7 @@ Task<Done> then(Task<Outcome<T>> task, Take take) {
     co_return std::uint64_t{0};
 }
 
-// The same for a call that returns nothing.
+// Awaits a call that returns nothing.
 Task<Done> nothing_back(Task<Outcome<void>> task) {
     auto done = co_await std::move(task);
     if (!done) co_return std::unexpected(std::move(done.error()));

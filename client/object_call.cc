@@ -46,7 +46,7 @@ std::unexpected<Problem> refused(const fabric::Answer& answer) {
     core::append_printable(problem.words, answer.words.empty()
                                               ? fop::status_row(answer.status).summary
                                               : std::string_view(answer.words));
-    // With every other status the server has looked for an earlier execution.
+    // With every other status, the server has already looked for an earlier execution of the fop.
     problem.may_be_done = answer.sent_before && answer.status == fop::Status::kMediumMissing;
     if (problem.may_be_done) problem.words += "; it may have been done before that";
     return std::unexpected(std::move(problem));

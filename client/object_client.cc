@@ -35,7 +35,7 @@ public:
                std::span<std::byte> into, Wait wait)
         : Pieces(slots, whole, wait), writes_(writes), fid_(fid), into_(into) {}
 
-    // Up to the first piece that is short.
+    // The number of bytes up to the end of the first piece that is short.
     std::uint64_t bytes() const {
         std::uint64_t bytes = 0;
         for (std::size_t i = 0; i < results_.size(); ++i) {

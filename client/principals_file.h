@@ -15,7 +15,7 @@ namespace fopd::client {
 // stay in place. Files that use other forms of YAML are refused.
 class PrincipalsFile {
 public:
-    // As written; empty: none.
+    // The limit as it is written in the file; empty: no limit.
     struct Quota {
         std::string pool;
         std::string bytes;

@@ -12,10 +12,10 @@ namespace fopd::client {
 
 namespace {
 
-// So much of a text is shown.
+// At most this many bytes of a text are shown.
 constexpr std::size_t kShownBytesMax = 24;
 
-// Not cut within a character.
+// Cuts the text to kShownBytesMax, not within a character.
 std::string beginning_of(std::string_view text) {
     const bool is_cut = text.size() > kShownBytesMax;
     std::size_t end = std::min(text.size(), kShownBytesMax);

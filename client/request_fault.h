@@ -12,7 +12,7 @@ namespace fopd::client {
 // quotes the beginning of the name, and is safe for a terminal. Empty if the name is valid.
 std::string fault_of_name(std::string_view what, std::string_view text);
 
-// The same for all names in a request, except the names of objects.
+// Like fault_of_name(), for all names in a request except the names of objects.
 std::string fault_of(const fabric::CallRequest& request);
 
 }  // namespace fopd::client

@@ -24,7 +24,7 @@ namespace {
 
 // More than a key and the white space around it.
 constexpr std::size_t kKeyFileMax = 512;
-// The same for a token in text.
+// More than a token in text and the white space around it.
 constexpr std::size_t kTokenFileMax = 1024;
 // Less than any token in text, and more than a usual name of a file.
 constexpr std::size_t kTokenTextMin = 128;

@@ -55,7 +55,7 @@ void Slots::start() {
 
 Task<void> Slots::close() {
     closing_ = true;
-    // From now on no session is added.
+    // No session is added any more.
     for (std::size_t i = 0; i < sessions_.size(); ++i) co_await sessions_[i]->close();
 }
 

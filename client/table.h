@@ -31,7 +31,7 @@ std::string span_of(double seconds);
 // Lines of aligned columns with two blanks between; numbers are aligned to the right.
 std::string table(const std::vector<std::vector<std::string>>& rows);
 
-// The same for a list of JSON objects.
+// A column of a table of JSON objects.
 struct Column {
     const char* title;
     // The path of the value within the object, such as "scrub/state"; empty: the object itself.

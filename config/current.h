@@ -49,7 +49,7 @@ public:
     Current& operator=(const Current&) = delete;
     ~Current();
 
-    // For the owner.
+    // The newest snapshot, for the owner of this object.
     const SnapshotPtr& snapshot() const { return newest_->snapshot; }
     Reader reader() const { return Reader(newest_); }
 

@@ -48,7 +48,7 @@ Position locate(const Node& node, std::string_view path);
 // YAML that parses to the same tree. Each key of a map starts a line, indented by `indent` spaces.
 std::string to_yaml(const Node& map, std::size_t indent = 0);
 
-// The same on one line, for messages: {name: fast, cores: [1, 2]}.
+// The node as YAML on one line, for messages: {name: fast, cores: [1, 2]}.
 std::string to_line(const Node& node);
 
 // Written lines are not longer.

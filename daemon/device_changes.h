@@ -51,7 +51,7 @@ const char* to_string(DeviceOutcome::Kind kind);
 // a lost disk is forgotten together with its objects. Lives on the control reactor.
 class DeviceChanges {
 public:
-    // All of it outlives this.
+    // All parts outlive the object.
     struct Parts {
         core::Reactor& control;
         core::EventSink& events;

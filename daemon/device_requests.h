@@ -22,7 +22,7 @@ namespace fopd::daemon {
 // forgotten can be, and has it done. Lives on the control reactor.
 class DeviceRequests {
 public:
-    // All of it outlives this.
+    // All parts outlive the object.
     struct Parts {
         const Configuration& configuration;
         NodeDisks& disks;

@@ -16,7 +16,7 @@ namespace fopd::daemon {
 // disks. Lives on the control reactor.
 class DiskChecks {
 public:
-    // All of it outlives the checks.
+    // All arguments outlive the object.
     DiskChecks(core::Reactor& control, const std::vector<std::unique_ptr<Locality>>& localities,
                const NodeDisks& disks)
         : control_(control), localities_(localities), disks_(disks) {}

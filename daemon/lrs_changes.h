@@ -39,11 +39,11 @@ public:
 
     // The rules of the policy in use, or of tbf if the policy in use has no rules.
     lrs::OrderedRulesPtr rules() const;
-    // The name of the class to which such a request would belong.
+    // The name of the class to which a request with these attributes would belong.
     std::string class_of(const lrs::RequestAttributes& request) const;
 
 private:
-    // From the configuration snapshot in use.
+    // The settings in the configuration snapshot in use.
     const lrs::LrsSettings& settings() const;
     std::vector<std::string> use(lrs::LrsSettings settings);
 

@@ -21,7 +21,7 @@ namespace fopd::daemon {
 // because of that. Lives on the control reactor.
 class MissingDisks {
 public:
-    // All of it outlives this.
+    // All parts outlive the object.
     struct Parts {
         core::EventSink& events;
         const NodeDisks& disks;

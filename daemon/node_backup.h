@@ -20,7 +20,7 @@ namespace fopd::daemon {
 // disks that are present, and the names. Lives on the control reactor.
 class NodeBackup {
 public:
-    // All of it outlives this.
+    // All parts outlive the object.
     struct Parts {
         core::Reactor& control;
         devices::NodeId node{};

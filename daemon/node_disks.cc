@@ -79,7 +79,7 @@ Task<std::size_t> NodeDisks::send_all(DiskTask what, Instant deadline) {
     co_return co_await send_to(std::move(all), what, deadline);
 }
 
-// The same for some of the disks, by index.
+// Sends an order to some of the disks, which are given by index.
 Task<std::size_t> NodeDisks::send_to(std::vector<std::size_t> which, DiskTask what,
                                      Instant deadline) {
     for (const std::size_t i : which) start(i, what);
@@ -373,7 +373,8 @@ void NodeDisks::record_open(const NodeDisk& disk) {
     slots_.set_use(*disk.slot(), SlotUse::kInUse);
     slots_.set_device(*disk.slot(), disk.settings().name, disk.settings().path);
     const SlotEntry& entry = *slots_.find(*disk.slot());
-    // Also a disk whose table is of an older version begins to grow old now.
+    // An older version of the table has no time of the last scrub: the age of the disk counts from
+    // now.
     if (entry.scrubbed_at_s == 0) slots_.set_damage(entry.slot, wall_s(), entry.damaged_blocks);
 }
 
@@ -385,7 +386,7 @@ void NodeDisks::note_damage() {
         if (!is_open(disk.stage()) || orders_[i]->under_way() || damage.is_released()) continue;
         const SlotEntry* const entry = slots_.find(*disk.slot());
         if (entry == nullptr) continue;
-        // Also what note_open() could not write.
+        // Also writes the facts that note_open() could not write.
         record_open(disk);
         const auto found = damage.next(*entry, disk.figures(), wall_s());
         slots_.set_damage(entry->slot, found.scrubbed_at_s, found.damaged_blocks);

@@ -96,7 +96,7 @@ public:
     const SlotTable& slots() const { return slots_; }
     // The configured and the removed disks.
     std::vector<DiskReport> reports() const;
-    // The same, and the missing disks that are not configured.
+    // The reports of reports(), and those of missing disks that are not configured.
     std::vector<DiskReport> reports_of_all() const;
     // From any thread.
     void collect(core::MetricSink& sink) const;

@@ -19,7 +19,7 @@ namespace fopd::daemon {
 // control reactor.
 class NodeLayout {
 public:
-    // All of it outlives this.
+    // All parts outlive the object.
     struct Parts {
         core::Reactor& control;
         const core::Clock& clock;

@@ -22,7 +22,7 @@ namespace fopd::daemon {
 // on the control reactor.
 class NodeReload {
 public:
-    // All of it outlives this.
+    // All parts outlive the object.
     struct Parts {
         const NodeWorld& world;
         ChangeTurn& turn;

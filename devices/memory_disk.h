@@ -49,7 +49,8 @@ public:
         on_cut_ = std::move(on_cut);
     }
     void cut();
-    // For the disks.
+    // Called by the disks at each step. Cuts the power if this is the step at which it was to be
+    // cut.
     void step() {
         if (++steps_ == cut_at_) cut();
     }

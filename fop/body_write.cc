@@ -62,7 +62,7 @@ Written attributes(FlatBuilder& builder, const Attributes& from) {
         .Union();
 }
 
-// Each returns its table.
+// Each function writes a body and returns its table.
 Written write(FlatBuilder&, const std::monostate&) {
     return 0;
 }

@@ -32,7 +32,7 @@ SlotState slot_state(std::uint8_t number) {
     }
 }
 
-// Each reads one entry; false if it is malformed.
+// Each function reads one entry; false if the entry is malformed.
 bool take(ByteReader& reader, ListEntry& entry) {
     entry.fid.high = reader.number<std::uint64_t>();
     entry.fid.low = reader.number<std::uint64_t>();

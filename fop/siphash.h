@@ -21,7 +21,7 @@ public:
     SipHash& operator=(const SipHash&) = delete;
 
     void add(std::span<const std::byte> bytes);
-    // Once, at the end.
+    // Returns the hash. Called once, after the last piece.
     std::array<std::byte, 16> finish();
 
 private:

@@ -41,7 +41,7 @@ public:
     void complete(Request& /*request*/, Instant /*now*/) override {}
 
 private:
-    // By due time, then by arrival.
+    // Waiting requests by due time, then by arrival.
     using Waiting = std::map<std::pair<Instant, std::uint64_t>, Request*>;
 
     const DelaySettings settings_;

@@ -20,7 +20,7 @@ namespace fopd::objects {
 // Lives on the disk's reactor.
 class BackgroundDevice final : public devices::Device {
 public:
-    // All outlive it.
+    // All parts outlive the device.
     struct Parts {
         core::Reactor& reactor;
         devices::Device& device;

@@ -71,7 +71,7 @@ Task<Result<store::Reservation>> hold_loser(Loser* loser, const store::NameClaim
     co_return co_await std::move(room);
 }
 
-// None if it was removed, or has another name by now.
+// None if the object was removed, or has another name by now.
 Result<std::optional<store::Object>> find_loser(const Loser& loser, const store::NameClaim& claim) {
     const auto object = loser.home.volume().map().find(claim.fid);
     if (!object) return std::unexpected(object.error());

@@ -312,7 +312,7 @@ bool BlockWriter::around_is_intact(std::span<WritePlan::Block> blocks,
     return true;
 }
 
-// After this, the blocks are whole.
+// Copies the partly written bytes into the blocks, which are whole afterwards.
 void BlockWriter::put_parts(std::span<WritePlan::Block> blocks) {
     for (const StagedBlocks::Part& part : staged().parts) {
         const auto block =

@@ -30,14 +30,14 @@ enum class WaitsFor : std::uint8_t {
 
 struct Wait {
     WaitsFor what = WaitsFor::kNothing;
-    // For a lock.
+    // The object whose lock the fop waits for.
     store::Fid object{};
     store::BlockRange blocks{};
 
     bool is_for_client() const {
         return what == WaitsFor::kClientSends || what == WaitsFor::kClientTakes;
     }
-    // For what another fop holds.
+    // Whether the fop waits for a name or a lock, which another fop holds.
     bool is_for_other_fop() const { return what == WaitsFor::kName || what == WaitsFor::kLock; }
 };
 

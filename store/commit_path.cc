@@ -424,7 +424,7 @@ Task<Result<void>> CommitPath::settle(std::uint64_t seq, core::WaitOptions wait)
         const auto synced = co_await sync(wait);
         if (!synced) co_return synced;
         if (trusted_ >= seq) break;
-        // Not from the room for cleaning, which only cleaning returns.
+        // Does not take the room for cleaning, which only cleaning returns.
         auto room = co_await reserve(0, wait, Purpose::kFreeing);
         if (!room) co_return std::unexpected(room.error());
         if (trusted_ >= seq) break;  // Another entry did it while this one waited for room.

@@ -101,7 +101,7 @@ public:
     const Error* failed() const { return failed_ ? &*failed_ : nullptr; }
 
 protected:
-    // All outlive it.
+    // All arguments outlive the path.
     CommitPath(core::Reactor& reactor, devices::Device& device, const LogOptions& options);
     virtual ~CommitPath() = default;
 

@@ -25,7 +25,7 @@ public:
         // soon.
         std::uint64_t ahead_blocks = 0;
     };
-    // All outlive it.
+    // All parts outlive the object.
     struct Parts {
         core::Reactor& reactor;
         devices::Device& device;

@@ -15,7 +15,7 @@ namespace fopd::store {
 // object, upload or reply.
 class LiveRecords final : public CleanVisitor {
 public:
-    // All outlive it.
+    // All parts outlive the object.
     struct Parts {
         core::Reactor& reactor;
         Log& log;

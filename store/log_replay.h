@@ -63,7 +63,7 @@ public:
         const char* damage_reason = nullptr;
     };
 
-    // All outlive it.
+    // All arguments outlive the replay.
     LogReplay(core::Reactor& reactor, EntryReader& reader, const Superblock& superblock,
               const ReplayOptions& options);
 

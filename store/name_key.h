@@ -59,7 +59,7 @@ public:
     static NameKey last_claim(NameRef name);
     static NameKey first_with_prefix(NameKind kind, NameRef prefix);
     static NameKey last_with_prefix(NameKind kind, NameRef prefix);
-    // After all claims of the name and before those of the next one.
+    // The key that follows all claims of the name and precedes all claims of the next name.
     static NameKey behind_name(NameRef name);
     static NameKey first_of(NameKind kind) { return NameKey(kind); }
     static NameKey last_of(NameKind kind);

@@ -112,7 +112,7 @@ public:
     // Counts the blocks of a range that extents have, without cleared ones. Looks at `steps_max`
     // extents at most; call again for the rest of the range until it is finished.
     Result<Counted> count(Fid fid, BlockRange range, std::uint32_t steps_max);
-    // The same with cleared blocks.
+    // Like count(), but includes cleared blocks.
     Result<Counted> count_all(Fid fid, BlockRange range, std::uint32_t steps_max);
 
     // Replaces the blocks of the object in the range of the extent, and returns how many blocks the

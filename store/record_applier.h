@@ -31,7 +31,7 @@ struct RecordEffects {
 // Changes the map as records say, when a change is begun and when a log is replayed.
 class RecordApplier {
 public:
-    // All outlive it.
+    // The map and the names outlive the applier.
     RecordApplier(ObjectMap& map, VolumeNames& names, std::uint32_t extents_a_step)
         : map_(map), names_(names), extents_a_step_(extents_a_step) {}
 

@@ -33,7 +33,7 @@ public:
     void join();
     // Second walk: notes an extent if it has one of these blocks.
     void note_holder(const SeenExtent& extent);
-    // After the second walk.
+    // Called after the second walk.
     void sort_holders();
 
     const std::vector<DiskRange>& ranges() const { return ranges_; }

@@ -19,7 +19,7 @@ namespace fopd::store {
 // Brings the index of a volume up to date from its log, and tells the names that the log changes.
 class VolumeReplay final : public ReplayVisitor {
 public:
-    // All outlive it.
+    // All parts outlive the replay.
     struct Parts {
         devices::Device& device;
         LayeredIndex& index;

@@ -19,7 +19,7 @@ namespace fopd::store {
 // nobody is given its blocks. Lives on the device's reactor.
 class ZerosAhead {
 public:
-    // All outlive it.
+    // All parts outlive the object.
     struct Parts {
         core::Reactor& reactor;
         devices::Device& device;

@@ -156,7 +156,7 @@ MemMachine::~MemMachine() {
     for (auto& each : arrivals_.take_all()) MemStation::return_to_sender(std::move(each));
 }
 
-// It has no resources of the kernel.
+// Nothing to wait for: the machine has no resources of the kernel.
 Task<void> MemMachine::stop() {
     co_return;
 }
@@ -412,7 +412,7 @@ void MemMachine::serve_transfer(MemConnection& connection, std::unique_ptr<MemPa
 }
 
 void MemMachine::lose(MemConnection& connection, const Error& why, std::string_view words) {
-    // All operations in flight fail with that error.
+    // All operations in flight fail with kEndedThere.
     connection.end(kEndedThere);
     connection.user_.on_closed(why, words);
 }

@@ -50,7 +50,7 @@ private:
     void finish(TransferOp& op, const Result<void>& result);
     // Nothing is started or received any more; operations in flight complete with `why`.
     void end(const Error& why);
-    // So many messages and bytes have left the window.
+    // The peer has taken `count` messages with `bytes` bytes, which leave the window.
     void settle(std::uint32_t count, std::uint64_t bytes);
     void tell_peer(MemPacket::Kind kind);
     std::unique_ptr<MemPacket> packet(MemPacket::Kind kind) const;

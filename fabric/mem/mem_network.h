@@ -57,7 +57,7 @@ public:
     MemNetwork(const MemNetwork&) = delete;
     MemNetwork& operator=(const MemNetwork&) = delete;
 
-    // For packets sent from now on.
+    // Sets the delay of packets that are sent from now on.
     void set_delay(const MemRoute& route, const DelayRange& delay);
     // The bandwidth of one machine over this link; 0: no limit.
     void set_bandwidth(const MemRoute& route, std::uint64_t bytes_per_second);

@@ -17,7 +17,7 @@ namespace fopd::fabric {
 namespace {
 
 constexpr std::size_t kCompletionsPerRead = 32;
-// Then coroutines run.
+// After this many completions in a poll, coroutines run first.
 constexpr std::uint32_t kCompletionsPerPoll = 1024;
 // Closing takes system calls.
 constexpr std::size_t kEndsPerPoll = 32;

@@ -80,7 +80,7 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
         remembered->line = id();
         remembered->lane = lane;
         if (!is_new) {
-            // It arrived before, over a session that was lost.
+            // The request arrived before, over a session that was lost.
             if (remembered->reply) reply(remembered->reply->view(), lane);
             return true;
         }

@@ -33,7 +33,7 @@ constexpr std::size_t kShareOfSends = 2;
 // When no buffer is left, a peer that has received nothing for this long is disconnected.
 constexpr Duration kPatience = 1s;
 
-// Each may cost system calls.
+// At most this many sessions end in a turn, because the end of each may cost system calls.
 constexpr std::uint32_t kSessionEndsPerTurn = 32;
 
 constexpr Error kNotEncrypted{.code = Errc::kUnsupported,
@@ -438,7 +438,7 @@ void SessionHost::start_transfers() {
         auto& session = static_cast<Session&>(*next);
         const std::uint32_t share =
             std::clamp(transfers_left() / kShareOfOne, 1U, kTransfersOfOneMax);
-        // It gets a turn when a transfer has ended.
+        // The session gets a turn when one of its transfers has ended.
         if (session.transfers_in_flight_ >= share) continue;
         Transfer* const transfer = session.transfers_waiting_.pop_front();
         if (transfer == nullptr) continue;

@@ -29,7 +29,7 @@ struct ShareLine final : core::ListNode {
 struct TrafficShare {
     // How many more buffers the principal may take while `left` are free.
     std::size_t room(std::size_t left) const { return room(held, left); }
-    // The same for transfers.
+    // How many more transfers the principal may start while `left` are free.
     std::size_t transfer_room(std::size_t left) const {
         return std::max<std::size_t>(room(transfers_in_flight, left), transfers_in_flight == 0);
     }

@@ -13,7 +13,7 @@ namespace {
 // Closing a socket takes the kernel some microseconds.
 constexpr int kClosedPerTurn = 64;
 
-// After the end of a connection.
+// How long the kernel keeps bytes that the peer does not take, after the end of a connection.
 constexpr unsigned kUntakenMaxMs = 10'000;
 
 }  // namespace

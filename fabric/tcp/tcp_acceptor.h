@@ -28,7 +28,7 @@ public:
     std::string peer() const override { return text_of(peer_); }
     void refuse(std::string_view words) override;
 
-    // For the machine that accepts the request. Once.
+    // Gives the socket to the machine that accepts the request. Called once.
     core::OwnedFd take_socket();
 
 private:

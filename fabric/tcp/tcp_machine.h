@@ -45,7 +45,7 @@ private:
     void count_received(std::size_t parsed, std::size_t placed) {
         received_cost_ += parsed + placed / kPlacedPerParsed;
     }
-    // The same for encrypted bytes, in which so many records and frames began.
+    // Counts received encrypted bytes, in which `begun` records and frames began.
     void count_decrypted(std::uint64_t begun, std::size_t bytes) {
         received_cost_ += begun * kCostOfBeginning + bytes / kDecryptedPerParsed;
     }

@@ -140,7 +140,7 @@ void DescribedRequest::borrow_texts() {
         fop::share_name({.kind = fop::AuthKind::kPrincipal, .name = text_for(Key::kPrincipal)});
     attributes_.share = share_;
     attributes_.user = text_for(Key::kUser);
-    // In the transport's form.
+    // A peer address has the form that the transport gives it.
     std::string& peer = text_for(Key::kAddress);
     if (peer.find(':') != std::string::npos) peer = '[' + peer + ']';
     if (const std::string& scheme = text_for(Key::kNetwork); !scheme.empty()) {

@@ -27,7 +27,7 @@ public:
     virtual const ClassRule& at(std::size_t index) const = 0;
     // The rule as in a file of rules.
     virtual std::string text(std::size_t index) const = 0;
-    // The index of the rule that decides for such a request.
+    // The index of the rule that decides for a request with these attributes.
     std::size_t index_for(const RequestAttributes& attributes, RuleMemo* memo = nullptr) const {
         const auto first = index_.first_for(attributes, memo);
         ENSURE(first.has_value());  // The default rule matches every request.

@@ -58,7 +58,7 @@ struct RuleToken {
     bool has_quotes = false;
 
     bool has_gaps() const { return !pieces.empty(); }
-    // As the user wrote it, for messages.
+    // The token as the user wrote it, for messages.
     std::string shown() const;
 };
 

@@ -16,7 +16,8 @@ namespace {
 
 // How far a class with waiting requests may fall behind its reservation and still get all of it.
 constexpr Ticks kReservationLateMax = kTicksPerSecond;
-// The same for its limit: late polling does not reduce the rate.
+// How far a class with waiting requests may fall behind its limit and still get all of it: late
+// polling does not reduce the rate.
 constexpr Ticks kLimitLateMax = kTicksPerSecond / 100;
 // The most requests by which a reservation can put a class's share ahead of the others': when there
 // is capacity for all again, the class waits for no more than this.

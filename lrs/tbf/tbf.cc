@@ -347,7 +347,7 @@ Request* Tbf::pop_line(std::uint32_t place, Instant now) {
     return served;
 }
 
-// For the first class of the line.
+// Puts the line into the heap, at the time at which its first class is ready.
 void Tbf::schedule_line(std::uint32_t place) {
     RuleLine& line = lines_[place];
     if (line.waiting.empty()) return;
