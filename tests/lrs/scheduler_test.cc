@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "core/virtual_world.h"
-#include "eh/local.h"
 #include "lrs/fifo.h"
 #include "tests/catch.h"
 #include "tests/lrs/requests.h"
@@ -93,80 +92,6 @@ public:
 
 private:
     core::IntrusiveList<PolicyPlace> waiting_;
-};
-
-// Runs nothing outside of epochs that it was told to run in.
-class InEpochs final : public Policy {
-public:
-    void push(Request& request, Instant /*now*/) override { waiting_.push_back(request); }
-    Next pop(Instant /*now*/) override {
-        if (!open_) return {};
-        return {.request = static_cast<Request*>(waiting_.pop_front())};
-    }
-    void remove(Request& request) override { request.PolicyPlace::unlink(); }
-    void complete(Request& /*request*/, Instant /*now*/) override {}
-    std::size_t write_epoch(std::span<std::byte> room, Instant /*now*/) override {
-        room[0] = std::byte{++said_};
-        return 1;
-    }
-    void start_epoch(std::span<const std::byte> data, Instant /*now*/) override {
-        REQUIRE(data.size() == 1);
-        open_ = data[0] == std::byte{2};
-    }
-
-private:
-    core::IntrusiveList<PolicyPlace> waiting_;
-    std::uint8_t said_ = 0;
-    bool open_ = false;
-};
-
-// Notes what it is asked, and answers when the test says so.
-class HandedEpochs final : public eh::EpochHandler {
-public:
-    explicit HandedEpochs(const core::Reactor& reactor) : reactor_(reactor) {}
-
-    const eh::EpochRules& rules() const override { return rules_; }
-    Result<void> next_epoch(eh::EpochNumber current, std::span<const std::byte> /*data*/,
-                            eh::Participant& participant) override {
-        REQUIRE(waiting == nullptr);
-        if (refuse) return std::unexpected(Error{.code = Errc::kInvalid});
-        asked.push_back(current);
-        asked_at.push_back(reactor_.now());
-        waiting = &participant;
-        return {};
-    }
-    void last_epoch(eh::EpochNumber current) override {
-        left.push_back(current);
-        if (waiting == nullptr) return;
-        answer(std::unexpected(Error{.code = Errc::kCancelled}));
-    }
-    void answer(Result<eh::EpochNumber> epoch) {
-        std::exchange(waiting, nullptr)->on_epoch(epoch, {});
-    }
-
-    bool refuse = false;
-    eh::Participant* waiting = nullptr;
-    std::vector<eh::EpochNumber> asked;
-    std::vector<Instant> asked_at;
-    std::vector<eh::EpochNumber> left;
-
-private:
-    const core::Reactor& reactor_;
-    const eh::EpochRules rules_{.timeout = 4s};
-};
-
-struct EpochShell : fopd::testing::Replay {
-    EpochShell()
-        : Replay(6),
-          world(6),
-          reactor(world.make_reactor()),
-          epochs(*reactor),
-          scheduler(*reactor, make_fifo(), &epochs) {}
-
-    core::VirtualWorld world;
-    std::unique_ptr<core::Reactor> reactor;
-    HandedEpochs epochs;
-    Scheduler scheduler;
 };
 
 using Numbers = std::vector<std::uint64_t>;
@@ -461,79 +386,6 @@ TEST_CASE("lrs scheduler: the time in which a policy held requests back is known
 
     CHECK(shell.getter.taken().size() == 4);
     CHECK(held_back() == 20);
-}
-
-// -- epochs --
-
-TEST_CASE("lrs scheduler: it is ready for the first epoch at once, and for others in time",
-          "[lrs]") {
-    EpochShell shell;
-    CHECK(shell.epochs.asked == std::vector<eh::EpochNumber>{0});
-    CHECK(shell.scheduler.policy_figures().epoch.get() == 0);
-
-    shell.epochs.answer(7);
-    CHECK(shell.scheduler.policy_figures().epoch.get() == 7);
-    CHECK(shell.epochs.waiting == nullptr);
-    shell.world.run_for(shell.epochs.rules().timeout);
-    CHECK(shell.epochs.asked == std::vector<eh::EpochNumber>{0, 7});
-
-    // It waits for others for as long as it takes.
-    shell.world.run_for(1min);
-    CHECK(shell.epochs.asked.size() == 2);
-    shell.epochs.answer(8);
-    shell.world.run_for(shell.epochs.rules().timeout);
-    CHECK(shell.epochs.asked == std::vector<eh::EpochNumber>{0, 7, 8});
-    CHECK(shell.epochs.left.empty());
-}
-
-TEST_CASE("lrs scheduler: without an epoch it asks again as one that knows none", "[lrs]") {
-    EpochShell shell;
-    shell.epochs.answer(3);
-    shell.world.run_for(4s);
-    shell.epochs.refuse = true;
-    shell.epochs.answer(std::unexpected(Error{.code = Errc::kClosed}));
-    CHECK(shell.scheduler.policy_figures().epoch.get() == 0);
-    shell.world.run_for(10s);
-    shell.epochs.refuse = false;
-    shell.world.run_for(4s);
-
-    CHECK(shell.epochs.asked == std::vector<eh::EpochNumber>{0, 3, 0});
-}
-
-TEST_CASE("lrs scheduler: with the shutdown it leaves the epochs", "[lrs]") {
-    EpochShell shell;
-    shell.epochs.answer(3);
-    shell.scheduler.shutdown();
-    shell.scheduler.shutdown();
-    CHECK(shell.epochs.left == std::vector<eh::EpochNumber>{3});
-    shell.world.run_for(1min);
-    CHECK(shell.epochs.asked.size() == 1);
-
-    // Also while it waits for one.
-    EpochShell waiting;
-    waiting.scheduler.shutdown();
-    CHECK(waiting.epochs.left == std::vector<eh::EpochNumber>{0});
-    CHECK(waiting.epochs.waiting == nullptr);
-    waiting.world.run_for(1min);
-    CHECK(waiting.epochs.asked.size() == 1);
-}
-
-TEST_CASE("lrs scheduler: the policy speaks for an epoch, and lets run what it brings", "[lrs]") {
-    fopd::testing::Replay replay(8);
-    core::VirtualWorld world(8);
-    const auto reactor = world.make_reactor();
-    eh::LocalEpochHandler epochs({.timeout = 1s});
-    Scheduler scheduler(*reactor, std::make_unique<InEpochs>(), &epochs);
-    RequestMaker requests(8);
-    TakingGetter getter(scheduler);
-    scheduler.incoming(requests.make());
-    getter.ask(1);
-    CHECK(getter.taken().empty());
-
-    world.run_for(1s);
-
-    CHECK(getter.taken() == Numbers{0});
-    CHECK(scheduler.policy_figures().epoch.get() >= 2);
 }
 
 // -- deadlines --
