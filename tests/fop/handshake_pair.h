@@ -53,6 +53,12 @@ inline ServerHandshake::Options example_server() {
             .connect_data = example_connect_data()};
 }
 
+inline ClientHandshake::Options client_with(const Key& key) {
+    auto options = example_client();
+    options.credentials.key = key;
+    return options;
+}
+
 // A client and a server, and what they say to each other.
 struct HandshakePair {
     explicit HandshakePair(ClientHandshake::Options client_options = example_client(),
