@@ -1,5 +1,6 @@
 // Goal: whatever is wrong with a file is said exactly: where, what, and what would be right.
 // Method: a table of bad files against the example schema, each with all the lines it must give.
+// The file is long because the table is: a row is a file and its lines, and has no code.
 #include <string>
 #include <string_view>
 #include <vector>
