@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "config/problem.h"
+#include "daemon/admin_audit.h"
 #include "daemon/admin_reply.h"
 #include "daemon/health.h"
 #include "daemon/json_writer.h"
@@ -133,7 +134,9 @@ private:
     }
 
     static Task<void> run(std::shared_ptr<Call> call) {
-        AdminReply reply = co_await (call->api_.*call->verb_.run)(std::move(call->request_));
+        // The verb takes a copy, because the trail needs the request afterwards.
+        AdminReply reply = co_await (call->api_.*call->verb_.run)(call->request_);
+        if (is_audited(call->request_)) audit(call->api_.parts_.events, call->request_, reply);
         call->reply_.set_value(std::move(reply));
     }
 
@@ -205,7 +208,9 @@ Task<AdminReply> AdminApi::reload(AdminRequest) {
         }
         json.end_array();
         json.end_object();
-        co_return json_reply(kOk, json.text());
+        AdminReply reply = json_reply(kOk, json.text());
+        reply.changes = reloaded->live;
+        co_return reply;
     }
     if (reloaded.error().busy) {
         co_return failure(kUnavailable, "not reloaded: " + reloaded.error().problems.front());
@@ -245,7 +250,9 @@ Task<AdminReply> AdminApi::keys_reload(AdminRequest) {
     }
     JsonWriter json;
     json.begin_object().list("changed", reloaded->changed).end_object();
-    co_return json_reply(kOk, json.text());
+    AdminReply reply = json_reply(kOk, json.text());
+    reply.changes = reloaded->live;
+    co_return reply;
 }
 
 Task<AdminReply> AdminApi::device_add(AdminRequest request) {
@@ -359,7 +366,12 @@ Task<AdminReply> AdminApi::log_level(AdminRequest request) {
         .field("level", level_name(*level))
         .field("was", level_name(before))
         .end_object();
-    co_return json_reply(kOk, json.text());
+    AdminReply reply = json_reply(kOk, json.text());
+    reply.changes.push_back({.path = "log.level",
+                             .old_value = std::string(level_name(before)),
+                             .new_value = std::string(level_name(*level)),
+                             .reload = config::Reload::kLive});
+    co_return reply;
 }
 
 AdminReply AdminApi::not_serving() const {

@@ -134,10 +134,14 @@ AdminReply AdminApi::lrs_changed(const LrsChanges::Outcome& result) const {
     const auto rules = parts_.node.lrs().rules();
     write_policy_of_rules(json, settings);
     json.field("version", rules->version()).field("rules", std::uint64_t{rules->count()});
-    json.list("changed", *result);
+    std::vector<std::string> keys;
+    for (const config::Change& each : *result) keys.push_back(each.path);
+    json.list("changed", keys);
     json.list("differs", parts_.configuration.differing_lrs_keys());
     json.end_object();
-    return json_reply(kOk, json.text());
+    AdminReply reply = json_reply(kOk, json.text());
+    reply.changes = *result;
+    return reply;
 }
 
 Task<AdminReply> AdminApi::lrs_set(AdminRequest request) {

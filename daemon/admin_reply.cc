@@ -14,7 +14,9 @@ AdminReply json_reply(int status, std::string body) {
 AdminReply failure(int status, std::string_view message) {
     JsonWriter json;
     json.begin_object().field("error", message).end_object();
-    return json_reply(status, json.text());
+    AdminReply reply = json_reply(status, json.text());
+    reply.reason = message;
+    return reply;
 }
 
 AdminReply not_valid(std::string_view message, const std::vector<std::string>& problems) {
@@ -22,7 +24,9 @@ AdminReply not_valid(std::string_view message, const std::vector<std::string>& p
     json.begin_object().field("error", message);
     json.list("problems", problems);
     json.end_object();
-    return json_reply(kUnprocessable, json.text());
+    AdminReply reply = json_reply(kUnprocessable, json.text());
+    reply.reason = problems.empty() ? std::string(message) : problems.front();
+    return reply;
 }
 
 std::optional<std::uint64_t> number_in(const AdminRequest& request, const std::string& key) {

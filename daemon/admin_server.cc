@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string_view>
@@ -17,6 +18,7 @@
 
 #include <microhttpd.h>
 #include <netinet/in.h>
+#include <pwd.h>
 #include <sys/socket.h>
 
 #include "config/units.h"
@@ -24,6 +26,7 @@
 #include "core/ip_network.h"
 #include "core/printable.h"
 #include "core/signal_mask.h"
+#include "daemon/admin_audit.h"
 #include "daemon/listen_socket.h"
 #include "daemon/open_metrics.h"
 
@@ -105,6 +108,28 @@ struct Arguments {
     std::map<std::string, std::string>& query;
     std::string doubled{};  // A parameter that was given twice.
 };
+
+// The user's name in /etc/passwd. A directory service is not asked, because administration must
+// work while it does not answer.
+std::string local_user(uid_t uid) {
+    const std::unique_ptr<std::FILE, decltype(&std::fclose)> file(std::fopen("/etc/passwd", "re"),
+                                                                  &std::fclose);
+    if (file == nullptr) return {};
+    std::vector<char> strings(16UL << 10);
+    passwd entry{};
+    passwd* found = nullptr;
+    while (fgetpwent_r(file.get(), &entry, strings.data(), strings.size(), &found) == 0) {
+        if (entry.pw_uid == uid) return entry.pw_name;
+    }
+    return {};
+}
+
+AdminCaller caller_of(int socket) {
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return {};
+    return {.uid = peer.uid, .pid = peer.pid, .user = local_user(peer.uid)};
+}
 
 MHD_Result take_argument(void* to, MHD_ValueKind, const char* key, const char* value) noexcept {
     auto& arguments = *static_cast<Arguments*>(to);
@@ -361,6 +386,9 @@ private:
         if (!arguments.doubled.empty())
             return refuse(connection, {MHD_HTTP_BAD_REQUEST, core::printable(arguments.doubled) +
                                                                  " is there twice; say it once"});
+        if (serves_ == Serves::kEverything && is_audited(request)) {
+            request.caller = caller_of(descriptor_of(connection));
+        }
         // The time spent in the handler does not count as idle time.
         MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 0U);
         const int fd = descriptor_of(connection);

@@ -10,23 +10,35 @@
 #include <vector>
 
 #include "config/address.h"
+#include "config/type.h"
 #include "core/events.h"
 #include "core/time.h"
 #include "daemon/start_problem.h"
 
 namespace fopd::daemon {
 
+// Who sent a request over the admin socket, as the kernel says; unknown over TCP.
+struct AdminCaller {
+    std::int64_t uid = -1;
+    std::int64_t pid = -1;
+    std::string user{};  // The name of `uid` in /etc/passwd, or empty.
+};
+
 struct AdminRequest {
     std::string method;  // GET (also for HEAD) or POST.
     std::string path;
-    std::map<std::string, std::string> query;
-    std::string body;
+    std::map<std::string, std::string> query{};
+    std::string body{};
+    AdminCaller caller{};
 };
 
 struct AdminReply {
     int status = 200;
     std::string content_type = "application/json";
-    std::string body;
+    std::string body{};
+    // For the audit trail: why it was refused, and which settings it has changed.
+    std::string reason{};
+    config::Changes changes{};
 };
 
 inline constexpr std::size_t kAdminBodyMax = 64UL << 10;

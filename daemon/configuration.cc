@@ -10,6 +10,7 @@
 #include "config/text_check.h"
 #include "config/units.h"
 #include "core/ensure.h"
+#include "daemon/log_format.h"
 
 namespace fopd::daemon {
 
@@ -44,9 +45,16 @@ std::expected<Configuration::Reloaded, Configuration::Refused> Configuration::re
     lrs_in_file_ = (*next)->get<lrs::LrsSettings>();
 
     Reloaded reloaded;
-    for (const config::Change& change : applied.live) reloaded.changed.push_back(change.path);
-    const bool listed = std::ranges::find(reloaded.changed, "log.level") != reloaded.changed.end();
-    if (log_level() != level_before && !listed) reloaded.changed.emplace_back("log.level");
+    reloaded.live = applied.live;
+    const bool listed =
+        std::ranges::find(reloaded.live, "log.level", &config::Change::path) != reloaded.live.end();
+    if (log_level() != level_before && !listed) {
+        reloaded.live.push_back({.path = "log.level",
+                                 .old_value = std::string(level_name(level_before)),
+                                 .new_value = std::string(level_name(log_level())),
+                                 .reload = config::Reload::kLive});
+    }
+    for (const config::Change& change : reloaded.live) reloaded.changed.push_back(change.path);
     waiting_.clear();
     for (const config::Change& change : applied.waiting) waiting_.push_back(change.path);
     reloaded.needs_restart = waiting_;
@@ -67,13 +75,11 @@ std::vector<std::string> Configuration::differing_keys() const {
 
 // -- the request scheduler --
 
-std::vector<std::string> Configuration::set_lrs(lrs::LrsSettings settings) {
+config::Changes Configuration::set_lrs(lrs::LrsSettings settings) {
     const config::Current::Applied applied =
         current_.apply(current_.snapshot()->with(std::move(settings)));
     ENSURE(applied.waiting.empty());
-    std::vector<std::string> changed;
-    for (const config::Change& change : applied.live) changed.push_back(change.path);
-    return changed;
+    return applied.live;
 }
 
 void Configuration::set_auth(AuthSettings settings) {

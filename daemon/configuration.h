@@ -32,6 +32,7 @@ public:
 
     struct Reloaded {
         std::vector<std::string> changed;  // In force now.
+        config::Changes live{};            // The same, with the values.
         std::vector<std::string>
             needs_restart;  // Not in force yet, from this reload or an earlier one.
         std::string hash;
@@ -53,8 +54,8 @@ public:
     void set_log_level(core::Level level) { log_level_by_hand_ = level; }
 
     // Applies other settings of the request scheduler until the next reload or restart, and returns
-    // the keys that changed. REQUIRES: the settings are valid, as if read from the file.
-    std::vector<std::string> set_lrs(lrs::LrsSettings settings);
+    // what changed. REQUIRES: the settings are valid, as if read from the file.
+    config::Changes set_lrs(lrs::LrsSettings settings);
     // Applies other settings of who may connect until the next reload or restart. REQUIRES: as for
     // set_lrs().
     void set_auth(AuthSettings settings);

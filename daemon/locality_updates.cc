@@ -18,13 +18,15 @@ void LocalityUpdates::add(Locality& locality) {
 LiveSettings LocalityUpdates::settings() const {
     const config::Snapshot& settings = *parts_.configuration.current();
     const auto& policy = settings.get<lrs::LrsSettings>();
+    const auto& log = settings.get<LogSettings>();
     lrs::PolicyShare share = policy.share(parts_.policies, parts_.control.now());
     std::vector<std::string> rules;
     if (policy.decides().rule_book != nullptr) rules = parts_.lrs.rules()->names();
     parts_.classes.set_rules(rules);
     return {.limits = {.max_foms = policy.max_foms,
                        .io_wait_goal = policy.io_wait_goal,
-                       .slow_fop = settings.get<LogSettings>().slow_fop},
+                       .slow_fop = log.slow_fop,
+                       .audit_changes = log.audit_changes},
             .policy = policy.for_localities(),
             .share = std::move(share),
             .access = parts_.access.current()};

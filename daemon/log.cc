@@ -14,7 +14,6 @@
 #include <spdlog/sinks/sink.h>
 
 #include "core/signal_mask.h"
-#include "daemon/log_writer.h"
 
 namespace fopd::daemon {
 
@@ -25,7 +24,8 @@ constexpr std::chrono::seconds kReportInterval{1};
 // Room for reports beyond kQueueEventsMax.
 constexpr std::size_t kQueueReserve = 64;
 
-std::unique_ptr<LogWriter> make_writer(const Log::Options& options) {
+std::unique_ptr<LogWriter> make_writer(Log::Options& options) {
+    if (options.writer != nullptr) return std::move(options.writer);
     if (options.format == LogFormat::kJournald) {
         return std::make_unique<JournalWriter>(options.fd);
     }
@@ -142,7 +142,7 @@ private:
     std::unique_ptr<spdlog::details::periodic_worker> reporter_;
 };
 
-Started<std::unique_ptr<Log>> Log::start(const Options& options, const core::Clock& clock) {
+Started<std::unique_ptr<Log>> Log::start(Options options, const core::Clock& clock) {
     std::unique_ptr<Log> log(new Log(options, clock));
     try {
         log->queue_ = std::make_unique<Queue>(make_writer(options), log->dropped_);
@@ -157,7 +157,7 @@ Started<std::unique_ptr<Log>> Log::start(const Options& options, const core::Clo
 }
 
 Log::Log(const Options& options, const core::Clock& clock)
-    : clock_(clock), format_(options.format), level_(options.level) {}
+    : clock_(clock), format_(options.format), level_(options.level), losses_(options.losses) {}
 
 Log::~Log() {
     if (queue_ != nullptr) close();  // Null if the start failed.
@@ -219,6 +219,10 @@ void Log::report(RepeatLimiter::Which which) {
     }
     const std::uint64_t dropped = dropped_.exchange(0, std::memory_order_relaxed);
     if (dropped == 0) return;
+    if (losses_ != nullptr) {
+        core::emit(*losses_, core::Level::kError, "audit.lost", {{"count", dropped}});
+        return;
+    }
     const std::array fields{core::Field{"count", dropped}};
     if (!post(Room::kReserved, core::Level::kWarn, "log.dropped", fields)) {
         dropped_.fetch_add(dropped, std::memory_order_relaxed);

@@ -9,6 +9,7 @@
 #include "core/clock.h"
 #include "core/events.h"
 #include "daemon/log_format.h"
+#include "daemon/log_writer.h"
 #include "daemon/repeat_limiter.h"
 #include "daemon/start_problem.h"
 
@@ -35,10 +36,14 @@ public:
         core::Level level = core::Level::kInfo;
         LogFormat format = LogFormat::kText;
         int fd = 2;  // Borrowed for the life of the log.
+        // Written to instead of `fd`, in `format`, if not null.
+        std::unique_ptr<LogWriter> writer{};
+        // Hears of lost events, as fopd.audit.lost, instead of this log; outlives it.
+        core::EventSink* losses = nullptr;
     };
 
     // `clock` outlives the log. Fails if the threads cannot be created.
-    static Started<std::unique_ptr<Log>> start(const Options& options, const core::Clock& clock);
+    static Started<std::unique_ptr<Log>> start(Options options, const core::Clock& clock);
     // Closes, and then waits for the log thread.
     ~Log() override;
 
@@ -80,6 +85,7 @@ private:
     std::atomic<core::Level> level_;
     RepeatLimiter limiter_;
     std::atomic<std::uint64_t> dropped_ = 0;
+    core::EventSink* const losses_;  // Null: this log.
     std::unique_ptr<Queue> queue_;
     bool is_closed_ = false;
 };

@@ -87,6 +87,65 @@ bool LineWriter::wait_writable() {
     return fds[1].revents == 0;
 }
 
+namespace {
+
+// Appends to the file at `path`, which is made if it is missing; -1 and errno.
+int open_to_append(const std::string& path) {
+    constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
+    const int fd = ::open(path.c_str(), kFlags | O_CLOEXEC, 0640);
+    if (fd < 0) return fd;
+    struct stat status{};
+    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) return fd;
+    close(fd);
+    errno = EINVAL;
+    return -1;
+}
+
+}  // namespace
+
+std::expected<std::unique_ptr<FileWriter>, int> FileWriter::open(std::string path) {
+    const int fd = open_to_append(path);
+    if (fd < 0) return std::unexpected(errno);
+    return std::unique_ptr<FileWriter>(new FileWriter(std::move(path), fd));
+}
+
+FileWriter::~FileWriter() {
+    close(fd_);
+}
+
+// Another file may have the number of the inode of a file that was removed, but not while that one
+// is open here.
+bool FileWriter::is_at_path() const {
+    struct stat opened{};
+    struct stat named{};
+    if (fstat(fd_, &opened) != 0 || lstat(path_.c_str(), &named) != 0) return false;
+    return opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+bool FileWriter::write(std::string_view line) {
+    if (!is_at_path()) {
+        const int fd = open_to_append(path_);
+        if (fd < 0) return false;
+        close(std::exchange(fd_, fd));
+        is_cut_ = false;
+    }
+    std::string text;
+    if (is_cut_) text = "\n";
+    text += line;
+    std::string_view rest = text;
+    while (!rest.empty()) {
+        const ssize_t written = ::write(fd_, rest.data(), rest.size());
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) {
+            is_cut_ = is_cut_ || rest.size() < text.size();
+            return false;
+        }
+        rest.remove_prefix(static_cast<std::size_t>(written));
+    }
+    is_cut_ = false;
+    return true;
+}
+
 bool JournalWriter::write(std::string_view entry) {
     // sd_journal_sendv() reports success even if there is no journal.
     const bool is_journal_there = access("/run/systemd/journal/socket", F_OK) == 0;

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <expected>
+#include <memory>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/time.h"
 
@@ -38,6 +42,29 @@ private:
     int nonblocking_fd_ = -1;  // The same pipe or terminal, opened a second time.
     int deadline_fd_ = -1;     // A timerfd; readable when the wait must end.
     bool is_socket_ = false;
+    bool is_cut_ = false;  // The last line was written only in part.
+};
+
+// Appends lines to a file that only its owner and group may read. If the file was renamed or
+// removed since the last line, as logrotate does, makes it anew; a symbolic link is not followed.
+class FileWriter final : public LogWriter {
+public:
+    // The error is an errno.
+    static std::expected<std::unique_ptr<FileWriter>, int> open(std::string path);
+    ~FileWriter() override;
+    FileWriter(const FileWriter&) = delete;
+    FileWriter& operator=(const FileWriter&) = delete;
+
+    bool write(std::string_view line) override;
+    // A regular file never waits for a reader.
+    void limit_waiting(Duration) override {}
+
+private:
+    FileWriter(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+    bool is_at_path() const;
+
+    const std::string path_;
+    int fd_;
     bool is_cut_ = false;  // The last line was written only in part.
 };
 

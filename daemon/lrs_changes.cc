@@ -60,12 +60,12 @@ std::string LrsChanges::class_of(const lrs::RequestAttributes& request) const {
                              {.share = settings.share(parts_.policies, parts_.control.now())});
 }
 
-std::vector<std::string> LrsChanges::use(lrs::LrsSettings settings) {
-    std::vector<std::string> changed = parts_.configuration.set_lrs(std::move(settings));
+config::Changes LrsChanges::use(lrs::LrsSettings settings) {
+    config::Changes changed = parts_.configuration.set_lrs(std::move(settings));
     parts_.apply();
-    for (const std::string& key : changed) {
+    for (const config::Change& each : changed) {
         emit_each(parts_.events, core::Level::kInfo, "daemon.config_changed",
-                  {{"key", std::string_view(key)}, {"by", "hand"}});
+                  {{"key", std::string_view(each.path)}, {"by", "hand"}});
     }
     return changed;
 }

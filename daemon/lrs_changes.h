@@ -31,8 +31,8 @@ public:
     };
     explicit LrsChanges(Parts parts) : parts_(std::move(parts)) {}
 
-    // The keys that have changed. Refused as busy unless the node is ready.
-    using Outcome = std::expected<std::vector<std::string>, Configuration::Refused>;
+    // The settings that have changed. Refused as busy unless the node is ready.
+    using Outcome = std::expected<config::Changes, Configuration::Refused>;
     Outcome set_policy(std::string_view policy, std::span<const lrs::NamedValue> values,
                        std::optional<std::string_view> rules = std::nullopt);
     Outcome edit_rules(const lrs::RuleEdit& edit);
@@ -45,7 +45,7 @@ public:
 private:
     // The settings in the configuration snapshot in use.
     const lrs::LrsSettings& settings() const;
-    std::vector<std::string> use(lrs::LrsSettings settings);
+    config::Changes use(lrs::LrsSettings settings);
 
     const Parts parts_;
 };

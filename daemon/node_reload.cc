@@ -8,6 +8,18 @@
 
 namespace fopd::daemon {
 
+namespace {
+
+// For the audit trail: the file that `key` names has another content.
+config::Change new_content(const std::string& key) {
+    return {.path = key,
+            .old_value = "the file's old content",
+            .new_value = "the file's new content",
+            .reload = config::Reload::kLive};
+}
+
+}  // namespace
+
 Task<NodeReload::Outcome> NodeReload::run() {
     const auto turn = co_await parts_.turn.begin();
     if (!turn) co_return std::unexpected(turn.error());
@@ -48,7 +60,9 @@ NodeReload::Outcome NodeReload::reload_settings(DeviceRequests::Plan* plan) {
     for (std::string& key : changed_files(*parts_.access.current(), *access)) {
         // The key is listed already if it also names another file now.
         const bool is_there = std::ranges::find(reloaded->changed, key) != reloaded->changed.end();
-        if (!is_there) reloaded->changed.push_back(std::move(key));
+        if (is_there) continue;
+        reloaded->live.push_back(new_content(key));
+        reloaded->changed.push_back(std::move(key));
     }
     apply(std::move(access));
     report(*reloaded);
@@ -102,6 +116,7 @@ std::expected<NodeReload::ReloadedKeys, Configuration::Refused> NodeReload::relo
     parts_.access.report();
     parts_.layout.apply_quotas();
     for (const std::string& key : reloaded.changed) {
+        reloaded.live.push_back(new_content(key));
         emit_each(parts_.world.events, core::Level::kInfo, "daemon.config_changed",
                   {{"key", std::string_view(key)}});
     }

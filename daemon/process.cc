@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <optional>
 #include <utility>
 
 #include <poll.h>
@@ -17,12 +18,14 @@
 #include "core/offload.h"
 #include "core/poll_backend.h"
 #include "daemon/admin_api.h"
+#include "daemon/admin_audit.h"
+#include "daemon/admin_reply.h"
 #include "daemon/admin_server.h"
+#include "daemon/daemon_logs.h"
 #include "daemon/data_dir.h"
 #include "daemon/local_disk_bay.h"
 #include "daemon/locality_threads.h"
 #include "daemon/log.h"
-#include "daemon/log_writer.h"
 #include "daemon/node_id.h"
 #include "daemon/version.h"
 #include "fabric/network_transport.h"
@@ -50,6 +53,11 @@ sigset_t signals_to_read() {
     return set;
 }
 
+struct Signal {
+    int number;
+    AdminCaller sender;  // Without the user's name, whose lookup may block.
+};
+
 // The signals the control thread reads. REQUIRES: hold_signals().
 class Signals {
 public:
@@ -67,11 +75,12 @@ public:
     Signals& operator=(const Signals&) = delete;
 
     int fd() const { return fd_; }
-    // The next pending signal, or 0.
-    int next() const {
+    // The next pending signal, if there is one, and its sender.
+    std::optional<Signal> next() const {
         signalfd_siginfo info{};
-        const ssize_t size = ::read(fd_, &info, sizeof info);
-        return size == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
+        if (::read(fd_, &info, sizeof info) != sizeof info) return std::nullopt;
+        return Signal{.number = static_cast<int>(info.ssi_signo),
+                      .sender = {.uid = info.ssi_uid, .pid = info.ssi_pid}};
     }
 
 private:
@@ -107,16 +116,12 @@ Started<void> check_memory(const LocalitySettings& settings) {
                    " MiB of this machine; lower it"});
 }
 
-LogFormat log_format(const LogSettings& settings) {
-    if (settings.format.has_value()) return *settings.format;
-    return stderr_is_journal() ? LogFormat::kJournald : LogFormat::kText;
-}
-
 // All parts of a running daemon in the order of creation; destroyed in reverse order.
 class Process {
 public:
-    Process(std::unique_ptr<Configuration> configuration, const ProcessOptions& options, Log& log)
-        : configuration_(std::move(configuration)), options_(options), log_(log) {}
+    Process(std::unique_ptr<Configuration> configuration, const ProcessOptions& options,
+            DaemonLogs& logs)
+        : configuration_(std::move(configuration)), options_(options), logs_(logs) {}
 
     int run() {
         const Started<void> made = make();
@@ -135,8 +140,8 @@ private:
     Task<Started<void>> start_admin();
     Task<int> live();
     Task<void> watch_signals();
-    void on_signal(int signal);
-    Task<void> reload();
+    void on_signal(const Signal& signal);
+    Task<void> reload(AdminCaller sender);
     void expect_end();
     Task<void> limit_stop();
     Task<void> stop_admin();
@@ -145,7 +150,8 @@ private:
 
     const std::unique_ptr<Configuration> configuration_;
     const ProcessOptions options_;
-    Log& log_;
+    DaemonLogs& logs_;
+    core::EventSink& events_ = logs_.events();
     const core::PosixClock clock_;
     core::SystemEntropy entropy_;
     std::unique_ptr<fabric::Transport> transport_;  // For the scheme of the listen addresses.
@@ -204,7 +210,7 @@ Started<void> Process::make() {
     if (auto made = make_bay(disks.size()); !made) return made;
     auto threads = LocalityThreads::start(
         {.count = locality_count(localities), .spin = localities.spin, .sqpoll = localities.sqpoll},
-        *control_, clock_, log_);
+        *control_, clock_, events_);
     if (!threads) return std::unexpected(threads.error());
     threads_ = std::move(*threads);
 
@@ -213,7 +219,7 @@ Started<void> Process::make() {
                   .localities = threads_->reactors(),
                   .clock = clock_,
                   .entropy = entropy_,
-                  .events = log_,
+                  .events = events_,
                   .manager = *manager_,
                   .configuration = *configuration_,
                   .bay = bay_.get(),
@@ -223,7 +229,7 @@ Started<void> Process::make() {
                       [](const config::Snapshot& wanted) {
                           return load_access(wanted.get<AuthSettings>());
                       },
-                  .apply_settings = [this] { log_.set_level(configuration_->log_level()); }},
+                  .apply_settings = [this] { logs_.set_level(configuration_->log_level()); }},
         NodeOptions{.buffers = options_.buffers, .listen = options_.listen});
     node_metrics_ = std::make_unique<NodeMetrics>(
         *node_, clock_, [this](std::size_t locality) { return threads_->cpu_time(locality); });
@@ -261,13 +267,14 @@ Started<void> Process::make_bay(std::size_t disk_count) {
         make_offload({.name = "fopd-disks", .thread_count = LocalDiskBay::threads_for(disk_count)});
     if (!offload) return std::unexpected(offload.error());
     disk_offload_ = std::move(*offload);
-    bay_ = std::make_unique<LocalDiskBay>(*disk_offload_, log_, data_dir_->path());
+    bay_ = std::make_unique<LocalDiskBay>(*disk_offload_, events_, data_dir_->path());
     return {};
 }
 
 fabric::Transport* Process::transport(std::string_view scheme) {
     if (!fabric::is_network_scheme(scheme)) return nullptr;
-    transport_ = fabric::make_network_transport(scheme, log_, [this] { return entropy_.number(); });
+    transport_ =
+        fabric::make_network_transport(scheme, events_, [this] { return entropy_.number(); });
     return transport_.get();
 }
 
@@ -278,7 +285,7 @@ void Process::make_api() {
                         .configuration = *configuration_,
                         .facts =
                             [this] {
-                                StatusFacts facts{.log_level = log_.level(),
+                                StatusFacts facts{.log_level = logs_.level(),
                                                   .watchdog_timeout = manager_->watchdog_timeout(),
                                                   .threads = {}};
                                 for (std::size_t i = 0; i < threads_->cores().size(); ++i) {
@@ -287,9 +294,9 @@ void Process::make_api() {
                                 }
                                 return facts;
                             },
-                        .set_log_level = [this](core::Level level) { log_.set_level(level); },
+                        .set_log_level = [this](core::Level level) { logs_.set_level(level); },
                         .metrics = {node_metrics_.get()},
-                        .events = log_,
+                        .events = events_,
                         .clock = clock_});
 }
 
@@ -300,7 +307,7 @@ Task<Started<void>> Process::start_admin() {
         .socket = settings.socket,
         .metrics = options_.metrics.has_value() ? options_.metrics : settings.metrics};
     for (const fabric::Address& each : listen_addresses()) options.kept_ports.push_back(each.port);
-    auto start_server = [this, &options] { return AdminServer::start(options, *api_, log_); };
+    auto start_server = [this, &options] { return AdminServer::start(options, *api_, events_); };
     auto server = co_await offload_->run(*control_, start_server);
     ENSURE(server.has_value());
     if (!server->has_value()) co_return std::unexpected(server->error());
@@ -330,7 +337,7 @@ Task<int> Process::live() {
     co_await stop_admin();
     const bool ended = co_await threads_->stop(after(control_->now(), kStopGrace));
     if (!ended) {
-        emit(log_, core::Level::kError, "daemon.locality_does_not_stop");
+        emit(events_, core::Level::kError, "daemon.locality_does_not_stop");
         leave(kExitInternal);
     }
     end_background_.cancel();
@@ -354,21 +361,23 @@ Task<void> Process::watch_signals() {
     for (;;) {
         const auto wake = co_await watch.wait(kSignalCap, &end_background_);
         if (wake == core::FdWatch::Wake::kCancelled) break;
-        while (const int signal = signals_->next()) on_signal(signal);
+        while (const auto signal = signals_->next()) on_signal(*signal);
     }
     co_await watch.stop();
 }
 
-void Process::on_signal(int signal) {
+void Process::on_signal(const Signal& received) {
+    const int signal = received.number;
     const char* const name = signal == SIGTERM ? "SIGTERM" : signal == SIGINT ? "SIGINT" : "SIGHUP";
-    emit(log_, core::Level::kInfo, "daemon.signal", {{"signal", std::string_view(name)}});
+    emit(events_, core::Level::kInfo, "daemon.signal", {{"signal", std::string_view(name)}});
     if (signal == SIGHUP) {
-        control_->spawn(background_, reload());
+        control_->spawn(background_, reload(received.sender));
         return;
     }
+    audit(events_, {.method = "signal", .path = name, .caller = received.sender}, {});
     if (stopping_) {
         if (signal == stop_signal_ && control_->now() - stop_asked_at_ < kSameRequestWithin) return;
-        emit(log_, core::Level::kWarn, "daemon.stopped_at_once",
+        emit(events_, core::Level::kWarn, "daemon.stopped_at_once",
              {{"reason", std::string_view("a second signal to stop")}});
         leave(kExitDone);
     }
@@ -381,10 +390,14 @@ void Process::on_signal(int signal) {
 }
 
 // Node::reload() logs its outcome, except when it was refused as busy.
-Task<void> Process::reload() {
+Task<void> Process::reload(AdminCaller sender) {
     const auto reloaded = co_await node_->reload();
+    AdminReply reply;
+    if (reloaded) reply.changes = reloaded->live;
+    if (!reloaded) reply = failure(kConflict, reloaded.error().problems.front());
+    audit(events_, {.method = "signal", .path = "SIGHUP", .caller = sender}, reply);
     if (reloaded || !reloaded.error().busy) co_return;
-    emit(log_, core::Level::kWarn, "daemon.reload_refused",
+    emit(events_, core::Level::kWarn, "daemon.reload_refused",
          {{"reason", std::string_view(reloaded.error().problems.front())}});
 }
 
@@ -399,12 +412,13 @@ Task<void> Process::limit_stop() {
     manager_->extend_timeout(limit + kLogEndLimit);
     const auto slept = co_await control_->sleep_for(limit, &end_background_);
     if (!slept) co_return;
-    emit(log_, core::Level::kError, "daemon.stop_takes_too_long", {{"limit_s", in_seconds(limit)}});
+    emit(events_, core::Level::kError, "daemon.stop_takes_too_long",
+         {{"limit_s", in_seconds(limit)}});
     leave(kExitInternal);
 }
 
 int Process::fail(const StartProblem& problem) {
-    emit(log_, core::Level::kError, "daemon.cannot_start",
+    emit(events_, core::Level::kError, "daemon.cannot_start",
          {{"problem", std::string_view(problem.message)},
           {"exit_code", static_cast<std::int64_t>(problem.exit_code)}});
     return problem.exit_code;
@@ -414,7 +428,7 @@ int Process::fail(const StartProblem& problem) {
 // the lock file first; a socket being created at this moment may remain, and the next start
 // replaces it. Everything acknowledged is durable already.
 void Process::leave(int exit_code) {
-    log_.flush(kLogFlushLimit);
+    logs_.flush(kLogFlushLimit);
     if (server_ != nullptr) server_->remove_file();
     // Last, because the localities may still run: the process exits right after the lock is
     // released.
@@ -433,22 +447,22 @@ void hold_signals() {
 int run_process(std::unique_ptr<Configuration> configuration, const ProcessOptions& options) {
     const core::PosixClock clock;
     const config::SnapshotPtr settings = configuration->current();
-    const LogSettings& log_settings = settings->get<LogSettings>();
-    auto log = Log::start({.level = log_settings.level, .format = log_format(log_settings)}, clock);
-    if (!log) {
-        std::fprintf(stderr, "fopd: %s\n", log.error().message.c_str());
-        return log.error().exit_code;
+    auto started = DaemonLogs::start(settings->get<LogSettings>(), clock);
+    if (!started) {
+        std::fprintf(stderr, "fopd: %s\n", started.error().message.c_str());
+        return started.error().exit_code;
     }
-    emit(**log, core::Level::kInfo, "daemon.start",
+    DaemonLogs& logs = **started;
+    emit(logs.events(), core::Level::kInfo, "daemon.start",
          {{"version", version()},
           {"pid", static_cast<std::int64_t>(::getpid())},
           {"name", std::string_view(node_name(*settings))},
           {"config", std::string_view(configuration->file())},
           {"config_hash", std::string_view(configuration->hash())}});
-    const int exit_code = Process(std::move(configuration), options, **log).run();
-    emit(**log, core::Level::kInfo, "daemon.end",
+    const int exit_code = Process(std::move(configuration), options, logs).run();
+    emit(logs.events(), core::Level::kInfo, "daemon.end",
          {{"exit_code", static_cast<std::int64_t>(exit_code)}});
-    if (!(*log)->close()) ::_exit(exit_code);
+    if (!logs.close()) ::_exit(exit_code);
     return exit_code;
 }
 

@@ -111,6 +111,14 @@ config::Section<LogSettings> log_section() {
                                                              {"json", LogFormat::kJson},
                                                              {"journald", LogFormat::kJournald}})),
                   "auto: journal fields where standard error is the journal's, else text.");
+    section.field(
+        "audit", &LogSettings::audit, config::none_or(config::path()),
+        "The file of the audit trail: who administered the node, and who was denied what. "
+        "A JSON object in each line. A file that was renamed or removed is made again. "
+        "none: the trail is a part of the log, as events audit.*.");
+    section.field("audit_changes", &LogSettings::audit_changes, config::boolean(),
+                  "Whether the audit trail has each fop that changed an object, too.",
+                  {.reload = config::Reload::kLive});
     return section;
 }
 

@@ -44,7 +44,9 @@ struct AdminSettings {
 struct LogSettings {
     core::Level level = core::Level::kInfo;
     Duration slow_fop = 500ms;
-    std::optional<LogFormat> format;  // Unset: kJournald if stderr is the journal.
+    std::optional<LogFormat> format{};   // Unset: kJournald if stderr is the journal.
+    std::optional<std::string> audit{};  // A file; unset: the audit trail is part of the log.
+    bool audit_changes = false;
 };
 
 // All sections: the daemon's own, and those of the folders it uses.

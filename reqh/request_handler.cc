@@ -31,7 +31,9 @@ RequestHandler::RequestHandler(const RequestHandlerParts& parts, const RequestHa
                 .stores = parts.stores,
                 .owner = *this},
       admission_(rule_of(limits)),
-      buffers_(parts.buffers) {
+      buffers_(parts.buffers),
+      audit_(parts.reactor, parts.events) {
+    audit_.set_changes(limits.audit_changes);
     ask();
 }
 
@@ -242,6 +244,12 @@ void RequestHandler::finish(Fom& fom, const fop::Reply& reply) {
     fom.end_phases();
     metrics_.count(&fom.type(), reply.status);
     metrics_.record(fom.type(), fom.times());
+    audit_.on_end({.id = fom.id(),
+                   .type = fom.type(),
+                   .caller = fom.fop().caller(),
+                   .pool = fom.attributes.pool,
+                   .request = fom.fop().request(),
+                   .reply = reply});
     FopRecord& record = history_.add();
     fom.describe(record);
     record.state = FopRecord::State::kFinished;
@@ -255,6 +263,7 @@ void RequestHandler::finish(Fom& fom, const fop::Reply& reply) {
 
 void RequestHandler::set_limits(const RequestHandlerLimits& limits) {
     slow_fop_ = limits.slow_fop;
+    audit_.set_changes(limits.audit_changes);
     admission_.set(rule_of(limits));
     ask();
 }

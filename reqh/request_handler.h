@@ -19,6 +19,7 @@
 #include "objects/stores.h"
 #include "reqh/admission.h"
 #include "reqh/fom.h"
+#include "reqh/fop_audit.h"
 #include "reqh/fop_metrics.h"
 #include "reqh/fop_record.h"
 #include "reqh/operation_pool.h"
@@ -31,7 +32,8 @@ namespace fopd::reqh {
 struct RequestHandlerLimits {
     std::uint32_t max_foms = 128;
     std::optional<Duration> io_wait_goal = AdmissionRule{}.io_wait_goal;
-    Duration slow_fop = 500ms;  // A fop that runs this long is logged.
+    Duration slow_fop = 500ms;   // A fop that runs this long is logged.
+    bool audit_changes = false;  // Whether the audit trail has each change of an object.
 };
 
 // The parts that the handler uses. They outlive the handler, and belong to its locality or are
@@ -142,6 +144,7 @@ private:
     Fom* held_up_ = nullptr;  // The newest that waits for its share, while it waits.
     FopMetrics metrics_;
     FopHistory history_;
+    FopAudit audit_;
     ParkTimer park_timer_{*this};
     std::size_t parked_count_ = 0;
     bool draining_ = false;

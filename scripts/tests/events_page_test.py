@@ -16,7 +16,7 @@ PAGE = ROOT / "docs" / "reference" / "events.md"
 
 NOT_OF_THE_DAEMON = {"bench", "client", "sim", "tests"}
 # They define emit(), or pass on what they are given.
-INTERFACES = {"core/events.h", "daemon/log.h"}
+INTERFACES = {"core/events.h", "daemon/log.h", "daemon/event_router.cc"}
 # How the log writes its own events.
 OWN_CALL = {"daemon/log.cc": "post"}
 

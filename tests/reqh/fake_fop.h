@@ -287,6 +287,8 @@ public:
                 event.texts[key] = *text;
             if (const auto* const number = std::get_if<double>(&field.value))
                 event.numbers[key] = *number;
+            if (const auto* const count = std::get_if<std::uint64_t>(&field.value))
+                event.numbers[key] = static_cast<double>(*count);
         }
     }
     bool wants(core::Level /*level*/) const override { return true; }

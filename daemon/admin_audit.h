@@ -1,0 +1,17 @@
+#pragma once
+
+#include "core/events.h"
+#include "daemon/admin_server.h"
+
+namespace fopd::daemon {
+
+// The administration's part of the audit trail, as events audit.administration and audit.setting.
+
+// Whether the trail has such requests: those that may change something or that take a backup.
+bool is_audited(const AdminRequest& request);
+
+// Writes who asked for what, how it ended, and which settings it has changed. A signal is given as
+// a request with its name as the path.
+void audit(core::EventSink& events, const AdminRequest& request, const AdminReply& reply);
+
+}  // namespace fopd::daemon

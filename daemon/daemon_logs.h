@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+
+#include "core/clock.h"
+#include "core/events.h"
+#include "daemon/event_router.h"
+#include "daemon/log.h"
+#include "daemon/settings.h"
+#include "daemon/start_problem.h"
+
+namespace fopd::daemon {
+
+// The daemon's log and, if the configuration names a file for it, its audit trail.
+class DaemonLogs {
+public:
+    // `clock` outlives the logs. Fails if a thread cannot be created, or if the trail's file cannot
+    // be opened.
+    static Started<std::unique_ptr<DaemonLogs>> start(const LogSettings& settings,
+                                                      const core::Clock& clock);
+
+    // Where the daemon's parts emit their events.
+    core::EventSink& events() { return router_; }
+    // The level is that of the log; the trail has all of its events.
+    core::Level level() const { return log_->level(); }
+    void set_level(core::Level level) { log_->set_level(level); }
+
+    // As for each Log.
+    void flush(Duration limit);
+    bool close();
+
+private:
+    DaemonLogs(std::unique_ptr<Log> log, std::unique_ptr<Log> audit);
+
+    const std::unique_ptr<Log> log_;
+    const std::unique_ptr<Log> audit_;  // Null: the log has the trail's events.
+    EventRouter router_;
+};
+
+}  // namespace fopd::daemon

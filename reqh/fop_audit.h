@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "core/events.h"
+#include "core/reactor.h"
+#include "core/timer_heap.h"
+#include "fop/fop_type.h"
+#include "fop/message.h"
+#include "reqh/fop_record.h"
+
+namespace fopd::fabric {
+struct Caller;
+}
+
+namespace fopd::reqh {
+
+// A locality's part of the audit trail: an event for each fop that was denied and, if wanted, for
+// each fop that has changed an object.
+//
+// A client that is denied all the time must not fill the trail: of a principal's denials, only
+// kDenialsMax are written in each interval, and the number of the others follows as one event.
+class FopAudit final : core::Timer {
+public:
+    static constexpr std::uint32_t kDenialsMax = 10;
+    static constexpr Duration kInterval{1s};
+
+    FopAudit(core::Reactor& reactor, core::EventSink& events);
+    // Writes the number of denials that were left out.
+    ~FopAudit();
+
+    // Whether changes of objects are written, too.
+    void set_changes(bool are_wanted) { changes_are_wanted_ = are_wanted; }
+
+    // A fop that has ended; borrowed for the call.
+    struct Ended {
+        FopId id;
+        const fop::FopType& type;
+        const fabric::Caller& caller;
+        std::string_view pool;  // Empty: none.
+        const fop::Request& request;
+        const fop::Reply& reply;
+    };
+    // REQUIRES: the request was verified.
+    void on_end(const Ended& fop) {
+        const fop::Status status = fop.reply.status;
+        if (status == fop::Status::kDenied) return denied(fop);
+        const bool is_change =
+            status == fop::Status::kDone && fop.type.repeat == fop::Repeat::kRecorded;
+        if (is_change && changes_are_wanted_) changed(fop);
+    }
+
+private:
+    void denied(const Ended& fop);
+    void changed(const Ended& fop);
+    // Begins the next interval.
+    void begin_interval();
+
+    core::Reactor& reactor_;
+    core::EventSink& events_;
+    bool changes_are_wanted_ = false;
+    // Denials in this interval, by fop::share_name().
+    std::map<std::string, std::uint64_t, std::less<>> denials_;
+};
+
+}  // namespace fopd::reqh

@@ -1,0 +1,111 @@
+"""The audit trail of a real daemon: who administered it, with old and new values, and who was denied what."""
+
+import json
+import os
+import signal
+
+from fabric_test import NOT_ALLOWED, REFUSED, FabricTestCase
+from fopd_process import DATA_DIR, wait_until
+
+STRANGERS_KEY = "00112233445566778899aabbccddeeff" * 2
+
+
+class AuditTest(FabricTestCase):
+    def setUp(self):
+        super().setUp()
+        self.trail_path = self.directory / "audit.log"
+        self.n.write_config(log={"audit": str(self.trail_path)})
+
+    def trail(self, name, path=None):
+        lines = (path or self.trail_path).read_text().split("\n")[:-1]
+        return [each for each in map(json.loads, lines) if each["event"] == f"fopd.audit.{name}"]
+
+    def wait_trail(self, name, count=1):
+        """The trail is written after the answer is sent."""
+        wait_until(lambda: len(self.trail(name)) >= count, f"{count} of {name} in the trail")
+        return self.trail(name)
+
+    def test_what_administrators_do(self):
+        self.start()
+        self.ctl("log-level", "warn")
+        self.ctl("lrs", "set", "tbf")
+        self.ctl("lrs", "rule", "add", "slow job=x rate=5/s")
+        self.ctl("lrs", "rule", "del", "unknown", code=78)
+        self.ctl("status")
+        done = self.wait_trail("administration", 4)
+        self.assertEqual([each["verb"] for each in done],
+                         ["/v1/log-level", "/v1/lrs/set", "/v1/lrs/rule/add", "/v1/lrs/rule/del"])
+        self.assertEqual([each["result"] for each in done], ["done"] * 3 + ["refused"])
+        self.assertEqual(done[0]["parameters"], "level=warn")
+        self.assertIn("unknown", done[3]["reason"])
+        for each in done:
+            self.assertEqual(each["uid"], os.geteuid())
+            self.assertGreater(each["pid"], 0)
+        settings = self.trail("setting")
+        self.assertEqual((settings[0]["key"], settings[0]["old"], settings[0]["new"]), ("log.level", "info", "warn"))
+        self.assertIn(("lrs.policy", "crr", "tbf"), [(each["key"], each["old"], each["new"]) for each in settings])
+        self.assertIn("slow job=x rate=5/s", settings[-1]["new"])
+        self.assertNotIn("slow job=x", settings[-1]["old"])
+        self.assertNotIn("fopd.audit", self.daemon.log())
+        self.n.stop(self.daemon)
+        self.assertEqual(self.trail("administration")[-1]["verb"], "SIGTERM")
+
+    def test_a_reload_by_a_signal_has_its_sender(self):
+        self.start()
+        self.n.write_config(log={"slow_fop": "2s"})
+        self.daemon.signal(signal.SIGHUP)
+        done = self.wait_trail("administration")[0]
+        self.assertEqual((done["verb"], done["result"], done["uid"], done["pid"]),
+                         ("SIGHUP", "done", os.geteuid(), os.getpid()))
+        setting = self.wait_trail("setting")[0]
+        self.assertEqual((setting["key"], setting["old"], setting["new"]), ("log.slow_fop", "500ms", "2s"))
+        self.n.config_path.write_text("node: { nme: x }\n")
+        self.daemon.signal(signal.SIGHUP)
+        self.assertEqual(self.wait_trail("administration", 2)[1]["result"], "refused")
+        self.n.stop(self.daemon)
+
+    def test_who_is_denied(self):
+        self.n.write_principals({"name": "tester", "key": STRANGERS_KEY, "rights": ["read"]})
+        self.start()
+        key = self.write_key("other.key", STRANGERS_KEY)
+        self.ctl("bench", "--op", "echo", "--seconds", "0.1", key=key, code=NOT_ALLOWED)
+        denied = self.wait_trail("denied")[0]
+        self.assertEqual((denied["op"], denied["principal"]), ("echo", "tester"))
+        self.assertIn("admin", denied["reason"])
+        # One without a key that is known is refused before it can ask for anything.
+        self.ctl("ping", "--count", "1", key=self.key_path, code=NOT_ALLOWED)
+        lines = self.trail_path.read_text()
+        self.assertIn("fopd.fabric.session_refused", lines)
+        self.assertEqual(len(self.daemon.events("fopd.fabric.session_refused")), 1)
+        for secret in (STRANGERS_KEY, self.key_path.read_text().strip()):
+            self.assertNotIn(secret, lines)
+        self.n.stop(self.daemon)
+
+    def test_a_trail_that_was_rotated(self):
+        self.start()
+        self.ctl("log-level", "warn")
+        self.wait_trail("administration")
+        old = self.directory / "audit.log.1"
+        self.trail_path.rename(old)
+        self.ctl("log-level", "info")
+        wait_until(self.trail_path.exists, "a new file")
+        self.wait_trail("administration")
+        self.assertEqual(self.trail("administration", old)[0]["parameters"], "level=warn")
+        self.assertEqual(self.trail("administration")[0]["parameters"], "level=info")
+        self.n.stop(self.daemon)
+
+    def test_a_trail_that_cannot_be_opened(self):
+        self.n.write_config(log={"audit": str(self.directory / "missing" / "audit.log")})
+        daemon = self.n.start()
+        self.assertEqual(daemon.wait_end(), DATA_DIR)
+        self.assertIn("fopd: log.audit: ", daemon.log())
+        self.assertIn("No such file or directory", daemon.log())
+
+    def test_without_a_file_the_trail_is_in_the_log(self):
+        self.n.write_config(log={"audit": "none"})
+        self.start()
+        self.ctl("log-level", "nonsense", code=REFUSED + 1)
+        self.ctl("log-level", "debug")
+        event = self.daemon.wait_event("fopd.audit.administration")[0]
+        self.assertEqual((event["verb"], event["result"]), ("/v1/log-level", "done"))
+        self.n.stop(self.daemon)
