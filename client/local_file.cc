@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "client/replaced_file.h"
+#include "core/printable.h"
 
 namespace fopd::client {
 
@@ -45,18 +46,23 @@ ssize_t read_at(int fd, std::uint64_t offset, std::span<std::byte> into) {
 std::expected<std::unique_ptr<LocalSource>, std::string> LocalSource::open(
     LocalWorld world, const std::string& path) {
     const bool is_standard = path == "-";
-    std::unique_ptr<LocalSource> source(
-        new LocalSource(world, is_standard ? "standard input" : path));
-    source->fd_ = is_standard ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
-                              : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const std::string name = is_standard ? "standard input" : path;
+    const int fd = is_standard ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                               : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return std::unexpected(file_words(name, errno));
+    return take(world, fd, name);
+}
+
+std::expected<std::unique_ptr<LocalSource>, std::string> LocalSource::take(LocalWorld world, int fd,
+                                                                           std::string name) {
+    std::unique_ptr<LocalSource> source(new LocalSource(world, std::move(name)));
+    source->fd_ = fd;
     struct stat info{};
-    if (source->fd_ < 0 || ::fstat(source->fd_, &info) != 0) {
-        return std::unexpected(file_words(source->name_, errno));
-    }
+    if (::fstat(fd, &info) != 0) return std::unexpected(file_words(source->name_, errno));
     if (S_ISDIR(info.st_mode)) return std::unexpected(file_words(source->name_, EISDIR));
     source->is_regular_ = S_ISREG(info.st_mode);
     if (!source->is_regular_) return source;
-    const off_t at = ::lseek(source->fd_, 0, SEEK_CUR);
+    const off_t at = ::lseek(fd, 0, SEEK_CUR);
     if (at < 0) return std::unexpected(file_words(source->name_, errno));
     source->begin_ = static_cast<std::uint64_t>(at);
     source->size_bytes_ = static_cast<std::uint64_t>(std::max<off_t>(info.st_size - at, 0));
@@ -117,34 +123,76 @@ std::expected<std::unique_ptr<LocalSink>, std::string> LocalSink::open(LocalWorl
     }
     const auto whole = whole_path(path);
     if (!whole) return std::unexpected(file_words(sink->name_, whole.error()));
+    const std::filesystem::path file(*whole);
+    const int directory_fd = ::open(file.parent_path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (directory_fd < 0) return std::unexpected(file_words(sink->name_, errno));
+    sink->directory_fd_ = directory_fd;
+    sink->leaf_ = file.filename();
+    return begun(std::move(sink), is_there ? info.st_mode : 0);
+}
+
+std::expected<std::unique_ptr<LocalSink>, std::string> LocalSink::open_at(LocalWorld world,
+                                                                          Place place) {
+    std::unique_ptr<LocalSink> sink(new LocalSink(world, std::move(place.shown)));
+    sink->directory_fd_ = place.directory_fd;
+    sink->leaf_ = std::move(place.leaf);
+    struct stat info{};
+    const bool is_there =
+        ::fstatat(sink->directory_fd_, sink->leaf_.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0;
+    if (is_there && S_ISDIR(info.st_mode)) {
+        return std::unexpected(file_words(sink->name_, EISDIR));
+    }
+    if (is_there && !S_ISREG(info.st_mode)) {
+        return std::unexpected(core::printable(sink->name_) + ": it is no regular file");
+    }
+    return begun(std::move(sink), is_there ? info.st_mode : 0);
+}
+
+std::expected<std::unique_ptr<LocalSink>, std::string> LocalSink::begun(
+    std::unique_ptr<LocalSink> sink, unsigned mode) {
     // The file is replaced, not opened for writing, but the same permission is required.
-    if (is_there && ::access(path.c_str(), W_OK) != 0) {
+    if (mode != 0 && ::faccessat(sink->directory_fd_, sink->leaf_.c_str(), W_OK, 0) != 0) {
         return std::unexpected(file_words(sink->name_, errno));
     }
-    if (!sink->open_draft(*whole, is_there ? info.st_mode & 07777U : 0)) {
-        return std::unexpected(file_words(sink->name_, errno));
-    }
+    if (!sink->open_draft(mode & 07777U)) return std::unexpected(file_words(sink->name_, errno));
     return sink;
 }
 
-// `mode` is the mode of the file that is replaced, or 0.
-bool LocalSink::open_draft(const std::string& path, unsigned mode) {
-    path_ = path;
-    const std::string directory = std::filesystem::path(path).parent_path();
-    fd_ = ::open(directory.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kNewFileMode);
+bool LocalSink::open_draft(unsigned mode) {
+    fd_ = ::openat(directory_fd_, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, kNewFileMode);
     if (fd_ < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
-        draft_ = path + ".fopctl-" + std::to_string(::getpid());
-        fd_ = ::open(draft_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-                     kNewFileMode);
+        draft_ = draft_name();
+        fd_ = ::openat(directory_fd_, draft_.c_str(),
+                       O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kNewFileMode);
         if (fd_ < 0) draft_.clear();
     }
     if (fd_ < 0) return false;
     return mode == 0 || ::fchmod(fd_, mode) == 0;
 }
 
+std::string LocalSink::draft_name() const {
+    return ".fopctl-" + std::to_string(::getpid()) + "-" + std::to_string(directory_fd_);
+}
+
 LocalSink::~LocalSink() {
     if (fd_ >= 0) ::close(fd_);
-    if (!draft_.empty()) ::unlink(draft_.c_str());
+    if (!draft_.empty()) ::unlinkat(directory_fd_, draft_.c_str(), 0);
+    if (directory_fd_ >= 0) ::close(directory_fd_);
+}
+
+std::optional<FileId> LocalSink::id() const {
+    struct stat info{};
+    if (::fstat(fd_, &info) != 0) return std::nullopt;
+    return FileId{.device = info.st_dev, .inode = info.st_ino};
+}
+
+std::optional<FileId> LocalSink::replaced() const {
+    struct stat info{};
+    if (directory_fd_ < 0 ||
+        ::fstatat(directory_fd_, leaf_.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+        return std::nullopt;
+    }
+    return FileId{.device = info.st_dev, .inode = info.st_ino};
 }
 
 Task<Outcome<void>> LocalSink::write(std::span<const std::byte> from) {
@@ -157,18 +205,21 @@ Task<Outcome<void>> LocalSink::write(std::span<const std::byte> from) {
 }
 
 Outcome<void> LocalSink::finish() {
-    if (!path_.empty() && draft_.empty()) {
-        const std::string draft = path_ + ".fopctl-" + std::to_string(::getpid());
+    if (directory_fd_ >= 0 && draft_.empty()) {
+        const std::string draft = draft_name();
         const std::string unnamed = "/proc/self/fd/" + std::to_string(fd_);
-        if (::linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, draft.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+        if (::linkat(AT_FDCWD, unnamed.c_str(), directory_fd_, draft.c_str(), AT_SYMLINK_FOLLOW) !=
+            0) {
             return file_failed(name_, errno);
         }
         draft_ = draft;
     }
     // Some file systems report a full disk only here.
     if (::close(std::exchange(fd_, -1)) != 0) return file_failed(name_, errno);
-    if (path_.empty()) return {};
-    if (std::rename(draft_.c_str(), path_.c_str()) != 0) return file_failed(name_, errno);
+    if (directory_fd_ < 0) return {};
+    if (::renameat(directory_fd_, draft_.c_str(), directory_fd_, leaf_.c_str()) != 0) {
+        return file_failed(name_, errno);
+    }
     draft_.clear();
     return {};
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <expected>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "client/transfer.h"
@@ -26,6 +28,9 @@ public:
     // The error is for people, and names the file.
     static std::expected<std::unique_ptr<LocalSource>, std::string> open(LocalWorld world,
                                                                          const std::string& path);
+    // Of an open file, which it closes. `name` is for messages.
+    static std::expected<std::unique_ptr<LocalSource>, std::string> take(LocalWorld world, int fd,
+                                                                         std::string name);
     ~LocalSource() override;
 
     Task<Outcome<std::size_t>> read(std::uint64_t offset, std::span<std::byte> into) override;
@@ -45,26 +50,55 @@ private:
     std::uint64_t size_bytes_ = 0;
 };
 
+// Which file it is, whatever its names are.
+struct FileId {
+    std::uint64_t device = 0;
+    std::uint64_t inode = 0;
+    auto operator<=>(const FileId&) const = default;
+};
+
 // A file, or with "-" standard output. A regular file appears as a whole or not at all: it is
 // written under a temporary name or none, and gets its name when it is finished.
 class LocalSink final : public ByteSink {
 public:
+    // Follows symbolic links, and writes directly to what is no regular file.
     static std::expected<std::unique_ptr<LocalSink>, std::string> open(LocalWorld world,
                                                                        const std::string& path);
+    // A regular file in a directory. Anything else that has the name, such as a symbolic link, is
+    // refused.
+    struct Place {
+        int directory_fd = -1;  // Becomes the sink's.
+        std::string leaf{};     // A name in that directory.
+        std::string shown{};    // For messages.
+    };
+    static std::expected<std::unique_ptr<LocalSink>, std::string> open_at(LocalWorld world,
+                                                                          Place place);
     // Drops the file unless it was finished.
     ~LocalSink() override;
 
     Task<Outcome<void>> write(std::span<const std::byte> from) override;
     Outcome<void> finish();
 
+    // For messages.
+    const std::string& name() const { return name_; }
+    // REQUIRES: not finished. The file that is written, and the one that has its name now.
+    std::optional<FileId> id() const;
+    std::optional<FileId> replaced() const;
+
 private:
     LocalSink(LocalWorld world, std::string name) : world_(world), name_(std::move(name)) {}
-    bool open_draft(const std::string& path, unsigned mode);
+    // `mode` is that of the file that is replaced, or 0.
+    static std::expected<std::unique_ptr<LocalSink>, std::string> begun(
+        std::unique_ptr<LocalSink> sink, unsigned mode);
+    bool open_draft(unsigned mode);
+    // Differs from those of all other sinks of this process.
+    std::string draft_name() const;
 
     LocalWorld world_;
     const std::string name_;
-    std::string path_{};   // The file that is created or replaced; empty: written directly.
-    std::string draft_{};  // The temporary name; empty: none.
+    int directory_fd_ = -1;  // Of the file that is created or replaced; -1: written directly.
+    std::string leaf_{};     // Its name there.
+    std::string draft_{};    // The temporary name there; empty: none.
     int fd_ = -1;
 };
 

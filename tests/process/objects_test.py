@@ -99,10 +99,14 @@ class ObjectsTest(StorageTestCase):
         self.ctl("get", "a", link)
         self.assertTrue(link.is_symlink())
         self.assertEqual(target.read_bytes(), content(1000))
+        link.unlink()
+        link.symlink_to(self.directory / "nothing")
+        self.ctl("get", "a", link)
+        self.assertEqual(link.read_bytes(), content(1000))
 
     def test_a_file_is_fetched_into_the_directory_one_is_in(self):
         self.put("a", b"x")
-        for name in ("new", "./other", "new"):
+        for name in ("new", "./other", "new", "x" * 255):
             self.ctl("get", "a", name, cwd=self.directory)
             self.assertEqual((self.directory / name).read_bytes(), b"x")
 
