@@ -20,7 +20,12 @@ constexpr const char* kClearLine = "\r\x1b[K";
 }  // namespace
 
 ProgressLine::ProgressLine(core::Reactor& reactor, const Transfer& transfer, Options options)
-    : reactor_(reactor), transfer_(transfer), options_(std::move(options)) {
+    : ProgressLine(
+          reactor, [&transfer] { return Moved{.bytes = transfer.moved_bytes()}; },
+          std::move(options)) {}
+
+ProgressLine::ProgressLine(core::Reactor& reactor, Look look, Options options)
+    : reactor_(reactor), look_(std::move(look)), options_(std::move(options)) {
     if (options_.wanted && ::isatty(STDERR_FILENO) == 1) reactor_.spawn(gate_, show());
 }
 
@@ -31,23 +36,29 @@ Task<void> ProgressLine::close() {
 
 Task<void> ProgressLine::show() {
     const Instant begun = reactor_.now();
-    bool is_shown = false;
     for (Duration pause = kLong;; pause = kPause) {
         const auto slept = co_await reactor_.sleep_for(pause, &ended_);
         if (!slept) break;
         const std::string text = line(reactor_.now() - begun);
         std::fprintf(stderr, "%s%s", kClearLine, text.c_str());
         std::fflush(stderr);
-        is_shown = true;
+        is_shown_ = true;
     }
-    if (is_shown) std::fputs(kClearLine, stderr);
+    clear();
+}
+
+void ProgressLine::clear() {
+    if (std::exchange(is_shown_, false)) std::fputs(kClearLine, stderr);
 }
 
 std::string ProgressLine::line(Duration span) const {
-    const auto moved = static_cast<double>(transfer_.moved_bytes());
+    const Moved now = look_();
+    const auto moved = static_cast<double>(now.bytes);
     const double seconds = std::chrono::duration<double>(span).count();
     const double rate = moved / seconds;
-    std::string text = options_.label + "  " + size_of(transfer_.moved_bytes());
+    std::string text = options_.label + "  ";
+    if (now.objects) text += std::to_string(*now.objects) + " objects  ";
+    text += size_of(now.bytes);
     const auto total = static_cast<double>(options_.total_bytes);
     if (total > 0) {
         text += " of " + size_of(options_.total_bytes) + "  " +

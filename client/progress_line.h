@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 
 #include "client/transfer.h"
@@ -11,7 +13,7 @@
 
 namespace fopd::client {
 
-// Shows the progress of a long transfer on standard error, if that is a terminal.
+// Shows the progress of a long command on standard error, if that is a terminal.
 class ProgressLine {
 public:
     struct Options {
@@ -19,17 +21,27 @@ public:
         std::uint64_t total_bytes = 0;  // 0: it is not known.
         bool wanted = true;
     };
+    struct Moved {
+        std::uint64_t bytes = 0;
+        std::optional<std::uint64_t> objects{};  // None: it is about one.
+    };
+    using Look = std::function<Moved()>;
+    // `look` is called until close() has returned.
+    ProgressLine(core::Reactor& reactor, Look look, Options options);
     ProgressLine(core::Reactor& reactor, const Transfer& transfer, Options options);
     // Awaited once, after the transfer: removes the line.
     Task<void> close();
+    // Removes the line, so that something else can be printed. It is shown again soon.
+    void clear();
 
 private:
     Task<void> show();
     std::string line(Duration span) const;
 
     core::Reactor& reactor_;
-    const Transfer& transfer_;
+    const Look look_;
     const Options options_;
+    bool is_shown_ = false;
     core::CancelSource ended_;
     core::Gate gate_;
 };
