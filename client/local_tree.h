@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client/local_file.h"
+
+namespace fopd::client {
+
+// The reason why a name cannot be a path below a directory, such as a part that is "..". Empty if
+// it can.
+std::string_view fault_of_path(std::string_view path);
+
+// A directory of this machine that a tree of objects is copied from or to. Files are named by their
+// paths in it. Whatever a path is, and whatever was put into the directory before or meanwhile,
+// such as a symbolic link, no file outside of it is opened, made or replaced.
+//
+// All calls block.
+class LocalTree {
+public:
+    // kMake is for trees that are written: they need not be readable.
+    enum class Missing : std::uint8_t { kProblem, kMake };
+    // The directory itself may be a symbolic link. Errors here and below are for people, and name
+    // the file.
+    static std::expected<std::unique_ptr<LocalTree>, std::string> open(const std::string& directory,
+                                                                       Missing missing);
+    ~LocalTree();
+    LocalTree(const LocalTree&) = delete;
+    LocalTree& operator=(const LocalTree&) = delete;
+
+    // The name of a file for messages.
+    std::string shown(std::string_view path) const;
+
+    std::expected<std::unique_ptr<LocalSource>, std::string> open_source(
+        LocalWorld world, const std::string& path) const;
+    // Makes the directories above the file.
+    std::expected<std::unique_ptr<LocalSink>, std::string> open_sink(LocalWorld world,
+                                                                     const std::string& path) const;
+    // Gives the file of open_sink() its name, unless another one that was finished before has this
+    // name: to some file systems "a" and "A" are the same.
+    Outcome<void> finish(LocalSink& sink);
+
+private:
+    friend class LocalWalk;
+    LocalTree(std::string directory, int fd) : directory_(std::move(directory)), fd_(fd) {}
+
+    const std::string directory_;
+    const int fd_;
+    std::set<FileId> finished_;
+};
+
+// One thing in a directory tree.
+struct LocalEntry {
+    enum class Kind : std::uint8_t { kFile, kEmptyDirectory, kSkipped, kFailed };
+    Kind kind = Kind::kFile;
+    std::string path{};   // In the tree.
+    std::string words{};  // kSkipped: what it is. kFailed: the reason, which names the file.
+};
+
+// Visits all that is in a tree, in order of the names in each directory. Does not follow symbolic
+// links. It keeps the names of one directory on each level in memory.
+class LocalWalk {
+public:
+    // Does not enter directories in which each path would be longer than `path_bytes_max`.
+    LocalWalk(const LocalTree& tree, std::size_t path_bytes_max);
+    // None: that was all. Blocks.
+    std::optional<LocalEntry> next();
+
+private:
+    struct Level {
+        std::string path{};  // Of the directory, with a slash behind it; empty: the top.
+        std::vector<std::string> names{};
+        std::size_t next = 0;
+    };
+    LocalEntry failed(std::string path, int os_errno) const;
+    // Returns 0 or an errno.
+    int enter(const std::string& path);
+
+    const LocalTree& tree_;
+    const std::size_t path_bytes_max_;
+    std::vector<Level> levels_;
+    bool is_begun_ = false;
+};
+
+}  // namespace fopd::client
