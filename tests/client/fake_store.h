@@ -104,6 +104,7 @@ public:
     std::set<std::uint16_t> offline;      // Likewise: in the table only.
     std::set<std::size_t> away;           // Localities: nobody gets a session there.
     bool begins_uploads_durably = true;
+    std::uint16_t names_of_page = 0;  // Of lists that leave it to the server; 0: all of them.
 
 private:
     struct Done {
@@ -316,11 +317,12 @@ private:
         Done done{.payload = std::vector<std::byte>(fop::kListingBytesMax)};
         fop::ListingWriter writer(done.payload);
         last_cursor_ = body.cursor;
+        const std::uint16_t count_max = body.count_max != 0 ? body.count_max : names_of_page;
         std::size_t count = 0;
         bool end = true;
         for (const auto& [name, fid] : now.names) {
             if (!name.starts_with(body.prefix) || name <= body.cursor) continue;
-            if (body.count_max != 0 && count == body.count_max) {
+            if (count_max != 0 && count == count_max) {
                 end = false;
                 break;
             }

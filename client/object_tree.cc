@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "client/object_tree.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/ensure.h"
+#include "core/printable.h"
+#include "fop/name.h"
+
+namespace fopd::client {
+
+namespace {
+
+// Less than for single objects, as several are in flight. Smaller objects are put in one fop.
+constexpr std::uint64_t kTreeWindowBytes = 2U << 20;
+constexpr std::uint32_t kTreeLanes = 2;
+
+using Cause = TreeFailure::Cause;
+
+TreeFailure unusable_name(std::string name, std::string_view why) {
+    return {.name = std::move(name),
+            .cause = Cause::kName,
+            .problem = {.status = fop::Status::kMalformed, .words = std::string(why)}};
+}
+
+TreeFailure unusable_file(std::string name, std::string words) {
+    return {.name = std::move(name),
+            .cause = Cause::kFile,
+            .problem = {.status = fop::Status::kInternal, .words = std::move(words)}};
+}
+
+TreeFailure unmoved(std::string name, Problem problem) {
+    return {.name = std::move(name), .cause = Cause::kServer, .problem = std::move(problem)};
+}
+
+}  // namespace
+
+// -- names --
+
+ObjectWalk::ObjectWalk(core::Reactor& reactor, ObjectClient& objects, Options options)
+    : reactor_(reactor), objects_(objects), options_(std::move(options)) {}
+
+Task<Outcome<const ObjectWalk::Entry*>> ObjectWalk::peek() {
+    while (next_ == page_.entries.size() && !page_.end) {
+        ObjectClient::ListWish wish{
+            .pool = options_.pool, .prefix = options_.prefix, .cursor = page_.cursor};
+        const Wait wait{.deadline = after(reactor_.now(), options_.patience),
+                        .cancel = options_.cancel};
+        auto page = co_await objects_.list(std::move(wish), wait);
+        next_ = 0;
+        if (!page) {
+            page_ = {.end = true};
+            co_return std::unexpected(std::move(page.error()));
+        }
+        page_ = std::move(*page);
+    }
+    const Entry* entry = next_ == page_.entries.size() ? nullptr : &page_.entries[next_];
+    if (entry != nullptr && !entry->name.starts_with(options_.prefix)) {
+        page_ = {.end = true};
+        next_ = 0;
+        co_return nonsense();
+    }
+    co_return entry;
+}
+
+ObjectWalk::Entry ObjectWalk::take() {
+    ENSURE(next_ < page_.entries.size());
+    return std::move(page_.entries[next_++]);
+}
+
+// -- what all have in common --
+
+TreeTransfer::TreeTransfer(core::Reactor& reactor, TreeWatcher& watcher, Options options)
+    : reactor_(reactor), watcher_(watcher), options_(options), turns_(reactor) {
+    ENSURE(options_.objects_in_flight > 0);
+}
+
+TransferOptions TreeTransfer::transfer() const {
+    return {.window_bytes = kTreeWindowBytes,
+            .lanes = kTreeLanes,
+            .patience = options_.patience,
+            .cancel = &options_.cancel};
+}
+
+ObjectClient::Wait TreeTransfer::wait() const {
+    return {.deadline = after(reactor_.now(), options_.patience), .cancel = &options_.cancel};
+}
+
+std::uint64_t TreeTransfer::moved_bytes() const {
+    std::uint64_t moved = bytes_;
+    for (const Transfer* each : in_flight_) moved += each->moved_bytes();
+    return moved;
+}
+
+Task<void> TreeTransfer::run() {
+    core::Gate gate;
+    for (std::uint32_t i = 0; i < options_.objects_in_flight; ++i) {
+        reactor_.spawn(gate, run_lane());
+    }
+    co_await gate.close(reactor_);  // Every lane ends: its waits have deadlines.
+}
+
+Task<void> TreeTransfer::run_lane() {
+    for (;;) {
+        auto item = co_await take_next();
+        if (!item) co_return;
+        co_await move(std::move(*item));
+    }
+}
+
+Task<std::optional<TreeTransfer::Item>> TreeTransfer::take_next() {
+    while (is_taking_) {
+        // No deadline: the lane that takes has one.
+        [[maybe_unused]] const auto woken = co_await turns_.wait({});
+    }
+    if (ended_ || gave_up_ || cancelled()) co_return std::nullopt;
+    is_taking_ = true;
+    auto item = co_await next();
+    is_taking_ = false;
+    if (!item) ended_ = true;
+    turns_.wake_all();
+    co_return item;
+}
+
+void TreeTransfer::done(std::uint64_t bytes) {
+    ++objects_;
+    bytes_ += bytes;
+    unanswered_ = 0;
+}
+
+void TreeTransfer::fail(TreeFailure failure) {
+    const bool is_silence = failure.cause == Cause::kServer && !failure.problem.answered &&
+                            (failure.problem.status == fop::Status::kTimedOut ||
+                             failure.problem.status == fop::Status::kCancelled);
+    if (is_silence && cancelled()) return;  // Whoever cancelled it knows.
+    unanswered_ = is_silence ? unanswered_ + 1 : 0;
+    if (unanswered_ >= options_.objects_in_flight) gave_up_ = true;
+    watcher_.on_failure(failure);
+}
+
+// -- storing --
+
+TreePut::TreePut(LocalWorld world, ObjectClient& objects, const LocalTree& tree, NewObject example,
+                 TreeWatcher& watcher, Options options)
+    : TreeTransfer(world.reactor, watcher, options),
+      world_(world),
+      client_(objects),
+      tree_(tree),
+      example_(std::move(example)),
+      walk_(tree,
+            fop::kObjectNameBytesMax - std::min(fop::kObjectNameBytesMax, example_.name.size())) {}
+
+Task<std::optional<TreeTransfer::Item>> TreePut::next() {
+    while (!cancelled()) {
+        auto job = [this] { return walk_.next(); };
+        auto found = co_await world_.offload.run(reactor_, job);
+        if (!found) {
+            fail(unusable_file(example_.name,
+                               core::printable(tree_.shown({})) + ": " + describe(found.error())));
+            break;
+        }
+        if (!*found) break;
+        LocalEntry entry = std::move(**found);
+        std::string name = example_.name + entry.path;
+        switch (entry.kind) {
+            case LocalEntry::Kind::kSkipped:
+                watcher_.on_skipped(tree_.shown(entry.path), entry.words);
+                continue;
+            case LocalEntry::Kind::kEmptyDirectory:
+                watcher_.on_empty_directory(tree_.shown(entry.path));
+                continue;
+            case LocalEntry::Kind::kFailed:
+                fail(unusable_file(std::move(name), std::move(entry.words)));
+                continue;
+            case LocalEntry::Kind::kFile: break;
+        }
+        if (const auto good = fop::check_object_name(name); !good) {
+            fail(unusable_name(std::move(name), good.error().context));
+            continue;
+        }
+        Item item{.name = std::move(name), .path = std::move(entry.path)};
+        co_return item;
+    }
+    co_return std::nullopt;
+}
+
+Task<void> TreePut::move(Item item) {
+    auto job = [this, &item] { return tree_.open_source(world_, item.path); };
+    auto opened = co_await world_.offload.run(reactor_, job);
+    if (!opened) {
+        fail(unmoved(std::move(item.name), failed(opened.error()).error()));
+        co_return;
+    }
+    if (!*opened) {
+        fail(unusable_file(std::move(item.name), std::move(opened->error())));
+        co_return;
+    }
+    Put put(reactor_, client_, ***opened, transfer());
+    NewObject object = example_;
+    object.name = item.name;
+    const InFlight shown(*this, put);
+    auto fid = co_await put.run(std::move(object));
+    if (!fid) {
+        fail(unmoved(std::move(item.name), std::move(fid.error())));
+        co_return;
+    }
+    done(put.moved_bytes());
+}
+
+// -- fetching --
+
+TreeGet::TreeGet(LocalWorld world, ObjectClient& objects, ObjectWalk& walk, LocalTree& tree,
+                 TreeWatcher& watcher, Options options)
+    : TreeTransfer(world.reactor, watcher, options),
+      world_(world),
+      client_(objects),
+      walk_(walk),
+      tree_(tree) {}
+
+Task<std::optional<TreeTransfer::Item>> TreeGet::next() {
+    for (;;) {
+        auto found = co_await walk_.peek();
+        if (!found) fail(unmoved(walk_.prefix(), std::move(found.error())));
+        if (!found || *found == nullptr) co_return std::nullopt;
+        ObjectWalk::Entry entry = walk_.take();
+        std::string path = entry.name.substr(walk_.prefix().size());
+        // The server is not trusted to give the names of objects only.
+        const std::string_view fault = fault_of_path(path);
+        if (!fault.empty()) {
+            fail(unusable_name(std::move(entry.name),
+                               "it cannot be the name of a file: " + std::string(fault)));
+            continue;
+        }
+        if (const auto file = find_file_above(path)) {
+            fail(unusable_name(std::move(entry.name), "the object " + core::printable(*file) +
+                                                          " is a file there, not a directory"));
+            continue;
+        }
+        Item item{.name = std::move(entry.name), .path = std::move(path)};
+        co_return item;
+    }
+}
+
+std::optional<std::string> TreeGet::find_file_above(const std::string& path) {
+    // The names ascend: what this path does not begin with, no later one does.
+    while (!beginnings_.empty() && !path.starts_with(beginnings_.back())) beginnings_.pop_back();
+    const auto file = std::ranges::find_if(beginnings_, [&path](const std::string& beginning) {
+        return path.size() > beginning.size() && path[beginning.size()] == '/';
+    });
+    if (file != beginnings_.end()) return walk_.prefix() + *file;
+    beginnings_.push_back(path);
+    return std::nullopt;
+}
+
+Task<void> TreeGet::move(Item item) {
+    std::string name = item.name;
+    std::string pool = walk_.pool();
+    auto info = co_await client_.lookup(std::move(pool), std::move(name), wait());
+    if (!info) {
+        fail(unmoved(std::move(item.name), std::move(info.error())));
+        co_return;
+    }
+    auto job = [this, &item] { return tree_.open_sink(world_, item.path); };
+    auto opened = co_await world_.offload.run(reactor_, job);
+    if (!opened) {
+        fail(unmoved(std::move(item.name), failed(opened.error()).error()));
+        co_return;
+    }
+    if (!*opened) {
+        fail(unusable_file(std::move(item.name), std::move(opened->error())));
+        co_return;
+    }
+    LocalSink& sink = ***opened;
+    Get get(reactor_, client_, sink, transfer());
+    const InFlight shown(*this, get);
+    const fop::Range whole{.offset = 0, .length = info->size_bytes};
+    auto got = co_await get.run(info->fid, whole);
+    if (got && *got != info->size_bytes) {
+        got = failed(fop::Status::kTryAgain, "it became shorter meanwhile");
+    }
+    if (!got) {
+        fail(unmoved(std::move(item.name), std::move(got.error())));
+        co_return;
+    }
+    auto finished = tree_.finish(sink);
+    if (!finished) {
+        fail(unusable_file(std::move(item.name), std::move(finished.error().words)));
+        co_return;
+    }
+    done(*got);
+}
+
+// -- removing --
+
+TreeRemove::TreeRemove(core::Reactor& reactor, ObjectClient& objects, ObjectWalk& walk,
+                       TreeWatcher& watcher, Options options)
+    : TreeTransfer(reactor, watcher, options), client_(objects), walk_(walk) {}
+
+Task<std::optional<TreeTransfer::Item>> TreeRemove::next() {
+    auto found = co_await walk_.peek();
+    if (!found) fail(unmoved(walk_.prefix(), std::move(found.error())));
+    if (!found || *found == nullptr) co_return std::nullopt;
+    ObjectWalk::Entry entry = walk_.take();
+    const bool is_known = entry.size_bytes != fop::kSizeUnknown;
+    Item item{.name = std::move(entry.name),
+              .fid = entry.fid,
+              .size_bytes = is_known ? entry.size_bytes : 0};
+    co_return item;
+}
+
+Task<void> TreeRemove::move(Item item) {
+    std::string from = item.name;
+    auto removed = co_await client_.remove(item.fid, std::move(from), wait());
+    if (!removed) {
+        fail(unmoved(std::move(item.name), std::move(removed.error())));
+        co_return;
+    }
+    done(item.size_bytes);
+}
+
+}  // namespace fopd::client

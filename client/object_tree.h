@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client/local_tree.h"
+#include "client/transfer.h"
+#include "core/gate.h"
+#include "core/wait_queue.h"
+
+namespace fopd::client {
+
+// Visits the objects whose names begin with a prefix, in the order of their names.
+class ObjectWalk {
+public:
+    struct Options {
+        std::string pool{};
+        std::string prefix{};
+        Duration patience{30s};  // The time limit for one page of names.
+        core::CancelSource* cancel = nullptr;
+    };
+    ObjectWalk(core::Reactor& reactor, ObjectClient& objects, Options options);
+
+    using Entry = ObjectPage::Entry;
+    // The next object, which stays the next one. Null: there are no more. Borrowed until take().
+    // After a failure there are no more; all that were known before have been visited.
+    Task<Outcome<const Entry*>> peek();
+    // REQUIRES: peek() has returned an object.
+    Entry take();
+
+    const std::string& prefix() const { return options_.prefix; }
+    const std::string& pool() const { return options_.pool; }
+
+private:
+    core::Reactor& reactor_;
+    ObjectClient& objects_;
+    const Options options_;
+    ObjectPage page_;
+    std::size_t next_ = 0;  // Of the page.
+};
+
+struct TreeFailure {
+    enum class Cause : std::uint8_t {
+        kServer,
+        kFile,  // The words name the file.
+        kName,  // It cannot be the name of an object, or of a file.
+    };
+    std::string name{};  // Of the object.
+    Cause cause = Cause::kServer;
+    Problem problem{};
+};
+
+// Is told at once what is left out of a tree.
+class TreeWatcher {
+public:
+    virtual ~TreeWatcher() = default;
+    virtual void on_failure(const TreeFailure& failure) = 0;
+    // A local file that is no regular one. `what` says what it is; `shown` is its name.
+    virtual void on_skipped(std::string_view shown, std::string_view what) = 0;
+    virtual void on_empty_directory(std::string_view shown) = 0;
+};
+
+// A transfer of many objects, several of which are in flight at a time. Each is moved as a whole or
+// not at all; one that fails does not stop the others. An instance makes one transfer.
+//
+// When the cancel source of the options is cancelled, no more objects are begun, and those in
+// flight are given up. Then, and when the server has not answered many times in a row, it ends
+// early.
+class TreeTransfer {
+public:
+    struct Options {
+        std::uint32_t objects_in_flight = 16;
+        Duration patience{30s};  // The time limit of the server for one window of an object.
+        core::CancelSource& cancel;
+    };
+    Task<void> run();
+
+    // So far.
+    std::uint64_t objects() const { return objects_; }
+    std::uint64_t bytes() const { return bytes_; }
+    // With the bytes of objects in flight.
+    std::uint64_t moved_bytes() const;
+    // It ended early, because the server did not answer.
+    bool gave_up() const { return gave_up_; }
+
+protected:
+    struct Item {
+        std::string name{};  // Of the object.
+        std::string path{};  // Of the file.
+        fop::Fid fid{};
+        std::uint64_t size_bytes = 0;
+    };
+    TreeTransfer(core::Reactor& reactor, TreeWatcher& watcher, Options options);
+    ~TreeTransfer() = default;
+    TreeTransfer(const TreeTransfer&) = delete;
+    TreeTransfer& operator=(const TreeTransfer&) = delete;
+
+    // None: that was all. Called again after it has returned.
+    virtual Task<std::optional<Item>> next() = 0;
+    // Calls done() or fail().
+    virtual Task<void> move(Item item) = 0;
+
+    void done(std::uint64_t bytes);
+    void fail(TreeFailure failure);
+    bool cancelled() const { return options_.cancel.cancelled(); }
+    TransferOptions transfer() const;
+    ObjectClient::Wait wait() const;
+
+    // Counts the bytes of a transfer while it lasts.
+    class InFlight {
+    public:
+        InFlight(TreeTransfer& tree, const Transfer& transfer) : tree_(tree), transfer_(transfer) {
+            tree_.in_flight_.insert(&transfer_);
+        }
+        ~InFlight() { tree_.in_flight_.erase(&transfer_); }
+        InFlight(const InFlight&) = delete;
+        InFlight& operator=(const InFlight&) = delete;
+
+    private:
+        TreeTransfer& tree_;
+        const Transfer& transfer_;
+    };
+
+    core::Reactor& reactor_;
+    TreeWatcher& watcher_;
+    const Options options_;
+
+private:
+    Task<void> run_lane();
+    Task<std::optional<Item>> take_next();
+
+    std::uint64_t objects_ = 0;
+    std::uint64_t bytes_ = 0;
+    std::set<const Transfer*> in_flight_;
+    std::uint32_t unanswered_ = 0;  // Since the last answer.
+    bool gave_up_ = false;
+    bool ended_ = false;
+    bool is_taking_ = false;
+    core::WaitQueue turns_;
+};
+
+// Stores each regular file of a local tree as an object, whose name is the prefix and the path.
+class TreePut final : public TreeTransfer {
+public:
+    // All objects are made like `example`; its name is the prefix.
+    TreePut(LocalWorld world, ObjectClient& objects, const LocalTree& tree, NewObject example,
+            TreeWatcher& watcher, Options options);
+
+private:
+    Task<std::optional<Item>> next() override;
+    Task<void> move(Item item) override;
+
+    LocalWorld world_;
+    ObjectClient& client_;
+    const LocalTree& tree_;
+    const NewObject example_;
+    LocalWalk walk_;
+};
+
+// Fetches the objects into a local tree. The path of a file is what follows the prefix. If one
+// object has the name of a directory that another one needs, the latter fails.
+class TreeGet final : public TreeTransfer {
+public:
+    TreeGet(LocalWorld world, ObjectClient& objects, ObjectWalk& walk, LocalTree& tree,
+            TreeWatcher& watcher, Options options);
+
+private:
+    Task<std::optional<Item>> next() override;
+    Task<void> move(Item item) override;
+    // The object that has the name of a directory of this path. Remembers the path.
+    std::optional<std::string> find_file_above(const std::string& path);
+
+    LocalWorld world_;
+    ObjectClient& client_;
+    ObjectWalk& walk_;
+    LocalTree& tree_;
+    std::vector<std::string> beginnings_;  // The earlier paths with which the last one begins.
+};
+
+// Removes the objects.
+class TreeRemove final : public TreeTransfer {
+public:
+    TreeRemove(core::Reactor& reactor, ObjectClient& objects, ObjectWalk& walk,
+               TreeWatcher& watcher, Options options);
+
+private:
+    Task<std::optional<Item>> next() override;
+    Task<void> move(Item item) override;
+
+    ObjectClient& client_;
+    ObjectWalk& walk_;
+};
+
+}  // namespace fopd::client

@@ -1,0 +1,372 @@
+// Goal: trees are stored, fetched and removed object by object: several at a time, each whole, none
+// stopped by another one, and none outside of the directory. Method: real directories, the fake
+// store in the simulated world, and names that only a hostile server lists.
+#include "client/object_tree.h"
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/catch.h"
+#include "tests/client/object_stage.h"
+#include "tests/temp_dir.h"
+
+namespace fopd::client::testing {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Cause = TreeFailure::Cause;
+using Files = std::map<std::string, std::string>;
+
+class Watcher final : public TreeWatcher {
+public:
+    void on_failure(const TreeFailure& failure) override { failures[failure.name] = failure; }
+    void on_skipped(std::string_view shown, std::string_view /*what*/) override {
+        skipped.emplace_back(shown);
+    }
+    void on_empty_directory(std::string_view shown) override { empty.emplace_back(shown); }
+
+    std::map<std::string, TreeFailure> failures;
+    std::vector<std::string> skipped;
+    std::vector<std::string> empty;
+};
+
+// A server, and a directory beside which is what must stay as it is.
+class Trees {
+public:
+    Trees() {
+        fs::create_directory(temp_ / "top");
+        std::ofstream(temp_ / "mine") << "mine";
+    }
+
+    std::string top() const { return temp_ / "top"; }
+    void write(const Files& files) const {
+        for (const auto& [path, text] : files) {
+            const fs::path file = fs::path(top()) / path;
+            fs::create_directories(file.parent_path());
+            std::ofstream(file, std::ios::binary) << text;
+        }
+    }
+    // All files below the directory above; those of the tree begin with "top/".
+    Files written() const {
+        Files files;
+        for (const auto& each : fs::recursive_directory_iterator(temp_.path())) {
+            if (!each.is_regular_file()) continue;
+            std::ifstream file(each.path(), std::ios::binary);
+            files[fs::relative(each.path(), temp_.path())] = {std::istreambuf_iterator<char>(file),
+                                                              {}};
+        }
+        return files;
+    }
+    // An object as only the server can make it, with any name.
+    void add(const std::string& name, std::string_view text, std::uint16_t slot = 1) {
+        const fop::Fid fid{.high = std::uint64_t{slot} << 48, .low = next_++};
+        const auto content = std::as_bytes(std::span(text));
+        stage.store.now.objects[fid] = {.name = name, .bytes = {content.begin(), content.end()}};
+        stage.store.now.names[name] = fid;
+    }
+    std::vector<std::string> names() const {
+        std::vector<std::string> all;
+        for (const auto& each : stage.store.now.names) all.push_back(each.first);
+        return all;
+    }
+    std::string text_of(const std::string& name) const {
+        const auto* const object = stage.store.find(name);
+        if (object == nullptr) return "(none)";
+        return {reinterpret_cast<const char*>(object->bytes.data()), object->bytes.size()};
+    }
+
+    LocalWorld world() {
+        return {.reactor = *stage.reactor, .offload = *offload_, .cancel = cancel};
+    }
+    TreeTransfer::Options options() {
+        return {.objects_in_flight = in_flight, .patience = patience, .cancel = cancel};
+    }
+    std::unique_ptr<LocalTree> open() {
+        auto tree = LocalTree::open(top(), LocalTree::Missing::kProblem);
+        REQUIRE(tree.has_value());
+        return std::move(*tree);
+    }
+    void run(TreeTransfer& transfer) { REQUIRE(stage.world.run(*stage.reactor, transfer.run())); }
+
+    // Returns how many were moved.
+    std::uint64_t put(NewObject example) {
+        const auto tree = open();
+        TreePut transfer(world(), *stage.client, *tree, std::move(example), watcher, options());
+        run(transfer);
+        gave_up = transfer.gave_up();
+        bytes = transfer.bytes();
+        return transfer.objects();
+    }
+    std::uint64_t get(std::string prefix) {
+        const auto tree = open();
+        ObjectWalk walk(*stage.reactor, *stage.client, {.prefix = std::move(prefix)});
+        TreeGet transfer(world(), *stage.client, walk, *tree, watcher, options());
+        run(transfer);
+        bytes = transfer.bytes();
+        return transfer.objects();
+    }
+    std::uint64_t remove(std::string prefix) {
+        ObjectWalk walk(*stage.reactor, *stage.client, {.prefix = std::move(prefix)});
+        TreeRemove transfer(*stage.reactor, *stage.client, walk, watcher, options());
+        run(transfer);
+        bytes = transfer.bytes();
+        return transfer.objects();
+    }
+
+    Stage stage;
+    Watcher watcher;
+    core::CancelSource cancel;
+    std::uint32_t in_flight = 4;
+    Duration patience{60s};
+    std::uint64_t bytes = 0;
+    bool gave_up = false;
+
+private:
+    TempDir temp_;
+    std::unique_ptr<core::Offload> offload_ = core::make_virtual_offload(stage.world, {});
+    std::uint64_t next_ = 1'000'000;
+};
+
+Files numbered(int count) {
+    Files files;
+    for (int i = 0; i < count; ++i) {
+        files["d" + std::to_string(i % 7) + "/e/" + std::to_string(i)] =
+            std::string(static_cast<std::size_t>(i) * 97, static_cast<char>('a' + i % 26));
+    }
+    return files;
+}
+
+}  // namespace
+
+TEST_CASE("client object tree: what is stored is fetched again, byte for byte", "[client]") {
+    Trees trees;
+    trees.stage.store.names_of_page = 7;
+    Files files = numbered(60);
+    files["large"] = std::string((5U << 20) + 3, 'x');
+    trees.write(files);
+    std::uint64_t all_bytes = 0;
+    for (const auto& each : files) all_bytes += each.second.size();
+
+    REQUIRE(trees.put({.name = "p/"}) == 61);
+    REQUIRE(trees.bytes == all_bytes);
+    for (const auto& [path, text] : files) REQUIRE(trees.text_of("p/" + path) == text);
+    fs::remove_all(trees.top());
+    fs::create_directory(trees.top());
+    REQUIRE(trees.get("p/") == 61);
+    REQUIRE(trees.bytes == all_bytes);
+
+    Files expected{{"mine", "mine"}};
+    for (const auto& [path, text] : files) expected["top/" + path] = text;
+    REQUIRE(trees.written() == expected);
+    REQUIRE(trees.watcher.failures.empty());
+}
+
+TEST_CASE("client object tree: so many are in flight, and no more", "[client]") {
+    Trees trees;
+    trees.in_flight = 3;
+    trees.write(numbered(10));
+    trees.stage.store.ignored = "upload_begin";
+    const auto tree = trees.open();
+    TreePut transfer(trees.world(), *trees.stage.client, *tree, {.name = "p/"}, trees.watcher,
+                     trees.options());
+    trees.stage.reactor->spawn(trees.stage.gate, transfer.run());
+    trees.stage.world.run_for(10s);
+    REQUIRE(trees.stage.store.count("upload_begin") == 3);
+    trees.cancel.cancel();
+    trees.stage.world.run_for(10s);
+    REQUIRE(trees.stage.gate.count() == 0);
+}
+
+TEST_CASE("client object tree: it ends early if the server does not answer any more", "[client]") {
+    Trees trees;
+    trees.in_flight = 3;
+    trees.patience = 1s;
+    trees.write(numbered(30));
+    trees.stage.store.ignored = "upload_begin";
+    REQUIRE(trees.put({.name = "p/"}) == 0);
+    REQUIRE(trees.gave_up);
+    REQUIRE(trees.watcher.failures.size() < 6);
+    REQUIRE(trees.watcher.failures.size() >= 3);
+}
+
+TEST_CASE("client object tree: each object has the group, and is not replaced", "[client]") {
+    Trees trees;
+    trees.add("p/b", "old");
+    trees.write({{"a", "1"}, {"b", "2"}, {"c", "3"}});
+    REQUIRE(trees.put({.name = "p/", .group = "staff", .no_replace = true}) == 2);
+    REQUIRE(trees.text_of("p/b") == "old");
+    for (const std::string name : {"p/a", "p/c"}) {
+        REQUIRE(trees.stage.store.find(name)->group == "staff");
+    }
+    REQUIRE(trees.watcher.failures.size() == 1);
+    REQUIRE(trees.watcher.failures.at("p/b").problem.status == fop::Status::kExists);
+    REQUIRE(trees.watcher.failures.at("p/b").cause == Cause::kServer);
+}
+
+TEST_CASE("client object tree: files whose names no object can have are refused", "[client]") {
+    Trees trees;
+    trees.write({{"a\nb", "1"}, {"\xff", "2"}, {"good", "3"}, {"\xfe/below", "4"}});
+    REQUIRE(trees.put({.name = "p/"}) == 1);
+    REQUIRE(trees.names() == std::vector<std::string>{"p/good"});
+    REQUIRE(trees.watcher.failures.size() == 3);
+    for (const std::string name : {"p/a\nb", "p/\xff", "p/\xfe/below"}) {
+        REQUIRE(trees.watcher.failures.at(name).cause == Cause::kName);
+    }
+}
+
+TEST_CASE("client object tree: names that are as long as possible are stored", "[client]") {
+    Trees trees;
+    const std::string part(239, 'x');
+    trees.write({{part + "/" + part, "1"}, {part + "/" + part + "y", "2"}});
+    REQUIRE(trees.put({.name = "p"}) == 1);
+    REQUIRE(trees.text_of("p" + part + "/" + part) == "1");
+    REQUIRE(trees.watcher.failures.at("p" + part + "/" + part + "y").cause == Cause::kName);
+}
+
+TEST_CASE("client object tree: what is no file is skipped, and empty directories are told of",
+          "[client]") {
+    Trees trees;
+    trees.write({{"a", "1"}});
+    fs::create_symlink("a", trees.top() + "/link");
+    fs::create_directory(trees.top() + "/empty");
+    REQUIRE(trees.put({.name = "p/"}) == 1);
+    REQUIRE(trees.watcher.failures.empty());
+    REQUIRE(trees.watcher.skipped == std::vector<std::string>{trees.top() + "/link"});
+    REQUIRE(trees.watcher.empty == std::vector<std::string>{trees.top() + "/empty"});
+}
+
+TEST_CASE("client object tree: names of a hostile server write nothing outside", "[client]") {
+    Trees trees;
+    const std::vector<std::string> bad{"p/../mine",   "p/../../mine", "p/..",  "p/.",
+                                       "p//tmp/mine", "p/a//b",       "p/a/",  "p/",
+                                       "p/a/../../b", "p/link/new",   "p/link"};
+    for (const std::string& name : bad) trees.add(name, "theirs");
+    trees.add("p/good", "good");
+    fs::create_directory_symlink("..", trees.top() + "/link");
+
+    REQUIRE(trees.get("p/") == 1);
+
+    REQUIRE(trees.written() == Files{{"mine", "mine"}, {"top/good", "good"}});
+    REQUIRE(fs::is_symlink(trees.top() + "/link"));
+    REQUIRE(trees.watcher.failures.size() == bad.size());
+    for (const std::string& name : bad) REQUIRE(trees.watcher.failures.contains(name));
+}
+
+TEST_CASE("client object tree: an object in the place of a directory is reported", "[client]") {
+    Trees trees;
+    trees.in_flight = GENERATE(1U, 8U);
+    trees.stage.store.names_of_page = 2;
+    for (const std::string name : {"p/a", "p/a!", "p/a-b", "p/a/b", "p/a/b/c", "p/ab/c", "p/ab"}) {
+        trees.add(name, name);
+    }
+    REQUIRE(trees.get("p/") == 4);
+    REQUIRE(trees.written() == Files{{"mine", "mine"},
+                                     {"top/a", "p/a"},
+                                     {"top/a!", "p/a!"},
+                                     {"top/a-b", "p/a-b"},
+                                     {"top/ab", "p/ab"}});
+    REQUIRE(trees.watcher.failures.size() == 3);
+    for (const std::string name : {"p/a/b", "p/a/b/c", "p/ab/c"}) {
+        REQUIRE(trees.watcher.failures.at(name).cause == Cause::kName);
+    }
+    REQUIRE(trees.watcher.failures.at("p/a/b").problem.words.find("p/a is a file") !=
+            std::string::npos);
+}
+
+TEST_CASE("client object tree: an object that fails does not stop the others", "[client]") {
+    Trees trees;
+    for (int i = 0; i < 20; ++i) {
+        trees.add("p/" + std::to_string(i), "x", i % 2 == 0 ? 1 : 2);
+    }
+    trees.stage.store.missing.insert(2);
+    const auto count = GENERATE(1U, 5U);
+    trees.in_flight = count;
+
+    SECTION("fetching") {
+        REQUIRE(trees.get("p/") == 10);
+    }
+    SECTION("removing") {
+        REQUIRE(trees.remove("p/") == 10);
+    }
+
+    REQUIRE(trees.watcher.failures.size() == 10);
+    REQUIRE(trees.watcher.failures.at("p/1").problem.status == fop::Status::kMediumMissing);
+}
+
+TEST_CASE("client object tree: when it is cancelled, nothing is left by halves", "[client]") {
+    const auto span = GENERATE(Duration{1ms}, Duration{5ms}, Duration{20ms}, Duration{50ms});
+    Trees trees;
+    Files files = numbered(200);
+    for (int i = 0; i < 3; ++i) files["large" + std::to_string(i)] = std::string(5U << 20, 'x');
+
+    SECTION("storing") {
+        trees.write(files);
+        const auto tree = trees.open();
+        TreePut transfer(trees.world(), *trees.stage.client, *tree, {.name = "p/"}, trees.watcher,
+                         trees.options());
+        trees.stage.reactor->spawn(trees.stage.gate, transfer.run());
+        trees.stage.world.run_for(span);
+        trees.cancel.cancel();
+        trees.stage.world.run_for(30s);
+        REQUIRE(trees.stage.gate.count() == 0);
+        const std::vector<std::string> names = trees.names();
+        REQUIRE(names.size() < files.size());
+        REQUIRE(names.size() >= transfer.objects());
+        for (const std::string& name : names) {
+            REQUIRE(trees.text_of(name) == files.at(name.substr(2)));
+        }
+        // No upload is left.
+        REQUIRE(trees.stage.store.now.objects.size() == names.size());
+    }
+    SECTION("fetching") {
+        for (const auto& [path, text] : files) trees.add("p/" + path, text);
+        const auto tree = trees.open();
+        ObjectWalk walk(*trees.stage.reactor, *trees.stage.client, {.prefix = "p/"});
+        TreeGet transfer(trees.world(), *trees.stage.client, walk, *tree, trees.watcher,
+                         trees.options());
+        trees.stage.reactor->spawn(trees.stage.gate, transfer.run());
+        trees.stage.world.run_for(span);
+        trees.cancel.cancel();
+        trees.stage.world.run_for(30s);
+        REQUIRE(trees.stage.gate.count() == 0);
+        Files written = trees.written();
+        written.erase("mine");
+        REQUIRE(written.size() == transfer.objects());
+        REQUIRE(written.size() < files.size());
+        for (const auto& [path, text] : written) REQUIRE(text == files.at(path.substr(4)));
+    }
+    REQUIRE(trees.watcher.failures.empty());
+}
+
+TEST_CASE("client object tree: only what is below the prefix is removed", "[client]") {
+    Trees trees;
+    trees.stage.store.names_of_page = 3;
+    for (const std::string name : {"a", "a/", "a/b", "a/b/c", "a/d", "ab", "b/a/c"}) {
+        trees.add(name, "12");
+    }
+    REQUIRE(trees.remove("a/") == 4);
+    REQUIRE(trees.bytes == 8);
+    REQUIRE(trees.names() == std::vector<std::string>{"a", "ab", "b/a/c"});
+    REQUIRE(trees.watcher.failures.empty());
+}
+
+TEST_CASE("client object walk: the next object stays until it is taken", "[client]") {
+    Trees trees;
+    trees.add("a/1", "");
+    trees.add("a/2", "");
+    ObjectWalk walk(*trees.stage.reactor, *trees.stage.client, {.prefix = "a/"});
+    REQUIRE(trees.stage.done(walk.peek())->name == "a/1");
+    REQUIRE(trees.stage.done(walk.peek())->name == "a/1");
+    REQUIRE(walk.take().name == "a/1");
+    REQUIRE(trees.stage.done(walk.peek())->name == "a/2");
+    REQUIRE(walk.take().name == "a/2");
+    REQUIRE(trees.stage.done(walk.peek()) == nullptr);
+    REQUIRE(trees.stage.done(walk.peek()) == nullptr);
+}
+
+}  // namespace fopd::client::testing
