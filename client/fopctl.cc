@@ -83,6 +83,13 @@ CLI::App* group_named(CLI::App& above, const std::string& about, const char* hea
     return group;
 }
 
+// "Example: fopctl ls", with each further example in a line below.
+std::string examples(std::string_view all) {
+    std::string text = "Example: fopctl ";
+    for (const char each : all) text += each == '\n' ? "\n         fopctl " : std::string(1, each);
+    return text;
+}
+
 // A verb of several words stands below the first of them.
 CLI::App* declare_verb(CLI::App& app, const Verb& verb, const char* heading) {
     CLI::App* above = &app;
@@ -93,7 +100,7 @@ CLI::App* declare_verb(CLI::App& app, const Verb& verb, const char* heading) {
         name.remove_prefix(blank + 1);
     }
     CLI::App* const sub = above->add_subcommand(std::string(name), std::string(verb.summary));
-    sub->footer("Example: fopctl " + std::string(verb.example));
+    sub->footer(examples(verb.example));
     sub->group(above == &app ? heading : kVerbs);
     return sub;
 }

@@ -56,6 +56,8 @@ struct VerbArguments {
     std::uint64_t offset = 0;
     std::optional<std::uint64_t> length;
     bool no_replace = false;
+    bool recursive = false;
+    bool all = false;
     bool is_long = false;
     bool buffered = false;
 
@@ -104,7 +106,7 @@ struct Call {
 struct Verb {
     std::string_view name;  // Of several words: the groups, and last the verb.
     std::string_view summary;
-    std::string_view example;  // Without the name of the program.
+    std::string_view example;  // Without the name of the program; several are in lines.
     // The time limit without --timeout; 0: none.
     Duration timeout;
     // Adds the options of the verb; null: it has none.

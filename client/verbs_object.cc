@@ -19,6 +19,7 @@
 #include "client/table.h"
 #include "client/transfer.h"
 #include "client/verb.h"
+#include "client/verbs_tree.h"
 #include "core/printable.h"
 
 namespace fopd::client {
@@ -56,6 +57,12 @@ int run_verb(const Call& call) {
     return run_object_verb(call, Verb);
 }
 
+// For a verb about one object, and about a tree of them.
+template <Run::Body One, int (*Tree)(const Call&)>
+int run_verb_or_tree(const Call& call) {
+    return call.arguments.recursive ? Tree(call) : run_object_verb(call, One);
+}
+
 // For a verb about one object, which is looked up first.
 template <Task<int> (*Body)(Run*, ObjectInfo)>
 Task<int> on_object(Run* run) {
@@ -90,16 +97,21 @@ void declare_one(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);
     declare_name(app, arguments)->required();
 }
+CLI::Option* declare_recursive(CLI::App& app, VerbArguments& arguments, const char* summary) {
+    return app.add_flag("-r,--recursive", arguments.recursive, summary);
+}
 void declare_put(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);
     app.add_option("file", arguments.file, "The file, or - for standard input")->required();
     declare_name(app, arguments)->required();
     app.add_option("--group", arguments.group, "Whose members may read it");
     app.add_flag("--no-replace", arguments.no_replace, "Fail if there is one of that name");
+    declare_recursive(app, arguments, "Store all files of a directory, below the name");
 }
 void declare_get(CLI::App& app, VerbArguments& arguments) {
     declare_one(app, arguments);
     app.add_option("file", arguments.file, "The file, or - for standard output")->required();
+    declare_recursive(app, arguments, "Fetch all objects below the name into a directory");
 }
 void declare_read(CLI::App& app, VerbArguments& arguments) {
     declare_one(app, arguments);
@@ -124,7 +136,12 @@ void declare_mv(CLI::App& app, VerbArguments& arguments) {
 }
 void declare_rm(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);
-    app.add_option("name", arguments.names, "The objects' names")->required();
+    auto* const names = app.add_option("name", arguments.names, "The objects' names");
+    auto* const recursive = declare_recursive(app, arguments, "Remove all objects below the names");
+    app.add_flag("--yes", arguments.is_sure, "Do not ask, with --recursive")->needs(recursive);
+    app.add_flag("--all", arguments.all, "All objects of the pool, with --recursive")
+        ->needs(recursive)
+        ->excludes(names);
 }
 void declare_chmod(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);
@@ -512,11 +529,20 @@ Task<int> show_quota(Run* run) {
     co_return show(run->call, dumped(all), [&] { return quota_table(all); });
 }
 
+int run_remove(const Call& call) {
+    if (call.arguments.names.empty() && !call.arguments.all) {
+        return complain_about(call, "name is required; see fopctl rm --help", kExitUsage);
+    }
+    return run_verb_or_tree<remove, remove_tree>(call);
+}
+
 constexpr std::array kObjectVerbs{
-    Verb{"put", "Store a file as an object, durably", "put results.tar 2026/results.tar",
-         kTimeoutDefault, declare_put, run_verb<put>},
-    Verb{"get", "Fetch an object into a file", "get 2026/results.tar results.tar", kTimeoutDefault,
-         declare_get, run_verb<on_object<get>>},
+    Verb{"put", "Store a file as an object, durably",
+         "put results.tar 2026/results.tar\nput -r results 2026/", kTimeoutDefault, declare_put,
+         run_verb_or_tree<put, put_tree>},
+    Verb{"get", "Fetch an object into a file",
+         "get 2026/results.tar results.tar\nget -r 2026/ results", kTimeoutDefault, declare_get,
+         run_verb_or_tree<on_object<get>, get_tree>},
     Verb{"read", "Print a range of an object", "read log --offset 1M --length 4k", kTimeoutDefault,
          declare_read, run_read},
     Verb{"write", "Write standard input into an object, at an offset",
@@ -530,7 +556,8 @@ constexpr std::array kObjectVerbs{
          kTimeoutDefault, declare_one, run_verb<on_object<stat>>},
     Verb{"mv", "Rename an object", "mv draft final", kTimeoutDefault, declare_mv,
          run_verb<on_object<move>>},
-    Verb{"rm", "Remove objects", "rm old-1 old-2", kTimeoutDefault, declare_rm, run_verb<remove>},
+    Verb{"rm", "Remove objects", "rm old-1 old-2\nrm -r 2025/", kTimeoutDefault, declare_rm,
+         run_remove},
     Verb{"truncate", "Set the size of an object", "truncate log 0", kTimeoutDefault,
          declare_truncate, run_verb<on_object<truncate>>},
     Verb{"punch", "Make a hole in an object", "punch table --offset 1M --length 64k",

@@ -85,6 +85,12 @@ completes "default" lrs rule del d
 completes "bob" key revoke b
 completes "abc a\\ b" get a
 completes "abc a\\ b" rm x a
+completes "abc a\\ b" rm -r --yes a
+completes "abc a\\ b" put --recursive "$scratch" a
+completes "$scratch/admin.sock" get -r abc "$scratch/ad"
+completes "--recursive" put --rec
+completes "--admin --all" rm -r --a
+completes "--yes" rm --ye
 completes "abc a\\ b x" chmod 640 ""
 completes "" mv x ""
 completes "d0 d1" --admin "$scratch/admin.sock" scrub ""

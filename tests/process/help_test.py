@@ -34,13 +34,15 @@ class HelpTest(ProcessTestCase):
                 page = help_of(*words)
                 self.assertNotRegex(page, LIBRARY_WORDS)
                 self.assertLessEqual(max(map(len, page.splitlines())), 80)
-                example = shlex.split(re.search("^Example: fopctl (.*)$", page, re.M)[1].partition(" <")[0].partition(" >")[0])
-                self.assertEqual(example[:len(words)], words)
-                # Without a daemon, all that are understood fail for another reason.
-                done = run_program(FOPCTL, "--admin", self.directory / "none", "--server", "tcp://127.0.0.1:1",
-                                   "--timeout", "0.1", *example, cwd=self.directory)
-                if words != ["health"]:  # Its exit codes are those of monitoring systems.
-                    self.assertNotEqual(done.returncode, USAGE, done.stderr)
+                self.assertIn("\nExample: ", page)
+                for text in re.findall("^(?:Example:|        ) fopctl (.*)$", page, re.M):
+                    example = shlex.split(text.partition(" <")[0].partition(" >")[0])
+                    self.assertEqual(example[:len(words)], words)
+                    # Without a daemon, all that are understood fail for another reason.
+                    done = run_program(FOPCTL, "--admin", self.directory / "none", "--server", "tcp://127.0.0.1:1",
+                                       "--timeout", "0.1", *example, cwd=self.directory)
+                    if words != ["health"]:  # Its exit codes are those of monitoring systems.
+                        self.assertNotEqual(done.returncode, USAGE, done.stderr)
 
     def test_sections(self):
         page = help_of()

@@ -1,0 +1,372 @@
+"""Trees: put, get and rm with -r move each file of a directory, whole, and write nothing outside of it."""
+
+import json
+import os
+import pty
+import random
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import unittest
+from pathlib import Path
+
+from fopd_process import DONE, FOPCTL, IS_ROOT, OTHER_USER, USAGE, as_other_user, wait_until
+from storage_process import MIB, NOT_FOUND, REFUSED, SECONDS, StorageTestCase, content
+
+
+class TreesTest(StorageTestCase):
+    def setUp(self):
+        super().setUp()
+        self.source, self.target = self.directory / "source", self.directory / "target"
+
+    # -- what is here and there --
+
+    def write(self, files, top=None):
+        """{path: bytes}"""
+        for path, data in files.items():
+            file = (top or self.source) / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
+
+    def written(self, top=None):
+        top = top or self.target
+        return {str(each.relative_to(top)): each.read_bytes() for each in top.rglob("*")
+                if each.is_file() and not each.is_symlink()}
+
+    def summary(self, *arguments, exit_code=DONE):
+        """What it prints with --json, and what it says on standard error."""
+        done = self.ctl_bytes(*arguments, "--json")
+        self.assertEqual(done.returncode, exit_code, done.stderr)
+        return json.loads(done.stdout), json.loads(done.stderr or "null")
+
+    def files(self, count):
+        chance = random.Random(count)
+        places = ["", "a/", "a/b/", "a/b/c/", "a b/", "ä/🐟/", "d" * 200 + "/"]
+        sizes = [0, 1, 4095, 4096, 4097, 70_000]
+        return {f"{chance.choice(places)}{number}": content(chance.choice(sizes), number) for number in range(count)}
+
+    # -- there and back --
+
+    def test_three_hundred_files_come_back(self):
+        files = self.files(300) | {"large": content(9 * MIB + 5), "x" * 255: b"long"}
+        self.write(files)
+        size = sum(map(len, files.values()))
+        self.assertRegex(self.ctl("put", "-r", self.source, "2026/").decode(), r"^302 objects stored, [0-9.]+ MiB\n$")
+        self.assertEqual(self.names(), sorted((f"2026/{path}" for path in files), key=str.encode))
+
+        self.assertRegex(self.ctl("get", "-r", "2026/", self.target).decode(), r"^302 objects fetched, [0-9.]+ MiB\n$")
+        self.assertEqual(self.written(), files)
+        # A second time, over what is there.
+        done, complaint = self.summary("get", "-r", "2026/", self.target)
+        self.assertEqual(done, {"objects": 302, "bytes": size, "skipped": 0, "empty_directories": 0,
+                                "interrupted": False, "failed": []})
+        self.assertIsNone(complaint)
+        self.assertEqual(self.written(), files)
+
+        done, _ = self.summary("rm", "-r", "2026/", "--yes")
+        self.assertEqual((done["objects"], done["bytes"]), (302, size))
+        self.assertEqual(self.names(), [])
+
+    def test_a_name_is_a_directory_of_names(self):
+        """With a slash behind it or without, and everything for the empty one."""
+        self.write({"x": b"1", "y/z": b"2"})
+        self.ctl("put", "-r", self.source, "a")
+        self.put("ab", b"3")
+        self.ctl("put", "--recursive", self.source, "")
+        self.assertEqual(self.names(), ["a/x", "a/y/z", "ab", "x", "y/z"])
+        self.ctl("get", "-r", "a", self.target)
+        self.assertEqual(self.written(), {"x": b"1", "y/z": b"2"})
+        everything = self.directory / "everything"
+        self.ctl("get", "-r", "", everything)
+        self.assertEqual(self.written(everything), {"a/x": b"1", "a/y/z": b"2", "ab": b"3", "x": b"1", "y/z": b"2"})
+
+    def test_each_object_has_the_group(self):
+        self.write({"x": b"1", "y": b"2"})
+        self.ctl("put", "-r", self.source, "a/", "--group", "staff")
+        for name in ("a/x", "a/y"):
+            self.assertEqual(json.loads(self.ctl("stat", name, "--json"))["group"], "staff")
+
+    def test_quiet_prints_errors_only(self):
+        self.write({"x": b"1"})
+        (self.source / "link").symlink_to("x")
+        done = self.ctl_bytes("put", "-r", self.source, "a/", "--quiet")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (DONE, b"", b""))
+
+    # -- what is left out --
+
+    def test_what_is_no_file_is_skipped(self):
+        self.write({"x": b"1", "d/y": b"2"})
+        (self.source / "link").symlink_to("x")
+        (self.source / "d" / "up").symlink_to("..")
+        (self.source / "empty").mkdir()
+        os.mkfifo(self.source / "pipe")
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(str(self.source / "socket"))
+            done = self.ctl_bytes("put", "-r", self.source, "a/")
+            summary, complaint = self.summary("put", "-r", self.source, "b/")
+        self.assertEqual(done.returncode, DONE)
+        self.assertEqual(sorted(done.stderr.decode().splitlines()), [
+            f"fopctl: put: {self.source}/d/up: skipped, as it is a symbolic link",
+            f"fopctl: put: {self.source}/empty: the directory is empty, and no object stands for it",
+            f"fopctl: put: {self.source}/link: skipped, as it is a symbolic link",
+            f"fopctl: put: {self.source}/pipe: skipped, as it is a named pipe",
+            f"fopctl: put: {self.source}/socket: skipped, as it is a socket"])
+        self.assertEqual(done.stdout, b"2 objects stored, 2 B; skipped 4 files; 1 empty directory\n")
+        self.assertEqual(self.names(), ["a/d/y", "a/x", "b/d/y", "b/x"])
+        self.assertEqual((summary["skipped"], summary["empty_directories"], summary["failed"]), (4, 1, []))
+        self.assertEqual((complaint["code"], complaint["exit_code"]), ("warning", DONE))
+
+    def as_who_may_not_read_all(self):
+        """Root may read everything, so it becomes somebody else, with a key of their own."""
+        if not IS_ROOT:
+            return {}
+        key = self.directory / "key"
+        shutil.copy(self.environment["FOPD_KEY"], key)
+        os.chown(key, OTHER_USER, OTHER_USER)
+        key.chmod(0o600)
+        return as_other_user(env=self.environment | {"FOPD_KEY": str(key)})
+
+    def test_a_file_that_cannot_be_read_does_not_stop_the_others(self):
+        self.write({"a": b"1", "b": b"2", "c/d": b"3", "e/f": b"4"})
+        (self.source / "b").chmod(0)
+        (self.source / "e").chmod(0)
+        self.addCleanup((self.source / "e").chmod, 0o700)
+        options = self.as_who_may_not_read_all()
+        done = self.ctl_bytes("put", "-r", self.source, "p/", **options)
+        self.assertEqual(done.returncode, REFUSED)
+        self.assertEqual(sorted(done.stderr.decode().splitlines()),
+                         [f"fopctl: put: {self.source}/b: Permission denied",
+                          f"fopctl: put: {self.source}/e: Permission denied"])
+        self.assertEqual(done.stdout, b"2 objects stored, 2 B; 2 failed\n")
+        self.assertEqual(self.names(), ["p/a", "p/c/d"])
+        done = json.loads(self.ctl_bytes("put", "-r", self.source, "p/", "--json", **options).stdout)
+        self.assertEqual(sorted(done["failed"], key=lambda each: each["name"]),
+                         [{"name": f"p/{name}", "error": f"{self.source}/{name}: Permission denied", "code": "file",
+                           "exit_code": REFUSED} for name in ("b", "e")])
+
+    def test_names_that_no_object_can_have(self):
+        self.write({"good": b"1", "a\nb": b"2"})
+        (self.source / os.fsdecode(b"\xff")).write_bytes(b"3")
+        done, complaint = self.summary("put", "-r", self.source, "p/", exit_code=REFUSED)
+        self.assertEqual(done["objects"], 1)
+        self.assertEqual({(each["code"], each["error"]) for each in done["failed"]},
+                         {("bad_name", "the name has a control character"), ("bad_name", "the name is not UTF-8")})
+        self.assertEqual(complaint["code"], "bad_name")
+        self.assertEqual(self.names(), ["p/good"])
+
+    def test_no_replace_is_for_each_object(self):
+        self.write({"a": b"1", "b": b"2"})
+        self.put("p/a", b"old")
+        done, complaint = self.summary("put", "-r", self.source, "p/", "--no-replace", exit_code=REFUSED)
+        self.assertEqual(done["objects"], 1)
+        self.assertEqual([(each["name"], each["code"], each["exit_code"]) for each in done["failed"]],
+                         [("p/a", "exists", REFUSED)])
+        self.assertEqual(complaint["code"], "exists")
+        self.assertEqual((self.get("p/a"), self.get("p/b")), (b"old", b"2"))
+
+    def test_an_object_in_the_place_of_a_directory(self):
+        for name in ("p/a", "p/a/b", "p/a-b", "p/c/d"):
+            self.put(name, name.encode())
+        done, complaint = self.summary("get", "-r", "p/", self.target, exit_code=REFUSED)
+        self.assertEqual(self.written(), {"a": b"p/a", "a-b": b"p/a-b", "c/d": b"p/c/d"})
+        self.assertEqual([(each["name"], each["code"]) for each in done["failed"]], [("p/a/b", "bad_name")])
+        self.assertEqual(complaint["error"], "get: p/a/b: the object p/a is a file there, not a directory")
+
+    # -- nothing outside --
+
+    def files_around(self):
+        """In the directory of the test, without the daemon's."""
+        return {str(each.relative_to(self.directory)) for each in self.directory.rglob("*")
+                if each.is_file() and self.dir not in each.parents}
+
+    def test_names_and_links_that_lead_outside(self):
+        outside = self.directory / "outside"
+        self.write({"mine": b"mine"}, outside)
+        self.target.mkdir()
+        (self.target / "links").symlink_to(outside)
+        (self.target / "link").symlink_to(outside / "mine")
+        bad = ["p/../outside/mine", "p/../../x", "p//tmp/x", f"p/{outside}/mine", "p/links/mine", "p/links/new",
+               "p/links/new/new", "p/link", "p/x/../../outside/mine", "p/.", "p/d/"]
+        for name in [*bad, "p/good"]:
+            self.put(name, b"theirs")
+        before = self.files_around()
+        done = self.ctl_bytes("get", "-r", "p/", self.target)
+        self.assertEqual(done.returncode, REFUSED)
+        self.assertEqual(done.stdout, f"1 object fetched, 6 B; {len(bad)} failed\n".encode())
+        self.assertEqual(len(done.stderr.decode().splitlines()), len(bad), done.stderr)
+        self.assertIn("get: p/../outside/mine: it cannot be the name of a file: a part of it is . or ..",
+                      done.stderr.decode())
+        self.assertIn(f"get: {self.target}/links/mine: a symbolic link is in the way", done.stderr.decode())
+        self.assertEqual(self.written(outside), {"mine": b"mine"})
+        self.assertEqual(self.files_around() - before, {"target/good"})
+        self.assertTrue((self.target / "link").is_symlink())
+
+    # -- interrupted --
+
+    def slow_down(self):
+        """What is of the job `tree` gets so few turns that it is still at work when it is interrupted."""
+        rules = self.directory / "rules"
+        rules.write_text("slow job=tree rate=30/s burst=1 by=none\ndefault * rate=unlimited\n")
+        done = self.daemon.ctl("lrs", "set", "tbf", "--rules", rules)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+
+    def interrupt(self, number, seen, *arguments):
+        """Interrupts it when seen() is true. Returns what it printed."""
+        process = self.start_ctl(*arguments, "--job", "tree")
+        wait_until(lambda: seen() or process.poll() is not None, "some of the objects")
+        process.send_signal(number)
+        output, complaints = process.communicate(timeout=SECONDS)
+        self.assertEqual(process.returncode, -number, complaints)
+        self.assertEqual(complaints, b"")
+        return output.decode()
+
+    def test_an_interrupted_put_leaves_whole_objects(self):
+        files = {f"d{number % 5}/{number}": content(5000, number) for number in range(900)}
+        self.write(files)
+        self.slow_down()
+        output = self.interrupt(signal.SIGINT, lambda: len(self.names()) > 5, "put", "-r", self.source, "p/")
+        self.assertRegex(output, "^interrupted: [0-9]+ objects stored, ")
+        names = self.names()
+        self.assertLess(len(names), len(files))
+        self.assertGreaterEqual(len(names), int(output.split()[1]))
+        for name in names:
+            self.assertEqual(self.get(name), files[name.removeprefix("p/")])
+        self.assertEqual(sum(each["objects"] for each in json.loads(self.ctl("df", "--json"))), len(names))
+
+    def test_an_interrupted_get_leaves_whole_files(self):
+        files = {f"d{number % 5}/{number}": content(5000, number) for number in range(900)}
+        self.write(files)
+        self.ctl("put", "-r", self.source, "p/")
+        self.slow_down()
+        output = self.interrupt(signal.SIGTERM, lambda: self.target.exists() and len(self.written()) > 5,
+                                "get", "-r", "p/", self.target, "--json")
+        done = json.loads(output)
+        self.assertEqual((done["interrupted"], done["failed"]), (True, []))
+        written = self.written()
+        self.assertEqual(len(written), done["objects"])
+        self.assertLess(len(written), len(files))
+        self.assertEqual(written, {path: files[path] for path in written})
+
+    def test_an_interrupted_rm_tells_how_far_it_came(self):
+        self.write({str(number): b"" for number in range(900)})
+        self.ctl("put", "-r", self.source, "p/")
+        self.slow_down()
+        output = self.interrupt(signal.SIGINT, lambda: len(self.names()) < 890, "rm", "-r", "p/", "--yes")
+        self.assertRegex(output, "^interrupted: [0-9]+ objects removed, ")
+        self.assertGreaterEqual(900 - len(self.names()), int(output.split()[1]))
+        self.assertNotEqual(self.names(), [])
+
+    def test_a_terminal_shows_how_far_it_is(self):
+        self.write({"a/b": b"1"} | {str(number): b"1" for number in range(900)})
+        (self.source / "x-link").symlink_to("a")
+        self.slow_down()
+        code, shown, _ = self.with_terminal(b" B/s", signal.SIGINT, "put", "-r", self.source, "p/", "--job", "tree")
+        self.assertEqual(code, -signal.SIGINT)
+        self.assertRegex(shown, r"put /[^ ]+  [0-9]+ objects  [0-9]+ B  [0-9]+ B/s")
+
+    # -- removing --
+
+    def test_rm_wants_to_be_sure(self):
+        for name in ("a", "a/b", "a/c", "ab", "d/e"):
+            self.put(name, b"12")
+        self.refused(REFUSED, ["rm: nothing is removed: --yes says that you are sure of 2 objects, 4 B, below a/"],
+                     "rm", "-r", "a/")
+        self.refused(REFUSED, ["5 objects, 10 B, all of the default pool"], "rm", "-r", "--all")
+        self.refused(USAGE, ["--all says that you mean it"], "rm", "-r", "", "--yes")
+        self.refused(USAGE, ["rm: name is required"], "rm", "-r", "--yes")
+        self.refused(USAGE, ["rm: name is required"], "rm")
+        self.refused(USAGE, ["--all"], "rm", "-r", "a", "--all", "--yes")
+        self.refused(USAGE, ["--recursive"], "rm", "a", "--yes")
+        self.assertEqual(len(self.names()), 5)
+        self.assertEqual(self.ctl("rm", "-r", "a", "--yes"), b"2 objects removed, 4 B\n")
+        self.assertEqual(self.names(), ["a", "ab", "d/e"])
+        self.ctl("rm", "-r", "--all", "--yes")
+        self.assertEqual(self.names(), [])
+
+    def on_terminal(self, answer, *arguments):
+        """Types the answer to a question, or sends a signal. Returns the exit code, the question and standard output."""
+        return self.with_terminal(b"[y/N] ", answer, *arguments)
+
+    def with_terminal(self, expected, answer, *arguments):
+        """The same, when the terminal shows what is expected."""
+        terminal, end = pty.openpty()
+        self.addCleanup(os.close, terminal)
+        self.addCleanup(os.close, end)
+        process = subprocess.Popen([FOPCTL, *map(str, arguments)], env=self.environment, stdin=end,
+                                   stdout=subprocess.PIPE, stderr=end)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        shown = bytearray()
+
+        def is_there():
+            if select.select([terminal], [], [], 0)[0]:
+                shown.extend(os.read(terminal, 4096))
+            return expected in shown
+        wait_until(is_there, expected)
+        if isinstance(answer, bytes):
+            os.write(terminal, answer)
+        else:
+            process.send_signal(answer)
+        output, _ = process.communicate(timeout=SECONDS)
+        return process.returncode, shown.decode(), output
+
+    def test_rm_asks_on_a_terminal(self):
+        self.put("a/b", b"12")
+        for answer in (b"n\n", b"\n", b"\x04", b"yesterday\n"):
+            with self.subTest(answer):
+                code, question, output = self.on_terminal(answer, "rm", "-r", "a/")
+                self.assertEqual((code, output), (REFUSED, b""))
+                self.assertIn("remove 1 object, 2 B, below a/? [y/N] ", question)
+                self.assertEqual(self.names(), ["a/b"])
+        code, _, output = self.on_terminal(signal.SIGINT, "rm", "-r", "a/")
+        self.assertEqual((code, output), (-signal.SIGINT, b""))
+        self.assertEqual(self.on_terminal(b"y\n", "rm", "-r", "a/")[::2], (DONE, b"1 object removed, 2 B\n"))
+        self.assertEqual(self.names(), [])
+
+    # -- what is not there --
+
+    def test_nothing_of_that_name(self):
+        self.refused_with_summary(NOT_FOUND, "get: a/: no object has a name that begins so", "get", "-r", "a/",
+                                  self.target)
+        self.assertFalse(self.target.exists())
+        self.refused_with_summary(NOT_FOUND, "rm: a/: no object has a name that begins so", "rm", "-r", "a/", "--yes")
+        self.refused(NOT_FOUND, ["rm: a/: no object has a name that begins so"], "rm", "-r", "a/")
+        done, complaint = self.summary("rm", "-r", "a/", "--yes", exit_code=NOT_FOUND)
+        self.assertEqual((done["objects"], done["failed"][0]["code"], complaint["code"]),
+                         (0, "not_found", "not_found"))
+
+    def refused_with_summary(self, exit_code, words, *arguments):
+        done = self.ctl_bytes(*arguments)
+        self.assertEqual((done.returncode, done.stderr.decode()), (exit_code, f"fopctl: {words}\n"))
+
+    def test_directories_that_are_no_good(self):
+        self.put("a/b", b"x")
+        self.write({"file": b"x"})
+        self.refused(USAGE, ["missing: No such file"], "put", "-r", self.directory / "missing", "b/")
+        self.refused(USAGE, ["Not a directory"], "put", "-r", self.source / "file", "b/")
+        self.refused(USAGE, ["- is no directory"], "put", "-r", "-", "b/")
+        self.refused(USAGE, ["No such file"], "get", "-r", "a/", self.directory / "missing" / "below")
+        self.refused(USAGE, ["Not a directory"], "get", "-r", "a/", self.source / "file")
+        self.refused(USAGE, ["- is no directory"], "get", "-r", "a/", "-")
+        self.refused(USAGE, ["control character"], "get", "-r", "a\nb", self.target)
+        self.refused(USAGE, ["the group"], "put", "-r", self.source, "b/", "--group", "g" * 100)
+        self.assertEqual(self.names(), ["a/b"])
+
+    def test_a_server_that_is_gone(self):
+        self.write({str(number): b"1" for number in range(100)})
+        self.slow_down()
+        process = self.start_ctl("put", "-r", self.source, "p/", "--job", "tree", "--timeout", "5")
+        wait_until(lambda: len(self.names()) > 2, "some objects")
+        self.daemon.kill()
+        output, complaints = process.communicate(timeout=SECONDS)
+        self.assertIn(b"the rest was not tried", complaints)
+        self.assertNotIn(process.returncode, (DONE, REFUSED, USAGE))
+        self.assertLess(len(complaints.splitlines()), 50)
+        self.assertIn(b"objects stored, ", output)
+
+
+if __name__ == "__main__":
+    unittest.main()
