@@ -145,7 +145,9 @@ int main(int argc, char** argv) {
         std::span<const Verb> verbs;
     };
     const std::array sections{Section{"Objects", object_verbs()},
-                              Section{"Network", fabric_verbs()}, Section{"Node", node_verbs()},
+                              Section{"Network", fabric_verbs()},
+                              Section{"Node", node_verbs()},
+                              Section{"Disks", disk_verbs()},
                               Section{"Request scheduler (LRS)", lrs_verbs()},
                               Section{"Principals, keys and tokens", key_verbs()}};
     for (const auto& [heading, verbs] : sections) {

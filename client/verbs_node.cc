@@ -10,9 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include "client/command_line.h"
+#include "client/disk_table.h"
 #include "client/exit_code.h"
 #include "client/interrupts.h"
-#include "client/store_backup.h"
 #include "client/table.h"
 #include "client/top.h"
 #include "client/verb.h"
@@ -49,246 +49,6 @@ std::string locality_table(const json& localities) {
                   {"BUFFERS FREE", "", buffers_shown}});
 }
 
-std::string device_table(const json& devices) {
-    std::string page = table(devices, {{"DEVICE", "name"},
-                                       {"POOL", "pool"},
-                                       {"STATE", "state"},
-                                       {"CAPACITY", "capacity", size_shown},
-                                       {"USED", "used", size_shown},
-                                       {"FREE", "free", size_shown},
-                                       {"SLOT", "slot"},
-                                       {"LOCALITY", "locality"},
-                                       {"ERRORS", "errors"},
-                                       {"PATH", "path"}});
-    for (const json& at : devices) {
-        if (at.at("reason").get<std::string>().empty()) continue;
-        page += shown(at.at("name")) + ": " + shown(at.at("reason")) + "\n";
-    }
-    return page;
-}
-
-int run_devices(const Call& call) {
-    return show_answer(call, call.client.get("/v1/devices"), &device_table);
-}
-
-// Other text is not sent: it could change the meaning of the URL.
-bool is_device_name(const std::string& device) {
-    return std::ranges::all_of(
-        device, [](char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-'; });
-}
-
-int complain_about_device(const Call& call) {
-    return complain_about(call, "a device is named as in the configuration", kExitUsage);
-}
-
-// Begins or ends the work on the devices that the arguments name. Returns the daemon's answer, or
-// the exit code after a complaint.
-std::expected<json, int> order(const Call& call, std::string path) {
-    path += call.arguments.end ? "?do=end" : "?do=begin";
-    if (!call.arguments.device.empty()) path += "&device=" + call.arguments.device;
-    return checked(call, call.client.post(path));
-}
-
-void declare_devices(CLI::App& app, VerbArguments& arguments, const char* show_summary) {
-    app.add_option("device", arguments.device, "One of the devices; none: all of them");
-    app.add_flag("--end", arguments.end, "End what is under way");
-    app.add_flag("--show", arguments.show, show_summary);
-}
-
-void declare_scrub(CLI::App& app, VerbArguments& arguments) {
-    declare_devices(app, arguments, "Only show how far they are");
-}
-
-std::string scrub_table(json devices, const std::string& wanted) {
-    const auto is_other = [&](const json& at) { return at.at("name") != wanted; };
-    if (!wanted.empty()) std::erase_if(devices.get_ref<json::array_t&>(), is_other);
-    return table(devices, {{"DEVICE", "name"},
-                           {"SCRUB", "scrub/state"},
-                           {"READ", "scrub/read", size_shown},
-                           {"OF", "scrub/total", size_shown},
-                           {"DAMAGED", "scrub/damaged_blocks"}});
-}
-
-int run_scrub(const Call& call) {
-    const std::string& device = call.arguments.device;
-    if (!is_device_name(device)) return complain_about_device(call);
-    json problems = json::array();
-    if (!call.arguments.show) {
-        const auto done = order(call, "/v1/scrub");
-        if (!done) return done.error();
-        // A disk that is not open has no scrub to end: that is no problem.
-        if (!call.arguments.end) problems = done->value("problems", problems);
-    }
-    const auto answer = call.client.get("/v1/devices");
-    const auto devices = checked(call, answer);
-    if (!devices) return devices.error();
-    const auto is_wanted = [&device](const json& at) { return at.at("name") == device; };
-    if (!device.empty() && std::ranges::none_of(*devices, is_wanted)) {
-        complain("scrub: there is no device " + device);
-        return kExitNotFound;
-    }
-    const int code = show(call, answer->body, [&] { return scrub_table(*devices, device); });
-    for (const json& problem : problems) complain("scrub: " + shown(problem));
-    return code == kExitDone && !problems.empty() ? kExitRefused : code;
-}
-
-// -- disks that come and go --
-
-void declare_device(CLI::App& app, VerbArguments& arguments) {
-    app.add_option("device", arguments.device, "The device, as the configuration names it")
-        ->required();
-}
-
-std::string device_page(const json& done) {
-    const std::string device = shown(done.at("device"));
-    if (done.at("result") == "added") {
-        const json& now = done.at("now");
-        return device + " is open: slot " + shown(now.at("slot")) + ", pool " +
-               shown(now.at("pool")) + ", " + size_shown(now.at("free")) + " of " +
-               size_shown(now.at("capacity")) + " free\n";
-    }
-    std::string page = device + " is out, and may be used elsewhere\n";
-    if (done.at("in_file").get<bool>()) {
-        page += "it still stands in " + shown(done.at("file")) +
-                ": the next start opens it again, and so does `fopctl device add " + device + "`\n";
-    }
-    return page;
-}
-
-int change_device(const Call& call, const std::string& path) {
-    const std::string& device = call.arguments.device;
-    if (device.empty() || !is_device_name(device)) return complain_about_device(call);
-    return show_answer(call, call.client.post(path + "?device=" + device), &device_page);
-}
-
-int run_device_add(const Call& call) {
-    return change_device(call, "/v1/device/add");
-}
-
-int run_device_remove(const Call& call) {
-    return change_device(call, "/v1/device/remove");
-}
-
-void declare_device_forget(CLI::App& app, VerbArguments& arguments) {
-    auto* const device =
-        app.add_option("device", arguments.device, "The device that is lost, as the node calls it");
-    app.add_option("--slot", arguments.slot, "Or the slot it had")
-        ->excludes(device)
-        ->check(whole_between(1, 65535));
-    app.add_flag("--yes", arguments.is_sure, "What was on it is lost for good, and that is known");
-}
-
-std::string forgotten_page(const json& done) {
-    const json& lost = done.at("lost");
-    std::string page = "slot " + shown(lost.at("slot")) + " of pool " + shown(lost.at("pool")) +
-                       " is written off: disk " + shown(lost.at("disk")) + " with " +
-                       shown(lost.at("objects")) + " known objects is forgotten\n";
-    if (done.at("in_file").get<bool>()) {
-        page += shown(done.at("device")) + " still stands in " + shown(done.at("file")) + "\n";
-    }
-    return page;
-}
-
-int run_device_forget(const Call& call) {
-    const std::string& device = call.arguments.device;
-    if (device.empty() != call.arguments.slot.has_value() || !is_device_name(device)) {
-        complain("device forget: either a device, named as in the configuration, or --slot");
-        return kExitUsage;
-    }
-    std::string path = "/v1/device/forget?";
-    path += device.empty() ? "slot=" + std::to_string(*call.arguments.slot) : "device=" + device;
-    if (call.arguments.is_sure) path += "&sure=yes";
-    return show_answer(call, call.client.post(path), &forgotten_page);
-}
-
-// -- check --
-
-void declare_store_check(CLI::App& app, VerbArguments& arguments) {
-    declare_devices(app, arguments, "Only show how far they are, or what came of it");
-}
-
-std::string finding_line(const json& finding) {
-    std::string line = "  " + shown(finding.at("reason"));
-    const auto add = [&line, &finding](const char* label, const char* key) {
-        const json& value = finding.at(key);
-        if (!value.is_null() && !shown(value).empty())
-            line += std::string("  ") + label + shown(value);
-    };
-    add("object ", "object");
-    add("name ", "name");
-    add("at its block ", "object_block");
-    add("disk block ", "block");
-    if (finding.at("blocks").get<std::uint64_t>() > 1) add("blocks ", "blocks");
-    add("log entry ", "log_entry");
-    return line + "\n";
-}
-
-std::string check_state(const json& check) {
-    const std::string state = shown(check.at("state"));
-    return state == "running" ? state + " (" + shown(check.at("stage")) + ")" : state;
-}
-
-std::string check_page(const json& checks) {
-    std::string page = table(checks, {{"DEVICE", "device"},
-                                      {"CHECK", "", check_state},
-                                      {"OBJECTS", "objects"},
-                                      {"UPLOADS", "uploads"},
-                                      {"EXTENTS", "extents"},
-                                      {"BLOCKS", "blocks"},
-                                      {"NAMES", "names"},
-                                      {"LOG ENTRIES", "log_entries"},
-                                      {"FINDINGS", "findings"}});
-    for (const json& at : checks) {
-        const std::string device = shown(at.at("device"));
-        if (!shown(at.at("problem")).empty())
-            page += device + ": " + shown(at.at("problem")) + "\n";
-        if (at.at("findings") == 0) continue;
-        page += device + ":\n";
-        for (const json& finding : at.at("found")) page += finding_line(finding);
-        const std::uint64_t left = at.at("findings").get<std::uint64_t>() - at.at("found").size();
-        if (left > 0) page += "  and " + std::to_string(left) + " more\n";
-    }
-    return page;
-}
-
-// Gets the report of the checks; without --show, waits until none is running.
-std::expected<HttpAnswer, AdminProblem> wait_for_checks(const Call& call,
-                                                        const std::string& query) {
-    for (;;) {
-        // The daemon answers when no check is running, or after a moment.
-        auto answer = call.client.get("/v1/store/check-report?wait=" +
-                                      std::string(call.arguments.show ? "no" : "yes") + query);
-        if (!answer || exit_code_of(answer->status) != kExitDone || call.arguments.show) {
-            return answer;
-        }
-        const json checks = json::parse(answer->body);
-        const bool runs =
-            std::ranges::any_of(checks, [](const json& at) { return at.at("state") == "running"; });
-        if (!runs) return answer;
-    }
-}
-
-int run_store_check(const Call& call) {
-    const std::string& device = call.arguments.device;
-    if (!is_device_name(device)) return complain_about_device(call);
-    if (!call.arguments.show) {
-        const auto done = order(call, "/v1/store/check");
-        if (!done) return done.error();
-    }
-    const auto answer = wait_for_checks(call, device.empty() ? "" : "&device=" + device);
-    const auto checks = checked(call, answer);
-    if (!checks) return checks.error();
-    const int code = show(call, answer->body, [&] { return check_page(*checks); });
-    if (code != kExitDone) return code;
-    // A check that was not finished, or whose disk is missing, does not show that all is well.
-    const bool only_looks = call.arguments.show || call.arguments.end;
-    const bool is_well = std::ranges::all_of(*checks, [only_looks](const json& at) {
-        const json& state = at.at("state");
-        return at.at("findings") == 0 && (only_looks ? state != "failed" : state == "done");
-    });
-    return is_well ? kExitDone : kExitRefused;
-}
-
 std::string missing_shown(const json& missing) {
     std::string text =
         "slot " + shown(missing.at("slot")) + " of pool " + shown(missing.at("pool"));
@@ -314,7 +74,7 @@ std::string status_page(const json& status) {
     page += std::string("watchdog  ") + (status.at("watchdog").get<bool>() ? "on" : "off") + "\n";
     page += "\n" + locality_table(status.at("localities"));
     const json devices = status.value("devices", json::array());
-    if (!devices.empty()) page += "\n" + device_table(devices);
+    if (!devices.empty()) page += "\n" + disk_table(devices);
     for (const json& at : status.value("missing_slots", json::array())) {
         page += "missing: " + missing_shown(at) + "\n";
     }
@@ -554,22 +314,6 @@ constexpr std::array kNodeVerbs{
          kTimeoutDefault, declare_top, run_top},
     Verb{"sessions", "List the connected clients", "sessions", kTimeoutDefault, nullptr,
          run_sessions},
-    Verb{"devices", "List the disks of the node", "devices", kTimeoutDefault, nullptr, run_devices},
-    // No limit: the daemon reads the disk's log first, or sends pending replies.
-    Verb{"device add", "Open a disk that the configuration names", "device add d2", Duration{0},
-         declare_device, run_device_add},
-    Verb{"device remove", "Close a disk that has no data, and let it go", "device remove d1",
-         Duration{0}, declare_device, run_device_remove},
-    // No limit: the daemon may have many names to forget.
-    Verb{"device forget", "Write off a lost disk and the objects on it", "device forget d1 --yes",
-         Duration{0}, declare_device_forget, run_device_forget},
-    Verb{"scrub", "Read all data of disks and verify the checksums", "scrub d1", kTimeoutDefault,
-         declare_scrub, run_scrub},
-    Verb{"store check", "Cross-check log, index, names and space of disks", "store check d1",
-         kTimeoutDefault, declare_store_check, run_store_check},
-    // No limit: a backup may be large.
-    Verb{"store backup", "Save the node's identity, indexes and names",
-         "store backup /root/fopd-backup", Duration{0}, declare_store_backup, run_store_backup},
     Verb{"trace", "List the running fops, or where one of them spent its time", "trace 5f3a-17",
          kTimeoutDefault, declare_trace, run_trace},
     // No limit: disks may be added or removed.
