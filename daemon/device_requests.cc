@@ -68,14 +68,27 @@ Task<DeviceRequests::Outcome> DeviceRequests::remove(std::string name) {
 
 Task<DeviceRequests::Outcome> DeviceRequests::remove_present(std::string name) {
     DeviceOutcome refusal{.device = name, .kind = DeviceOutcome::Kind::kNotRemoved};
-    if (parts_.disks.find(name) == nullptr) {
+    const NodeDisk* const disk = parts_.disks.find(name);
+    if (!is_open(disk)) refusal.words = why_missing(name);
+    if (refusal.done() && disk == nullptr) {
         refusal.words = parts_.disks.remembers(name) ? "it was removed already"
                                                      : "the node has no device of that name";
-        co_return std::move(refusal);
     }
+    if (!refusal.done()) co_return std::move(refusal);
     const auto keep = is_configured(name) ? DeviceChanges::Keep::kYes : DeviceChanges::Keep::kNo;
     auto outcome = co_await let_disk_go(std::move(name), keep);
     co_return std::move(outcome);
+}
+
+// What to do about a device whose disk is missing; empty if it is not.
+std::string DeviceRequests::why_missing(const std::string& name) const {
+    const std::vector<MissingSlot> missing = parts_.disks.missing_slots();
+    const auto slot = std::ranges::find(missing, name, &MissingSlot::device);
+    if (slot == missing.end()) return {};
+    const std::string number = std::to_string(slot->slot);
+    return "its disk is missing (slot " + number + " of pool " + slot->pool +
+           "), and may have objects: bring it back and open it with fopctl device add " + name +
+           ", or, if it is lost for good, write it off with fopctl device forget --slot " + number;
 }
 
 Task<DeviceRequests::Outcome> DeviceRequests::forget(LostDevice which) {

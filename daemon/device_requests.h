@@ -40,7 +40,7 @@ public:
     using Outcome = std::expected<DeviceOutcome, Configuration::Refused>;
     Task<Outcome> add(std::string name);
     // Removes a disk that has no objects. add() or the next start opens the disk again, if it is in
-    // the configuration.
+    // the configuration. A disk that is missing is not removed.
     Task<Outcome> remove(std::string name);
     // Writes off a lost disk: forgets the names of its objects, and the disk. Exactly one of `name`
     // and `slot` identifies the disk.
@@ -71,6 +71,7 @@ private:
     Task<Outcome> add_configured(std::string name);
     Task<Outcome> remove_present(std::string name);
     Task<DeviceOutcome> forget_lost(LostDevice which);
+    std::string why_missing(const std::string& name) const;
     std::string why_not_lost(const LostDevice& which) const;
     std::string why_not_openable(const devices::DeviceSettings& settings) const;
 

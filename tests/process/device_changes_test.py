@@ -458,6 +458,29 @@ class DeviceChangesTest(ProcessTestCase):
         self.stop()
         self.assertEqual(digest(self.image("away")), before)
 
+    def test_a_missing_disk_is_not_removed(self):
+        self.start()
+        _, name = self.put_until_on("d1")
+        self.stop()
+        self.image("d1").rename(self.image("away"))
+        self.start()
+        slot = self.devices()["d1"]["slot"]
+        for _ in range(2):  # In the configuration, and not.
+            words = self.remove("d1", code=REFUSED)
+            self.assertIn(f"device d1 is not removed: its disk is missing (slot {slot} of pool fast)", words)
+            self.assertIn("fopctl device add d1", words)
+            self.assertIn(f"fopctl device forget --slot {slot}", words)
+            self.assertIn(slot, [each["slot"] for each in self.devices().values()])
+            self.stop()
+            self.configure(self.fopd, "d0")
+            self.start()
+        self.stop()
+        self.image("away").rename(self.image("d1"))
+        self.configure(self.fopd, "d0", "d1")
+        self.start()
+        self.assertEqual(self.ctl("get", name, "-"), "x" * 5000)
+        self.stop()
+
     def test_killed_while_a_disk_is_written_off(self):
         self.start()
         for number in range(3):
