@@ -394,7 +394,7 @@ int run_key_revoke(const Call& call) {
     if (!opened) return opened.error();
     if (opened->principals.find(call.arguments.name) == nullptr) {
         return complain_about(call, core::printable(call.arguments.name) + " is no principal",
-                              kExitRefused);
+                              kExitNotFound);
     }
     opened->principals.remove(call.arguments.name);
     return take_effect(call, *opened);

@@ -301,7 +301,9 @@ AdminReply AdminApi::device_reply(const DeviceRequests::Outcome& result) const {
     if (!result->done()) {
         const std::string which =
             result->device.empty() ? "the device" : "device " + result->device;
-        return failure(result->try_later ? kUnavailable : kConflict,
+        return failure(result->try_later    ? kUnavailable
+                       : result->is_unknown ? kNotFound
+                                            : kConflict,
                        which + " is " + std::string(in_words(result->kind)) + ": " + result->words);
     }
     JsonWriter json;

@@ -102,6 +102,7 @@ void write_rule_for(JsonWriter& json, const lrs::OrderedRules& rules,
 
 AdminReply not_changed(const Configuration::Refused& refused) {
     if (refused.busy) return failure(kUnavailable, "not changed: " + refused.problems.front());
+    if (refused.is_unknown) return not_found("nothing was changed", refused.problems);
     return not_valid("not valid; nothing was changed", refused.problems);
 }
 

@@ -19,14 +19,27 @@ AdminReply failure(int status, std::string_view message) {
     return reply;
 }
 
-AdminReply not_valid(std::string_view message, const std::vector<std::string>& problems) {
+namespace {
+
+AdminReply failure_with(int status, std::string_view message,
+                        const std::vector<std::string>& problems) {
     JsonWriter json;
     json.begin_object().field("error", message);
     json.list("problems", problems);
     json.end_object();
-    AdminReply reply = json_reply(kUnprocessable, json.text());
+    AdminReply reply = json_reply(status, json.text());
     reply.reason = problems.empty() ? std::string(message) : problems.front();
     return reply;
+}
+
+}  // namespace
+
+AdminReply not_valid(std::string_view message, const std::vector<std::string>& problems) {
+    return failure_with(kUnprocessable, message, problems);
+}
+
+AdminReply not_found(std::string_view message, const std::vector<std::string>& problems) {
+    return failure_with(kNotFound, message, problems);
 }
 
 std::optional<std::uint64_t> number_in(const AdminRequest& request, const std::string& key) {

@@ -21,6 +21,7 @@ inline constexpr int kTimeout = 504;
 AdminReply json_reply(int status, std::string body);
 AdminReply failure(int status, std::string_view message);
 AdminReply not_valid(std::string_view message, const std::vector<std::string>& problems);
+AdminReply not_found(std::string_view message, const std::vector<std::string>& problems);
 
 // The query parameter as a number; nothing if it is missing or not a number.
 std::optional<std::uint64_t> number_in(const AdminRequest& request, const std::string& key);

@@ -38,7 +38,8 @@ public:
         std::string hash;
     };
     struct Refused {
-        bool busy = false;  // Try again later; nothing is wrong with the file.
+        bool busy = false;        // Try again later; nothing is wrong with the file.
+        bool is_unknown = false;  // What is to be changed does not exist.
         std::vector<std::string> problems;
     };
     // Loads the source again and applies all settings that can change at run time, at once. A bad

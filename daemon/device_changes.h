@@ -31,8 +31,9 @@ struct DeviceOutcome {
     };
     std::string device;
     Kind kind = Kind::kAdded;
-    std::string words = {};  // Why the change failed; empty if it is done.
-    bool try_later = false;  // A later try may succeed.
+    std::string words = {};   // Why the change failed; empty if it is done.
+    bool try_later = false;   // A later try may succeed.
+    bool is_unknown = false;  // There is no such device, or no such slot.
     // A disk that was forgotten, with the number of objects that it was known to have.
     struct Lost {
         store::Slot slot = 0;

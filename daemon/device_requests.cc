@@ -23,6 +23,8 @@ std::string difference(const devices::DeviceSettings& one, const devices::Device
     return {};
 }
 
+constexpr const char* kNoSuchDevice = "the node has no device of that name";
+
 bool is_open(const NodeDisk* disk) {
     return disk != nullptr && disk->stage() != DiskStage::kGivenUp;
 }
@@ -50,8 +52,12 @@ Task<DeviceRequests::Outcome> DeviceRequests::add_configured(std::string name) {
     const auto* const wanted = find_device((*next)->get<DeviceList>(), name);
     const std::string& file = parts_.configuration.file();
     DeviceOutcome refusal{.device = name, .kind = DeviceOutcome::Kind::kNotAdded};
-    if (wanted == nullptr) refusal.words = file + " has no device of that name";
-    if (is_open(parts_.disks.find(name))) refusal.words = "it is open already";
+    if (is_open(parts_.disks.find(name))) {
+        refusal.words = "it is open already";
+    } else if (wanted == nullptr) {
+        refusal.words = file + " has no device of that name";
+        refusal.is_unknown = true;
+    }
     if (!refusal.done()) co_return std::move(refusal);
     devices::DeviceSettings settings = *wanted;
     auto outcome = co_await open_disk(std::move(settings));
@@ -71,8 +77,8 @@ Task<DeviceRequests::Outcome> DeviceRequests::remove_present(std::string name) {
     const NodeDisk* const disk = parts_.disks.find(name);
     if (!is_open(disk)) refusal.words = why_missing(name);
     if (refusal.done() && disk == nullptr) {
-        refusal.words = parts_.disks.remembers(name) ? "it was removed already"
-                                                     : "the node has no device of that name";
+        refusal.is_unknown = !parts_.disks.remembers(name);
+        refusal.words = refusal.is_unknown ? kNoSuchDevice : "it was removed already";
     }
     if (!refusal.done()) co_return std::move(refusal);
     const auto keep = is_configured(name) ? DeviceChanges::Keep::kYes : DeviceChanges::Keep::kNo;
@@ -105,7 +111,8 @@ Task<DeviceOutcome> DeviceRequests::forget_lost(LostDevice which) {
     if (which.name.empty()) which.name = parts_.disks.name_of(which.slot);
     DeviceOutcome outcome{.device = which.name,
                           .kind = DeviceOutcome::Kind::kNotForgotten,
-                          .words = why_not_lost(which)};
+                          .words = why_not_lost(which),
+                          .is_unknown = is_unknown(which)};
     if (!outcome.words.empty()) {
         for (const std::string& each : parts_.disks.lost_slots()) outcome.words += "; " + each;
     } else {
@@ -118,16 +125,25 @@ Task<DeviceOutcome> DeviceRequests::forget_lost(LostDevice which) {
     co_return std::move(outcome);
 }
 
+bool DeviceRequests::is_unknown(const LostDevice& which) const {
+    if (parts_.disks.empty()) return false;
+    if (which.slot) return parts_.disks.slots().find(*which.slot) == nullptr;
+    const std::vector<DiskReport> reports = parts_.disks.reports_of_all();
+    return std::ranges::find(reports, which.name, &DiskReport::name) == reports.end();
+}
+
 // Why there is nothing to forget; empty if there is.
 std::string DeviceRequests::why_not_lost(const LostDevice& which) const {
     if (parts_.disks.empty()) {
         return "the node was started without disks: put a disk into the configuration, restart, "
                "and forget it then";
     }
+    if (is_unknown(which)) {
+        return which.slot ? "no disk ever had slot " + std::to_string(*which.slot) : kNoSuchDevice;
+    }
     if (!which.slot) return "nobody can see which slot its disk had";
     const std::string slot = "slot " + std::to_string(*which.slot);
     const SlotEntry* const entry = parts_.disks.slots().find(*which.slot);
-    if (entry == nullptr) return "no disk ever had " + slot;
     if (entry->use == SlotUse::kEmpty) return "nothing is on the disk of " + slot;
     const NodeDisk* const open = parts_.disks.open_disk_of(*entry);
     return open == nullptr ? "" : slot + " is there: " + open->settings().name + " is open";

@@ -72,6 +72,7 @@ private:
     Task<Outcome> remove_present(std::string name);
     Task<DeviceOutcome> forget_lost(LostDevice which);
     std::string why_missing(const std::string& name) const;
+    bool is_unknown(const LostDevice& which) const;
     std::string why_not_lost(const LostDevice& which) const;
     std::string why_not_openable(const devices::DeviceSettings& settings) const;
 

@@ -1,5 +1,6 @@
 #include "daemon/lrs_changes.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace fopd::daemon {
@@ -13,7 +14,9 @@ std::unexpected<Configuration::Refused> not_valid(std::vector<std::string> probl
 std::unexpected<Configuration::Refused> not_valid(const lrs::RuleMistakes& mistakes) {
     std::vector<std::string> problems;
     for (const lrs::RuleMistake& each : mistakes) problems.push_back(to_string(each));
-    return not_valid(std::move(problems));
+    const bool is_unknown = std::ranges::any_of(mistakes, &lrs::RuleMistake::is_unknown_rule);
+    return std::unexpected(
+        Configuration::Refused{.is_unknown = is_unknown, .problems = std::move(problems)});
 }
 
 }  // namespace

@@ -8,7 +8,8 @@ namespace fopd::lrs {
 RuleMistake unknown_rule(std::string_view name, const std::vector<std::string>& names) {
     const auto near = config::nearest(name, names);
     return {.wrong = "there is no rule " + config::in_quotes(name),
-            .right = near ? "did you mean " + *near + "?" : "list the rules to see their names"};
+            .right = near ? "did you mean " + *near + "?" : "list the rules to see their names",
+            .is_unknown_rule = true};
 }
 
 RuleMistake double_rule(std::string_view name) {

@@ -289,7 +289,7 @@ TEST_CASE("fopctl key revoke: removes the principal, and reports an unknown one"
     REQUIRE(ran.exit_code == 0);
     REQUIRE(text_of(f.file).find("one") == std::string::npos);
     REQUIRE_THAT(text_of(f.file), ContainsSubstring("name: two"));
-    REQUIRE(again.exit_code == 1);
+    REQUIRE(again.exit_code == 66);
 }
 
 TEST_CASE("fopctl token: a token has the requested rights, and can be revoked", "[client]") {

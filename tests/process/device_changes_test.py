@@ -94,7 +94,7 @@ class DeviceChangesTest(ProcessTestCase):
 
     def test_a_disk_comes_and_serves_at_once(self):
         self.start()
-        self.assertIn("not added", self.add("d2", code=REFUSED))
+        self.assertIn("not added", self.add("d2", code=NOT_FOUND))
         self.configure(self.fopd, "d0", "d1", "d2")
         answer = self.add("d2")
         self.assertIn("d2 is open: slot 3, pool fast", answer)
@@ -112,10 +112,15 @@ class DeviceChangesTest(ProcessTestCase):
 
     def test_unknown_names(self):
         self.start()
-        words = self.add("nowhere", code=REFUSED)
+        words = self.add("nowhere", code=NOT_FOUND)
         self.assertIn("nowhere", words)
         self.assertIn(str(self.fopd.config_path), words)
-        self.assertIn("nowhere", self.remove("nowhere", code=REFUSED))
+        for arguments in (["device", "remove", "nowhere"], ["device", "forget", "nowhere"],
+                          ["device", "forget", "nowhere", "--yes"], ["scrub", "nowhere"], ["store", "check", "nowhere"]):
+            error = json.loads(self.ctl("--json", *arguments, code=NOT_FOUND))
+            self.assertIn("nowhere", error["error"])
+            self.assertEqual((error["code"], error["exit_code"]), ("not_found", NOT_FOUND))
+        self.ctl("device", "forget", "--slot", 99, code=NOT_FOUND)
         self.ctl("device", "remove", "a b", code=USAGE)
         self.ctl("device", "add", code=USAGE)
         self.ctl("device", "evacuate", "d0", code=USAGE)

@@ -7,7 +7,7 @@ import time
 from fopd_process import CONFIG, SLOWNESS, USAGE, as_other_user, needs_root, wait_until
 from lrs_process import LrsTestCase
 
-REFUSED = 1
+REFUSED, NOT_FOUND = 1, 66
 TRY_LATER = 75
 # Of a bench whose writes are held: each of its calls has begun by then.
 HELD_SECONDS = 2
@@ -246,9 +246,12 @@ class LrsAdminTest(LrsTestCase):
         self.assertIn("line 1, column 3", told)
         self.assertIn("line 3, column 8", told)
         for words, said in ((["add", "a job=b rate=1/s"], "already"), (["add", "b job=b"], "column"),
-                            (["add", "b job=b rate=1/s rate=2/s"], "column 18"), (["change", "b rate=1/s"], "no rule"),
-                            (["del", "b"], "no rule"), (["del", "default"], "default")):
+                            (["add", "b job=b rate=1/s rate=2/s"], "column 18"), (["del", "default"], "default")):
             self.assertIn(said, self.ctl("lrs", "rule", *words, code=CONFIG).stderr)
+        for words in (["change", "b rate=1/s"], ["del", "b"]):
+            self.assertIn("no rule", self.ctl("lrs", "rule", *words, code=NOT_FOUND).stderr)
+            error = json.loads(self.ctl("--json", "lrs", "rule", *words, code=NOT_FOUND).stderr)
+            self.assertEqual((error["code"], error["exit_code"]), ("not_found", NOT_FOUND))
         self.assertEqual(self.rules(), before)
         self.assertEqual(self.daemon.status()["config"]["differs"], [])
         for mib in (5, 9):
@@ -395,11 +398,12 @@ class LrsAdminTest(LrsTestCase):
         wait_until(lambda: self.lrs()["queued"] > 0, "something waits")
         # What is refused changes nothing.
         for words, said in ((["add", "held job=b"], "already"), (["add", "b job=b weight=0"], "column 16"),
-                            (["change", "b weight=2"], "no rule"), (["change", "held rate=1/s"], "column 6"),
-                            (["del", "b"], "no rule"), (["del", "default"], "default"),
+                            (["change", "held rate=1/s"], "column 6"), (["del", "default"], "default"),
                             (["add", "b job={a b} reservation=600/s"], "b 2 x 600/s"),
                             (["change", "held reservation=2/s"], "below the reservation")):
             self.assertIn(said, self.ctl("lrs", "rule", *words, code=CONFIG).stderr)
+        for words in (["change", "b weight=2"], ["del", "b"]):
+            self.assertIn("no rule", self.ctl("lrs", "rule", *words, code=NOT_FOUND).stderr)
         text = "a job=a weight=2\n# of b\nb job=b rate=1/s\n"
         self.assertIn("line 3, column 9", self.ctl("lrs", "rule", "load", "-", input=text, code=CONFIG).stderr)
         self.assertEqual(self.rules(), (version, texts))

@@ -203,7 +203,9 @@ TEST_CASE("sim admin: a device goes and comes again, and each refusal says why",
     CHECK(stage.refused("/v1/device/add", {{"device", "d1"}}) ==
           "409 device d1 is not added: it is open already");
     CHECK(stage.refused("/v1/device/add", {{"device", "d9"}}) ==
-          "409 device d9 is not added: node-0.yaml has no device of that name");
+          "404 device d9 is not added: node-0.yaml has no device of that name");
+    CHECK(stage.refused("/v1/device/remove", {{"device", "d9"}}) ==
+          "404 device d9 is not removed: the node has no device of that name");
     CHECK(stage.refused("/v1/device/add") == "400 device is missing");
     CHECK(stage.refused("/v1/device/remove") == "400 device is missing");
 
@@ -225,7 +227,9 @@ TEST_CASE("sim admin: a lost disk is named by exactly one of device and slot", "
               "400 slot is a number from 1 to 65535");
     }
     CHECK(stage.refused("/v1/device/forget", {{"slot", "65535"}}) ==
-          "409 the device is not forgotten: no disk ever had slot 65535");
+          "404 the device is not forgotten: no disk ever had slot 65535");
+    CHECK(stage.refused("/v1/device/forget", {{"device", "d9"}}) ==
+          "404 device d9 is not forgotten: the node has no device of that name");
     CHECK(stage.refused("/v1/device/forget", {{"device", "d0"}, {"sure", "yes"}}) ==
           "409 device d0 is not forgotten: slot 1 is there: d0 is open");
     CHECK(device_named(stage, "d0")["capacity"] != nullptr);
