@@ -86,6 +86,7 @@ constexpr ExitCode exit_code_of(ObjectSession::Failure::Kind kind) {
         case Kind::kUsage: return kExitUsage;
         case Kind::kUnreachable: return kExitNoServer;
         case Kind::kDenied: return kExitNotAllowed;
+        case Kind::kNotFound: return kExitNotFound;
         case Kind::kTryAgain: return kExitTryLater;
         case Kind::kFailed: return kExitRefused;
     }

@@ -86,8 +86,10 @@ std::expected<void, Failure> ObjectSession::try_host(const Options& options,
     std::string words = fabric::format_address(endpoint.server) + ": ";
     const std::string& problem = objects_->home().last_problem();
     core::append_printable(words, problem.empty() ? describe(open.error()) : problem);
+    const auto kind =
+        objects_->home().lacks_locality() ? Failure::Kind::kNotFound : kind_of(open.error().code);
     close_objects();
-    return failed(kind_of(open.error().code), std::move(words));
+    return failed(kind, std::move(words));
 }
 
 void ObjectSession::close_objects() {

@@ -19,7 +19,14 @@ namespace fopd::client {
 class ObjectSession {
 public:
     struct Failure {
-        enum class Kind : std::uint8_t { kUsage, kUnreachable, kDenied, kTryAgain, kFailed };
+        enum class Kind : std::uint8_t {
+            kUsage,
+            kUnreachable,
+            kDenied,
+            kNotFound,  // The server has no such locality.
+            kTryAgain,
+            kFailed,
+        };
         Kind kind = Kind::kFailed;
         std::string words;  // Safe for a terminal.
     };

@@ -230,6 +230,8 @@ Task<bool> SessionThread::try_each_address() {
 Ended SessionThread::no_session(const Error& error, std::string_view words) const {
     std::string why = fabric::format_address(options_.server) + ": ";
     core::append_printable(why, words.empty() ? std::string_view(describe(error)) : words);
+    const bool lacks_locality = client_ != nullptr && client_->home().lacks_locality();
+    if (lacks_locality) return answered(fop::Status::kNotFound, std::move(why));
     switch (error.code) {
         case Errc::kDenied: return answered(fop::Status::kDenied, std::move(why));
         case Errc::kBusy: return answered(fop::Status::kTryAgain, std::move(why));

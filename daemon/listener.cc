@@ -70,8 +70,7 @@ void Listener::on_request(std::unique_ptr<fabric::ConnectionRequest> request) {
     if (hello && hello->locality != fop::kAnyLocality) {
         index = hello->locality;
         if (index >= localities_.size()) {
-            return localities_.front()->server().refuse(std::move(request),
-                                                        "there is no such locality");
+            return localities_.front()->server().refuse(std::move(request), fop::kNoSuchLocality);
         }
     }
     fabric::Server& first = localities_.front()->server();

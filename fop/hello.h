@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "core/result.h"
 #include "fop/version.h"
@@ -12,6 +13,8 @@ namespace fopd::fop {
 
 // Lets the server choose the locality.
 inline constexpr std::uint16_t kAnyLocality = 0xffff;
+// The text of a refusal if the server has no such locality; clients know it by that.
+inline constexpr std::string_view kNoSuchLocality = "there is no such locality";
 
 // Identifies a client process: chosen at random when the process starts, and kept over reconnects.
 using ClientId = std::array<std::byte, 16>;

@@ -8,6 +8,7 @@
 
 #include "fop/borrowed.h"
 #include "fop/descriptor.h"
+#include "fop/hello.h"
 
 namespace fopd::fabric {
 
@@ -189,6 +190,8 @@ void Client::on_end(Session&, const Error& error, std::string_view words) {
         locality_.reset();
         turn_away();
     }
+    lacks_locality_ = error.code == Errc::kBusy && options_.server.locality.has_value() &&
+                      words == fop::kNoSuchLocality;
     for (LaneCalls& lane : lanes_) {
         lane.sent.for_each([](InCalls& each) { static_cast<Call&>(each).sent_ = false; });
     }

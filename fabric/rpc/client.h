@@ -110,6 +110,8 @@ public:
     const fop::ClientId& id() const { return id_; }
     // The reason why no session is open, as the server or the network gave it.
     const std::string& last_problem() const { return last_problem_; }
+    // The server does not have the locality that the address names.
+    bool lacks_locality() const { return lacks_locality_; }
     std::uint64_t reconnects() const { return reconnects_; }
     std::size_t calls_under_way() const { return outstanding_; }
 
@@ -162,6 +164,7 @@ private:
     bool closing_ = false;
     // The server drains or admits nobody for now. Calls that were not sent end with kTryAgain.
     bool turned_away_ = false;
+    bool lacks_locality_ = false;
     Duration backoff_;
     std::uint64_t reconnects_ = 0;
 

@@ -11,7 +11,7 @@ import unittest
 from fopd_process import (CLIENT_KEY, DEADLINE_SECONDS, DONE, FOPCTL, NO_SERVER, OTHER_USER, SCHEME, ProcessTestCase,
                           as_other_user, bench, needs_root, run_program, wait_until)
 
-REFUSED, TRY_LATER, NOT_ALLOWED = 1, 75, 77
+REFUSED, NOT_FOUND, TRY_LATER, NOT_ALLOWED = 1, 66, 75, 77
 
 
 class FabricTestCase(ProcessTestCase):
@@ -110,6 +110,17 @@ class LoadTest(FabricTestCase):
         words = self.ping(code=NO_SERVER).stderr
         self.assertRegex(words, rf"^fopctl: ping: {re.escape(SCHEME)}://[^ ]+: connect: Connection refused; ")
         self.assertIn("FOPD_SERVER", words)
+
+    def test_a_locality_that_the_server_does_not_have(self):
+        self.start()
+        for verb in (["ping", "--count", "1"], ["stat", "a"], ["bench", "--op", "ping", "--seconds", "1"]):
+            with self.subTest(verb=verb[0]):
+                done = self.ctl("--json", "--timeout", DEADLINE_SECONDS, "--server", self.address + "/9", *verb, code=NOT_FOUND)
+                error = json.loads(done.stderr)
+                self.assertIn("there is no such locality", error["error"])
+                self.assertEqual((error["code"], error["exit_code"]), ("not_found", NOT_FOUND))
+        self.ctl("ping", "--count", "1", "--server", self.address + "/0")
+        self.n.stop(self.daemon)
 
 
 class KeyTest(FabricTestCase):
