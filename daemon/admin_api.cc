@@ -24,6 +24,7 @@ namespace {
 
 constexpr std::string_view kBadConfiguration =
     "the configuration is not valid; nothing was changed";
+constexpr std::string_view kNeedsRestart = "the configuration needs a restart; nothing was changed";
 
 std::string_view in_words(DeviceOutcome::Kind kind) {
     switch (kind) {
@@ -215,7 +216,8 @@ Task<AdminReply> AdminApi::reload(AdminRequest) {
     if (reloaded.error().busy) {
         co_return failure(kUnavailable, "not reloaded: " + reloaded.error().problems.front());
     }
-    co_return not_valid(kBadConfiguration, reloaded.error().problems);
+    co_return not_valid(reloaded.error().needs_restart ? kNeedsRestart : kBadConfiguration,
+                        reloaded.error().problems);
 }
 
 // NOLINTNEXTLINE(readability-make-member-function-const)

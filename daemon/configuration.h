@@ -40,6 +40,8 @@ public:
     struct Refused {
         bool busy = false;        // Try again later; nothing is wrong with the file.
         bool is_unknown = false;  // What is to be changed does not exist.
+        // The file is valid, but the node cannot follow it without a restart.
+        bool needs_restart = false;
         std::vector<std::string> problems;
     };
     // Loads the source again and applies all settings that can change at run time, at once. A bad

@@ -168,9 +168,11 @@ void Examination::look_at_localities() {
 }
 
 void Examination::look_at_configuration() {
+    std::string failures;
     for (const std::string& each : node_.reload_problems()) {
-        add(Level::kWarning, "the last reload failed: " + each);
+        failures += (failures.empty() ? "the last reload failed: " : "; ") + each;
     }
+    if (!failures.empty()) add(Level::kWarning, std::move(failures));
     const std::vector<std::string>& waiting = configuration_.keys_waiting_for_restart();
     if (waiting.empty()) return;
     add(Level::kWarning, "a restart is pending for " + config::joined(waiting));

@@ -51,6 +51,8 @@ NodeReload::Outcome NodeReload::reload_settings(DeviceRequests::Plan* plan) {
         return check(next, &access);
     });
     if (!reloaded) {
+        // With valid settings and files, only open disks are in the way.
+        reloaded.error().needs_restart = access != nullptr;
         for (const std::string& problem : reloaded.error().problems) {
             emit_each(parts_.world.events, core::Level::kError, "daemon.config_refused",
                       {{"problem", std::string_view(problem)}});

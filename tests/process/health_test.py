@@ -181,7 +181,10 @@ class HealthTest(StorageTestCase):
         self.change_config("fast", "fats")
         self.change_config("pools:", "pools: [ wrong ]\nother:")
         self.assertNotEqual(self.ctl_bytes("reload").returncode, DONE)
-        self.assertIn("WARNING: the last reload failed: ", self.health(WARNING))
+        line = self.health(WARNING)
+        self.assertTrue(line.startswith("WARNING: the last reload failed: "), line)
+        self.assertEqual(line.count("the last reload failed"), 1, line)
+        self.assertIn("; ", line)  # There are several mistakes.
         self.change_config("pools: [ wrong ]\nother:", "pools:")
         self.change_config("fats", "fast")
         self.ctl("reload")
