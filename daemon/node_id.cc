@@ -39,8 +39,9 @@ std::optional<devices::NodeId> owner_of(const std::string& path) {
     return is_in_use ? std::optional(newest->owner) : std::nullopt;
 }
 
-// Why there must have been an id before; empty if nothing shows that.
-std::string sign_of_earlier_id(const std::string& data_dir,
+// What shows that there was an id before, and how to get it back; empty if nothing shows that.
+// `damage` says what is wrong with the file.
+std::string sign_of_earlier_id(const std::string& damage, const std::string& data_dir,
                                const std::vector<std::string>& disk_paths) {
     std::set<devices::NodeId> owners;
     std::string disks;
@@ -52,15 +53,26 @@ std::string sign_of_earlier_id(const std::string& data_dir,
                  devices::format_id(*owner);
     }
     if (!owners.empty()) {
-        return "it is missing, and " + disks +
+        return damage + ", and " + disks +
                ": for that node, mount the file system of node.data_dir if it is not mounted, put "
                "the file back from a backup, or write " +
                (owners.size() == 1 ? "these 32 digits" : "the 32 digits of the right node") +
                " into it; for a new node, take the disks of another one out of the configuration";
     }
     if (::access((data_dir + "/slots").c_str(), F_OK) != 0) return {};
-    return "it is missing, but this is the data directory of a node with disks, because it has the "
-           "file slots: put node.id back from a backup; for a new node, empty the directory";
+    return damage +
+           ", but this is the data directory of a node with disks, because it has the file slots: "
+           "put node.id back from a backup; for a new node, empty the directory";
+}
+
+// What is wrong with a text that is no id, and what to do about it.
+std::string why_no_id(std::string_view digits, const std::string& data_dir,
+                      const std::vector<std::string>& disk_paths) {
+    const std::string damage =
+        digits.empty() ? "it is empty" : "it does not have 32 hexadecimal digits";
+    const std::string sign = sign_of_earlier_id(damage, data_dir, disk_paths);
+    if (!sign.empty()) return sign;
+    return damage + ": put back the file this node had; for a new node, remove the file";
 }
 
 }  // namespace
@@ -75,16 +87,13 @@ Started<devices::NodeId> load_node_id(const std::string& data_dir,
         if (digits.ends_with('\n')) digits.remove_suffix(1);
         const auto id = devices::parse_id(digits);
         if (id) return *id;
-        return refuse_id(
-            path,
-            "32 hexadecimal digits are expected; put back the file this node had, as its "
-            "disks know it by that");
+        return refuse_id(path, why_no_id(digits, data_dir, disk_paths));
     }
     if (text.error().code != Errc::kNotFound) {
         return refuse_id(path, describe(text.error()), text.error().os_errno);
     }
 
-    const std::string sign = sign_of_earlier_id(data_dir, disk_paths);
+    const std::string sign = sign_of_earlier_id("it is missing", data_dir, disk_paths);
     if (!sign.empty()) return refuse_id(path, sign);
     devices::NodeId id{};
     entropy.fill(id);

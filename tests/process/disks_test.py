@@ -444,8 +444,18 @@ class DisksTest(ProcessTestCase):
         self.run_once()
         node_id = self.fopd.data_dir / "node.id"
         good = node_id.read_text()
-        node_id.write_text("nonsense\n")
-        self.fopd.refused(DATA_DIR, node_id, "32 hexadecimal digits")
+        for text, what in (("", "it is empty"), ("\n", "it is empty"),
+                           ("nonsense\n", "it does not have 32 hexadecimal digits"),
+                           (good[:16] + "\n", "it does not have 32 hexadecimal digits")):
+            node_id.write_text(text)
+            self.fopd.refused(DATA_DIR, node_id, what, f"disk {self.images[0]} belongs to node {good.strip()}",
+                              "write these 32 digits into it")
+            self.assertEqual(node_id.read_text(), text)
+        for image in self.images:
+            image.rename(self.directory / image.name)
+        self.fopd.refused(DATA_DIR, node_id, what, "the file slots", "from a backup")
+        for image in self.images:
+            (self.directory / image.name).rename(image)
         node_id.write_text(good)
         self.run_once()
 
