@@ -7,7 +7,10 @@
 
 namespace fopd::client {
 
-// The disks of a node, for people: a table, and below it what is wrong with disks.
+// The disks of a node, for people: a table, and below it why disks are not in state good.
 std::string disk_table(const nlohmann::json& devices);
+
+// The same with what else is wrong with disks, and where they are.
+std::string disk_page(const nlohmann::json& devices);
 
 }  // namespace fopd::client

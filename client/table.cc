@@ -94,6 +94,28 @@ std::string span_of(double seconds) {
     return both(whole / 86400, "d", whole / 3600 % 24, "h");
 }
 
+std::string folded(std::string_view text, std::size_t indent) {
+    constexpr std::size_t kWidth = 80;
+    std::string lines;
+    std::string line;
+    bool is_first_word = true;  // Of the line.
+    while (!text.empty()) {
+        // A word with the blanks before it.
+        const std::size_t begin = std::min(text.find_first_not_of(' '), text.size());
+        const std::size_t end = std::min(text.find(' ', begin), text.size());
+        const std::string_view word = text.substr(0, end);
+        if (!is_first_word && width_of(line) + width_of(std::string(word)) > kWidth) {
+            lines += line + "\n";
+            line = std::string(indent, ' ') + std::string(word.substr(begin));
+        } else {
+            line += word;
+        }
+        is_first_word = false;
+        text.remove_prefix(end);
+    }
+    return lines + line + "\n";
+}
+
 std::string table(const std::vector<std::vector<std::string>>& rows) {
     std::vector<std::size_t> widths;
     for (const auto& row : rows) {

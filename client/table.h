@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -27,6 +28,10 @@ std::string size_of(std::uint64_t bytes);
 
 // "3d 4h", "2h 5m", "1m 7s", "3.2s".
 std::string span_of(double seconds);
+
+// The text in lines of at most 80 columns, each with a line end. It is broken at blanks only; all
+// lines but the first begin with `indent` blanks.
+std::string folded(std::string_view text, std::size_t indent);
 
 // Lines of aligned columns with two blanks between; numbers are aligned to the right.
 std::string table(const std::vector<std::vector<std::string>>& rows);

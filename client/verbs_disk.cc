@@ -22,7 +22,7 @@ namespace {
 using nlohmann::json;
 
 int run_devices(const Call& call) {
-    return show_answer(call, call.client.get("/v1/devices"), &disk_table);
+    return show_answer(call, call.client.get("/v1/devices"), &disk_page);
 }
 
 // Other text is not sent: it could change the meaning of the URL.

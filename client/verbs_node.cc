@@ -24,9 +24,8 @@ namespace {
 
 using nlohmann::json;
 
-void append_list(std::string& line, const char* label, const json& list) {
-    if (!list.empty()) line += std::string("  ") + label + " " + shown(list);
-}
+// Of the lines of `status` that are folded.
+constexpr std::size_t kStatusIndent = 10;
 
 std::string buffers_shown(const json& locality) {
     const std::string text =
@@ -41,11 +40,8 @@ std::string locality_table(const json& localities) {
                   {"STATE", "state"},
                   {"BACKEND", "backend"},
                   {"LAST TURN", "since_turn_s", span_shown},
-                  {"TURNS", "turns"},
                   {"BUSY", "busy_s", span_shown},
-                  {"TIMERS", "timers"},
                   {"I/O", "io_completed"},
-                  {"MESSAGES", "messages"},
                   {"BUFFERS FREE", "", buffers_shown}});
 }
 
@@ -60,25 +56,48 @@ std::string missing_shown(const json& missing) {
     return text;
 }
 
+std::string in_capitals(std::string text) {
+    std::ranges::transform(text, text.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    return text;
+}
+
+std::string config_lines(const json& config) {
+    std::string page =
+        folded("config    " + shown(config.at("file")) + "  hash " + shown(config.at("hash")),
+               kStatusIndent);
+    const auto add = [&page, &config](const std::string& label, const char* key) {
+        if (config.at(key).empty()) return;
+        page += folded(std::string(kStatusIndent, ' ') + label + " " + shown(config.at(key)),
+                       kStatusIndent);
+    };
+    add("differs:", "differs");
+    add("needs restart:", "needs_restart");
+    return page;
+}
+
 std::string status_page(const json& status) {
-    const json& config = status.at("config");
-    std::string page = shown(status.at("name")) + "  " + shown(status.at("state")) + "  up " +
-                       span_of(status.at("uptime_s").get<double>()) + "  fopd " +
-                       shown(status.at("version")) + "  pid " + shown(status.at("pid")) + "\n";
-    std::string line =
-        "config    " + shown(config.at("file")) + "  hash " + shown(config.at("hash"));
-    append_list(line, "differs:", config.at("differs"));
-    append_list(line, "needs restart:", config.at("needs_restart"));
-    page += line + "\n";
+    std::string page =
+        folded(shown(status.at("name")) + "  " + shown(status.at("state")) + "  up " +
+                   span_of(status.at("uptime_s").get<double>()) + "  fopd " +
+                   shown(status.at("version")) + "  pid " + shown(status.at("pid")),
+               kStatusIndent);
+    page += config_lines(status.at("config"));
     page += "log       " + shown(status.at("log_level")) + "\n";
     page += std::string("watchdog  ") + (status.at("watchdog").get<bool>() ? "on" : "off") + "\n";
     page += "\n" + locality_table(status.at("localities"));
     const json devices = status.value("devices", json::array());
     if (!devices.empty()) page += "\n" + disk_table(devices);
-    for (const json& at : status.value("missing_slots", json::array())) {
-        page += "missing: " + missing_shown(at) + "\n";
+    for (const json& each : status.value("problems", json::array())) {
+        const std::string state = in_capitals(shown(each.at("state")));
+        page += folded(state + ": " + shown(each.at("text")), kStatusIndent);
     }
-    for (const json& warning : status.at("warnings")) page += "warning: " + shown(warning) + "\n";
+    for (const json& at : status.value("missing_slots", json::array())) {
+        page += folded("missing: " + missing_shown(at), kStatusIndent);
+    }
+    for (const json& warning : status.at("warnings")) {
+        page += folded("warning: " + shown(warning), kStatusIndent);
+    }
     return page;
 }
 
@@ -259,10 +278,7 @@ constexpr std::array<std::string_view, 4> kHealthStates{"ok", "warning", "critic
 int show_health(const Call& call, const std::string& json_text, const std::string& state,
                 const std::string& text) {
     const auto* const found = std::ranges::find(kHealthStates, state);
-    std::string name = state;
-    std::ranges::transform(name, name.begin(),
-                           [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-    const int done = show(call, json_text, [&] { return name + ": " + text + "\n"; });
+    const int done = show(call, json_text, [&] { return in_capitals(state) + ": " + text + "\n"; });
     return done == kExitDone && found != kHealthStates.end()
                ? static_cast<int>(found - kHealthStates.begin())
                : kExitHealthUnknown;

@@ -179,7 +179,9 @@ Task<void> AdminApi::close() {
 
 // NOLINTNEXTLINE(readability-make-member-function-const)
 Task<AdminReply> AdminApi::status(AdminRequest) {
-    co_return json_reply(kOk, status_json(parts_.node, parts_.configuration, parts_.facts()));
+    const NodeHealth health = health_of(parts_.node, parts_.configuration, parts_.clock);
+    co_return json_reply(kOk,
+                         status_json(parts_.node, parts_.configuration, parts_.facts(), health));
 }
 
 // NOLINTNEXTLINE(readability-make-member-function-const)

@@ -2,6 +2,9 @@
 
 #include <array>
 
+#include "daemon/space_watch.h"
+#include "objects/home_volume.h"
+
 namespace fopd::daemon {
 
 namespace {
@@ -86,6 +89,10 @@ void write_disk(JsonWriter& json, const DiskReport& disk) {
     json.field_or_null("last", scrubbed_at_s);
     json.end_object();
     json.field("damaged_blocks", disk.damaged_blocks);
+    std::optional<std::uint64_t> percent;
+    if (disk.capacity_bytes) percent = used_percent(disk);
+    json.field_or_null("used_percent", percent);
+    json.field("nearly_full", percent && *percent >= kNearlyFullPercent);
     json.end_object();
 }
 

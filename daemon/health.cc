@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "config/text_check.h"
-#include "daemon/json_writer.h"
 #include "daemon/space_watch.h"
 
 namespace fopd::daemon {
@@ -214,6 +213,17 @@ NodeHealth health_of(const Node& node, const Configuration& configuration,
     return Examination(node, configuration, clock).run();
 }
 
+void write_problems(JsonWriter& json, const NodeHealth& health) {
+    json.begin_array();
+    for (const NodeHealth::Problem& each : health.problems) {
+        json.begin_object()
+            .field("state", name_of(each.level))
+            .field("text", std::string_view(each.text))
+            .end_object();
+    }
+    json.end_array();
+}
+
 std::string health_json(const NodeHealth& health) {
     std::string text;
     for (const NodeHealth::Problem& each : health.problems) {
@@ -228,14 +238,9 @@ std::string health_json(const NodeHealth& health) {
         .field("text", std::string_view(text))
         .field("open_disks", health.open_disks)
         .field("objects", health.objects);
-    json.key("problems").begin_array();
-    for (const NodeHealth::Problem& each : health.problems) {
-        json.begin_object()
-            .field("state", name_of(each.level))
-            .field("text", std::string_view(each.text))
-            .end_object();
-    }
-    json.end_array().end_object();
+    json.key("problems");
+    write_problems(json, health);
+    json.end_object();
     return json.text();
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/clock.h"
 #include "daemon/configuration.h"
+#include "daemon/json_writer.h"
 #include "daemon/node.h"
 
 namespace fopd::daemon {
@@ -30,6 +31,8 @@ struct NodeHealth {
 NodeHealth health_of(const Node& node, const Configuration& configuration,
                      const core::Clock& clock);
 
+// A list of objects with state and text.
+void write_problems(JsonWriter& json, const NodeHealth& health);
 // The body of the reply to GET /v1/health.
 std::string health_json(const NodeHealth& health);
 

@@ -67,7 +67,7 @@ void write_locality(JsonWriter& json, const Node& node, std::size_t index, Insta
 }  // namespace
 
 std::string status_json(const Node& node, const Configuration& configuration,
-                        const StatusFacts& facts) {
+                        const StatusFacts& facts, const NodeHealth& health) {
     const Instant now = node.now();
     JsonWriter json;
     json.begin_object();
@@ -101,6 +101,8 @@ std::string status_json(const Node& node, const Configuration& configuration,
     json.key("missing_slots");
     node.missing().write(json);
     json.list("warnings", node.warnings());
+    json.key("problems");
+    write_problems(json, health);
     json.end_object();
     return json.text();
 }

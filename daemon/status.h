@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/metrics.h"
+#include "daemon/health.h"
 #include "daemon/json_writer.h"
 #include "daemon/node.h"
 
@@ -25,7 +26,7 @@ struct StatusFacts {
 // The answer to GET /v1/status. Runs on the control thread and reads only the localities' published
 // figures, so that a stuck locality is reported and not waited for.
 std::string status_json(const Node& node, const Configuration& configuration,
-                        const StatusFacts& facts);
+                        const StatusFacts& facts, const NodeHealth& health);
 
 // One session, one fop, as the answers to GET /v1/sessions and /v1/trace show them.
 void write_session(JsonWriter& json, const LocalityQuestions::LocalSession& session);

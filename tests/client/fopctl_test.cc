@@ -81,7 +81,8 @@ nlohmann::ordered_json status_of_a_node() {
         node, **configuration,
         {.log_level = core::Level::kDebug,
          .watchdog_timeout = manager.watchdog_timeout(),
-         .threads = {{.core = 0, .cpu_time = {}}, {.core = -1, .cpu_time = {}}}}));
+         .threads = {{.core = 0, .cpu_time = {}}, {.core = -1, .cpu_time = {}}}},
+        daemon::NodeHealth{}));
 }
 
 // The same with the test's figures; what the daemon does not say cannot be set.
@@ -187,21 +188,46 @@ TEST_CASE("fopctl status: a page for people, the server's JSON for scripts", "[c
     REQUIRE(page.err.empty());
     REQUIRE(page.out ==
             "node-a  ready  up 1m 40s  fopd 0.1.0  pid 4711\n"
-            "config    /etc/fopd/fopd.yaml  hash ab12  differs: log.level\n"
+            "config    /etc/fopd/fopd.yaml  hash ab12\n"
+            "          differs: log.level\n"
             "log       debug\n"
             "watchdog  on\n"
             "\n"
-            "LOCALITY  CORE  STATE    BACKEND   LAST TURN  TURNS   BUSY  TIMERS   I/O  MESSAGES  "
-            "BUFFERS FREE\n"
-            "       0     0  turning  io_uring       0.0s   1000  25.0s       3  1000      1000  "
-            "   1000/1024\n"
-            "       1     -  turning  io_uring       0.0s   1000  25.0s       3  1000      1000  "
-            "   1000/1024\n"
+            "LOCALITY  CORE  STATE    BACKEND   LAST TURN   BUSY   I/O  BUFFERS FREE\n"
+            "       0     0  turning  io_uring       0.0s  25.0s  1000     1000/1024\n"
+            "       1     -  turning  io_uring       0.0s  25.0s  1000     1000/1024\n"
             "warning: memlock is small\n");
     REQUIRE(json.exit_code == 0);
     REQUIRE(json.out == status_json() + "\n");
     REQUIRE(quiet.exit_code == 0);
     REQUIRE(quiet.out.empty());
+}
+
+TEST_CASE("fopctl status: problems come with their state, in 80 columns", "[client]") {
+    Fixture f;
+    auto status = nlohmann::json::parse(status_json());
+    status["warnings"] = nlohmann::json::array();
+    status["config"]["needs_restart"] = {"fabric.listen", "localities.receive_buffers",
+                                         "localities.cores", "node.data_dir"};
+    status["problems"] = {
+        {{"state", "critical"},
+         {"text",
+          "disk d1 has 3 damaged blocks: replace the objects that the log names, then "
+          "scrub it"}},
+        {{"state", "warning"}, {"text", "the last reload failed: x"}}};
+    f.handler.put("/v1/status", 200, status.dump());
+
+    const Ran page = f.run({"status"});
+
+    REQUIRE(page.exit_code == 0);
+    REQUIRE_THAT(page.out, ContainsSubstring("          needs restart: fabric.listen, "
+                                             "localities.receive_buffers, localities.cores,\n"
+                                             "          node.data_dir\n"));
+    REQUIRE_THAT(page.out,
+                 ContainsSubstring("CRITICAL: disk d1 has 3 damaged blocks: replace the objects "
+                                   "that the log names,\n"
+                                   "          then scrub it\n"
+                                   "WARNING: the last reload failed: x\n"));
 }
 
 TEST_CASE("fopctl status: what the server says cannot command the terminal", "[client]") {
@@ -672,7 +698,9 @@ TEST_CASE("fopctl devices: a line for each disk, and why one is not used", "[cli
     const std::string list = R"([{"name":"d0","family":"disk","pool":"fast","path":"/a",)"
                              R"("state":"good","read_only":false,"reason":"",)"
                              R"("capacity":8588886016,"used":1048576,"free":8587837440,)"
-                             R"("slot":1,"disk":"00","locality":0,"errors":0},)"
+                             R"("slot":1,"disk":"00","locality":0,"errors":0,)"
+                             R"("scrub":{"damaged_blocks":3},"damaged_blocks":2,)"
+                             R"("used_percent":97,"nearly_full":true},)"
                              R"({"name":"d1","family":"disk","pool":"fast","path":"/b",)"
                              R"("state":"given-up","read_only":false,"reason":"is \u001b[2J",)"
                              R"("capacity":null,"used":null,"free":null,)"
@@ -683,9 +711,15 @@ TEST_CASE("fopctl devices: a line for each disk, and why one is not used", "[cli
 
     REQUIRE(page.exit_code == 0);
     REQUIRE(page.out ==
-            "DEVICE  POOL  STATE     CAPACITY     USED     FREE  SLOT  LOCALITY  ERRORS  PATH\n"
-            "d0      fast  good       8.0 GiB  1.0 MiB  8.0 GiB     1         0       0  /a\n"
-            "d1      fast  given-up         -        -        -     -         1       3  /b\n"
-            "d1: is \\x1b[2J\n");
+            "DEVICE  POOL  STATE     CAPACITY     FREE  USED  SLOT  ERRORS  DAMAGED\n"
+            "d0      fast  good       8.0 GiB  8.0 GiB   97%     1       0        3\n"
+            "d1      fast  given-up         -        -     -     -       3        0\n"
+            "d0: 3 damaged blocks: replace the objects that the log names, then scrub it\n"
+            "d0: it is nearly full: 97% are in use\n"
+            "d1: is \\x1b[2J\n"
+            "\n"
+            "DEVICE  LOCALITY  PATH\n"
+            "d0             0  /a\n"
+            "d1             1  /b\n");
     REQUIRE(f.run({"devices", "--json"}).out == list + "\n");
 }

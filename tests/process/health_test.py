@@ -33,6 +33,12 @@ class HealthTest(StorageTestCase):
                    f"health ends with {exit_code}")
         return self.health(exit_code)
 
+    def status_lines(self):
+        """What status says, with lines that were folded put together; it fits a terminal."""
+        page = self.ctl("status").decode()
+        self.assertLessEqual(max(map(len, page.splitlines())), 80, page)
+        return page.replace("\n          ", " ")
+
     def devices(self):
         return json.loads(self.ctl("devices", "--json"))
 
@@ -119,6 +125,9 @@ class HealthTest(StorageTestCase):
         self.ctl("scrub")
         expected = f"CRITICAL: disk {device} has 1 damaged block: replace the objects that the log names, then scrub it\n"
         self.assertEqual(self.wait_health(CRITICAL), expected)
+        self.assertIn(expected.strip(), self.status_lines())
+        damage = expected.strip().partition(" has ")[2]
+        self.assertRegex(self.ctl("devices").decode(), rf"(?m)^{device} .* 1$(.|\n)*^{device}: {damage}$")
         # A restart forgets nothing, and the next scrub finds that the damage is gone.
         self.wait_damage(device, 1)
         self.kill_and_start()
@@ -173,6 +182,9 @@ class HealthTest(StorageTestCase):
             self.assertIn(b"space left", done.stderr)
         self.assertRegex(self.wait_health(WARNING), "disk d[01] is (9[5-9]|100) % full")
         wait_until(lambda: "fopd.daemon.device_nearly_full" in self.daemon.log(), "the event")
+        self.assertTrue(any(each["nearly_full"] and each["used_percent"] >= 95 for each in self.devices()))
+        self.assertRegex(self.ctl("devices").decode(), "(?m)^d[01]: it is nearly full: (9[5-9]|100)% are in use$")
+        self.assertRegex(self.status_lines(), "WARNING: disk d[01] is (9[5-9]|100) % full")
         self.ctl("rm", *(f"o{each}" for each in range(count)))
         self.wait_health(OK)
         wait_until(lambda: "fopd.daemon.device_has_space" in self.daemon.log(), "the event")
@@ -185,6 +197,7 @@ class HealthTest(StorageTestCase):
         self.assertTrue(line.startswith("WARNING: the last reload failed: "), line)
         self.assertEqual(line.count("the last reload failed"), 1, line)
         self.assertIn("; ", line)  # There are several mistakes.
+        self.assertIn(line.strip(), self.status_lines())
         self.change_config("pools: [ wrong ]\nother:", "pools:")
         self.change_config("fats", "fast")
         self.ctl("reload")
