@@ -169,8 +169,8 @@ AdminReply AdminApi::handle(const AdminRequest& request) {
     return reply.get();
 }
 
-std::string AdminApi::metrics() {
-    return render_open_metrics(parts_.metrics);
+std::string AdminApi::metrics(MetricsFormat format) {
+    return render_metrics(format, parts_.metrics);
 }
 
 Task<void> AdminApi::close() {

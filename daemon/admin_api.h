@@ -37,7 +37,7 @@ public:
 
     std::span<const AdminRoute> routes() const override;
     AdminReply handle(const AdminRequest& request) override;
-    std::string metrics() override;
+    std::string metrics(MetricsFormat format) override;
 
     // Sends the request to the control reactor, which answers it; handle() waits for the future. A
     // request whose future is dropped is carried out all the same. Any thread. REQUIRES: routes()

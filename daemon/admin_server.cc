@@ -19,6 +19,7 @@
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <pwd.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 #include "config/units.h"
@@ -28,7 +29,6 @@
 #include "core/signal_mask.h"
 #include "daemon/admin_audit.h"
 #include "daemon/listen_socket.h"
-#include "daemon/open_metrics.h"
 
 namespace fopd::daemon {
 
@@ -129,6 +129,15 @@ AdminCaller caller_of(int socket) {
     socklen_t size = sizeof peer;
     if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return {};
     return {.uid = peer.uid, .pid = peer.pid, .user = local_user(peer.uid)};
+}
+
+// A header that is there several times is a list in parts.
+MHD_Result take_accept(void* to, MHD_ValueKind, const char* key, const char* value) noexcept {
+    auto& accept = *static_cast<std::string*>(to);
+    if (::strcasecmp(key, MHD_HTTP_HEADER_ACCEPT) != 0 || value == nullptr) return MHD_YES;
+    if (!accept.empty()) accept += ',';
+    accept += value;
+    return MHD_YES;
 }
 
 MHD_Result take_argument(void* to, MHD_ValueKind, const char* key, const char* value) noexcept {
@@ -389,6 +398,7 @@ private:
         if (serves_ == Serves::kEverything && is_audited(request)) {
             request.caller = caller_of(descriptor_of(connection));
         }
+        MHD_get_connection_values(connection, MHD_HEADER_KIND, &take_accept, &request.accept);
         // The time spent in the handler does not count as idle time.
         MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 0U);
         const int fd = descriptor_of(connection);
@@ -415,12 +425,15 @@ private:
         Places& places = route.answers == AdminRoute::Answers::kLate ? late_ : soon_;
         std::optional<AdminReply> reply;
         if (!places.take()) return reply;
-        reply = request.path == kMetricsRoute.path
-                    ? AdminReply{.content_type = std::string(kOpenMetricsType),
-                                 .body = handler_.metrics()}
-                    : handler_.handle(request);
+        reply = request.path == kMetricsRoute.path ? metrics(request) : handler_.handle(request);
         places.give_back();
         return reply;
+    }
+
+    AdminReply metrics(const AdminRequest& request) {
+        const MetricsFormat format = preferred_format(request.accept);
+        return {.content_type = std::string(content_type_of(format)),
+                .body = handler_.metrics(format)};
     }
 
     const Serves serves_;

@@ -13,6 +13,7 @@
 #include "config/type.h"
 #include "core/events.h"
 #include "core/time.h"
+#include "daemon/metrics_format.h"
 #include "daemon/start_problem.h"
 
 namespace fopd::daemon {
@@ -29,6 +30,7 @@ struct AdminRequest {
     std::string path;
     std::map<std::string, std::string> query{};
     std::string body{};
+    std::string accept{};  // The header, for /metrics.
     AdminCaller caller{};
 };
 
@@ -63,8 +65,8 @@ public:
     // Every path except /metrics. Returns the same routes at each call.
     virtual std::span<const AdminRoute> routes() const = 0;
     virtual AdminReply handle(const AdminRequest& request) = 0;
-    // The text of /metrics, in OpenMetrics form.
-    virtual std::string metrics() = 0;
+    // The text of /metrics.
+    virtual std::string metrics(MetricsFormat format) = 0;
 };
 
 // HTTP/1.1 on the admin socket, and only `GET /metrics` on a TCP address. One thread per

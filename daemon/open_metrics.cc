@@ -49,7 +49,8 @@ std::string_view unit_of(std::string_view name) {
 }
 
 // Invalid UTF-8 becomes U+FFFD, because the format requires UTF-8.
-void append_escaped(std::string& out, std::string_view text) {
+enum class Quotes : std::uint8_t { kEscaped, kPlain };
+void append_escaped(std::string& out, std::string_view text, Quotes quotes = Quotes::kEscaped) {
     while (!text.empty()) {
         const auto character = core::decode_utf8(text);
         const std::size_t length = character ? character->size_bytes : 0;
@@ -59,7 +60,8 @@ void append_escaped(std::string& out, std::string_view text) {
         } else if (first == '\n') {
             out += "\\n";
         } else {
-            if (first == '"' || first == '\\') out += '\\';
+            const bool is_quote = first == '"' && quotes == Quotes::kEscaped;
+            if (is_quote || first == '\\') out += '\\';
             out += text.substr(0, length);
         }
         text.remove_prefix(std::max<std::size_t>(length, 1));
@@ -84,6 +86,8 @@ void append_number(std::string& out, std::uint64_t number) {
 
 class TextSink final : public core::MetricSink {
 public:
+    explicit TextSink(MetricsFormat format) : format_(format) {}
+
     void counter(std::string_view name, std::string_view help, std::span<const core::Label> labels,
                  double value) override {
         ENSURE(value >= 0);
@@ -115,7 +119,7 @@ public:
     std::string text() const {
         std::string all;
         for (const auto& [name, family] : families_) all += family.head + family.samples;
-        return all + "# EOF\n";
+        return is_open() ? all + "# EOF\n" : all;
     }
 
 private:
@@ -124,6 +128,8 @@ private:
         std::string head;
         std::string samples;
     };
+
+    bool is_open() const { return format_ == MetricsFormat::kOpenMetrics; }
 
     // The text to which the family's samples are appended.
     std::string& family(std::string_view name, std::string_view type, std::string_view help) {
@@ -137,23 +143,24 @@ private:
         return family.samples;
     }
 
-    static void append_head(std::string& out, std::string_view name, std::string_view type,
-                            std::string_view help) {
+    void append_head(std::string& out, std::string_view name, std::string_view type,
+                     std::string_view help) const {
+        const bool has_suffix = type == "counter" && !is_open();
         const auto line = [&](std::string_view what) -> std::string& {
             out += "# ";
             out += what;
             out += ' ';
             out += name;
-            out += ' ';
+            out += has_suffix ? "_total " : " ";
             return out;
         };
         line("TYPE") += type;
         out += '\n';
-        if (const std::string_view unit = unit_of(name); !unit.empty()) {
+        if (const std::string_view unit = unit_of(name); !unit.empty() && is_open()) {
             line("UNIT") += unit;
             out += '\n';
         }
-        append_escaped(line("HELP"), help);
+        append_escaped(line("HELP"), help, is_open() ? Quotes::kEscaped : Quotes::kPlain);
         out += '\n';
     }
 
@@ -180,13 +187,15 @@ private:
         out += '\n';
     }
 
+    const MetricsFormat format_;
     std::map<std::string, Family, std::less<>> families_;
 };
 
 }  // namespace
 
-std::string render_open_metrics(std::span<const core::MetricSource* const> sources) {
-    TextSink sink;
+std::string render_metrics(MetricsFormat format,
+                           std::span<const core::MetricSource* const> sources) {
+    TextSink sink(format);
     for (const core::MetricSource* const source : sources) source->collect(sink);
     return sink.text();
 }

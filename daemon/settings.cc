@@ -88,7 +88,7 @@ config::Section<AdminSettings> admin_section() {
     section.field("socket", &AdminSettings::socket, config::path(),
                   "The UNIX socket fopctl talks to; its group may.");
     section.field("metrics", &AdminSettings::metrics, config::none_or(config::address()),
-                  "Where GET /metrics is answered, in the OpenMetrics format; nothing else is.");
+                  "Where GET /metrics is answered, for Prometheus; nothing else is.");
     return section;
 }
 

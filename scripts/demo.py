@@ -164,7 +164,9 @@ class Session:
         url = f"http://{self.metrics}/metrics"
         print(f"$ curl {url}")
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(url, timeout=COMMAND_SECONDS) as reply:
+        # Only this format shows where the text ends.
+        request = urllib.request.Request(url, headers={"Accept": "application/openmetrics-text"})
+        with opener.open(request, timeout=COMMAND_SECONDS) as reply:
             lines = reply.read().decode().splitlines()
         samples = [line for line in lines if line.startswith("fopd_")]
         print("".join(f"    {line}\n" for line in samples[:3]), end="")

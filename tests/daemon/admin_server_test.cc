@@ -88,13 +88,13 @@ TEST_CASE("admin server: TCP serves the metrics and nothing else", "[daemon][adm
     const std::string drain = ask(f.server->metrics_port(), "POST /v1/drain");
 
     REQUIRE(status_of(metrics) == 200);
-    REQUIRE(body_of(metrics) == "# EOF\n");
-    REQUIRE_THAT(metrics, ContainsSubstring("Content-Type: application/openmetrics-text; "
-                                            "version=1.0.0; charset=utf-8\r\n"));
+    REQUIRE(body_of(metrics) == "# text\n");
+    REQUIRE_THAT(metrics,
+                 ContainsSubstring("Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"));
     REQUIRE(status_of(status) == 404);
     REQUIRE(status_of(drain) == 404);
     REQUIRE(f.handler.requests().empty());
-    REQUIRE(body_of(f.get("/metrics")) == "# EOF\n");
+    REQUIRE(body_of(f.get("/metrics")) == "# text\n");
 }
 
 TEST_CASE("admin server: the socket is for its owner and group alone", "[daemon][admin]") {

@@ -47,7 +47,9 @@ public:
         if (replies.size() > 1) replies.erase(replies.begin());
         return reply;
     }
-    std::string metrics() override { return "# EOF\n"; }
+    std::string metrics(fopd::daemon::MetricsFormat format) override {
+        return format == fopd::daemon::MetricsFormat::kOpenMetrics ? "# EOF\n" : "# text\n";
+    }
 
     void put(const std::string& path, int status, std::string body) {
         const std::lock_guard lock(mutex_);

@@ -31,10 +31,10 @@ private:
 };
 
 template <typename Collect>
-std::string rendered(Collect collect) {
+std::string rendered(Collect collect, MetricsFormat format = MetricsFormat::kOpenMetrics) {
     const Source source(collect);
     const std::array<const core::MetricSource*, 1> sources{&source};
-    return render_open_metrics(sources);
+    return render_metrics(format, sources);
 }
 
 // "" when `text` keeps the rules of OpenMetrics 1.0, else the first that it breaks.
@@ -144,7 +144,7 @@ std::string problem_of(const std::string& text) {
 }  // namespace
 
 TEST_CASE("open metrics: nothing to show is still a whole answer", "[daemon][metrics]") {
-    REQUIRE(render_open_metrics({}) == "# EOF\n");
+    REQUIRE(render_metrics(MetricsFormat::kOpenMetrics, {}) == "# EOF\n");
 }
 
 TEST_CASE("open metrics: counters and gauges are grouped by name", "[daemon][metrics]") {
@@ -180,6 +180,25 @@ TEST_CASE("open metrics: counters and gauges are grouped by name", "[daemon][met
     const std::string problem = problem_of(text);
     CAPTURE(problem);
     REQUIRE(problem.empty());
+}
+
+TEST_CASE("open metrics: the older format has no unit and no end, and counters in full",
+          "[daemon][metrics]") {
+    const std::string text = rendered(
+        [](core::MetricSink& sink) {
+            const std::array labels{Label{"path", "a\"b\\c\nd"}};
+            sink.gauge("fopd_device_busy_ratio", "Share of \"busy\\\" time.", labels, 0.5);
+            sink.counter("fopd_busy_seconds", "Time spent working.", {}, 1.5);
+        },
+        MetricsFormat::kText);
+
+    REQUIRE(text ==
+            "# TYPE fopd_busy_seconds_total counter\n"
+            "# HELP fopd_busy_seconds_total Time spent working.\n"
+            "fopd_busy_seconds_total 1.5\n"
+            "# TYPE fopd_device_busy_ratio gauge\n"
+            "# HELP fopd_device_busy_ratio Share of \"busy\\\\\" time.\n"
+            "fopd_device_busy_ratio{path=\"a\\\"b\\\\c\\nd\"} 0.5\n");
 }
 
 TEST_CASE("open metrics: a histogram shows its times in fixed buckets", "[daemon][metrics]") {

@@ -180,10 +180,19 @@ class MetricsPortTest(ProcessTestCase):
         address = daemon.events("fopd.admin.listening")[0]["metrics"]
         self.assertRegex(address, r"^127\.0\.0\.1:\d+$")
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(f"http://{address}/metrics", timeout=DEADLINE_SECONDS) as reply:
-            text = reply.read().decode()
-        self.assertTrue(text.endswith("# EOF\n"))
-        self.assertIn("fopd_build_info", text)
+        for accept, kind in ((None, "text/plain; version=0.0.4; charset=utf-8"),
+                             ("application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+                              "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+                             ("application/openmetrics-text;q=0.4, text/plain;q=0.5",
+                              "text/plain; version=0.0.4; charset=utf-8")):
+            headers = {} if accept is None else {"Accept": accept}
+            request = urllib.request.Request(f"http://{address}/metrics", headers=headers)
+            with opener.open(request, timeout=DEADLINE_SECONDS) as reply:
+                text = reply.read().decode()
+                self.assertEqual(reply.headers["Content-Type"], kind)
+            self.assertEqual(text.endswith("# EOF\n"), "openmetrics" in kind)
+            self.assertEqual("# TYPE fopd_uptime_seconds gauge\n# UNIT" in text, "openmetrics" in kind)
+            self.assertIn("fopd_build_info", text)
         self.fopd.stop(daemon)
 
     def test_no_address_of_this_machine(self):

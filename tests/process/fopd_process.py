@@ -297,17 +297,17 @@ class Daemon:
         status, text = self._ask_text(method, target)
         return status, json.loads(text)
 
-    def _ask_text(self, method, target):
+    def _ask_text(self, method, target, headers=None):
         connection = _UnixConnection(self.socket_path)
         try:
-            connection.request(method, target)
+            connection.request(method, target, headers=headers or {})
             reply = connection.getresponse()
             return reply.status, reply.read()
         finally:
             connection.close()
 
-    def metrics_text(self):
-        status, text = self._ask_text("GET", "/metrics")
+    def metrics_text(self, accept="application/openmetrics-text"):
+        status, text = self._ask_text("GET", "/metrics", {"Accept": accept})
         if status != 200:
             raise AssertionError(f"/metrics: status {status}: {text}")
         return text.decode()
