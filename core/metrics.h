@@ -14,8 +14,8 @@ struct Label {
 };
 
 // Receives the figures of one collection of the metrics. Names are in OpenMetrics form, with the
-// prefix "fopd_" and without a counter's suffix "_total"; `help` is one sentence. All text is
-// borrowed during the call.
+// prefix "fopd_" ("process_" for figures that all programs have) and without a counter's suffix
+// "_total"; `help` is one sentence. All text is borrowed during the call.
 class MetricSink {
 public:
     virtual ~MetricSink() = default;

@@ -4,6 +4,7 @@
 
 #include "core/clock.h"
 #include "core/events.h"
+#include "core/metrics.h"
 #include "daemon/event_router.h"
 #include "daemon/log.h"
 #include "daemon/settings.h"
@@ -21,6 +22,8 @@ public:
 
     // Where the daemon's parts emit their events.
     core::EventSink& events() { return router_; }
+    // What the log has lost.
+    const core::MetricSource& metrics() const { return *log_; }
     // The level is that of the log; the trail has all of its events.
     core::Level level() const { return log_->level(); }
     void set_level(core::Level level) { log_->set_level(level); }

@@ -11,19 +11,11 @@ namespace fopd::daemon {
 
 namespace {
 
+using Cause = NodeHealth::Cause;
 using Level = NodeHealth::Level;
 
 // A quota that is used up to this part is reported.
 constexpr std::uint64_t kQuotaPercent = 95;
-
-const char* name_of(Level level) {
-    switch (level) {
-        case Level::kGood: return "ok";
-        case Level::kWarning: return "warning";
-        case Level::kCritical: return "critical";
-    }
-    return "unknown";
-}
 
 std::string number_of(std::uint64_t count, std::string_view noun) {
     return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
@@ -49,11 +41,12 @@ public:
     }
 
 private:
-    void add(Level level, std::string text) {
+    void add(Cause cause, std::string text) {
+        const Level level = NodeHealth::kCauses[static_cast<std::size_t>(cause)].level;
         // libstdc++ 12's stable_sort uses deprecated code.
         const auto place = std::ranges::upper_bound(health_.problems, level, std::ranges::greater{},
                                                     &NodeHealth::Problem::level);
-        health_.problems.insert(place, {.level = level, .text = std::move(text)});
+        health_.problems.insert(place, {.cause = cause, .level = level, .text = std::move(text)});
     }
 
     void look_at_state();
@@ -75,7 +68,7 @@ private:
 
 void Examination::look_at_state() {
     if (node_.state() == NodeState::kReady) return;
-    add(Level::kWarning, std::string("the node is ") + to_string(node_.state()));
+    add(Cause::kNotReady, std::string("the node is ") + to_string(node_.state()));
 }
 
 std::uint64_t objects_of(const objects::LayoutPool& pool) {
@@ -103,7 +96,7 @@ void Examination::look_at_missing_disks() {
         const std::string which = each.device.empty()
                                       ? "the disk of " + slot + " is missing"
                                       : "disk " + each.device + " is missing (" + slot + ")";
-        add(Level::kCritical, which + ": " + unreadable_objects(each));
+        add(Cause::kDiskMissing, which + ": " + unreadable_objects(each));
     }
 }
 
@@ -119,34 +112,35 @@ void Examination::look_at_disk(const DiskReport& disk) {
         });
         const SlotEntry* const entry = disk.slot ? node_.disks().slots().find(*disk.slot) : nullptr;
         if (entry != nullptr && entry->use == SlotUse::kWrittenOff) {
-            add(Level::kWarning, which +
-                                     " was written off: add a new one with fopctl device add, " +
-                                     "or take it out of the configuration");
+            add(Cause::kDiskWrittenOff,
+                which + " was written off: add a new one with fopctl device add, " +
+                    "or take it out of the configuration");
         } else if (!is_missing) {
-            add(Level::kCritical, which + " is given up" + why);
+            add(Cause::kDiskGivenUp, which + " is given up" + why);
         }
     } else if (disk.read_only) {
-        add(Level::kCritical, which + " is read-only" + why);
+        add(Cause::kDiskReadOnly, which + " is read-only" + why);
     } else if (state == "suspect") {
-        add(Level::kWarning, which + " is suspect" + why);
+        add(Cause::kDiskSuspect, which + " is suspect" + why);
     } else if (!disk.reason.empty()) {
-        add(Level::kCritical, which + why);
+        add(Cause::kDiskFull, which + why);
     }
     // A scrub in progress may have found more than is recorded.
     const std::uint64_t damaged = std::max(disk.damaged_blocks, disk.scrub_damaged_blocks);
     if (damaged > 0) {
-        add(Level::kCritical, which + " has " + number_of(damaged, "damaged block") +
-                                  ": replace the objects that the log names, then scrub it");
+        add(Cause::kDiskDamaged, which + " has " + number_of(damaged, "damaged block") +
+                                     ": replace the objects that the log names, then scrub it");
     }
     look_at_scrub(disk);
     if (disk.check_findings > 0) {
-        add(Level::kCritical, which + ": a check found " + number_of(disk.check_findings, "fault"));
+        add(Cause::kCheckFindings,
+            which + ": a check found " + number_of(disk.check_findings, "fault"));
     }
     if (const std::uint64_t percent = used_percent(disk); percent >= kNearlyFullPercent) {
-        add(Level::kWarning, which + " is " + std::to_string(percent) + " % full");
+        add(Cause::kDiskNearlyFull, which + " is " + std::to_string(percent) + " % full");
     }
     if (std::string_view(disk.scrub) == "failed") {
-        add(Level::kWarning, which + ": the last scrub failed");
+        add(Cause::kScrubFailed, which + ": the last scrub failed");
     }
 }
 
@@ -155,14 +149,14 @@ void Examination::look_at_scrub(const DiskReport& disk) {
     if (age_max == Duration{} || disk.scrubbed_at_s == 0 || !disk.capacity_bytes) return;
     const Duration age = std::chrono::seconds(now_s_ - disk.scrubbed_at_s);
     if (age <= age_max) return;
-    add(Level::kWarning, "disk " + disk.name + " has had no complete scrub for " +
-                             number_of(static_cast<std::uint64_t>(age / 24h), "day"));
+    add(Cause::kScrubOld, "disk " + disk.name + " has had no complete scrub for " +
+                              number_of(static_cast<std::uint64_t>(age / 24h), "day"));
 }
 
 void Examination::look_at_localities() {
     for (std::size_t index = 0; index < node_.localities().size(); ++index) {
         if (node_.watch().silent_for(index) <= LocalityWatch::kStuckAfter) continue;
-        add(Level::kCritical, "locality " + std::to_string(index) + " is stuck");
+        add(Cause::kLocalityStuck, "locality " + std::to_string(index) + " is stuck");
     }
 }
 
@@ -171,10 +165,10 @@ void Examination::look_at_configuration() {
     for (const std::string& each : node_.reload_problems()) {
         failures += (failures.empty() ? "the last reload failed: " : "; ") + each;
     }
-    if (!failures.empty()) add(Level::kWarning, std::move(failures));
+    if (!failures.empty()) add(Cause::kReloadFailed, std::move(failures));
     const std::vector<std::string>& waiting = configuration_.keys_waiting_for_restart();
     if (waiting.empty()) return;
-    add(Level::kWarning, "a restart is pending for " + config::joined(waiting));
+    add(Cause::kRestartPending, "a restart is pending for " + config::joined(waiting));
 }
 
 void Examination::look_at_quotas() {
@@ -200,13 +194,22 @@ void Examination::look_at_quota(const objects::QuotaAccount& account, const std:
         if (percent < kQuotaPercent) return;
         std::string text = words;
         text.replace(text.find('%'), 1, std::to_string(percent) + " % of its quota of " + of_what);
-        add(Level::kWarning, std::move(text));
+        add(Cause::kQuotaNearlyUsed, std::move(text));
     };
     look(used.blocks, limit.blocks, "bytes");
     look(used.objects, limit.objects, "objects");
 }
 
 }  // namespace
+
+const char* to_string(NodeHealth::Level level) {
+    switch (level) {
+        case Level::kGood: return "ok";
+        case Level::kWarning: return "warning";
+        case Level::kCritical: return "critical";
+    }
+    return "unknown";
+}
 
 NodeHealth health_of(const Node& node, const Configuration& configuration,
                      const core::Clock& clock) {
@@ -217,7 +220,8 @@ void write_problems(JsonWriter& json, const NodeHealth& health) {
     json.begin_array();
     for (const NodeHealth::Problem& each : health.problems) {
         json.begin_object()
-            .field("state", name_of(each.level))
+            .field("state", to_string(each.level))
+            .field("cause", NodeHealth::kCauses[static_cast<std::size_t>(each.cause)].name)
             .field("text", std::string_view(each.text))
             .end_object();
     }
@@ -234,7 +238,7 @@ std::string health_json(const NodeHealth& health) {
     }
     JsonWriter json;
     json.begin_object()
-        .field("state", name_of(health.level()))
+        .field("state", to_string(health.level()))
         .field("text", std::string_view(text))
         .field("open_disks", health.open_disks)
         .field("objects", health.objects);

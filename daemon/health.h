@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -14,10 +16,54 @@ namespace fopd::daemon {
 // The state of a node, in short, for a monitoring system.
 struct NodeHealth {
     enum class Level : std::uint8_t { kGood, kWarning, kCritical };
-    struct Problem {
-        Level level = Level::kWarning;
-        std::string text;  // One line.
+    enum class Cause : std::uint8_t {
+        kCheckFindings,
+        kDiskDamaged,
+        kDiskFull,
+        kDiskGivenUp,
+        kDiskMissing,
+        kDiskNearlyFull,
+        kDiskReadOnly,
+        kDiskSuspect,
+        kDiskWrittenOff,
+        kLocalityStuck,
+        kNotReady,
+        kQuotaNearlyUsed,
+        kReloadFailed,
+        kRestartPending,
+        kScrubFailed,
+        kScrubOld,
     };
+    struct Problem {
+        Cause cause = Cause::kNotReady;
+        Level level = Level::kWarning;
+        std::string text{};  // One line.
+    };
+    // Each cause has one level. In the order of Cause.
+    struct CauseRow {
+        Cause cause;
+        Level level;
+        const char* name;
+    };
+    static constexpr std::array kCauses{
+        CauseRow{Cause::kCheckFindings, Level::kCritical, "check_findings"},
+        CauseRow{Cause::kDiskDamaged, Level::kCritical, "disk_damaged"},
+        CauseRow{Cause::kDiskFull, Level::kCritical, "disk_full"},
+        CauseRow{Cause::kDiskGivenUp, Level::kCritical, "disk_given_up"},
+        CauseRow{Cause::kDiskMissing, Level::kCritical, "disk_missing"},
+        CauseRow{Cause::kDiskNearlyFull, Level::kWarning, "disk_nearly_full"},
+        CauseRow{Cause::kDiskReadOnly, Level::kCritical, "disk_read_only"},
+        CauseRow{Cause::kDiskSuspect, Level::kWarning, "disk_suspect"},
+        CauseRow{Cause::kDiskWrittenOff, Level::kWarning, "disk_written_off"},
+        CauseRow{Cause::kLocalityStuck, Level::kCritical, "locality_stuck"},
+        CauseRow{Cause::kNotReady, Level::kWarning, "not_ready"},
+        CauseRow{Cause::kQuotaNearlyUsed, Level::kWarning, "quota_nearly_used"},
+        CauseRow{Cause::kReloadFailed, Level::kWarning, "reload_failed"},
+        CauseRow{Cause::kRestartPending, Level::kWarning, "restart_pending"},
+        CauseRow{Cause::kScrubFailed, Level::kWarning, "scrub_failed"},
+        CauseRow{Cause::kScrubOld, Level::kWarning, "scrub_old"},
+    };
+    static_assert(std::ranges::is_sorted(kCauses, {}, &CauseRow::cause));
 
     std::vector<Problem> problems;  // The worst first.
     std::uint64_t open_disks = 0;
@@ -31,7 +77,10 @@ struct NodeHealth {
 NodeHealth health_of(const Node& node, const Configuration& configuration,
                      const core::Clock& clock);
 
-// A list of objects with state and text.
+// "ok", "warning", "critical".
+const char* to_string(NodeHealth::Level level);
+
+// A list of objects with state, cause and text.
 void write_problems(JsonWriter& json, const NodeHealth& health);
 // The body of the reply to GET /v1/health.
 std::string health_json(const NodeHealth& health);

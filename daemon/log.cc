@@ -217,16 +217,28 @@ void Log::report(RepeatLimiter::Which which) {
         if (!post(Room::kReserved, repeats.level, "log.repeated", fields))
             limiter_.give_back(repeats);
     }
-    const std::uint64_t dropped = dropped_.exchange(0, std::memory_order_relaxed);
-    if (dropped == 0) return;
+    // Several threads report.
+    std::uint64_t before = reported_.load();
+    std::uint64_t total = 0;
+    do {
+        total = dropped_.load();
+        if (total == before) return;
+    } while (!reported_.compare_exchange_weak(before, total));
+    const std::uint64_t dropped = total - before;
     if (losses_ != nullptr) {
-        core::emit(*losses_, core::Level::kError, "audit.lost", {{"count", dropped}});
+        core::emit_each(*losses_, core::Level::kError, "audit.lost", {{"count", dropped}});
         return;
     }
     const std::array fields{core::Field{"count", dropped}};
     if (!post(Room::kReserved, core::Level::kWarn, "log.dropped", fields)) {
-        dropped_.fetch_add(dropped, std::memory_order_relaxed);
+        reported_.fetch_sub(dropped);
     }
+}
+
+void Log::collect(core::MetricSink& sink) const {
+    sink.counter("fopd_log_events_dropped",
+                 "Events that the full queue or the output of the log refused.", {},
+                 static_cast<double>(dropped_.load()));
 }
 
 }  // namespace fopd::daemon

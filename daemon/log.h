@@ -8,6 +8,7 @@
 
 #include "core/clock.h"
 #include "core/events.h"
+#include "core/metrics.h"
 #include "daemon/log_format.h"
 #include "daemon/log_writer.h"
 #include "daemon/repeat_limiter.h"
@@ -23,7 +24,7 @@ namespace fopd::daemon {
 // `fopd.log.dropped count=…`.
 //
 // Thread-safe. Destroyed after everything that may emit.
-class Log final : public core::EventSink {
+class Log final : public core::EventSink, public core::MetricSource {
 public:
     static constexpr std::size_t kQueueEventsMax = 4096;
     static constexpr std::size_t kQueueBytesMax = 8UL << 20;
@@ -61,6 +62,9 @@ public:
         return level >= level_.load(std::memory_order_relaxed);
     }
 
+    // The events that were dropped since the start.
+    void collect(core::MetricSink& sink) const override;
+
     void set_level(core::Level level) { level_.store(level, std::memory_order_relaxed); }
     core::Level level() const { return level_.load(std::memory_order_relaxed); }
 
@@ -84,8 +88,9 @@ private:
     const LogFormat format_;
     std::atomic<core::Level> level_;
     RepeatLimiter limiter_;
-    std::atomic<std::uint64_t> dropped_ = 0;
-    core::EventSink* const losses_;  // Null: this log.
+    std::atomic<std::uint64_t> dropped_ = 0;   // Since the start.
+    std::atomic<std::uint64_t> reported_ = 0;  // Of those.
+    core::EventSink* const losses_;            // Null: this log.
     std::unique_ptr<Queue> queue_;
     bool is_closed_ = false;
 };

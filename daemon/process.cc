@@ -23,10 +23,12 @@
 #include "daemon/admin_server.h"
 #include "daemon/daemon_logs.h"
 #include "daemon/data_dir.h"
+#include "daemon/health_metrics.h"
 #include "daemon/local_disk_bay.h"
 #include "daemon/locality_threads.h"
 #include "daemon/log.h"
 #include "daemon/node_id.h"
+#include "daemon/process_metrics.h"
 #include "daemon/version.h"
 #include "fabric/network_transport.h"
 #include "fabric/settings.h"
@@ -43,6 +45,8 @@ constexpr Duration kSignalCap = 1h;
 // then its group.
 constexpr Duration kSameRequestWithin = 500ms;
 constexpr Duration kLogFlushLimit = 2s;
+// How old the problems in the metrics may be.
+constexpr Duration kHealthInterval = 5s;
 // How long closing the log may take after that.
 constexpr Duration kLogEndLimit = 3 * (Log::kCloseWait + Log::kCloseMargin);
 
@@ -142,6 +146,7 @@ private:
     Task<void> watch_signals();
     void on_signal(const Signal& signal);
     Task<void> reload(AdminCaller sender);
+    Task<void> publish_health();
     void expect_end();
     Task<void> limit_stop();
     Task<void> stop_admin();
@@ -165,6 +170,8 @@ private:
     std::unique_ptr<LocalDiskBay> bay_;
     std::unique_ptr<Node> node_;
     std::unique_ptr<NodeMetrics> node_metrics_;
+    HealthMetrics health_metrics_;
+    const ProcessMetrics process_metrics_{clock_};
     std::unique_ptr<AdminApi> api_;
     std::unique_ptr<AdminServer> server_;
     std::unique_ptr<core::WaitQueue> told_to_stop_;
@@ -279,25 +286,25 @@ fabric::Transport* Process::transport(std::string_view scheme) {
 }
 
 void Process::make_api() {
-    api_ = std::make_unique<AdminApi>(
-        AdminApi::Parts{.control = *control_,
-                        .node = *node_,
-                        .configuration = *configuration_,
-                        .facts =
-                            [this] {
-                                StatusFacts facts{.log_level = logs_.level(),
-                                                  .watchdog_timeout = manager_->watchdog_timeout(),
-                                                  .threads = {}};
-                                for (std::size_t i = 0; i < threads_->cores().size(); ++i) {
-                                    facts.threads.push_back({.core = threads_->cores()[i],
-                                                             .cpu_time = threads_->cpu_time(i)});
-                                }
-                                return facts;
-                            },
-                        .set_log_level = [this](core::Level level) { logs_.set_level(level); },
-                        .metrics = {node_metrics_.get()},
-                        .events = events_,
-                        .clock = clock_});
+    api_ = std::make_unique<AdminApi>(AdminApi::Parts{
+        .control = *control_,
+        .node = *node_,
+        .configuration = *configuration_,
+        .facts =
+            [this] {
+                StatusFacts facts{.log_level = logs_.level(),
+                                  .watchdog_timeout = manager_->watchdog_timeout(),
+                                  .threads = {}};
+                for (std::size_t i = 0; i < threads_->cores().size(); ++i) {
+                    facts.threads.push_back(
+                        {.core = threads_->cores()[i], .cpu_time = threads_->cpu_time(i)});
+                }
+                return facts;
+            },
+        .set_log_level = [this](core::Level level) { logs_.set_level(level); },
+        .metrics = {node_metrics_.get(), &health_metrics_, &process_metrics_, &logs_.metrics()},
+        .events = events_,
+        .clock = clock_});
 }
 
 // Resolves names and waits for a lock, so it runs on another thread.
@@ -319,6 +326,7 @@ Task<Started<void>> Process::start_admin() {
 // stopped as at a normal stop.
 Task<int> Process::live() {
     control_->spawn(background_, watch_signals());
+    control_->spawn(background_, publish_health());
     make_api();
     Started<void> started = co_await start_admin();
     if (started) started = co_await node_->start();
@@ -399,6 +407,14 @@ Task<void> Process::reload(AdminCaller sender) {
     if (reloaded || !reloaded.error().busy) co_return;
     emit(events_, core::Level::kWarn, "daemon.reload_refused",
          {{"reason", std::string_view(reloaded.error().problems.front())}});
+}
+
+Task<void> Process::publish_health() {
+    while (node_->state() < NodeState::kStopping) {
+        health_metrics_.publish(health_of(*node_, *configuration_, clock_));
+        const auto slept = co_await control_->sleep_for(kHealthInterval, &end_background_);
+        if (!slept) co_return;
+    }
 }
 
 void Process::expect_end() {

@@ -252,6 +252,9 @@ void NodeMetrics::collect_fabric(core::MetricSink& sink) const {
         }
         sink.gauge("fopd_foms", "Fops that are running.", labels,
                    static_cast<double>(locality->handler()->running_count()));
+        sink.counter("fopd_foms_hung",
+                     "Fops that ran for two minutes without waiting for their client.", labels,
+                     static_cast<double>(locality->handler()->hung_count()));
         sink.gauge("fopd_foms_allowed",
                    "What may run at a time: a fop counts once, and once more for each 64 KiB.",
                    labels, static_cast<double>(locality->handler()->admission().allowed()));

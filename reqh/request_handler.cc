@@ -363,6 +363,7 @@ void RequestHandler::report_hung(Fom& fom) {
         fom.set_reported_waiting();
     } else {
         fom.set_reported_hung();
+        hung_count_.add(1);
     }
     const std::string id = format_fop_id(record.id);
     const std::string waits_for = to_text(record.wait);

@@ -84,6 +84,8 @@ public:
 
     // Any thread may call the functions below.
     std::uint64_t running_count() const { return running_count_.get(); }
+    // Fops that were ever reported as hung.
+    std::uint64_t hung_count() const { return hung_count_.get(); }
     const Admission& admission() const { return admission_; }
     const FopMetrics& metrics() const { return metrics_; }
 
@@ -138,6 +140,7 @@ private:
     std::vector<Fom*> free_;  // The most recently ended one is reused first.
     mutable core::IntrusiveList<RunningPlace> running_;  // In the order of their start.
     core::Counter running_count_;
+    core::Counter hung_count_;
     Admission admission_;
     core::BufferPool& buffers_;
     Shares shares_;           // Of the pieces of buffer.

@@ -23,6 +23,7 @@
 
 #include "core/clock.h"
 #include "daemon/log_writer.h"
+#include "daemon/open_metrics.h"
 #include "tests/catch.h"
 #include "tests/daemon/fake_clock.h"
 
@@ -364,6 +365,9 @@ TEST_CASE("log full: dropped lines are reported once there is room", "[daemon][l
         core::emit(**log, Level::kInfo, "a.b", {{"i", i}});
     }
 
+    const core::MetricSource* const source = log->get();
+    const std::string metrics = render_metrics(MetricsFormat::kText, {&source, 1});
+
     std::string text;
     std::thread reader([&] {
         std::array<char, 4096> part{};
@@ -380,6 +384,9 @@ TEST_CASE("log full: dropped lines are reported once there is room", "[daemon][l
     const auto lines = lines_of(text);
     REQUIRE(count_in(lines.back(), "fopd.log.dropped count=") > 0);
     REQUIRE(accounted_for(lines) == kEmitted);
+    std::uint64_t dropped = 0;
+    for (const auto& line : lines) dropped += count_in(line, "fopd.log.dropped count=");
+    REQUIRE(metrics.ends_with("\nfopd_log_events_dropped_total " + std::to_string(dropped) + "\n"));
 }
 
 TEST_CASE("log output: a closed pipe does not end the daemon", "[daemon][log]") {

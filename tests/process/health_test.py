@@ -1,5 +1,6 @@
 """fopctl health: one line and an exit code, as monitoring systems want them."""
 
+import collections
 import json
 import os
 import re
@@ -22,10 +23,24 @@ class HealthTest(StorageTestCase):
         page = run_program(FOPCTL, "health", env=self.environment)
         self.assertEqual((page.returncode, page.stderr), (exit_code, ""))
         self.assertEqual(page.stdout, f"{health['state'].upper()}: {health['text']}\n")
+        self.wait_metrics(health["problems"])
         if health["problems"]:
             self.assertEqual(health["text"], "; ".join(each["text"] for each in health["problems"]))
             self.assertEqual(health["problems"][0]["state"], health["state"])
         return page.stdout
+
+    def wait_metrics(self, problems):
+        """The metric has the same problems, if a daemon runs; it is some seconds old."""
+        if self.daemon.process.poll() is not None:
+            return
+        wanted = collections.Counter(f'fopd_health_problems{{severity="{each["state"]}",cause="{each["cause"]}"}}'
+                                     for each in problems)
+
+        def counted():
+            found = {name: count for name, count in self.daemon.metrics().items()
+                     if name.startswith("fopd_health_problems{") and count}
+            return found == wanted
+        wait_until(counted, f"the metric is {dict(wanted)}")
 
     def wait_health(self, exit_code):
         """Figures of disks are a second or two old."""

@@ -18,7 +18,7 @@ def metrics_of_page():
     found = {}
     for line in PAGE.read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) == 5 and re.fullmatch("`fopd_[a-z_]+`", cells[0]):
+        if len(cells) == 5 and re.fullmatch("`(fopd|process)_[a-z_]+`", cells[0]):
             name = cells[0].strip("`")
             if name in found:
                 raise AssertionError(f"{name} stands twice on the page")
@@ -31,7 +31,7 @@ def metrics_of_scrape(text):
     types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
     units = dict(re.findall(r"^# UNIT (\S+) (\S+)$", text, re.MULTILINE))
     labels = collections.defaultdict(set)
-    for name, in_braces in re.findall(r"^(fopd_\w+)(?:\{(.*)\})? \S+$", text, re.MULTILINE):
+    for name, in_braces in re.findall(r"^((?:fopd|process)_\w+)(?:\{(.*)\})? \S+$", text, re.MULTILINE):
         labels[name].update(re.findall(r'(?:^|,)(\w+)="(?:[^"\\]|\\.)*"', in_braces))
     found = {}
     for name, kind in types.items():
@@ -67,7 +67,7 @@ class MetricsPageTest(StorageTestCase):
     def test_the_page_is_sorted(self):
         table = []
         for line in PAGE.read_text(encoding="utf-8").splitlines():
-            match = re.match("[|] `(fopd_[a-z_]+)` [|]", line)
+            match = re.match("[|] `((?:fopd|process)_[a-z_]+)` [|]", line)
             if match:
                 table.append(match[1])
             else:

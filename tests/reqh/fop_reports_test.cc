@@ -67,6 +67,7 @@ TEST_CASE("reqh: a hung fom is reported once", "[reqh]") {
     const auto& hung = node.events.events[0];
     // It is not the node that keeps it waiting.
     CHECK(hung.name == "reqh.waits_for_client");
+    CHECK(node.handler.hung_count() == 0);
     CHECK(hung.texts.at("waits_for").starts_with("its client to "));
     CHECK(hung.texts.at("fop") == "5f-1");
     CHECK(hung.texts.at("phase") == "execute");

@@ -487,10 +487,12 @@ TEST_CASE("reqh slow client: a fop that waits for a lock after waiting for its c
     // Its last bytes came after two and a half minutes.
     node.run_for(2min);
     CHECK(node.event_count("reqh.hung_fom") == 0);
+    CHECK(node.handler().hung_count() == 0);
     node.run_for(1min);
     CHECK(node.event_count("reqh.hung_fom") == 1);
     node.run_for(10min);
     CHECK(node.event_count("reqh.hung_fom") == 1);
+    CHECK(node.handler().hung_count() == 1);
     CHECK(node.event_count("reqh.waits_for_client") == 1);
 
     REQUIRE(node.world.run(there.parts().reactor, let_go(&held)).has_value());

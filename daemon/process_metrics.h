@@ -1,0 +1,20 @@
+#pragma once
+
+#include "core/clock.h"
+#include "core/metrics.h"
+
+namespace fopd::daemon {
+
+// What the kernel knows of this process, under the names that all programs have for it. A figure
+// that cannot be read is left out.
+class ProcessMetrics final : public core::MetricSource {
+public:
+    // Created when the process starts.
+    explicit ProcessMetrics(const core::Clock& clock);
+    void collect(core::MetricSink& sink) const override;
+
+private:
+    const double started_s_;  // Unix time.
+};
+
+}  // namespace fopd::daemon
