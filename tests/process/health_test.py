@@ -12,6 +12,7 @@ from fopd_process import DONE, FOPCTL, run_program, wait_until
 from storage_process import MIB, StorageTestCase, content
 
 OK, WARNING, CRITICAL, UNKNOWN = 0, 1, 2, 3
+BAD_DATA = 74
 
 
 class HealthTest(StorageTestCase):
@@ -151,6 +152,26 @@ class HealthTest(StorageTestCase):
         self.ctl("scrub")
         self.wait_health(OK)
         self.wait_damage(device, 0)
+
+    def test_the_steps_of_the_page_for_damaged_blocks(self):
+        """docs/running.md, "Damaged blocks"."""
+        data = content(MIB, 7)
+        self.put("a", data)
+        self.put("b", data[::-1])
+        device = self.damage("a", data)
+        self.ctl("scrub", device)
+        wait_until(lambda: json.loads(self.ctl("scrub", device, "--show", "--json"))[
+            [each["name"] for each in self.devices()].index(device)]["scrub"]["state"] == "done", "the scrub")
+        fids = set(re.findall(r"store\.scrub_found_damage .*\bobject=([0-9a-f]{32})\b", self.daemon.log()))
+        names = [each["name"] for each in json.loads(self.ctl("ls", "--json", "--pool", "fast")) if each["fid"] in fids]
+        self.assertEqual(names, ["a"])
+        self.assertEqual(self.ctl_bytes("get", "a", "-").returncode, BAD_DATA)
+        good = self.ctl("read", "a", "--offset", 4096, "--length", "4k")
+        self.assertEqual(good, data[4096:8192])
+        self.put("a", data)
+        self.assertEqual(self.get("a"), data)
+        self.ctl("scrub", device)
+        self.wait_health(OK)
 
     def test_damage_that_a_read_found(self):
         data = content(MIB, 7)
