@@ -2,10 +2,11 @@
 
 import collections
 import re
+import shutil
 import unittest
 from pathlib import Path
 
-from fopd_process import wait_until
+from fopd_process import run_program, wait_until
 from storage_process import StorageTestCase
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "metrics.md"
@@ -63,6 +64,13 @@ class MetricsPageTest(StorageTestCase):
                 self.assertEqual(page[name][:2], (kind, labels))
                 if unit is not None:
                     self.assertEqual(page[name][2], unit)
+
+    @unittest.skipUnless(shutil.which("promtool"), "promtool is not installed")
+    def test_promtool_takes_a_scrape(self):
+        self.put("object", b"bytes")
+        text = self.daemon.metrics_text(accept="text/plain")
+        done = run_program("promtool", "check", "metrics", stdin=None, input=text)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
 
     def test_the_page_is_sorted(self):
         table = []
