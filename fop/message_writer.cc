@@ -42,9 +42,15 @@ std::uint64_t to_us(Duration timeout) {
         std::chrono::ceil<std::chrono::microseconds>(timeout).count());
 }
 
-// Truncates words that are too long, but not within a character.
+// Truncates words that are too long: behind a word, or behind a character if the last word is very
+// long.
 std::string_view shortened(std::string_view words) {
     if (words.size() <= kWordsBytesMax) return words;
+    const std::size_t blank = words.substr(0, kWordsBytesMax + 1).rfind(' ');
+    if (blank != std::string_view::npos && blank > kWordsBytesMax / 2) {
+        const std::size_t last = words.substr(0, blank).find_last_not_of(' ');
+        return words.substr(0, last == std::string_view::npos ? 0 : last + 1);
+    }
     std::size_t end = kWordsBytesMax;
     const auto continues = [&](std::size_t at) {
         return (static_cast<unsigned char>(words[at]) & 0xc0) == 0x80;

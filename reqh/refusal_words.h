@@ -34,7 +34,7 @@ private:
     // `length`: what snprintf() has returned for `words_`.
     Refusal composed(fop::Status status, int length) const;
 
-    std::array<char, fop::kWordsBytesMax> words_;
+    std::array<char, 2 * fop::kWordsBytesMax> words_;  // The message is cut behind a word.
     std::string denial_;
 };
 

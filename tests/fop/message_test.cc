@@ -249,13 +249,31 @@ TEST_CASE("fop message: timeouts round up, and the longest are cut", "[fop]") {
     REQUIRE(longest <= Duration::max());
 }
 
-TEST_CASE("fop message: words are cut between characters", "[fop]") {
-    const auto read_back = [](const std::string& words) {
-        const auto message = sealed(Reply{.status = Status::kBusy, .words = words});
-        const auto view = read_replies(message);
-        REQUIRE(view.has_value());
-        return std::string((*view)[0].words);
-    };
+namespace {
+
+std::string words_read_back(const std::string& words) {
+    const auto message = sealed(Reply{.status = Status::kBusy, .words = words});
+    const auto view = read_replies(message);
+    REQUIRE(view.has_value());
+    return std::string((*view)[0].words);
+}
+
+}  // namespace
+
+TEST_CASE("fop message: a reason that is too long is cut behind a word", "[fop]") {
+    const std::string head = "its disk is missing: " + std::string(kWordsBytesMax - 30, 'x');
+
+    CHECK(words_read_back(head + " in the middle of") == head + " in the");
+    CHECK(words_read_back(head + " of a word") == head + " of a");
+    CHECK(words_read_back(head + " of a wor") == head + " of a wor");
+    CHECK(words_read_back(head + "         word") == head);
+    CHECK(words_read_back(head + "         ") == head + "         ");
+    CHECK(words_read_back("a " + std::string(2 * kWordsBytesMax, 'x')) ==
+          "a " + std::string(kWordsBytesMax - 2, 'x'));
+}
+
+TEST_CASE("fop message: words without blanks are cut between characters", "[fop]") {
+    const auto read_back = &words_read_back;
     const std::string full(kWordsBytesMax, 'x');
     REQUIRE(read_back(full) == full);
     REQUIRE(read_back(full + "y") == full);
