@@ -211,6 +211,12 @@ Task<Outcome<std::vector<PoolSpace>>> ObjectClient::statfs(Wait wait) {
     co_return pools;
 }
 
+Task<Outcome<std::map<std::string, std::uint32_t>>> ObjectClient::missing_disks(Wait wait) {
+    const auto loaded = co_await slots_.load(wait);
+    if (!loaded) co_return std::unexpected(loaded.error());
+    co_return slots_.missing_disks();
+}
+
 Task<Outcome<std::vector<QuotaUse>>> ObjectClient::quota(std::string pool, Wait wait) {
     std::vector<std::byte> payload(fop::kListingBytesMax);
     std::vector<QuotaUse> uses;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -116,6 +117,8 @@ public:
     };
     Task<Outcome<ObjectPage>> list(ListWish wish, Wait wait);
     Task<Outcome<std::vector<PoolSpace>>> statfs(Wait wait);
+    // How many disks of each pool are missing; pools without are left out.
+    Task<Outcome<std::map<std::string, std::uint32_t>>> missing_disks(Wait wait);
     // For one pool; empty: for all. An administrator gets the uses of all owners.
     Task<Outcome<std::vector<QuotaUse>>> quota(std::string pool, Wait wait);
 

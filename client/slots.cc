@@ -209,6 +209,14 @@ Task<Outcome<fabric::Client*>> Slots::session_of(std::uint16_t slot, Wait wait) 
     co_return known->second;
 }
 
+std::map<std::string, std::uint32_t> Slots::missing_disks() const {
+    std::map<std::string, std::uint32_t> missing;
+    for (const auto& [number, slot] : slots_) {
+        if (slot.state == fop::SlotState::kMissing) ++missing[slot.pool];
+    }
+    return missing;
+}
+
 std::uint16_t Slots::locality_of(std::uint16_t slot) const {
     const auto found = slots_.find(slot);
     return found == slots_.end() ? std::uint16_t{0} : found->second.locality;

@@ -59,6 +59,9 @@ public:
     // REQUIRES: loaded. 0 for a slot that is not in the table.
     std::uint16_t locality_of(std::uint16_t slot) const;
 
+    // REQUIRES: loaded. How many disks of each pool are missing; pools without are left out.
+    std::map<std::string, std::uint32_t> missing_disks() const;
+
     // Makes a new object: tries the pool's slots in turn while they have no space or accept no
     // objects, then again with a newer table if a disk has been removed meanwhile.
     using Attempt = std::function<Task<Outcome<fop::Fid>>(std::uint16_t slot)>;

@@ -470,24 +470,38 @@ Task<int> remove(Run* run) {
     co_return exit_code == kExitDone ? printed : exit_code;
 }
 
+std::string space_page(const nlohmann::json& pools) {
+    std::string page = table(pools, {{"POOL", "pool"},
+                                     {"CAPACITY", "capacity", size_shown},
+                                     {"USED", "used", size_shown},
+                                     {"FREE", "free", size_shown},
+                                     {"OBJECTS", "objects"}});
+    for (const nlohmann::json& each : pools) {
+        const auto missing = each.at("missing_disks").get<std::uint32_t>();
+        if (missing == 0) continue;
+        page += shown(each.at("pool")) + ": " + std::to_string(missing) +
+                (missing == 1 ? " disk is missing; it is" : " disks are missing; they are") +
+                " not in these figures\n";
+    }
+    return page;
+}
+
 Task<int> free_space(Run* run) {
     const auto pools = co_await find_pools(run);
     if (!pools) co_return run->complain_about(pools.error());
+    const auto missing = co_await run->objects.missing_disks(run->wait());
+    if (!missing) co_return run->complain_about(missing.error());
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (const PoolSpace& each : *pools) {
+        const auto of_pool = missing->find(each.pool);
         all.push_back({{"pool", each.pool},
                        {"capacity", each.total_bytes},
                        {"used", each.used_bytes},
                        {"free", each.free_bytes},
-                       {"objects", each.objects}});
+                       {"objects", each.objects},
+                       {"missing_disks", of_pool == missing->end() ? 0 : of_pool->second}});
     }
-    co_return show(run->call, dumped(all), [&] {
-        return table(all, {{"POOL", "pool"},
-                           {"CAPACITY", "capacity", size_shown},
-                           {"USED", "used", size_shown},
-                           {"FREE", "free", size_shown},
-                           {"OBJECTS", "objects"}});
-    });
+    co_return show(run->call, dumped(all), [&] { return space_page(all); });
 }
 
 nlohmann::ordered_json limit_json(std::uint64_t limit) {

@@ -28,6 +28,7 @@ SlotState slot_state(std::uint8_t number) {
         case static_cast<std::uint8_t>(SlotState::kOnline): return SlotState::kOnline;
         case static_cast<std::uint8_t>(SlotState::kReadOnly): return SlotState::kReadOnly;
         case static_cast<std::uint8_t>(SlotState::kMissing): return SlotState::kMissing;
+        case static_cast<std::uint8_t>(SlotState::kUnused): return SlotState::kUnused;
         default: return SlotState::kOther;
     }
 }

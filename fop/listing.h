@@ -34,6 +34,7 @@ enum class SlotState : std::uint8_t {
     kOnline = 1,
     kReadOnly = 2,
     kMissing = 3,  // Its disk is absent.
+    kUnused = 4,   // It has no disk, and nothing is waited for.
     kOther = 255,  // When reading: a state that this reader does not know.
 };
 

@@ -55,6 +55,9 @@ Task<std::vector<SlotFigures>> look_at_all_slots(Operation* operation) {
 }
 
 fop::SlotState state_of(const objects::LayoutSlot& slot, const SlotFigures& figures) {
+    const bool is_unused = slot.state == objects::SlotState::kReleased ||
+                           slot.state == objects::SlotState::kWrittenOff;
+    if (is_unused) return fop::SlotState::kUnused;
     if (!figures.is_open || slot.state == objects::SlotState::kMissing)
         return fop::SlotState::kMissing;
     const bool writes = figures.serves && slot.state == objects::SlotState::kOnline;

@@ -232,6 +232,8 @@ class ObjectsTest(StorageTestCase):
                               ["sync", name], ["put", "-", name, "--no-replace"]):
                 with self.subTest(arguments):
                     self.refused(REFUSED, [f"{arguments[0]}: ", *why], *arguments)
+        self.assertIn("\nfast: 1 disk is missing; it is not in these figures\n", self.ctl("df").decode())
+        self.assertEqual(json.loads(self.ctl("df", "--json"))[0]["missing_disks"], 1)
         done = self.ctl_bytes("ls")
         self.assertEqual(done.returncode, REFUSED)
         self.assertEqual(done.stdout.decode().split(), sorted(contents.keys() - lost))
@@ -322,7 +324,9 @@ class ObjectsTest(StorageTestCase):
         self.put("a", content(MIB), "--pool", "fast")
         pool, = json.loads(self.ctl("df", "--pool", "fast", "--json"))
         self.assertEqual(pool["objects"], 1)
+        self.assertEqual(pool["missing_disks"], 0)
         self.assertIn("fast", self.ctl("df").decode())
+        self.assertNotIn("missing", self.ctl("df").decode())
         for arguments in (["put", "-", "b"], ["get", "a", "-"], ["stat", "a"], ["ls"], ["rm", "a"], ["df"], ["quota"],
                           ["sync"], ["sync", "a"], ["mv", "a", "b"], ["truncate", "a", "1"]):
             with self.subTest(arguments):
