@@ -1,7 +1,10 @@
 #include "daemon/device_requests.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
+
+#include "config/problem.h"
 
 namespace fopd::daemon {
 
@@ -107,7 +110,8 @@ Task<DeviceRequests::Outcome> DeviceRequests::forget(LostDevice which) {
 
 // A call that only asks what would be lost is not reported as a failure.
 Task<DeviceOutcome> DeviceRequests::forget_lost(LostDevice which) {
-    if (!which.slot) which.slot = parts_.disks.slot_of(which.name);
+    const auto of_name = which.slot ? std::set<store::Slot>() : parts_.disks.slots_of(which.name);
+    if (of_name.size() == 1) which.slot = *of_name.begin();
     if (which.name.empty()) which.name = parts_.disks.name_of(which.slot);
     DeviceOutcome outcome{.device = which.name,
                           .kind = DeviceOutcome::Kind::kNotForgotten,
@@ -132,6 +136,17 @@ bool DeviceRequests::is_unknown(const LostDevice& which) const {
     return std::ranges::find(reports, which.name, &DiskReport::name) == reports.end();
 }
 
+// Why the slot of a device does not follow from its name.
+std::string DeviceRequests::why_no_slot(const std::string& name) const {
+    std::vector<std::string> slots;
+    for (const store::Slot slot : parts_.disks.slots_of(name)) {
+        slots.push_back(std::to_string(slot));
+    }
+    if (slots.empty()) return "nobody can see which slot its disk had; name it with --slot";
+    return "disks of the slots " + config::joined(slots) +
+           " have that name; say which one with --slot";
+}
+
 // Why there is nothing to forget; empty if there is.
 std::string DeviceRequests::why_not_lost(const LostDevice& which) const {
     if (parts_.disks.empty()) {
@@ -141,7 +156,7 @@ std::string DeviceRequests::why_not_lost(const LostDevice& which) const {
     if (is_unknown(which)) {
         return which.slot ? "no disk ever had slot " + std::to_string(*which.slot) : kNoSuchDevice;
     }
-    if (!which.slot) return "nobody can see which slot its disk had";
+    if (!which.slot) return why_no_slot(which.name);
     const std::string slot = "slot " + std::to_string(*which.slot);
     const SlotEntry* const entry = parts_.disks.slots().find(*which.slot);
     if (entry->use == SlotUse::kEmpty) return "nothing is on the disk of " + slot;

@@ -73,6 +73,7 @@ private:
     Task<DeviceOutcome> forget_lost(LostDevice which);
     std::string why_missing(const std::string& name) const;
     bool is_unknown(const LostDevice& which) const;
+    std::string why_no_slot(const std::string& name) const;
     std::string why_not_lost(const LostDevice& which) const;
     std::string why_not_openable(const devices::DeviceSettings& settings) const;
 

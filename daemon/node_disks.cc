@@ -185,11 +185,15 @@ void NodeDisks::remember(const NodeDisk& disk) {
                      .known = {.reason = {}, .slot = known.slot, .disk = known.disk}});
 }
 
-std::optional<store::Slot> NodeDisks::slot_of(const std::string& name) const {
+std::set<store::Slot> NodeDisks::slots_of(const std::string& name) const {
+    std::set<store::Slot> slots;
     for (const DiskReport& each : reports()) {
-        if (each.name == name && entry_of(each) != nullptr) return each.slot;
+        if (each.name == name && entry_of(each) != nullptr) slots.insert(*each.slot);
     }
-    return std::nullopt;
+    for (const MissingSlot& each : missing_slots()) {
+        if (each.device == name) slots.insert(each.slot);
+    }
+    return slots;
 }
 
 std::string NodeDisks::name_of(std::optional<store::Slot> slot) const {

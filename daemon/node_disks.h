@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,8 +70,9 @@ public:
     void remember(const NodeDisk& disk);
     bool forget(const std::string& name);
     bool remembers(const std::string& name) const;
-    // The slot in the table that the disk of this name has or had, as far as known.
-    std::optional<store::Slot> slot_of(const std::string& name) const;
+    // The slots in the table that disks of this name have, or had and are missing from, as far as
+    // known.
+    std::set<store::Slot> slots_of(const std::string& name) const;
     // The name of the slot's disk; empty if unknown.
     std::string name_of(std::optional<store::Slot> slot) const;
     // The disk that has the slot and is not given up; null if there is none.

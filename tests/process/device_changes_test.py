@@ -431,7 +431,10 @@ class DeviceChangesTest(ProcessTestCase):
 
         self.ctl("device", "forget", code=USAGE)
         self.ctl("device", "forget", "d1", "--slot", slot, code=USAGE)
-        self.assertIn("d1 is open; " + warning, self.forget("d1", "--yes", code=REFUSED))
+        # The disk in its place has the same name.
+        words = self.forget("d1", "--yes", code=REFUSED)
+        self.assertIn(f"disks of the slots {slot}, 3 have that name; say which one with --slot; " + warning, words)
+        self.assertEqual(self.states(), {"d0": "good", "d1": "good", f"slot-{slot}": "missing"})
         words = self.forget("--slot", slot, code=REFUSED)
         self.assertRegex(words, f": {len(lost)} objects? with a name would be lost")
         self.assertIn("its disk is not there", self.ctl("get", min(lost), "-", code=REFUSED))
@@ -476,6 +479,7 @@ class DeviceChangesTest(ProcessTestCase):
             self.assertIn("fopctl device add d1", words)
             self.assertIn(f"fopctl device forget --slot {slot}", words)
             self.assertIn(slot, [each["slot"] for each in self.devices().values()])
+            self.assertIn("would be lost", self.ctl("device", "forget", "d1", code=REFUSED))
             self.stop()
             self.configure(self.fopd, "d0")
             self.start()
