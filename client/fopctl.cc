@@ -56,7 +56,8 @@ void declare_settings(CLI::App& app, Settings& settings) {
         ->envname("FOPD_JOB");
     app.add_flag("--json", settings.json, "Print JSON, for scripts");
     app.add_flag("--quiet", settings.quiet, "Print errors only; with --json, JSON too");
-    app.add_option("--timeout", settings.timeout_s, "Give up after this many seconds")
+    app.add_option("--timeout", settings.timeout_s,
+                   "Give up after this many seconds; the default of a verb is in its help")
         ->check(seconds_between(0.001, 1e9));
 }
 
@@ -90,6 +91,13 @@ std::string examples(std::string_view all) {
     return text;
 }
 
+// "Default of --timeout: 30 seconds".
+std::string default_limit(const Verb& verb) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(verb.timeout).count();
+    return "Default of --timeout: " +
+           (seconds == 0 ? std::string("no limit") : std::to_string(seconds) + " seconds");
+}
+
 // A verb of several words stands below the first of them.
 CLI::App* declare_verb(CLI::App& app, const Verb& verb, const char* heading) {
     CLI::App* above = &app;
@@ -100,7 +108,7 @@ CLI::App* declare_verb(CLI::App& app, const Verb& verb, const char* heading) {
         name.remove_prefix(blank + 1);
     }
     CLI::App* const sub = above->add_subcommand(std::string(name), std::string(verb.summary));
-    sub->footer(examples(verb.example));
+    sub->footer(examples(verb.example) + "\n" + default_limit(verb));
     sub->group(above == &app ? heading : kVerbs);
     return sub;
 }

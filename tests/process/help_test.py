@@ -43,6 +43,9 @@ class HelpTest(ProcessTestCase):
                                        "--timeout", "0.1", *example, cwd=self.directory)
                     if words != ["health"]:  # Its exit codes are those of monitoring systems.
                         self.assertNotEqual(done.returncode, USAGE, done.stderr)
+                limit = ("no limit" if words[0] in ("device", "reload", "drain") or words == ["store", "backup"]
+                         else "10 seconds" if words == ["health"] else "30 seconds")
+                self.assertRegex(page, f"(?m)^Default of --timeout: {limit}$")
 
     def test_sections(self):
         page = help_of()
