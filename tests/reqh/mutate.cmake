@@ -1,7 +1,7 @@
 # cmake -D MUTANT=<name> -D SOURCE=<file> -D OUTPUT=<file> -P mutate.cmake
 # Writes the source with one of the request handler's rules broken.
 
-if(MUTANT STREQUAL "lock_before_pull")
+if(MUTANT STREQUAL "append_lock_before_pull")
     set(rule [==[    const auto brought = co_await writer.bring();
     if (!brought) co_return operation->refuse(brought.error());
     if (brought->has_value()) co_return **brought;
@@ -12,6 +12,27 @@ if(MUTANT STREQUAL "lock_before_pull")
 ]==])
     set(instead [==[    const objects::LockRequest needed{
         .fid = fid, .range = objects::kWholeObject, .mode = objects::LockMode::kExclusive};
+    const auto locked = co_await operation->lock(needed);
+    if (!locked) co_return operation->refuse(locked.error());
+    const auto brought = co_await writer.bring();
+    if (!brought) co_return operation->refuse(brought.error());
+    if (brought->has_value()) co_return **brought;
+]==])
+elseif(MUTANT STREQUAL "write_lock_before_pull")
+    set(rule [==[    const auto brought = co_await writer.bring();
+    if (!brought) co_return operation->refuse(brought.error());
+    if (brought->has_value()) co_return **brought;
+    const objects::LockRequest needed{
+        .fid = fid,
+        .range = is_empty ? objects::kAttributes : blocks,
+        .mode = is_empty ? objects::LockMode::kShared : objects::LockMode::kExclusive};
+    const auto locked = co_await operation->lock(needed);
+    if (!locked) co_return operation->refuse(locked.error());
+]==])
+    set(instead [==[    const objects::LockRequest needed{
+        .fid = fid,
+        .range = is_empty ? objects::kAttributes : blocks,
+        .mode = is_empty ? objects::LockMode::kShared : objects::LockMode::kExclusive};
     const auto locked = co_await operation->lock(needed);
     if (!locked) co_return operation->refuse(locked.error());
     const auto brought = co_await writer.bring();

@@ -6,7 +6,7 @@
 
 namespace fopd::reqh::testing {
 
-TEST_CASE("reqh mutant: a client that does not send keeps others waiting", "[reqh]") {
+TEST_CASE("reqh mutant: an append whose client does not send keeps others waiting", "[reqh]") {
     StoreStage node;
     const fop::Fid fid = node.create();
     const AppendSpec append(fid, pattern(objects::kBlock, 1));
