@@ -113,7 +113,7 @@ class HelloFloodTest(NetworkTestCase):
         self.other_address = other.events("fopd.fabric.listening")[0]["address"]
 
     def pings_meanwhile(self, witness, address, hello):
-        """The pings and connections in a second while strangers flood this address, from the flood's start on."""
+        """The pings, connections and hellos in a second while strangers flood this address, from the flood's start on."""
         path = self.n.path / "hello"
         path.write_bytes(hello)
         arguments = [str(each) for each in (*host_and_port(address), path, self.CONNECTS_PER_SECOND // self.SENDERS)]
@@ -123,12 +123,13 @@ class HelloFloodTest(NetworkTestCase):
         before, begun = len(witness.times_us()), time.monotonic()
         self.wait_elapsed(self.SECONDS)
         pings = (len(witness.times_us()) - before) / (time.monotonic() - begun)
-        connects = 0
+        connects, said = 0, 0
         for index, each in enumerate(senders):
             each.kill()
-            count, _, seconds = (heard[index] + each.communicate()[0]).splitlines()[-1].split()
-            connects += int(count) / float(seconds)
-        return pings, connects
+            connected, spoken, seconds = (heard[index] + each.communicate()[0]).splitlines()[-1].split()
+            connects += int(connected) / float(seconds)
+            said += int(spoken) / float(seconds)
+        return pings, connects, said
 
     def test_others_keep_their_rate(self):
         """Beside the same flood to another daemon, which takes as much of this machine."""
@@ -140,11 +141,14 @@ class HelloFloodTest(NetworkTestCase):
                        self.pings_meanwhile(witness, self.address, hello)) for _ in range(self.ROUNDS)]
             kept = [here[0] / elsewhere[0] for elsewhere, here in rounds]
             reached = statistics.median(here[1] for _, here in rounds)
-            print(f"{reached:.0f}/s {what}: {statistics.median(here[0] for _, here in rounds):.0f} pings/s, of those "
-                  f"beside a flood of another daemon {statistics.median(kept):.2f} ({min(kept):.2f} to "
-                  f"{max(kept):.2f})", end="; ")
+            said = statistics.median(here[2] for _, here in rounds)
+            print(f"{reached:.0f}/s {what}{f', {said:.0f}/s said' if hello else ''}: "
+                  f"{statistics.median(here[0] for _, here in rounds):.0f} pings/s, of those beside a flood of another "
+                  f"daemon {statistics.median(kept):.2f} ({min(kept):.2f} to {max(kept):.2f})", end="; ")
             if not IS_SANITIZED:
                 self.assertGreater(reached, self.CONNECTS_PER_SECOND / 2, "the flood is too weak to show anything")
+                if hello:
+                    self.assertGreater(said, self.CONNECTS_PER_SECOND / 2, "too few hellos were taken by the kernel")
                 self.assertGreater(statistics.median(kept), self.RATE_KEPT, what)
         # Who has a key comes in when the flood is over.
         wait_until(lambda: self.fopctl("ping", "--count", "1").wait_end() == 0, "a ping of somebody new")
