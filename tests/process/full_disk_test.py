@@ -1,21 +1,24 @@
 """Disks that are full to the last byte are emptied again, by calls that all end soon, and are then as they were."""
 
 import concurrent.futures
+import json
 import os
 import random
 import time
 import unittest
 import zlib
 
-from fopd_process import DEADLINE_SECONDS, wait_until
+from fopd_process import DEADLINE_SECONDS, FOPCTL, run_program, wait_until
 from object_library import NO_SPACE, OK, Objects
 from storage_process import StorageTestCase
 
 IS_LONG = os.environ.get("FOPD_FULL_DISK_ROUNDS") is not None
 ROUNDS = int(os.environ.get("FOPD_FULL_DISK_ROUNDS", "1"))
 THREADS = 16
+NAME_BYTES_MAX = 480
 SMALLEST = "16MiB"
 CALL_SECONDS = 30
+CRITICAL = 2  # The exit code of fopctl health.
 IDLE_SECONDS, IDLE_CPU_MAX = 2, 0.1
 
 
@@ -35,14 +38,14 @@ class FullDiskTestCase(StorageTestCase):
             done = list(pool.map(timed, items))
         return [each for each, _ in done], max((seconds for _, seconds in done), default=0)
 
-    def fill(self, client, round_number, size_max):
-        """Until nothing more is taken; the objects by name."""
+    def fill(self, client, round_number, size_max, name_bytes=0):
+        """Until nothing more is taken; the objects by name. Longer names are longer records of the log."""
         objects = {}
 
         def fill_one(thread):
             randomness = random.Random(f"{round_number}-{thread}")
             for number in range(1_000_000):
-                name = f"o-{round_number}-{thread}-{number}"
+                name = f"o-{round_number}-{thread}-{number}".ljust(name_bytes, "-")
                 status, words, fid = client.put(name, randomness.randbytes(randomness.randint(min(1, size_max), size_max)))
                 if status == NO_SPACE:
                     return
@@ -105,6 +108,26 @@ class FullDiskTest(FullDiskTestCase):
 
     def test_objects_of_some_blocks(self):
         self.check(SMALLEST, 30_000)
+
+    def test_health_says_that_a_log_is_full(self):
+        """Empty objects fill nothing but the log."""
+        self.start_anew(SMALLEST)
+        client = self.client()
+        self.assertEqual(self.log_problems(), [])
+        objects = self.fill(client, 0, 0, name_bytes=NAME_BYTES_MAX)
+        # Figures of disks are a second or two old.
+        wait_until(self.log_problems, "health names a full log")
+        for state, text in self.log_problems():
+            self.assertEqual(state, "critical")
+            self.assertRegex(text, r"^disk \w+: its log is full: nothing can be added before something is removed$")
+        self.assertEqual(run_program(FOPCTL, "health", env=self.environment).returncode, CRITICAL)
+        self.remove(client, objects)
+        wait_until(lambda: not self.log_problems(), "health names no full log", seconds=4 * DEADLINE_SECONDS)
+
+    def log_problems(self):
+        """State and words of what health says of logs."""
+        health = json.loads(run_program(FOPCTL, "--json", "health", env=self.environment).stdout)
+        return [(each["state"], each["text"]) for each in health["problems"] if "its log" in each["text"]]
 
 
 @unittest.skipUnless(IS_LONG, "takes minutes")
