@@ -3,11 +3,13 @@
 import errno
 import os
 import resource
+import socket
+import subprocess
 import unittest
 from pathlib import Path
 
-from fopd_process import (CXX_FLAGS, IS_SANITIZED, OTHER_USER, SYSTEM, ProcessTestCase, as_other_user, limit,
-                          limit_locked_memory, needs_root, refuse_system_call, wait_until)
+from fopd_process import (CXX_FLAGS, DEADLINE_SECONDS, FOPCTL, IS_SANITIZED, OTHER_USER, SYSTEM, ProcessTestCase,
+                          as_other_user, limit, limit_locked_memory, needs_root, refuse_system_call, wait_until)
 
 # The same on every architecture.
 IO_URING_SETUP = 425
@@ -17,13 +19,47 @@ THREADS_USER = OTHER_USER + 1
 
 
 class CoreDumpTest(ProcessTestCase):
-    def test_a_crash_leaves_no_keys_behind(self):
+    """A core dump would have keys in it."""
+
+    def core_limits(self, pid):
+        limits = next(line for line in Path(f"/proc/{pid}/limits").read_text().splitlines() if "core file" in line)
+        return limits.split()[4:6]
+
+    def waiting_fopctl(self, **options):
+        """One that waits for an answer of a daemon."""
+        path = self.directory / "silent.sock"
+        with socket.socket(socket.AF_UNIX) as silent:
+            silent.bind(str(path))
+            path.chmod(0o666)
+            silent.listen()
+            silent.settimeout(DEADLINE_SECONDS)
+            process = subprocess.Popen([FOPCTL, "--admin", path, "status"], stderr=subprocess.DEVNULL, **options)
+            self.addCleanup(process.wait)
+            self.addCleanup(process.kill)
+            self.connection, _ = silent.accept()
+        self.addCleanup(self.connection.close)
+        return process
+
+    def test_of_fopd(self):
         soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
         node = self.node()
         daemon = node.start_ready(preexec_fn=limit(resource.RLIMIT_CORE, hard))
-        limits = next(line for line in Path(f"/proc/{daemon.pid}/limits").read_text().splitlines() if "core file" in line)
-        self.assertEqual(limits.split()[4:6], ["1", "1"])
+        self.assertEqual(self.core_limits(daemon.pid), ["1", "1"])
         node.stop(daemon)
+
+    def test_of_fopctl(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+        process = self.waiting_fopctl(preexec_fn=limit(resource.RLIMIT_CORE, hard))
+        self.assertEqual(self.core_limits(process.pid), ["1", "1"])
+
+    @needs_root
+    def test_of_fopctl_that_may_not_change_its_limit(self):
+        """Then it is not dumpable: to the kernel, what it shows of such a process is root's."""
+        process = self.waiting_fopctl(**as_other_user(preexec_fn=limit(resource.RLIMIT_CORE, 0)))
+        self.assertEqual(self.core_limits(process.pid), ["0", "0"])
+        # The directory is the user's in any case.
+        self.assertEqual(Path(f"/proc/{process.pid}").stat().st_uid, OTHER_USER)
+        self.assertEqual(Path(f"/proc/{process.pid}/limits").stat().st_uid, 0)
 
 
 class LockedMemoryTest(ProcessTestCase):
