@@ -24,24 +24,25 @@ class HealthTest(StorageTestCase):
         page = run_program(FOPCTL, "health", env=self.environment)
         self.assertEqual((page.returncode, page.stderr), (exit_code, ""))
         self.assertEqual(page.stdout, f"{health['state'].upper()}: {health['text']}\n")
-        self.wait_metrics(health["problems"])
+        self.wait_metrics()
         if health["problems"]:
             self.assertEqual(health["text"], "; ".join(each["text"] for each in health["problems"]))
             self.assertEqual(health["problems"][0]["state"], health["state"])
         return page.stdout
 
-    def wait_metrics(self, problems):
-        """The metric has the same problems, if a daemon runs; it is some seconds old."""
+    def wait_metrics(self):
+        """The metric has the problems of now, if a daemon runs; it is some seconds old."""
         if self.daemon.process.poll() is not None:
             return
-        wanted = collections.Counter(f'fopd_health_problems{{severity="{each["state"]}",cause="{each["cause"]}"}}'
-                                     for each in problems)
 
         def counted():
+            problems = json.loads(run_program(FOPCTL, "--json", "health", env=self.environment).stdout)["problems"]
+            wanted = collections.Counter(f'fopd_health_problems{{severity="{each["state"]}",cause="{each["cause"]}"}}'
+                                         for each in problems)
             found = {name: count for name, count in self.daemon.metrics().items()
                      if name.startswith("fopd_health_problems{") and count}
             return found == wanted
-        wait_until(counted, f"the metric is {dict(wanted)}")
+        wait_until(counted, "the metric has the problems of health")
 
     def wait_health(self, exit_code):
         """Figures of disks are a second or two old."""
