@@ -128,13 +128,19 @@ private:
         const std::shared_ptr<Call> call = std::move(static_cast<Call&>(message).self_);
         AdminApi& api = call->api_;
         if (api.calls_.closed()) {
-            call->reply_.set_value(failure(kUnavailable, "the node is stopping; try again later"));
+            AdminReply reply = failure(kUnavailable, "the node is stopping; try again later");
+            if (is_audited(call->request_)) audit(api.parts_.events, call->request_, reply);
+            call->reply_.set_value(std::move(reply));
             return;
         }
         api.parts_.control.spawn(api.calls_, run(call));
     }
 
     static Task<void> run(std::shared_ptr<Call> call) {
+        const bool is_late = call->verb_.route.answers == AdminRoute::Answers::kLate;
+        if (is_audited(call->request_) && is_late) {
+            audit_begin(call->api_.parts_.events, call->request_);
+        }
         // The verb takes a copy, because the trail needs the request afterwards.
         AdminReply reply = co_await (call->api_.*call->verb_.run)(call->request_);
         if (is_audited(call->request_)) audit(call->api_.parts_.events, call->request_, reply);
@@ -212,7 +218,10 @@ Task<AdminReply> AdminApi::reload(AdminRequest) {
         json.end_array();
         json.end_object();
         AdminReply reply = json_reply(kOk, json.text());
-        reply.changes = reloaded->live;
+        reply.changes = reloaded->changes;
+        for (const DeviceOutcome& each : reloaded->devices) {
+            if (!each.done()) reply.reason = "device " + each.device + ": " + each.words;
+        }
         co_return reply;
     }
     if (reloaded.error().busy) {
@@ -255,7 +264,7 @@ Task<AdminReply> AdminApi::keys_reload(AdminRequest) {
     JsonWriter json;
     json.begin_object().list("changed", reloaded->changed).end_object();
     AdminReply reply = json_reply(kOk, json.text());
-    reply.changes = reloaded->live;
+    reply.changes = reloaded->changes;
     co_return reply;
 }
 

@@ -10,6 +10,9 @@ namespace fopd::daemon {
 // Whether the trail has such requests: those that may change something or that take a backup.
 bool is_audited(const AdminRequest& request);
 
+// Writes that a request was begun which may take long.
+void audit_begin(core::EventSink& events, const AdminRequest& request);
+
 // Writes who asked for what, how it ended, and which settings it has changed. A signal is given as
 // a request with its name as the path.
 void audit(core::EventSink& events, const AdminRequest& request, const AdminReply& reply);

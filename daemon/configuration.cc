@@ -45,18 +45,21 @@ std::expected<Configuration::Reloaded, Configuration::Refused> Configuration::re
     lrs_in_file_ = (*next)->get<lrs::LrsSettings>();
 
     Reloaded reloaded;
-    reloaded.live = applied.live;
-    const bool listed =
-        std::ranges::find(reloaded.live, "log.level", &config::Change::path) != reloaded.live.end();
+    reloaded.changes = applied.live;
+    const bool listed = std::ranges::find(reloaded.changes, "log.level", &config::Change::path) !=
+                        reloaded.changes.end();
     if (log_level() != level_before && !listed) {
-        reloaded.live.push_back({.path = "log.level",
-                                 .old_value = std::string(level_name(level_before)),
-                                 .new_value = std::string(level_name(log_level())),
-                                 .reload = config::Reload::kLive});
+        reloaded.changes.push_back({.path = "log.level",
+                                    .old_value = std::string(level_name(level_before)),
+                                    .new_value = std::string(level_name(log_level())),
+                                    .reload = config::Reload::kLive});
     }
-    for (const config::Change& change : reloaded.live) reloaded.changed.push_back(change.path);
+    for (const config::Change& change : reloaded.changes) reloaded.changed.push_back(change.path);
     waiting_.clear();
-    for (const config::Change& change : applied.waiting) waiting_.push_back(change.path);
+    for (const config::Change& change : applied.waiting) {
+        waiting_.push_back(change.path);
+        reloaded.changes.push_back(change);
+    }
     reloaded.needs_restart = waiting_;
     reloaded.hash = hash();
     return reloaded;

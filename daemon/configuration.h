@@ -32,7 +32,8 @@ public:
 
     struct Reloaded {
         std::vector<std::string> changed;  // In force now.
-        config::Changes live{};            // The same, with the values.
+        // With their values: what is in force now, and what this reload has found that is not.
+        config::Changes changes{};
         std::vector<std::string>
             needs_restart;  // Not in force yet, from this reload or an earlier one.
         std::string hash;

@@ -8,30 +8,44 @@ namespace fopd::daemon {
 namespace {
 
 constexpr std::string_view kAudit = "audit.";
+// One for each change of an object, so these may be dropped when there are too many.
+constexpr std::string_view kAuditChanged = "audit.changed";
 // Reported by the trail itself, which cannot write it.
 constexpr std::string_view kAuditLost = "audit.lost";
-// Denials that the log has, too, because they show attacks and wrong keys.
-constexpr std::array<std::string_view, 2> kInBoth{"fabric.session_refused", "daemon.keys_refused"};
+// For the trail, too: with which configuration the daemon has run, attacks and wrong keys.
+constexpr std::array<std::string_view, 4> kInBoth{"daemon.start", "daemon.end",
+                                                  "daemon.keys_refused", "fabric.session_refused"};
+
+bool is_for_trail(std::string_view name) {
+    return name.starts_with(kAudit) && name != kAuditLost;
+}
+
+bool is_in_both(std::string_view name) {
+    return std::ranges::find(kInBoth, name) != kInBoth.end();
+}
 
 }  // namespace
 
-bool EventRouter::for_log(core::Level level, std::string_view name,
-                          std::span<const core::Field> fields) {
-    if (audit_ == nullptr || name == kAuditLost) return true;
-    const bool is_audit = name.starts_with(kAudit);
-    const bool is_in_both = std::ranges::find(kInBoth, name) != kInBoth.end();
-    if (is_audit || is_in_both) audit_->emit_each(level, name, fields);
-    return !is_audit;
+void EventRouter::to_trail(core::Level level, std::string_view name,
+                           std::span<const core::Field> fields) {
+    Log& trail = audit_ == nullptr ? log_ : *audit_;
+    if (name == kAuditChanged) return trail.emit_each(level, name, fields);
+    trail.emit_always(level, name, fields);
 }
 
 void EventRouter::emit(core::Level level, std::string_view name,
                        std::span<const core::Field> fields) {
-    if (for_log(level, name, fields)) log_.emit(level, name, fields);
+    if (is_for_trail(name)) return to_trail(level, name, fields);
+    // Anybody who can connect causes some of them, so their rate is limited in the trail, too.
+    if (audit_ != nullptr && is_in_both(name)) audit_->emit(level, name, fields);
+    log_.emit(level, name, fields);
 }
 
 void EventRouter::emit_each(core::Level level, std::string_view name,
                             std::span<const core::Field> fields) {
-    if (for_log(level, name, fields)) log_.emit_each(level, name, fields);
+    if (is_for_trail(name)) return to_trail(level, name, fields);
+    if (audit_ != nullptr && is_in_both(name)) audit_->emit_each(level, name, fields);
+    log_.emit_each(level, name, fields);
 }
 
 }  // namespace fopd::daemon

@@ -188,9 +188,18 @@ void Log::emit(core::Level level, std::string_view name, std::span<const core::F
 }
 
 void Log::emit_each(core::Level level, std::string_view name, std::span<const core::Field> fields) {
-    if (!wants(level)) return;
+    if (wants(level)) post_or_count(Room::kOrdinary, level, name, fields);
+}
+
+void Log::emit_always(core::Level level, std::string_view name,
+                      std::span<const core::Field> fields) {
+    post_or_count(Room::kReserved, level, name, fields);
+}
+
+void Log::post_or_count(Room room, core::Level level, std::string_view name,
+                        std::span<const core::Field> fields) {
     try {
-        if (post(Room::kOrdinary, level, name, fields)) return;
+        if (post(room, level, name, fields)) return;
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
         // Out of memory: counted below.
     }

@@ -58,6 +58,9 @@ public:
               std::span<const core::Field> fields) override;
     void emit_each(core::Level level, std::string_view name,
                    std::span<const core::Field> fields) override;
+    // Writes the event whatever the log's level is, without a rate limit, and into the room that is
+    // reserved for reports. For rare events that must not be lost among others.
+    void emit_always(core::Level level, std::string_view name, std::span<const core::Field> fields);
     bool wants(core::Level level) const override {
         return level >= level_.load(std::memory_order_relaxed);
     }
@@ -80,6 +83,9 @@ private:
 
     Log(const Options& options, const core::Clock& clock);
 
+    // Counts the event as dropped if there is no room.
+    void post_or_count(Room room, core::Level level, std::string_view name,
+                       std::span<const core::Field> fields);
     bool post(Room room, core::Level level, std::string_view name,
               std::span<const core::Field> fields);
     void report(RepeatLimiter::Which which);

@@ -91,7 +91,7 @@ namespace {
 
 // Appends to the file at `path`, which is made if it is missing; -1 and errno.
 int open_to_append(const std::string& path) {
-    constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
+    constexpr int kFlags = O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
     const int fd = ::open(path.c_str(), kFlags | O_CLOEXEC, 0640);
     if (fd < 0) return fd;
     struct stat status{};
@@ -101,12 +101,22 @@ int open_to_append(const std::string& path) {
     return -1;
 }
 
+// Whether the last line was written only in part, before a crash or for lack of space.
+bool ends_within_line(int fd) {
+    struct stat status{};
+    if (fstat(fd, &status) != 0 || status.st_size == 0) return false;
+    char last = '\n';
+    return pread(fd, &last, 1, status.st_size - 1) == 1 && last != '\n';
+}
+
 }  // namespace
 
 std::expected<std::unique_ptr<FileWriter>, int> FileWriter::open(std::string path) {
     const int fd = open_to_append(path);
     if (fd < 0) return std::unexpected(errno);
-    return std::unique_ptr<FileWriter>(new FileWriter(std::move(path), fd));
+    std::unique_ptr<FileWriter> writer(new FileWriter(std::move(path), fd));
+    writer->is_cut_ = ends_within_line(fd);
+    return writer;
 }
 
 FileWriter::~FileWriter() {

@@ -45,8 +45,9 @@ private:
     bool is_cut_ = false;  // The last line was written only in part.
 };
 
-// Appends lines to a file that only its owner and group may read. If the file was renamed or
-// removed since the last line, as logrotate does, makes it anew; a symbolic link is not followed.
+// Appends lines to a file; a new one has the mode 0640, less the process's umask. If the file was
+// renamed or removed since the last line, as logrotate does, makes it anew; a symbolic link is not
+// followed.
 class FileWriter final : public LogWriter {
 public:
     // The error is an errno.

@@ -63,7 +63,7 @@ NodeReload::Outcome NodeReload::reload_settings(DeviceRequests::Plan* plan) {
         // The key is listed already if it also names another file now.
         const bool is_there = std::ranges::find(reloaded->changed, key) != reloaded->changed.end();
         if (is_there) continue;
-        reloaded->live.push_back(new_content(key));
+        reloaded->changes.push_back(new_content(key));
         reloaded->changed.push_back(std::move(key));
     }
     apply(std::move(access));
@@ -118,7 +118,7 @@ std::expected<NodeReload::ReloadedKeys, Configuration::Refused> NodeReload::relo
     parts_.access.report();
     parts_.layout.apply_quotas();
     for (const std::string& key : reloaded.changed) {
-        reloaded.live.push_back(new_content(key));
+        reloaded.changes.push_back(new_content(key));
         emit_each(parts_.world.events, core::Level::kInfo, "daemon.config_changed",
                   {{"key", std::string_view(key)}});
     }

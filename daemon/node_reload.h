@@ -49,7 +49,7 @@ public:
     // as busy unless the node serves.
     struct ReloadedKeys {
         std::vector<std::string> changed;  // The configuration keys.
-        config::Changes live{};            // The same, with the values.
+        config::Changes changes{};         // The same, with the values.
     };
     std::expected<ReloadedKeys, Configuration::Refused> reload_keys();
     // The files of principals: the one in use, and the one that the configuration names by now.

@@ -11,15 +11,17 @@ namespace fopd::reqh {
 
 namespace {
 
-// The name in the request, if it has one: of the object before a rename, else of the object.
+// The object's name, if the request has it: of a rename, the one before it.
 std::string_view name_in(const fop::Request& request) {
     return std::visit(
         [](const auto& body) -> std::string_view {
             if constexpr (requires { body.from; }) {
-                if (!body.from.empty()) return body.from;
+                return body.from;
+            } else if constexpr (requires { body.name; }) {
+                return body.name;
+            } else {
+                return {};
             }
-            if constexpr (requires { body.name; }) return body.name;
-            return {};
         },
         request.body);
 }
@@ -90,7 +92,8 @@ void FopAudit::changed(const Ended& fop) {
                {"pool", fop.pool},
                {"object", name_in(fop.request)},
                {"new_name", new_name_in(fop.request)},
-               {"fid", std::string_view(fid)}});
+               {"fid", std::string_view(fid)},
+               {"result", fop::to_string(fop.reply.status)}});
 }
 
 void FopAudit::begin_interval() {

@@ -49,9 +49,10 @@ public:
     void on_end(const Ended& fop) {
         const fop::Status status = fop.reply.status;
         if (status == fop::Status::kDenied) return denied(fop);
-        const bool is_change =
-            status == fop::Status::kDone && fop.type.repeat == fop::Repeat::kRecorded;
-        if (is_change && changes_are_wanted_) changed(fop);
+        const bool may_have_changed =
+            status == fop::Status::kDone || status == fop::Status::kOutcomeUnknown;
+        const bool is_change = fop.type.repeat == fop::Repeat::kRecorded;
+        if (changes_are_wanted_ && is_change && may_have_changed) changed(fop);
     }
 
 private:

@@ -69,6 +69,7 @@ void Operation::leave() {
 // -- where --
 
 Granted<> Operation::find_home(store::Slot slot) {
+    select_none();
     const auto found = layout_.find_home(slot);
     if (!found) return refused(found.error());
     select(**found);

@@ -96,6 +96,7 @@ protected:
     // No disk is selected there yet.
     void move_to(const Site& site);
     void select(objects::HomeVolume& home);
+    void select_none() { home_ = nullptr; }
     // The hold of the selected disk, which belongs to the disk's reactor.
     objects::HomeVolume::Hold& hold() { return hold_; }
 

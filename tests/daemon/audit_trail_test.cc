@@ -1,6 +1,7 @@
 // Goal: the audit trail's file has each of its events and the log has none of them, also after the
 // file was renamed; what is lost is counted in the log. Method: logs that write to files.
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <optional>
@@ -118,7 +119,7 @@ TEST_CASE("daemon audit: administration is written with old and new values", "[d
     CHECK(written[0]["uid"] == 1000);
     CHECK(written[0]["pid"] == 77);
     CHECK(written[0]["verb"] == "/v1/log-level");
-    CHECK(written[0]["parameters"] == "level=debug");
+    CHECK(written[0]["parameters"] == "level=\"debug\"");
     CHECK(written[0]["result"] == "done");
     CHECK(written[1]["event"] == "fopd.audit.setting");
     CHECK(written[1]["user"] == "ann");
@@ -127,6 +128,32 @@ TEST_CASE("daemon audit: administration is written with old and new values", "[d
     CHECK(written[1]["new"] == "debug");
     CHECK(written[2]["result"] == "refused");
     CHECK(written[2]["reason"] == "level is one of trace, debug");
+}
+
+TEST_CASE("daemon audit: a value cannot look like another parameter", "[daemon]") {
+    Trail trail;
+    AdminRequest request = set_level();
+    request.query = {{"device", "d1\" sure=\"yes"}};
+    audit_begin(*trail.events, request);
+    trail.flush();
+    const auto written = objects_in(content_of(trail.path));
+    REQUIRE(written.size() == 1);
+    CHECK(written[0]["parameters"] == "device=\"d1\\\" sure=\\\"yes\"");
+    CHECK(written[0]["result"] == "begun");
+}
+
+TEST_CASE("daemon audit: a setting that waits for a restart says so", "[daemon]") {
+    Trail trail;
+    AdminReply reply = json_reply(kOk, "{}");
+    reply.changes.push_back({.path = "log.audit",
+                             .old_value = "/var/log/fopd/audit.log",
+                             .new_value = "none",
+                             .reload = config::Reload::kRestart});
+    audit(*trail.events, set_level(), reply);
+    trail.flush();
+    const auto written = objects_in(content_of(trail.path));
+    REQUIRE(written.size() == 2);
+    CHECK(written[1]["takes_effect"] == "at the next start");
 }
 
 TEST_CASE("daemon audit: only requests that change something are audited", "[daemon]") {
@@ -172,6 +199,38 @@ TEST_CASE("daemon audit: without a file of its own the trail is in the log", "[d
     emit(alone, Level::kInfo, "audit.denied");
     trail.flush();
     CHECK(content_of(trail.log_fd).contains("audit.denied"));
+}
+
+TEST_CASE("daemon audit: the log's level and rate limit do not hide the trail in the log",
+          "[daemon]") {
+    Trail trail(Level::kError);
+    EventRouter alone(*trail.log, nullptr);
+    for (int i = 0; i < 100; ++i) emit(alone, Level::kInfo, "audit.denied");
+    emit(alone, Level::kInfo, "daemon.ready");
+    trail.flush();
+    const std::string log = content_of(trail.log_fd);
+    CHECK(std::ranges::count(log, '\n') == 100);
+    CHECK_FALSE(log.contains("daemon.ready"));
+}
+
+TEST_CASE("daemon audit: strangers who are refused all the time do not fill the trail",
+          "[daemon]") {
+    Trail trail;
+    for (int i = 0; i < 1000; ++i) emit(*trail.events, Level::kWarn, "fabric.session_refused");
+    trail.flush();
+    CHECK(objects_in(content_of(trail.path)).size() < 100);
+}
+
+TEST_CASE("daemon audit: a line that was cut by a crash does not spoil the next one", "[daemon]") {
+    TempDir dir;
+    const std::string path = dir / "audit.log";
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    REQUIRE(::write(fd, "{\"time\":", 8) == 8);
+    ::close(fd);
+    auto writer = FileWriter::open(path);
+    REQUIRE(writer.has_value());
+    REQUIRE((*writer)->write("{}\n"));
+    CHECK(content_of(path) == "{\"time\":\n{}\n");
 }
 
 TEST_CASE("daemon audit: a file that was renamed or removed is made again", "[daemon]") {

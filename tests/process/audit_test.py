@@ -36,7 +36,7 @@ class AuditTest(FabricTestCase):
         self.assertEqual([each["verb"] for each in done],
                          ["/v1/log-level", "/v1/lrs/set", "/v1/lrs/rule/add", "/v1/lrs/rule/del"])
         self.assertEqual([each["result"] for each in done], ["done"] * 3 + ["refused"])
-        self.assertEqual(done[0]["parameters"], "level=warn")
+        self.assertEqual(done[0]["parameters"], 'level="warn"')
         self.assertIn("unknown", done[3]["reason"])
         for each in done:
             self.assertEqual(each["uid"], os.geteuid())
@@ -52,13 +52,15 @@ class AuditTest(FabricTestCase):
 
     def test_a_reload_by_a_signal_has_its_sender(self):
         self.start()
-        self.n.write_config(log={"slow_fop": "2s"})
+        self.n.write_config(log={"slow_fop": "2s"}, localities={"spin": "0s"})
         self.daemon.signal(signal.SIGHUP)
         done = self.wait_trail("administration")[0]
         self.assertEqual((done["verb"], done["result"], done["uid"], done["pid"]),
                          ("SIGHUP", "done", os.geteuid(), os.getpid()))
-        setting = self.wait_trail("setting")[0]
-        self.assertEqual((setting["key"], setting["old"], setting["new"]), ("log.slow_fop", "500ms", "2s"))
+        settings = {each["key"]: each for each in self.wait_trail("setting", 2)}
+        self.assertEqual((settings["log.slow_fop"]["old"], settings["log.slow_fop"]["new"]), ("500ms", "2s"))
+        self.assertEqual(settings["log.slow_fop"]["takes_effect"], "now")
+        self.assertEqual(settings["localities.spin"]["takes_effect"], "at the next start")
         self.n.config_path.write_text("node: { nme: x }\n")
         self.daemon.signal(signal.SIGHUP)
         self.assertEqual(self.wait_trail("administration", 2)[1]["result"], "refused")
@@ -90,8 +92,8 @@ class AuditTest(FabricTestCase):
         self.ctl("log-level", "info")
         wait_until(self.trail_path.exists, "a new file")
         self.wait_trail("administration")
-        self.assertEqual(self.trail("administration", old)[0]["parameters"], "level=warn")
-        self.assertEqual(self.trail("administration")[0]["parameters"], "level=info")
+        self.assertEqual(self.trail("administration", old)[0]["parameters"], 'level="warn"')
+        self.assertEqual(self.trail("administration")[0]["parameters"], 'level="info"')
         self.n.stop(self.daemon)
 
     def test_a_trail_that_cannot_be_opened(self):
@@ -108,4 +110,7 @@ class AuditTest(FabricTestCase):
         self.ctl("log-level", "debug")
         event = self.daemon.wait_event("fopd.audit.administration")[0]
         self.assertEqual((event["verb"], event["result"]), ("/v1/log-level", "done"))
+        # Nobody hides what he does by the level of the log.
+        self.ctl("log-level", "error")
+        self.daemon.wait_event("fopd.audit.administration", 2)
         self.n.stop(self.daemon)
