@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <nlohmann/json.hpp>
 #include <poll.h>
 #include <sys/socket.h>
@@ -37,9 +38,16 @@ public:
         is_connected_ =
             connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
     }
-    // From 127.0.0.`from`.
-    explicit Connection(std::uint16_t port, std::uint32_t from = 1)
+    // From 127.0.0.`from`. With small segments the kernel keeps little of what is sent to it.
+    enum class Segments : std::uint8_t { kUsual, kSmall };
+    explicit Connection(std::uint16_t port, std::uint32_t from = 1,
+                        Segments segments = Segments::kUsual)
         : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+        constexpr int kSmallBytes = 536;
+        if (segments == Segments::kSmall) {
+            REQUIRE(setsockopt(fd_, IPPROTO_TCP, TCP_MAXSEG, &kSmallBytes, sizeof(kSmallBytes)) ==
+                    0);
+        }
         sockaddr_in own{};
         own.sin_family = AF_INET;
         own.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + from);

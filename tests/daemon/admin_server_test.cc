@@ -259,6 +259,36 @@ TEST_CASE("admin server: clients that are slow to send keep nobody out", "[daemo
     CHECK(status_of(ask(f.options.socket, "GET /metrics")) == 200);
 }
 
+// Each asks for more than the kernel keeps for it, so that its thread waits in the middle of the
+// answer.
+TEST_CASE("admin server: clients that take nothing of their answer keep nobody out",
+          "[daemon][admin]") {
+    Fixture f;
+    f.options.idle_timeout = 60s;
+    f.options.metrics = kLoopback;
+    const std::string large(4UL << 20, 'x');
+    f.handler.put_metrics(large);
+    f.start();
+    const std::uint16_t port = f.server->metrics_port();
+    // More than libmicrohttpd takes.
+    constexpr std::uint32_t kDeaf = 700;
+    std::vector<Connection> deaf;
+    for (std::uint32_t i = 0; i < kDeaf; ++i) {
+        deaf.emplace_back(port, 2 + i, Connection::Segments::kSmall);
+        deaf.back().send("GET /metrics HTTP/1.1\r\nHost: fopd\r\n\r\n");
+        REQUIRE(f.handler.wait_metrics_asked(i + 1));
+    }
+
+    const std::string answer = ask(port, "GET /metrics");
+    CHECK(status_of(answer) == 200);
+    CHECK(body_of(answer).size() == large.size());
+    CHECK(status_of(ask(f.options.socket, "GET /metrics")) == 200);
+    // The oldest were cut off.
+    const std::string cut = deaf.front().receive();
+    CHECK(status_of(cut) == 200);
+    CHECK(body_of(cut).size() < large.size());
+}
+
 TEST_CASE("admin server: of too many connections of one address the oldest give way",
           "[daemon][admin]") {
     Fixture f;

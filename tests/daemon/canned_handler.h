@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <map>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "daemon/admin_server.h"
+#include "tests/slowness.h"
 
 // Answers each path with what the test put there, and remembers what it was asked. A path that is
 // held makes its callers wait.
@@ -48,7 +50,15 @@ public:
         return reply;
     }
     std::string metrics(fopd::daemon::MetricsFormat format) override {
+        const std::lock_guard lock(mutex_);
+        ++metrics_asked_;
+        changed_.notify_all();
+        if (!metrics_.empty()) return metrics_;
         return format == fopd::daemon::MetricsFormat::kOpenMetrics ? "# EOF\n" : "# text\n";
+    }
+    void put_metrics(std::string text) {
+        const std::lock_guard lock(mutex_);
+        metrics_ = std::move(text);
     }
 
     void put(const std::string& path, int status, std::string body) {
@@ -74,10 +84,19 @@ public:
         return requests_;
     }
 
+    // The same for metrics; false if they have not come within half a minute.
+    bool wait_metrics_asked(std::size_t count) {
+        std::unique_lock lock(mutex_);
+        return changed_.wait_for(lock, std::chrono::seconds(30) * fopd::testing::kSlowness,
+                                 [&] { return metrics_asked_ >= count; });
+    }
+
 private:
     std::mutex mutex_;
     std::condition_variable changed_;
     std::string held_path_;
     std::map<std::string, std::vector<fopd::daemon::AdminReply>> replies_;
     std::vector<fopd::daemon::AdminRequest> requests_;
+    std::string metrics_;  // Empty: the usual ones.
+    std::size_t metrics_asked_ = 0;
 };
