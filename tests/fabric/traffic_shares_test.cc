@@ -53,7 +53,9 @@ public:
         options.send_buffer_count = kBuffers;
         server_.emplace(transport_, *server_reactor_,
                         Admission{.keys = ring_of({principal("tester", {key_of(1)}),
-                                                   principal("greedy", {key_of(2)})})},
+                                                   principal("greedy", {key_of(2)}),
+                                                   principal("greedier", {key_of(3)}),
+                                                   principal("greediest", {key_of(4)})})},
                         options, 1, "mem://server:1");
     }
     ~SendStage() {
@@ -86,6 +88,10 @@ public:
     MemNetwork& network() { return transport_.network(); }
     std::size_t echoed() const { return server_->foms.arrived; }
     std::size_t ended() const { return server_->events.count("fabric.session_ended"); }
+    // That the client with this number, counted as they were added, has received.
+    std::uint64_t messages_to(std::size_t client) const {
+        return clients_[client].host.statistics().messages_in.get();
+    }
 
 private:
     std::string text_ = std::string(8000, 'x');
@@ -162,12 +168,12 @@ public:
     // buffer.
     static constexpr std::size_t kFilling = 33;
 
-    explicit Greedy(SendStage& stage) : stage_(stage) {
+    explicit Greedy(SendStage& stage, std::uint8_t key = 2) : stage_(stage) {
         stage.ask_little();
         std::vector<std::string> hosts;
         for (std::size_t i = 0; i < kCount; ++i) {
-            hosts.push_back("greedy" + std::to_string(i));
-            clients_.push_back(&stage.add(hosts.back(), key_of(2)));
+            hosts.push_back("greedy" + std::to_string(key) + "-" + std::to_string(i));
+            clients_.push_back(&stage.add(hosts.back(), key_of(key)));
         }
         stage.run_for(100ms);
         for (const Client* each : clients_) REQUIRE(each->open());
@@ -232,6 +238,32 @@ TEST_CASE(
     stage.run_for(2s);
     CHECK(stage.ended() > 0);
     CHECK(late.open());
+}
+
+TEST_CASE("fabric send buffers: replies of fops leave room to control messages", "[fabric]") {
+    std::deque<Echoed> answered(1);
+    std::deque<Greedy> greedy;
+    SendStage stage(generous_options());
+    Client& other = stage.add("other");
+    // Half a lease after its last message it asks for a sign of life.
+    stage.run_for(14s);
+    REQUIRE(other.open());
+    // Of what one principal leaves the next one takes the most, and the third one the rest.
+    for (std::uint8_t key = 2; key <= 4; ++key) greedy.emplace_back(stage, key);
+    for (Greedy& each : greedy) each.ask(Greedy::kFilling);
+    const std::uint64_t before = stage.messages_to(0);
+    for (Greedy& each : greedy) each.ask(1);
+    REQUIRE(stage.messages_to(0) == before);
+
+    stage.run_for(200ms);
+    CHECK(stage.messages_to(0) == before + 1);
+    stage.ask(other, answered[0]);
+    stage.run_for(100ms);
+    CHECK_FALSE(answered[0].done);  // There is no room for another reply.
+    CHECK(stage.ended() == 0);
+    stage.run_for(3s);
+    CHECK(answered[0].done);
+    CHECK(other.open());
 }
 
 TEST_CASE("fabric transfers: many sessions of one principal leave some to another principal",
