@@ -465,6 +465,37 @@ TEST_CASE("reqh progress: what a fop waits for is known while it runs at another
     CHECK(traced().waited.span > 900ms);
 }
 
+TEST_CASE(
+    "reqh progress: a wait for a piece of buffer is known, before the fop runs and afterwards",
+    "[reqh]") {
+    StoreStage node({.piece_count = 1});
+    const fop::Fid fid = node.create();
+    node.write(fid, 0, pattern(objects::kBlock, 1));
+    const ReadSpec read(fid, {{.offset = 0, .length = objects::kBlock}});
+    FakeFop& holder = node.send(slow(read.spec(Way::kMemory), 1s));
+    // Its client has a share of the pieces, which the fop waits for before it runs; what is brought
+    // in the messages runs, and waits for any piece.
+    FakeFop& for_share = node.send(read.spec(Way::kMemory));
+    FakeFop& for_any = node.send(read.spec(Way::kInline));
+    const auto traced = [&node](const FakeFop& fop) {
+        const auto record = node.handler().trace({.session = 0x5f, .request = fop.request().id});
+        REQUIRE(record.has_value());
+        return *record;
+    };
+    node.run_for(500ms);
+    CHECK(traced(for_share).state == FopRecord::State::kQueued);
+    CHECK(to_text(traced(for_share).wait) == "a piece of buffer");
+    CHECK(traced(for_any).state == FopRecord::State::kRunning);
+    CHECK(traced(for_any).times.phase() == Phase::kLocalResources);
+    CHECK(to_text(traced(for_any).wait) == "a piece of buffer");
+    for (FakeFop* const each : {&holder, &for_share, &for_any}) {
+        node.wait_for(*each);
+        CHECK(each->status() == fop::Status::kDone);
+    }
+    CHECK(to_text(traced(for_any).waited.wait) == "a piece of buffer");
+    CHECK(traced(for_any).waited.span > 900ms);
+}
+
 TEST_CASE("reqh slow client: a fop that waits for a lock after waiting for its client is hung",
           "[reqh]") {
     StoreStage node;
