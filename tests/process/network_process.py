@@ -239,6 +239,10 @@ class Repeating:
             self._problem = problem
 
 
+class Ended(Exception):
+    """The server ended the connection of a stranger, as one that gives way to others of its host."""
+
+
 class Stranger:
     """A peer without a key. It knows what a client said in a handshake that somebody listened to."""
 
@@ -263,8 +267,12 @@ class Stranger:
         self.send(self.connect_request())
         answer = b""
         while MAGIC not in answer or len(answer) < answer.index(MAGIC) + SESSION_AT + 8:
-            data = self.socket.recv(65536)
-            assert data, f"the server ended {self.name} after {len(answer)} bytes"
+            try:
+                data = self.socket.recv(65536)
+            except ConnectionResetError:
+                data = b""
+            if not data:
+                raise Ended(f"the server ended {self.name} after {len(answer)} bytes")
             answer += data
         self._session_id = answer[answer.index(MAGIC) + SESSION_AT:][:8]
 
