@@ -30,7 +30,7 @@ class AuditTest(FabricTestCase):
         self.ctl("log-level", "warn")
         self.ctl("lrs", "set", "tbf")
         self.ctl("lrs", "rule", "add", "slow job=x rate=5/s")
-        self.ctl("lrs", "rule", "del", "unknown", code=78)
+        self.ctl("lrs", "rule", "del", "unknown", code=66)
         self.ctl("status")
         done = self.wait_trail("administration", 4)
         self.assertEqual([each["verb"] for each in done],
