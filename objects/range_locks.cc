@@ -57,19 +57,19 @@ RangeLocks::~RangeLocks() {
 
 // Whether the lock conflicts with no earlier one in its bucket.
 bool RangeLocks::is_free_for(const RangeLock& lock) {
-    bool is_free = true;
-    bool is_before = true;
-    for_each(lock.request_.fid, [&](RangeLock& other) {
-        if (&other == &lock) is_before = false;
-        if (is_before && is_free) is_free = !lock.conflicts_with(other);
+    LockPlace* const first = bucket_of(lock.request_.fid).find([&lock](LockPlace& place) {
+        const RangeLock& other = RangeLock::at(place);
+        return &other == &lock || lock.conflicts_with(other);
     });
-    return is_free;
+    ENSURE(first != nullptr);
+    return &RangeLock::at(*first) == &lock;
 }
 
 void RangeLocks::grant_what_can_be(store::Fid fid) {
     if (waiting_count_ == 0) return;
-    for_each(fid, [this](RangeLock& lock) {
-        if (lock.state_ != RangeLock::State::kWaiting || !is_free_for(lock)) return;
+    for_each(fid, [this, fid](RangeLock& lock) {
+        if (lock.state_ != RangeLock::State::kWaiting || lock.request_.fid != fid) return;
+        if (!is_free_for(lock)) return;
         lock.state_ = RangeLock::State::kHeld;
         lock.leave_waits();
         --waiting_count_;

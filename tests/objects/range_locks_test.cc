@@ -1,8 +1,10 @@
 #include "objects/range_locks.h"
 
+#include <algorithm>
 #include <deque>
 #include <string>
 
+#include "core/clock.h"
 #include "core/virtual_world.h"
 #include "tests/catch.h"
 #include "tests/replay.h"
@@ -156,6 +158,35 @@ TEST_CASE("objects range locks: what may be lost is not told", "[objects]") {
     locking.locks.change_begun(buffered.lock, one);
     locking.locks.change_shown(buffered.lock, two);
     CHECK(locking.locks.durable_state(kOne) == two);
+}
+
+namespace {
+
+// What it takes to let a lock go that so many others wait for; the shortest of several times.
+Duration time_to_let_go(std::size_t waiting) {
+    const core::PosixClock clock;
+    Locking locking;
+    for (std::size_t i = 0; i <= waiting; ++i) locking.want(kWholeObject, LockMode::kExclusive);
+    Duration shortest = Duration::max();
+    for (std::size_t i = 0; i < 5; ++i) {
+        const Instant start = clock.now();
+        locking.wishes[i].lock.release();
+        shortest = std::min(shortest, clock.now() - start);
+        locking.settle();
+        CHECK(locking.wishes[i + 1].lock.held());
+    }
+    return shortest;
+}
+
+}  // namespace
+
+// A fop that waits costs others little, however many wait.
+TEST_CASE("objects range locks: letting go takes time in proportion to those that wait",
+          "[objects][real]") {
+    const Duration few = time_to_let_go(500);
+    const Duration many = time_to_let_go(4000);
+    CAPTURE(few.count(), many.count());
+    CHECK(many < 30 * few);
 }
 
 }  // namespace fopd::objects
