@@ -270,6 +270,8 @@ class KeysTest(NetworkTestCase):
         programs = [self.fopctl("ping", "--count", "1", **options) for options in who]
         for each in programs:
             self.assertEqual(each.wait_end(), NOT_ALLOWED, each.err())
+        # Counted when the connection has ended, after the client was told.
+        self.wait_figure("fopd_sessions_refused_total", refused + len(who))
         self.assertEqual(self.daemon.metrics()["fopd_sessions_refused_total"], refused + len(who))
         self.assertEqual(len(self.daemon.wait_event("fopd.fabric.session_refused", lines + len(who))),
                          lines + len(who))

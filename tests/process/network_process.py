@@ -407,6 +407,7 @@ class NetworkTestCase(FabricTestCase):
         opened = self.daemon.metrics()["fopd_sessions_opened_total"]
         pings = [self.fopctl("ping", "--interval", "0.02", kind=Witness, **options) for _ in range(count)]
         self.wait_figure("fopd_sessions_opened_total", opened + count)
+        wait_until(lambda: all(each.times_us() for each in pings), "each has an answer")
         return pings
 
     def expect_content(self, witness, stops_count=0):
