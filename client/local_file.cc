@@ -20,6 +20,9 @@ namespace fopd::client {
 namespace {
 
 constexpr mode_t kNewFileMode = 0666;  // The umask is applied.
+// What of the mode of a file stays when it is replaced. The new file belongs to the caller: with
+// setuid it would run the bytes of others with the caller's rights.
+constexpr mode_t kKeptMode = 0777;
 
 std::unexpected<Problem> file_failed(const std::string& name, int os_errno) {
     return failed(fop::Status::kInternal, file_words(name, os_errno));
@@ -154,7 +157,7 @@ std::expected<std::unique_ptr<LocalSink>, std::string> LocalSink::begun(
     if (mode != 0 && ::faccessat(sink->directory_fd_, sink->leaf_.c_str(), W_OK, 0) != 0) {
         return std::unexpected(file_words(sink->name_, errno));
     }
-    if (!sink->open_draft(mode & 07777U)) return std::unexpected(file_words(sink->name_, errno));
+    if (!sink->open_draft(mode & kKeptMode)) return std::unexpected(file_words(sink->name_, errno));
     return sink;
 }
 

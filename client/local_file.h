@@ -87,7 +87,7 @@ public:
 
 private:
     LocalSink(LocalWorld world, std::string name) : world_(world), name_(std::move(name)) {}
-    // `mode` is that of the file that is replaced, or 0.
+    // `mode` is that of the file that is replaced, or 0. Its setuid, setgid and sticky bits go.
     static std::expected<std::unique_ptr<LocalSink>, std::string> begun(
         std::unique_ptr<LocalSink> sink, unsigned mode);
     bool open_draft(unsigned mode);

@@ -191,6 +191,27 @@ TEST_CASE("client local tree: an existing file is replaced and keeps its mode", 
     REQUIRE(fs::status(place.in("a")).permissions() == fs::perms(0751));
 }
 
+TEST_CASE("client local file: setuid, setgid and sticky of what is replaced are not kept",
+          "[client]") {
+    const auto mode = GENERATE(fs::perms(04751), fs::perms(02751), fs::perms(01751));
+    Place place;
+    write_file(place.in("a"), "old");
+    fs::permissions(place.in("a"), mode);
+    REQUIRE(fs::status(place.in("a")).permissions() == mode);
+
+    SECTION("in a tree") {
+        REQUIRE(place.write("a", "new") == "");
+    }
+    SECTION("alone") {
+        const auto sink = LocalSink::open(place.world(), place.in("a"));
+        REQUIRE(sink.has_value());
+        REQUIRE((*sink)->finish().has_value());
+    }
+
+    REQUIRE(read_file(place.in("a")) != "old");
+    REQUIRE(fs::status(place.in("a")).permissions() == fs::perms(0751));
+}
+
 TEST_CASE("client local tree: a file is not replaced by another one of the same tree", "[client]") {
     Place place;
     REQUIRE(place.write("a", "one") == "");
