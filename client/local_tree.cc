@@ -192,7 +192,8 @@ std::optional<LocalEntry> LocalWalk::next() {
         OpenFd file(open_below(tree_.fd_, path, O_PATH | O_NOFOLLOW));
         struct stat info{};
         if (file.get() < 0 || ::fstat(file.get(), &info) != 0) {
-            if (errno == ENOENT) continue;  // It was removed meanwhile.
+            // Also if it is missing: when a directory above has another name now, so is all that
+            // was in it, and no copy is made of any of it.
             return failed(std::move(path), errno);
         }
         if (S_ISREG(info.st_mode)) return LocalEntry{.path = std::move(path)};

@@ -291,6 +291,37 @@ TEST_CASE("client local walk: directories too deep for names of objects are repo
                 {Kind::kFile, "abc/d"}, {Kind::kFile, "abc/e"}, {Kind::kFailed, "abc/fg"}});
 }
 
+TEST_CASE("client local walk: what has vanished since its directory was read is reported",
+          "[client]") {
+    using Kind = LocalEntry::Kind;
+    Place place;
+    for (const std::string path : {"d/a", "d/b", "d/c/e", "f"}) write_file(place.in(path), path);
+    LocalWalk walk(*place.tree, 480);
+    REQUIRE(walk.next()->path == "d/a");
+
+    SECTION("a file") {
+        fs::remove(place.in("d/b"));
+        const auto vanished = walk.next();
+        REQUIRE(vanished->kind == Kind::kFailed);
+        REQUIRE(vanished->path == "d/b");
+        REQUIRE(vanished->words.find("No such file") != std::string::npos);
+        REQUIRE(walk.next()->path == "d/c/e");
+    }
+    SECTION("all that is in a directory, when it gets another name") {
+        fs::rename(place.in("d"), place.in("z"));
+        for (const std::string path : {"d/b", "d/c"}) {
+            const auto vanished = walk.next();
+            REQUIRE(vanished->kind == Kind::kFailed);
+            REQUIRE(vanished->path == path);
+        }
+    }
+
+    const auto last = walk.next();
+    REQUIRE(last->kind == Kind::kFile);
+    REQUIRE(last->path == "f");
+    REQUIRE_FALSE(walk.next().has_value());
+}
+
 TEST_CASE("client local walk: what has become no file is not opened", "[client]") {
     Place place;
     write_file(place.in("a"), "1");
