@@ -69,7 +69,16 @@ std::expected<std::unique_ptr<LocalSource>, std::string> LocalSource::take(Local
     if (at < 0) return std::unexpected(file_words(source->name_, errno));
     source->begin_ = static_cast<std::uint64_t>(at);
     source->size_bytes_ = static_cast<std::uint64_t>(std::max<off_t>(info.st_size - at, 0));
+    source->changed_ = info.st_mtim;
     return source;
+}
+
+std::expected<bool, int> LocalSource::is_unchanged() const {
+    struct stat info{};
+    if (::fstat(fd_, &info) != 0) return std::unexpected(errno);
+    const off_t size = info.st_size - static_cast<off_t>(begin_);
+    return static_cast<std::uint64_t>(std::max<off_t>(size, 0)) == size_bytes_ &&
+           info.st_mtim.tv_sec == changed_.tv_sec && info.st_mtim.tv_nsec == changed_.tv_nsec;
 }
 
 LocalSource::~LocalSource() {

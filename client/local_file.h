@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+#include <time.h>
+
 #include "client/transfer.h"
 #include "core/cancel.h"
 #include "core/offload.h"
@@ -37,6 +39,12 @@ public:
     bool repeats() const override { return is_regular_; }
     std::uint64_t size_bytes() const override { return size_bytes_; }
 
+    // REQUIRES: a regular file. Whether its size and the time of its last change are still those of
+    // when it was opened. Blocks. Fails with an errno.
+    std::expected<bool, int> is_unchanged() const;
+    // For messages.
+    const std::string& name() const { return name_; }
+
 private:
     LocalSource(LocalWorld world, std::string name) : world_(world), name_(std::move(name)) {}
     Task<Outcome<std::size_t>> read_regular(std::uint64_t offset, std::span<std::byte> into);
@@ -48,6 +56,7 @@ private:
     bool is_regular_ = false;
     std::uint64_t begin_ = 0;  // Standard input may be a file that was read up to here.
     std::uint64_t size_bytes_ = 0;
+    timespec changed_{};  // When its bytes were changed last.
 };
 
 // Which file it is, whatever its names are.

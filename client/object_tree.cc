@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "client/replaced_file.h"
 #include "core/ensure.h"
 #include "core/printable.h"
 #include "fop/name.h"
@@ -196,7 +197,8 @@ Task<void> TreePut::move(Item item) {
         fail(unusable_file(std::move(item.name), std::move(opened->error())));
         co_return;
     }
-    Put put(reactor_, client_, ***opened, transfer());
+    LocalSource& source = ***opened;
+    Put put(reactor_, client_, source, transfer());
     NewObject object = example_;
     object.name = item.name;
     const InFlight shown(*this, put);
@@ -205,7 +207,26 @@ Task<void> TreePut::move(Item item) {
         fail(unmoved(std::move(item.name), std::move(fid.error())));
         co_return;
     }
-    done(put.moved_bytes());
+    const bool is_whole = put.size_bytes() == source.size_bytes();
+    auto look = [&source] { return source.is_unchanged(); };
+    const auto unchanged = co_await world_.offload.run(reactor_, look);
+    if (!unchanged) {
+        fail(unmoved(std::move(item.name), failed(unchanged.error()).error()));
+        co_return;
+    }
+    if (!*unchanged) {
+        fail(unusable_file(std::move(item.name), file_words(source.name(), unchanged->error())));
+        co_return;
+    }
+    if (!**unchanged || !is_whole) {
+        fail(
+            unusable_file(std::move(item.name),
+                          core::printable(source.name()) +
+                              ": it changed while it was read; the object is stored, but may be no "
+                              "copy of any state of the file"));
+        co_return;
+    }
+    done(put.size_bytes());
 }
 
 // -- fetching --

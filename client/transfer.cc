@@ -119,6 +119,7 @@ Task<Outcome<fop::Fid>> Put::run(NewObject object) {
     auto got = co_await source_.read(0, first);
     if (!got) co_return std::unexpected(std::move(got.error()));
     if (*got == options_.window_bytes) co_return co_await upload({.offset = 0, .bytes = first});
+    end_ = *got;
     NewObject copy = object_;
     auto put = co_await objects_.put(std::move(copy), first.first(*got), wait());
     if (put) moved_ = *got;

@@ -114,6 +114,8 @@ public:
     Put(core::Reactor& reactor, ObjectClient& objects, ByteSource& source,
         TransferOptions options = {});
     Task<Outcome<fop::Fid>> run(NewObject object);
+    // REQUIRES: run() has succeeded. The size of the object.
+    std::uint64_t size_bytes() const { return end_; }
 
 private:
     Task<Outcome<fop::Fid>> upload(Window first);

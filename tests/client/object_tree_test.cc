@@ -208,6 +208,52 @@ TEST_CASE("client object tree: each object has the group, and is not replaced", 
     REQUIRE(trees.watcher.failures.at("p/b").cause == Cause::kServer);
 }
 
+TEST_CASE("client object tree: a file that changes while it is read is reported", "[client]") {
+    const auto size = GENERATE(std::size_t{1000}, std::size_t{5} << 20);
+    Trees trees;
+    trees.in_flight = 1;
+    trees.write({{"a", std::string(size, 'x')}, {"b", "2"}});
+    const std::string file = trees.top() + "/a";
+    const auto changed_at = fs::last_write_time(file);
+    const auto tree = trees.open();
+    TreePut transfer(trees.world(), *trees.stage.client, *tree, {.name = "p/"}, trees.watcher,
+                     trees.options());
+    trees.stage.reactor->spawn(trees.stage.gate, transfer.run());
+    for (int i = 0; i < 100'000 && trees.stage.store.count("upload_begin") == 0; ++i) {
+        trees.stage.world.run_for(10us);
+    }
+    REQUIRE(trees.stage.store.count("upload_begin") > 0);
+    REQUIRE(trees.stage.store.find("p/a") == nullptr);
+
+    bool is_changed = true;
+    SECTION("it grows") {
+        std::ofstream(file, std::ios::app) << "more";
+        fs::last_write_time(file, changed_at);
+    }
+    SECTION("it becomes shorter") {
+        fs::resize_file(file, 10);
+        fs::last_write_time(file, changed_at);
+    }
+    SECTION("it is rewritten in the same second") {
+        std::ofstream(file, std::ios::in | std::ios::out) << "y";
+        fs::last_write_time(file, changed_at + std::chrono::nanoseconds(1));
+    }
+    SECTION("it does not") {
+        is_changed = false;
+    }
+
+    trees.stage.world.run_for(30s);
+    REQUIRE(trees.stage.gate.count() == 0);
+    REQUIRE(trees.text_of("p/b") == "2");
+    REQUIRE(transfer.objects() == (is_changed ? 1 : 2));
+    REQUIRE(trees.watcher.failures.size() == (is_changed ? 1 : 0));
+    if (!is_changed) return;
+    const TreeFailure& failure = trees.watcher.failures.at("p/a");
+    REQUIRE(failure.cause == Cause::kFile);
+    REQUIRE(failure.problem.words.find("/a: it changed while it was read") != std::string::npos);
+    REQUIRE(transfer.bytes() == 1);
+}
+
 TEST_CASE("client object tree: files whose names no object can have are refused", "[client]") {
     Trees trees;
     trees.write({{"a\nb", "1"}, {"\xff", "2"}, {"good", "3"}, {"\xfe/below", "4"}});
