@@ -57,16 +57,19 @@ Task<Outcome<const ObjectWalk::Entry*>> ObjectWalk::peek() {
         page_ = std::move(*page);
     }
     const Entry* entry = next_ == page_.entries.size() ? nullptr : &page_.entries[next_];
-    if (entry != nullptr && !entry->name.starts_with(options_.prefix)) {
-        page_ = {.end = true};
-        next_ = 0;
-        co_return nonsense();
-    }
-    co_return entry;
+    if (entry == nullptr) co_return entry;
+    const bool is_ours = entry->name.starts_with(options_.prefix);
+    const bool ascends = entry->name > last_;
+    if (is_ours && ascends) co_return entry;
+    page_ = {.end = true};
+    next_ = 0;
+    if (!is_ours) co_return nonsense();
+    co_return failed(fop::Status::kInternal, "the server's list is not in order");
 }
 
 ObjectWalk::Entry ObjectWalk::take() {
     ENSURE(next_ < page_.entries.size());
+    last_ = page_.entries[next_].name;
     return std::move(page_.entries[next_++]);
 }
 

@@ -28,6 +28,7 @@ public:
 
     using Entry = ObjectPage::Entry;
     // The next object, which stays the next one. Null: there are no more. Borrowed until take().
+    // The names ascend strictly: a list of the server that does not is a failure.
     // After a failure there are no more; all that were known before have been visited.
     Task<Outcome<const Entry*>> peek();
     // REQUIRES: peek() has returned an object.
@@ -42,6 +43,7 @@ private:
     const Options options_;
     ObjectPage page_;
     std::size_t next_ = 0;  // Of the page.
+    std::string last_;      // The name that was taken last; empty: none was.
 };
 
 struct TreeFailure {
@@ -179,7 +181,8 @@ private:
     ObjectClient& client_;
     ObjectWalk& walk_;
     LocalTree& tree_;
-    std::vector<std::string> beginnings_;  // The earlier paths with which the last one begins.
+    // The earlier paths with which the last one begins. Each is longer than the one before it.
+    std::vector<std::string> beginnings_;
 };
 
 // Removes the objects.

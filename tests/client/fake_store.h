@@ -105,6 +105,8 @@ public:
     std::set<std::size_t> away;           // Localities: nobody gets a session there.
     bool begins_uploads_durably = true;
     std::uint16_t names_of_page = 0;  // Of lists that leave it to the server; 0: all of them.
+    // If there are any, these names are listed, whatever the client asks for.
+    std::vector<std::vector<std::string>> forged_pages;
 
 private:
     struct Done {
@@ -314,6 +316,7 @@ private:
         return attributes(body.fid, false);
     }
     Done on(const fop::ListObjects& body, const std::vector<std::byte>& /*data*/) {
+        if (!forged_pages.empty()) return forged_list(body.cursor);
         Done done{.payload = std::vector<std::byte>(fop::kListingBytesMax)};
         fop::ListingWriter writer(done.payload);
         last_cursor_ = body.cursor;
@@ -333,6 +336,20 @@ private:
         }
         done.payload.resize(writer.written().size());
         done.body = fop::ListObjectsReply{.cursor = last_cursor_, .end = end};
+        return done;
+    }
+    // The cursor is as many letters as pages were given.
+    Done forged_list(std::string_view cursor) {
+        Done done{.payload = std::vector<std::byte>(fop::kListingBytesMax)};
+        fop::ListingWriter writer(done.payload);
+        const std::size_t page = cursor.size();
+        for (const std::string& name : forged_pages.at(page)) {
+            REQUIRE(writer.add(fop::ListEntry{.fid = {.high = 1, .low = 1}, .name = name}));
+        }
+        done.payload.resize(writer.written().size());
+        last_cursor_ = std::string(page + 1, 'x');
+        done.body =
+            fop::ListObjectsReply{.cursor = last_cursor_, .end = page + 1 == forged_pages.size()};
         return done;
     }
     Done on(const fop::Rename& body, const std::vector<std::byte>& /*data*/) {

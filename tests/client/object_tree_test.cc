@@ -415,4 +415,30 @@ TEST_CASE("client object walk: the next object stays until it is taken", "[clien
     REQUIRE(trees.stage.done(walk.peek()) == nullptr);
 }
 
+TEST_CASE("client object walk: a list that is not in order ends it", "[client]") {
+    using Pages = std::vector<std::vector<std::string>>;
+    const auto pages = GENERATE(Pages{{"p/b", "p/a"}, {"p/c"}}, Pages{{"p/b", "p/b"}, {"p/c"}},
+                                Pages{{"p/b"}, {"p/a"}, {"p/c"}}, Pages{{"p/b"}, {"p/b"}, {"p/c"}},
+                                Pages{{"p/b"}, {}, {"p/b"}});
+    Trees trees;
+    trees.add("p/b", "2");
+    trees.stage.store.forged_pages = pages;
+
+    SECTION("each object is visited once") {
+        ObjectWalk walk(*trees.stage.reactor, *trees.stage.client, {.prefix = "p/"});
+        REQUIRE(trees.stage.done(walk.peek())->name == "p/b");
+        walk.take();
+        const auto next = trees.stage.run(walk.peek());
+        REQUIRE_FALSE(next.has_value());
+        REQUIRE(next.error().words == "the server's list is not in order");
+        REQUIRE(trees.stage.done(walk.peek()) == nullptr);
+    }
+    SECTION("a tree is fetched up to there") {
+        REQUIRE(trees.get("p/") == 1);
+        REQUIRE(trees.watcher.failures.size() == 1);
+        REQUIRE(trees.watcher.failures.at("p/").problem.words ==
+                "the server's list is not in order");
+    }
+}
+
 }  // namespace fopd::client::testing
