@@ -118,7 +118,7 @@ Task<std::optional<TreeTransfer::Item>> TreeTransfer::take_next() {
         // No deadline: the lane that takes has one.
         [[maybe_unused]] const auto woken = co_await turns_.wait({});
     }
-    if (ended_ || gave_up_ || cancelled()) co_return std::nullopt;
+    if (ended_ || gave_up() || cancelled()) co_return std::nullopt;
     is_taking_ = true;
     auto item = co_await next();
     is_taking_ = false;
@@ -134,12 +134,16 @@ void TreeTransfer::done(std::uint64_t bytes) {
 }
 
 void TreeTransfer::fail(TreeFailure failure) {
-    const bool is_silence = failure.cause == Cause::kServer && !failure.problem.answered &&
-                            (failure.problem.status == fop::Status::kTimedOut ||
-                             failure.problem.status == fop::Status::kCancelled);
+    const bool is_unanswered = failure.cause == Cause::kServer && !failure.problem.answered;
+    const bool is_silence = is_unanswered && (failure.problem.status == fop::Status::kTimedOut ||
+                                              failure.problem.status == fop::Status::kCancelled);
     if (is_silence && cancelled()) return;  // Whoever cancelled it knows.
-    unanswered_ = is_silence ? unanswered_ + 1 : 0;
-    if (unanswered_ >= options_.objects_in_flight) gave_up_ = true;
+    // Failures of this machine say nothing about the server.
+    if (failure.problem.answered) unanswered_ = 0;
+    if (is_silence && ++unanswered_ >= options_.objects_in_flight) early_end_ = End::kNoAnswer;
+    if (is_unanswered && failure.problem.status == fop::Status::kDenied) {
+        early_end_ = End::kRefused;
+    }
     watcher_.on_failure(failure);
 }
 

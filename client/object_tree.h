@@ -71,8 +71,8 @@ public:
 // not at all; one that fails does not stop the others. An instance makes one transfer.
 //
 // When the cancel source of the options is cancelled, no more objects are begun, and those in
-// flight are given up. Then, and when the server has not answered many times in a row, it ends
-// early.
+// flight are given up. Then, and when the server has not answered many times in a row or refuses
+// the session, it ends early.
 class TreeTransfer {
 public:
     struct Options {
@@ -87,8 +87,14 @@ public:
     std::uint64_t bytes() const { return bytes_; }
     // With the bytes of objects in flight.
     std::uint64_t moved_bytes() const;
-    // It ended early, because the server did not answer.
-    bool gave_up() const { return gave_up_; }
+    // Why it ended early without being cancelled.
+    enum class End : std::uint8_t {
+        kNotEarly,
+        kNoAnswer,
+        kRefused,  // The server does not let this client connect any more.
+    };
+    End early_end() const { return early_end_; }
+    bool gave_up() const { return early_end_ != End::kNotEarly; }
 
 protected:
     struct Item {
@@ -140,7 +146,7 @@ private:
     std::uint64_t bytes_ = 0;
     std::set<const Transfer*> in_flight_;
     std::uint32_t unanswered_ = 0;  // Since the last answer.
-    bool gave_up_ = false;
+    End early_end_ = End::kNotEarly;
     bool ended_ = false;
     bool is_taking_ = false;
     core::WaitQueue turns_;

@@ -74,8 +74,11 @@ public:
         objects_ += tree->objects();
         bytes_ += tree->bytes();
         if (tree->gave_up()) {
+            const bool is_refused = tree->early_end() == TreeTransfer::End::kRefused;
             complain(std::string(verb_) +
-                     ": the server did not answer many times in a row; the rest was not tried");
+                     (is_refused ? ": the server does not let this client connect any more"
+                                 : ": the server did not answer many times in a row") +
+                     "; the rest was not tried");
         }
     }
 

@@ -96,6 +96,7 @@ public:
     std::set<std::uint16_t> missing;  // Likewise: what was done there is not known either.
     // What is lost is not taken again that begins here.
     std::set<std::uint64_t> overtaken;
+    bool refuses_clients = false;    // From the next life on.
     std::set<std::uint64_t> denied;  // Likewise: its writer may not write any more.
     // Likewise, with this status.
     std::map<std::uint64_t, fop::Status> not_again;

@@ -18,6 +18,7 @@
 namespace fopd::client::testing {
 
 inline const fop::Key kKey = fabric::testing::key_of(1);
+inline const fop::Key kOtherKey = fabric::testing::key_of(2);
 inline constexpr ObjectClient::Wait kNoWait{};
 inline constexpr auto kDurable = fop::Durability::kDurable;
 inline constexpr auto kBuffered = fop::Durability::kBuffered;
@@ -33,8 +34,9 @@ public:
                 std::make_unique<Locality>(*reactor_, entropy_, store, i, store.incarnation));
             REQUIRE(place->host.open(transport).has_value());
             REQUIRE(place->server.use_memory(store.memory).has_value());
+            const fop::Key& key = store.refuses_clients ? kOtherKey : kKey;
             place->server.admit(
-                {.keys = fabric::testing::ring_of({fabric::testing::principal("tester", {kKey})})});
+                {.keys = fabric::testing::ring_of({fabric::testing::principal("tester", {key})})});
         }
         auto made =
             transport.listen(*reactor_, *fabric::parse_address("mem://server:1"), *this, {});

@@ -98,7 +98,7 @@ public:
         const auto tree = open();
         TreePut transfer(world(), *stage.client, *tree, std::move(example), watcher, options());
         run(transfer);
-        gave_up = transfer.gave_up();
+        early_end = transfer.early_end();
         bytes = transfer.bytes();
         return transfer.objects();
     }
@@ -124,7 +124,7 @@ public:
     std::uint32_t in_flight = 4;
     Duration patience{60s};
     std::uint64_t bytes = 0;
-    bool gave_up = false;
+    TreeTransfer::End early_end{};
 
 private:
     TempDir temp_;
@@ -189,9 +189,40 @@ TEST_CASE("client object tree: it ends early if the server does not answer any m
     trees.write(numbered(30));
     trees.stage.store.ignored = "upload_begin";
     REQUIRE(trees.put({.name = "p/"}) == 0);
-    REQUIRE(trees.gave_up);
+    REQUIRE(trees.early_end == TreeTransfer::End::kNoAnswer);
     REQUIRE(trees.watcher.failures.size() < 6);
     REQUIRE(trees.watcher.failures.size() >= 3);
+}
+
+TEST_CASE("client object tree: files that fail do not hide that the server does not answer",
+          "[client]") {
+    Trees trees;
+    trees.in_flight = 2;
+    trees.patience = 1s;
+    Files files;
+    for (int i = 100; i < 160; ++i) {
+        files[std::to_string(i)] = "x";
+        files[std::to_string(i) + "\n"] = "its name cannot be an object's";
+    }
+    trees.write(files);
+    trees.stage.store.ignored = "upload_begin";
+    REQUIRE(trees.put({.name = "p/"}) == 0);
+    REQUIRE(trees.early_end == TreeTransfer::End::kNoAnswer);
+    REQUIRE(trees.watcher.failures.size() < 12);
+}
+
+TEST_CASE("client object tree: it ends at once if the server refuses the client", "[client]") {
+    Trees trees;
+    trees.in_flight = 3;
+    trees.write(numbered(30));
+    trees.stage.create("there");
+    trees.stage.store.refuses_clients = true;
+    trees.stage.crash();
+    trees.stage.world.run_for(30s);
+    REQUIRE(trees.put({.name = "p/"}) == 0);
+    REQUIRE(trees.early_end == TreeTransfer::End::kRefused);
+    REQUIRE(trees.watcher.failures.size() <= 3);
+    REQUIRE(trees.watcher.failures.begin()->second.problem.status == fop::Status::kDenied);
 }
 
 TEST_CASE("client object tree: each object has the group, and is not replaced", "[client]") {
