@@ -158,6 +158,7 @@ std::expected<std::unique_ptr<LocalSink>, std::string> LocalTree::open_sink(
 }
 
 Outcome<void> LocalTree::finish(LocalSink& sink) {
+    const std::lock_guard lock(finishing_);
     const auto there = sink.replaced();
     if (there && finished_.contains(*there)) {
         return failed(fop::Status::kExists,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <expected>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -23,7 +24,7 @@ std::string_view fault_of_path(std::string_view path);
 // paths in it. Whatever a path is, and whatever was put into the directory before or meanwhile,
 // such as a symbolic link, no file outside of it is opened, made or replaced.
 //
-// All calls block.
+// All calls block, and may come from several threads.
 class LocalTree {
 public:
     // kMake is for trees that are written: they need not be readable.
@@ -54,6 +55,7 @@ private:
 
     const std::string directory_;
     const int fd_;
+    std::mutex finishing_;  // One file at a time: others see the names that it takes.
     std::set<FileId> finished_;
 };
 

@@ -311,9 +311,14 @@ Task<void> TreeGet::move(Item item) {
         fail(unmoved(std::move(item.name), std::move(got.error())));
         co_return;
     }
-    auto finished = tree_.finish(sink);
+    auto end = [this, &sink] { return tree_.finish(sink); };
+    auto finished = co_await world_.offload.run(reactor_, end);
     if (!finished) {
-        fail(unusable_file(std::move(item.name), std::move(finished.error().words)));
+        fail(unmoved(std::move(item.name), failed(finished.error()).error()));
+        co_return;
+    }
+    if (!*finished) {
+        fail(unusable_file(std::move(item.name), std::move(finished->error().words)));
         co_return;
     }
     done(*got);

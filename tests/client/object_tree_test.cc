@@ -35,6 +35,23 @@ public:
     std::vector<std::string> empty;
 };
 
+// Counts the calls that do not block the reactor.
+class CountingOffload final : public core::Offload {
+public:
+    explicit CountingOffload(std::unique_ptr<core::Offload> offload)
+        : offload_(std::move(offload)) {}
+    Result<void> grow(unsigned thread_count) override { return offload_->grow(thread_count); }
+    bool submit(Job& job) override {
+        ++count;
+        return offload_->submit(job);
+    }
+
+    int count = 0;
+
+private:
+    std::unique_ptr<core::Offload> offload_;
+};
+
 // A server, and a directory beside which is what must stay as it is.
 class Trees {
 public:
@@ -80,9 +97,7 @@ public:
         return {reinterpret_cast<const char*>(object->bytes.data()), object->bytes.size()};
     }
 
-    LocalWorld world() {
-        return {.reactor = *stage.reactor, .offload = *offload_, .cancel = cancel};
-    }
+    LocalWorld world() { return {.reactor = *stage.reactor, .offload = offload, .cancel = cancel}; }
     TreeTransfer::Options options() {
         return {.objects_in_flight = in_flight, .patience = patience, .cancel = cancel};
     }
@@ -120,6 +135,7 @@ public:
 
     Stage stage;
     Watcher watcher;
+    CountingOffload offload{core::make_virtual_offload(stage.world, {})};
     core::CancelSource cancel;
     std::uint32_t in_flight = 4;
     Duration patience{60s};
@@ -128,7 +144,6 @@ public:
 
 private:
     TempDir temp_;
-    std::unique_ptr<core::Offload> offload_ = core::make_virtual_offload(stage.world, {});
     std::uint64_t next_ = 1'000'000;
 };
 
@@ -430,6 +445,14 @@ TEST_CASE("client object tree: only what is below the prefix is removed", "[clie
     REQUIRE(trees.bytes == 8);
     REQUIRE(trees.names() == std::vector<std::string>{"a", "ab", "b/a/c"});
     REQUIRE(trees.watcher.failures.empty());
+}
+
+TEST_CASE("client object tree: files are opened and finished without blocking the sessions",
+          "[client]") {
+    Trees trees;
+    for (const std::string name : {"p/a", "p/b", "p/c"}) trees.add(name, "");
+    REQUIRE(trees.get("p/") == 3);
+    REQUIRE(trees.offload.count == 6);
 }
 
 TEST_CASE("client object walk: the next object stays until it is taken", "[client]") {
