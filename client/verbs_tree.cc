@@ -17,6 +17,7 @@
 #include "client/object_tree.h"
 #include "client/request_fault.h"
 #include "client/table.h"
+#include "client/tree_failures.h"
 #include "core/printable.h"
 #include "fop/name.h"
 
@@ -34,19 +35,19 @@ std::string counted(std::uint64_t count, std::string_view one, std::string_view 
     return std::to_string(count) + " " + std::string(count == 1 ? one : many);
 }
 
-// Prints what is left out while a tree is transferred, and the summary at the end.
+// Prints what is left out while a tree is transferred, up to a limit, and the summary at the end.
 class TreeReport final : public TreeWatcher {
 public:
-    explicit TreeReport(const ObjectRun& run) : run_(run), verb_(run.call.verb) {}
+    explicit TreeReport(const ObjectRun& run)
+        : run_(run),
+          verb_(run.call.verb),
+          failures_(run.call.output == Output::kJson ? TreeFailures::Keep::kListed
+                                                     : TreeFailures::Keep::kNothing) {}
 
     void on_failure(const TreeFailure& failure) override {
+        if (!failures_.add(failure)) return;
         if (line_ != nullptr) line_->clear();
-        const int exit_code = complain_about(failure);
-        if (exit_code_ == kExitDone) exit_code_ = exit_code;
-        failed_.push_back({{"name", failure.name},
-                           {"error", failure.problem.words},
-                           {"code", code_of(failure)},
-                           {"exit_code", exit_code}});
+        complain_about(failure);
     }
     void on_skipped(std::string_view shown, std::string_view what) override {
         ++skipped_;
@@ -85,10 +86,23 @@ public:
     // Returns the exit code: that of the first failure.
     int end() const {
         const bool is_interrupted = run_.cancel.cancelled();
-        nlohmann::ordered_json summary{
-            {"objects", objects_},           {"bytes", bytes_},
-            {"skipped", skipped_},           {"empty_directories", empty_directories_},
-            {"interrupted", is_interrupted}, {"failed", failed_}};
+        if (failures_.unlisted_count() > 0) {
+            complain(std::string(verb_) + ": " +
+                     counted(failures_.unlisted_count(), "more failure", "more failures"));
+        }
+        if (remarks() > kRemarksMax && run_.call.output != Output::kQuiet) {
+            complain(std::string(verb_) + ": " +
+                     counted(remarks() - kRemarksMax, "more file or empty directory",
+                             "more files and empty directories") +
+                     " left out");
+        }
+        nlohmann::ordered_json summary{{"objects", objects_},
+                                       {"bytes", bytes_},
+                                       {"skipped", skipped_},
+                                       {"empty_directories", empty_directories_},
+                                       {"interrupted", is_interrupted},
+                                       {"failed", failed()},
+                                       {"more_failed", failures_.unlisted_count()}};
         const int shown = show(run_.call, dumped(summary), [&] {
             std::string text = is_interrupted ? "interrupted: " : "";
             text += counted(objects_, "object", "objects") + " " + std::string(done_word(verb_)) +
@@ -97,35 +111,43 @@ public:
             if (empty_directories_ > 0) {
                 text += "; " + counted(empty_directories_, "empty directory", "empty directories");
             }
-            if (!failed_.empty()) text += "; " + std::to_string(failed_.size()) + " failed";
+            if (failures_.count() > 0) text += "; " + std::to_string(failures_.count()) + " failed";
             return text + "\n";
         });
-        return exit_code_ == kExitDone ? shown : exit_code_;
+        return failures_.count() == 0 ? shown : failures_.exit_code();
     }
 
 private:
     using Cause = TreeFailure::Cause;
     static constexpr std::size_t kLabelMax = 40;
+    static constexpr std::uint64_t kRemarksMax = 1000;
 
-    static std::string_view code_of(const TreeFailure& failure) {
-        if (failure.cause == Cause::kFile) return "file";
-        if (failure.cause == Cause::kName) return "bad_name";
-        return fop::to_string(failure.problem.status);
+    nlohmann::ordered_json failed() const {
+        auto list = nlohmann::ordered_json::array();
+        for (const TreeFailures::Listed& each : failures_.listed()) {
+            list.push_back({{"name", each.name},
+                            {"error", each.words},
+                            {"code", each.code},
+                            {"exit_code", static_cast<int>(each.exit_code)}});
+        }
+        return list;
     }
-    int complain_about(const TreeFailure& failure) const {
+    void complain_about(const TreeFailure& failure) const {
         if (failure.cause == Cause::kServer) {
-            return run_.complain_about(failure.name, failure.problem);
+            run_.complain_about(failure.name, failure.problem);
+            return;
         }
         note_error_code(code_of(failure));
         const bool is_named = failure.cause == Cause::kName;
-        return client::complain_about(
+        client::complain_about(
             run_.call,
             (is_named ? core::printable(failure.name) + ": " : "") + failure.problem.words,
             kExitRefused);
     }
+    std::uint64_t remarks() const { return skipped_ + empty_directories_; }
     // What is no failure is not said with --quiet.
     void remark(const std::string& words) const {
-        if (run_.call.output == Output::kQuiet) return;
+        if (run_.call.output == Output::kQuiet || remarks() > kRemarksMax) return;
         if (line_ != nullptr) line_->clear();
         complain(std::string(verb_) + ": " + words);
     }
@@ -137,8 +159,7 @@ private:
     std::uint64_t bytes_ = 0;
     std::uint64_t skipped_ = 0;
     std::uint64_t empty_directories_ = 0;
-    nlohmann::ordered_json failed_ = nlohmann::ordered_json::array();
-    int exit_code_ = kExitDone;
+    TreeFailures failures_;
 };
 
 // The names of objects in a tree begin so; empty: all names do.

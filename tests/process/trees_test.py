@@ -61,7 +61,7 @@ class TreesTest(StorageTestCase):
         # A second time, over what is there.
         done, complaint = self.summary("get", "-r", "2026/", self.target)
         self.assertEqual(done, {"objects": 302, "bytes": size, "skipped": 0, "empty_directories": 0,
-                                "interrupted": False, "failed": []})
+                                "interrupted": False, "failed": [], "more_failed": 0})
         self.assertIsNone(complaint)
         self.assertEqual(self.written(), files)
 
@@ -155,6 +155,25 @@ class TreesTest(StorageTestCase):
                          {("bad_name", "the name has a control character"), ("bad_name", "the name is not UTF-8")})
         self.assertEqual(complaint["code"], "bad_name")
         self.assertEqual(self.names(), ["p/good"])
+
+    def test_more_failures_and_skipped_files_than_are_listed(self):
+        self.source.mkdir()
+        for number in range(1100):
+            (self.source / f"bad\n{number}").touch()
+            (self.source / f"link{number}").symlink_to("x")
+        self.write({"good": b"1"})
+        done = self.ctl_bytes("put", "-r", self.source, "p/")
+        self.assertEqual((done.returncode, done.stdout),
+                         (REFUSED, b"1 object stored, 1 B; skipped 1100 files; 1100 failed\n"))
+        lines = done.stderr.decode().splitlines()
+        self.assertEqual(lines[-2:], ["fopctl: put: 100 more failures",
+                                      "fopctl: put: 100 more files and empty directories left out"])
+        self.assertEqual(sum("control character" in line for line in lines), 1000)
+        self.assertEqual(sum("skipped, as it is" in line for line in lines), 1000)
+        self.assertEqual(len(lines), 2002)
+        summary, complaint = self.summary("put", "-r", self.source, "p/", exit_code=REFUSED)
+        self.assertEqual((len(summary["failed"]), summary["more_failed"]), (1000, 100))
+        self.assertEqual(complaint["code"], "bad_name")
 
     def test_no_replace_is_for_each_object(self):
         self.write({"a": b"1", "b": b"2"})

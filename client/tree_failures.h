@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client/exit_code.h"
+#include "client/object_tree.h"
+
+namespace fopd::client {
+
+// The word for a failure in JSON.
+std::string_view code_of(const TreeFailure& failure);
+ExitCode exit_code_of(const TreeFailure& failure);
+
+// The failures of a tree, of which only the first ones are kept: there may be as many as objects.
+class TreeFailures {
+public:
+    static constexpr std::uint64_t kListedMax = 1000;
+    struct Listed {
+        std::string name{};
+        std::string words{};
+        std::string_view code{};
+        ExitCode exit_code = kExitDone;
+    };
+    // Whether those that are listed are kept for listed(), or only counted.
+    enum class Keep : std::uint8_t { kNothing, kListed };
+    explicit TreeFailures(Keep keep) : keep_(keep) {}
+
+    // False: there are more than can be listed.
+    bool add(const TreeFailure& failure);
+
+    std::uint64_t count() const { return count_; }
+    std::uint64_t unlisted_count() const { return count_ > kListedMax ? count_ - kListedMax : 0; }
+    const std::vector<Listed>& listed() const { return listed_; }
+    // Of the first one.
+    ExitCode exit_code() const { return exit_code_; }
+
+private:
+    const Keep keep_;
+    std::uint64_t count_ = 0;
+    std::vector<Listed> listed_;
+    ExitCode exit_code_ = kExitDone;
+};
+
+}  // namespace fopd::client
