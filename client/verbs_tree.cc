@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "client/verbs_tree.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 #include <poll.h>
@@ -262,16 +265,16 @@ Task<std::string> read_answer(ObjectRun* run) {
     co_return std::string(text.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
 }
 
-std::string what_is_removed(const ObjectRun* run, const FoundObjects& found) {
+std::string what_is_removed(const ObjectRun* run, const std::vector<std::string>& prefixes,
+                            const FoundObjects& found) {
     std::string words = counted(found.objects, "object", "objects") + ", " + size_of(found.bytes);
     const std::string& pool = run->arguments.pool;
     if (run->arguments.all) {
         return words + ", all of " +
                (pool.empty() ? "the default pool" : "pool " + core::printable(pool));
     }
-    for (const std::string& prefix : run->arguments.names) {
-        words += (&prefix == &run->arguments.names.front() ? ", below " : " and ") +
-                 core::printable(prefix);
+    for (const std::string& prefix : prefixes) {
+        words += (&prefix == &prefixes.front() ? ", below " : " and ") + core::printable(prefix);
     }
     return words;
 }
@@ -291,7 +294,7 @@ Task<std::optional<int>> ask_if_sure(ObjectRun* run, const std::vector<std::stri
         const TreeFailure failure = nothing_found(prefixes->front());
         co_return run->complain_about(failure.name, failure.problem);
     }
-    const std::string what = what_is_removed(run, all);
+    const std::string what = what_is_removed(run, *prefixes, all);
     const bool is_asked = run->call.output == Output::kPage && ::isatty(STDIN_FILENO) == 1 &&
                           ::isatty(STDERR_FILENO) == 1;
     if (!is_asked) {
@@ -306,8 +309,23 @@ Task<std::optional<int>> ask_if_sure(ObjectRun* run, const std::vector<std::stri
     co_return complain_about(run->call, "nothing is removed", kExitRefused);
 }
 
+// Without those that begin with another one, and so are removed with it, and without repetitions.
+std::vector<std::string> outermost(std::vector<std::string> prefixes) {
+    std::set<std::string> wanted;
+    std::vector<std::string> sorted = prefixes;
+    std::ranges::sort(sorted);
+    std::string_view outer;  // Those that begin with it follow it.
+    for (const std::string& each : sorted) {
+        if (!outer.empty() && each.starts_with(outer)) continue;
+        outer = each;
+        wanted.insert(each);
+    }
+    std::erase_if(prefixes, [&wanted](const auto& each) { return wanted.erase(each) == 0; });
+    return prefixes;
+}
+
 Task<int> remove_tree_in(ObjectRun* run) {
-    std::vector<std::string> prefixes = run->arguments.names;
+    std::vector<std::string> prefixes = outermost(run->arguments.names);
     if (run->arguments.all) prefixes.emplace_back();
     const auto refused = co_await ask_if_sure(run, &prefixes);
     if (refused) co_return *refused;

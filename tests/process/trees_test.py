@@ -304,6 +304,16 @@ class TreesTest(StorageTestCase):
         self.ctl("rm", "-r", "--all", "--yes")
         self.assertEqual(self.names(), [])
 
+    def test_rm_of_names_below_each_other(self):
+        for arguments in (["a", "a/b"], ["a/b", "a"], ["a/", "a", "a/b/c"]):
+            with self.subTest(arguments):
+                for name in ("a/b/c", "a/d", "ab"):
+                    self.put(name, b"12")
+                self.refused(REFUSED, ["sure of 2 objects, 4 B, below a/\n"], "rm", "-r", *arguments)
+                done, complaint = self.summary("rm", "-r", *arguments, "--yes")
+                self.assertEqual((done["objects"], done["failed"], complaint), (2, [], None))
+                self.assertEqual(self.names(), ["ab"])
+
     def on_terminal(self, answer, *arguments):
         """Types the answer to a question, or sends a signal. Returns the exit code, the question and standard output."""
         return self.with_terminal(b"[y/N] ", answer, *arguments)
