@@ -13,11 +13,13 @@
 
 #include <nlohmann/json.hpp>
 #include <poll.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "client/exit_code.h"
 #include "client/object_run.h"
 #include "client/object_tree.h"
+#include "client/replaced_file.h"
 #include "client/request_fault.h"
 #include "client/table.h"
 #include "client/tree_failures.h"
@@ -300,6 +302,10 @@ Task<std::optional<int>> ask_if_sure(ObjectRun* run, const std::vector<std::stri
     if (!is_asked) {
         co_return complain_about(
             run->call, "nothing is removed: --yes says that you are sure of " + what, kExitRefused);
+    }
+    // What was typed before the question was seen is no answer to it.
+    if (::tcflush(STDIN_FILENO, TCIFLUSH) != 0) {
+        co_return complain_about(run->call, file_words("standard input", errno), kExitRefused);
     }
     std::fprintf(stderr, "fopctl: rm: remove %s? [y/N] ", what.c_str());
     std::fflush(stderr);

@@ -318,11 +318,12 @@ class TreesTest(StorageTestCase):
         """Types the answer to a question, or sends a signal. Returns the exit code, the question and standard output."""
         return self.with_terminal(b"[y/N] ", answer, *arguments)
 
-    def with_terminal(self, expected, answer, *arguments):
+    def with_terminal(self, expected, answer, *arguments, typed_before=b""):
         """The same, when the terminal shows what is expected."""
         terminal, end = pty.openpty()
         self.addCleanup(os.close, terminal)
         self.addCleanup(os.close, end)
+        os.write(terminal, typed_before)
         process = subprocess.Popen([FOPCTL, *map(str, arguments)], env=self.environment, stdin=end,
                                    stdout=subprocess.PIPE, stderr=end)
         self.addCleanup(process.stdout.close)
@@ -354,6 +355,12 @@ class TreesTest(StorageTestCase):
         self.assertEqual((code, output), (-signal.SIGINT, b""))
         self.assertEqual(self.on_terminal(b"y\n", "rm", "-r", "a/")[::2], (DONE, b"1 object removed, 2 B\n"))
         self.assertEqual(self.names(), [])
+
+    def test_what_is_typed_before_the_question_is_no_answer(self):
+        self.put("a/b", b"12")
+        code, _, output = self.with_terminal(b"[y/N] ", b"n\n", "rm", "-r", "a/", typed_before=b"y\n")
+        self.assertEqual((code, output), (REFUSED, b""))
+        self.assertEqual(self.names(), ["a/b"])
 
     # -- what is not there --
 
