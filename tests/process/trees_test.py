@@ -391,6 +391,18 @@ class TreesTest(StorageTestCase):
         self.refused(USAGE, ["the group"], "put", "-r", self.source, "b/", "--group", "g" * 100)
         self.assertEqual(self.names(), ["a/b"])
 
+    def test_what_is_refused_as_a_whole_prints_no_summary(self):
+        self.put("a/b", b"x")
+        self.write({"file": b"x"})
+        for code, exit_code, arguments in [("usage", USAGE, ["put", "-r", self.directory / "missing", "b/"]),
+                                           ("usage", USAGE, ["get", "-r", "a/", self.source / "file"]),
+                                           ("refused", REFUSED, ["rm", "-r", "a/"])]:
+            with self.subTest(arguments):
+                done = self.ctl_bytes(*arguments, "--json")
+                self.assertEqual((done.returncode, done.stdout), (exit_code, b""))
+                complaint = json.loads(done.stderr)
+                self.assertEqual((complaint["code"], complaint["exit_code"]), (code, exit_code))
+
     def test_a_server_that_is_gone(self):
         self.write({str(number): b"1" for number in range(100)})
         self.slow_down()
