@@ -221,8 +221,8 @@ TEST_CASE("fopctl status: problems come with their state, in 80 columns", "[clie
 
     REQUIRE(page.exit_code == 0);
     REQUIRE_THAT(page.out, ContainsSubstring("          needs restart: fabric.listen, "
-                                             "localities.receive_buffers, localities.cores,\n"
-                                             "          node.data_dir\n"));
+                                             "localities.receive_buffers,\n"
+                                             "          localities.cores, node.data_dir\n"));
     REQUIRE_THAT(page.out,
                  ContainsSubstring("CRITICAL: disk d1 has 3 damaged blocks: replace the objects "
                                    "that the log names,\n"

@@ -67,7 +67,7 @@ TEST_CASE("sim disks: only a lost disk can be forgotten", "[sim]") {
     REQUIRE_THAT(refused({.name = "d1"}), ContainsSubstring("slot 2 is there: d1 is open"));
     REQUIRE_THAT(refused({.slot = 2}), ContainsSubstring("d1 is open"));
     REQUIRE_THAT(refused({.slot = 9}), ContainsSubstring("no disk ever had slot 9"));
-    REQUIRE_THAT(refused({.name = "d9"}), ContainsSubstring("nobody can see which slot"));
+    REQUIRE_THAT(refused({.name = "d9"}), ContainsSubstring("the node has no device of that name"));
     machine.remove("d0");
     REQUIRE_THAT(refused({.slot = 1}), ContainsSubstring("nothing is on the disk of slot 1"));
     REQUIRE(machine.owner_of("there").has_value());
