@@ -1,0 +1,216 @@
+"""docs/tutorial.md: each of its commands works, in the order of the page, and prints what the page shows.
+
+The page is read like this. An indented block whose first line begins with "$ " is a piece of a session with bash: a line with
+"$ " is a command, the lines below it are its output, standard error included. Each command must end with 0; "; echo $?"
+shows another exit status. A line that is only "…" stands for any lines, "…" within a line for its rest. A comment of HTML
+directly before a block says what is special about it:
+
+    <!-- varies -->          numbers, sizes, times, addresses and ids may be others, and so may blanks and ends of lines
+    <!-- again -->           the command is repeated until it ends with 0 and prints this
+    <!-- varies, again -->   both
+
+All run in one shell, in a directory of its own, with ports of its own in place of the default ones.
+"""
+
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import threading
+import time
+import unittest
+from pathlib import Path
+from typing import NamedTuple
+
+from fopd_process import DEADLINE_SECONDS, FOPCTL, FOPD, PROGRAM_SECONDS, ProcessTestCase
+
+PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "tutorial.md"
+PROMPT, INDENT, LEFT_OUT = "$ ", "    ", "…"
+# What the page calls the directory of the session, and where it has the metrics.
+PAGE_DIRECTORY = "/home/you/tutorial"
+PAGE_METRICS = "127.0.0.1:9420"
+END_MARK = "the command has ended with"
+
+# An id; or a number, time, date or address, with its unit if it has one.
+NUMBER = r"(?<!\w)(?:[0-9a-f]{8,}(?:-\d+)?|\d+(?:[.:T-]\d+)*(?:Z|[mun]?s| ?(?:B|[KMGT]iB))?)(?!\w)"
+
+
+class Step(NamedTuple):
+    line: int
+    command: str
+    output: str
+    marks: frozenset
+
+
+def steps_of(page):
+    """The commands of a page, in their order."""
+    steps, marks, in_block, is_session = [], frozenset(), False, False
+    for number, line in enumerate(page.splitlines(), start=1):
+        comment = re.fullmatch(r"<!-- ([a-z, ]+) -->", line)
+        if comment:
+            marks, in_block = frozenset(comment[1].split(", ")), False
+            if not marks <= {"varies", "again"}:
+                raise ValueError(f"line {number}: no such mark: {comment[1]}")
+        elif line.startswith(INDENT):
+            text = line[len(INDENT):]
+            if not in_block:
+                in_block, is_session = True, text.startswith(PROMPT)
+            if is_session and text.startswith(PROMPT):
+                steps.append(Step(number, text[len(PROMPT):], "", marks))
+            elif is_session:
+                steps[-1] = steps[-1]._replace(output=f"{steps[-1].output}{text}\n")
+        elif not line:
+            if in_block and is_session:
+                steps[-1] = steps[-1]._replace(output=f"{steps[-1].output}\n")
+        else:
+            marks, in_block = frozenset(), False
+    return [each._replace(output=each.output.strip("\n")) for each in steps]
+
+
+def pattern_of(output, varies):
+    """A regular expression for what the page shows."""
+    def literal(text):
+        if not varies:
+            return re.escape(text)
+        return r"\s+".join(NUMBER.join(map(re.escape, re.split(NUMBER, piece))) for piece in re.split(r"\s+", text))
+
+    def in_line(text):
+        return ".*".join(map(literal, text.split(LEFT_OUT)))
+    pieces = re.split(rf"^{LEFT_OUT}\n?", output, flags=re.MULTILINE)
+    return r"(?:.*\n)*?".join(map(in_line, pieces))
+
+
+def matches(step, output):
+    varies = "varies" in step.marks
+    wanted = re.sub(r"(?<=\d) (?=(?:B|[KMGT]iB)\b)", "", step.output) if varies else step.output
+    given = re.sub(r"(?<=\d) (?=(?:B|[KMGT]iB)\b)", "", output) if varies else output
+    return re.fullmatch(pattern_of(wanted.strip(), varies) + r"\s*", given.strip() + "\n") is not None
+
+
+class Shell:
+    """A bash that is given one command after the other."""
+
+    def __init__(self, directory, environment):
+        self._bash = subprocess.Popen(["bash", "--noprofile", "--norc"], cwd=directory, env=environment, text=True,
+                                      errors="replace", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT, start_new_session=True)
+        self._watchdog = threading.Timer(PROGRAM_SECONDS, self._kill)
+        self._watchdog.start()
+
+    def run(self, command):
+        """Its exit status and output."""
+        self._bash.stdin.write(f"{{ {command}\n}} </dev/null; printf '\\n%s %s\\n' {shlex.quote(END_MARK)} $?\n")
+        self._bash.stdin.flush()
+        lines = []
+        for line in self._bash.stdout:
+            if line.startswith(END_MARK):
+                return int(line.split()[-1]), "".join(lines)[:-1]
+            lines.append(line)
+        raise AssertionError(f"the shell ended, or did not end in time, with: {command}\n{''.join(lines)}")
+
+    def end(self):
+        """With all that it has started."""
+        self._watchdog.cancel()
+        self._watchdog.join()
+        self._kill()
+        self._bash.wait()
+        self._bash.stdin.close()
+        self._bash.stdout.close()
+
+    def _kill(self):
+        os.killpg(self._bash.pid, signal.SIGKILL)  # The shell is not waited for before, so this is its number.
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class TutorialTest(ProcessTestCase):
+    def make_programs(self, metrics):
+        """fopd and fopctl as they would be installed, with other ports than those that may be taken."""
+        programs = self.directory / "programs"
+        programs.mkdir()
+        (programs / "fopctl").symlink_to(Path(FOPCTL).resolve())
+        fopd = programs / "fopd"
+        ports = f"--listen tcp://127.0.0.1:{free_port()} --metrics {metrics}"
+        fopd.write_text("#!/bin/sh\n"
+                        f'case "$1" in --dev) set -- "$@" {ports} ;; esac\n'
+                        f'exec {shlex.quote(str(Path(FOPD).resolve()))} "$@"\n')
+        fopd.chmod(0o755)
+        return programs
+
+    def test_the_page(self):
+        session = self.directory / "session"
+        session.mkdir()
+        metrics = f"127.0.0.1:{free_port()}"
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("FOPD")}
+        environment |= {"PATH": f"{self.make_programs(metrics)}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
+        shell = Shell(session, environment)
+        self.addCleanup(shell.end)
+        page = PAGE.read_text().replace(PAGE_DIRECTORY, str(session)).replace(PAGE_METRICS, metrics)
+        steps = steps_of(page)
+        self.assertTrue(steps)
+        for step in steps:
+            self.run_step(shell, step, session / "fopd.log")
+        self.assert_no_report((session / "fopd.log").read_text())
+
+    def run_step(self, shell, step, log):
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while True:
+            status, output = shell.run(step.command)
+            if status == 0 and matches(step, output):
+                return
+            if "again" not in step.marks or time.monotonic() > deadline:
+                self.fail(f"{PAGE.name}, line {step.line}: {step.command}\nended with {status} and printed\n{output}\n"
+                          f"The page has\n{step.output}\nThe log of fopd:\n{log.read_text() if log.exists() else ''}")
+            time.sleep(0.1)  # A person is slower; nothing depends on its length.
+
+
+class ReadingTest(unittest.TestCase):
+    """How the page is read, so that a wrong page is found."""
+
+    def test_steps(self):
+        steps = steps_of("Text.\n\n    $ a\n    1\n\n    2\n    $ b\n\n<!-- varies, again -->\n\n    $ c\n\n"
+                         "    no output: belongs to c\n\nText.\n\n    not: run\n    $ not run\n")
+        self.assertEqual([(each.line, each.command, each.output) for each in steps],
+                         [(3, "a", "1\n\n2"), (7, "b", ""), (11, "c", "no output: belongs to c")])
+        self.assertEqual([each.marks for each in steps], [set(), set(), {"varies", "again"}])
+        with self.assertRaises(ValueError):
+            steps_of("<!-- vary -->\n\n    $ a\n")
+
+    def assert_matches(self, shown, printed, marks="", *, yes=True):
+        step = Step(1, "", shown, frozenset(marks.split()))
+        self.assertEqual(matches(step, printed), yes, (shown, printed))
+
+    def test_what_the_page_shows_is_compared(self):
+        self.assert_matches("OK: 2 disks", "OK: 2 disks\n")
+        self.assert_matches("", "")
+        for printed in ("OK: 3 disks\n", "OK: 2  disks\n", "OK: 2 disks\nmore\n", ""):
+            self.assert_matches("OK: 2 disks", printed, yes=False)
+        self.assert_matches("", "unexpected\n", yes=False)
+        self.assert_matches("", "unexpected\n", "varies", yes=False)
+
+    def test_what_varies(self):
+        shown = "d1  good  7.9 GiB  pid=24 2026-11-26T14:40:14.92Z 1.0s now  photos/2.jpg"
+        self.assert_matches(shown, "d1 good 900 B pid=7 2027-01-01T00:00:00.1Z 30ms  now\nphotos/6.jpg", "varies")
+        for printed in ("d0 good 900 B pid=7 2027-01-01T00:00:00.1Z 30ms now photos/6.jpg",
+                        "d1 bad 900 B pid=7 2027-01-01T00:00:00.1Z 30ms now photos/6.jpg",
+                        "d1 good 900 B pid=x 2027-01-01T00:00:00.1Z 30ms now photos/6.jpg",
+                        "d1 good 900 B pid=7 2027-01-01T00:00:00.1Z 30ms photos/6.jpg"):
+            self.assert_matches(shown, printed, "varies", yes=False)
+
+    def test_what_is_left_out(self):
+        self.assert_matches("a\n…\nb", "a\nb")
+        self.assert_matches("a\n…\nb", "a\n1\n\n2\nb")
+        self.assert_matches("a\n…", "a\n1\n2\n")
+        self.assert_matches("a …\nb", "a 1 2\nb")
+        self.assert_matches("a\n…\nb", "a\n1\nc", yes=False)
+        self.assert_matches("a …\nb", "a 1\n2\nb", yes=False)
+
+
+if __name__ == "__main__":
+    unittest.main()
