@@ -1,0 +1,344 @@
+"""docs/formats/json.md describes each field that `fopctl --json` prints, with its type, and no other.
+
+The tables of the page become trees of forms, with which everything is compared that the verbs print here, and each example
+of the page. In the end each row of a table must have been seen, so that nothing stays on the page that is printed no more.
+"""
+
+import json
+import re
+import unittest
+from pathlib import Path
+
+from fopd_process import DONE, NO_SERVER, wait_until
+from help_test import verbs
+from storage_process import NOT_FOUND, REFUSED, StorageTestCase
+
+PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "formats" / "json.md"
+
+# What they print is not JSON, or nothing at all.
+VERBS_WITHOUT_JSON = {"read", "keygen", "key revoke", "token revoke"}
+# What only a check finds that meets a damaged index or log.
+NOT_SEEN_HERE = re.compile(r"`store check` \[\]\.found\[\]")
+
+BOOLEAN, LIST_OF_TEXTS = "true or false", "list of texts"
+TYPES = {
+    "text": lambda value: isinstance(value, str),
+    "whole number": lambda value: type(value) is int,
+    "number": lambda value: type(value) in (int, float),
+    BOOLEAN: lambda value: isinstance(value, bool),
+    "list": lambda value: isinstance(value, list),
+    LIST_OF_TEXTS: lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
+    "object": lambda value: isinstance(value, dict),
+    "null": lambda value: value is None,
+}
+
+
+class Row:
+    """Of a table of the page."""
+
+    def __init__(self, section, path, type_cell):
+        self.name = f"{section} {path}"
+        self.path = path
+        words, optional, _ = type_cell.partition(", optional")
+        self.types = [each.replace("boolean", BOOLEAN) for each in words.replace(BOOLEAN, "boolean").split(" or ")]
+        self.is_optional = bool(optional)
+        self.is_seen = False
+
+
+class Form:
+    """What a value may be, and the forms of its fields or elements."""
+
+    def __init__(self, path):
+        self.path = path
+        self.types = set()
+        self.is_optional = False
+        self.fields = {}  # "*" is for fields of any name, "[]" for the elements of a list.
+        self.rows = []  # What the page says of it.
+
+    def child(self, token):
+        if token not in self.fields:
+            between = "" if token == "[]" else "." if ": " in self.path else ": "
+            self.fields[token] = Form(self.path + between + token)
+        return self.fields[token]
+
+    def describe(self, row, shared):
+        """`shared` has the rows of forms with a name."""
+        self.rows.append(row)
+        self.is_optional = row.is_optional
+        for each in row.types:
+            if each in shared:
+                self.add(shared[each], shared)
+                self.types.add("object")
+            elif each in TYPES:
+                self.types.add(each)
+            else:
+                raise AssertionError(f"{self.path}: {each!r} is no type")
+
+    def add(self, rows, shared):
+        for row in rows:
+            form = self
+            for token in re.findall(r"\[\]|[^.\[\]]+", row.path):
+                form = form.child(token)
+            if form is not self and form.types:
+                raise AssertionError(f"{form.path} stands twice on the page")
+            form.describe(row, shared)
+
+    def compare(self, value, differences):
+        for row in self.rows:
+            row.is_seen = True
+        # Elements of which only the fields have rows are objects.
+        types = self.types or {"object"}
+        if not any(TYPES[each](value) for each in types):
+            differences.append(f"{self.path} is {json.dumps(value)}, not {' or '.join(sorted(types))}")
+        elif isinstance(value, list):
+            if "[]" in self.fields:
+                for each in value:
+                    self.fields["[]"].compare(each, differences)
+            elif value and LIST_OF_TEXTS not in types:
+                differences.append(f"{self.path}: the page does not have its elements")
+        elif isinstance(value, dict):
+            for name, each in value.items():
+                form = self.fields.get(name) or self.fields.get("*")
+                if form is None:
+                    differences.append(f"{self.path}: the page does not have {name}")
+                else:
+                    form.compare(each, differences)
+            for name, form in self.fields.items():
+                if name != "*" and name not in value and not form.is_optional:
+                    differences.append(f"{self.path}: {name} is not there, and not optional")
+
+
+class Section:
+    def __init__(self, title):
+        self.title = title
+        self.names = re.findall("`([^`]+)`", title)  # Of the verbs.
+        self.rows = []
+        self.example = ""
+
+
+def sections_of_page():
+    sections = []
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("#"):
+            sections.append(Section(line.lstrip("# ")))
+        elif line.startswith("    "):
+            sections[-1].example += line + "\n"
+        elif line.startswith("| `") and len(cells) == 4:
+            sections[-1].rows.append(Row(sections[-1].title, cells[0].strip("`"), cells[1]))
+    return sections
+
+
+def unique_fields(pairs):
+    names = [name for name, _ in pairs]
+    assert len(set(names)) == len(names), names
+    return dict(pairs)
+
+
+def parsed(text):
+    return json.loads(text, object_pairs_hook=unique_fields)
+
+
+class Page:
+    def __init__(self):
+        sections = [each for each in sections_of_page() if each.rows]
+        self.shared = {each.title.lower(): each.rows for each in sections if not each.names}  # And errors.
+        self.rows = [row for each in sections for row in each.rows]
+        self.forms = {}  # By verb, as the page has it, or by the name of a shared form.
+        self.examples = []  # (form, text)
+        for section in sections:
+            names = section.names or [section.title.lower()]
+            for name in names:
+                if name in self.forms:
+                    raise AssertionError(f"{name} stands twice on the page")
+                self.forms[name] = self._form(name, section.rows)
+            if section.example:
+                self.examples.append((self._form(f"example of {names[0]}", section.rows), section.example))
+        no_json = PAGE.read_text(encoding="utf-8").partition("## Verbs that print no JSON\n")[2].partition("\n#")[0]
+        self.without_json = set(re.findall("^[|] `([a-z ]+)` [|]", no_json, re.MULTILINE))
+
+    def _form(self, path, rows):
+        form = Form(path)
+        form.types.add("list" if rows[0].path.startswith("[]") else "object")
+        form.add(rows, self.shared)
+        return form
+
+    def verbs(self):
+        return {re.sub(" (-r|FOP)$", "", name) for name in self.forms if name not in self.shared}
+
+
+class PageTest(unittest.TestCase):
+    def test_help_and_page_have_the_same_verbs(self):
+        page = Page()
+        in_help = {" ".join(each) for each in verbs()}
+        self.assertEqual(page.without_json, VERBS_WITHOUT_JSON)
+        self.assertEqual(in_help, page.verbs() | VERBS_WITHOUT_JSON)
+        self.assertFalse(page.verbs() & VERBS_WITHOUT_JSON)
+
+    def test_examples(self):
+        examples = Page().examples
+        self.assertGreater(len(examples), 35)
+        for form, text in examples:
+            with self.subTest(form.path):
+                differences = []
+                form.compare(parsed(text), differences)
+                self.assertEqual(differences, [])
+
+
+class JsonTest(StorageTestCase):
+    def setUp(self):
+        super().setUp()
+        self.page = Page()
+        self.compared = set()
+
+    def compare(self, name, text):
+        """The value, when it has the form that the page has under this name."""
+        self.compared.add(name)
+        value, differences = parsed(text), []
+        self.page.forms[name].compare(value, differences)
+        self.assertEqual(differences, [], text)
+        return value
+
+    def printed(self, name, *arguments, exit_code=DONE, **options):
+        """What the verb of this name prints."""
+        return self.compare(name, self.ctl("--json", *name.split(), *arguments, exit_code=exit_code, **options))
+
+    def test_what_is_printed(self):
+        self.use_objects()
+        self.use_trees()
+        self.use_network()
+        self.use_scheduler()
+        self.use_node()
+        self.use_disks()
+        self.use_keys()
+        self.use_errors()
+        self.lose_a_disk()
+        self.drain()
+
+        self.assertEqual(self.compared - {"errors"}, set(self.page.forms) - set(self.page.shared))
+        unseen = [row.name for row in self.page.rows if not row.is_seen]
+        self.assertEqual([each for each in unseen if not NOT_SEEN_HERE.match(each)], [])
+
+    def use_objects(self):
+        names = "abcdefgh"  # On both disks.
+        for name in names:
+            self.printed("put", "-", name, data=b"bytes")
+        self.printed("get", "a", self.directory / "a")
+        self.assertEqual(self.ctl("--json", "get", "a", "-"), b"bytes")
+        self.assertEqual(self.ctl("--json", "read", "a"), b"bytes")
+        self.printed("write", "a", "--offset", 0, data=b"other")
+        self.assertEqual(self.printed("append", "a", data=b"more")["offset"], 5)
+        self.assertIsNone(self.printed("append", "a")["offset"])
+        self.assertEqual([each["name"] for each in self.printed("ls")], list(names))
+        self.printed("ls", "--long")
+        self.assertEqual(self.printed("ls", "nothing"), [])
+        self.printed("stat", "a")
+        self.printed("truncate", "a", 100)
+        self.printed("punch", "a", "--offset", 0, "--length", 10)
+        self.printed("chmod", 640, "a")
+        self.printed("chown", ":staff", "a")
+        self.printed("sync")
+        self.printed("sync", "a")
+        self.printed("df")
+        self.assertIn(None, [each["owner"] for each in self.printed("quota")])
+        self.printed("put", "-", "old", data=b"bytes")
+        self.printed("mv", "old", "new")
+        self.assertEqual([each["name"] for each in self.printed("rm", "new", "nothing", exit_code=NOT_FOUND)], ["new"])
+
+    def use_trees(self):
+        tree = self.directory / "tree"
+        tree.mkdir()
+        (tree / "file").write_bytes(b"bytes")
+        self.printed("put -r", tree, "t/")
+        self.assertEqual(len(self.printed("put -r", "--no-replace", tree, "t/", exit_code=REFUSED)["failed"]), 1)
+        self.printed("get -r", "t/", self.directory / "copy")
+        self.printed("rm -r", "t/", "--yes")
+
+    def use_network(self):
+        self.printed("ping", "--count", 1)
+        self.printed("bench", "--seconds", 0.1)
+        self.printed("bench", "--op", "write", "--object-size", "64k", "--seconds", 0.1)
+
+    def use_scheduler(self):
+        self.printed("lrs show")
+        self.printed("lrs set", "mclock", "capacity=20000/s")
+        self.printed("lrs rule add", "r op=read reservation=10/s weight=2 limit=100/s")
+        self.printed("lrs rule add", "s op=write soft_limit=100/s")
+        self.printed("lrs rule change", "r weight=3")
+        self.get("a")
+        self.printed("write", "a", "--offset", 0, data=b"other")
+        shares = [each["shares"] for each in self.printed("lrs show")["classes"]]
+        self.assertTrue(any("limit" in each for each in shares) and any("soft_limit" in each for each in shares), shares)
+        for line in self.ctl("--json", "top", "--count", 2, "--interval", 0.05).splitlines():
+            self.compare("top", line)
+        self.printed("lrs rule list")
+        self.printed("lrs which", "op=read", "size=4k")
+        self.printed("lrs rule del", "s")
+        self.printed("lrs rule load", "-", data=b"r op=read weight=2\n")
+        self.printed("lrs save")
+
+    def use_node(self):
+        self.printed("status")
+        self.printed("health")
+        load = self.start_ctl("bench", "--op", "write", "--durable", "--depth", 8, "--object-size", "64k", "--seconds", 600)
+        wait_until(lambda: any("waits_for" in each for each in self.printed("trace")["fops"]), "a fop that waits")
+        self.printed("sessions")
+        load.kill()
+        self.printed("log-level", "debug")
+
+    def use_disks(self):
+        self.printed("devices")
+        self.printed("scrub")
+        self.printed("scrub", "d0", "--end")
+        self.printed("store check")
+        self.printed("store backup", self.directory / "backup")
+        config = self.dir / "fopd.yaml"
+        config.write_text("log: { audit_changes: true }\n" + config.read_text().replace(
+            "devices:\n", f"devices:\n  - {{ name: d2, path: '{self.dir}/d2.img', size: 64MiB, pool: fast }}\n"))
+        self.assertEqual(self.printed("reload")["devices"][0]["result"], "added")
+        self.printed("write", "a", "--offset", 0, data=b"durable")
+        changed = wait_until(lambda: re.search("audit.changed fop=([0-9a-f-]+) op=write", self.daemon.log()), "a fop in the log")
+        wait_until(lambda: "waited_for" in self.compare("trace FOP", self.ctl("--json", "trace", changed[1])), "it has waited")
+        self.printed("device remove", "d2")
+        self.printed("device add", "d2")
+
+    def use_keys(self):
+        self.printed("key create", "ann", "--groups", "staff", "--quota", "fast=,10")
+        self.printed("key create", "bob", "--out", self.directory / "bob.key", "--quota", "fast=1GiB")
+        self.assertEqual(len(self.printed("key list")["principals"]), 3)
+        self.printed("quota")
+        issuer, token = self.dir / "issuer.key", self.directory / "token"
+        self.printed("token create", "--issuer", issuer, "--rights", "read")
+        self.printed("token create", "--issuer", issuer, "--rights", "read", "--out", token)
+        for words in (["token", "revoke", token], ["key", "revoke", "ann"], ["keygen", self.directory / "new.key"]):
+            self.assertEqual(self.ctl("--json", *words), b"")
+
+    def use_errors(self):
+        for exit_code, words in ((NOT_FOUND, ["stat", "nothing"]), (REFUSED, ["device", "add", "d0"]),
+                                 (NO_SERVER, ["status", "--admin", self.directory / "none"])):
+            done = self.ctl_bytes("--json", *words)
+            self.assertEqual((done.returncode, done.stdout), (exit_code, b""))
+            self.assertEqual(self.compare("errors", done.stderr)["exit_code"], exit_code)
+
+    def lose_a_disk(self):
+        self.stop()
+        (self.dir / "d1.img").unlink()
+        self.start()
+        self.assertEqual(len(self.printed("status")["missing_slots"]), 1)
+        self.printed("devices")
+        critical = 2
+        self.assertEqual(self.printed("health", exit_code=critical)["state"], "critical")
+        self.assertEqual(self.printed("df")[0]["missing_disks"], 1)
+        self.assertIn(None, [each["size"] for each in self.printed("ls", exit_code=REFUSED)])
+        self.printed("device forget", "d1", "--yes")
+
+    def drain(self):
+        warning, critical = 1, 2
+        self.printed("drain")
+        self.printed("health", exit_code=warning)
+        self.stop()
+        self.printed("health", exit_code=critical)
+
+
+if __name__ == "__main__":
+    unittest.main()
