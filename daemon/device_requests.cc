@@ -125,6 +125,7 @@ Task<DeviceOutcome> DeviceRequests::forget_lost(LostDevice which) {
         outcome = co_await parts_.changes.forget(std::move(lost));
     }
     if (which.is_sure) parts_.warnings.note_outcome(outcome);
+    if (outcome.done()) parts_.warnings.note_disk(which.name);
     parts_.missing.note();
     co_return std::move(outcome);
 }

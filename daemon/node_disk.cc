@@ -56,6 +56,12 @@ void NodeDisk::stand_for(store::Slot slot, const devices::DiskId& disk) {
     disk_id_ = disk;
 }
 
+void NodeDisk::lose_slot() {
+    ENSURE(was_not_opened());
+    reason_ = "its disk was written off; fopctl device add " + settings_.name +
+              " takes a new one in its place";
+}
+
 void NodeDisk::report(core::Level level, std::string_view event, std::string_view reason) const {
     emit_each(world_.events, level, event,
               {{"device", std::string_view(settings_.name)},

@@ -116,6 +116,9 @@ public:
     std::optional<store::Slot> slot() const { return slot_; }
     const devices::DiskId& disk_id() const { return disk_id_; }
     void give_up(std::string reason);
+    // The slot that the disk had is written off, so its reason is another one from now on.
+    // REQUIRES: was_not_opened().
+    void lose_slot();
     const std::string& reason() const { return reason_; }
 
     // -- on its locality's reactor, between begin() and close() --

@@ -222,7 +222,15 @@ Result<void> NodeDisks::write_off(store::Slot slot) {
     const SlotTable before = slots_;
     slots_.set_use(slot, SlotUse::kWrittenOff);
     auto written = slot_file_.write(slots_);
-    if (!written) slots_ = before;
+    if (!written) {
+        slots_ = before;
+        return written;
+    }
+    for (std::size_t i = 0; i < disks_.size(); ++i) {
+        if (!disks_[i]->was_not_opened() || disks_[i]->slot() != slot) continue;
+        disks_[i]->lose_slot();
+        look_at(i);
+    }
     return written;
 }
 

@@ -490,6 +490,21 @@ class DeviceChangesTest(ProcessTestCase):
         self.assertEqual(self.ctl("get", name, "-"), "x" * 5000)
         self.stop()
 
+    def test_a_disk_that_was_written_off_makes_room_for_a_new_one(self):
+        self.start()
+        self.put_until_on("d1")
+        self.stop()
+        self.image("d1").unlink()
+        self.start()
+        self.assertIn("bring it back", self.devices()["d1"]["reason"])
+        self.forget("d1", "--yes")
+        reason = self.devices()["d1"]["reason"]
+        self.assertEqual(reason, "its disk was written off; fopctl device add d1 takes a new one in its place")
+        self.assertNotIn("bring it back", self.ctl("status"))
+        self.add("d1")
+        self.assertEqual(self.devices()["d1"]["state"], "good")
+        self.stop()
+
     def test_killed_while_a_disk_is_written_off(self):
         self.start()
         for number in range(3):
