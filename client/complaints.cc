@@ -23,6 +23,7 @@ struct Kept {
     bool in_json = false;
     std::string code;
     std::vector<std::string> lines;
+    std::vector<std::string> remarks;
 };
 Kept& kept() {
     static Kept all;
@@ -30,14 +31,19 @@ Kept& kept() {
 }
 
 // Keeps the line, or one that says that there are more. False: it is to be printed.
-bool keep(std::string_view line) {
+bool keep(std::vector<std::string> Kept::* list, std::string_view line) {
     constexpr std::size_t kLinesMax = 1000;
     Kept& all = kept();
     const std::lock_guard lock(all.guard);
     if (!all.in_json) return false;
-    if (all.lines.size() < kLinesMax) all.lines.emplace_back(line);
-    if (all.lines.size() == kLinesMax) all.lines.back() = "there were more";
+    std::vector<std::string>& lines = all.*list;
+    if (lines.size() < kLinesMax) lines.emplace_back(line);
+    if (lines.size() == kLinesMax) lines.back() = "there were more";
     return true;
+}
+
+void print_complaint(std::string_view text) {
+    std::fprintf(stderr, "fopctl: %.*s\n", static_cast<int>(text.size()), text.data());
 }
 
 struct CodeName {
@@ -60,13 +66,16 @@ const char* code_name(int exit_code) {
 }  // namespace
 
 void complain(std::string_view text) {
-    if (!keep(text)) {
-        std::fprintf(stderr, "fopctl: %.*s\n", static_cast<int>(text.size()), text.data());
-    }
+    if (!keep(&Kept::lines, text)) print_complaint(text);
+}
+
+void remark(std::string_view text) {
+    if (!keep(&Kept::remarks, text)) print_complaint(text);
 }
 
 void complain_further(std::string_view line) {
-    if (!keep(line)) std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
+    if (!keep(&Kept::lines, line))
+        std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
 }
 
 void note_error_code(std::string_view code) {
@@ -81,6 +90,7 @@ void complain_in_json() {
 int end_complaints(int exit_code) {
     Kept& all = kept();
     const std::lock_guard lock(all.guard);
+    all.lines.insert(all.lines.end(), all.remarks.begin(), all.remarks.end());
     if (!all.in_json || all.lines.empty()) return exit_code;
     nlohmann::ordered_json object;
     object["error"] = all.lines.front();
@@ -89,6 +99,7 @@ int end_complaints(int exit_code) {
     object["details"] = std::vector<std::string>(all.lines.begin() + 1, all.lines.end());
     std::fprintf(stderr, "%s\n", dumped(object).c_str());
     all.lines.clear();
+    all.remarks.clear();
     return exit_code;
 }
 

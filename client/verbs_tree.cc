@@ -96,10 +96,10 @@ public:
                      counted(failures_.unlisted_count(), "more failure", "more failures"));
         }
         if (remarks() > kRemarksMax && run_.call.output != Output::kQuiet) {
-            complain(std::string(verb_) + ": " +
-                     counted(remarks() - kRemarksMax, "more file or empty directory",
-                             "more files and empty directories") +
-                     " left out");
+            client::remark(std::string(verb_) + ": " +
+                           counted(remarks() - kRemarksMax, "more file or empty directory",
+                                   "more files and empty directories") +
+                           " left out");
         }
         nlohmann::ordered_json summary{{"objects", objects_},
                                        {"bytes", bytes_},
@@ -154,7 +154,7 @@ private:
     void remark(const std::string& words) const {
         if (run_.call.output == Output::kQuiet || remarks() > kRemarksMax) return;
         if (line_ != nullptr) line_->clear();
-        complain(std::string(verb_) + ": " + words);
+        client::remark(std::string(verb_) + ": " + words);
     }
 
     const ObjectRun& run_;

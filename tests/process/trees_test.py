@@ -178,11 +178,16 @@ class TreesTest(StorageTestCase):
     def test_no_replace_is_for_each_object(self):
         self.write({"a": b"1", "b": b"2"})
         self.put("p/a", b"old")
+        (self.source / "0").mkdir()
         done, complaint = self.summary("put", "-r", self.source, "p/", "--no-replace", exit_code=REFUSED)
         self.assertEqual(done["objects"], 1)
         self.assertEqual([(each["name"], each["code"], each["exit_code"]) for each in done["failed"]],
                          [("p/a", "exists", REFUSED)])
+        # What is no failure comes behind it, although it came first.
         self.assertEqual(complaint["code"], "exists")
+        self.assertIn("p/a", complaint["error"])
+        self.assertEqual(len(complaint["details"]), 1)
+        self.assertIn("the directory is empty", complaint["details"][0])
         self.assertEqual((self.get("p/a"), self.get("p/b")), (b"old", b"2"))
 
     def test_an_object_in_the_place_of_a_directory(self):
