@@ -11,7 +11,7 @@ import sys
 import time
 import unittest
 
-from fopd_process import DEADLINE_SECONDS, IS_SANITIZED, SCHEME, wait_until
+from fopd_process import DEADLINE_SECONDS, IS_SANITIZED, SCHEME, SLOWNESS, wait_until
 from network_process import P99_FLOOR_US, NetworkTestCase, host_and_port
 from stranger_program import ATTACKS, HOSTS
 
@@ -23,8 +23,10 @@ SECONDS = float(os.environ.get("FOPD_STRANGERS_SECONDS", "2"))
 @unittest.skipUnless(SCHEME == "tcp", "libfabric trusts strangers")
 class StrangersTest(NetworkTestCase):
     SOURCES = (2, 2 + HOSTS)
-    # In a second or two, other load on the machine may distort the figures.
-    P99_FACTOR_MAX = 2 if SECONDS >= 10 else 6
+    # In a second or two, other load on the machine may distort the figures, so they are measured again.
+    P99_FACTOR_MAX, ROUNDS_MAX = (2, 1) if SECONDS >= 10 else (6, 3)
+    # Longer than a busy machine keeps a client waiting between its connection and its hello.
+    HANDSHAKE_SECONDS = 3 * SLOWNESS
     # Buffers of sockets that the kernel has are not the daemon's.
     GROWTH_MAX_BYTES = 48 << 20
     KEPT_FACTOR_MAX = 1.1
@@ -72,14 +74,18 @@ class StrangersTest(NetworkTestCase):
 
     def check(self, attacks, name):
         before = self.daemon.resident_bytes()
-        elsewhere, _ = self.attacked(attacks, self.other_address)
-        here, biggest = self.attacked(attacks, self.address)
-        print(f"{name}: p99 {here:.0f} us, beside an attack on another daemon {elsewhere:.0f} us, "
-              f"{(biggest - before) >> 20} MiB more", end="; ")
-        self.wait_at_rest(sessions=1)
+        for _ in range(self.ROUNDS_MAX):
+            elsewhere, _ = self.attacked(attacks, self.other_address)
+            here, biggest = self.attacked(attacks, self.address)
+            print(f"{name}: p99 {here:.0f} us, beside an attack on another daemon {elsewhere:.0f} us, "
+                  f"{(biggest - before) >> 20} MiB more", end="; ")
+            self.wait_at_rest(sessions=1)
+            at_most = self.P99_FACTOR_MAX * max(elsewhere, P99_FLOOR_US)
+            if IS_SANITIZED or here < at_most:
+                break
         if IS_SANITIZED:
             return
-        self.assertLess(here, self.P99_FACTOR_MAX * max(elsewhere, P99_FLOOR_US), name)
+        self.assertLess(here, at_most, name)
         self.assertLess(biggest - before, self.GROWTH_MAX_BYTES, name)
         wait_until(lambda: self.daemon.resident_bytes() < self.KEPT_FACTOR_MAX * before, f"memory is back after {name}",
                    seconds=2 * DEADLINE_SECONDS)
