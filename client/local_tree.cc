@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "client/replaced_file.h"
+#include "core/owned_fd.h"
 #include "core/printable.h"
 
 namespace fopd::client {
@@ -21,26 +22,6 @@ namespace {
 
 constexpr mode_t kNewDirectoryMode = 0777;  // The umask is applied.
 constexpr std::size_t kPartBytesMax = 255;
-
-// Closes the descriptor, unless it is released.
-class OpenFd {
-public:
-    explicit OpenFd(int fd) : fd_(fd) {}
-    ~OpenFd() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    OpenFd(const OpenFd&) = delete;
-    OpenFd& operator=(const OpenFd&) = delete;
-    int get() const { return fd_; }
-    int release() { return std::exchange(fd_, -1); }
-    void reset(int fd) {
-        if (fd_ >= 0) ::close(fd_);
-        fd_ = fd;
-    }
-
-private:
-    int fd_;
-};
 
 // Opens a path that stays below the directory and has no symbolic link in it. With O_PATH and
 // O_NOFOLLOW the last part may be one. Returns -1 and sets errno if it fails.
@@ -62,14 +43,14 @@ int open_directory_of(int top_fd, const std::string& path) {
     const std::size_t end = path.rfind('/');
     if (end == std::string::npos) return open_below(top_fd, ".", kDirectory);
     const std::string whole = path.substr(0, end);
-    OpenFd at(open_below(top_fd, whole, kDirectory));
+    core::OwnedFd at(open_below(top_fd, whole, kDirectory));
     if (at.get() >= 0 || errno != ENOENT) return at.release();
-    at.reset(open_below(top_fd, ".", kDirectory));
+    at = core::OwnedFd(open_below(top_fd, ".", kDirectory));
     for (std::size_t begin = 0; at.get() >= 0 && begin <= whole.size();) {
         const std::size_t slash = std::min(whole.find('/', begin), whole.size());
         const std::string part = whole.substr(begin, slash - begin);
         if (::mkdirat(at.get(), part.c_str(), kNewDirectoryMode) != 0 && errno != EEXIST) return -1;
-        at.reset(open_below(at.get(), part, kDirectory));
+        at = core::OwnedFd(open_below(at.get(), part, kDirectory));
         begin = slash + 1;
     }
     return at.release();
@@ -130,7 +111,7 @@ std::expected<std::unique_ptr<LocalSource>, std::string> LocalTree::open_source(
         return std::unexpected(core::printable(name) + ": " + std::string(fault));
     }
     // What has become a named pipe meanwhile must not make this wait.
-    OpenFd file(open_below(fd_, path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+    core::OwnedFd file(open_below(fd_, path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
     struct stat info{};
     if (file.get() < 0 || ::fstat(file.get(), &info) != 0) {
         return std::unexpected(file_words(name, errno));
@@ -190,7 +171,7 @@ std::optional<LocalEntry> LocalWalk::next() {
             continue;
         }
         std::string path = level.path + level.names[level.next++];
-        OpenFd file(open_below(tree_.fd_, path, O_PATH | O_NOFOLLOW));
+        core::OwnedFd file(open_below(tree_.fd_, path, O_PATH | O_NOFOLLOW));
         struct stat info{};
         if (file.get() < 0 || ::fstat(file.get(), &info) != 0) {
             // Also if it is missing: when a directory above has another name now, so is all that
