@@ -96,7 +96,7 @@ public:
     // Reads superblocks and entries again, from the oldest entry to those that are durable when it
     // begins, while the log continues. Entries that are cleaned away meanwhile are not reported.
     // kNoSpace: there is no memory. One at a time.
-    Task<Result<void>> look_through(LogVisitor* visitor);
+    Task<Result<void>> look_through(LogVisitor* visitor, core::WaitOptions wait);
 
     // The last entry of an earlier epoch: commits of that epoch in later entries are lost. None:
     // the epoch is too long ago to be known.

@@ -65,11 +65,11 @@ Task<Result<void>> Log::clean(CleanVisitor* visitor) {
     co_return dropped;
 }
 
-// Reads in the background, so that reads and writes of clients go first; directly while a
-// reservation waits for the space that cleaning frees, so that it does not wait for those.
+// Reads in the background, so that reads and writes of clients go first; directly once commits wait
+// for the space that cleaning frees, or will soon, so that cleaning does not wait for those.
 Task<Result<std::optional<EntryReader::Found>>> Log::read_to_clean(EntryReader* reader,
                                                                    LogPosition at) {
-    if (!has_waiting_for_space()) {
+    if (!has_waiting_for_space() && !space_.nearly_out()) {
         background_read_.emplace();
         reader->read_from(background_, {.cancel = &*background_read_});
         const auto found = co_await reader->at(at);

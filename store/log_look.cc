@@ -6,7 +6,7 @@
 
 namespace fopd::store {
 
-Task<Result<void>> Log::look_through(LogVisitor* visitor) {
+Task<Result<void>> Log::look_through(LogVisitor* visitor, core::WaitOptions wait) {
     if (damage_.first_seq != 0) {
         visitor->fault({.reason = "entries of the log were found damaged",
                         .first_seq = damage_.first_seq,
@@ -14,6 +14,7 @@ Task<Result<void>> Log::look_through(LogVisitor* visitor) {
     }
     co_await look_at_superblocks(visitor);
     EntryReader reader(background_, reader_options());
+    reader.read_from(background_, wait);
     const auto allocated = reader.allocate();
     if (!allocated) co_return allocated;
     const std::uint64_t end_seq = durable_seq();
@@ -71,6 +72,9 @@ Task<Result<void>> Log::look_at_segment(LogVisitor* visitor, EntryReader* reader
     for (std::uint64_t seq = stretch.segment.first_seq; seq <= stretch.last_seq; ++seq) {
         const auto found = co_await reader->at(at);
         if (!has(stretch.segment)) co_return Result<void>{};
+        if (!found && found.error().code == Errc::kCancelled) {
+            co_return std::unexpected(found.error());
+        }
         if (!found || !is_entry(*found, seq, epoch_min)) {
             visitor->fault({.reason = found ? "is not whole, or is another" : "cannot be read",
                             .first_seq = seq,

@@ -56,6 +56,8 @@ public:
     // Whether the log should soon grow or be cleaned.
     bool low() const { return headroom() < 2ULL * usable(); }
     bool very_low() const { return headroom() < usable(); }
+    // Whether commits may soon have to wait for cleaning.
+    bool nearly_out() const { return headroom() < usable() / 2; }
     // Whether the log can spare a segment.
     bool is_ample() const { return headroom() >= 3ULL * usable(); }
     // How many blocks a round of cleaning must gain: a part of its cost, which grows with the log.

@@ -38,7 +38,7 @@ VolumeCheck::~VolumeCheck() {
 
 Task<Result<void>> VolumeCheck::run() {
     LogVisitor* const visitor = this;
-    const auto looked = co_await volume_.look_through_log(visitor);
+    const auto looked = co_await volume_.look_through_log(visitor, {.cancel = options_.cancel});
     if (!looked) co_return looked;
     stage_ = "index";
     Position all{.from = {std::byte{1}}, .to = {std::byte{0xff}}};

@@ -35,8 +35,8 @@ public:
     Slot slot() const { return parts_.volume.slot(); }
 
     // See Log::look_through().
-    Task<Result<void>> look_through_log(LogVisitor* visitor) const {
-        return parts_.log.look_through(visitor);
+    Task<Result<void>> look_through_log(LogVisitor* visitor, core::WaitOptions wait) const {
+        return parts_.log.look_through(visitor, wait);
     }
 
     // -- the index; see LayeredIndex --

@@ -57,6 +57,16 @@ public:
     int reads = 0;
 };
 
+struct Counter final : LogVisitor {
+    Task<Result<void>> entry(LogEntry /*entry*/, std::uint64_t /*block*/) override {
+        ++entries;
+        co_return Result<void>{};
+    }
+    void fault(const LogFault& /*fault*/) override { ++faults; }
+    int entries = 0;
+    int faults = 0;
+};
+
 class BackgroundBench : public Bench {
 public:
     BackgroundBench() {
@@ -80,16 +90,20 @@ public:
     }
     // Some segments, so that there is something to clean.
     void fill_some() {
-        while (log->space().segments_free > 1) REQUIRE(run(commit_to_free()).has_value());
+        while (log->space().segments_free > 2) REQUIRE(run(commit_to_free()).has_value());
         log->set_applied(log->durable_seq());
     }
     void begin_cleaning() { reactor().spawn(gate_, clean_task()); }
+    void begin_look(Counter* counter, core::CancelSource* cancel) {
+        reactor().spawn(gate_, look_task(counter, cancel));
+    }
     void begin_reservation() { reactor().spawn(gate_, reserve_task()); }
     BusyDisk& busy_disk() { return *busy_; }
     int direct_reads() const { return direct_->reads; }
 
     std::optional<Result<void>> cleaned;
     std::optional<Result<void>> reserved;
+    std::optional<Result<void>> looked;
 
 private:
     Task<Result<void>> commit_to_free() {
@@ -102,6 +116,9 @@ private:
         co_return co_await log->durable(commit);
     }
     Task<void> clean_task() { cleaned = co_await log->clean(&visitor); }
+    Task<void> look_task(Counter* counter, core::CancelSource* cancel) {
+        looked = co_await log->look_through(counter, {.cancel = cancel});
+    }
     Task<void> reserve_task() {
         const auto room = co_await log->reserve(kBytes, {}, Purpose::kFreeing);
         reserved = room ? Result<void>{} : std::unexpected(room.error());
@@ -128,20 +145,28 @@ TEST_CASE("store log: cleaning reads in the background while nobody waits for sp
 TEST_CASE("store log: cleaning does not wait for a turn when a reservation waits for space",
           "[store]") {
     BackgroundBench bench;
-    bench.fill();
+    bench.fill_some();
     bench.busy_disk().busy = true;
     bench.begin_cleaning();
     bench.world.run_for(1s);
     REQUIRE(bench.busy_disk().asked == 1);
     REQUIRE_FALSE(bench.cleaned.has_value());
 
-    bench.begin_reservation();
+    bench.fill();
+    REQUIRE(bench.cleaned.has_value());
+    REQUIRE(bench.cleaned->has_value());
+    REQUIRE(bench.busy_disk().reads == 0);
+}
+
+TEST_CASE("store log: cleaning asks for no turn when the log is nearly full", "[store]") {
+    BackgroundBench bench;
+    bench.fill();
+    bench.busy_disk().busy = true;
+    bench.begin_cleaning();
     bench.world.run_for(1s);
     REQUIRE(bench.cleaned.has_value());
     REQUIRE(bench.cleaned->has_value());
-    REQUIRE(bench.reserved.has_value());
-    REQUIRE(bench.reserved->has_value());
-    REQUIRE(bench.busy_disk().reads == 0);
+    REQUIRE(bench.busy_disk().asked == 0);
 }
 
 TEST_CASE("store log: cleaning asks for no turn while a reservation waits for space", "[store]") {
@@ -175,22 +200,30 @@ TEST_CASE("store log: cleaning that waits for its turn goes on when it comes", "
 }
 
 TEST_CASE("store log: a look through it reads entries in the background", "[store]") {
-    struct Counter final : LogVisitor {
-        Task<Result<void>> entry(LogEntry /*entry*/, std::uint64_t /*block*/) override {
-            ++entries;
-            co_return Result<void>{};
-        }
-        void fault(const LogFault& /*fault*/) override { ++faults; }
-        int entries = 0;
-        int faults = 0;
-    };
     BackgroundBench bench;
     bench.fill_some();
     Counter counter;
 
-    REQUIRE(bench.run(bench.log->look_through(&counter)).has_value());
+    REQUIRE(bench.run(bench.log->look_through(&counter, {})).has_value());
     REQUIRE(counter.entries > 0);
     REQUIRE(counter.faults == 0);
     REQUIRE(bench.busy_disk().reads > 0);
     REQUIRE(bench.direct_reads() == SuperblockCopies::kCount);
+}
+
+TEST_CASE("store log: a look through it that waits for its turn can be cancelled", "[store]") {
+    BackgroundBench bench;
+    bench.fill_some();
+    bench.busy_disk().busy = true;
+    Counter counter;
+    core::CancelSource cancel;
+    bench.begin_look(&counter, &cancel);
+    bench.world.run_for(1s);
+    REQUIRE_FALSE(bench.looked.has_value());
+
+    cancel.cancel();
+    bench.world.run_for(1ms);
+    REQUIRE(bench.looked.has_value());
+    REQUIRE(bench.looked->error().code == Errc::kCancelled);
+    REQUIRE(counter.faults == 0);
 }
