@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <exception>
 #include <expected>
 #include <memory>
@@ -70,7 +71,7 @@ std::expected<SessionThread::Options, std::string> read_options(const fopd_optio
     if (auto fault = fault_of_name("job", c_text(options.job)); !fault.empty()) {
         return std::unexpected(core::printable(fault));
     }
-    return std::move(*read);
+    return SessionThread::Options{std::move(*read), options.explain != 0};
 }
 
 SessionThread::World world_for(const fabric::Address& server) {
@@ -124,6 +125,35 @@ int fopd_open(const fopd_options* options, fopd_client** client, fopd_result* wh
     return fill(why, FOPD_OK, {});
 } catch (const std::exception& problem) {
     return fopd::client::fill(why, FOPD_NO_SPACE, problem.what());
+}
+
+void fopd_times_init(fopd_times* times) {
+    *times = {};
+    times->size = sizeof(fopd_times);
+}
+
+void fopd_get_times(fopd_client* client, fopd_times* times) {
+    using namespace fopd::client;
+    using fopd::fop::SpentOn;
+    const TimeLedger::Figures figures = client->thread->times();
+    const CallTimes& sum = figures.sum;
+    const auto ns = [](fopd::Duration time) { return static_cast<std::uint64_t>(time.count()); };
+    const fopd_times all{.size = times->size,
+                         .fops = figures.calls,
+                         .total_ns = ns(sum.total),
+                         .unsent_ns = ns(sum.unsent),
+                         .network_ns = ns(sum.network()),
+                         .policy_ns = ns(sum.of(SpentOn::kPolicy)),
+                         .buffer_ns = ns(sum.of(SpentOn::kBuffer)),
+                         .lock_ns = ns(sum.of(SpentOn::kLock)),
+                         .client_ns = ns(sum.of(SpentOn::kClient)),
+                         .room_ns = ns(sum.of(SpentOn::kRoom)),
+                         .disk_queue_ns = ns(sum.of(SpentOn::kDiskQueue)),
+                         .disk_ns = ns(sum.of(SpentOn::kDisk)),
+                         .log_ns = ns(sum.of(SpentOn::kLog)),
+                         .locality_ns = ns(sum.of(SpentOn::kLocality)),
+                         .server_ns = ns(sum.computed())};
+    std::memcpy(times, &all, std::min(times->size, sizeof(fopd_times)));
 }
 
 void fopd_close(fopd_client* client) {

@@ -93,6 +93,8 @@ typedef struct fopd_options {
     const char* protect;  /* "seal", as for null: messages prove their sender, and can be read on
                              the way. "encrypt": all that follows the handshake is encrypted, only
                              over tcp. A server that does the other one (fabric.protect) refuses. */
+    int explain;          /* Not 0: the server tells for each fop where its time went; see
+                             fopd_get_times(). */
 } fopd_options;
 
 /* Sets the defaults. */
@@ -107,6 +109,29 @@ FOPD_API int fopd_open(const fopd_options* options, fopd_client** client, fopd_r
  * may be under way in another thread. From the library's thread it does not wait: what is under way
  * ends after it has returned. */
 FOPD_API void fopd_close(fopd_client* client);
+
+/* Where the time of all fops that were answered since the client was opened went: sums, in
+ * nanoseconds. A call may need several fops, which may overlap. */
+typedef struct fopd_times {
+    size_t size; /* Set by fopd_times_init(): which of the fields this program knows. */
+    uint64_t fops;
+    uint64_t total_ns;      /* From the call to the answer. */
+    uint64_t unsent_ns;     /* Until the client could send the request. */
+    uint64_t network_ns;    /* On the network, and in the network code of both sides. */
+    uint64_t policy_ns;     /* Waited for a turn in the server's policy. */
+    uint64_t buffer_ns;     /* Waited for a buffer of the server. */
+    uint64_t lock_ns;       /* Waited for another fop: a lock, a name, the same request. */
+    uint64_t client_ns;     /* The server moved bytes from or to this program. */
+    uint64_t room_ns;       /* Waited for space in the log or on the disk. */
+    uint64_t disk_queue_ns; /* Waited for a turn at the disk. */
+    uint64_t disk_ns;       /* The disk read or wrote. */
+    uint64_t log_ns;        /* Waited for the log of the disk to be durable. */
+    uint64_t locality_ns;   /* Travelled to another locality of the server and back. */
+    uint64_t server_ns;     /* The server computed: the rest of its time. */
+} fopd_times;
+FOPD_API void fopd_times_init(fopd_times* times);
+/* Needs fopd_options.explain; otherwise, or from a server of version 0.1.0, all are 0. */
+FOPD_API void fopd_get_times(fopd_client* client, fopd_times* times);
 
 /* -- calls -- */
 

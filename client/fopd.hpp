@@ -61,8 +61,9 @@ struct Options {
     std::string job;
     // For calls without a timeout of their own.
     std::chrono::microseconds timeout = std::chrono::seconds(30);
-    std::string token;    // A capability token, or the name of its file; empty: none.
-    std::string protect;  // "seal" or "encrypt", as the server's fabric.protect; empty: seal.
+    std::string token;     // A capability token, or the name of its file; empty: none.
+    std::string protect;   // "seal" or "encrypt", as the server's fabric.protect; empty: seal.
+    bool explain = false;  // The server tells where the time of each fop went; see Client::times().
 };
 
 inline constexpr std::chrono::microseconds kAsLongAsItTakes = std::chrono::microseconds::max();
@@ -167,6 +168,7 @@ public:
         asked.timeout_us = in_microseconds(options.timeout);
         asked.token = options.token.empty() ? nullptr : options.token.c_str();
         asked.protect = options.protect.empty() ? nullptr : options.protect.c_str();
+        asked.explain = options.explain ? 1 : 0;
         fopd_client* made = nullptr;
         fopd_result why;
         fopd_open(&asked, &made, &why);
@@ -175,6 +177,14 @@ public:
     }
     // Ends all calls in flight. Idempotent; the destructor calls it.
     void close() { handle_.reset(); }
+
+    // Where the time of all fops went so far. REQUIRES: open.
+    fopd_times times() const {
+        fopd_times times;
+        fopd_times_init(&times);
+        fopd_get_times(handle_.get(), &times);
+        return times;
+    }
 
     // Waits for a session. Fails when the server refuses it, or when an attempt to connect fails.
     Outcome connected(const Call& call = {}) const {

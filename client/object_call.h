@@ -44,6 +44,7 @@ struct ObjectClientOptions {
     std::uint64_t held_bytes_max = 64U << 20;
     // How long a call is repeated while the server answers "try again".
     Duration patience{10s};
+    fabric::TimesUser* times = nullptr;  // Is told where the time of each fop went; null: nobody.
 };
 
 // The longest pause before a call is repeated. A call for which it does not fit ends before

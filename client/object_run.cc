@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "client/object_run.h"
 
+#include <cstdio>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 #include <poll.h>
 
 #include "client/exit_code.h"
+#include "client/explanation.h"
 #include "core/printable.h"
 #include "fop/name.h"
 
@@ -71,6 +73,11 @@ int ObjectRun::complain_about(const Problem& problem) const {
     return complain_about(arguments.names.empty() ? std::string() : this->name(), problem);
 }
 
+int ObjectRun::done(nlohmann::ordered_json result) const {
+    if (times != nullptr) result["explain"] = explanation_json(times->figures());
+    return show_json(call, result);
+}
+
 int ObjectRun::done(const Outcome<void>& outcome, const nlohmann::ordered_json& result) const {
     return outcome ? done(result) : complain_about(outcome.error());
 }
@@ -101,7 +108,10 @@ Task<void> ObjectRun::watch() {
 int run_object_verb(const Call& call, ObjectRun::Body body) {
     if (!are_names(call)) return kExitUsage;
     Interrupts interrupts(Interrupts::Usual::kNothing);
-    auto session = ObjectSession::open(session_options(call));
+    TimeLedger times;
+    ObjectSession::Options options = session_options(call);
+    if (call.arguments.explain) options.times = &times;
+    auto session = ObjectSession::open(options);
     if (!session) return complain_about(call, session.error());
     auto offload = core::make_thread_offload({.name = "fopctl-files"});
     if (!offload) {
@@ -109,7 +119,13 @@ int run_object_verb(const Call& call, ObjectRun::Body body) {
         return kExitInternal;
     }
     ObjectRun run(call, **session, **offload, interrupts);
-    return run(body);
+    run.times = options.times == nullptr ? nullptr : &times;
+    const int exit_code = run(body);
+    // With --json the explanation is a part of the result.
+    if (run.times != nullptr && call.output == Output::kPage) {
+        std::fputs(explanation(times.figures()).c_str(), stderr);
+    }
+    return exit_code;
 }
 
 }  // namespace fopd::client

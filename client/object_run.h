@@ -12,6 +12,7 @@
 #include "client/local_file.h"
 #include "client/object_session.h"
 #include "client/progress_line.h"
+#include "client/time_ledger.h"
 #include "client/transfer.h"
 #include "client/verb.h"
 
@@ -56,7 +57,7 @@ public:
     int complain_about(std::string_view name, const Problem& problem) const;
     int complain_about(const Problem& problem) const;
     // Prints the result with --json. Returns the exit code.
-    int done(const nlohmann::ordered_json& result) const { return show_json(call, result); }
+    int done(nlohmann::ordered_json result) const;
     int done(const Outcome<void>& outcome, const nlohmann::ordered_json& result) const;
     ProgressLine::Options progress(std::uint64_t total_bytes) const;
 
@@ -67,6 +68,7 @@ public:
     core::Reactor& reactor;
     core::Offload& offload;
     core::CancelSource cancel;
+    const TimeLedger* times = nullptr;  // With --explain.
 
 private:
     Task<int> guarded(Body body);

@@ -79,7 +79,8 @@ std::expected<void, Failure> ObjectSession::try_host(const Options& options,
         *host_, ObjectClientOptions{.server = endpoint.server,
                                     .credentials = endpoint.credentials,
                                     .token = endpoint.token,
-                                    .job = options.job});
+                                    .job = options.job,
+                                    .times = options.times});
     objects_->start();
     const auto open = run(objects_->home().connected(deadline, fabric::Client::Tries::kFirst));
     if (open) return {};

@@ -34,6 +34,7 @@ public:
         EndpointText endpoint{};
         std::string job{};
         Duration connect_max{30s};
+        fabric::TimesUser* times = nullptr;  // As in ObjectClientOptions.
     };
 
     // Waits for a session with the server.

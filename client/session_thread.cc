@@ -209,6 +209,7 @@ Task<bool> SessionThread::try_each_address() {
         options.server.host = host;
         options.credentials = options_.credentials;
         options.token = options_.token;
+        if (options_.explain) options.times = &times_;
         client_ = std::make_unique<ObjectClient>(*host_, std::move(options));
         client_closed_ = false;
         client_->start();

@@ -14,6 +14,7 @@
 
 #include "client/endpoint.h"
 #include "client/object_client.h"
+#include "client/time_ledger.h"
 #include "core/cancel.h"
 #include "core/entropy.h"
 #include "core/events.h"
@@ -68,7 +69,9 @@ private:
 // may submit operations; they run on that thread.
 class SessionThread {
 public:
-    using Options = Endpoint;
+    struct Options : Endpoint {
+        bool explain = false;  // The server is asked where the time of each fop goes.
+    };
     // Resolves a host and port into numeric hosts. May block; called on a separate thread.
     using Resolve = std::function<std::expected<std::vector<std::string>, std::string>(
         const std::string& host)>;
@@ -90,6 +93,8 @@ public:
     void submit(Operation& operation);
     // Ends all operations as kClosed, and waits for that unless called on the thread itself. Once.
     static void stop(const std::shared_ptr<SessionThread>& thread);
+    // Where the time of all fops went so far; with Options::explain.
+    TimeLedger::Figures times() const { return times_.figures(); }
     bool is_this_thread() const { return std::this_thread::get_id() == id_; }
 
 private:
@@ -119,6 +124,7 @@ private:
 
     const Options options_;
     const World world_;
+    TimeLedger times_;
     core::SystemEntropy entropy_;
     core::NullEventSink events_;
     core::Reactor reactor_;

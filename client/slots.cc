@@ -134,6 +134,7 @@ fabric::Client& Slots::connect(std::optional<std::uint16_t> locality) {
     options.server = options_.server;
     options.server.locality = locality;
     options.credentials = options_.credentials;
+    options.times = options_.times;
     sessions_.push_back(std::make_unique<fabric::Client>(host_, std::move(options)));
     sessions_.back()->start();
     return *sessions_.back();

@@ -43,6 +43,10 @@ void declare_repetition(CLI::App& app, VerbArguments& arguments, const char* int
         ->capture_default_str();
 }
 
+void declare_explain(CLI::App& app, VerbArguments& arguments) {
+    app.add_flag("--explain", arguments.explain, "Say where the time of the fops went");
+}
+
 int exit_code_of(AdminFailure failure) {
     switch (failure) {
         case AdminFailure::kNoServer:

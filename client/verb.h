@@ -60,6 +60,7 @@ struct VerbArguments {
     bool all = false;
     bool is_long = false;
     bool buffered = false;
+    bool explain = false;
 
     std::vector<std::string> words;  // Of a rule, of a request, or a policy and KEY=VALUE.
     std::optional<std::uint64_t> if_version;
@@ -126,6 +127,9 @@ std::span<const Verb> object_verbs();
 // Adds --interval and --count, for verbs that repeat.
 void declare_repetition(CLI::App& app, VerbArguments& arguments, const char* interval_summary,
                         double interval_min_s);
+
+// Adds --explain.
+void declare_explain(CLI::App& app, VerbArguments& arguments);
 
 // The exit code of `health` when the health is not known, such as after a wrong option.
 inline constexpr int kExitHealthUnknown = 3;

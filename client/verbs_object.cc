@@ -107,16 +107,19 @@ void declare_put(CLI::App& app, VerbArguments& arguments) {
     app.add_option("--group", arguments.group, "Whose members may read it");
     app.add_flag("--no-replace", arguments.no_replace, "Fail if there is one of that name");
     declare_recursive(app, arguments, "Store all files of a directory, below the name");
+    declare_explain(app, arguments);
 }
 void declare_get(CLI::App& app, VerbArguments& arguments) {
     declare_one(app, arguments);
     app.add_option("file", arguments.file, "The file, or - for standard output")->required();
     declare_recursive(app, arguments, "Fetch all objects below the name into a directory");
+    declare_explain(app, arguments);
 }
 void declare_read(CLI::App& app, VerbArguments& arguments) {
     declare_one(app, arguments);
     declare_size(app, "--offset", arguments.offset, "From where, such as 4k or 1M");
     declare_length(app, arguments, "How much; by default up to the end");
+    declare_explain(app, arguments);
 }
 void declare_write(CLI::App& app, VerbArguments& arguments) {
     declare_one(app, arguments);

@@ -9,6 +9,7 @@
 #include "core/time.h"
 #include "fop/bodies.h"
 #include "fop/status.h"
+#include "fop/time_spent.h"
 
 namespace fopd::fop {
 
@@ -34,6 +35,7 @@ struct RequestHeader {
     std::string_view pool{};
     std::string_view user{};  // The user on whose behalf, if the principal may act for others.
     std::uint8_t priority = 0;
+    bool wants_times = false;  // The replies are to say how the server has spent the time.
 };
 
 struct Request {
@@ -60,6 +62,7 @@ struct Reply {
     std::span<const std::byte> payload{};
     std::optional<std::uint32_t> payload_crc{};  // As in Request.
     ReplyBody body{};
+    std::optional<TimeSpent> times{};  // If the request's header wants them.
 };
 
 // Whether the payload matches its checksum. REQUIRES: read from a message.

@@ -1,6 +1,7 @@
 #include "fop/message_reader.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -42,6 +43,13 @@ const Root* verified_root(std::span<const std::byte> message) {
 template <typename Record>
 std::span<const std::byte> payload_of(std::span<const std::byte> message, const Record& record) {
     return message.subspan(record.payload_offset(), record.payload_bytes());
+}
+
+std::optional<TimeSpent> read_times(const wire::TimeSpent* from) {
+    if (from == nullptr) return std::nullopt;
+    std::array<std::uint16_t, TimeSpent::kParts> parts;
+    for (flat::uoffset_t i = 0; i < parts.size(); ++i) parts[i] = from->parts()->Get(i);
+    return TimeSpent::from_parts(parts);
 }
 
 // Payloads follow each other in the order of the records, each at the first possible offset, and
@@ -172,7 +180,8 @@ RequestHeader RequestsView::header() const {
     return {.job = text_of(root_->job()),
             .pool = text_of(root_->pool()),
             .user = text_of(root_->user()),
-            .priority = root_->priority()};
+            .priority = root_->priority(),
+            .wants_times = root_->wants_times()};
 }
 
 std::size_t RequestsView::count() const {
@@ -219,7 +228,8 @@ Reply RepliesView::operator[](std::size_t index) const {
             .words = text_of(from.words()),
             .payload = payload_of(message_, from),
             .payload_crc = from.payload_crc(),
-            .body = read_body(from)};
+            .body = read_body(from),
+            .times = read_times(from.times())};
 }
 
 bool payload_intact(const Request& request) {

@@ -65,6 +65,11 @@ flat::Offset<flat::Vector<std::uint64_t>> ids(FlatBuilder& builder,
     return builder.CreateVector(from.data(), from.size());
 }
 
+std::optional<wire::TimeSpent> wire_times(const std::optional<TimeSpent>& times) {
+    if (!times) return std::nullopt;
+    return wire::TimeSpent(times->parts());
+}
+
 // The root's list of records.
 template <typename Record>
 flat::Offset<flat::Vector<flat::Offset<Record>>> records(FlatBuilder& builder,
@@ -112,6 +117,7 @@ private:
     flat::Offset<flat::String> pool_;
     flat::Offset<flat::String> user_;
     std::uint8_t priority_ = 0;
+    bool wants_times_ = false;
 };
 
 void MessageWriter::Builder::start(std::span<std::byte> buffer, MessageKind kind) {
@@ -135,6 +141,7 @@ void MessageWriter::Builder::start_requests(std::span<std::byte> buffer,
     pool_ = wire_text(builder_, header.pool);
     user_ = wire_text(builder_, header.user);
     priority_ = header.priority;
+    wants_times_ = header.wants_times;
 }
 
 bool MessageWriter::Builder::fits(std::size_t payload_bytes, std::size_t envelope_bytes) const {
@@ -190,10 +197,12 @@ bool MessageWriter::Builder::add(const Reply& reply) {
     const Place payload = put_payload(reply.payload, reply.payload_crc);
     const auto why = wire_text(builder_, words);
     const auto table = write_body(builder_, reply.body);
+    const auto times = wire_times(reply.times);
     places_[count_++] =
         wire::CreateReply(builder_, reply.id, static_cast<std::uint16_t>(reply.status), why,
                           payload.offset, payload.bytes, payload.crc,
-                          static_cast<wire::ReplyBody>(reply.body.index()), table)
+                          static_cast<wire::ReplyBody>(reply.body.index()), table,
+                          times ? &*times : nullptr)
             .o;
     return true;
 }
@@ -222,7 +231,8 @@ std::size_t MessageWriter::Builder::seal(const PrefixFields& fields) {
         return finish(wire::CreateReplies(builder_, replies), fields);
     }
     const auto fops = records<wire::Request>(builder_, places);
-    return finish(wire::CreateRequests(builder_, job_, pool_, priority_, user_, fops), fields);
+    return finish(wire::CreateRequests(builder_, job_, pool_, priority_, user_, fops, wants_times_),
+                  fields);
 }
 
 std::size_t MessageWriter::Builder::write_control(std::span<std::byte> buffer,

@@ -47,6 +47,9 @@ void Fom::begin(fabric::IncomingFop& fop, const fop::FopType& type) {
     parked_ = false;
     client_is_slow_ = false;
     client_given_up_ = false;
+    io_wait_ = {};
+    waits_for_share_since_.reset();
+    share_wait_ = {};
     share_ = nullptr;
     fop_ = &fop;
     type_ = &type;
@@ -86,7 +89,7 @@ void Fom::start() {
     state_ = State::kRunning;
     fop_->started();
     started_at_ = services_.reactor.now();
-    io_wait_ = {};
+    if (waits_for_share_since_) share_wait_ = started_at_ - *waits_for_share_since_;
 }
 
 Task<void> Fom::run() {
@@ -247,6 +250,7 @@ bool Fom::waits_for_client() const {
 
 void Fom::wait_for_share() {
     ENSURE(state_ == State::kQueued);
+    waits_for_share_since_ = services_.reactor.now();
     services_.reactor.arm(*this, wait_for_piece().deadline);
 }
 
@@ -310,7 +314,29 @@ void Fom::reply(fop::Reply reply) {
     fabric::IncomingFop& fop = *std::exchange(fop_, nullptr);
     state_ = State::kFree;
     reply.id = fop.request().id;
+    if (fop.header().wants_times) reply.times = time_spent();
     fop.reply(reply);
+}
+
+fop::TimeSpent Fom::time_spent() const {
+    using fop::SpentOn;
+    const auto waited = [this](auto... what) { return (progress_.waited_for(what) + ...); };
+    const Duration disk = waited(WaitsFor::kDisk);
+    const Duration disk_queue = std::min(io_wait_, disk);
+    // A fop that waits for its share of the buffers has had its turn, but is still queued.
+    const Duration share = std::min(share_wait_, times_.of(Phase::kQueued));
+    fop::TimeSpent spent;
+    spent.set(SpentOn::kTotal, times_.total());
+    spent.set(SpentOn::kPolicy, times_.of(Phase::kQueued) - share);
+    spent.set(SpentOn::kBuffer, waited(WaitsFor::kPiece) + share);
+    spent.set(SpentOn::kLock, waited(WaitsFor::kSameRequest, WaitsFor::kName, WaitsFor::kLock));
+    spent.set(SpentOn::kClient, waited(WaitsFor::kClientSends, WaitsFor::kClientTakes));
+    spent.set(SpentOn::kRoom, waited(WaitsFor::kLogRoom, WaitsFor::kSpace));
+    spent.set(SpentOn::kDiskQueue, disk_queue);
+    spent.set(SpentOn::kDisk, disk - disk_queue);
+    spent.set(SpentOn::kLog, waited(WaitsFor::kLog));
+    spent.set(SpentOn::kLocality, waited(WaitsFor::kLocality));
+    return spent;
 }
 
 void Fom::describe(FopRecord& record) const {

@@ -159,6 +159,8 @@ public:
     void wait_for_share();
 
     const Progress& progress() const { return progress_; }
+    // How its time was spent. REQUIRES: end_phases() was called.
+    fop::TimeSpent time_spent() const;
 
     // Describes its present state, except the status. REQUIRES: not free.
     void describe(FopRecord& record) const;
@@ -192,6 +194,8 @@ private:
     PhaseTimes times_;  // Time at another locality is added when it has ended.
     Progress progress_;
     Shares::Client* share_ = nullptr;
+    std::optional<Instant> waits_for_share_since_;
+    Duration share_wait_{};        // Of a fom that had to wait for its share, and got it.
     Instant client_since_{};       // Start of the wait for its client.
     bool client_is_slow_ = false;  // The owner was notified.
     bool client_is_late_ = false;

@@ -155,6 +155,8 @@ public:
 private:
     template <typename Value, typename Job>
     Task<Granted<Value>> run_and_let_go(Job* job);
+    template <typename Value, typename Job>
+    Task<Granted<Value>> visit(Job* job);
     Task<fop::Reply> run_here();
     // Returns the recorded reply, or executes the steps.
     Task<fop::Reply> run_once();
@@ -185,6 +187,15 @@ Task<Granted<Value>> Operation::run_and_let_go(Job* job) {
     co_return ran;
 }
 
+// At another locality: the way there ends here, and the way back begins.
+template <typename Value, typename Job>
+Task<Granted<Value>> Operation::visit(Job* job) {
+    origin().progress->end_wait(reactor().now());
+    auto ran = co_await run_and_let_go<Value>(job);
+    origin().progress->begin_wait({.what = WaitsFor::kLocality}, reactor().now());
+    co_return ran;
+}
+
 // Keeps what it holds here, and the hold of the disk.
 template <typename Value, typename Job>
 Task<Granted<Value>> Operation::run_at(std::uint32_t locality, Job job) {
@@ -201,10 +212,12 @@ Task<Granted<Value>> Operation::run_at(std::uint32_t locality, Job job) {
     core::CancelThere forwarded(*here.cancel, *here.reactor, there.parts().reactor, cancel);
     arrive_at(
         {.reactor = &there.parts().reactor, .stores = &there, .times = &times, .cancel = &cancel});
-    auto visit = [this, &job] { return run_and_let_go<Value>(&job); };
+    origin().progress->begin_wait({.what = WaitsFor::kLocality}, here.reactor->now());
+    auto visiting = [this, &job] { return visit<Value>(&job); };
     auto ran = co_await core::run_task_on<Granted<Value>>(*here.reactor, there.parts().reactor,
-                                                          there.duties(), visit);
+                                                          there.duties(), visiting);
     co_await forwarded.end();
+    origin().progress->end_wait(here.reactor->now());
     arrive_at(here);
     hold() = std::move(own);
     *here.times = times;

@@ -1,5 +1,6 @@
 #include "reqh/progress.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -23,6 +24,7 @@ std::string_view words_of(WaitsFor what) {
         case WaitsFor::kSpace: return "space on the disk to be free";
         case WaitsFor::kDisk: return "reads or writes of the disk";
         case WaitsFor::kLog: return "the log to be durable";
+        case WaitsFor::kLocality: return "a turn of another locality";
     }
     return "";
 }
@@ -52,6 +54,7 @@ std::string to_text(const Wait& wait) {
 
 void Progress::begin(Instant now) {
     longest_ = {};
+    sums_ = {};
     enter(Phase::kQueued, now);
     set_wait({}, now);
 }
@@ -70,7 +73,11 @@ void Progress::begin_wait(const Wait& wait, Instant now) {
 }
 
 void Progress::end_wait(Instant now) {
-    if (now - wait_began_ > longest_.span) longest_ = {.wait = wait_, .span = now - wait_began_};
+    // now() of another locality may be earlier.
+    const Duration span = std::max(now - wait_began_, Duration::zero());
+    if (span > longest_.span) longest_ = {.wait = wait_, .span = span};
+    sums_[static_cast<std::size_t>(wait_.what)] += span;
+    wait_ = {};
     set_wait({}, now);
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,7 +28,9 @@ enum class WaitsFor : std::uint8_t {
     kSpace,
     kDisk,
     kLog,
+    kLocality,
 };
+inline constexpr std::size_t kWaitsForCount = 12;
 
 struct Wait {
     WaitsFor what = WaitsFor::kNothing;
@@ -67,14 +71,17 @@ public:
     std::optional<Now> read() const;
     // The longest completed wait. Only where the fop runs, or after it has ended.
     const Longest& longest() const { return longest_; }
+    // The sum of all completed waits for it; likewise.
+    Duration waited_for(WaitsFor what) const { return sums_[static_cast<std::size_t>(what)]; }
+
+    // A wait that ends on another locality than it begins on. At most one wait at a time.
+    void begin_wait(const Wait& wait, Instant now);
+    void end_wait(Instant now);
 
     void disk_wait_begins(Instant now) override { begin_wait({.what = WaitsFor::kDisk}, now); }
     void disk_wait_ends(Instant now) override { end_wait(now); }
 
 private:
-    friend class Waiting;
-    void begin_wait(const Wait& wait, Instant now);
-    void end_wait(Instant now);
     void set_wait(const Wait& wait, Instant now);
     void begin_write() { turn_.fetch_add(1, std::memory_order_acq_rel); }
     void end_write() { turn_.fetch_add(1, std::memory_order_release); }
@@ -92,6 +99,7 @@ private:
     Wait wait_{};
     Instant wait_began_{};
     Longest longest_;
+    std::array<Duration, kWaitsForCount> sums_{};
 };
 
 // Marks a fop as waiting during its own lifetime.

@@ -317,6 +317,8 @@ bool Client::send(Session& session, Call& call) {
                          .payload_crc = std::nullopt,
                          .body = asked.body,
                          .fault = fop::Status::kDone};
+    fop::RequestHeader header = asked.header;
+    header.wants_times = options_.times != nullptr;
     const Instant now = host_.reactor().now();
     if (asked.deadline != kNever) {
         const Duration left = asked.deadline - now;
@@ -324,7 +326,7 @@ bool Client::send(Session& session, Call& call) {
     }
 
     for (;;) {
-        fop::MessageWriter* const message = session.requests(asked.header);
+        fop::MessageWriter* const message = session.requests(header);
         if (message == nullptr) {
             // The server has not seen the descriptor yet.
             call.close_memory();
@@ -404,6 +406,7 @@ bool Client::on_replies(Session& session, const fop::RepliesView& replies) {
                 answer.borrowed = std::make_unique_for_overwrite<std::byte[]>(bytes);
                 fop::keep_borrowed(answer.body, {answer.borrowed.get(), bytes});
             }
+            if (options_.times != nullptr && reply.times) tell_times(*call, *reply.times);
             call->finish(std::move(answer));
         }
     }
@@ -413,6 +416,11 @@ bool Client::on_replies(Session& session, const fop::RepliesView& replies) {
     if (has_waiting) session.wants_turn();
     leave_if_done(session);
     return true;
+}
+
+void Client::tell_times(const Call& call, const fop::TimeSpent& at_server) const {
+    const Instant now = host_.reactor().now();
+    options_.times->on_times(at_server, call.first_sent_at_ - call.began_at_, now - call.began_at_);
 }
 
 // Numbers grow, and the oldest call of each list is its first.
@@ -456,6 +464,7 @@ void Client::forget(Slot& slot) {
 
 void Client::Call::await_suspend(std::coroutine_handle<> handle) {
     handle_ = handle;
+    began_at_ = client_.host_.reactor().now();
     const bool cancelled = request_.cancel != nullptr && request_.cancel->cancelled();
     if (cancelled || client_.closing_ || client_.refusal_) {
         return finish(cancelled          ? failure(Errc::kCancelled)

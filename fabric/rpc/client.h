@@ -54,6 +54,17 @@ struct Answer {
     bool sent_before = false;
 };
 
+// Is told how the time of each answered call was spent.
+class TimesUser {
+public:
+    // unsent: until the client could send the request first. total: until the answer came. Called
+    // on the client's reactor.
+    virtual void on_times(const fop::TimeSpent& at_server, Duration unsent, Duration total) = 0;
+
+protected:
+    ~TimesUser() = default;
+};
+
 struct ClientOptions {
     Address server;
     fop::Credentials credentials;
@@ -67,6 +78,7 @@ struct ClientOptions {
     // When a call is given up while its memory is open to the server, the server has this long to
     // release the memory. Then the client ends the session and connects again.
     Duration let_go_max{50ms};
+    TimesUser* times = nullptr;  // Null: the server is not asked for times. Outlives the client.
 };
 
 // Makes calls to one locality of one server: the locality of the address, or the one that the
@@ -146,6 +158,7 @@ private:
     void acknowledge(Session& session);
     bool same_header(const fop::RequestHeader& header) const;
     void keep_header(const fop::RequestHeader& header);
+    void tell_times(const Call& call, const fop::TimeSpent& at_server) const;
     void forget(Slot& slot);
     void leave_if_done(Session& session);
     void turn_away();
@@ -222,6 +235,7 @@ private:
     bool sent_ = false;  // In the current session.
     bool sent_before_ = false;
     Instant first_sent_at_ = kNever;
+    Instant began_at_{};
     bool given_up_ = false;  // Waits until the server releases the call's memory.
     Errc why_given_up_ = Errc::kCancelled;
     std::optional<RemoteMemory> source_;

@@ -19,6 +19,7 @@ struct KeptReply {
           payload(reply.payload.begin(), reply.payload.end()),
           payload_crc(reply.payload_crc),
           body(reply.body),
+          times(reply.times),
           borrowed(fop::borrowed_bytes(reply.body)) {
         fop::keep_borrowed(body, borrowed);
     }
@@ -30,7 +31,8 @@ struct KeptReply {
                 .words = words,
                 .payload = payload,
                 .payload_crc = payload_crc,
-                .body = body};
+                .body = body,
+                .times = times};
     }
     std::size_t size_bytes() const { return words.size() + payload.size() + borrowed.size(); }
 
@@ -40,6 +42,7 @@ struct KeptReply {
     std::vector<std::byte> payload;
     std::optional<std::uint32_t> payload_crc;
     fop::ReplyBody body;
+    std::optional<fop::TimeSpent> times;
     // The bytes that the body refers to. Moving the reply does not move them.
     std::vector<std::byte> borrowed;
 };

@@ -72,7 +72,7 @@ _fopctl() {
     for ((index = 1; index < COMP_CWORD; index++)); do
         word=${COMP_WORDS[index]}
         case $word in
-            --json | --quiet | --delegate | --version | --help | --no-replace | --buffered | --long | --durable | --end | --show | --yes | --all | -r | --recursive) ;;
+            --json | --quiet | --delegate | --version | --help | --no-replace | --buffered | --long | --durable | --end | --show | --yes | --all | --explain | -r | --recursive) ;;
             --*=*) ;;
             -*) ((index++)) ;;
             *)
@@ -94,12 +94,13 @@ _fopctl() {
             status) options+=" --wait" ;;
             top | ping) options+=" --interval --count" ;;
             bench) options+=" --op --size --depth --jobs --seconds --durable --pool --object --object-size" ;;
-            put) options+=" --pool --group --no-replace --recursive" ;;
-            read | punch) options+=" --pool --offset --length" ;;
+            put) options+=" --pool --group --no-replace --recursive --explain" ;;
+            read) options+=" --pool --offset --length --explain" ;;
+            punch) options+=" --pool --offset --length" ;;
             write) options+=" --pool --offset --buffered" ;;
             ls) options+=" --pool --long" ;;
             mv) options+=" --pool --no-replace" ;;
-            get) options+=" --pool --recursive" ;;
+            get) options+=" --pool --recursive --explain" ;;
             rm) options+=" --pool --recursive --yes --all" ;;
             append | stat | truncate | chmod | chown | sync | df | quota) options+=" --pool" ;;
             "device forget") options+=" --slot --yes" ;;

@@ -522,7 +522,7 @@ TEST_CASE("libfopd host program: no memory on the library's thread ends calls, n
         return std::make_unique<NoMemory>();
     };
     auto thread = SessionThread::start(
-        {.server = *fabric::parse_address("tcp://127.0.0.1:1"), .credentials = {}}, world);
+        {{.server = *fabric::parse_address("tcp://127.0.0.1:1"), .credentials = {}}}, world);
     REQUIRE(thread.has_value());
     Noted operation;
 

@@ -223,7 +223,7 @@ class JsonTest(StorageTestCase):
         names = "abcdefgh"  # On both disks.
         for name in names:
             self.printed("put", "-", name, data=b"bytes")
-        self.printed("get", "a", self.directory / "a")
+        self.printed("get", "a", self.directory / "a", "--explain")
         self.assertEqual(self.ctl("--json", "get", "a", "-"), b"bytes")
         self.assertEqual(self.ctl("--json", "read", "a"), b"bytes")
         self.printed("write", "a", "--offset", 0, data=b"other")

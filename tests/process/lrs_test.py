@@ -34,6 +34,17 @@ class RequestSchedulingTest(LrsTestCase):
         self.assertIn("there is no pool slow", self.ctl("lrs", "which", "op=write", "pool=slow", code=REFUSED).stderr)
         self.fopd.stop(self.daemon)
 
+    def test_a_get_explains_that_it_waited_for_its_turn(self):
+        self.start(policy="tbf", tbf={"rules": ["slow op=read rate=1/s burst=1"]})
+        self.ctl("put", "-", "a", input="bytes")
+        file = self.fopd.path / "a"
+        for _ in range(2):  # The second one waits.
+            done = self.ctl("get", "a", file, "--explain", "--json")
+        times = json.loads(done.stdout)["explain"]["slowest"]
+        self.assertGreater(times["policy"], 0.8 * times["total"])
+        self.assertRegex(self.ctl("get", "a", file, "--explain").stderr, r"waited for a turn in the policy +\S+ m?s +\d+ %")
+        self.fopd.stop(self.daemon)
+
     def test_a_client_that_is_killed_leaves_nothing_in_the_queue(self):
         """Nor takes anything of its class."""
         self.start(policy="tbf", tbf={"rules": ["held op=create rate=0"]})

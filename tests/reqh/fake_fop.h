@@ -57,6 +57,7 @@ struct FopSpec {
     // Which transfer fails, counted from 0.
     std::optional<std::size_t> failing_transfer{};
     Errc transfer_error = Errc::kDenied;
+    bool wants_times = false;
 };
 
 inline FopSpec ping() {
@@ -85,6 +86,7 @@ public:
         fop::ReplyBody body;
         Bytes borrowed;
         Instant at;
+        std::optional<fop::TimeSpent> times{};
     };
 
     FakeFop(core::Reactor& reactor, std::uint64_t id, FopSpec spec)
@@ -94,6 +96,7 @@ public:
           token_(bytes_of(spec_.token)) {
         header_.pool = spec_.pool;
         header_.job = spec_.job;
+        header_.wants_times = spec_.wants_times;
         caller_ = {.session = 0x5f,
                    .client = spec_.client,
                    .kind = spec_.kind,
@@ -154,7 +157,8 @@ public:
                         .payload = {reply.payload.begin(), reply.payload.end()},
                         .body = reply.body,
                         .borrowed = Bytes(fop::borrowed_bytes(reply.body)),
-                        .at = reactor_.now()};
+                        .at = reactor_.now(),
+                        .times = reply.times};
         fop::keep_borrowed(answer->body, answer->borrowed);
     }
 

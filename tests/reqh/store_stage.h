@@ -91,6 +91,10 @@ public:
     FakeFop& call(FopSpec spec, std::uint32_t locality = 0);
     void wait_for(FakeFop& fop);
     void run_for(Duration span) { world.run_for(span); }
+    // The locality does not turn for so long.
+    void stall(std::uint32_t locality, Duration span) {
+        world.stall(*localities_[locality]->reactor, after(world.now(), span));
+    }
 
     // -- what most tests do; they require that it is done --
 

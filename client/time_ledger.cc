@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "client/time_ledger.h"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+
+namespace fopd::client {
+
+using fop::SpentOn;
+
+Duration CallTimes::network() const {
+    return std::max(total - unsent - of(SpentOn::kTotal), Duration::zero());
+}
+
+Duration CallTimes::computed() const {
+    const std::span<const Duration> named = std::span(server).subspan(1);
+    const Duration sum = std::accumulate(named.begin(), named.end(), Duration::zero());
+    return std::max(of(SpentOn::kTotal) - sum, Duration::zero());
+}
+
+void TimeLedger::on_times(const fop::TimeSpent& at_server, Duration unsent, Duration total) {
+    CallTimes call{.total = total, .unsent = unsent};
+    for (std::size_t i = 0; i < call.server.size(); ++i) {
+        call.server[i] = at_server.of(static_cast<SpentOn>(i));
+    }
+    const std::lock_guard lock(mutex_);
+    ++figures_.calls;
+    CallTimes& sum = figures_.sum;
+    sum.total += call.total;
+    sum.unsent += call.unsent;
+    for (std::size_t i = 0; i < call.server.size(); ++i) sum.server[i] += call.server[i];
+    if (call.total > figures_.slowest.total) figures_.slowest = call;
+}
+
+TimeLedger::Figures TimeLedger::figures() const {
+    const std::lock_guard lock(mutex_);
+    return figures_;
+}
+
+}  // namespace fopd::client

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+#include "core/time.h"
+#include "fabric/rpc/client.h"
+#include "fop/time_spent.h"
+
+namespace fopd::client {
+
+// Where the time of one call went, or the sum over many.
+struct CallTimes {
+    Duration total{};                                   // Until the answer came.
+    Duration unsent{};                                  // Until the client could send it.
+    std::array<Duration, fop::kSpentOnCount> server{};  // By fop::SpentOn, as the server says.
+
+    Duration of(fop::SpentOn what) const { return server[static_cast<std::size_t>(what)]; }
+    // On the network, and in the client's and the server's network code.
+    Duration network() const;
+    // What the server computed: the rest of its time.
+    Duration computed() const;
+};
+
+// Adds up where the time of calls went. Any thread may call its functions.
+class TimeLedger final : public fabric::TimesUser {
+public:
+    struct Figures {
+        std::uint64_t calls = 0;
+        CallTimes sum{};
+        CallTimes slowest{};
+    };
+
+    void on_times(const fop::TimeSpent& at_server, Duration unsent, Duration total) override;
+    Figures figures() const;
+
+private:
+    mutable std::mutex mutex_;
+    Figures figures_;
+};
+
+}  // namespace fopd::client
