@@ -164,6 +164,7 @@ public:
 
     // The first session; its locality may be any. REQUIRES: started.
     fabric::Client& home() { return slots_.home(); }
+    // The bytes of buffered writes that are kept until they are durable. For tests.
     std::uint64_t held_bytes() { return writes_.held().bytes(); }
     std::size_t session_count() const { return slots_.session_count(); }
 

@@ -112,8 +112,4 @@ Merged merge(const SnapshotPtr& old, const SnapshotPtr& next) {
     return merged;
 }
 
-Changes diff(const SnapshotPtr& old, const SnapshotPtr& next) {
-    return merge(old, next).changes;
-}
-
 }  // namespace fopd::config

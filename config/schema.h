@@ -112,15 +112,11 @@ std::string print_effective(const Snapshot& snapshot);
 std::string hash(const Snapshot& snapshot);
 
 // The configuration in force after a reload from `old` to `next`: new values where they can change
-// at run time, old ones where a restart is needed. REQUIRES for this and diff(): both have the same
-// schema.
+// at run time, old ones where a restart is needed. REQUIRES: both have the same schema.
 struct Merged {
     SnapshotPtr snapshot;
     Changes changes;  // In the order of the schema; `reload` tells which took effect.
 };
 Merged merge(const SnapshotPtr& old, const SnapshotPtr& next);
-
-// The keys that differ, in the order of the schema.
-Changes diff(const SnapshotPtr& old, const SnapshotPtr& next);
 
 }  // namespace fopd::config

@@ -7,10 +7,11 @@ namespace fopd::core {
 // Memory for coroutine frames. Each thread keeps freed frames by size, up to a limit, and reuses
 // them without a lock; a frame freed on another thread goes to that thread's cache. Only addresses
 // depend on the cache, no behaviour. Under sanitizers nothing is kept, so that they can check every
-// frame, and keeps_frames() is false.
-bool keeps_frames();
+// frame.
 void* allocate_frame(std::size_t size_bytes);
 void free_frame(void* frame, std::size_t size_bytes) noexcept;
+// Whether freed frames are kept. For tests.
+bool keeps_frames();
 
 // Base class of a coroutine promise whose frame is allocated from the cache.
 struct CachedFrame {

@@ -28,7 +28,7 @@ void NodeLife::enter(NodeState state) {
 
 std::expected<void, Configuration::Refused> NodeLife::check_ready() const {
     if (may_change()) return {};
-    const char* const state = accepts_work() ? "stopping" : to_string(state_);
+    const char* const state = state_ == NodeState::kReady ? "stopping" : to_string(state_);
     return std::unexpected(
         Configuration::Refused{.busy = true, .problems = {std::string("the node is ") + state}});
 }

@@ -38,7 +38,6 @@ public:
     Instant created_at() const { return created_at_; }
     // kNever before the node is ready.
     Instant ready_at() const { return ready_at_; }
-    bool accepts_work() const { return state_ == NodeState::kReady; }
     // Whether the localities answer questions.
     bool serving() const {
         return state_ == NodeState::kReady || state_ == NodeState::kDraining ||

@@ -58,7 +58,8 @@ public:
     Error refusal() const;
     // REQUIRES: a verdict that is based on a label.
     const Label& label() const;
-    // One of the two copies is unreadable or not a label; the next write repairs it.
+    // Whether one of the two copies is unreadable or not a label; the next write repairs it. For
+    // tests.
     bool copy_lost() const { return copy_lost_; }
 
     // Makes a blank or retired disk ours, durably and in both copies; kDenied for all others. A

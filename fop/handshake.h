@@ -172,8 +172,6 @@ public:
     const ServerSession& session() const;
     // REQUIRES: kRefused.
     const Refusal& refusal() const;
-    // For the log: the identity the client claimed, unproved. Nothing before its hello.
-    const std::optional<Identity>& claimed() const { return claimed_; }
 
 private:
     enum class Waiting : std::uint8_t {

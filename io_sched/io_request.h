@@ -26,7 +26,6 @@ inline constexpr std::array<std::string_view, kIoTypeCount> kIoTypeNames{"read",
 // Foreground requests, which a client waits for, go before background work such as scrub and
 // cleaning.
 enum class IoPriority : std::uint8_t { kForeground, kBackground };
-inline constexpr std::size_t kIoPriorityCount = 2;
 
 // A storage medium: a disk, or a cartridge wherever it is now. The code that adds devices assigns
 // the numbers.

@@ -114,8 +114,6 @@ struct PolicyChoice : PolicySettings {
     PolicyShare share(PolicyNode& node, Instant now) const;
     // A copy without the rules' texts; localities have the rules in their shared state.
     PolicyChoice for_localities() const;
-    // Whether the deciding policy has shared state for the node.
-    bool is_of_node() const { return decides().scope == PolicyEntry::Scope::kNode; }
     // Whether a policy made from one choice can adapt to the other.
     bool is_kind_of(const PolicyChoice& other) const {
         return policy == other.policy && &decides() == &other.decides();

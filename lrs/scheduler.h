@@ -109,9 +109,9 @@ public:
     // When no request is left, every getter receives null. The caller must not call incoming()
     // afterwards.
     void shutdown();
-    bool is_shut_down() const { return is_shut_down_; }
 
     const LaneFigures& figures(Lane lane) const { return figures_[index_of(lane)]; }
+    // For tests; collect() exports them.
     const PolicyFigures& policy_figures() const { return policy_figures_; }
     // The figures of the policy's classes. A policy without classes has one, the whole data lane.
     std::vector<ClassFigures> class_figures();

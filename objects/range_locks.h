@@ -118,6 +118,7 @@ public:
     // The newest state of the object that replies may show. Empty: the current state in the map.
     std::optional<ObjectState> durable_state(store::Fid fid);
 
+    // How many requests wait for a lock. For tests.
     std::size_t waiting_count() const { return waiting_count_; }
 
 private:

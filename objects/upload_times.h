@@ -32,8 +32,6 @@ public:
         const auto last = written_.find(fid);
         return last == written_.end() || last->second <= then;
     }
-    // The number of uploads with an entry.
-    std::size_t written_count() const { return written_.size(); }
 
 private:
     struct Mark {

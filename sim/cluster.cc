@@ -56,7 +56,7 @@ Cluster::Cluster(std::uint64_t seed, ClusterOptions options)
     }
     const auto life_of = [this](std::uint32_t node) -> std::uint64_t {
         SimulatedNode& asked = *nodes_[node];
-        const bool serves = asked.running() && asked.node().life().accepts_work();
+        const bool serves = asked.running() && asked.node().state() == daemon::NodeState::kReady;
         return serves ? asked.life_count() : 0;
     };
     for (std::uint32_t i = 0; i < options_.clients; ++i) {
@@ -329,7 +329,7 @@ bool Cluster::recover(Duration patience) {
         SimulatedNode& node = *nodes_[i];
         node.set_configuration(node.good_configuration());
         // A node that was terminated may still look ready; it stays marked for restart.
-        if (!node.running() || !node.node().life().accepts_work()) restart_[i] = true;
+        if (!node.running() || node.node().state() != daemon::NodeState::kReady) restart_[i] = true;
         if (restart_[i]) node.terminate();
     }
     for (const auto& client : clients_) {
@@ -341,7 +341,7 @@ bool Cluster::recover(Duration patience) {
         step_until(after(world_.now(), 100ms));
     }
     for (const auto& node : nodes_) {
-        if (!node->running() || !node->node().life().accepts_work()) {
+        if (!node->running() || node->node().state() != daemon::NodeState::kReady) {
             break_promise(node->name() + " is not ready again after the faults");
             continue;
         }

@@ -21,7 +21,7 @@ struct LogPosition {
 //
 // An entry lies in one segment; if it does not fit, the rest of the segment stays unused. So each
 // segment may waste one block less than the largest entry, and capacity() leaves that out.
-// Invariant: promised() never exceeds capacity(), whatever the sizes of the entries turn out to be.
+// Invariant: promised_ never exceeds capacity(), whatever the sizes of the entries turn out to be.
 class LogSpace {
 public:
     struct Limits {
@@ -40,7 +40,6 @@ public:
 
     // How many blocks of entries certainly fit while no segment is held.
     std::uint64_t capacity() const { return capacity_of(free_count()); }
-    std::uint64_t promised() const { return promised_; }
     // Room that only cleaning may use: it may commit a whole segment again before it frees one.
     std::uint64_t cleaning_reserve() const;
     // Room to commit one segment again if all of its records are live: they take few entries, each

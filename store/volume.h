@@ -140,7 +140,7 @@ public:
     // Counts the blocks of an object, a bounded number a turn. REQUIRES: the object does not change
     // meanwhile.
     Task<Result<std::uint64_t>> count_blocks(Fid fid, core::WaitOptions wait);
-    // Whether blocks of removed or truncated objects are still to be freed.
+    // Whether blocks of removed or truncated objects are still to be freed. For tests.
     bool sweeping() const { return has_to_sweep_; }
     // How much each owner had at the end of open().
     const OwnerShares& owners_at_open() const { return census_.owners(); }
@@ -208,10 +208,11 @@ public:
     bool is_free(std::uint64_t block) const { return serving() && space_->is_free(block); }
     // Memory of changes that are not in the index yet.
     std::uint64_t changed_bytes() const { return index_.changed_bytes(); }
-    LogSpaceFigures log_space() const { return log_.space(); }
     // Changes that only add are refused until something is freed.
     bool is_log_full() const { return log_.is_full(); }
     std::uint64_t discarded_segments() const { return discards_.discarded_segments(); }
+    // For tests.
+    LogSpaceFigures log_space() const { return log_.space(); }
     std::uint64_t checkpoint_count() const { return checkpoint_count_; }
 
     // Read access for a check. REQUIRES: the volume is open.

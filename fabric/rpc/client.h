@@ -124,8 +124,10 @@ public:
     const std::string& last_problem() const { return last_problem_; }
     // The server does not have the locality that the address names.
     bool lacks_locality() const { return lacks_locality_; }
+    // How often a session was opened again after the first one. For tests.
     std::uint64_t reconnects() const { return reconnects_; }
-    std::size_t calls_under_way() const { return outstanding_; }
+    // The number of calls without a result. For tests.
+    std::size_t calls_in_flight() const { return outstanding_; }
 
 private:
     // A request that was sent. Its number is id % kSlotCount.

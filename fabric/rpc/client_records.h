@@ -70,8 +70,6 @@ public:
     // For each of the client's request places (see fop::kRequestPlaces), the id of the newest
     // started fop whose reply the store records, and which the client has not acknowledged.
     std::span<const std::uint64_t> recorded() const { return recorded_; }
-    // The client has the replies to all requests before this one.
-    std::uint64_t acknowledged_before() const { return acknowledged_before_; }
     // Null while the client has no session.
     ClientLine* line() const { return line_; }
     Instant idle_since() const { return idle_since_; }
@@ -86,6 +84,7 @@ private:
     std::map<std::uint64_t, RememberedFop> fops_;
     std::vector<std::uint64_t> recorded_;  // In the order of their places.
     std::uint64_t recorded_bytes_ = 0;     // The part of recorded_ that counts in the share.
+    // The client has the replies to all requests before this one.
     std::uint64_t acknowledged_before_ = 0;
     std::uint32_t running_ = 0;  // The number of entries in fops_ without a reply.
     ClientLine* line_ = nullptr;

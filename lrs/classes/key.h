@@ -45,7 +45,6 @@ class KeySet {
 public:
     constexpr void add(Key key) { bits_ = static_cast<std::uint16_t>(bits_ | bit_of(key)); }
     constexpr bool has(Key key) const { return (bits_ & bit_of(key)) != 0; }
-    constexpr bool has_all_of(KeySet other) const { return (other.bits_ & ~bits_) == 0; }
     constexpr bool is_empty() const { return bits_ == 0; }
 
     // Calls `visit` with each key, in the order of their names.

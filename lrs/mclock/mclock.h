@@ -87,6 +87,7 @@ public:
     bool is_held_back(const Request& request, Instant now) const override;
     bool visit_classes(Instant now, const ClassVisitor& visitor) override;
 
+    // The number of classes it keeps. For tests.
     std::size_t class_count() const { return classes_.count(); }
 
 private:

@@ -86,6 +86,7 @@ public:
     Adapted set_rules(RuleSetPtr rules, Instant now);
     const RuleSet& rules() const { return *rules_; }
 
+    // The number of classes it keeps. For tests.
     std::size_t class_count() const { return classes_.count(); }
 
 private:

@@ -37,8 +37,9 @@ using Lines = std::vector<std::string>;
 
 TEST_CASE("config reload: nothing changed is no change", "[config]") {
     const std::string text = "storage: {pools: [{name: a}]}\nlimits: {buffers: 2MiB}";
-    REQUIRE(diff(load(text), load(text)).empty());
-    REQUIRE(diff(load("limits: {buffers: 2MiB}"), load("limits: {buffers: 2048KiB}")).empty());
+    REQUIRE(merge(load(text), load(text)).changes.empty());
+    REQUIRE(
+        merge(load("limits: {buffers: 2MiB}"), load("limits: {buffers: 2048KiB}")).changes.empty());
 }
 
 TEST_CASE("config reload: every changed key is named with both values, in the schema's order",
@@ -49,14 +50,15 @@ TEST_CASE("config reload: every changed key is named with both values, in the sc
         "limits: {tape: {order: required}, cores: 2}\n"
         "node: {motto: \"a b\", name: c, key_file: /k}\n");
 
-    REQUIRE(lines(diff(old, next)) == Lines{
-                                          "node.name: node-a -> c (restart)",
-                                          "node.motto: \"\" -> \"a b\" (live)",
-                                          "node.key_file: none -> /k (restart)",
-                                          "limits.cores: auto -> 2 (restart)",
-                                          "limits.tape.order: none -> required (live)",
-                                          "storage.weights: [40, 40, 20] -> [1, 2, 3] (live)",
-                                      });
+    REQUIRE(lines(merge(old, next).changes) ==
+            Lines{
+                "node.name: node-a -> c (restart)",
+                "node.motto: \"\" -> \"a b\" (live)",
+                "node.key_file: none -> /k (restart)",
+                "limits.cores: auto -> 2 (restart)",
+                "limits.tape.order: none -> required (live)",
+                "storage.weights: [40, 40, 20] -> [1, 2, 3] (live)",
+            });
 }
 
 TEST_CASE("config reload: afterwards live keys are new and the others old", "[config]") {
@@ -80,7 +82,8 @@ TEST_CASE("config reload: pending restarts are reported by each reload", "[confi
     const auto next = load("node: {name: b, motto: b}");
     const auto merged = merge(load(""), next);
 
-    REQUIRE(lines(diff(merged.snapshot, next)) == Lines{"node.name: node-a -> b (restart)"});
+    REQUIRE(lines(merge(merged.snapshot, next).changes) ==
+            Lines{"node.name: node-a -> b (restart)"});
 }
 
 TEST_CASE("config reload: items of a list are told apart by their name", "[config]") {
@@ -152,7 +155,7 @@ TEST_CASE("config reload: the configuration in force can always be loaded", "[co
 
             const auto again = load(print_effective(*merged.snapshot));
 
-            REQUIRE(diff(merged.snapshot, again).empty());
+            REQUIRE(merge(merged.snapshot, again).changes.empty());
         }
     }
 }

@@ -186,7 +186,7 @@ TEST_CASE(
     stage.world.run_for(1ms);
     REQUIRE(other.text == "other");
     REQUIRE(client.reconnects() == 0);
-    REQUIRE(client.calls_under_way() == 0);
+    REQUIRE(client.calls_in_flight() == 0);
 }
 
 // Begins a transfer of a fop that is held, and notes how it ended.

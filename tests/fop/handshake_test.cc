@@ -390,14 +390,4 @@ TEST_CASE("fop handshake: random bytes are refused and harm nobody", "[fop]") {
     }
 }
 
-TEST_CASE("fop handshake: the name for the log is the claimed one", "[fop]") {
-    HandshakePair pair(client_with(Key(counting_bytes<32>(0x77))));
-    REQUIRE_FALSE(pair.server.claimed().has_value());
-    pair.run();
-
-    REQUIRE(pair.server.claimed()->name == "fopctl");
-    REQUIRE(pair.server.claimed()->key_id == key_id(Key(counting_bytes<32>(0x77))));
-    REQUIRE(pair.server.claimed()->rights == kNoRights);
-}
-
 }  // namespace fopd::fop

@@ -62,7 +62,7 @@ TEST_CASE("lrs settings: what localities have in common is the node's, also belo
     const auto of_node = [](std::string_view text) {
         const auto loaded = load(text);
         REQUIRE(loaded.has_value());
-        return (*loaded)->get<LrsSettings>().is_of_node();
+        return (*loaded)->get<LrsSettings>().decides().scope == PolicyEntry::Scope::kNode;
     };
     CHECK_FALSE(of_node(""));
     CHECK(of_node("lrs: { policy: tbf }"));

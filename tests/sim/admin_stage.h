@@ -61,8 +61,9 @@ public:
 
     // Runs until the node takes work.
     void wait_ready() {
-        for (int i = 0; i < 200 && !node().node().life().accepts_work(); ++i) run_for(10ms);
-        REQUIRE(node().node().life().accepts_work());
+        for (int i = 0; i < 200 && node().node().state() != daemon::NodeState::kReady; ++i)
+            run_for(10ms);
+        REQUIRE(node().node().state() == daemon::NodeState::kReady);
     }
     void run_for(Duration span) {
         cluster_.run_for(span);

@@ -41,7 +41,7 @@ TEST_CASE("lrs mclock settings: by default all have the same share", "[lrs]") {
     CHECK(settings == MclockSettings{});
     CHECK_FALSE(settings.capacity.has_value());
     CHECK(settings.cost_unit == 64 * 1024);
-    CHECK((*loaded)->get<LrsSettings>().is_of_node());
+    CHECK((*loaded)->get<LrsSettings>().decides().scope == PolicyEntry::Scope::kNode);
 }
 
 TEST_CASE("lrs mclock settings: all of them", "[lrs]") {
