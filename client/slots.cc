@@ -188,7 +188,7 @@ Task<Outcome<void>> Slots::load_again(Wait wait) {
     slots_.clear();
     fresh_until_ = after(reactor().now(), kFreshFor);
     is_outdated_ = false;
-    for (const fop::SlotEntry& entry : *entries) {
+    for (const fop::ListedSlot& entry : *entries) {
         slots_[entry.slot] = {.locality = entry.locality,
                               .state = entry.state,
                               .in_default_pool = entry.in_default_pool,
@@ -213,7 +213,7 @@ Task<Outcome<fabric::Client*>> Slots::session_of(std::uint16_t slot, Wait wait) 
 std::map<std::string, std::uint32_t> Slots::missing_disks() const {
     std::map<std::string, std::uint32_t> missing;
     for (const auto& [number, slot] : slots_) {
-        if (slot.state == fop::SlotState::kMissing) ++missing[slot.pool];
+        if (slot.state == fop::ListedSlotState::kMissing) ++missing[slot.pool];
     }
     return missing;
 }
@@ -253,7 +253,8 @@ Task<Outcome<fop::Fid>> Slots::try_slots(std::string pool, const Attempt* attemp
 std::vector<std::uint16_t> Slots::slots_for(const std::string& pool) {
     std::vector<std::uint16_t> slots;
     for (const auto& [number, slot] : slots_) {
-        if (slot.state == fop::SlotState::kOnline && slot.is_of(pool)) slots.push_back(number);
+        if (slot.state == fop::ListedSlotState::kOnline && slot.is_of(pool))
+            slots.push_back(number);
     }
     if (slots.empty()) return slots;
     std::ranges::rotate(slots, slots.begin() + static_cast<std::ptrdiff_t>(turn_++ % slots.size()));

@@ -70,7 +70,7 @@ public:
 private:
     struct Slot {
         std::uint16_t locality = 0;
-        fop::SlotState state = fop::SlotState::kOnline;
+        fop::ListedSlotState state = fop::ListedSlotState::kOnline;
         bool in_default_pool = false;
         std::string pool{};
 

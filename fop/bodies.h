@@ -103,7 +103,7 @@ struct Attributes {
 
 // -- queries about the node --
 
-// The slots, as SlotEntry in the payload.
+// The slots, as ListedSlot in the payload.
 struct Slots {
     bool operator==(const Slots&) const = default;
 };

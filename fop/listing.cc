@@ -23,13 +23,14 @@ void put_text(ByteWriter& writer, std::string_view text) {
     writer.put(std::as_bytes(std::span(text)));
 }
 
-SlotState slot_state(std::uint8_t number) {
+ListedSlotState listed_slot_state(std::uint8_t number) {
     switch (number) {
-        case static_cast<std::uint8_t>(SlotState::kOnline): return SlotState::kOnline;
-        case static_cast<std::uint8_t>(SlotState::kReadOnly): return SlotState::kReadOnly;
-        case static_cast<std::uint8_t>(SlotState::kMissing): return SlotState::kMissing;
-        case static_cast<std::uint8_t>(SlotState::kUnused): return SlotState::kUnused;
-        default: return SlotState::kOther;
+        case static_cast<std::uint8_t>(ListedSlotState::kOnline): return ListedSlotState::kOnline;
+        case static_cast<std::uint8_t>(ListedSlotState::kReadOnly):
+            return ListedSlotState::kReadOnly;
+        case static_cast<std::uint8_t>(ListedSlotState::kMissing): return ListedSlotState::kMissing;
+        case static_cast<std::uint8_t>(ListedSlotState::kUnused): return ListedSlotState::kUnused;
+        default: return ListedSlotState::kOther;
     }
 }
 
@@ -43,10 +44,10 @@ bool take(ByteReader& reader, ListEntry& entry) {
     return reader.ok() && check_object_name(entry.name).has_value();
 }
 
-bool take(ByteReader& reader, SlotEntry& entry) {
+bool take(ByteReader& reader, ListedSlot& entry) {
     entry.slot = reader.number<std::uint16_t>();
     entry.locality = reader.number<std::uint16_t>();
-    entry.state = slot_state(reader.number<std::uint8_t>());
+    entry.state = listed_slot_state(reader.number<std::uint8_t>());
     const auto in_default_pool = reader.number<std::uint8_t>();
     entry.in_default_pool = in_default_pool == 1;
     entry.free_bytes = reader.number<std::uint64_t>();
@@ -104,7 +105,7 @@ bool ListingWriter::add(const ListEntry& entry) {
     return true;
 }
 
-bool ListingWriter::add(const SlotEntry& entry) {
+bool ListingWriter::add(const ListedSlot& entry) {
     ENSURE(is_name(entry.pool));
     if (into_.size() - size_ < kSlotFixedBytes + entry.pool.size()) return false;
     ByteWriter writer(into_.subspan(size_));
@@ -152,8 +153,8 @@ bool ListingWriter::add(const QuotaEntry& entry) {
 Result<std::vector<ListEntry>> read_list(std::span<const std::byte> payload) {
     return read_all<ListEntry>(payload);
 }
-Result<std::vector<SlotEntry>> read_slots(std::span<const std::byte> payload) {
-    return read_all<SlotEntry>(payload);
+Result<std::vector<ListedSlot>> read_slots(std::span<const std::byte> payload) {
+    return read_all<ListedSlot>(payload);
 }
 Result<std::vector<PoolEntry>> read_pools(std::span<const std::byte> payload) {
     return read_all<PoolEntry>(payload);

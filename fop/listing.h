@@ -30,7 +30,7 @@ struct ListEntry {
     friend bool operator==(const ListEntry&, const ListEntry&) = default;
 };
 
-enum class SlotState : std::uint8_t {
+enum class ListedSlotState : std::uint8_t {
     kOnline = 1,
     kReadOnly = 2,
     kMissing = 3,  // Its disk is absent.
@@ -39,14 +39,14 @@ enum class SlotState : std::uint8_t {
 };
 
 // A slot: the locality where fops on its objects run best, and whether it accepts new objects.
-struct SlotEntry {
+struct ListedSlot {
     std::uint16_t slot = 0;
     std::uint16_t locality = 0;
-    SlotState state = SlotState::kOnline;
+    ListedSlotState state = ListedSlotState::kOnline;
     bool in_default_pool = false;
     std::uint64_t free_bytes = 0;
     std::string_view pool{};
-    friend bool operator==(const SlotEntry&, const SlotEntry&) = default;
+    friend bool operator==(const ListedSlot&, const ListedSlot&) = default;
 };
 
 struct PoolEntry {
@@ -80,7 +80,7 @@ public:
 
     // Returns false, and changes nothing, if the entry does not fit.
     bool add(const ListEntry& entry);
-    bool add(const SlotEntry& entry);
+    bool add(const ListedSlot& entry);
     bool add(const PoolEntry& entry);
     bool add(const QuotaEntry& entry);
     std::span<const std::byte> written() const { return into_.first(size_); }
@@ -92,7 +92,7 @@ private:
 
 // Read the entries of a payload. kInvalid if it is malformed.
 Result<std::vector<ListEntry>> read_list(std::span<const std::byte> payload);
-Result<std::vector<SlotEntry>> read_slots(std::span<const std::byte> payload);
+Result<std::vector<ListedSlot>> read_slots(std::span<const std::byte> payload);
 Result<std::vector<PoolEntry>> read_pools(std::span<const std::byte> payload);
 Result<std::vector<QuotaEntry>> read_quotas(std::span<const std::byte> payload);
 

@@ -54,14 +54,14 @@ Task<std::vector<SlotFigures>> look_at_all_slots(Operation* operation) {
     co_return slots;
 }
 
-fop::SlotState state_of(const objects::LayoutSlot& slot, const SlotFigures& figures) {
+fop::ListedSlotState state_of(const objects::LayoutSlot& slot, const SlotFigures& figures) {
     const bool is_unused = slot.state == objects::SlotState::kReleased ||
                            slot.state == objects::SlotState::kWrittenOff;
-    if (is_unused) return fop::SlotState::kUnused;
+    if (is_unused) return fop::ListedSlotState::kUnused;
     if (!figures.is_open || slot.state == objects::SlotState::kMissing)
-        return fop::SlotState::kMissing;
+        return fop::ListedSlotState::kMissing;
     const bool writes = figures.serves && slot.state == objects::SlotState::kOnline;
-    return writes ? fop::SlotState::kOnline : fop::SlotState::kReadOnly;
+    return writes ? fop::ListedSlotState::kOnline : fop::ListedSlotState::kReadOnly;
 }
 
 }  // namespace

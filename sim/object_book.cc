@@ -23,8 +23,8 @@ void ObjectBook::end_life(std::uint32_t life) {
     tell("life " + std::to_string(life) + " ends");
     dead_.insert(life);
     for (Change& change : changes_) {
-        if (change.life != life || change.state != ObjectChange::State::kUnderWay) continue;
-        change.state = ObjectChange::State::kUnknown;
+        if (change.life != life || change.state != BookedChange::State::kUnderWay) continue;
+        change.state = BookedChange::State::kUnknown;
         change.ended = now_;
     }
 }
@@ -33,7 +33,7 @@ void ObjectBook::lose_memory() {
     ++now_;
     tell("the server loses its memory");
     for (Change& change : changes_) {
-        if (!change.buffered || change.state == ObjectChange::State::kRefused) continue;
+        if (!change.buffered || change.state == BookedChange::State::kRefused) continue;
         change.lost = change.was_lost = true;
         change.sure = kNotYet;
     }
@@ -86,12 +86,12 @@ void ObjectBook::end(Change& change, const Ended& ended) {
                          (status == fop::Status::kExists || status == fop::Status::kNotFound);
     const bool not_begun = ended.problem->lost.has_value();
     change.state =
-        refused || not_begun ? ObjectChange::State::kRefused : ObjectChange::State::kUnknown;
+        refused || not_begun ? BookedChange::State::kRefused : BookedChange::State::kUnknown;
     must_be_right(change.wish, judge_problem(change.wish, ended));
 }
 
 void ObjectBook::end_done(Change& change, const Ended& ended) {
-    change.state = ObjectChange::State::kDone;
+    change.state = BookedChange::State::kDone;
     change.over = change.ended;
     if (!change.lost) change.sure = std::min(change.sure, change.ended);
     const ObjectWish& wish = change.wish;
@@ -137,7 +137,7 @@ void ObjectBook::end_sync(const Sync& sync, const Ended& ended) {
     if (ended.problem) return must_be_right(wish, judge_problem(wish, ended));
     for (Change& change : changes_) {
         const bool covered = change.life == sync.life && change.buffered &&
-                             change.state == ObjectChange::State::kDone &&
+                             change.state == BookedChange::State::kDone &&
                              change.ended < sync.begun && !change.told_lost;
         if (!covered) continue;
         change.sure = std::min(change.sure, now_);
@@ -265,7 +265,7 @@ std::string ObjectBook::judge_winners(const std::string& name) const {
         if (!change->may_show()) continue;
         if (change->wish.name != name) ++free;
         const bool won = change->wish.name == name && change->wish.no_replace &&
-                         change->wish.from != name && change->state == ObjectChange::State::kDone;
+                         change->wish.from != name && change->state == BookedChange::State::kDone;
         if (won) ++winners;
     }
     if (winners <= free) return {};
@@ -415,7 +415,7 @@ bool ObjectBook::may_be_overtaken(const Change& change, const fop::Range& range)
     return std::ranges::any_of(changes_, [&](const Change& other) {
         if (other.fid != change.fid || !changes_bytes(other.wish.kind)) return false;
         if (&other == &change || !other.may_show()) return false;
-        const bool is_over = other.state == ObjectChange::State::kDone && !other.was_lost &&
+        const bool is_over = other.state == BookedChange::State::kDone && !other.was_lost &&
                              other.ended < change.begun;
         if (is_over) return false;
         const bool is_by_another = moves_excused_ || other.life != change.life;

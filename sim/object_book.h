@@ -12,8 +12,8 @@
 
 #include "client/object_client.h"
 #include "core/virtual_world.h"
+#include "sim/booked_change.h"
 #include "sim/object_bytes.h"
-#include "sim/object_change.h"
 #include "sim/object_wish.h"
 
 namespace fopd::sim {
@@ -58,7 +58,7 @@ public:
 
     // -- changes --
 
-    struct Change : ObjectChange {
+    struct Change : BookedChange {
         ObjectWish wish;
         fop::Fid fid{};     // The object that the change creates or changes.
         bool bound = true;  // For a change that creates an object: whether the fid is known.

@@ -21,11 +21,11 @@ bool are_zeros(std::span<const std::byte> bytes) {
            std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
 }
 
-bool cuts(const ObjectChange& change) {
+bool cuts(const BookedChange& change) {
     return change.zeros && change.range.end() == fop::kOffsetMax;
 }
 
-std::uint64_t size_after(const ObjectChange& change) {
+std::uint64_t size_after(const BookedChange& change) {
     return cuts(change) ? change.range.offset : change.range.end();
 }
 
@@ -37,7 +37,7 @@ void ObjectBytes::split(std::uint64_t at) {
     if (place->first != at) changes_.emplace_hint(behind, at, Changes(place->second));
 }
 
-void ObjectBytes::add(const ObjectChange& change) {
+void ObjectBytes::add(const BookedChange& change) {
     // Punching a hole does not change the size.
     if (!change.zeros || cuts(change)) sizes_.push_back(&change);
     if (change.range.length == 0) return;
@@ -49,12 +49,12 @@ void ObjectBytes::add(const ObjectChange& change) {
     }
 }
 
-void ObjectBytes::add_append(ObjectChange& change) {
+void ObjectBytes::add_append(BookedChange& change) {
     change.placed = false;
     appends_.push_back(&change);
 }
 
-std::string ObjectBytes::place_append(ObjectChange& change, std::uint64_t offset) {
+std::string ObjectBytes::place_append(BookedChange& change, std::uint64_t offset) {
     if (change.placed) {  // A read has shown where it is.
         if (change.range.offset == offset) return {};
         return "was seen at " + text(change.range) + ", and lies at " + std::to_string(offset);
@@ -70,7 +70,7 @@ std::string ObjectBytes::place_append(ObjectChange& change, std::uint64_t offset
                 std::to_string(bounds.least) + " and " + std::to_string(bounds.most);
     }
     const bool was_cut = std::ranges::any_of(sizes_, [](const auto* each) { return cuts(*each); });
-    for (const ObjectChange* const other : placed_) {
+    for (const BookedChange* const other : placed_) {
         const bool apart =
             other->range.end() <= change.range.offset || change.range.end() <= other->range.offset;
         if (!apart && !was_cut) wrong = "lies where another append is, at " + text(other->range);
@@ -84,16 +84,16 @@ std::string ObjectBytes::place_append(ObjectChange& change, std::uint64_t offset
 
 // Each change that gives the object a size determines it, unless a truncation comes later.
 ObjectBytes::Bounds ObjectBytes::size_bounds(const ObjectLook& look) const {
-    const ObjectChange known{.ended = 0,
+    const BookedChange known{.ended = 0,
                              .sure = 0,
                              .over = 0,
-                             .state = ObjectChange::State::kDone,
+                             .state = BookedChange::State::kDone,
                              .range = {.offset = 0, .length = known_size_}};
     Bounds bounds;
-    const auto look_at = [&](const ObjectChange& change) {
+    const auto look_at = [&](const BookedChange& change) {
         std::uint64_t least = size_after(change);
         std::uint64_t most = least;
-        for (const ObjectChange* const cut : sizes_) {
+        for (const BookedChange* const cut : sizes_) {
             if (cut == &change || !cuts(*cut) || !cut->may_show()) continue;
             const bool before = &change != &known && comes_before(*cut, change);
             if (!before) least = std::min(least, cut->range.offset);
@@ -107,10 +107,10 @@ ObjectBytes::Bounds ObjectBytes::size_bounds(const ObjectLook& look) const {
         bounds.most = std::max(bounds.most, most);
     };
     look_at(known);
-    for (const ObjectChange* const change : sizes_) {
+    for (const BookedChange* const change : sizes_) {
         if (change->may_show()) look_at(*change);
     }
-    for (const ObjectChange* const append : appends_) {
+    for (const BookedChange* const append : appends_) {
         if (append->may_show()) bounds.most += append->range.length;
     }
     return bounds;
@@ -155,7 +155,7 @@ bool ObjectBytes::matches_known(std::uint64_t at, std::span<const std::byte> byt
 }
 
 // A null `change` stands for the known state before all changes.
-bool ObjectBytes::matches(const ObjectChange* change, std::uint64_t at,
+bool ObjectBytes::matches(const BookedChange* change, std::uint64_t at,
                           std::span<const std::byte> bytes) const {
     if (change == nullptr) return matches_known(at, bytes);
     if (change->zeros) return are_zeros(bytes);
@@ -183,7 +183,7 @@ void for_each_part(const Map& changes, std::uint64_t at, std::span<const std::by
 void ObjectBytes::witness(ObjectLook& look, std::uint64_t at, std::span<const std::byte> bytes) {
     for_each_part(changes_, at, bytes, [&](auto from, auto part, const Changes& changes) {
         if (part.size() < kTelling) return true;
-        for (const ObjectChange* const change : changes) {
+        for (const BookedChange* const change : changes) {
             if (change->zeros || !change->may_show()) continue;
             if (matches(change, from, part)) look.witnessed.insert(change);
         }
@@ -192,10 +192,10 @@ void ObjectBytes::witness(ObjectLook& look, std::uint64_t at, std::span<const st
 }
 
 // A null `change` stands for the known state before all changes.
-bool ObjectBytes::shows(const ObjectChange* change, const Changes& changes,
+bool ObjectBytes::shows(const BookedChange* change, const Changes& changes,
                         const ObjectLook& look) const {
     if (change != nullptr && !change->may_show()) return false;
-    return std::ranges::none_of(changes, [&](const ObjectChange* later) {
+    return std::ranges::none_of(changes, [&](const BookedChange* later) {
         if (later == change || !later->may_show() || !has_happened(*later, look)) return false;
         return change == nullptr || comes_before(*change, *later);
     });
@@ -207,7 +207,7 @@ std::optional<std::uint64_t> ObjectBytes::find_wrong(const ObjectLook& look, std
     std::optional<std::uint64_t> wrong;
     for_each_part(changes_, at, bytes, [&](auto from, auto part, const Changes& changes) {
         if (shows(nullptr, changes, look) && matches(nullptr, from, part)) return true;
-        for (const ObjectChange* const change : changes) {
+        for (const BookedChange* const change : changes) {
             if (shows(change, changes, look) && matches(change, from, part)) return true;
         }
         wrong = from;
@@ -219,11 +219,11 @@ std::optional<std::uint64_t> ObjectBytes::find_wrong(const ObjectLook& look, std
 bool ObjectBytes::find_append(ObjectLook& look, std::uint64_t at,
                               std::span<const std::byte> bytes) {
     struct Written {
-        ObjectChange* append;
+        BookedChange* append;
         std::vector<std::byte> bytes;
     };
     std::vector<Written> all;
-    for (ObjectChange* const append : appends_) {
+    for (BookedChange* const append : appends_) {
         if (!append->may_show()) continue;
         std::vector<std::byte> written(append->range.length);
         append->fill(written);
@@ -247,12 +247,12 @@ bool ObjectBytes::find_append(ObjectLook& look, std::uint64_t at,
 
 bool ObjectBytes::may_be_append(const ObjectLook& look, std::uint64_t at,
                                 std::span<const std::byte> bytes) const {
-    for (const ObjectChange* const append : appends_) {
+    for (const BookedChange* const append : appends_) {
         if (!append->may_show()) continue;
         const std::uint64_t before = std::min(at, append->range.length - 1);
         for (std::uint64_t offset = at - before; offset < at + bytes.size(); ++offset) {
             ObjectBytes supposed = *this;
-            ObjectChange placed = *append;
+            BookedChange placed = *append;
             std::erase(supposed.appends_, append);
             const std::string wrong = supposed.place_append(placed, offset);
             if (wrong.empty() && !supposed.find_wrong(look, at, bytes)) return true;
@@ -267,7 +267,7 @@ std::string ObjectBytes::explain(const ObjectLook& look, std::uint64_t at, std::
     std::string words = "byte " + std::to_string(at) + " is " + number(found);
     words += "; before all changes it was " + number(known(at));
     if (shows(nullptr, changes, look)) words += " (may show)";
-    for (const ObjectChange* const change : changes) {
+    for (const BookedChange* const change : changes) {
         words += "; change " + std::to_string(change->number) + " of life " +
                  std::to_string(change->life) + " at " + text(change->range) + ": ";
         words += change->zeros ? "zero" : number(change->byte_at(at - change->range.offset));
@@ -292,7 +292,7 @@ std::string ObjectBytes::judge(ObjectLook& look, const fop::Range& range,
         const auto may_be = [&](std::uint64_t where) {
             const std::span one = bytes.subspan(where - range.offset, 1);
             if (shows(nullptr, changes, look) && matches(nullptr, where, one)) return true;
-            return std::ranges::any_of(changes, [&](const ObjectChange* change) {
+            return std::ranges::any_of(changes, [&](const BookedChange* change) {
                 return shows(change, changes, look) && matches(change, where, one);
             });
         };
@@ -316,13 +316,13 @@ std::vector<fop::Range> ObjectBytes::places() const {
         ranges.push_back({.offset = offset, .length = bytes.size()});
     }
     ranges.push_back({.offset = known_size_, .length = 0});
-    for (const ObjectChange* const change : sizes_) {
+    for (const BookedChange* const change : sizes_) {
         ranges.push_back(cuts(*change) ? fop::Range{.offset = change->range.offset, .length = 0}
                                        : change->range);
     }
     // An append with an unknown offset is after any of these, or after another append.
     std::uint64_t behind = 0;
-    for (const ObjectChange* const append : appends_) behind += append->range.length;
+    for (const BookedChange* const append : appends_) behind += append->range.length;
     for (fop::Range& range : ranges) range.length += behind;
     return ranges;
 }

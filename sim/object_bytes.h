@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/object_change.h"
+#include "sim/booked_change.h"
 
 namespace fopd::sim {
 
@@ -17,11 +17,11 @@ namespace fopd::sim {
 class ObjectBytes {
 public:
     // Adds a change whose range is known.
-    void add(const ObjectChange& change);
+    void add(const BookedChange& change);
     // Adds an append, whose offset is not known yet: the end of the object at that time.
-    void add_append(ObjectChange& change);
+    void add_append(BookedChange& change);
     // Sets the offset of the append. Returns what is wrong with it; empty if it is possible.
-    std::string place_append(ObjectChange& change, std::uint64_t offset);
+    std::string place_append(BookedChange& change, std::uint64_t offset);
 
     // What is wrong with a read by one fop that requested `range` and returned `bytes`; empty:
     // nothing. The changes that it proves are added to `look`.
@@ -35,7 +35,7 @@ public:
     void settle(std::uint64_t offset, std::span<const std::byte> bytes);
 
 private:
-    using Changes = std::vector<const ObjectChange*>;
+    using Changes = std::vector<const BookedChange*>;
     struct Bounds {
         std::uint64_t least = 0;
         std::uint64_t most = 0;
@@ -45,13 +45,13 @@ private:
     Bounds size_bounds(const ObjectLook& look) const;
     std::byte known(std::uint64_t at) const;
     bool matches_known(std::uint64_t at, std::span<const std::byte> bytes) const;
-    bool matches(const ObjectChange* change, std::uint64_t at,
+    bool matches(const BookedChange* change, std::uint64_t at,
                  std::span<const std::byte> bytes) const;
     void witness(ObjectLook& look, std::uint64_t at, std::span<const std::byte> bytes);
     // The offset of the first byte that no change explains.
     std::optional<std::uint64_t> find_wrong(const ObjectLook& look, std::uint64_t at,
                                             std::span<const std::byte> bytes) const;
-    bool shows(const ObjectChange* change, const Changes& changes, const ObjectLook& look) const;
+    bool shows(const BookedChange* change, const Changes& changes, const ObjectLook& look) const;
     // Whether an append with an unknown offset explains these bytes.
     bool find_append(ObjectLook& look, std::uint64_t at, std::span<const std::byte> bytes);
     // Whether some offset of such an append explains the read, in which too few of the append's
@@ -65,7 +65,7 @@ private:
     // For each offset, the changes to the bytes from there to the next offset.
     std::map<std::uint64_t, Changes> changes_{{0, {}}};
     Changes sizes_;                       // Changes that may have changed the size.
-    std::vector<ObjectChange*> appends_;  // Appends with an unknown offset.
+    std::vector<BookedChange*> appends_;  // Appends with an unknown offset.
     Changes placed_;                      // Appends with a known offset.
 };
 

@@ -270,12 +270,13 @@ private:
         Done done{.body = fop::SlotsReply{.version = 1}, .payload = std::vector<std::byte>(256)};
         fop::ListingWriter writer(done.payload);
         for (std::uint16_t slot = 1; slot <= kSlotCount; ++slot) {
-            writer.add(fop::SlotEntry{.slot = slot,
-                                      .locality = static_cast<std::uint16_t>(slot - 1),
-                                      .state = offline.contains(slot) ? fop::SlotState::kMissing
-                                                                      : fop::SlotState::kOnline,
-                                      .in_default_pool = true,
-                                      .pool = "fast"});
+            writer.add(fop::ListedSlot{.slot = slot,
+                                       .locality = static_cast<std::uint16_t>(slot - 1),
+                                       .state = offline.contains(slot)
+                                                    ? fop::ListedSlotState::kMissing
+                                                    : fop::ListedSlotState::kOnline,
+                                       .in_default_pool = true,
+                                       .pool = "fast"});
         }
         done.payload.resize(writer.written().size());
         return done;

@@ -18,11 +18,11 @@ TEST_CASE("fop listing: entries of each kind come back", "[fop]") {
     for (const ListEntry& each : objects) REQUIRE(list.add(each));
     REQUIRE(*read_list(list.written()) == objects);
 
-    const std::vector<SlotEntry> slots{
+    const std::vector<ListedSlot> slots{
         {.slot = 1, .locality = 2, .in_default_pool = true, .free_bytes = 3, .pool = "fast"},
-        {.slot = 0xffff, .state = SlotState::kReadOnly, .pool = ""}};
+        {.slot = 0xffff, .state = ListedSlotState::kReadOnly, .pool = ""}};
     ListingWriter table(payload);
-    for (const SlotEntry& each : slots) REQUIRE(table.add(each));
+    for (const ListedSlot& each : slots) REQUIRE(table.add(each));
     REQUIRE(*read_slots(table.written()) == slots);
 
     const std::vector<PoolEntry> pools{
@@ -62,10 +62,10 @@ TEST_CASE("fop listing: an invalid name is refused, an unknown state is accepted
 
     std::vector<std::byte> payload(64);
     ListingWriter table(payload);
-    REQUIRE(table.add(SlotEntry{.pool = "fast"}));
+    REQUIRE(table.add(ListedSlot{.pool = "fast"}));
     payload.resize(table.written().size());
     payload[4] = std::byte{77};
-    REQUIRE(read_slots(payload)->front().state == SlotState::kOther);
+    REQUIRE(read_slots(payload)->front().state == ListedSlotState::kOther);
     payload[5] = std::byte{2};
     REQUIRE_FALSE(read_slots(payload));
 }

@@ -57,9 +57,9 @@ std::vector<std::byte> listing_of(const auto&... entries) {
 
 const std::vector<std::byte>& slots_listing() {
     static const auto kMade = listing_of(
-        SlotEntry{
+        ListedSlot{
             .slot = 7, .locality = 1, .in_default_pool = true, .free_bytes = 4096, .pool = "fast"},
-        SlotEntry{.slot = 8, .state = SlotState::kMissing, .pool = "slow"});
+        ListedSlot{.slot = 8, .state = ListedSlotState::kMissing, .pool = "slow"});
     return kMade;
 }
 

@@ -452,7 +452,7 @@ TEST_CASE("reqh node: slots and room", "[reqh]") {
     CHECK((*entries)[1].locality == 1);
     CHECK((*entries)[1].pool == "fast");
     CHECK((*entries)[1].in_default_pool);
-    CHECK((*entries)[1].state == fop::SlotState::kOnline);
+    CHECK((*entries)[1].state == fop::ListedSlotState::kOnline);
 
     const auto room = [&node] {
         FakeFop& fop = node.call({.type = type_of("statfs"), .body = fop::Statfs{}});

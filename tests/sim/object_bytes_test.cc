@@ -40,7 +40,7 @@ public:
     }
 
 private:
-    ObjectChange append_;
+    BookedChange append_;
     ObjectBytes bytes_;
 };
 
@@ -87,7 +87,7 @@ TEST_CASE("sim object bytes: bytes behind the end that no append left are wrong"
 TEST_CASE("sim object change: its bytes are the same one by one and by words, and none is zero",
           "[sim]") {
     for (std::uint64_t number = 0; number < 200; ++number) {
-        const ObjectChange change{.number = number};
+        const BookedChange change{.number = number};
         std::vector<std::byte> bytes(100 + number % 8);
         change.fill(bytes);
         for (std::uint64_t i = 0; i < bytes.size(); ++i) {

@@ -18,7 +18,7 @@ inline constexpr Moment kNotYet = std::numeric_limits<Moment>::max();
 
 // The change of objects by one fop, and what its client knows about it. The effect of an
 // acknowledged change is certain; an unacknowledged change may take effect at any time or never.
-struct ObjectChange {
+struct BookedChange {
     enum class State : std::uint8_t {
         kUnderWay,
         kDone,
@@ -90,15 +90,15 @@ struct ObjectLook {
     std::uint32_t life = 0;
     Moment begun = 0;
     // Changes that the observation has proved; they must then be visible everywhere.
-    std::set<const ObjectChange*> witnessed{};
+    std::set<const BookedChange*> witnessed{};
 };
 
 // Whether the change has certainly taken effect at the time of the look. A client sees its own
 // writes, until it is told that they are lost. A lost write that is repeated becomes visible in
 // pieces.
-inline bool has_happened(const ObjectChange& change, const ObjectLook& look) {
+inline bool has_happened(const BookedChange& change, const ObjectLook& look) {
     if (change.told_lost) return false;
-    const bool own = change.life == look.life && change.state == ObjectChange::State::kDone;
+    const bool own = change.life == look.life && change.state == BookedChange::State::kDone;
     return change.sure < look.begun || (own && change.ended < look.begun) ||
            (!change.lost && look.witnessed.contains(&change));
 }
@@ -106,8 +106,8 @@ inline bool has_happened(const ObjectChange& change, const ObjectLook& look) {
 // Whether nothing of `first` can take effect after `second`: a lost write is not repeated where
 // other clients have changed the bytes since. A client does not repeat it over its own later change
 // either, unless the outcome of that change is unknown to it.
-inline bool comes_before(const ObjectChange& first, const ObjectChange& second) {
-    const bool is_known = second.state == ObjectChange::State::kDone;
+inline bool comes_before(const BookedChange& first, const BookedChange& second) {
+    const bool is_known = second.state == BookedChange::State::kDone;
     if (first.lost && first.life == second.life && !is_known) return false;
     return first.over < second.begun;
 }
