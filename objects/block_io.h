@@ -20,7 +20,8 @@ inline constexpr std::size_t kBlock = fop::kBlockBytes;
 // The blocks that fit into one buffer.
 inline constexpr std::uint32_t kPieceBlocks = core::kBufferBytes / kBlock;
 
-// Is told when a wait for the disk begins and ends, so that the operation's state can be shown.
+// Is told when a wait for the disk begins and ends, so that the operation's state can be shown. An
+// interface, because reqh::Progress implements it and this folder does not know reqh/.
 class DiskWaitObserver {
 public:
     virtual void disk_wait_begins(Instant now) = 0;

@@ -19,7 +19,8 @@
 
 namespace fopd::objects {
 
-// The storage of the parts' indexes. The returned indexes live on the given reactor.
+// The storage of the parts' indexes. The returned indexes live on the given reactor. An interface,
+// because daemon::DiskBay, real or simulated, implements it and this folder does not know daemon/.
 class NameIndexes {
 public:
     struct Owner {
