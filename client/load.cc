@@ -21,7 +21,7 @@ bool may_pass(libfopd::Status status) {
            status == libfopd::Status::kFailed;
 }
 
-// Counts the slots of all jobs that have not ended; main waits for the last one.
+// Counts the calls in flight of all jobs; main waits until none is left.
 class Running {
 public:
     void begin(std::size_t count) { left_ = count; }
@@ -60,64 +60,64 @@ public:
     }
     void start() {
         for (std::uint32_t i = 0; i < options_.depth; ++i) {
-            Slot& slot = slots_.emplace_back();
-            slot.data.assign(options_.size_bytes, static_cast<char>('a' + i % 26));
-            slot.into.resize(options_.size_bytes);
+            CallState& call = calls_.emplace_back();
+            call.data.assign(options_.size_bytes, static_cast<char>('a' + i % 26));
+            call.into.resize(options_.size_bytes);
         }
-        for (Slot& slot : slots_) call(slot);
+        for (CallState& call : calls_) begin(call);
     }
     void close() { client_.close(); }
     // After close().
     void add_to(LoadResult& result) const {
         result.latency.merge(latency_);
         result.errors += errors_;
-        for (const Slot& slot : slots_) {
-            if (slot.answered && options_.op != LoadOp::kPing && slot.into != slot.data) {
+        for (const CallState& call : calls_) {
+            if (call.answered && options_.op != LoadOp::kPing && call.into != call.data) {
                 ++result.errors;
             }
         }
     }
 
 private:
-    struct Slot {
+    struct CallState {
         std::string data;
         std::string into;
         Instant begun;
         bool answered = false;
     };
 
-    void call(Slot& slot) {
-        slot.begun = clock_.now();
-        auto done = [this, &slot](const libfopd::Outcome& outcome) { on_done(slot, outcome); };
+    void begin(CallState& call) {
+        call.begun = clock_.now();
+        auto done = [this, &call](const libfopd::Outcome& outcome) { on_done(call, outcome); };
         switch (options_.op) {
             case LoadOp::kPing: return client_.ping({}, std::move(done));
             case LoadOp::kEcho:
-                return client_.echo(slot.data.data(), slot.into.data(), slot.data.size(), {},
+                return client_.echo(call.data.data(), call.into.data(), call.data.size(), {},
                                     std::move(done));
             case LoadOp::kBulkEcho:
-                return client_.bulk_echo(slot.data.data(), slot.into.data(), slot.data.size(), {},
+                return client_.bulk_echo(call.data.data(), call.into.data(), call.data.size(), {},
                                          std::move(done));
         }
     }
-    void on_done(Slot& slot, const libfopd::Outcome& outcome) {
+    void on_done(CallState& call, const libfopd::Outcome& outcome) {
         const Instant now = clock_.now();
         if (!outcome && !may_pass(outcome.status)) return running_.one_ended(&outcome);
         if (outcome) {
-            slot.answered = true;
-            if (window_.holds(slot.begun, now)) latency_.record(now - slot.begun);
+            call.answered = true;
+            if (window_.holds(call.begun, now)) latency_.record(now - call.begun);
         } else if (now >= window_.begin) {
             // Not holds(): a call that times out may be longer than the window.
             ++errors_;
         }
         if (now >= window_.end || running_.stopped()) return running_.one_ended(nullptr);
-        call(slot);
+        begin(call);
     }
 
     const LoadOptions& options_;
     const core::Clock& clock_;
     const LoadWindow& window_;
     Running& running_;
-    std::deque<Slot> slots_;
+    std::deque<CallState> calls_;
     core::Histogram latency_;
     std::uint64_t errors_ = 0;
     libfopd::Client client_;

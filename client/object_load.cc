@@ -163,7 +163,7 @@ public:
     }
 
 private:
-    struct Slot {
+    struct Worker {
         std::unique_ptr<std::byte[]> memory;
         core::Random random;
     };
@@ -175,30 +175,30 @@ private:
         }
         session_ = session->get();
         for (std::uint32_t i = 0; i < options_.depth; ++i) {
-            Slot& slot = slots_.emplace_back(
-                Slot{.memory = std::make_unique_for_overwrite<std::byte[]>(options_.size_bytes),
-                     .random = core::Random(session_->entropy().number())});
-            fill({slot.memory.get(), options_.size_bytes}, slot.random);
+            Worker& worker = workers_.emplace_back(
+                Worker{.memory = std::make_unique_for_overwrite<std::byte[]>(options_.size_bytes),
+                       .random = core::Random(session_->entropy().number())});
+            fill({worker.memory.get(), options_.size_bytes}, worker.random);
         }
-        if (running_.wait_for_all()) session_->run(run_slots());
+        if (running_.wait_for_all()) session_->run(run_workers());
     }
-    Task<void> run_slots() {
+    Task<void> run_workers() {
         core::Gate gate;
-        for (Slot& slot : slots_) {
+        for (Worker& worker : workers_) {
             session_->reactor().spawn(
-                gate, options_.op == ObjectOp::kCreate ? create_objects() : run_slot(&slot));
+                gate, options_.op == ObjectOp::kCreate ? create_objects() : run_worker(&worker));
         }
-        co_await gate.close(session_->reactor());  // Each slot ends with the window.
+        co_await gate.close(session_->reactor());  // Each worker ends with the window.
     }
-    Task<void> run_slot(Slot* slot) {
+    Task<void> run_worker(Worker* worker) {
         const LoadWindow& window = running_.window();
         const std::uint64_t places = target_.size_bytes / options_.size_bytes;
         Instant begun = clock_.now();
         while (begun < window.end && !running_.stopped()) {
-            const std::uint64_t offset = slot->random.below(places) * options_.size_bytes;
+            const std::uint64_t offset = worker->random.below(places) * options_.size_bytes;
             const bool is_write = options_.op == ObjectOp::kWrite ||
-                                  (options_.op == ObjectOp::kMixed && slot->random.below(2) == 0);
-            const std::span<std::byte> bytes(slot->memory.get(), options_.size_bytes);
+                                  (options_.op == ObjectOp::kMixed && worker->random.below(2) == 0);
+            const std::span<std::byte> bytes(worker->memory.get(), options_.size_bytes);
             std::optional<Problem> problem;
             if (is_write) {
                 auto written =
@@ -254,7 +254,7 @@ private:
     std::uint64_t created_ = 0;  // Including failures.
     std::thread thread_;
     ObjectSession* session_ = nullptr;
-    std::vector<Slot> slots_;
+    std::vector<Worker> workers_;
     core::Histogram latency_;
     std::uint64_t errors_ = 0;
     std::string first_error_;

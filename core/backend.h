@@ -39,9 +39,9 @@ public:
     virtual void wake() = 0;
 
     // Register a descriptor, or a region of memory, with the kernel. The returned File or Buffer
-    // carries its slot or region number. When no file slot is free, attach() returns a File without
-    // one. attach_region() fails with kNoSpace when the memory lock limit is too small, and with
-    // kUnsupported when the backend has no registered regions.
+    // carries its entry or region number. When no entry for a file is free, attach() returns a File
+    // without one. attach_region() fails with kNoSpace when the memory lock limit is too small, and
+    // with kUnsupported when the backend has no registered regions.
     virtual Result<File> attach(int fd) = 0;
     virtual void detach(const File& file) = 0;
     virtual Result<Buffer> attach_region(std::span<std::byte> memory) = 0;

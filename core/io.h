@@ -9,11 +9,11 @@ namespace fopd::core {
 // The most bytes Linux transfers in one read or write; a larger request is cut to this size.
 inline constexpr std::size_t kIoBytesMax = 0x7ffff000;
 
-// An open file, and its slot in the ring's table of fixed files, if any. The code that opened the
+// An open file, and its entry in the ring's table of fixed files, if any. The code that opened the
 // descriptor closes it, after Reactor::detach().
 struct File {
     int fd = -1;
-    std::int32_t slot = -1;
+    std::int32_t entry = -1;
     bool in_memory = false;  // Reads and writes never block, and need no ring.
 };
 

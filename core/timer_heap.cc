@@ -15,7 +15,7 @@ void Timer::leave_heap() {
 }
 
 TimerHeap::~TimerHeap() {
-    for (const Slot& slot : heap_) slot.timer->heap_ = nullptr;
+    for (const Entry& entry : heap_) entry.timer->heap_ = nullptr;
 }
 
 void TimerHeap::arm(Timer& timer, Instant deadline) {
@@ -23,7 +23,7 @@ void TimerHeap::arm(Timer& timer, Instant deadline) {
     timer.disarm();
     timer.heap_ = this;
     heap_.emplace_back();
-    sift_up(heap_.size() - 1, Slot{.deadline = deadline, .order = arm_count_++, .timer = &timer});
+    sift_up(heap_.size() - 1, Entry{.deadline = deadline, .order = arm_count_++, .timer = &timer});
 }
 
 bool TimerHeap::fire_next(Instant now) {
@@ -37,7 +37,7 @@ bool TimerHeap::fire_next(Instant now) {
 void TimerHeap::remove(std::size_t index) {
     ENSURE(index < heap_.size());
     heap_[index].timer->heap_ = nullptr;
-    const Slot last = heap_.back();
+    const Entry last = heap_.back();
     heap_.pop_back();
     if (index == heap_.size()) return;
     if (index > 0 && earlier(last, heap_[(index - 1) / kChildren])) {
@@ -47,22 +47,22 @@ void TimerHeap::remove(std::size_t index) {
     }
 }
 
-void TimerHeap::place(std::size_t index, const Slot& slot) {
-    heap_[index] = slot;
-    slot.timer->index_ = index;
+void TimerHeap::place(std::size_t index, const Entry& entry) {
+    heap_[index] = entry;
+    entry.timer->index_ = index;
 }
 
-void TimerHeap::sift_up(std::size_t index, const Slot& slot) {
+void TimerHeap::sift_up(std::size_t index, const Entry& entry) {
     while (index > 0) {
         const std::size_t parent = (index - 1) / kChildren;
-        if (!earlier(slot, heap_[parent])) break;
+        if (!earlier(entry, heap_[parent])) break;
         place(index, heap_[parent]);
         index = parent;
     }
-    place(index, slot);
+    place(index, entry);
 }
 
-void TimerHeap::sift_down(std::size_t index, const Slot& slot) {
+void TimerHeap::sift_down(std::size_t index, const Entry& entry) {
     for (;;) {
         const std::size_t first = index * kChildren + 1;
         if (first >= heap_.size()) break;
@@ -71,11 +71,11 @@ void TimerHeap::sift_down(std::size_t index, const Slot& slot) {
         for (std::size_t child = first + 1; child < end; ++child) {
             if (earlier(heap_[child], heap_[best])) best = child;
         }
-        if (!earlier(heap_[best], slot)) break;
+        if (!earlier(heap_[best], entry)) break;
         place(index, heap_[best]);
         index = best;
     }
-    place(index, slot);
+    place(index, entry);
 }
 
 }  // namespace fopd::core

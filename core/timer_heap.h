@@ -57,22 +57,22 @@ public:
 private:
     friend Timer;
 
-    struct Slot {
+    struct Entry {
         Instant deadline;
         std::uint64_t order;  // Counts calls of arm(); orders equal deadlines.
         Timer* timer;
     };
-    static bool earlier(const Slot& a, const Slot& b) {
+    static bool earlier(const Entry& a, const Entry& b) {
         return a.deadline != b.deadline ? a.deadline < b.deadline : a.order < b.order;
     }
 
     void remove(std::size_t index);
-    void place(std::size_t index, const Slot& slot);
-    void sift_up(std::size_t index, const Slot& slot);
-    void sift_down(std::size_t index, const Slot& slot);
+    void place(std::size_t index, const Entry& entry);
+    void sift_up(std::size_t index, const Entry& entry);
+    void sift_down(std::size_t index, const Entry& entry);
 
-    std::vector<Slot> heap_;  // Each node has four children: fewer levels, and its children are in
-                              // one or two cache lines.
+    std::vector<Entry> heap_;  // Each node has four children: fewer levels, and its children are in
+                               // one or two cache lines.
     std::uint64_t arm_count_ = 0;
 };
 

@@ -44,19 +44,19 @@ static_assert(kOpcodes.size() == static_cast<std::size_t>(IoCode::kPoll) + 1);
 // The kernel expects the poll events in little-endian order.
 static_assert(std::endian::native == std::endian::little);
 
-// Assigns the slots of one of the ring's tables.
-class Slots {
+// Assigns the entries of one of the ring's tables.
+class TableEntries {
 public:
     void resize(std::uint32_t count) {
         for (std::uint32_t i = count; i > 0; --i) free_.push_back(static_cast<std::int32_t>(i - 1));
     }
     std::int32_t take() {
         if (free_.empty()) return -1;
-        const std::int32_t slot = free_.back();
+        const std::int32_t entry = free_.back();
         free_.pop_back();
-        return slot;
+        return entry;
     }
-    void give_back(std::int32_t slot) { free_.push_back(slot); }
+    void give_back(std::int32_t entry) { free_.push_back(entry); }
 
 private:
     std::vector<std::int32_t> free_;
@@ -80,16 +80,16 @@ public:
     Instant now() override { return clock_.now(); }
 
     void make_tables(const UringOptions& options, EventSink& events) {
-        if (const int failed = io_uring_register_files_sparse(&ring_, options.file_slots);
+        if (const int failed = io_uring_register_files_sparse(&ring_, options.file_entries);
             failed == 0) {
-            file_slots_.resize(options.file_slots);
+            file_entries_.resize(options.file_entries);
         } else {
             emit(events, Level::kInfo, "reactor.without_fixed_files",
                  {{"reason", std::string_view(std::strerror(-failed))}});
         }
-        if (const int failed = io_uring_register_buffers_sparse(&ring_, options.region_slots);
+        if (const int failed = io_uring_register_buffers_sparse(&ring_, options.region_entries);
             failed == 0) {
-            region_slots_.resize(options.region_slots);
+            region_entries_.resize(options.region_entries);
         } else {
             emit(events, Level::kInfo, "reactor.without_registered_buffers",
                  {{"reason", std::string_view(std::strerror(-failed))}});
@@ -163,46 +163,46 @@ public:
         // The kernel would use a thread of its own for each read of such a file, at the cost of two
         // wake-ups.
         if (is_in_memory(fd)) return File{.fd = fd, .in_memory = true};
-        const std::int32_t slot = file_slots_.take();
-        if (slot < 0) return File{.fd = fd};
+        const std::int32_t entry = file_entries_.take();
+        if (entry < 0) return File{.fd = fd};
         const int done =
-            io_uring_register_files_update(&ring_, static_cast<unsigned>(slot), &fd, 1);
-        if (done == 1) return File{.fd = fd, .slot = slot};
-        file_slots_.give_back(slot);
+            io_uring_register_files_update(&ring_, static_cast<unsigned>(entry), &fd, 1);
+        if (done == 1) return File{.fd = fd, .entry = entry};
+        file_entries_.give_back(entry);
         return std::unexpected(os_error(done < 0 ? -done : EIO, "register file"));
     }
 
     void detach(const File& file) override {
-        if (file.slot < 0) return;
+        if (file.entry < 0) return;
         const int none = -1;
-        io_uring_register_files_update(&ring_, static_cast<unsigned>(file.slot), &none, 1);
-        file_slots_.give_back(file.slot);
+        io_uring_register_files_update(&ring_, static_cast<unsigned>(file.entry), &none, 1);
+        file_entries_.give_back(file.entry);
     }
 
     Result<Buffer> attach_region(std::span<std::byte> memory) override {
-        const std::int32_t slot = region_slots_.take();
-        if (slot < 0) {
+        const std::int32_t entry = region_entries_.take();
+        if (entry < 0) {
             return std::unexpected(Error{.code = Errc::kNoSpace, .context = "register buffers"});
         }
         const iovec region{.iov_base = memory.data(), .iov_len = memory.size()};
-        const int done = update_region(slot, region);
+        const int done = update_region(entry, region);
         if (done == 1) {
-            return Buffer{.data = memory.data(), .size_bytes = memory.size(), .region = slot};
+            return Buffer{.data = memory.data(), .size_bytes = memory.size(), .region = entry};
         }
-        region_slots_.give_back(slot);
+        region_entries_.give_back(entry);
         return std::unexpected(os_error(done < 0 ? -done : EIO, "register buffers"));
     }
 
     void detach_region(const Buffer& region) override {
         if (region.region < 0) return;
         update_region(region.region, iovec{.iov_base = nullptr, .iov_len = 0});
-        region_slots_.give_back(region.region);
+        region_entries_.give_back(region.region);
     }
 
 private:
-    int update_region(std::int32_t slot, const iovec& region) {
+    int update_region(std::int32_t entry, const iovec& region) {
         const __u64 tag = 0;
-        return io_uring_register_buffers_update_tag(&ring_, static_cast<unsigned>(slot), &region,
+        return io_uring_register_buffers_update_tag(&ring_, static_cast<unsigned>(entry), &region,
                                                     &tag, 1);
     }
 
@@ -254,10 +254,10 @@ private:
     // No branches per operation: fields that an operation does not use are zero.
     static void prepare(io_uring_sqe& sqe, IoOp& op) {
         const Opcode& opcode = kOpcodes[static_cast<std::size_t>(op.code)];
-        const bool fixed_file = op.file.slot >= 0;
+        const bool fixed_file = op.file.entry >= 0;
         const bool fixed_buffer = op.buffer.region >= 0;
         io_uring_prep_rw(fixed_buffer ? opcode.in_region : opcode.plain, &sqe,
-                         fixed_file ? op.file.slot : op.file.fd, op.buffer.data,
+                         fixed_file ? op.file.entry : op.file.fd, op.buffer.data,
                          static_cast<unsigned>(std::min(op.buffer.size_bytes, kIoBytesMax)),
                          op.offset);
         sqe.flags = fixed_file ? IOSQE_FIXED_FILE : 0;
@@ -351,8 +351,8 @@ private:
     std::thread::id enabled_by_;
     std::uint64_t wake_count_ = 0;
     bool wake_armed_ = false;
-    Slots file_slots_;
-    Slots region_slots_;
+    TableEntries file_entries_;
+    TableEntries region_entries_;
     IoOp* waiting_head_ = nullptr;  // Operations that found no room in the submission queue.
     IoOp* waiting_tail_ = nullptr;
     std::vector<IoOp*> cancel_requests_;

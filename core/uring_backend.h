@@ -12,8 +12,8 @@ namespace fopd::core {
 
 struct UringOptions {
     std::uint32_t submission_entries = 512;
-    std::uint32_t file_slots = 256;
-    std::uint32_t region_slots = 64;
+    std::uint32_t file_entries = 256;
+    std::uint32_t region_entries = 64;
     // A kernel thread takes submissions without a system call; it occupies a core of its own.
     bool sqpoll = false;
 };

@@ -28,14 +28,14 @@ CommitPath::CommitPath(core::Reactor& reactor, devices::Device& device, const Lo
       rounds_(space_),
       payload_max_(static_cast<std::uint32_t>(options.entry_blocks_max * devices::kBlockBytes -
                                               kEntryHeaderBytes)),
-      bytes_max_((kSlots - options.entries_in_flight_max - 1) * payload_max_ / 2),
+      bytes_max_((kEntriesInMemory - options.entries_in_flight_max - 1) * payload_max_ / 2),
       progress_(reactor),
       adding_line_(reactor),
       cutting_line_(reactor),
       freeing_line_(reactor),
       room_(reactor) {
     ENSURE(options.entries_in_flight_max >= 1);
-    ENSURE(options.entries_in_flight_max <= kSlots / 2);
+    ENSURE(options.entries_in_flight_max <= kEntriesInMemory / 2);
     reactor.add_poller(*this);
 }
 
@@ -43,11 +43,11 @@ CommitPath::CommitPath(core::Reactor& reactor, devices::Device& device, const Lo
 
 Result<void> CommitPath::allocate_entries() {
     const std::size_t size = options_.entry_blocks_max * devices::kBlockBytes;
-    auto memory = AlignedMemory::allocate(kSlots * size);
+    auto memory = AlignedMemory::allocate(kEntriesInMemory * size);
     if (!memory) return std::unexpected(memory.error());
     memory_ = std::move(*memory);
-    for (std::size_t i = 0; i < kSlots; ++i) {
-        slots_[i].buffer = {.data = memory_.span().data() + i * size, .size_bytes = size};
+    for (std::size_t i = 0; i < kEntriesInMemory; ++i) {
+        entries_[i].buffer = {.data = memory_.span().data() + i * size, .size_bytes = size};
     }
     return {};
 }
@@ -179,30 +179,30 @@ void CommitPath::add(Commit& commit, Reservation reservation, std::span<const st
 
     const bool cleans = reservation.purpose_ == Purpose::kCleaning;
     if (!fits_into_gathering(size, cleans)) spawn(write_entry(close_entry()));
-    Slot& slot = gathering();
+    EntryState& entry = gathering();
     reservation.path_ = nullptr;
     reserved_bytes_ -= reservation.bytes_;
     in_use_bytes_ += size;
     // Gives promised blocks that this commit does not need back, for other commits.
-    const std::uint32_t had_blocks = slot.commit_count > 0 ? entry_blocks(slot.payload_bytes) : 0;
+    const std::uint32_t had_blocks = entry.commit_count > 0 ? entry_blocks(entry.payload_bytes) : 0;
     const std::uint32_t spare_blocks =
-        had_blocks + entry_blocks(reservation.bytes_) - entry_blocks(slot.payload_bytes + size);
+        had_blocks + entry_blocks(reservation.bytes_) - entry_blocks(entry.payload_bytes + size);
     space_.release(spare_blocks);
     if (spare_blocks > 0) wake_room();
     if (size > 0) {
-        std::memcpy(slot.buffer.data + kEntryHeaderBytes + slot.payload_bytes, records.data(),
+        std::memcpy(entry.buffer.data + kEntryHeaderBytes + entry.payload_bytes, records.data(),
                     size);
-        slot.payload_bytes += size;
+        entry.payload_bytes += size;
         last_records_seq_ = closed_ + 1;
     }
-    slot.record_count += record_count;
-    ++slot.commit_count;
-    if (commit.data_pending_) ++slot.data_pending;
+    entry.record_count += record_count;
+    ++entry.commit_count;
+    if (commit.data_pending_) ++entry.data_pending;
     commit.seq_ = closed_ + 1;
     commit.stage_ = Commit::Stage::kBegun;
     if (durability == Durability::kDurable) {
         waiting_.push_back(commit);
-        slot.wants_flush = true;
+        entry.wants_flush = true;
     } else {
         arm_timer();
     }
@@ -213,15 +213,15 @@ void CommitPath::add(Commit& commit, Reservation reservation, std::span<const st
 
 // Commits of cleaning fill a segment to its end: an entry that would become too long for the rest
 // of the segment is closed, and the next entry begins the next segment. Such an entry may be short,
-// so it is limited by entries_in_flight_max: there are slots for few short entries.
+// so it is limited by entries_in_flight_max: there is memory for few short entries.
 bool CommitPath::fits_into_gathering(std::uint32_t size, bool cleans) const {
-    const Slot& slot = gathering();
-    const std::uint32_t together = slot.payload_bytes + size;
+    const EntryState& entry = gathering();
+    const std::uint32_t together = entry.payload_bytes + size;
     if (together > payload_max_) return false;
-    if (!cleans || slot.commit_count == 0) return true;
+    if (!cleans || entry.commit_count == 0) return true;
     if (in_flight() >= options_.entries_in_flight_max) return true;
     return space_.stays_in_segment(entry_blocks(together)) ||
-           !space_.stays_in_segment(entry_blocks(slot.payload_bytes));
+           !space_.stays_in_segment(entry_blocks(entry.payload_bytes));
 }
 
 void CommitPath::begin_failed(Commit& commit) {
@@ -258,40 +258,40 @@ void CommitPath::end_of_turn() {
     }
 }
 
-// Chooses the place of the gathering entry and completes its bytes; the next slot begins to gather.
+// Chooses the place of the gathering entry and completes its bytes; the next one begins to gather.
 std::uint64_t CommitPath::close_entry() {
-    Slot& slot = gathering();
+    EntryState& entry = gathering();
     const std::uint64_t seq = closed_ + 1;
-    const std::uint32_t blocks = entry_blocks(slot.payload_bytes);
+    const std::uint32_t blocks = entry_blocks(entry.payload_bytes);
     const LogSpace::Placed placed = space_.place({.seq = seq, .blocks = blocks});
-    slot.offset = byte_offset(placed.position, options_.segment_blocks);
-    slot.mark = durable_;
-    seal_entry(slot.buffer.span().first(blocks * devices::kBlockBytes), options_.disk_id,
+    entry.offset = byte_offset(placed.position, options_.segment_blocks);
+    entry.mark = durable_;
+    seal_entry(entry.buffer.span().first(blocks * devices::kBlockBytes), options_.disk_id,
                {.epoch = epoch_,
                 .seq = seq,
-                .mark = slot.mark,
-                .payload_bytes = slot.payload_bytes,
-                .record_count = slot.record_count,
+                .mark = entry.mark,
+                .payload_bytes = entry.payload_bytes,
+                .record_count = entry.record_count,
                 .schema_version = schema_version_});
     closed_ = seq;
     closed_at_ = reactor_.now();
     close_timer_.disarm();
-    ENSURE(closed_ + 1 - retired_ <= kSlots);
-    gathering() = Slot{.buffer = gathering().buffer};
+    ENSURE(closed_ + 1 - retired_ <= kEntriesInMemory);
+    gathering() = EntryState{.buffer = gathering().buffer};
     if (placed.new_segment) segment_entered();
     return seq;
 }
 
 Task<void> CommitPath::write_entry(std::uint64_t seq) {
-    Slot& slot = slot_of(seq);
-    core::Buffer bytes = slot.buffer;
-    bytes.size_bytes = entry_blocks(slot.payload_bytes) * devices::kBlockBytes;
-    const auto written = co_await device_.write(bytes, slot.offset);
+    EntryState& entry = entry_of(seq);
+    core::Buffer bytes = entry.buffer;
+    bytes.size_bytes = entry_blocks(entry.payload_bytes) * devices::kBlockBytes;
+    const auto written = co_await device_.write(bytes, entry.offset);
     if (!written) {
         fail(written.error(), "write to the log");
         co_return;
     }
-    slot.written = true;
+    entry.written = true;
     advance();
     if (flushing_ || !flush_due()) co_return;
     flushing_ = true;  // At once, without another turn.
@@ -304,10 +304,10 @@ void CommitPath::data_done(Commit& commit, const Result<void>& result) {
     if (failed_) return;
     if (!result) return fail(result.error(), "write of data");
     ENSURE(commit.seq_ > complete_);
-    Slot& slot = slot_of(commit.seq_);
-    ENSURE(slot.data_pending > 0);
-    --slot.data_pending;
-    if (slot.data_pending > 0 || !slot.written) return;
+    EntryState& entry = entry_of(commit.seq_);
+    ENSURE(entry.data_pending > 0);
+    --entry.data_pending;
+    if (entry.data_pending > 0 || !entry.written) return;
     advance();
     start_flusher();
 }
@@ -316,11 +316,11 @@ void CommitPath::data_done(Commit& commit, const Result<void>& result) {
 
 void CommitPath::advance() {
     while (complete_ < closed_) {
-        const Slot& slot = slot_of(complete_ + 1);
-        if (!slot.written || slot.data_pending > 0) break;
+        const EntryState& entry = entry_of(complete_ + 1);
+        if (!entry.written || entry.data_pending > 0) break;
         ++complete_;
-        complete_mark_ = slot.mark;
-        if (slot.wants_flush) flush_wanted_ = complete_;
+        complete_mark_ = entry.mark;
+        if (entry.wants_flush) flush_wanted_ = complete_;
     }
     retire();
 }
@@ -328,10 +328,10 @@ void CommitPath::advance() {
 void CommitPath::retire() {
     const std::uint64_t before = retired_;
     while (retired_ < complete_) {
-        const Slot& slot = slot_of(retired_ + 1);
-        if (slot.wants_flush && retired_ + 1 > durable_) break;
+        const EntryState& entry = entry_of(retired_ + 1);
+        if (entry.wants_flush && retired_ + 1 > durable_) break;
         ++retired_;
-        in_use_bytes_ -= slot.payload_bytes;
+        in_use_bytes_ -= entry.payload_bytes;
     }
     if (retired_ == before) return;
     wake_room();

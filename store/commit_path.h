@@ -25,7 +25,7 @@ namespace fopd::store {
 // The commit path of a log: reservations, and the way of commits through entries and flushes until
 // they are durable. Log describes how a commit is made.
 //
-// Entries are numbered. Those in flight are in slots; the last slot gathers commits:
+// Entries are numbered. Those in flight are in entries_, a ring; the last one gathers commits:
 //
 //     retired_ .. complete_ .. closed_ | closed_ + 1: gathering
 //                 durable_
@@ -35,8 +35,8 @@ namespace fopd::store {
 // - Complete: this entry and all entries before it are written, and so are the data of their
 //   commits.
 // - Durable: a flush that began when the entry was complete has succeeded. durable_ <= complete_.
-// - Retired: its slot is free. An entry with commits that must become durable keeps its slot until
-//   they are, so that later commits gather in larger entries.
+// - Retired: its memory is free. An entry with commits that must become durable keeps its memory
+//   until they are, so that later commits gather in larger entries.
 //
 // An entry is closed at the end of the turn of its first commit, so that it is written together
 // with the data. While another entry is in flight, it gathers until gather_time has passed since
@@ -46,10 +46,10 @@ namespace fopd::store {
 // commits: an entry that has nothing else is closed when it is full, or when a caller waits until
 // it is durable, so that the live records take less room than before.
 //
-// The memory promised to reservations is limited, so that there is always a free slot. Either an
-// entry is closed because the next commit does not fit; then this entry and the next one together
-// use more than one entry's payload of the limit. Or it is closed for another reason, and then only
-// while fewer than entries_in_flight_max entries are in flight.
+// The memory promised to reservations is limited, so that the memory of one entry is always free.
+// Either an entry is closed because the next commit does not fit; then this entry and the next one
+// together use more than one entry's payload of the limit. Or it is closed for another reason, and
+// then only while fewer than entries_in_flight_max entries are in flight.
 class CommitPath : core::Timer, core::Poller {
 public:
     CommitPath(const CommitPath&) = delete;
@@ -170,9 +170,10 @@ protected:
 
 private:
     friend Reservation;
-    static constexpr std::size_t kSlots = 16;
+    static constexpr std::size_t kEntriesInMemory = 16;
 
-    struct Slot {
+    // An entry that gathers commits or is in flight.
+    struct EntryState {
         core::Buffer buffer;
         std::uint32_t payload_bytes = 0;
         std::uint32_t record_count = 0;
@@ -199,9 +200,9 @@ private:
     void give_up(const Reservation& reservation);
 
     // -- from commits to entries --
-    Slot& slot_of(std::uint64_t seq) { return slots_[seq % kSlots]; }
-    Slot& gathering() { return slot_of(closed_ + 1); }
-    const Slot& gathering() const { return slots_[(closed_ + 1) % kSlots]; }
+    EntryState& entry_of(std::uint64_t seq) { return entries_[seq % kEntriesInMemory]; }
+    EntryState& gathering() { return entry_of(closed_ + 1); }
+    const EntryState& gathering() const { return entries_[(closed_ + 1) % kEntriesInMemory]; }
     std::uint64_t in_flight() const { return closed_ - retired_; }
     void add(Commit& commit, Reservation reservation, std::span<const std::byte> records,
              std::uint32_t record_count, Durability durability, Data data);
@@ -234,7 +235,7 @@ private:
     const std::uint64_t bytes_max_;  // Of records, reserved and in flight.
 
     AlignedMemory memory_;
-    std::array<Slot, kSlots> slots_;
+    std::array<EntryState, kEntriesInMemory> entries_;
 
     std::uint64_t retired_ = 0;
     std::uint64_t complete_ = 0;

@@ -155,7 +155,7 @@ Task<void> write_slots(Reactor* reactor, std::vector<File>* files) {
 TEST_CASE("core reactor: more files than slots, and slots used again", "[core]") {
     const Kind kind = any_kind();
     CAPTURE(kind);
-    Harness harness(kind, {.file_slots = 3});
+    Harness harness(kind, {.file_entries = 3});
     std::vector<std::unique_ptr<TempFile>> temporary;
     for (int i = 0; i < 5; ++i) temporary.push_back(std::make_unique<TempFile>());
 
@@ -188,7 +188,7 @@ Task<void> through_region(Reactor* reactor, int fd, Buffer region) {
 TEST_CASE("core reactor: memory of a registered region is written and read", "[core]") {
     const Kind kind = GENERATE(Kind::kUring, Kind::kVirtual);
     CAPTURE(kind);
-    Harness harness(kind, {.region_slots = 1});
+    Harness harness(kind, {.region_entries = 1});
     const TempFile file;
     std::vector<std::byte> memory(64UL * 1024);
     for (int round = 0; round < 3; ++round) {
@@ -202,7 +202,7 @@ TEST_CASE("core reactor: memory of a registered region is written and read", "[c
 
 TEST_CASE("core reactor: regions beyond the table are refused, files of poll have none", "[core]") {
     std::vector<std::byte> memory(4096);
-    Harness uring(Kind::kUring, {.region_slots = 1});
+    Harness uring(Kind::kUring, {.region_entries = 1});
     const auto first = uring->attach_region(memory);
     REQUIRE(first.has_value());
     REQUIRE(uring->attach_region(memory).error().code == Errc::kNoSpace);

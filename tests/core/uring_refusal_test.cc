@@ -110,7 +110,7 @@ TEST_CASE("core io_uring: a table the kernel refuses is said, and done without",
     const PosixClock clock;
     CountingSink events;
     // More files than the limit on descriptors allows.
-    auto backend = make_uring_backend(clock, events, {.file_slots = 1U << 30});
+    auto backend = make_uring_backend(clock, events, {.file_entries = 1U << 30});
     REQUIRE(backend.has_value());
     Reactor reactor(std::move(*backend));
     const TempFile file;
