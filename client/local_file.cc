@@ -144,10 +144,10 @@ std::expected<std::unique_ptr<LocalSink>, std::string> LocalSink::open(LocalWorl
 }
 
 std::expected<std::unique_ptr<LocalSink>, std::string> LocalSink::open_at(LocalWorld world,
-                                                                          Place place) {
-    std::unique_ptr<LocalSink> sink(new LocalSink(world, std::move(place.shown)));
-    sink->directory_fd_ = place.directory_fd;
-    sink->leaf_ = std::move(place.leaf);
+                                                                          FileAt file) {
+    std::unique_ptr<LocalSink> sink(new LocalSink(world, std::move(file.shown)));
+    sink->directory_fd_ = file.directory_fd;
+    sink->leaf_ = std::move(file.leaf);
     struct stat info{};
     const bool is_there =
         ::fstatat(sink->directory_fd_, sink->leaf_.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0;

@@ -75,13 +75,13 @@ public:
                                                                        const std::string& path);
     // A regular file in a directory. Anything else that has the name, such as a symbolic link, is
     // refused.
-    struct Place {
+    struct FileAt {
         int directory_fd = -1;  // Becomes the sink's.
         std::string leaf{};     // A name in that directory.
         std::string shown{};    // For messages.
     };
     static std::expected<std::unique_ptr<LocalSink>, std::string> open_at(LocalWorld world,
-                                                                          Place place);
+                                                                          FileAt file);
     // Drops the file unless it was finished.
     ~LocalSink() override;
 

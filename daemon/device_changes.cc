@@ -43,7 +43,7 @@ Task<DeviceOutcome> DeviceChanges::add(devices::DeviceSettings settings) {
     const std::string name = settings.name;
     if (NodeDisk* const given_up = parts_.disks.find(name)) co_await drop(given_up);
     NodeDisk* const disk = &parts_.disks.add(std::move(settings));
-    Locality* const home = parts_.localities[disk->place().locality].get();
+    Locality* const home = parts_.localities[disk->locality().index].get();
     auto own = [home, disk] { home->own(*disk); };
     co_await core::run_on(parts_.control, home->reactor(), own);
     co_await parts_.disks.open_one(disk);
@@ -61,7 +61,7 @@ Task<DeviceOutcome> DeviceChanges::add(devices::DeviceSettings settings) {
                {"path", std::string_view(disk->settings().path)},
                {"pool", std::string_view(disk->settings().pool)},
                {"slot", std::uint64_t{*disk->slot()}},
-               {"locality", std::uint64_t{disk->place().locality}}});
+               {"locality", std::uint64_t{disk->locality().index}}});
     co_return DeviceOutcome{.device = name, .kind = DeviceOutcome::Kind::kAdded};
 }
 
@@ -100,7 +100,7 @@ DeviceOutcome DeviceChanges::not_removed(const NodeDisk& disk, std::string words
 }
 
 Task<DeviceOutcome> DeviceChanges::remove_open(NodeDisk* disk) {
-    objects::Stores& stores = *parts_.localities[disk->place().locality]->stores();
+    objects::Stores& stores = *parts_.localities[disk->locality().index]->stores();
     Leaving leaving{.disk = disk, .departure = objects::DiskDeparture(stores, *disk->slot())};
     // A first look, before the disk stops accepting fops.
     const auto before =
@@ -125,7 +125,7 @@ Task<DeviceOutcome> DeviceChanges::remove_open(NodeDisk* disk) {
     }
     auto end = [&leaving] { return leaving.departure.end(); };
     const auto ended = co_await core::run_task_on<Result<void>>(
-        parts_.control, disk->place().reactor, disk->duties(), end);
+        parts_.control, disk->locality().reactor, disk->duties(), end);
     ENSURE(ended && *ended);
     parts_.disks.note_released(*disk);
     co_await parts_.layout.publish();
@@ -138,14 +138,14 @@ Task<Result<void>> DeviceChanges::make_leave(Leaving* leaving) {
     const Instant deadline = after(parts_.control.now(), kFopsEndWithin);
     auto begin = [leaving, deadline] { return leaving->departure.begin(deadline); };
     const auto begun = co_await core::run_task_on<Result<void>>(
-        parts_.control, disk->place().reactor, disk->duties(), begin);
+        parts_.control, disk->locality().reactor, disk->duties(), begin);
     if (!begun) co_return stopping();
     co_return *begun;
 }
 
 Task<void> DeviceChanges::call_off(Leaving* leaving) {
     auto job = [leaving] { leaving->departure.call_off(); };
-    co_await core::run_on(parts_.control, leaving->disk->place().reactor, job);
+    co_await core::run_on(parts_.control, leaving->disk->locality().reactor, job);
 }
 
 // Returns as soon as the disk holds anything besides replies, or nothing at all, or at the
@@ -172,7 +172,7 @@ Task<Result<objects::DiskContents>> DeviceChanges::look(Leaving* leaving) {
     NodeDisk* const disk = leaving->disk;
     auto job = [leaving, &unheard] { return leaving->departure.look(&unheard); };
     const auto looked = co_await core::run_task_on<Result<objects::DiskContents>>(
-        parts_.control, disk->place().reactor, disk->duties(), job);
+        parts_.control, disk->locality().reactor, disk->duties(), job);
     if (!looked) co_return stopping();
     co_return *looked;
 }
@@ -181,7 +181,7 @@ Task<Result<objects::DiskContents>> DeviceChanges::look(Leaving* leaving) {
 // turn before it is destroyed.
 Task<void> DeviceChanges::drop(NodeDisk* disk) {
     const std::unique_ptr<NodeDisk> dropped = parts_.disks.take_out(disk);
-    Locality* const home = parts_.localities[disk->place().locality].get();
+    Locality* const home = parts_.localities[disk->locality().index].get();
     auto disown = [home, disk] { home->disown(*disk); };
     co_await core::run_on(parts_.control, home->reactor(), disown);
 }

@@ -15,7 +15,7 @@ std::unexpected<Error> not_there() {
 Task<Result<void>> DiskChecks::scrub(std::string disk, bool begin) {
     const NodeDisk* const which = disks_.find(disk);
     if (which == nullptr) co_return not_there();
-    Locality& locality = *localities_[which->place().locality];
+    Locality& locality = *localities_[which->locality().index];
     auto order = [which, &locality, begin]() -> Result<void> {
         if (which->volume() == nullptr) return not_there();
         Result<void> ordered;
@@ -34,7 +34,7 @@ Task<Result<void>> DiskChecks::scrub(std::string disk, bool begin) {
 Task<Result<void>> DiskChecks::check_store(std::string disk, bool begin) {
     const NodeDisk* const which = disks_.find(disk);
     if (which == nullptr) co_return not_there();
-    Locality& locality = *localities_[which->place().locality];
+    Locality& locality = *localities_[which->locality().index];
     auto order = [which, &locality, begin]() -> Result<void> {
         if (which->volume() == nullptr) return not_there();
         if (begin) return locality.store_check()->begin(*which->slot());
@@ -48,7 +48,7 @@ Task<Result<void>> DiskChecks::check_store(std::string disk, bool begin) {
 Task<objects::CheckStatus> DiskChecks::store_check(std::string disk) {
     const NodeDisk* const which = disks_.find(disk);
     if (which == nullptr) co_return objects::CheckStatus{};
-    Locality& locality = *localities_[which->place().locality];
+    Locality& locality = *localities_[which->locality().index];
     auto ask = [which, &locality]() -> objects::CheckStatus {
         if (which->volume() == nullptr) return {};
         return locality.store_check()->status(*which->slot());

@@ -31,7 +31,7 @@ DiskReport report_of(const NodeDisk& disk, const DiskFacts& facts) {
                       .reason = facts.reason,
                       .slot = facts.slot,
                       .disk = facts.disk,
-                      .locality = disk.place().locality};
+                      .locality = disk.locality().index};
     if (const devices::Health* const health = disk.health(); health != nullptr) {
         for (std::size_t op = 0; op < devices::kDeviceOpCount; ++op) {
             report.errors += health->of(static_cast<devices::DeviceOp>(op)).errors.get();

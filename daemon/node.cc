@@ -117,7 +117,7 @@ Node::Node(NodeWorld world, NodeOptions options)
         orders_.add(*localities_.back());
         updates_.add(*localities_.back());
     }
-    for (const auto& disk : disks_.all()) localities_[disk->place().locality]->own(*disk);
+    for (const auto& disk : disks_.all()) localities_[disk->locality().index]->own(*disk);
 }
 
 // Fops hold resources of other localities, so all fops are destroyed before any locality; they may

@@ -45,12 +45,12 @@ Task<Result<void>> NodeBackup::write_all(StoreBackup* backup) {
 Task<Result<void>> NodeBackup::back_up_disks(StoreBackup* backup) {
     for (const auto& disk : parts_.disks.all()) {
         if (disk->stage() != DiskStage::kServing && disk->stage() != DiskStage::kDamaged) continue;
-        objects::Stores& stores = *parts_.localities[disk->place().locality]->stores();
+        objects::Stores& stores = *parts_.localities[disk->locality().index]->stores();
         backup->use_tree(
             {.kind = store::BackupTree::Kind::kIndex, .part = 0, .owner = disk->disk_id()});
         auto job = [&disk, backup] { return disk->show_index(backup); };
         const auto shown = co_await core::run_task_on<Result<void>>(
-            parts_.control, disk->place().reactor, stores.duties(), job);
+            parts_.control, disk->locality().reactor, stores.duties(), job);
         if (!shown) {
             co_return std::unexpected(
                 Error{.code = Errc::kClosed, .context = "the node is stopping"});

@@ -38,8 +38,9 @@ std::uint32_t segment_bytes_for(std::uint64_t disk_bytes) {
         std::clamp(std::bit_ceil(wanted), kSegmentBytesMin, kSegmentBytesMax));
 }
 
-NodeDisk::NodeDisk(const DiskWorld& world, const Place& place, devices::DeviceSettings settings)
-    : world_(world), settings_(std::move(settings)), place_(place) {}
+NodeDisk::NodeDisk(const DiskWorld& world, const HomeLocality& locality,
+                   devices::DeviceSettings settings)
+    : world_(world), settings_(std::move(settings)), locality_(locality) {}
 
 NodeDisk::~NodeDisk() = default;
 
@@ -81,7 +82,7 @@ bool NodeDisk::is_to_be_made(const Error& error) const {
 Task<void> NodeDisk::look() {
     devices::DeviceSettings settings = settings_;
     if (!may_make_) settings.size_bytes.reset();
-    auto opened = co_await world_.bay->open(&place_.reactor, std::move(settings));
+    auto opened = co_await world_.bay->open(&locality_.reactor, std::move(settings));
     is_absent_ = !opened && !may_make_ && is_to_be_made(opened.error());
     if (is_absent_) {
         absence_ = describe(opened.error());
@@ -92,7 +93,7 @@ Task<void> NodeDisk::look() {
         co_return;
     }
     bay_disk_ = *std::move(opened);
-    device_.emplace(place_.reactor, bay_disk_->device(), world_.events);
+    device_.emplace(locality_.reactor, bay_disk_->device(), world_.events);
     health_.store(&device_->health(), std::memory_order_release);
     devices::Claim claim{.node = world_.node, .pool = settings_.pool};
     label_.emplace(*device_, std::move(claim));
@@ -114,7 +115,7 @@ Task<void> NodeDisk::look() {
 // -- opening its contents --
 
 Task<void> NodeDisk::begin() {
-    const Instant began_at = place_.reactor.now();
+    const Instant began_at = locality_.reactor.now();
     if (stage() == DiskStage::kOpening && is_new_) {
         const auto taken = co_await take();
         if (!taken) give_up(after_colon("it cannot be taken", taken.error()));
@@ -132,7 +133,7 @@ Task<void> NodeDisk::begin() {
         co_return;
     }
     offer();
-    published_at_ = place_.reactor.now();
+    published_at_ = locality_.reactor.now();
     publish();
     report_opened(published_at_ - began_at);
 }
@@ -150,7 +151,7 @@ Task<Result<void>> NodeDisk::take() {
     };
     const auto marked = co_await label_->take(fresh);
     if (!marked) co_return marked;
-    auto indexed = co_await world_.bay->make_index(&place_.reactor, disk_id_);
+    auto indexed = co_await world_.bay->make_index(&locality_.reactor, disk_id_);
     if (!indexed) co_return std::unexpected(indexed.error());
     index_ = *std::move(indexed);
     make_volume();
@@ -174,10 +175,12 @@ Task<Result<void>> NodeDisk::take() {
 
 void NodeDisk::make_volume() {
     const devices::Label& label = label_->label();
-    background_.emplace(objects::BackgroundDevice::Parts{
-        .reactor = place_.reactor, .device = *device_, .scheduler = home_->io, .medium = medium()});
+    background_.emplace(objects::BackgroundDevice::Parts{.reactor = locality_.reactor,
+                                                         .device = *device_,
+                                                         .scheduler = home_->io,
+                                                         .medium = medium()});
     volume_ = std::make_unique<store::Volume>(
-        store::VolumeParts{.reactor = place_.reactor,
+        store::VolumeParts{.reactor = locality_.reactor,
                            .device = *device_,
                            .index = *index_,
                            .events = world_.events,
@@ -202,7 +205,7 @@ Task<Result<void>> NodeDisk::come_back() {
 }
 
 Task<Result<void>> NodeDisk::find_index() {
-    auto found = co_await world_.bay->open_index(&place_.reactor, disk_id_);
+    auto found = co_await world_.bay->open_index(&locality_.reactor, disk_id_);
     if (found) {
         index_ = *std::move(found);
         co_return Result<void>{};
@@ -219,7 +222,7 @@ Task<Result<void>> NodeDisk::find_index() {
 Task<Result<void>> NodeDisk::make_index(const char* why) {
     report(core::Level::kWarn, "daemon.index_rebuilt", why);
     index_.reset();
-    auto made = co_await world_.bay->make_index(&place_.reactor, disk_id_);
+    auto made = co_await world_.bay->make_index(&locality_.reactor, disk_id_);
     if (!made) co_return std::unexpected(made.error());
     index_ = *std::move(made);
     co_return Result<void>{};
@@ -279,7 +282,7 @@ void NodeDisk::report_opened(Duration took) const {
                {"pool", std::string_view(settings_.pool)},
                {"slot", std::uint64_t{*slot_}},
                {"disk", std::string_view(devices::format_id(disk_id_))},
-               {"locality", std::uint64_t{place_.locality}},
+               {"locality", std::uint64_t{locality_.index}},
                {"capacity_bytes", figures_.capacity_bytes.get()},
                {"clean", volume_->replayed().clean},
                {"seconds", in_seconds(took)}});
@@ -368,7 +371,7 @@ void NodeDisk::publish(std::uint64_t check_findings) {
         figures_.scrubs_done.set(scrub.done_count.get());
         figures_.met_damage.set(found->met_damage().count());
     }
-    const Instant now = place_.reactor.now();
+    const Instant now = locality_.reactor.now();
     if (now <= published_at_) return;
     const Duration busy = device_->busy_time();
     const Duration span = now - published_at_;

@@ -60,17 +60,18 @@ struct DiskWorld {
 // the locality has had a turn since the last task.
 class NodeDisk {
 public:
-    struct Place {
-        std::uint32_t locality = 0;
+    struct HomeLocality {
+        std::uint32_t index = 0;
         core::Reactor& reactor;
     };
-    NodeDisk(const DiskWorld& world, const Place& place, devices::DeviceSettings settings);
+    NodeDisk(const DiskWorld& world, const HomeLocality& locality,
+             devices::DeviceSettings settings);
     ~NodeDisk();
     NodeDisk(const NodeDisk&) = delete;
     NodeDisk& operator=(const NodeDisk&) = delete;
 
     const devices::DeviceSettings& settings() const { return settings_; }
-    const Place& place() const { return place_; }
+    const HomeLocality& locality() const { return locality_; }
     // The gate that its tasks enter.
     core::Gate& duties() { return duties_; }
 
@@ -180,7 +181,7 @@ private:
 
     const DiskWorld& world_;
     const devices::DeviceSettings settings_;
-    const Place place_;
+    const HomeLocality locality_;
     core::Gate duties_;
 
     std::unique_ptr<BayDisk> bay_disk_;

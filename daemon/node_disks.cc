@@ -30,10 +30,10 @@ NodeDisks::NodeDisks(const DiskWorld& world, const std::vector<core::Reactor*>& 
 }
 
 void NodeDisks::add_at(std::uint32_t locality, devices::DeviceSettings settings) {
-    const NodeDisk::Place place{.locality = locality, .reactor = *localities_[locality]};
-    auto disk = std::make_unique<NodeDisk>(world_, place, std::move(settings));
+    const NodeDisk::HomeLocality home{.index = locality, .reactor = *localities_[locality]};
+    auto disk = std::make_unique<NodeDisk>(world_, home, std::move(settings));
     orders_.push_back(
-        std::make_unique<LocalityOrder>(world_.control, place.reactor, disk->duties(), ended_));
+        std::make_unique<LocalityOrder>(world_.control, home.reactor, disk->duties(), ended_));
     known_.emplace_back();
     const std::lock_guard lock(shown_);
     damage_.emplace_back();
@@ -125,7 +125,7 @@ std::size_t NodeDisks::index_of(const NodeDisk* disk) const {
 
 NodeDisk& NodeDisks::add(devices::DeviceSettings settings) {
     std::vector<std::size_t> disk_counts(localities_.size());
-    for (const auto& disk : disks_) ++disk_counts[disk->place().locality];
+    for (const auto& disk : disks_) ++disk_counts[disk->locality().index];
     const auto fewest = std::ranges::min_element(disk_counts) - disk_counts.begin();
     forget(settings.name);
     add_at(static_cast<std::uint32_t>(fewest), std::move(settings));
@@ -168,13 +168,13 @@ std::unique_ptr<NodeDisk> NodeDisks::take_out(NodeDisk* disk) {
     const std::size_t index = index_of(disk);
     ENSURE(disk->stage() == DiskStage::kClosed || disk->stage() == DiskStage::kGivenUp);
     ENSURE(!orders_[index]->under_way());
-    const auto place = static_cast<std::ptrdiff_t>(index);
-    orders_.erase(orders_.begin() + place);
-    known_.erase(known_.begin() + place);
+    const auto position = static_cast<std::ptrdiff_t>(index);
+    orders_.erase(orders_.begin() + position);
+    known_.erase(known_.begin() + position);
     const std::lock_guard lock(shown_);
-    damage_.erase(damage_.begin() + place);
+    damage_.erase(damage_.begin() + position);
     std::unique_ptr<NodeDisk> taken = std::move(disks_[index]);
-    disks_.erase(disks_.begin() + place);
+    disks_.erase(disks_.begin() + position);
     return taken;
 }
 

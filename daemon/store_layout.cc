@@ -55,7 +55,7 @@ objects::StoreLayout make_store_layout(const std::vector<devices::PoolSettings>&
         const NodeDisk* disk = disks.open_disk_of(entry);
         if (disk == nullptr) disk = given_up_disk_of(disks, entry);
         if (disk != nullptr) {
-            slot.locality = disk->place().locality;
+            slot.locality = disk->locality().index;
             slot.state = state_of(disk->stage());
         }
         if (entry.use == SlotUse::kEmpty) slot.state = objects::SlotState::kReleased;

@@ -93,14 +93,16 @@ public:
                               const Control& control);
 
 private:
-    struct Place {
+    // Where a payload is in the message.
+    struct WrittenPayload {
         std::uint32_t offset = 0;
         std::uint32_t bytes = 0;
         std::uint32_t crc = 0;
     };
 
     bool fits(std::size_t payload_bytes, std::size_t envelope_bytes) const;
-    Place put_payload(std::span<const std::byte> payload, std::optional<std::uint32_t> crc);
+    WrittenPayload put_payload(std::span<const std::byte> payload,
+                               std::optional<std::uint32_t> crc);
     // Finishes the envelope with its root, and writes it and the prefix to the buffer.
     template <typename Root>
     std::size_t finish(flat::Offset<Root> root, const PrefixFields& fields);
@@ -154,7 +156,7 @@ bool MessageWriter::Builder::fits(std::size_t payload_bytes, std::size_t envelop
     return payload_bytes <= left && aligned(payload_bytes) <= left;
 }
 
-MessageWriter::Builder::Place MessageWriter::Builder::put_payload(
+MessageWriter::Builder::WrittenPayload MessageWriter::Builder::put_payload(
     std::span<const std::byte> payload, std::optional<std::uint32_t> crc) {
     if (payload.empty()) return {};
     const std::size_t start = aligned(payload_end_);
@@ -175,7 +177,7 @@ bool MessageWriter::Builder::add(const Request& request) {
                                           list_bytes_max(request.token.size()))) {
         return false;
     }
-    const Place payload = put_payload(request.payload, request.payload_crc);
+    const WrittenPayload payload = put_payload(request.payload, request.payload_crc);
     const auto token = wire_bytes(builder_, request.token);
     const auto table = write_body(builder_, request.body);
     places_[count_++] =
@@ -194,7 +196,7 @@ bool MessageWriter::Builder::add(const Reply& reply) {
                                         list_bytes_max(words.size()))) {
         return false;
     }
-    const Place payload = put_payload(reply.payload, reply.payload_crc);
+    const WrittenPayload payload = put_payload(reply.payload, reply.payload_crc);
     const auto why = wire_text(builder_, words);
     const auto table = write_body(builder_, reply.body);
     const auto times = wire_times(reply.times);

@@ -21,66 +21,67 @@ class OffsetHeap {
 public:
     explicit OffsetHeap(std::uint32_t number) : number_(number) {}
 
-    bool empty() const { return slots_.empty(); }
-    IoRequest* lowest() const { return slots_.empty() ? nullptr : slots_.front().request; }
+    bool empty() const { return heap_.empty(); }
+    IoRequest* lowest() const { return heap_.empty() ? nullptr : heap_.front().request; }
 
     void push(IoRequest& request) {
-        request.place.heap_number = number_;
-        slots_.push_back({.offset = request.parts[request.place.part].offset,
-                          .arrival = request.arrival(),
-                          .request = &request});
-        rise(slots_.size() - 1);
+        request.queue_state.heap_number = number_;
+        heap_.push_back({.offset = request.parts[request.queue_state.part].offset,
+                         .arrival = request.arrival(),
+                         .request = &request});
+        rise(heap_.size() - 1);
     }
 
     void remove(IoRequest& request) {
-        const std::size_t gap = std::exchange(request.place.heap, IoRequest::Place::kNone);
-        ENSURE(gap < slots_.size());
-        ENSURE(slots_[gap].request == &request);
-        const Slot last = slots_.back();
-        slots_.pop_back();
-        if (gap == slots_.size()) return;
+        const std::size_t gap =
+            std::exchange(request.queue_state.heap, IoRequest::QueueState::kNone);
+        ENSURE(gap < heap_.size());
+        ENSURE(heap_[gap].request == &request);
+        const HeapEntry last = heap_.back();
+        heap_.pop_back();
+        if (gap == heap_.size()) return;
         put(gap, last);
         sink(gap);
-        rise(last.request->place.heap);
+        rise(last.request->queue_state.heap);
     }
 
 private:
-    struct Slot {
+    struct HeapEntry {
         std::uint64_t offset;
         std::uint64_t arrival;
         IoRequest* request;
 
-        bool operator<(const Slot& other) const {
+        bool operator<(const HeapEntry& other) const {
             return std::tie(offset, arrival) < std::tie(other.offset, other.arrival);
         }
     };
 
-    void put(std::size_t index, const Slot& slot) {
-        slots_[index] = slot;
-        slot.request->place.heap = static_cast<std::uint32_t>(index);
+    void put(std::size_t index, const HeapEntry& entry) {
+        heap_[index] = entry;
+        entry.request->queue_state.heap = static_cast<std::uint32_t>(index);
     }
     void rise(std::size_t index) {
-        const Slot slot = slots_[index];
-        for (std::size_t above = (index - 1) / 2; index > 0 && slot < slots_[above];
+        const HeapEntry entry = heap_[index];
+        for (std::size_t above = (index - 1) / 2; index > 0 && entry < heap_[above];
              above = (index - 1) / 2) {
-            put(index, slots_[above]);
+            put(index, heap_[above]);
             index = above;
         }
-        put(index, slot);
+        put(index, entry);
     }
     void sink(std::size_t index) {
-        const Slot slot = slots_[index];
-        for (std::size_t below = 2 * index + 1; below < slots_.size(); below = 2 * index + 1) {
-            if (below + 1 < slots_.size() && slots_[below + 1] < slots_[below]) ++below;
-            if (!(slots_[below] < slot)) break;
-            put(index, slots_[below]);
+        const HeapEntry entry = heap_[index];
+        for (std::size_t below = 2 * index + 1; below < heap_.size(); below = 2 * index + 1) {
+            if (below + 1 < heap_.size() && heap_[below + 1] < heap_[below]) ++below;
+            if (!(heap_[below] < entry)) break;
+            put(index, heap_[below]);
             index = below;
         }
-        put(index, slot);
+        put(index, entry);
     }
 
     const std::uint32_t number_;
-    std::vector<Slot> slots_;
+    std::vector<HeapEntry> heap_;
 };
 
 class Elevator final : public Order {
@@ -89,7 +90,7 @@ public:
 
     void push(IoRequest& request) override {
         ages_.push(request);
-        const bool ahead = request.parts[request.place.part].offset >= position_;
+        const bool ahead = request.parts[request.queue_state.part].offset >= position_;
         heaps_[ahead ? sweep_ : 1U - sweep_].push(request);
     }
 
@@ -102,7 +103,7 @@ public:
 
     void take(IoRequest& request) override {
         const bool in_sweep = &request == next_of_sweep();
-        if (in_sweep && request.place.heap_number != sweep_) sweep_ = 1U - sweep_;
+        if (in_sweep && request.queue_state.heap_number != sweep_) sweep_ = 1U - sweep_;
         remove(request);
         if (!in_sweep) {
             // The sweep continues from its position.
@@ -110,13 +111,13 @@ public:
             return;
         }
         if (since_aged_ < kBatch) ++since_aged_;
-        const IoPart& part = request.parts[request.place.part];
+        const IoPart& part = request.parts[request.queue_state.part];
         position_ = part.offset + part.buffer.size_bytes;
     }
 
     void remove(IoRequest& request) override {
         AgeList::remove(request);
-        heaps_[request.place.heap_number].remove(request);
+        heaps_[request.queue_state.heap_number].remove(request);
     }
 
     IoRequest* oldest() override { return ages_.oldest(); }

@@ -107,14 +107,14 @@ public:
     }
 
     // For the data structures of the scheduler that holds the request.
-    struct Place {
+    struct QueueState {
         static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
         std::uint32_t part = 0;      // Index of the part it waits with.
         std::uint32_t heap = kNone;  // Index in a heap.
         std::uint32_t heap_number = 0;
         void* queue = nullptr;
     };
-    Place place;
+    QueueState queue_state;
 
 private:
     friend MainScheduler;

@@ -10,7 +10,7 @@
 namespace fopd::io_sched {
 
 // The order of the requests that wait for one device. Pure; owns no requests. A request waits here
-// with its part `place.part`.
+// with its part `queue_state.part`.
 class Order {
 public:
     virtual ~Order() = default;

@@ -93,8 +93,8 @@ Result<std::optional<DeviceMedium>> PerDeviceScheduler::get_device_medium_pair(I
                                                                                Instant /*now*/) {
     ENSURE(&request == peeked_);
     ENSURE(request.missing_count() > 0);
-    const Choice waits{.queue = static_cast<Queue*>(request.place.queue),
-                       .part = request.place.part};
+    const Choice waits{.queue = static_cast<Queue*>(request.queue_state.queue),
+                       .part = request.queue_state.part};
     const Choice choice = waits.queue != nullptr ? waits : choose(request);
     if (choice.queue == nullptr) {
         return std::unexpected(
@@ -105,7 +105,7 @@ Result<std::optional<DeviceMedium>> PerDeviceScheduler::get_device_medium_pair(I
 
     if (waits.queue != nullptr) {
         waits.queue->take(request);
-        request.place.queue = nullptr;
+        request.queue_state.queue = nullptr;
     }
     request.take(choice.part);
     return DeviceMedium{.device = &device, .part = choice.part};
@@ -184,8 +184,8 @@ PerDeviceScheduler::Queue* PerDeviceScheduler::find(MediumId medium) const {
 
 void PerDeviceScheduler::place(IoRequest& request) {
     const Choice choice = choose(request);
-    request.place.queue = choice.queue;
-    request.place.part = static_cast<std::uint32_t>(choice.part);
+    request.queue_state.queue = choice.queue;
+    request.queue_state.part = static_cast<std::uint32_t>(choice.part);
     if (choice.queue != nullptr) {
         choice.queue->push(request);
     } else {
@@ -194,7 +194,8 @@ void PerDeviceScheduler::place(IoRequest& request) {
 }
 
 void PerDeviceScheduler::leave(IoRequest& request) {
-    if (auto* const queue = static_cast<Queue*>(std::exchange(request.place.queue, nullptr))) {
+    if (auto* const queue =
+            static_cast<Queue*>(std::exchange(request.queue_state.queue, nullptr))) {
         queue->remove(request);
     } else {
         AgeList::remove(request);  // In no list if all its parts are in flight.

@@ -9,15 +9,15 @@ QueueKey object_of(const Request& request) {
     return {.high = object.high, .low = object.low};
 }
 
-Turns::Place offset_of(const Request& request) {
+Turns::SortKey offset_of(const Request& request) {
     return {request.attributes.offset};
 }
 
 }  // namespace
 
-std::unique_ptr<Policy> make_orr(const ByPlaceSettings& settings, std::uint64_t seed) {
-    return make_by_place(settings, &object_of,
-                         {.quantum = settings.quantum, .place = &offset_of, .seed = seed});
+std::unique_ptr<Policy> make_orr(const SortedTurnsSettings& settings, std::uint64_t seed) {
+    return make_sorted_turns(settings, &object_of,
+                             {.quantum = settings.quantum, .sort_key = &offset_of, .seed = seed});
 }
 
 }  // namespace fopd::lrs

@@ -8,12 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "lrs/by_place.h"
 #include "lrs/crr.h"
 #include "lrs/delay.h"
 #include "lrs/mclock/mclock.h"
 #include "lrs/policy.h"
 #include "lrs/rule_book.h"
+#include "lrs/sorted_turns.h"
 #include "lrs/tbf/tbf.h"
 
 namespace fopd::lrs {
@@ -35,8 +35,8 @@ struct DeadlineSettings {
 // The settings of each policy; in the configuration, a map under the policy's name.
 struct PolicySettings {
     CrrSettings crr;
-    ByPlaceSettings orr;
-    ByPlaceSettings trr;
+    SortedTurnsSettings orr;
+    SortedTurnsSettings trr;
     DelaySettings delay;
     DeadlineSettings deadline;
     MclockSettings mclock;

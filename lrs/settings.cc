@@ -65,12 +65,14 @@ config::Section<LrsSettings> lrs_section() {
                                  summary_of("delay"));
     section.field<MclockSettings>("mclock", &LrsSettings::mclock, config::map_of(mclock_record()),
                                   summary_of("mclock"));
-    section.field<ByPlaceSettings>("orr", &LrsSettings::orr,
-                                   config::map_of(by_place_record("an object")), summary_of("orr"));
+    section.field<SortedTurnsSettings>("orr", &LrsSettings::orr,
+                                       config::map_of(sorted_turns_record("an object")),
+                                       summary_of("orr"));
     section.field<TbfSettings>("tbf", &LrsSettings::tbf, config::map_of(tbf_record()),
                                summary_of("tbf"));
-    section.field<ByPlaceSettings>("trr", &LrsSettings::trr,
-                                   config::map_of(by_place_record("a device")), summary_of("trr"));
+    section.field<SortedTurnsSettings>("trr", &LrsSettings::trr,
+                                       config::map_of(sorted_turns_record("a device")),
+                                       summary_of("trr"));
     return section;
 }
 

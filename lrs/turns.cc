@@ -15,7 +15,7 @@ constexpr std::size_t kFirstBuckets = 16;
 Turns::Turns(const Rule& rule)
     : rule_(rule), buckets_(kFirstBuckets), groups_(0, HashOfGroup{rule.seed}) {
     ENSURE(rule_.quantum > 0);
-    if (by_place()) sorting_.reserve(rule_.quantum);
+    if (is_sorted()) sorting_.reserve(rule_.quantum);
 }
 
 std::string& Turns::push(Request& request, const QueueKey& key, const QueueKey* group) {
@@ -34,9 +34,9 @@ Request* Turns::pop() {
     if (ring_.empty()) return nullptr;
     Queue& queue = ring_.front().ring.front();
     if (queue.left == 0) begin_turn(queue);
-    PolicyPlace* const next = by_place() ? queue.turn.pop_front() : queue.arrived.pop_front();
+    PolicyPlace* const next = is_sorted() ? queue.turn.pop_front() : queue.arrived.pop_front();
     --queue.left;
-    if (--queue.queued == 0 || queue.left == 0 || (by_place() && queue.turn.empty()))
+    if (--queue.queued == 0 || queue.left == 0 || (is_sorted() && queue.turn.empty()))
         end_turn(queue);
     return static_cast<Request*>(next);
 }
@@ -46,7 +46,7 @@ void Turns::remove(Request& request) {
     request.PolicyPlace::unlink();
     --queue.queued;
     const bool has_turn = queue.left > 0;
-    if (has_turn && (queue.queued == 0 || (by_place() && queue.turn.empty()))) {
+    if (has_turn && (queue.queued == 0 || (is_sorted() && queue.turn.empty()))) {
         end_turn(queue);
     } else if (queue.queued == 0) {
         leave_ring(queue);
@@ -56,21 +56,21 @@ void Turns::remove(Request& request) {
 
 void Turns::begin_turn(Queue& queue) {
     queue.left = rule_.quantum;
-    if (!by_place()) return;
+    if (!is_sorted()) return;
     sorting_.clear();
     while (!queue.arrived.empty() && sorting_.size() < rule_.quantum) {
         auto& request = static_cast<Request&>(*queue.arrived.pop_front());
         sorting_.push_back(
-            {.place = rule_.place(request), .number = sorting_.size(), .request = &request});
+            {.key = rule_.sort_key(request), .number = sorting_.size(), .request = &request});
     }
     std::ranges::sort(sorting_, &Turns::is_before);
-    for (const Placed& each : sorting_) queue.turn.push_back(*each.request);
+    for (const Keyed& each : sorting_) queue.turn.push_back(*each.request);
 }
 
 // Written by hand: comparing the arrays makes a whole turn a fifth slower.
-bool Turns::is_before(const Placed& one, const Placed& other) {
-    for (std::size_t i = 0; i < one.place.size(); ++i) {
-        if (one.place[i] != other.place[i]) return one.place[i] < other.place[i];
+bool Turns::is_before(const Keyed& one, const Keyed& other) {
+    for (std::size_t i = 0; i < one.key.size(); ++i) {
+        if (one.key[i] != other.key[i]) return one.key[i] < other.key[i];
     }
     return one.number < other.number;
 }
@@ -145,9 +145,9 @@ void Turns::rest(Queue& queue) {
 
 // REQUIRES: the queue is in no list.
 void Turns::forget(Queue& queue) {
-    Queue** place = &bucket_of(queue.key);
-    while (*place != &queue) place = &(*place)->next_alike;
-    *place = queue.next_alike;
+    Queue** link = &bucket_of(queue.key);
+    while (*link != &queue) link = &(*link)->next_alike;
+    *link = queue.next_alike;
     if (--queue.group->count == 0 && queue.group != &alone_) groups_.erase(queue.group->key);
     queue.group = nullptr;
     free_.push_back(queue);

@@ -29,9 +29,9 @@ struct QueueKey {
 // Queues may form groups: then groups take turns, and each turn of a group goes to its next queue.
 // So a group of a thousand queues gets as much as a group of one.
 //
-// In the order of arrival, a turn includes requests that arrive during it. With Rule::place, the
-// requests that wait when the turn begins, at most the oldest quantum, are sorted by place, and by
-// arrival if the place is the same: so a request is overtaken by later ones only within a quantum.
+// In the order of arrival, a turn includes requests that arrive during it. With Rule::sort_key, the
+// requests that wait when the turn begins, at most the oldest quantum, are sorted by it, and by
+// arrival if it is the same: so a request is overtaken by later ones only within a quantum.
 //
 // The time of a push or pop does not depend on the number of queues and requests, except for the
 // sort at the start of a turn. Uses memory for the largest number of queues that existed at a time.
@@ -40,10 +40,10 @@ struct QueueKey {
 class Turns {
 public:
     // The sort key of a request; lower ones come first.
-    using Place = std::array<std::uint64_t, 3>;
+    using SortKey = std::array<std::uint64_t, 3>;
     struct Rule {
-        std::uint32_t quantum;                             // At least 1.
-        Place (*place)(const Request& request) = nullptr;  // Null: in the order of arrival.
+        std::uint32_t quantum;                                  // At least 1.
+        SortKey (*sort_key)(const Request& request) = nullptr;  // Null: in the order of arrival.
         // Makes hash collisions of keys unpredictable.
         std::uint64_t seed = 0;
         // The number of empty queues to keep, with their tallies: the most recently used ones.
@@ -115,8 +115,8 @@ private:
             return core::mix(core::mix(seed, key.high), key.low);
         }
     };
-    struct Placed {
-        Place place;
+    struct Keyed {
+        SortKey key;
         std::size_t number;  // By arrival.
         Request* request;
     };
@@ -129,8 +129,8 @@ private:
     void rest(Queue& queue);
     void forget(Queue& queue);
     void grow();
-    static bool is_before(const Placed& one, const Placed& other);
-    bool by_place() const { return rule_.place != nullptr; }
+    static bool is_before(const Keyed& one, const Keyed& other);
+    bool is_sorted() const { return rule_.sort_key != nullptr; }
     void begin_turn(Queue& queue);
     void end_turn(Queue& queue);
 
@@ -142,7 +142,7 @@ private:
     std::size_t idle_count_ = 0;
     std::size_t count_ = 0;        // Queues in a ring or in idle_.
     std::vector<Queue*> buckets_;  // The size is a power of two.
-    std::vector<Placed> sorting_;  // Used within begin_turn() only.
+    std::vector<Keyed> sorting_;   // Used within begin_turn() only.
     Group alone_;                  // The group of queues without a group.
     std::unordered_map<QueueKey, Group, HashOfGroup> groups_;
 };

@@ -11,31 +11,31 @@ namespace fopd::reqh {
 Result<const TokenGrant*> TokenCache::check(std::span<const std::byte> token, Instant now) {
     ENSURE(!token.empty());
     ENSURE(token.size() <= fop::kTokenBytesMax);
-    if (places_.empty()) places_.resize(kPlaceCount);
-    Place& place = places_[place_of(token)];
-    if (is_there(place, token, now)) return &place.grant;
+    if (entries_.empty()) entries_.resize(kEntryCount);
+    Entry& entry = entries_[index_of(token)];
+    if (is_there(entry, token, now)) return &entry.grant;
 
     auto grant = verdicts_.check(token, now);
     if (!grant) return std::unexpected(grant.error());
-    place.grant = std::move(*grant);
-    place.version = verdicts_.version();
-    place.token_bytes = token.size();
-    std::ranges::copy(token, place.token.begin());
-    return &place.grant;
+    entry.grant = std::move(*grant);
+    entry.version = verdicts_.version();
+    entry.token_bytes = token.size();
+    std::ranges::copy(token, entry.token.begin());
+    return &entry.grant;
 }
 
 bool TokenCache::knows(std::span<const std::byte> token, Instant now) const {
-    return !places_.empty() && is_there(places_[place_of(token)], token, now);
+    return !entries_.empty() && is_there(entries_[index_of(token)], token, now);
 }
 
-std::size_t TokenCache::place_of(std::span<const std::byte> token) {
-    return core::crc32c(token) % kPlaceCount;
+std::size_t TokenCache::index_of(std::span<const std::byte> token) {
+    return core::crc32c(token) % kEntryCount;
 }
 
-bool TokenCache::is_there(const Place& place, std::span<const std::byte> token, Instant now) const {
-    const auto known = std::span(place.token).first(place.token_bytes);
-    return std::ranges::equal(known, token) && place.version == verdicts_.version() &&
-           now < place.grant.expires_at;
+bool TokenCache::is_there(const Entry& entry, std::span<const std::byte> token, Instant now) const {
+    const auto known = std::span(entry.token).first(entry.token_bytes);
+    return std::ranges::equal(known, token) && entry.version == verdicts_.version() &&
+           now < entry.grant.expires_at;
 }
 
 bool TokenChecksBeforeTurn::take(std::string_view share, Instant now) {

@@ -52,19 +52,19 @@ public:
     bool knows(std::span<const std::byte> token, Instant now) const;
 
 private:
-    static constexpr std::size_t kPlaceCount = 256;  // A power of two.
-    struct Place {
+    static constexpr std::size_t kEntryCount = 256;  // A power of two.
+    struct Entry {
         std::uint64_t version = 0;
         std::size_t token_bytes = 0;  // 0: empty.
         std::array<std::byte, fop::kTokenBytesMax> token;
         TokenGrant grant;
     };
 
-    static std::size_t place_of(std::span<const std::byte> token);
-    bool is_there(const Place& place, std::span<const std::byte> token, Instant now) const;
+    static std::size_t index_of(std::span<const std::byte> token);
+    bool is_there(const Entry& entry, std::span<const std::byte> token, Instant now) const;
 
     TokenVerdicts& verdicts_;
-    std::vector<Place> places_;  // Allocated on first use.
+    std::vector<Entry> entries_;  // Allocated on first use.
 };
 
 // Limits the signature checks of tokens before the fop's turn, for each principal separately. They

@@ -401,7 +401,7 @@ bool ObjectStage::look_at_checks() {
     bool runs = false;
     for (const auto& disk : node_.node().disks().all()) {
         if (disk->volume() == nullptr) continue;
-        daemon::Locality& locality = *node_.node().localities()[disk->place().locality];
+        daemon::Locality& locality = *node_.node().localities()[disk->locality().index];
         const objects::CheckStatus check = locality.store_check()->status(*disk->slot());
         using State = objects::CheckStatus::State;
         if (check.state == State::kRunning) runs = true;
@@ -423,7 +423,7 @@ void ObjectStage::begin_checks() {
     checks_due_ = kNever;
     for (const auto& disk : node_.node().disks().all()) {
         if (disk->volume() == nullptr) continue;
-        daemon::Locality& locality = *node_.node().localities()[disk->place().locality];
+        daemon::Locality& locality = *node_.node().localities()[disk->locality().index];
         const auto begun = locality.store_check()->begin(*disk->slot());
         if (!begun && !moving_) book_.break_promise("a check does not begin");
     }

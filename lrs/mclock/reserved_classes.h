@@ -26,12 +26,12 @@ public:
     Meters* find_or_add(const ClassHash& hash);
 
 private:
-    struct Place : Meters {
+    struct ClassMeters : Meters {
         std::atomic<std::uint64_t> hash = 0;  // 0: free.
     };
 
     const std::size_t mask_;
-    const std::unique_ptr<Place[]> places_;
+    const std::unique_ptr<ClassMeters[]> classes_;
 };
 
 }  // namespace fopd::lrs

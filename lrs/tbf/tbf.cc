@@ -435,26 +435,26 @@ void Tbf::end_unmoved(TrafficClass& from, Instant now) {
 // was removed or now comes after a rule that it did not come after before. Returns whether waiting
 // requests may belong to other classes now.
 bool Tbf::adopt_rules(const RuleSet& before, Instant now) {
-    std::unordered_map<std::uint64_t, std::size_t> places_before;
+    std::unordered_map<std::uint64_t, std::size_t> positions_before;
     for (std::size_t i = 0; i < before.rules().size(); ++i) {
-        places_before.emplace(before.rules()[i].id, i);
+        positions_before.emplace(before.rules()[i].id, i);
     }
-    struct Place {
+    struct KeptRule {
         const Rule* rule;
         bool is_overtaken;
     };
-    std::unordered_map<std::uint64_t, Place> places;
+    std::unordered_map<std::uint64_t, KeptRule> kept_rules;
     bool has_new = false;
     std::size_t last_before = 0;  // The highest old position of the rules passed so far.
     for (const Rule& rule : rules_->rules()) {
-        const auto place_before = places_before.find(rule.id);
-        if (place_before == places_before.end()) {
+        const auto position_before = positions_before.find(rule.id);
+        if (position_before == positions_before.end()) {
             has_new = true;
             continue;
         }
-        const bool is_overtaken = has_new || place_before->second < last_before;
-        last_before = std::max(last_before, place_before->second);
-        places.emplace(rule.id, Place{.rule = &rule, .is_overtaken = is_overtaken});
+        const bool is_overtaken = has_new || position_before->second < last_before;
+        last_before = std::max(last_before, position_before->second);
+        kept_rules.emplace(rule.id, KeptRule{.rule = &rule, .is_overtaken = is_overtaken});
     }
 
     const Ticks ticks = ticks_at(now);
@@ -463,10 +463,10 @@ bool Tbf::adopt_rules(const RuleSet& before, Instant now) {
         if (known.rule == nullptr) return;
         known.tally.add_throttled(in_duration(known.throttled_ticks(ticks)));
         known.since = ticks;
-        const auto place = places.find(known.rule->id);
-        const bool is_gone = place == places.end();
-        if (!is_gone) adopt_rule(known, *place->second.rule, now);
-        const bool is_other = is_gone || place->second.is_overtaken;
+        const auto kept = kept_rules.find(known.rule->id);
+        const bool is_gone = kept == kept_rules.end();
+        if (!is_gone) adopt_rule(known, *kept->second.rule, now);
+        const bool is_other = is_gone || kept->second.is_overtaken;
         // Stays set for requests that were not moved after the previous change.
         known.must_move = !known.has_nothing() && (is_other || known.must_move);
         must_move = must_move || (is_other && !known.has_nothing());

@@ -49,8 +49,8 @@ TEST_CASE("lrs settings: each policy has its map", "[lrs]") {
     REQUIRE(loaded.has_value());
     const auto& settings = (*loaded)->get<LrsSettings>();
     CHECK(settings.crr.quantum == 3);
-    CHECK(settings.orr == ByPlaceSettings{.quantum = 16, .ops = OrderedOps::kBoth});
-    CHECK(settings.trr == ByPlaceSettings{.quantum = 256, .ops = OrderedOps::kWrites});
+    CHECK(settings.orr == SortedTurnsSettings{.quantum = 16, .ops = OrderedOps::kBoth});
+    CHECK(settings.trr == SortedTurnsSettings{.quantum = 256, .ops = OrderedOps::kWrites});
     CHECK(settings.delay == DelaySettings{.min = 1500us, .max = 20ms, .percent = 7});
     CHECK(settings.deadline.policy->name == "crr");
     CHECK(settings.deadline.wait_max == 250ms);
@@ -124,7 +124,7 @@ TEST_CASE("lrs settings: impossible values are refused", "[lrs]") {
 TEST_CASE("lrs settings: physical offsets are refused for orr and trr", "[lrs]") {
     const auto loaded = load("lrs: { orr: { offsets: logical } }");
     REQUIRE(loaded.has_value());
-    CHECK((*loaded)->get<LrsSettings>().orr == ByPlaceSettings{});
+    CHECK((*loaded)->get<LrsSettings>().orr == SortedTurnsSettings{});
     for (const char* policy : {"orr", "trr"}) {
         const auto refused = load("lrs: { " + std::string(policy) + ": { offsets: physical } }");
         REQUIRE_FALSE(refused.has_value());

@@ -13,8 +13,8 @@ namespace fopd::lrs::testing {
 // The first queue of the first group has the turn; then its group goes behind the others.
 class TurnsModel {
 public:
-    TurnsModel(std::size_t quantum, Turns::Place (*place)(const Request& request))
-        : quantum_(quantum), place_(place) {}
+    TurnsModel(std::size_t quantum, Turns::SortKey (*sort_key)(const Request& request))
+        : quantum_(quantum), sort_key_(sort_key) {}
 
     void push(Request& request, const QueueKey& key, const QueueKey* group_key = nullptr) {
         const QueueKey wanted = group_key == nullptr ? QueueKey{} : *group_key;
@@ -29,23 +29,23 @@ public:
     Request* pop() {
         if (groups_.empty()) return nullptr;
         Queue& queue = groups_.front().queues.front();
-        if (place_ != nullptr && turn_.empty()) {
+        if (sort_key_ != nullptr && turn_.empty()) {
             const std::size_t count = std::min(quantum_, queue.arrived.size());
             const auto end = queue.arrived.begin() + static_cast<std::ptrdiff_t>(count);
-            const auto by_place = [this](const Request* one) { return place_(*one); };
+            const auto by_key = [this](const Request* one) { return sort_key_(*one); };
             turn_.assign(queue.arrived.begin(), end);
             queue.arrived.erase(queue.arrived.begin(), end);
             for (auto each = turn_.begin(); each != turn_.end(); ++each) {
                 std::rotate(
-                    std::ranges::upper_bound(turn_.begin(), each, place_(**each), {}, by_place),
+                    std::ranges::upper_bound(turn_.begin(), each, sort_key_(**each), {}, by_key),
                     each, each + 1);
             }
         }
-        std::vector<Request*>& from = place_ == nullptr ? queue.arrived : turn_;
+        std::vector<Request*>& from = sort_key_ == nullptr ? queue.arrived : turn_;
         Request* const request = from.front();
         from.erase(from.begin());
         ++taken_;
-        end_turn_if(place_ == nullptr ? taken_ == quantum_ : turn_.empty());
+        end_turn_if(sort_key_ == nullptr ? taken_ == quantum_ : turn_.empty());
         return request;
     }
 
@@ -95,9 +95,9 @@ private:
     }
 
     const std::size_t quantum_;
-    Turns::Place (*const place_)(const Request& request);
+    Turns::SortKey (*const sort_key_)(const Request& request);
     std::vector<Group> groups_;
-    std::vector<Request*> turn_;  // Of the first queue, by place.
+    std::vector<Request*> turn_;  // The turn of the first queue, sorted.
     std::size_t taken_ = 0;       // In the turn of the first queue.
 };
 

@@ -21,7 +21,7 @@ using namespace fopd::lrs::testing;
 
 namespace {
 
-Turns::Place offset_in(const Request& request) {
+Turns::SortKey offset_in(const Request& request) {
     return {request.attributes.offset};
 }
 
@@ -42,11 +42,11 @@ std::optional<QueueKey> group_key(std::uint64_t groups, const Request& request) 
     return QueueKey{.low = client_key(request).low % groups};
 }
 
-void compare_with_model(std::uint64_t seed, Turns::Place (*place)(const Request& request)) {
+void compare_with_model(std::uint64_t seed, Turns::SortKey (*sort_key)(const Request& request)) {
     core::Random random(seed);
     const auto quantum = static_cast<std::uint32_t>(1 + random.below(6));
-    Turns turns({.quantum = quantum, .place = place, .seed = seed});
-    TurnsModel model(quantum, place);
+    Turns turns({.quantum = quantum, .sort_key = sort_key, .seed = seed});
+    TurnsModel model(quantum, sort_key);
     RequestMaker requests(seed);
     std::vector<NumberedRequest*> waiting;
     const std::uint64_t pushes = 3 + random.below(4);  // Of ten operations.
@@ -84,7 +84,7 @@ TEST_CASE("lrs turns: turns by arrival match the model", "[lrs]") {
     }
 }
 
-TEST_CASE("lrs turns: turns by place match the model", "[lrs]") {
+TEST_CASE("lrs turns: sorted turns match the model", "[lrs]") {
     for (std::uint64_t seed = 1; seed <= 60; ++seed) {
         CAPTURE(seed);
         compare_with_model(seed, &offset_in);
@@ -101,8 +101,8 @@ TEST_CASE("lrs turns: each queue gives out a quantum in the order of arrival", "
 }
 
 // With equal keys in a heap they came in any order.
-TEST_CASE("lrs turns: those of one place stay in the order of arrival", "[lrs]") {
-    Turns turns({.quantum = 64, .place = &offset_in});
+TEST_CASE("lrs turns: those with one sort key stay in the order of arrival", "[lrs]") {
+    Turns turns({.quantum = 64, .sort_key = &offset_in});
     RequestMaker requests(1);
     for (int i = 0; i < 60; ++i) {
         NumberedRequest& request = requests.make();
@@ -115,8 +115,8 @@ TEST_CASE("lrs turns: those of one place stay in the order of arrival", "[lrs]")
     CHECK(std::ranges::is_sorted(numbers));
 }
 
-TEST_CASE("lrs turns: a turn by place leaves later arrivals to the next turn", "[lrs]") {
-    Turns turns({.quantum = 3, .place = &offset_in});
+TEST_CASE("lrs turns: a sorted turn leaves later arrivals to the next turn", "[lrs]") {
+    Turns turns({.quantum = 3, .sort_key = &offset_in});
     RequestMaker requests(1);
     const auto push = [&](std::uint64_t offset) {
         NumberedRequest& request = requests.make();

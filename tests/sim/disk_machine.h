@@ -112,7 +112,7 @@ public:
     bool put(std::size_t index, std::uint64_t number, const std::string& name = {}) {
         daemon::NodeDisk& at = disk(index);
         bool done = false;
-        daemon::Locality& locality = *node.node().localities()[at.place().locality];
+        daemon::Locality& locality = *node.node().localities()[at.locality().index];
         locality.reactor().spawn(locality.work(), put_object(&at, number, &name, &done));
         const Instant limit = after(world.now(), 10s);
         while (!done && world.step(limit)) {

@@ -1,7 +1,7 @@
-// Goal: objects and devices take turns by offset, and what has no place passes.
+// Goal: objects and devices take turns by offset, and requests without an offset pass.
 // Method: each promise by hand; then what is drawn, beside the plainest model.
 
-#include "lrs/by_place.h"
+#include "lrs/sorted_turns.h"
 
 #include <algorithm>
 #include <array>
@@ -48,34 +48,35 @@ std::vector<std::uint64_t> order_of(Policy& policy, const std::vector<Aim>& aims
 
 using Numbers = std::vector<std::uint64_t>;
 
-// Which queue, and where in it.
+// The queue of a request, and its sort key there.
 using QueueName = std::array<std::uint64_t, 2>;
-using PlaceInQueue = std::array<std::uint64_t, 3>;
+using SortKey = std::array<std::uint64_t, 3>;
 
-struct ByPlaceKind {
-    std::unique_ptr<Policy> (*make)(const ByPlaceSettings& settings, std::uint64_t seed);
+struct SortedTurnsKind {
+    std::unique_ptr<Policy> (*make)(const SortedTurnsSettings& settings, std::uint64_t seed);
     QueueName (*queue)(const RequestAttributes& about);
-    PlaceInQueue (*place)(const RequestAttributes& about);
+    SortKey (*sort_key)(const RequestAttributes& about);
 };
-const std::array kByPlaceKinds{
-    ByPlaceKind{
+const std::array kSortedTurnsKinds{
+    SortedTurnsKind{
         .make = &make_orr,
         .queue = [](const RequestAttributes& about) -> QueueName {
             return {about.object.high, about.object.low};
         },
-        .place = [](const RequestAttributes& about) -> PlaceInQueue { return {about.offset}; }},
-    ByPlaceKind{.make = &make_trr,
-                .queue = [](const RequestAttributes& about) -> QueueName { return {about.device}; },
-                .place = [](const RequestAttributes& about) -> PlaceInQueue {
-                    return {about.object.high, about.object.low, about.offset};
-                }},
+        .sort_key = [](const RequestAttributes& about) -> SortKey { return {about.offset}; }},
+    SortedTurnsKind{
+        .make = &make_trr,
+        .queue = [](const RequestAttributes& about) -> QueueName { return {about.device}; },
+        .sort_key = [](const RequestAttributes& about) -> SortKey {
+            return {about.object.high, about.object.low, about.offset};
+        }},
 };
 
 // What the policies are to do, in the plainest way: all that waits in one vector, by arrival, which
 // is looked through for each request, and the turn put in order anew.
-class ByPlaceModel {
+class SortedTurnsModel {
 public:
-    ByPlaceModel(const ByPlaceKind& kind, const ByPlaceSettings& settings)
+    SortedTurnsModel(const SortedTurnsKind& kind, const SortedTurnsSettings& settings)
         : kind_(kind), settings_(settings) {}
 
     void push(NumberedRequest& request) {
@@ -95,7 +96,7 @@ public:
         const bool takes_passing = !has_ordered || (passing_next_ && has_passing);
         passing_next_ = !takes_passing;
         if (takes_passing) return has_passing ? take(*passing) : nullptr;
-        return take(first_by_place());
+        return take(first_by_key());
     }
 
     // Null: it waits no more.
@@ -122,13 +123,14 @@ private:
         return true;
     }
 
-    Waiting first_by_place() {
+    Waiting first_by_key() {
         if (std::ranges::none_of(waiting_, &Waiting::has_turn)) begin_turn();
         std::vector<Waiting> turn;
         std::ranges::copy_if(waiting_, std::back_inserter(turn), &Waiting::has_turn);
-        // The oldest of several at one place.
-        return *std::ranges::min_element(
-            turn, {}, [&](const Waiting& each) { return kind_.place(each.request->attributes); });
+        // The oldest of several with one sort key.
+        return *std::ranges::min_element(turn, {}, [&](const Waiting& each) {
+            return kind_.sort_key(each.request->attributes);
+        });
     }
     // Of the queue that has waited for it the longest: its oldest ones.
     void begin_turn() {
@@ -149,20 +151,20 @@ private:
         return taken.request;
     }
 
-    const ByPlaceKind& kind_;
-    const ByPlaceSettings settings_;
+    const SortedTurnsKind& kind_;
+    const SortedTurnsSettings settings_;
     std::vector<Waiting> waiting_;  // The oldest first.
     bool passing_next_ = false;
     std::uint64_t clock_ = 0;
     std::map<QueueName, std::uint64_t> last_turn_;  // When it ended, or when the queue came.
 };
 
-void compare_with_model(const ByPlaceKind& kind, const ByPlaceSettings& settings,
+void compare_with_model(const SortedTurnsKind& kind, const SortedTurnsSettings& settings,
                         std::uint64_t seed) {
     core::Random random(seed);
     RequestMaker requests(seed);
     const auto policy = kind.make(settings, seed);
-    ByPlaceModel model(kind, settings);
+    SortedTurnsModel model(kind, settings);
     for (int step = 0; step < 1500; ++step) {
         // Now more come than go, now fewer.
         const std::uint64_t coming = step / 300 % 2 == 0 ? 6 : 3;
@@ -240,7 +242,7 @@ TEST_CASE("lrs trr: devices take turns, each by object and offset", "[lrs]") {
 }
 
 TEST_CASE("lrs orr and trr: they deliver what a plain model delivers", "[lrs]") {
-    for (const ByPlaceKind& kind : kByPlaceKinds) {
+    for (const SortedTurnsKind& kind : kSortedTurnsKinds) {
         for (const OrderedOps ops : {OrderedOps::kReads, OrderedOps::kWrites, OrderedOps::kBoth}) {
             for (const std::uint32_t quantum : {1U, 2U, 5U, 256U}) {
                 for (std::uint64_t seed = 1; seed <= 5; ++seed) {

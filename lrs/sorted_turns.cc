@@ -1,4 +1,4 @@
-#include "lrs/by_place.h"
+#include "lrs/sorted_turns.h"
 
 #include <expected>
 #include <memory>
@@ -29,9 +29,9 @@ config::TypePtr<Offsets> offsets_type() {
         [](const Offsets& /*offsets*/) { return config::plain_scalar("logical"); });
 }
 
-class ByPlace final : public Policy {
+class SortedTurns final : public Policy {
 public:
-    ByPlace(OrderedOps ops, QueueKey (*key)(const Request& request), const Turns::Rule& rule)
+    SortedTurns(OrderedOps ops, QueueKey (*key)(const Request& request), const Turns::Rule& rule)
         : ops_(ops), key_(key), turns_(rule) {}
 
     void push(Request& request, Instant /*now*/) override {
@@ -74,28 +74,28 @@ private:
 
 }  // namespace
 
-config::Record<ByPlaceSettings> by_place_record(const char* whose) {
-    config::Record<ByPlaceSettings> record;
-    record.field("quantum", &ByPlaceSettings::quantum,
+config::Record<SortedTurnsSettings> sorted_turns_record(const char* whose) {
+    config::Record<SortedTurnsSettings> record;
+    record.field("quantum", &SortedTurnsSettings::quantum,
                  config::integer<std::uint32_t>({.min = 1, .max = kQuantumMax}),
                  std::string("Fops of ") + whose + " that are put in order and run in a row.",
                  {.reload = config::Reload::kLive});
-    record.field("ops", &ByPlaceSettings::ops,
+    record.field("ops", &SortedTurnsSettings::ops,
                  config::choice<OrderedOps>({{"reads", OrderedOps::kReads},
                                              {"writes", OrderedOps::kWrites},
                                              {"both", OrderedOps::kBoth}}),
                  "Which fops are put in order; others take turns with these, one by one.",
                  {.reload = config::Reload::kLive});
-    record.field("offsets", &ByPlaceSettings::offsets, offsets_type(),
+    record.field("offsets", &SortedTurnsSettings::offsets, offsets_type(),
                  "By which offsets: those in the object. Those on the disk are the elevator's.",
                  {.reload = config::Reload::kLive});
     return record;
 }
 
-std::unique_ptr<Policy> make_by_place(const ByPlaceSettings& settings,
-                                      QueueKey (*key)(const Request& request),
-                                      const Turns::Rule& rule) {
-    return std::make_unique<ByPlace>(settings.ops, key, rule);
+std::unique_ptr<Policy> make_sorted_turns(const SortedTurnsSettings& settings,
+                                          QueueKey (*key)(const Request& request),
+                                          const Turns::Rule& rule) {
+    return std::make_unique<SortedTurns>(settings.ops, key, rule);
 }
 
 }  // namespace fopd::lrs
