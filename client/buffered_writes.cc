@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "client/pieces.h"
+#include "client/chunks.h"
 #include "core/ensure.h"
 #include "fop/range.h"
 
@@ -41,12 +41,12 @@ Outcome<void> lost_problem(LostWrite lost, std::string words) {
         Problem{.status = fop::Status::kLost, .words = std::move(words), .lost = std::move(lost)});
 }
 
-class WritePieces final : public Pieces {
+class WriteChunks final : public Chunks {
 public:
     // `lost_in`: the incarnation that has lost the bytes, if they are written again; 0 otherwise.
-    WritePieces(Slots& slots, HeldWrites& held, const WriteWish& wish, std::uint64_t lost_in,
+    WriteChunks(Slots& slots, HeldWrites& held, const WriteWish& wish, std::uint64_t lost_in,
                 Wait wait)
-        : Pieces(slots, {.offset = wish.offset, .length = wish.from.size()}, wait),
+        : Chunks(slots, {.offset = wish.offset, .length = wish.from.size()}, wait),
           held_(held),
           wish_(wish),
           lost_in_(lost_in) {}
@@ -54,9 +54,9 @@ public:
     std::uint64_t incarnation() const { return incarnation_; }
 
 private:
-    Task<Outcome<void>> move_piece(std::size_t index) override {
+    Task<Outcome<void>> move_chunk(std::size_t index) override {
         const std::array ranges{range_of(index)};
-        const auto from = part_of(wish_.from, index);
+        const auto from = memory_of(wish_.from, index);
         const auto checksums = checksums_of(ranges[0], from);
         const fop::Write body{.fid = wish_.fid,
                               .ranges = ranges,
@@ -106,12 +106,12 @@ Task<Outcome<void>> BufferedWrites::write(WriteWish wish, Wait wait) {
             if (!synced) wish.durability = fop::Durability::kDurable;
         }
     }
-    WritePieces pieces(slots_, held_, wish, 0, wait);
+    WriteChunks chunks(slots_, held_, wish, 0, wait);
     auto begun = co_await begin_change(wish.fid, wait);
     if (!begun) co_return begun;
-    auto moved = co_await pieces.move();
+    auto moved = co_await chunks.move();
     end_change(wish.fid);
-    if (moved) co_await catch_up_others(wish.fid.slot(), pieces.incarnation(), wait);
+    if (moved) co_await catch_up_others(wish.fid.slot(), chunks.incarnation(), wait);
     co_return moved;
 }
 
@@ -276,15 +276,15 @@ Task<Outcome<void>> BufferedWrites::ask_sync(std::vector<fop::Receipt> receipts,
 void BufferedWrites::give_up_slot(std::uint16_t slot, std::uint64_t incarnation) {
     const fop::Receipt none{.incarnation = incarnation, .seq = 0, .slot = slot};
     for (const fop::Fid& fid : held_.objects_behind(none)) {
-        while (const auto piece = held_.piece_behind(none, fid)) {
-            give_up(*piece, "its disk was written off");
+        while (const auto part = held_.part_behind(none, fid)) {
+            give_up(*part, "its disk was written off");
         }
     }
 }
 
-void BufferedWrites::give_up(const HeldWrites::Piece& piece, std::string_view why) {
-    lost_.add(piece.fid, piece.range(), why);
-    held_.drop(piece.fid, piece.range());
+void BufferedWrites::give_up(const HeldWrites::Part& part, std::string_view why) {
+    lost_.add(part.fid, part.range(), why);
+    held_.drop(part.fid, part.range());
 }
 
 // A failure with one object does not stop the others, unless it shows that the server takes
@@ -313,32 +313,32 @@ Task<Outcome<void>> BufferedWrites::write_object_again(fop::Fid fid, fop::Receip
         const auto woken = co_await changed_.wait(wait);
         if (!woken) written = failed(woken.error());
     }
-    if (written) written = co_await write_pieces_again(fid, durable, wait);
+    if (written) written = co_await write_parts_again(fid, durable, wait);
     uses_[fid].writing_again = false;
     if (uses_[fid].changes == 0) uses_.erase(fid);
     changed_.wake_all();
     co_return written;
 }
 
-Task<Outcome<void>> BufferedWrites::write_pieces_again(fop::Fid fid, fop::Receipt durable,
-                                                       Wait wait) {
+Task<Outcome<void>> BufferedWrites::write_parts_again(fop::Fid fid, fop::Receipt durable,
+                                                      Wait wait) {
     std::uint64_t offset = 0;
     for (;;) {
-        const auto piece = held_.piece_behind(durable, fid, offset);
-        if (!piece) co_return {};
-        offset = piece->range().end();
-        WritePieces pieces(slots_, held_,
+        const auto part = held_.part_behind(durable, fid, offset);
+        if (!part) co_return {};
+        offset = part->range().end();
+        WriteChunks chunks(slots_, held_,
                            {.fid = fid,
-                            .offset = piece->offset,
-                            .from = piece->bytes,
+                            .offset = part->offset,
+                            .from = part->bytes,
                             .durability = fop::Durability::kBuffered},
                            durable.incarnation, wait);
-        auto moved = co_await pieces.move();
+        auto moved = co_await chunks.move();
         // A reply of the incarnation that has lost the bytes would repeat this for ever.
-        if (moved && pieces.incarnation() == durable.incarnation) co_return nonsense();
+        if (moved && chunks.incarnation() == durable.incarnation) co_return nonsense();
         if (moved) continue;
         if (may_pass(moved.error())) co_return moved;
-        give_up(*piece, why_lost(moved.error()));
+        give_up(*part, why_lost(moved.error()));
     }
 }
 

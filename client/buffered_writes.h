@@ -81,9 +81,9 @@ private:
                                  std::vector<fop::Receipt>* behind, Wait wait);
     Task<Outcome<void>> write_again(std::vector<fop::Receipt> durable, HeldScope scope, Wait wait);
     Task<Outcome<void>> write_object_again(fop::Fid fid, fop::Receipt durable, Wait wait);
-    Task<Outcome<void>> write_pieces_again(fop::Fid fid, fop::Receipt durable, Wait wait);
+    Task<Outcome<void>> write_parts_again(fop::Fid fid, fop::Receipt durable, Wait wait);
     void give_up_slot(std::uint16_t slot, std::uint64_t incarnation);
-    void give_up(const HeldWrites::Piece& piece, std::string_view why);
+    void give_up(const HeldWrites::Part& part, std::string_view why);
 
     Slots& slots_;
     HeldWrites held_;

@@ -12,26 +12,26 @@ namespace fopd::client {
 
 namespace {
 
-// Of two changes in one slot.
+// Whether `one` is the later of two changes on the same disk slot.
 bool is_later(const fop::Receipt& one, const fop::Receipt& other) {
     return std::tie(one.incarnation, one.seq) > std::tie(other.incarnation, other.seq);
 }
 
 }  // namespace
 
-void HeldWrites::insert(const fop::Fid& fid, Pieces& pieces, std::uint64_t offset, Held held) {
-    by_receipt_.insert(place_of(fid, offset, held.receipt));
+void HeldWrites::insert(const fop::Fid& fid, Parts& parts, std::uint64_t offset, Held held) {
+    by_receipt_.insert(key_of(fid, offset, held.receipt));
     bytes_ += held.bytes.size();
-    const bool is_new = pieces.emplace(offset, std::move(held)).second;
+    const bool is_new = parts.emplace(offset, std::move(held)).second;
     ENSURE(is_new);
 }
 
-HeldWrites::Pieces::iterator HeldWrites::erase(const fop::Fid& fid, Pieces& pieces,
-                                               Pieces::iterator piece) {
-    const auto erased = by_receipt_.erase(place_of(fid, piece->first, piece->second.receipt));
+HeldWrites::Parts::iterator HeldWrites::erase(const fop::Fid& fid, Parts& parts,
+                                              Parts::iterator part) {
+    const auto erased = by_receipt_.erase(key_of(fid, part->first, part->second.receipt));
     ENSURE(erased == 1);
-    bytes_ -= piece->second.bytes.size();
-    return pieces.erase(piece);
+    bytes_ -= part->second.bytes.size();
+    return parts.erase(part);
 }
 
 void HeldWrites::add(const fop::Fid& fid, std::uint64_t offset, std::span<const std::byte> bytes,
@@ -39,17 +39,17 @@ void HeldWrites::add(const fop::Fid& fid, std::uint64_t offset, std::span<const 
     ENSURE(!bytes.empty());
     const fop::Range range{.offset = offset, .length = bytes.size()};
     cut(fid, range, receipt);
-    Pieces& pieces = objects_[fid];
-    // The pieces that are left in the range are of later writes.
+    Parts& parts = objects_[fid];
+    // The parts that are left in the range are of later writes.
     std::uint64_t at = offset;
     const auto add_up_to = [&](std::uint64_t end) {
         if (at >= end) return;
-        const auto part = bytes.subspan(at - offset, end - at);
-        insert(fid, pieces, at, {.bytes = {part.begin(), part.end()}, .receipt = receipt});
+        const auto missing = bytes.subspan(at - offset, end - at);
+        insert(fid, parts, at, {.bytes = {missing.begin(), missing.end()}, .receipt = receipt});
     };
-    auto later = pieces.lower_bound(offset);
-    if (later != pieces.begin()) --later;  // It may reach into the range.
-    for (; later != pieces.end() && later->first < range.end(); ++later) {
+    auto later = parts.lower_bound(offset);
+    if (later != parts.begin()) --later;  // It may reach into the range.
+    for (; later != parts.end() && later->first < range.end(); ++later) {
         add_up_to(later->first);
         at = std::max(at, later->first + later->second.bytes.size());
     }
@@ -59,26 +59,26 @@ void HeldWrites::add(const fop::Fid& fid, std::uint64_t offset, std::span<const 
 void HeldWrites::cut(const fop::Fid& fid, const fop::Range& range, const fop::Receipt& receipt) {
     const auto object = objects_.find(fid);
     if (object == objects_.end() || range.length == 0) return;
-    Pieces& pieces = object->second;
-    auto piece = pieces.lower_bound(range.offset);
-    if (piece != pieces.begin()) --piece;  // It may reach into the range.
-    while (piece != pieces.end() && piece->first < range.end()) {
-        const std::uint64_t start = piece->first;
-        const std::uint64_t end = start + piece->second.bytes.size();
-        if (end <= range.offset || is_later(piece->second.receipt, receipt)) {
-            ++piece;
+    Parts& parts = object->second;
+    auto part = parts.lower_bound(range.offset);
+    if (part != parts.begin()) --part;  // It may reach into the range.
+    while (part != parts.end() && part->first < range.end()) {
+        const std::uint64_t start = part->first;
+        const std::uint64_t end = start + part->second.bytes.size();
+        if (end <= range.offset || is_later(part->second.receipt, receipt)) {
+            ++part;
             continue;
         }
-        const Held whole = piece->second;
-        piece = erase(fid, pieces, piece);
-        const auto part = [&](std::uint64_t from, std::uint64_t to) {
+        const Held whole = part->second;
+        part = erase(fid, parts, part);
+        const auto rest = [&](std::uint64_t from, std::uint64_t to) {
             const auto bytes = std::span(whole.bytes).subspan(from - start, to - from);
             return Held{.bytes = {bytes.begin(), bytes.end()}, .receipt = whole.receipt};
         };
-        if (start < range.offset) insert(fid, pieces, start, part(start, range.offset));
-        if (end > range.end()) insert(fid, pieces, range.end(), part(range.end(), end));
+        if (start < range.offset) insert(fid, parts, start, rest(start, range.offset));
+        if (end > range.end()) insert(fid, parts, range.end(), rest(range.end(), end));
     }
-    if (pieces.empty()) objects_.erase(object);
+    if (parts.empty()) objects_.erase(object);
 }
 
 void HeldWrites::clear(const fop::Fid& fid, const fop::Range& range, const fop::Receipt& receipt) {
@@ -102,11 +102,11 @@ void HeldWrites::forget(const fop::Fid& fid) {
 }
 
 void HeldWrites::release(const fop::Receipt& durable) {
-    auto place = by_receipt_.lower_bound(
+    auto key = by_receipt_.lower_bound(
         {.slot = durable.slot, .incarnation = durable.incarnation, .seq = 0, .fid = {}});
-    while (place != by_receipt_.end() && place->slot == durable.slot &&
-           place->incarnation == durable.incarnation && place->seq <= durable.seq) {
-        const Place covered = *place++;
+    while (key != by_receipt_.end() && key->slot == durable.slot &&
+           key->incarnation == durable.incarnation && key->seq <= durable.seq) {
+        const ReceiptKey covered = *key++;
         const auto object = objects_.find(covered.fid);
         erase(covered.fid, object->second, object->second.find(covered.offset));
         if (object->second.empty()) objects_.erase(object);
@@ -115,13 +115,13 @@ void HeldWrites::release(const fop::Receipt& durable) {
 
 std::vector<fop::Receipt> HeldWrites::receipts(const HeldScope& scope) const {
     std::vector<fop::Receipt> last;
-    for (const Place& place : by_receipt_) {
-        if (!scope.has(place.fid)) continue;
-        if (last.empty() || last.back().slot != place.slot ||
-            last.back().incarnation != place.incarnation) {
-            last.push_back({.incarnation = place.incarnation, .seq = 0, .slot = place.slot});
+    for (const ReceiptKey& key : by_receipt_) {
+        if (!scope.has(key.fid)) continue;
+        if (last.empty() || last.back().slot != key.slot ||
+            last.back().incarnation != key.incarnation) {
+            last.push_back({.incarnation = key.incarnation, .seq = 0, .slot = key.slot});
         }
-        last.back().seq = place.seq;
+        last.back().seq = key.seq;
     }
     return last;
 }
@@ -136,38 +136,38 @@ bool HeldWrites::has_other(std::uint16_t slot, std::uint64_t incarnation) const 
 bool HeldWrites::has_other(const fop::Fid& fid, std::uint64_t incarnation) const {
     const auto object = objects_.find(fid);
     if (object == objects_.end()) return false;
-    return std::ranges::any_of(object->second, [incarnation](const auto& piece) {
-        return piece.second.receipt.incarnation != incarnation;
+    return std::ranges::any_of(object->second, [incarnation](const auto& part) {
+        return part.second.receipt.incarnation != incarnation;
     });
 }
 
 std::vector<fop::Fid> HeldWrites::objects_behind(const fop::Receipt& kept,
                                                  const HeldScope& scope) const {
     std::set<fop::Fid> behind;
-    auto place = by_receipt_.lower_bound(
+    auto key = by_receipt_.lower_bound(
         {.slot = kept.slot, .incarnation = kept.incarnation, .seq = kept.seq, .fid = {}});
-    for (; place != by_receipt_.end() && place->slot == kept.slot &&
-           place->incarnation == kept.incarnation;
-         ++place) {
-        if (place->seq > kept.seq && scope.has(place->fid)) behind.insert(place->fid);
+    for (;
+         key != by_receipt_.end() && key->slot == kept.slot && key->incarnation == kept.incarnation;
+         ++key) {
+        if (key->seq > kept.seq && scope.has(key->fid)) behind.insert(key->fid);
     }
     return {behind.begin(), behind.end()};
 }
 
-std::optional<HeldWrites::Piece> HeldWrites::piece_behind(const fop::Receipt& kept,
-                                                          const fop::Fid& fid,
-                                                          std::uint64_t offset) const {
+std::optional<HeldWrites::Part> HeldWrites::part_behind(const fop::Receipt& kept,
+                                                        const fop::Fid& fid,
+                                                        std::uint64_t offset) const {
     const auto object = objects_.find(fid);
     if (object == objects_.end()) return std::nullopt;
-    const Pieces& pieces = object->second;
+    const Parts& parts = object->second;
     const auto found =
-        std::find_if(pieces.lower_bound(offset), pieces.end(), [&kept](const auto& piece) {
-            const fop::Receipt& receipt = piece.second.receipt;
+        std::find_if(parts.lower_bound(offset), parts.end(), [&kept](const auto& part) {
+            const fop::Receipt& receipt = part.second.receipt;
             return receipt.slot == kept.slot && receipt.incarnation == kept.incarnation &&
                    receipt.seq > kept.seq;
         });
-    if (found == pieces.end()) return std::nullopt;
-    return Piece{.fid = fid, .offset = found->first, .bytes = found->second.bytes};
+    if (found == parts.end()) return std::nullopt;
+    return Part{.fid = fid, .offset = found->first, .bytes = found->second.bytes};
 }
 
 }  // namespace fopd::client

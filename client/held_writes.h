@@ -25,8 +25,8 @@ struct HeldScope {
 };
 
 // Copies of acknowledged buffered writes, kept until they are durable, so that they can be written
-// again if the server loses them. The pieces of an object never overlap: a later change removes the
-// bytes that it covers from earlier pieces. So the pieces may be written again in any order.
+// again if the server loses them. The parts of an object never overlap: a later change removes the
+// bytes that it covers from earlier parts. So the parts may be written again in any order.
 // "Later" is the server's order, which receipts tell; replies may arrive in another order. Does no
 // I/O.
 class HeldWrites {
@@ -56,20 +56,20 @@ public:
     bool has_other(std::uint16_t slot, std::uint64_t incarnation) const;
     bool has_other(const fop::Fid& fid, std::uint64_t incarnation) const;
 
-    struct Piece {
+    struct Part {
         fop::Fid fid{};
         std::uint64_t offset = 0;
         std::vector<std::byte> bytes;
 
         fop::Range range() const { return {.offset = offset, .length = bytes.size()}; }
     };
-    // `kept` is the last change that the server still has. Returns the objects with later pieces in
+    // `kept` is the last change that the server still has. Returns the objects with later parts in
     // its slot and incarnation.
     std::vector<fop::Fid> objects_behind(const fop::Receipt& kept,
                                          const HeldScope& scope = {}) const;
-    // A copy of the object's first such piece at `offset` or after it.
-    std::optional<Piece> piece_behind(const fop::Receipt& kept, const fop::Fid& fid,
-                                      std::uint64_t offset = 0) const;
+    // A copy of the object's first such part at `offset` or after it.
+    std::optional<Part> part_behind(const fop::Receipt& kept, const fop::Fid& fid,
+                                    std::uint64_t offset = 0) const;
 
     std::uint64_t bytes() const { return bytes_; }
     bool empty() const { return by_receipt_.empty(); }
@@ -79,24 +79,25 @@ private:
         std::vector<std::byte> bytes;
         fop::Receipt receipt;
     };
-    using Pieces = std::map<std::uint64_t, Held>;  // By offset.
-    struct Place {
+    using Parts = std::map<std::uint64_t, Held>;  // By offset.
+    struct ReceiptKey {
         std::uint16_t slot = 0;
         std::uint64_t incarnation = 0;
         std::uint64_t seq = 0;
         fop::Fid fid{};
         std::uint64_t offset = 0;
-        friend auto operator<=>(const Place&, const Place&) = default;
+        friend auto operator<=>(const ReceiptKey&, const ReceiptKey&) = default;
     };
 
-    static Place place_of(const fop::Fid& fid, std::uint64_t offset, const fop::Receipt& receipt) {
+    static ReceiptKey key_of(const fop::Fid& fid, std::uint64_t offset,
+                             const fop::Receipt& receipt) {
         return {receipt.slot, receipt.incarnation, receipt.seq, fid, offset};
     }
-    void insert(const fop::Fid& fid, Pieces& pieces, std::uint64_t offset, Held held);
-    Pieces::iterator erase(const fop::Fid& fid, Pieces& pieces, Pieces::iterator piece);
+    void insert(const fop::Fid& fid, Parts& parts, std::uint64_t offset, Held held);
+    Parts::iterator erase(const fop::Fid& fid, Parts& parts, Parts::iterator part);
 
-    std::map<fop::Fid, Pieces> objects_;
-    std::set<Place> by_receipt_;  // One entry for each piece.
+    std::map<fop::Fid, Parts> objects_;
+    std::set<ReceiptKey> by_receipt_;  // One entry for each part.
     std::uint64_t bytes_ = 0;
 };
 

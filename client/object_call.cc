@@ -62,8 +62,8 @@ bool fits_message(const fabric::Client& session, std::size_t bytes) {
 
 std::vector<std::uint32_t> checksums_of(const fop::Range& range, std::span<const std::byte> data) {
     const std::array ranges{range};
-    std::vector<std::uint32_t> checksums(fop::count_pieces(ranges));
-    fop::checksum_pieces(ranges, data, checksums);
+    std::vector<std::uint32_t> checksums(fop::count_checksums(ranges));
+    fop::checksum_ranges(ranges, data, checksums);
     return checksums;
 }
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <utility>
 
-#include "client/pieces.h"
+#include "client/chunks.h"
 #include "core/ensure.h"
 #include "fop/listing.h"
 #include "fop/range.h"
@@ -29,13 +29,13 @@ ObjectInfo info_of(const fop::Attributes& from) {
 }
 
 // The results are the numbers of bytes that were read.
-class ReadPieces final : public Pieces {
+class ReadChunks final : public Chunks {
 public:
-    ReadPieces(Slots& slots, BufferedWrites& writes, fop::Fid fid, fop::Range whole,
+    ReadChunks(Slots& slots, BufferedWrites& writes, fop::Fid fid, fop::Range whole,
                std::span<std::byte> into, Wait wait)
-        : Pieces(slots, whole, wait), writes_(writes), fid_(fid), into_(into) {}
+        : Chunks(slots, whole, wait), writes_(writes), fid_(fid), into_(into) {}
 
-    // The number of bytes up to the end of the first piece that is short.
+    // The number of bytes up to the end of the first chunk that is short.
     std::uint64_t bytes() const {
         std::uint64_t bytes = 0;
         for (std::size_t i = 0; i < results_.size(); ++i) {
@@ -48,9 +48,9 @@ public:
     std::uint64_t incarnation() const { return incarnation_; }
 
 private:
-    Task<Outcome<void>> move_piece(std::size_t index) override {
+    Task<Outcome<void>> move_chunk(std::size_t index) override {
         const std::array ranges{range_of(index)};
-        const auto into = part_of(into_, index);
+        const auto into = memory_of(into_, index);
         for (;;) {
             auto session = co_await slots_.session_of(fid_.slot(), wait_);
             if (!session) co_return std::unexpected(std::move(session.error()));
@@ -65,11 +65,11 @@ private:
             if (reply == nullptr) co_return nonsense();
             const std::array there{fop::within(ranges[0], reply->size_bytes)};
             if (reply->bytes != there[0].length ||
-                reply->checksums.size() != fop::count_pieces(there) ||
+                reply->checksums.size() != fop::count_checksums(there) ||
                 (in_message && answer->payload_bytes != reply->bytes)) {
                 co_return nonsense();
             }
-            if (!fop::pieces_intact(there, into.first(reply->bytes), reply->checksums)) {
+            if (!fop::ranges_intact(there, into.first(reply->bytes), reply->checksums)) {
                 co_return failed(fop::Status::kCorrupt,
                                  "what was read does not match its checksums");
             }
@@ -293,19 +293,19 @@ Task<Outcome<std::uint64_t>> ObjectClient::read(fop::Fid fid, std::uint64_t offs
     if (!sound) co_return failed(fop::Status::kMalformed, sound.error().context);
     auto reported = writes_.report_lost(fid);
     if (!reported) co_return std::unexpected(std::move(reported.error()));
-    ReadPieces pieces(slots_, writes_, fid, whole, into, wait);
-    auto moved = co_await pieces.move();
+    ReadChunks chunks(slots_, writes_, fid, whole, into, wait);
+    auto moved = co_await chunks.move();
     if (!moved) co_return std::unexpected(std::move(moved.error()));
     reported = writes_.report_lost(fid);
     if (!reported) co_return std::unexpected(std::move(reported.error()));
-    co_await writes_.catch_up_others(fid.slot(), pieces.incarnation(), wait);
-    co_return pieces.bytes();
+    co_await writes_.catch_up_others(fid.slot(), chunks.incarnation(), wait);
+    co_return chunks.bytes();
 }
 
 Task<Outcome<std::uint64_t>> ObjectClient::append(fop::Fid fid, std::span<const std::byte> from,
                                                   Wait wait) {
     if (from.size() > fop::kTransferBytesMax) {
-        co_return failed(fop::Status::kTooLarge, "more than 4 MiB cannot be appended in one piece");
+        co_return failed(fop::Status::kTooLarge, "more than 4 MiB cannot be appended at once");
     }
     // The end of the object must not depend on writes that the server may have lost.
     if (writes_.held().holds(fid)) {

@@ -128,7 +128,7 @@ public:
                                       Wait wait);
     using WriteWish = client::WriteWish;
     Task<Outcome<void>> write(WriteWish wish, Wait wait) { return writes_.write(wish, wait); }
-    // Writes at most fop::kTransferBytesMax in one piece, and returns the offset.
+    // Appends at most fop::kTransferBytesMax atomically, and returns the offset.
     Task<Outcome<std::uint64_t>> append(fop::Fid fid, std::span<const std::byte> from, Wait wait);
     Task<Outcome<void>> truncate(fop::Fid fid, std::uint64_t size_bytes, Wait wait);
     Task<Outcome<void>> punch(fop::Fid fid, fop::Range range, Wait wait);

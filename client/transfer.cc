@@ -211,16 +211,16 @@ Overwrite::Overwrite(core::Reactor& reactor, ObjectClient& objects, ByteSource& 
                      TransferOptions options)
     : Sending(reactor, objects, source, options) {}
 
-Task<Outcome<void>> Overwrite::run(Place place) {
-    place_ = place;
+Task<Outcome<void>> Overwrite::run(Target target) {
+    target_ = target;
     co_return co_await send_all();
 }
 
 Task<Outcome<void>> Overwrite::send(Window window) {
-    auto written = co_await objects_.write({.fid = place_.fid,
-                                            .offset = place_.offset + window.offset,
+    auto written = co_await objects_.write({.fid = target_.fid,
+                                            .offset = target_.offset + window.offset,
                                             .from = window.bytes,
-                                            .durability = place_.durability},
+                                            .durability = target_.durability},
                                            wait());
     if (written) moved_ += window.bytes.size();
     co_return written;
@@ -228,7 +228,7 @@ Task<Outcome<void>> Overwrite::send(Window window) {
 
 namespace {
 
-// Sends one piece at a time, so that the pieces are appended in order.
+// Sends one chunk at a time, so that the chunks are appended in order.
 TransferOptions in_one_lane(TransferOptions options) {
     options.lanes = 1;
     options.window_bytes = fop::kTransferBytesMax;

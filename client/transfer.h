@@ -135,27 +135,27 @@ private:
 // Writes into an existing object, beginning at an offset.
 class Overwrite final : public Sending {
 public:
-    struct Place {
+    struct Target {
         fop::Fid fid{};
         std::uint64_t offset = 0;
         fop::Durability durability = fop::Durability::kDurable;
     };
     Overwrite(core::Reactor& reactor, ObjectClient& objects, ByteSource& source,
               TransferOptions options = {});
-    Task<Outcome<void>> run(Place place);
+    Task<Outcome<void>> run(Target target);
 
 private:
     Task<Outcome<void>> send(Window window) override;
 
-    Place place_{};
+    Target target_{};
 };
 
-// Appends to an object in pieces of fop::kTransferBytesMax; each piece is atomic.
+// Appends to an object in chunks of fop::kTransferBytesMax; each chunk is atomic.
 class Appending final : public Sending {
 public:
     Appending(core::Reactor& reactor, ObjectClient& objects, ByteSource& source,
               TransferOptions options = {});
-    // Returns the offset of the first piece; none if the source was empty.
+    // Returns the offset of the first chunk; none if the source was empty.
     Task<Outcome<std::optional<std::uint64_t>>> run(fop::Fid fid);
 
 private:

@@ -5,7 +5,7 @@
 #include <array>
 #include <utility>
 
-#include "client/pieces.h"
+#include "client/chunks.h"
 #include "core/ensure.h"
 #include "fop/range.h"
 
@@ -18,12 +18,12 @@ namespace {
 constexpr int kUploadTries = 4;
 constexpr Duration kAbortMax = 5s;
 
-// A part of an upload. The results are the incarnations in which the server took the pieces; 0: the
-// piece is still to be sent.
-class UploadPieces final : public Pieces {
+// A part of an upload. The results are the incarnations in which the server took the chunks; 0: the
+// chunk is still to be sent.
+class UploadChunks final : public Chunks {
 public:
-    UploadPieces(Slots& slots, const Uploads::Part& part, Wait wait)
-        : Pieces(slots, {.offset = part.offset, .length = part.from.size()}, wait), part_(part) {}
+    UploadChunks(Slots& slots, const Uploads::Part& part, Wait wait)
+        : Chunks(slots, {.offset = part.offset, .length = part.from.size()}, wait), part_(part) {}
 
     fop::Receipt receipt() const {
         fop::Receipt receipt{.incarnation = incarnation_, .seq = seq_};
@@ -34,22 +34,22 @@ public:
         return receipt;
     }
     fop::Fid fid() const { return part_.fid; }
-    // Sends all pieces to this upload.
+    // Sends all chunks to this upload.
     void restart(fop::Fid fid) {
         part_.fid = fid;
         std::ranges::fill(results_, 0);
     }
-    // The other pieces are lost.
+    // The other chunks are lost.
     void keep_only(std::uint64_t incarnation) {
         std::ranges::replace_if(
             results_, [incarnation](auto each) { return each != incarnation; }, 0);
     }
 
 private:
-    Task<Outcome<void>> move_piece(std::size_t index) override {
+    Task<Outcome<void>> move_chunk(std::size_t index) override {
         if (results_[index] != 0) co_return {};
         const fop::Range range = range_of(index);
-        const auto from = part_of(part_.from, index);
+        const auto from = memory_of(part_.from, index);
         const auto checksums = checksums_of(range, from);
         const fop::UploadWrite body{.fid = part_.fid, .range = range, .checksums = checksums};
         const auto answer =
@@ -78,32 +78,32 @@ Task<Outcome<fop::Fid>> Uploads::put(NewObject object, std::span<const std::byte
     co_return co_await slots_.place(std::move(pool), &attempt, wait);
 }
 
-// A server that has started anew may have forgotten the upload, or lost acknowledged pieces.
+// A server that has started anew may have forgotten the upload, or lost acknowledged chunks.
 Task<Outcome<fop::Fid>> Uploads::put_at(Beginning beginning, std::span<const std::byte> from,
                                         Wait wait) {
-    UploadPieces pieces(slots_, {.from = from}, wait);
+    UploadChunks chunks(slots_, {.from = from}, wait);
     Outcome<void> done;
     for (int tries = 0; tries < kUploadTries; ++tries) {
-        if (!pieces.fid().is_set()) {
+        if (!chunks.fid().is_set()) {
             auto begun = co_await begin_at(beginning, wait);
             if (!begun) co_return begun;
-            pieces.restart(*begun);
+            chunks.restart(*begun);
         }
-        done = co_await pieces.move();
+        done = co_await chunks.move();
         if (done) {
-            auto ended = co_await commit(pieces.fid(), from.size(), wait);
-            if (ended && ended->done) co_return pieces.fid();
+            auto ended = co_await commit(chunks.fid(), from.size(), wait);
+            if (ended && ended->done) co_return chunks.fid();
             if (ended) {
-                pieces.keep_only(ended->incarnation);
+                chunks.keep_only(ended->incarnation);
                 done = failed(fop::Status::kLost, "the server loses what it was sent");
                 continue;
             }
             done = std::unexpected(std::move(ended.error()));
         }
         if (done.error().status != fop::Status::kNotFound) break;
-        pieces.restart({});
+        chunks.restart({});
     }
-    if (pieces.fid().is_set()) co_await abort(pieces.fid());
+    if (chunks.fid().is_set()) co_await abort(chunks.fid());
     co_return std::unexpected(std::move(done.error()));
 }
 
@@ -139,10 +139,10 @@ Task<Outcome<fop::Fid>> Uploads::begin_at(Beginning beginning, Wait wait) {
 
 Task<Outcome<fop::Receipt>> Uploads::write(Part part, Wait wait) {
     ENSURE(part.offset % fop::kBlockBytes == 0);
-    UploadPieces pieces(slots_, part, wait);
-    auto moved = co_await pieces.move();
+    UploadChunks chunks(slots_, part, wait);
+    auto moved = co_await chunks.move();
     if (!moved) co_return std::unexpected(std::move(moved.error()));
-    co_return pieces.receipt();
+    co_return chunks.receipt();
 }
 
 Task<Outcome<bool>> Uploads::keep(fop::Receipt receipt, Wait wait) {
@@ -161,7 +161,7 @@ Task<Outcome<Uploads::Committed>> Uploads::commit(fop::Fid fid, std::uint64_t si
                                                   Wait wait) {
     const fop::Range whole{.offset = 0, .length = size_bytes};
     const fop::UploadCommit body{
-        .fid = fid, .size_bytes = size_bytes, .blocks = fop::count_pieces(whole)};
+        .fid = fid, .size_bytes = size_bytes, .blocks = fop::count_checksums(whole)};
     const auto answer = co_await slots_.call_slot(fid.slot(), slots_.request(body, wait));
     if (!answer) co_return std::unexpected(answer.error());
     const bool is_done = answer->status == fop::Status::kDone;

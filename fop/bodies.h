@@ -216,7 +216,7 @@ struct DeleteReply {
     bool operator==(const DeleteReply&) const = default;
 };
 
-// -- bytes; checksums are CRC32C of the pieces of the ranges, see fop/range.h --
+// -- bytes; checksums are CRC32C of the runs of the ranges, see fop/range.h --
 
 // Into the memory of `target`; without one, into the payload of the reply. In both, the existing
 // bytes of each range (up to the end of the object) follow each other.

@@ -39,8 +39,8 @@ Result<void> check_incoming(const Body& body, std::span<const Range> ranges, Pay
     if (!named) return named;
     const auto sound = check_ranges(ranges);
     if (!sound) return sound;
-    if (body.checksums.size() != count_pieces(ranges)) {
-        return invalid("the checksums are not as many as the pieces of the ranges");
+    if (body.checksums.size() != count_checksums(ranges)) {
+        return invalid("the checksums are not as many as the runs of the ranges");
     }
     const std::uint64_t in_payload = body.source ? 0 : total_bytes(ranges);
     if (payload.size() != in_payload) return invalid("the payload is not as long as the ranges");
@@ -152,7 +152,7 @@ Result<void> check(const UploadWrite& write, PayloadBytes payload) {
 
 Result<void> check(const UploadCommit& commit, PayloadBytes /*payload*/) {
     if (commit.size_bytes > kOffsetMax) return invalid("the size is beyond 2^60");
-    if (commit.blocks > count_pieces(Range{.offset = 0, .length = commit.size_bytes})) {
+    if (commit.blocks > count_checksums(Range{.offset = 0, .length = commit.size_bytes})) {
         return invalid("there are more blocks than the size has");
     }
     return check_fid(commit.fid);
@@ -166,7 +166,7 @@ bool is_short(std::string_view text) {
     return text.size() <= kObjectNameBytesMax;
 }
 bool is_short(const List<std::uint32_t>& checksums) {
-    return checksums.size() <= kPiecesMax;
+    return checksums.size() <= kChecksumsMax;
 }
 bool is_short(const List<Receipt>& receipts) {
     return receipts.size() <= kReceiptsMax;

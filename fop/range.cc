@@ -10,9 +10,9 @@ namespace fopd::fop {
 
 namespace {
 
-// Calls `visit` with the bytes of each piece, until it returns false.
+// Calls `visit` with the bytes of each run, until it returns false.
 template <typename Visit>
-bool for_each_piece(std::span<const Range> ranges, std::span<const std::byte> data, Visit visit) {
+bool for_each_run(std::span<const Range> ranges, std::span<const std::byte> data, Visit visit) {
     for (const Range& range : ranges) {
         std::uint64_t offset = range.offset;
         while (offset < range.end()) {
@@ -54,30 +54,29 @@ std::uint64_t total_bytes(std::span<const Range> ranges) {
     return total;
 }
 
-std::size_t count_pieces(std::span<const Range> ranges) {
+std::size_t count_checksums(std::span<const Range> ranges) {
     std::size_t count = 0;
-    for (const Range& range : ranges) count += count_pieces(range);
+    for (const Range& range : ranges) count += count_checksums(range);
     return count;
 }
 
-void checksum_pieces(std::span<const Range> ranges, std::span<const std::byte> data,
+void checksum_ranges(std::span<const Range> ranges, std::span<const std::byte> data,
                      std::span<std::uint32_t> checksums) {
     auto next = checksums.begin();
-    for_each_piece(ranges, data, [&](std::span<const std::byte> piece) {
+    for_each_run(ranges, data, [&](std::span<const std::byte> run) {
         ENSURE(next != checksums.end());
-        *next++ = core::crc32c(piece);
+        *next++ = core::crc32c(run);
         return true;
     });
     ENSURE(next == checksums.end());
 }
 
-bool pieces_intact(std::span<const Range> ranges, std::span<const std::byte> data,
+bool ranges_intact(std::span<const Range> ranges, std::span<const std::byte> data,
                    std::span<const std::uint32_t> checksums) {
-    ENSURE(checksums.size() == count_pieces(ranges));
+    ENSURE(checksums.size() == count_checksums(ranges));
     auto next = checksums.begin();
-    return for_each_piece(ranges, data, [&](std::span<const std::byte> piece) {
-        return core::crc32c(piece) == *next++;
-    });
+    return for_each_run(
+        ranges, data, [&](std::span<const std::byte> run) { return core::crc32c(run) == *next++; });
 }
 
 }  // namespace fopd::fop

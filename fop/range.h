@@ -41,23 +41,24 @@ constexpr Range within(const Range& range, std::uint64_t size_bytes) {
     return {.offset = range.offset, .length = range.length < left ? range.length : left};
 }
 
-// A range is divided into pieces at the object's block boundaries, and each piece has a CRC32C: so
-// the checksum of a whole block is used unchanged from the client's memory to the disk and back.
-inline constexpr std::size_t kPiecesMax = kTransferBytesMax / kBlockBytes + 2 * kRangesMax;
+// A range is divided into runs of bytes at the object's block boundaries, and each run has a
+// CRC32C: so the checksum of a whole block is used unchanged from the client's memory to the disk
+// and back.
+inline constexpr std::size_t kChecksumsMax = kTransferBytesMax / kBlockBytes + 2 * kRangesMax;
 
-constexpr std::size_t count_pieces(const Range& range) {
+constexpr std::size_t count_checksums(const Range& range) {
     if (range.length == 0) return 0;
     return static_cast<std::size_t>((range.end() - 1) / kBlockBytes - range.offset / kBlockBytes +
                                     1);
 }
-std::size_t count_pieces(std::span<const Range> ranges);
+std::size_t count_checksums(std::span<const Range> ranges);
 
-// Computes the checksums of the pieces of the ranges, whose bytes are concatenated in `data`.
-// REQUIRES: as many bytes as the ranges have, and room for as many checksums as there are pieces.
-void checksum_pieces(std::span<const Range> ranges, std::span<const std::byte> data,
+// Computes the checksums of the runs of the ranges, whose bytes are concatenated in `data`.
+// REQUIRES: as many bytes as the ranges have, and room for as many checksums as there are runs.
+void checksum_ranges(std::span<const Range> ranges, std::span<const std::byte> data,
                      std::span<std::uint32_t> checksums);
 // Whether the bytes match the checksums. REQUIRES: likewise.
-bool pieces_intact(std::span<const Range> ranges, std::span<const std::byte> data,
+bool ranges_intact(std::span<const Range> ranges, std::span<const std::byte> data,
                    std::span<const std::uint32_t> checksums);
 
 }  // namespace fopd::fop

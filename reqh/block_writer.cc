@@ -51,7 +51,7 @@ Task<Granted<>> BlockWriter::bring_chunks() {
         if (!written) co_return written;
         const auto fetched = co_await fetch();
         if (!fetched) co_return fetched;
-        const auto checked = check_pieces();
+        const auto checked = check_runs();
         if (!checked) co_return checked;
         for (const WritePlan::Fragment& fragment : plan_.fragments()) keep_parts(fragment);
         if (plan_.is_last()) break;
@@ -84,18 +84,18 @@ Task<Granted<>> BlockWriter::fetch() {
     co_return Granted<>{};
 }
 
-Granted<> BlockWriter::check_pieces() {
+Granted<> BlockWriter::check_runs() {
     for (const WritePlan::Fragment& fragment : plan_.fragments()) {
         const fop::Range& range = source_.ranges[fragment.range];
         if (!check_ || check_range_ != fragment.range) {
-            const std::uint64_t basis = source_.pieces_from_zero ? 0 : range.offset;
+            const std::uint64_t basis = source_.runs_from_zero ? 0 : range.offset;
             check_.emplace(basis, range.length, checksums_of(fragment.range));
             check_range_ = fragment.range;
         }
         const auto bytes = part_of_piece(fragment.piece_at, fragment.length).span();
         if (!check_->take(bytes)) {
             return refused(fop::Status::kCorrupt,
-                           "the bytes that came are not those the checksums are of");
+                           "the received bytes do not match their checksums");
         }
         take_checksums(fragment);
     }
@@ -103,13 +103,13 @@ Granted<> BlockWriter::check_pieces() {
     return {};
 }
 
-// If a piece of the checksums is a whole block, its checksum is used unchanged from the client's
+// If a checksummed run is a whole block, its checksum is used unchanged from the client's
 // memory to the disk.
 void BlockWriter::take_checksums(const WritePlan::Fragment& fragment) {
     const fop::Range& range = source_.ranges[fragment.range];
-    if (source_.pieces_from_zero && range.offset % fop::kBlockBytes != 0) return;
+    if (source_.runs_from_zero && range.offset % fop::kBlockBytes != 0) return;
     const auto checksums = checksums_of(fragment.range);
-    const std::uint64_t first_piece = range.offset / fop::kBlockBytes;
+    const std::uint64_t first_run = range.offset / fop::kBlockBytes;
     for (std::size_t index = fragment.piece_at / fop::kBlockBytes; index < plan_.blocks().size();
          ++index) {
         WritePlan::Block& block = plan_.blocks()[index];
@@ -118,7 +118,7 @@ void BlockWriter::take_checksums(const WritePlan::Fragment& fragment) {
         const bool is_whole = offset >= fragment.offset && !block.is_partial() &&
                               offset + fop::kBlockBytes <= fragment.offset + fragment.length;
         if (!is_whole) continue;
-        block.checksum = checksums[block.number - first_piece];
+        block.checksum = checksums[block.number - first_run];
         block.checked = true;
     }
 }
@@ -133,9 +133,9 @@ void BlockWriter::compute_checksums() {
 }
 
 std::span<const std::uint32_t> BlockWriter::checksums_of(std::size_t range) const {
-    if (source_.pieces_from_zero) return source_.checksums;
-    const std::size_t before = fop::count_pieces(source_.ranges.first(range));
-    return source_.checksums.subspan(before, fop::count_pieces(source_.ranges[range]));
+    if (source_.runs_from_zero) return source_.checksums;
+    const std::size_t before = fop::count_checksums(source_.ranges.first(range));
+    return source_.checksums.subspan(before, fop::count_checksums(source_.ranges[range]));
 }
 
 void BlockWriter::keep_parts(const WritePlan::Fragment& fragment) {
@@ -159,7 +159,7 @@ void BlockWriter::keep_parts(const WritePlan::Fragment& fragment) {
 // -- moving the bytes to another offset --
 
 Task<Granted<>> BlockWriter::move() {
-    ENSURE(source_.pieces_from_zero);
+    ENSURE(source_.runs_from_zero);
     const std::uint64_t offset = source_.ranges.front().offset;
     if (offset % fop::kBlockBytes == brought_offset_ % fop::kBlockBytes) {
         shift_ = offset / fop::kBlockBytes - brought_offset_ / fop::kBlockBytes;

@@ -21,9 +21,9 @@ struct WriteSource {
     std::span<const fop::Range> ranges{};
     std::span<const std::uint32_t> checksums{};
     const fop::SealedDescriptor* memory = nullptr;
-    // Whether checksum pieces are counted from the start of the data, not from the range's offset.
+    // Whether checksummed runs are counted from the start of the data, not from the range's offset.
     // Only for a single range.
-    bool pieces_from_zero = false;
+    bool runs_from_zero = false;
 };
 
 // Fetches the bytes of a write, writes them to newly allocated blocks of the disk, chunk by chunk
@@ -41,7 +41,7 @@ public:
     // arrived again meanwhile and was executed. REQUIRES: no lock is held.
     Task<Granted<std::optional<fop::Reply>>> bring();
     // Moves the fetched bytes to the new offset of the source's only range. REQUIRES: bring() has
-    // ended; pieces_from_zero.
+    // ended; runs_from_zero.
     Task<Granted<>> move();
     // On return, all writes except the last ones have completed, and the records are in the change.
     // REQUIRES: bring() has ended; the object is loaded, and its blocks are locked.
@@ -59,7 +59,7 @@ private:
 
     Task<Granted<>> bring_chunks();
     Task<Granted<>> fetch();
-    Granted<> check_pieces();
+    Granted<> check_runs();
     void take_checksums(const WritePlan::Fragment& fragment);
     void compute_checksums();
     void keep_parts(const WritePlan::Fragment& fragment);
@@ -82,7 +82,7 @@ private:
     std::span<std::byte> block_bytes(std::size_t index) const {
         return operation_.piece().span().subspan(index * fop::kBlockBytes, fop::kBlockBytes);
     }
-    // The checksums of one range's pieces.
+    // The checksums of the runs of one range.
     std::span<const std::uint32_t> checksums_of(std::size_t range) const;
 
     Operation& operation_;
@@ -97,7 +97,7 @@ private:
     std::uint64_t shift_ = 0;
     std::array<Target, objects::BlockIo::kRequestsMax> targets_;  // Writes not started yet.
     std::size_t target_count_ = 0;
-    std::optional<PieceCheck> check_;  // For the range of the latest fragment.
+    std::optional<RunCheck> check_;  // For the range of the latest fragment.
     std::size_t check_range_ = 0;
 };
 

@@ -304,14 +304,14 @@ Task<Granted<>> ObjectRead::hand_over() {
 void ObjectRead::checksum(const Part& part) {
     const std::uint64_t end = part.bytes.end();
     for (std::uint64_t at = part.bytes.offset; at < end;) {
-        const std::uint64_t piece_end = std::min(end, (at / objects::kBlock + 1) * objects::kBlock);
-        if (piece_end - at == objects::kBlock) {
+        const std::uint64_t run_end = std::min(end, (at / objects::kBlock + 1) * objects::kBlock);
+        if (run_end - at == objects::kBlock) {
             operation_.work().checksums.push_back(checksum_of_block(part, at / objects::kBlock));
         } else {
-            const auto bytes = bytes_of(part).subspan(at - part.bytes.offset, piece_end - at);
+            const auto bytes = bytes_of(part).subspan(at - part.bytes.offset, run_end - at);
             operation_.work().checksums.push_back(core::crc32c(bytes));
         }
-        at = piece_end;
+        at = run_end;
     }
 }
 

@@ -200,7 +200,7 @@ Task<fop::Reply> run_append(Operation* operation) {
                        {.ranges = ranges,
                         .checksums = append.checksums,
                         .memory = append.source ? &*append.source : nullptr,
-                        .pieces_from_zero = true});
+                        .runs_from_zero = true});
     const auto brought = co_await writer.bring();
     if (!brought) co_return operation->refuse(brought.error());
     if (brought->has_value()) co_return **brought;

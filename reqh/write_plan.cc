@@ -95,17 +95,17 @@ void WritePlan::take(const fop::Range& range, std::size_t which, std::size_t fir
     }
 }
 
-bool PieceCheck::take(std::span<const std::byte> bytes) {
+bool RunCheck::take(std::span<const std::byte> bytes) {
     ENSURE(bytes.size() <= end_ - next_);
     while (!bytes.empty()) {
-        const std::uint64_t piece_end = std::min(end_, (block_of(next_) + 1) * fop::kBlockBytes);
-        const auto part = bytes.first(std::min<std::size_t>(bytes.size(), piece_end - next_));
+        const std::uint64_t run_end = std::min(end_, (block_of(next_) + 1) * fop::kBlockBytes);
+        const auto part = bytes.first(std::min<std::size_t>(bytes.size(), run_end - next_));
         running_ = core::crc32c(part, running_);
-        const std::size_t piece = block_of(next_) - block_of(basis_);
+        const std::size_t run = block_of(next_) - block_of(basis_);
         next_ += part.size();
         bytes = bytes.subspan(part.size());
-        if (next_ < piece_end) continue;
-        if (checksums_[piece] != running_) return false;
+        if (next_ < run_end) continue;
+        if (checksums_[run] != running_) return false;
         running_ = 0;
     }
     return true;

@@ -68,14 +68,14 @@ private:
     std::size_t fragment_count_ = 0;
 };
 
-// Compares bytes with the checksums of their pieces as they arrive; fop/range.h defines the pieces.
-class PieceCheck {
+// Compares bytes with the checksums of their runs as they arrive; fop/range.h defines the runs.
+class RunCheck {
 public:
-    // Pieces end at multiples of the block size; the first byte has offset `basis`.
-    PieceCheck(std::uint64_t basis, std::uint64_t length, std::span<const std::uint32_t> checksums)
+    // Runs end at multiples of the block size; the first byte has offset `basis`.
+    RunCheck(std::uint64_t basis, std::uint64_t length, std::span<const std::uint32_t> checksums)
         : basis_(basis), end_(basis + length), next_(basis), checksums_(checksums) {}
 
-    // Adds the next bytes. False if a piece that ends in them does not match its checksum.
+    // Adds the next bytes. False if a run that ends in them does not match its checksum.
     bool take(std::span<const std::byte> bytes);
 
 private:

@@ -8,13 +8,13 @@ namespace fopd::store {
 namespace {
 
 // Long enough to be efficient, short enough not to delay other I/O.
-constexpr std::size_t kPieceBytes = 256UL << 10;
+constexpr std::size_t kWriteBytes = 256UL << 10;
 
 }  // namespace
 
 Result<void> HoleFiller::prepare() {
     if (!zeros_.span().empty()) return {};
-    auto memory = AlignedMemory::allocate(kPieceBytes);
+    auto memory = AlignedMemory::allocate(kWriteBytes);
     if (!memory) return std::unexpected(memory.error());
     zeros_ = std::move(*memory);
     std::memset(zeros_.span().data(), 0, zeros_.span().size());
@@ -34,7 +34,7 @@ Task<Result<bool>> HoleFiller::fill(devices::Stretch range) {
         for (at = hole->offset; at < hole_end;) {
             if (stopped_ || interrupted_) co_return false;
             core::Buffer zeros = zeros_.buffer();
-            zeros.size_bytes = std::min<std::uint64_t>(kPieceBytes, hole_end - at);
+            zeros.size_bytes = std::min<std::uint64_t>(kWriteBytes, hole_end - at);
             const auto written = co_await device_.write(zeros, at);
             if (!written) co_return std::unexpected(written.error());
             at += zeros.size_bytes;

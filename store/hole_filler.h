@@ -17,11 +17,11 @@ public:
 
     // Whether the first write to a block is slow on this device.
     bool is_of_use() const { return device_.geometry().slow_holes; }
-    // Writes in pieces, one at a time. False: it was stopped or interrupted, or the device could
-    // not tell where its holes are. Errors are those of writes. REQUIRES: until it ends, the
+    // Writes one buffer of zeros at a time. False: it was stopped or interrupted, or the device
+    // could not tell where its holes are. Errors are those of writes. REQUIRES: until it ends, the
     // content of the range is not used and nothing else writes to it.
     Task<Result<bool>> fill(devices::Stretch range);
-    // Ends fill() after the piece in flight; later calls write nothing.
+    // Ends fill() after the write in flight; later calls write nothing.
     void stop() { stopped_ = true; }
     // The same for the fill() in progress only.
     void interrupt() { interrupted_ = true; }

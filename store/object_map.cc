@@ -309,7 +309,7 @@ Result<std::uint64_t> ObjectMap::insert(Fid fid, const Extent& extent,
     if (!cleared) return std::unexpected(cleared.error());
     const auto around = find_around(fid, range);
     if (!around) return std::unexpected(around.error());
-    const auto had = count_pieces(*around, range);
+    const auto had = count_overlapping(*around, range);
 
     const auto checksums = std::as_bytes(extent.checksums);
     const auto& left = around->left;
@@ -325,13 +325,13 @@ Result<std::uint64_t> ObjectMap::insert(Fid fid, const Extent& extent,
     const auto begin = joins ? left->first : extent.first;
 
     put_right(fid, range, around->right);
-    for (const auto& piece : std::span(pieces_).first(around->piece_count)) {
+    for (const auto& overlap : std::span(overlaps_).first(around->overlap_count)) {
         // A replay may insert an extent that is there already.
-        const auto skipped = std::max(piece.first, extent.first) - extent.first;
-        if (piece.on_disk.block != extent.block + skipped) freed.push_back(piece.on_disk);
+        const auto skipped = std::max(overlap.first, extent.first) - extent.first;
+        if (overlap.on_disk.block != extent.block + skipped) freed.push_back(overlap.on_disk);
         // The keys written below need no erasure.
-        const bool stays = piece.first < extent.first || piece.first == begin;
-        if (!stays) index_.erase(Key::extent(fid, piece.first));
+        const bool stays = overlap.first < extent.first || overlap.first == begin;
+        if (!stays) index_.erase(Key::extent(fid, overlap.first));
     }
     if (cuts_left) index_.put(Key::extent(fid, left->first), cut_left);
     index_.put(Key::extent(fid, begin), whole);
@@ -340,12 +340,12 @@ Result<std::uint64_t> ObjectMap::insert(Fid fid, const Extent& extent,
 }
 
 // How many blocks of the range the object has, without cleared ones.
-std::uint64_t ObjectMap::count_pieces(const Around& around, BlockRange range) const {
+std::uint64_t ObjectMap::count_overlapping(const Around& around, BlockRange range) const {
     std::uint64_t blocks = 0;
-    for (const auto& piece : std::span(pieces_).first(around.piece_count)) {
-        const auto first = std::max(piece.first, range.first);
-        const auto end = first + piece.on_disk.count;
-        blocks += piece.on_disk.count;
+    for (const auto& overlap : std::span(overlaps_).first(around.overlap_count)) {
+        const auto first = std::max(overlap.first, range.first);
+        const auto end = first + overlap.on_disk.count;
+        blocks += overlap.on_disk.count;
         for (const Cleared& each : cleared_.found()) {
             const auto from = std::max(first, each.first);
             const auto to = std::min(end, each.end);
@@ -379,8 +379,9 @@ Result<ObjectMap::Around> ObjectMap::find_around(Fid fid, BlockRange range) {
 }
 
 void ObjectMap::note_overlapped(const StoredExtent& extent, BlockRange range, Around& around) {
-    ENSURE(around.piece_count < pieces_.size());
-    pieces_[around.piece_count++] = {.first = extent.first, .on_disk = disk_range(extent, range)};
+    ENSURE(around.overlap_count < overlaps_.size());
+    overlaps_[around.overlap_count++] = {.first = extent.first,
+                                         .on_disk = disk_range(extent, range)};
     if (extent.end() > range.end()) {
         around.right = write_extent(right_, extent.block + (range.end() - extent.first),
                                     checksums_behind(extent, range.end()));
@@ -408,9 +409,9 @@ Result<ObjectMap::Punched> ObjectMap::punch(Fid fid, BlockRange range, std::uint
     if (!punched) return std::unexpected(punched.error());
 
     put_right(fid, range, around.right);
-    for (const auto& piece : std::span(pieces_).first(around.piece_count)) {
-        freed.push_back(piece.on_disk);
-        if (piece.first >= range.first) index_.erase(Key::extent(fid, piece.first));
+    for (const auto& overlap : std::span(overlaps_).first(around.overlap_count)) {
+        freed.push_back(overlap.on_disk);
+        if (overlap.first >= range.first) index_.erase(Key::extent(fid, overlap.first));
     }
     if (around.left) index_.put(Key::extent(fid, around.left->first), cut_left);
     return punched;
@@ -439,7 +440,7 @@ Result<ObjectMap::Punched> ObjectMap::find_within(Fid fid, BlockRange range,
     auto next = range.first;
     if (around.left) next = std::min(around.left->end(), range.end());
     if (next == range.end()) return whole;
-    const auto count_max = std::min<std::size_t>(steps_max, pieces_.size());
+    const auto count_max = std::min<std::size_t>(steps_max, overlaps_.size());
     const auto from = Key::extent(fid, next);
     const auto to = Key::extent(fid, range.end() - 1);
     for (auto found = index_.at_or_after({.from = from, .to = to});; found = index_.next()) {
@@ -450,7 +451,7 @@ Result<ObjectMap::Punched> ObjectMap::find_within(Fid fid, BlockRange range,
             if (!key) return std::unexpected(key.error());
             return Punched{.next = key->first + 1, .finished = key->first + 1 == range.end()};
         }
-        if (around.piece_count == count_max) return Punched{.next = next, .finished = false};
+        if (around.overlap_count == count_max) return Punched{.next = next, .finished = false};
         const auto extent = extent_of(index_.entry());
         if (!extent) return std::unexpected(extent.error());
         if (extent->first < next) return overlap();

@@ -36,7 +36,7 @@ public:
 // changed nothing.
 //
 // A cleared range reads as a hole at once, while its extents keep their blocks until sweep() frees
-// them a piece at a time. See ClearedRanges.
+// them a part at a time. See ClearedRanges.
 //
 // The same operations in the same order make the same map, so that a log of them can be replayed,
 // also over a map that has some of them already.
@@ -140,8 +140,8 @@ public:
         Fid fid{};
         BlockRange range{};  // Has no extents any more.
     };
-    // Frees a piece of a cleared range, at most `steps_max` extents; none when nothing is cleared.
-    // The caller logs each piece as a punch, so that a replay makes the same map.
+    // Frees a part of a cleared range, at most `steps_max` extents; none when nothing is cleared.
+    // The caller logs each part as a punch, so that a replay makes the same map.
     Result<std::optional<Swept>> sweep(std::uint32_t steps_max, std::vector<DiskRange>& freed);
 
     // -- all --
@@ -156,14 +156,14 @@ public:
     void release() { index_.release(); }
 
 private:
-    // The blocks that become free where a range overlaps the extent that begins at `first`.
-    struct Piece {
+    // The blocks on the disk where a range overlaps the extent that begins at `first`.
+    struct Overlap {
         std::uint64_t first;
         DiskRange on_disk;
     };
-    // The extents that a range overlaps or touches; the overlapping pieces are in pieces_.
+    // The extents that a range overlaps or touches; where it overlaps them is in overlaps_.
     struct Around {
-        std::size_t piece_count = 0;
+        std::size_t overlap_count = 0;
         std::optional<StoredExtent> left{};  // Begins before the range, and reaches up to it.
         std::optional<Bytes> right{};        // The value of the extent that is left behind it.
     };
@@ -182,7 +182,7 @@ private:
         std::size_t size_;
     };
 
-    std::uint64_t count_pieces(const Around& around, BlockRange range) const;
+    std::uint64_t count_overlapping(const Around& around, BlockRange range) const;
     Result<Around> find_around(Fid fid, BlockRange range);
     Result<void> find_left(Fid fid, BlockRange range, Around& around);
     Result<Punched> find_within(Fid fid, BlockRange range, std::uint32_t steps_max, Around& around);
@@ -194,7 +194,7 @@ private:
     core::Reactor& reactor_;
     LayeredIndex& index_;
     // Work space of one operation.
-    std::array<Piece, kExtentBlocksMax> pieces_;
+    std::array<Overlap, kExtentBlocksMax> overlaps_;
     ValueBuffer left_;
     ValueBuffer middle_;
     ValueBuffer right_;

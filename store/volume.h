@@ -165,7 +165,7 @@ public:
     // Returns the blocks of a change that is not begun.
     void give_back(DiskRange range);
     // Waits until the blocks freed so far can be allocated again, and until the sweep has freed a
-    // piece of the cleared ranges, if there are any.
+    // part of the cleared ranges, if there are any.
     Task<Result<void>> settle_space(core::WaitOptions wait);
     // After settle_space(): waits a while for changes that hold allocated blocks and will use or
     // return them, and for reads that delay freed blocks. False, at once: there are none.
@@ -280,7 +280,7 @@ private:
     core::WaitQueue checkpoint_wanted_;
     core::WaitQueue checkpoint_made_;
     core::WaitQueue sweep_wanted_;
-    core::WaitQueue swept_;         // The sweep has freed a piece, or failed to.
+    core::WaitQueue swept_;         // The sweep has freed a part, or failed to.
     core::WaitQueue blocks_used_;   // Allocated blocks were used or given back.
     std::uint64_t sweep_news_ = 0;  // How often the sweep has freed blocks, or failed to.
     bool has_to_sweep_ = true;

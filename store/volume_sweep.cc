@@ -1,5 +1,5 @@
 // The sweep of a volume: it frees the blocks of removed and truncated objects, in the background
-// and piece by piece.
+// and part by part.
 
 #include <utility>
 
@@ -40,7 +40,7 @@ Task<void> Volume::sweep() {
     }
 }
 
-// Frees one piece, and logs that, so that a replay makes the same map.
+// Frees one part, and logs that, so that a replay makes the same map.
 Task<Result<void>> Volume::sweep_some() {
     swept_ranges_.clear();
     const core::WaitOptions wait{.cancel = &stop_};
@@ -50,10 +50,10 @@ Task<Result<void>> Volume::sweep_some() {
     if (!swept) co_return std::unexpected(swept.error());
     has_to_sweep_ = swept->has_value();
     if (!has_to_sweep_) co_return Result<void>{};
-    const ObjectMap::Swept& piece = **swept;
-    if (piece.range.count == 0) co_return Result<void>{};
+    const ObjectMap::Swept& part = **swept;
+    if (part.range.count == 0) co_return Result<void>{};
     RecordWriter record;
-    record.punch(piece.fid, piece.range.first, piece.range.count);
+    record.punch(part.fid, part.range.first, part.range.count);
     Commit commit;
     log_.begin(commit, std::move(*reserved), record.bytes(), record.count(), Durability::kBuffered,
                Data::kNone);

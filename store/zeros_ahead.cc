@@ -21,14 +21,14 @@ ZerosAhead::ZerosAhead(const Parts& parts, std::uint64_t ahead_bytes)
 
 void ZerosAhead::follow(DiskRange range, std::uint32_t segment) {
     if (segment != segment_) {
-        const bool in_short_pieces = blocks_ <= pieces_ * kShortBlocks;
-        if (in_short_pieces) moved_.wake_all();
+        const bool in_short_runs = blocks_ <= runs_ * kShortBlocks;
+        if (in_short_runs) moved_.wake_all();
         segment_ = segment;
         blocks_ = 0;
-        pieces_ = 0;
+        runs_ = 0;
     }
     blocks_ += range.count;
-    ++pieces_;
+    ++runs_;
 }
 
 // Begins when half of the zeros ahead is used up. File systems record the first writes to a large

@@ -47,7 +47,7 @@ private:
     HoleFiller filler_;
     std::uint32_t segment_ = 0;  // The segment of the last allocation,
     std::uint64_t blocks_ = 0;   // how many blocks were allocated in it,
-    std::uint64_t pieces_ = 0;   // and in how many pieces.
+    std::uint64_t runs_ = 0;     // and in how many runs.
     core::WaitQueue moved_;
     core::WaitQueue& released_;
 };

@@ -387,8 +387,8 @@ private:
                     .subspan(there.back().length == 0 ? 0 : range.offset, there.back().length);
             done.payload.insert(done.payload.end(), bytes.begin(), bytes.end());
         }
-        done.checksums.resize(fop::count_pieces(there));
-        fop::checksum_pieces(there, done.payload, done.checksums);
+        done.checksums.resize(fop::count_checksums(there));
+        fop::checksum_ranges(there, done.payload, done.checksums);
         done.body = fop::ReadReply{.bytes = done.payload.size(),
                                    .size_bytes = found->bytes.size(),
                                    .version = found->version,
@@ -400,7 +400,7 @@ private:
     Done on(const fop::Write& body, const std::vector<std::byte>& data) {
         Object* const found = object(body.fid);
         if (found == nullptr) return refuse(fop::Status::kNotFound);
-        if (!fop::pieces_intact(body.ranges, data, body.checksums)) {
+        if (!fop::ranges_intact(body.ranges, data, body.checksums)) {
             return refuse(fop::Status::kCorrupt);
         }
         if (body.lost_in != 0 && overtaken.contains(body.ranges.front().offset)) {
@@ -468,7 +468,7 @@ private:
         Object* const found = object(body.fid, false);
         if (found == nullptr) return refuse(fop::Status::kNotFound);
         const std::array ranges{body.range};
-        if (!fop::pieces_intact(ranges, data, body.checksums)) {
+        if (!fop::ranges_intact(ranges, data, body.checksums)) {
             return refuse(fop::Status::kCorrupt);
         }
         put(*found, body.range.offset, data);

@@ -35,7 +35,7 @@ TEST_CASE("client held writes: a later write takes what it covers", "[client]") 
 
     // What is left of the first one.
     held.release(receipt(1));
-    const auto left = held.piece_behind(receipt(0), kOne);
+    const auto left = held.part_behind(receipt(0), kOne);
 
     REQUIRE(held.bytes() == 3);
     REQUIRE(left.has_value());
@@ -52,7 +52,7 @@ TEST_CASE("client held writes: the order is the server's, not that of the replie
 
         // What is left of the first one, as when a crash has lost the second alone.
         held.release(receipt(1));
-        const auto left = held.piece_behind(receipt(1), kOne);
+        const auto left = held.part_behind(receipt(1), kOne);
         REQUIRE(held.bytes() == 3);
         REQUIRE(left->offset == 13);
         REQUIRE(left->bytes == bytes_of(3, 2));
@@ -60,13 +60,13 @@ TEST_CASE("client held writes: the order is the server's, not that of the replie
     SECTION("an earlier change that covers it") {
         held.cut(kOne, {.offset = 0, .length = 100}, receipt(1));
         held.clear(kOne, {.offset = 0, .length = 100}, receipt(1));
-        REQUIRE(held.piece_behind(receipt(1), kOne)->bytes == bytes_of(3, 2));
+        REQUIRE(held.part_behind(receipt(1), kOne)->bytes == bytes_of(3, 2));
     }
     SECTION("a write of a newer incarnation with a smaller number") {
         held.add(kOne, 13, bytes_of(3, 3), receipt(1, 2));
         held.add(kOne, 13, bytes_of(3, 4), receipt(9, 1));
-        REQUIRE_FALSE(held.piece_behind(receipt(0), kOne).has_value());
-        REQUIRE(held.piece_behind(receipt(0, 2), kOne)->bytes == bytes_of(3, 3));
+        REQUIRE_FALSE(held.part_behind(receipt(0), kOne).has_value());
+        REQUIRE(held.part_behind(receipt(0, 2), kOne)->bytes == bytes_of(3, 3));
     }
 }
 
@@ -95,16 +95,16 @@ TEST_CASE("client held writes: receipts are the last of each slot and incarnatio
     REQUIRE(held.bytes() == 0);
 }
 
-TEST_CASE("client held writes: a receipt selects pieces of its slot and incarnation only",
+TEST_CASE("client held writes: a receipt selects parts of its slot and incarnation only",
           "[client]") {
     HeldWrites held;
     held.add(kOne, 0, bytes_of(1, 1), receipt(5));
     held.add(kOne, 4, bytes_of(1, 1), receipt(8, 2));
-    REQUIRE_FALSE(held.piece_behind(receipt(5), kOne).has_value());
-    REQUIRE(held.piece_behind(receipt(4), kOne)->offset == 0);
-    REQUIRE(held.piece_behind(receipt(4, 2), kOne)->offset == 4);
-    REQUIRE_FALSE(held.piece_behind(receipt(0, 3), kOne).has_value());
-    REQUIRE_FALSE(held.piece_behind(receipt(0, 1, 2), kOne).has_value());
+    REQUIRE_FALSE(held.part_behind(receipt(5), kOne).has_value());
+    REQUIRE(held.part_behind(receipt(4), kOne)->offset == 0);
+    REQUIRE(held.part_behind(receipt(4, 2), kOne)->offset == 4);
+    REQUIRE_FALSE(held.part_behind(receipt(0, 3), kOne).has_value());
+    REQUIRE_FALSE(held.part_behind(receipt(0, 1, 2), kOne).has_value());
 }
 
 TEST_CASE("client held writes: a cleared range is zeros, and keeps the object's end", "[client]") {
@@ -114,7 +114,7 @@ TEST_CASE("client held writes: a cleared range is zeros, and keeps the object's 
     SECTION("its end is cleared") {
         held.clear(kOne, {.offset = 15, .length = 100}, receipt(9));
         REQUIRE(held.bytes() == 6);
-        const auto end = held.piece_behind(receipt(1), kOne);
+        const auto end = held.part_behind(receipt(1), kOne);
         REQUIRE(end->offset == 24);
         REQUIRE(end->bytes == bytes_of(1, 0));
 
@@ -127,7 +127,7 @@ TEST_CASE("client held writes: a cleared range is zeros, and keeps the object's 
     SECTION("its end is not cleared") {
         held.clear(kOne, {.offset = 0, .length = 24}, receipt(9));
         REQUIRE(held.bytes() == 1);
-        REQUIRE(held.piece_behind(receipt(0), kOne)->bytes == bytes_of(1, 2));
+        REQUIRE(held.part_behind(receipt(0), kOne)->bytes == bytes_of(1, 2));
     }
     SECTION("nothing is there") {
         held.clear(kOne, {.offset = 25, .length = 10}, receipt(9));
@@ -189,14 +189,14 @@ TEST_CASE("client held writes: random changes leave the same as in a map of byte
             REQUIRE(held.bytes() == model.size());
         }
 
-        while (const auto piece = held.piece_behind(receipt(0), kOne)) {
-            for (std::size_t i = 0; i < piece->bytes.size(); ++i) {
-                const auto found = model.find(piece->offset + i);
+        while (const auto part = held.part_behind(receipt(0), kOne)) {
+            for (std::size_t i = 0; i < part->bytes.size(); ++i) {
+                const auto found = model.find(part->offset + i);
                 REQUIRE(found != model.end());
-                REQUIRE(found->second.first == piece->bytes[i]);
+                REQUIRE(found->second.first == part->bytes[i]);
                 model.erase(found);
             }
-            held.drop(kOne, piece->range());
+            held.drop(kOne, part->range());
         }
         REQUIRE(model.empty());
         REQUIRE(held.empty());

@@ -131,7 +131,7 @@ TEST_CASE("fop body: ranges, checksums and payload belong together", "[fop]") {
     REQUIRE(why<Read>("read", [](Read& body) { body.ranges = {}; }).empty());
     const std::array<std::uint32_t, 2> few{};
     REQUIRE(why<Write>("write", [&](Write& body) { body.checksums = few; }) ==
-            "the checksums are not as many as the pieces of the ranges");
+            "the checksums are not as many as the runs of the ranges");
     REQUIRE(why<Write>("write", [](Write& body) { body.source.emplace(); }) ==
             "the payload is not as long as the ranges");
     REQUIRE(why<Append>("append", [](Append& body) { body.source.reset(); }) ==
@@ -183,7 +183,7 @@ TEST_CASE("fop body: the largest lists fit into the messages a server takes", "[
     static_cast<void>(
         sealed_body({.id = 1, .type = number("sync"), .body = Sync{.receipts = receipts}}));
     const std::vector<Range> ranges(64, Range{.offset = 4095, .length = kTransferBytesMax / 64});
-    const std::vector<std::uint32_t> checksums(count_pieces(ranges));
+    const std::vector<std::uint32_t> checksums(count_checksums(ranges));
     const auto message = sealed_body({.id = 1,
                                       .type = number("write"),
                                       .body = Write{.fid = {.high = 1},

@@ -49,7 +49,7 @@ bool is_refused(const Reply& reply) {
 // One more than there may be of each thing that is borrowed.
 const std::string kLongText(kObjectNameBytesMax + 1, 'n');
 const std::vector<Range> kManyRanges(kRangesMax + 1);
-const std::vector<std::uint32_t> kManyChecksums(kPiecesMax + 1);
+const std::vector<std::uint32_t> kManyChecksums(kChecksumsMax + 1);
 const std::vector<Receipt> kManyReceipts(kReceiptsMax + 1);
 
 void exceed(std::string_view& part) {

@@ -32,7 +32,7 @@ TEST_CASE("fop range: at most 64 ranges of 4 MiB together", "[fop]") {
 
 TEST_CASE("fop range: pieces end where blocks do", "[fop]") {
     const auto count = [](std::uint64_t offset, std::uint64_t length) {
-        return count_pieces(Range{.offset = offset, .length = length});
+        return count_checksums(Range{.offset = offset, .length = length});
     };
     REQUIRE(count(0, 0) == 0);
     REQUIRE(count(4096, 0) == 0);
@@ -47,7 +47,7 @@ TEST_CASE("fop range: pieces end where blocks do", "[fop]") {
 
     // The most there can be.
     std::vector<Range> ranges(64, Range{.offset = 4095, .length = kTransferBytesMax / 64});
-    REQUIRE(count_pieces(ranges) <= kPiecesMax);
+    REQUIRE(count_checksums(ranges) <= kChecksumsMax);
 }
 
 TEST_CASE("fop range: a range is cut at the end of the object", "[fop]") {
@@ -69,14 +69,14 @@ TEST_CASE("fop range: a changed byte is found wherever it is", "[fop]") {
         }
         std::vector<std::byte> data(total_bytes(ranges));
         for (std::byte& each : data) each = static_cast<std::byte>(random.below(256));
-        std::vector<std::uint32_t> checksums(count_pieces(ranges));
-        checksum_pieces(ranges, data, checksums);
+        std::vector<std::uint32_t> checksums(count_checksums(ranges));
+        checksum_ranges(ranges, data, checksums);
 
-        REQUIRE(pieces_intact(ranges, data, checksums));
+        REQUIRE(ranges_intact(ranges, data, checksums));
         if (data.empty()) continue;
         std::byte& victim = data[random.below(data.size())];
         victim ^= static_cast<std::byte>(1U << random.below(8));
-        REQUIRE_FALSE(pieces_intact(ranges, data, checksums));
+        REQUIRE_FALSE(ranges_intact(ranges, data, checksums));
     }
 }
 
@@ -85,7 +85,7 @@ TEST_CASE("fop range: the checksum of a whole block is that of its bytes", "[fop
     const std::array ranges{Range{.offset = 2048, .length = 8192}};
     std::array<std::uint32_t, 3> checksums{};
 
-    checksum_pieces(ranges, data, checksums);
+    checksum_ranges(ranges, data, checksums);
 
     const auto all = std::span<const std::byte>(data);
     REQUIRE(checksums[0] == core::crc32c(all.first(2048)));

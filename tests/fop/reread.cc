@@ -59,7 +59,7 @@ void check_lengths(const Variant& body) {
         if constexpr (requires { each.size_bytes; }) ENSURE(each.size_bytes <= kOffsetMax);
         if constexpr (requires { each.range; }) ENSURE(each.range.end() <= kOffsetMax);
         if constexpr (requires { each.ranges; }) ENSURE(each.ranges.size() <= kRangesMax);
-        if constexpr (requires { each.checksums; }) ENSURE(each.checksums.size() <= kPiecesMax);
+        if constexpr (requires { each.checksums; }) ENSURE(each.checksums.size() <= kChecksumsMax);
         if constexpr (requires { each.receipts; }) ENSURE(each.receipts.size() <= kReceiptsMax);
     };
     std::visit(look, body);

@@ -353,8 +353,8 @@ Bytes pattern(std::size_t size_bytes, std::uint64_t seed) {
 }
 
 std::vector<std::uint32_t> checksums_of(const std::vector<fop::Range>& ranges, const Bytes& bytes) {
-    std::vector<std::uint32_t> checksums(fop::count_pieces(ranges));
-    fop::checksum_pieces(ranges, bytes, checksums);
+    std::vector<std::uint32_t> checksums(fop::count_checksums(ranges));
+    fop::checksum_ranges(ranges, bytes, checksums);
     return checksums;
 }
 

@@ -94,11 +94,11 @@ TEST_CASE("reqh write plan: a piece is checked however its bytes come", "[reqh]"
     for (std::size_t i = 0; i < bytes.size(); ++i)
         bytes[i] = static_cast<std::byte>(i * 13 + i / 7);
     const std::vector<fop::Range> range{{.offset = 1000, .length = bytes.size()}};
-    std::vector<std::uint32_t> checksums(fop::count_pieces(range));
-    fop::checksum_pieces(range, bytes, checksums);
+    std::vector<std::uint32_t> checksums(fop::count_checksums(range));
+    fop::checksum_ranges(range, bytes, checksums);
 
     const auto comes_intact = [&](std::size_t step) {
-        PieceCheck check(1000, bytes.size(), checksums);
+        RunCheck check(1000, bytes.size(), checksums);
         for (std::size_t at = 0; at < bytes.size(); at += step) {
             if (!check.take(std::span(bytes).subspan(at, std::min(step, bytes.size() - at)))) {
                 return false;

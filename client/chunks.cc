@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "client/pieces.h"
+#include "client/chunks.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace fopd::client {
 
-Pieces::Pieces(Slots& slots, fop::Range whole, Wait wait)
+Chunks::Chunks(Slots& slots, fop::Range whole, Wait wait)
     : slots_(slots), whole_(whole), wait_(wait) {
     if (whole.length == 0) return;
-    const std::uint64_t piece_bytes = slots.options().fop_bytes;
-    results_.resize((whole.end() - 1) / piece_bytes - whole.offset / piece_bytes + 1);
+    const std::uint64_t chunk_bytes = slots.options().fop_bytes;
+    results_.resize((whole.end() - 1) / chunk_bytes - whole.offset / chunk_bytes + 1);
 }
 
-fop::Range Pieces::range_of(std::size_t index) const {
-    const std::uint64_t piece_bytes = slots_.options().fop_bytes;
-    const std::uint64_t first = whole_.offset / piece_bytes + index;
-    const std::uint64_t start = std::max(whole_.offset, first * piece_bytes);
-    return {.offset = start, .length = std::min(whole_.end(), (first + 1) * piece_bytes) - start};
+fop::Range Chunks::range_of(std::size_t index) const {
+    const std::uint64_t chunk_bytes = slots_.options().fop_bytes;
+    const std::uint64_t first = whole_.offset / chunk_bytes + index;
+    const std::uint64_t start = std::max(whole_.offset, first * chunk_bytes);
+    return {.offset = start, .length = std::min(whole_.end(), (first + 1) * chunk_bytes) - start};
 }
 
-Task<Outcome<void>> Pieces::move() {
+Task<Outcome<void>> Chunks::move() {
     const std::size_t count = results_.size();
-    if (count == 1) co_return co_await move_piece(0);
+    if (count == 1) co_return co_await move_chunk(0);
     next_ = 0;
     problem_.reset();
     core::Gate gate;
@@ -33,10 +33,10 @@ Task<Outcome<void>> Pieces::move() {
     co_return {};
 }
 
-Task<void> Pieces::move_some() {
+Task<void> Chunks::move_some() {
     while (!problem_ && next_ < results_.size()) {
         const std::size_t index = next_++;
-        auto moved = co_await move_piece(index);
+        auto moved = co_await move_chunk(index);
         if (!moved && !problem_) problem_ = std::move(moved.error());
     }
 }
