@@ -173,7 +173,7 @@ Outcome<void> BufferedWrites::report_lost(fop::Fid fid) {
     return lost_problem(std::move(*lost), std::move(words));
 }
 
-// Reports one object at a time: a problem has room for few words.
+// Reports the lost writes of one object per call, because a message is short.
 Outcome<void> BufferedWrites::report_all_lost() {
     auto lost = lost_.take_first();
     if (!lost && lost_.empty()) return {};

@@ -17,7 +17,7 @@ namespace fopd::client {
 
 namespace {
 
-// Standard error is one for the program, and so is this.
+// Process-wide state, because all threads share standard error.
 struct Kept {
     std::mutex guard;  // Threads of bench complain, too.
     bool in_json = false;
@@ -30,7 +30,8 @@ Kept& kept() {
     return all;
 }
 
-// Keeps the line, or one that says that there are more. False: it is to be printed.
+// With --json, stores the line (after 1000 lines, a note that lines are missing). Returns false
+// without --json: the caller prints it.
 bool keep(std::vector<std::string> Kept::* list, std::string_view line) {
     constexpr std::size_t kLinesMax = 1000;
     Kept& all = kept();

@@ -10,8 +10,8 @@ namespace fopd::client {
 
 // Prints "fopctl: " and the text. `text` is safe for a terminal.
 void complain(std::string_view text);
-// The same for what is no failure, such as a file that is left out. With --json it comes behind all
-// complaints.
+// Like complain(), for a notice that is not an error, for example a skipped file. With --json
+// notices follow all errors.
 void remark(std::string_view text);
 // A further line about the last complaint, such as one of several mistakes in a file.
 void complain_further(std::string_view line);

@@ -20,8 +20,9 @@ namespace fopd::client {
 namespace {
 
 constexpr mode_t kNewFileMode = 0666;  // The umask is applied.
-// What of the mode of a file stays when it is replaced. The new file belongs to the caller: with
-// setuid it would run the bytes of others with the caller's rights.
+// The mode bits that a replaced file keeps: permission bits, not setuid, setgid or sticky. The new
+// file belongs to the caller: with setuid it would run the bytes of others with the caller's
+// rights.
 constexpr mode_t kKeptMode = 0777;
 
 std::unexpected<Problem> file_failed(const std::string& name, int os_errno) {

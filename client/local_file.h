@@ -70,7 +70,7 @@ struct FileId {
 // written under a temporary name or none, and gets its name when it is finished.
 class LocalSink final : public ByteSink {
 public:
-    // Follows symbolic links, and writes directly to what is no regular file.
+    // Follows symbolic links. Writes directly to anything but a regular file (a device, a pipe).
     static std::expected<std::unique_ptr<LocalSink>, std::string> open(LocalWorld world,
                                                                        const std::string& path);
     // A regular file in a directory. Anything else that has the name, such as a symbolic link, is

@@ -110,7 +110,7 @@ std::expected<std::unique_ptr<LocalSource>, std::string> LocalTree::open_source(
     if (const std::string_view fault = fault_of_path(path); !fault.empty()) {
         return std::unexpected(core::printable(name) + ": " + std::string(fault));
     }
-    // What has become a named pipe meanwhile must not make this wait.
+    // O_NONBLOCK: open() must not block if the file has been replaced by a FIFO.
     core::OwnedFd file(open_below(fd_, path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
     struct stat info{};
     if (file.get() < 0 || ::fstat(file.get(), &info) != 0) {

@@ -137,7 +137,8 @@ void TreeTransfer::fail(TreeFailure failure) {
     const bool is_unanswered = failure.cause == Cause::kServer && !failure.problem.answered;
     const bool is_silence = is_unanswered && (failure.problem.status == fop::Status::kTimedOut ||
                                               failure.problem.status == fop::Status::kCancelled);
-    if (is_silence && cancelled()) return;  // Whoever cancelled it knows.
+    // Not reported: the caller that cancelled the transfer knows why.
+    if (is_silence && cancelled()) return;
     // Failures of this machine say nothing about the server.
     if (failure.problem.answered) unanswered_ = 0;
     if (is_silence && ++unanswered_ >= options_.objects_in_flight) early_end_ = End::kNoAnswer;
@@ -271,7 +272,7 @@ Task<std::optional<TreeTransfer::Item>> TreeGet::next() {
 }
 
 std::optional<std::string> TreeGet::find_file_above(const std::string& path) {
-    // The names ascend: what this path does not begin with, no later one does.
+    // Names ascend: a prefix of neither this path nor a later one is dropped.
     while (!beginnings_.empty() && !path.starts_with(beginnings_.back())) beginnings_.pop_back();
     const auto file = std::ranges::find_if(beginnings_, [&path](const std::string& beginning) {
         return path.size() > beginning.size() && path[beginning.size()] == '/';

@@ -27,7 +27,8 @@ public:
     ObjectWalk(core::Reactor& reactor, ObjectClient& objects, Options options);
 
     using Entry = ObjectPage::Entry;
-    // The next object, which stays the next one. Null: there are no more. Borrowed until take().
+    // Returns the next object without consuming it; take() consumes it. Null: there are no more.
+    // Borrowed until take().
     // The names ascend strictly: a list of the server that does not is a failure.
     // After a failure there are no more; all that were known before have been visited.
     Task<Outcome<const Entry*>> peek();
@@ -57,12 +58,12 @@ struct TreeFailure {
     Problem problem{};
 };
 
-// Is told at once what is left out of a tree.
+// Receives each skipped file and each failure when it occurs.
 class TreeWatcher {
 public:
     virtual ~TreeWatcher() = default;
     virtual void on_failure(const TreeFailure& failure) = 0;
-    // A local file that is no regular one. `what` says what it is; `shown` is its name.
+    // A skipped file that is not regular. `what` describes its type; `shown` is its name.
     virtual void on_skipped(std::string_view shown, std::string_view what) = 0;
     virtual void on_empty_directory(std::string_view shown) = 0;
 };

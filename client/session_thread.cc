@@ -139,7 +139,7 @@ Task<void> SessionThread::shut_down() {
     stopping_ = true;
     cancel_.cancel();
     co_await close_client();
-    // No deadline: all that is inside has been told, but for a name that is being looked up.
+    // No deadline: all operations are cancelled; only a pending address lookup may take longer.
     co_await gate_.close(reactor_);
     client_.reset();
     if (host_ != nullptr) co_await host_->close();

@@ -59,7 +59,8 @@ Task<void> Transfer::run_lane(Lane lane) {
 
 Task<bool> Transfer::take_turn(std::uint64_t offset) {
     while (turn_ != offset && !finished_) {
-        // No deadline: the lane whose turn it is has one, or waits for its source.
+        // Has no deadline: the lane that has the turn ends by its own deadline, or when its source
+        // delivers bytes.
         [[maybe_unused]] const auto woken = co_await turns_.wait({});
     }
     co_return !finished_;

@@ -284,7 +284,7 @@ int show_health(const Call& call, const std::string& json_text, const std::strin
                : kExitHealthUnknown;
 }
 
-// What is known without an answer of the daemon.
+// Prints the health that follows from having no answer: the daemon does not run, or hangs.
 int show_health_without_daemon(const Call& call, const std::string& state, const std::string& why) {
     const nlohmann::ordered_json object{
         {"state", state}, {"text", why}, {"problems", json::array()}};

@@ -150,7 +150,7 @@ private:
             kExitRefused);
     }
     std::uint64_t remarks() const { return skipped_ + empty_directories_; }
-    // What is no failure is not said with --quiet.
+    // --quiet suppresses notices; only errors are printed.
     void remark(const std::string& words) const {
         if (run_.call.output == Output::kQuiet || remarks() > kRemarksMax) return;
         if (line_ != nullptr) line_->clear();
@@ -303,7 +303,7 @@ Task<std::optional<int>> ask_if_sure(ObjectRun* run, const std::vector<std::stri
         co_return complain_about(
             run->call, "nothing is removed: --yes says that you are sure of " + what, kExitRefused);
     }
-    // What was typed before the question was seen is no answer to it.
+    // Discards pending input: bytes typed before the question must not count as the answer.
     if (::tcflush(STDIN_FILENO, TCIFLUSH) != 0) {
         co_return complain_about(run->call, file_words("standard input", errno), kExitRefused);
     }
@@ -315,12 +315,14 @@ Task<std::optional<int>> ask_if_sure(ObjectRun* run, const std::vector<std::stri
     co_return complain_about(run->call, "nothing is removed", kExitRefused);
 }
 
-// Without those that begin with another one, and so are removed with it, and without repetitions.
+// Drops duplicates and each prefix that extends another one: removing the shorter prefix removes
+// these objects, too.
 std::vector<std::string> outermost(std::vector<std::string> prefixes) {
     std::set<std::string> wanted;
     std::vector<std::string> sorted = prefixes;
     std::ranges::sort(sorted);
-    std::string_view outer;  // Those that begin with it follow it.
+    // In the sorted order, prefixes that extend `outer` follow it directly.
+    std::string_view outer;
     for (const std::string& each : sorted) {
         if (!outer.empty() && each.starts_with(outer)) continue;
         outer = each;
@@ -352,7 +354,7 @@ Task<int> remove_tree_in(ObjectRun* run) {
     co_return report.end();
 }
 
-// With the name that was given as the beginning of names.
+// Returns the call with its first name used as the prefix.
 Call with_prefix(const Call& call) {
     Call changed = call;
     changed.arguments.prefix = prefix_of(call.arguments.names.front());

@@ -44,8 +44,8 @@ public:
         }
         auto value = parse_(node);
         if (value) return *std::move(value);
-        // If the parser's hint is the beginning of the type's, the type's is better: it has the
-        // bounds.
+        // If the type's hint begins with the parser's hint, the type's hint is printed: it also
+        // states the limits.
         const std::string right = "write " + allowed_;
         const bool is_general = right.starts_with(value.error().right);
         problems.push_back({"", node.position, path, value.error().wrong,
@@ -82,7 +82,7 @@ struct DurationRule {
 };
 TypePtr<Duration> duration(DurationRule rule = {});
 
-// Bytes.
+// The limits of a size in bytes.
 struct SizeRule {
     std::uint64_t min = 0;
     std::uint64_t max = std::numeric_limits<std::uint64_t>::max();
@@ -186,7 +186,7 @@ TypePtr<std::optional<T>> none_or(TypePtr<T> type) {
 }
 
 // The allowed length of a list, and whether equal items are allowed. Two items with the same
-// identity never are.
+// identity are refused, even if equal items are allowed.
 struct ListRule {
     std::size_t length_min = 0;
     std::size_t length_max = 1024;
@@ -237,9 +237,9 @@ public:
     KeyDescription::Shape shape() const override { return KeyDescription::Shape::kList; }
     std::vector<KeyDescription> keys() const override { return item_->keys(); }
 
-    // Items are compared individually only if they are certainly the same items in the same order;
-    // otherwise the list is one value. If items were matched by position, swapping two would
-    // exchange their live values.
+    // If both lists have the same identities in the same order, each item is compared with its old
+    // value. Otherwise the list changes as one value. Matching by position would swap live values
+    // when two items are swapped.
     void carry_over(const std::vector<T>& old, std::vector<T>& next, const std::string& path,
                     Reload reload, Changes& changes) const override {
         bool is_same_items = old.size() == next.size();

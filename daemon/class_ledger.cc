@@ -92,7 +92,8 @@ void ClassLedger::complete(std::span<lrs::ClassFigures> classes) const {
     const std::lock_guard lock(mutex_);
     for (lrs::ClassFigures& each : classes) {
         const auto named = named_.find(each.name);
-        // What was counted before the class had an entry here is only in the policy's own figures.
+        // Requests counted before this class got a ledger entry appear only in the policy's
+        // figures.
         if (named != named_.end()) each.raise_to(named->second.totals);
     }
 }

@@ -39,8 +39,9 @@ public:
         std::string hash;
     };
     struct Refused {
-        bool busy = false;        // Try again later; nothing is wrong with the file.
-        bool is_unknown = false;  // What is to be changed does not exist.
+        bool busy = false;  // Try again later; nothing is wrong with the file.
+        bool is_unknown =
+            false;  // The rule, setting or device named in the request does not exist.
         // The file is valid, but the node cannot follow it without a restart.
         bool needs_restart = false;
         std::vector<std::string> problems;

@@ -18,8 +18,8 @@
 
 namespace fopd::daemon {
 
-// Decides whether a disk that an administrator or the configuration wants added, removed or
-// forgotten can be, and has it done. Lives on the control reactor.
+// Checks whether an administrator or the configuration may add, remove or write off a disk, and
+// then executes the change. Lives on the control reactor.
 class DeviceRequests {
 public:
     // All parts outlive the object.

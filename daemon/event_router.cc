@@ -12,7 +12,7 @@ constexpr std::string_view kAudit = "audit.";
 constexpr std::string_view kAuditChanged = "audit.changed";
 // Reported by the trail itself, which cannot write it.
 constexpr std::string_view kAuditLost = "audit.lost";
-// For the trail, too: with which configuration the daemon has run, attacks and wrong keys.
+// Events written to both log and audit trail: start and end, refused sessions, refused keys.
 constexpr std::array<std::string_view, 4> kInBoth{"daemon.start", "daemon.end",
                                                   "daemon.keys_refused", "fabric.session_refused"};
 

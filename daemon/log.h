@@ -95,7 +95,7 @@ private:
     std::atomic<core::Level> level_;
     RepeatLimiter limiter_;
     std::atomic<std::uint64_t> dropped_ = 0;   // Since the start.
-    std::atomic<std::uint64_t> reported_ = 0;  // Of those.
+    std::atomic<std::uint64_t> reported_ = 0;  // How many of the dropped events were reported.
     core::EventSink* const losses_;            // Null: this log.
     std::unique_ptr<Queue> queue_;
     bool is_closed_ = false;

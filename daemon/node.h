@@ -38,7 +38,7 @@
 
 namespace fopd::daemon {
 
-// Why a start fails that cannot listen at the address.
+// The problem that start() returns if it cannot listen at `address`.
 StartProblem cannot_listen(const fabric::Address& address, const Error& error);
 
 // The daemon without the process around it: starts the localities, watches them, reloads, drains

@@ -39,8 +39,8 @@ std::optional<devices::NodeId> owner_of(const std::string& path) {
     return is_in_use ? std::optional(newest->owner) : std::nullopt;
 }
 
-// What shows that there was an id before, and how to get it back; empty if nothing shows that.
-// `damage` says what is wrong with the file.
+// Describes the evidence of an earlier node id and how to restore it. Empty: no evidence. `damage`
+// says what is wrong with the file.
 std::string sign_of_earlier_id(const std::string& damage, const std::string& data_dir,
                                const std::vector<std::string>& disk_paths) {
     std::set<devices::NodeId> owners;

@@ -114,10 +114,9 @@ public:
     // other transports have no such limits.
     virtual void trust_peer() {}
 
-    // From now on everything is encrypted, and what arrives must be: what is sent after this call,
-    // and what arrives after the message that is being delivered. Both ends call it at the same
-    // place of the streams in both directions, with their keys exchanged, and once. REQUIRES:
-    // Transport::can_encrypt(), and the connection is open.
+    // Encrypts all messages sent after this call, and accepts only encrypted messages after the one
+    // being delivered. Both ends call it once, after exchanging keys, at the same point of both
+    // streams. REQUIRES: Transport::can_encrypt(), and the connection is open.
     struct Keys {
         const fop::Key& send;
         const fop::Key& receive;

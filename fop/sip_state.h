@@ -13,7 +13,9 @@ struct SipState {
     std::uint64_t v2 = 0;
     std::uint64_t v3 = 0;
 
-    // "somepseudorandomlygeneratedbytes"; 0xee marks the output of 128 bits.
+    // The initial constants of the SipHash specification: the ASCII text
+    // "somepseudorandomlygeneratedbytes". The variant with 128 bits of output also XORs 0xee into
+    // v1.
     SipState(std::uint64_t k0, std::uint64_t k1)
         : v0(k0 ^ 0x736f6d6570736575),
           v1(k1 ^ 0x646f72616e646f6d ^ 0xee),

@@ -31,9 +31,9 @@ public:
     // Adds a request with missing parts: a new one, or one whose part failed on a device and that
     // has another part to try.
     virtual void push_request(IoRequest& request) = 0;
-    // The next request that can be scheduled, or that cannot be at all; null when there is none
-    // now. Once there is one it is the same again, whatever is pushed meanwhile, until one of the
-    // three calls below.
+    // The next request that has a usable device, or that no device can ever serve; null if none.
+    // Repeated calls return the same request until get_device_medium_pair(), requeue() or
+    // remove_request().
     virtual IoRequest* peek_request(Instant now) = 0;
     // For the request peeked last: a device with room, and the part that goes to it, which is
     // kTaken from then on. Called once for each missing part; a scheduler that wants all or none
@@ -41,8 +41,8 @@ public:
     // this scheduler knows has any of the media that are left.
     virtual Result<std::optional<DeviceMedium>> get_device_medium_pair(IoRequest& request,
                                                                        Instant now) = 0;
-    // The request peeked last still has parts missing that cannot go now. It keeps its age, and is
-    // peeked again when they can.
+    // Puts the request peeked last back, because no device has room for its missing parts now. It
+    // keeps its age; peek_request() returns it again when a device has room.
     virtual void requeue(IoRequest& request) = 0;
     // Takes out any request that is here: all its parts are given to devices, or it is given up.
     virtual void remove_request(IoRequest& request) = 0;
@@ -51,8 +51,8 @@ public:
 
     // Requests may be pushed before a device for them was added. Idempotent.
     virtual void add_device(IoDevice& device) = 0;
-    // No effect if it is not here. Requests that waited for it wait for other devices, or cannot be
-    // scheduled.
+    // Removes a device; no effect if it was not added. Requests for it wait for another device or
+    // become unschedulable.
     virtual void remove_device(IoDevice& device) = 0;
     // Removes and returns one device that the scheduler does not need; null if it needs all of
     // them.

@@ -11,8 +11,8 @@
 
 namespace fopd::objects {
 
-// Gives up the uploads of a disk that were not written for a time, as a walk over the map shows
-// them. Each change gives up a bounded number, and other work runs in between.
+// A visitor for ObjectMap::for_each(): removes each upload that received no write for `timeout`. A
+// change removes a bounded number of uploads; other coroutines run between changes.
 class AbandonedUploads final : public store::MapVisitor {
 public:
     // REQUIRES: the disk is held.
@@ -29,7 +29,8 @@ private:
     HomeVolume& home_;
     core::Reactor& reactor_;
     const Duration timeout_;
-    std::vector<store::Fid> fids_;  // Found in this turn, to be removed.
+    // Abandoned uploads seen in the current turn; between_turns() removes them.
+    std::vector<store::Fid> fids_;
 };
 
 }  // namespace fopd::objects

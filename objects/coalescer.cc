@@ -254,7 +254,8 @@ Task<Result<bool>> Coalescer::Pass::write(core::Buffer from) {
     co_return written.has_value();
 }
 
-// False: another change has changed the blocks. In both cases the pass no longer owns the new ones.
+// Returns false if another change modified the blocks. In both cases the newly allocated blocks no
+// longer belong to the pass.
 Task<Result<bool>> Coalescer::Pass::commit(Window window) {
     const auto committed = co_await begin_and_finish(window);
     change_.give_back();

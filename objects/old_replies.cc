@@ -38,7 +38,7 @@ Task<Result<void>> OldReplies::forget(std::size_t at, std::size_t count) {
     if (!room) co_return std::unexpected(room.error());
     std::array<store::ClientId, kForgottenAtOnce> whose;
     for (const store::ReplyKey& key : std::span(keys_).subspan(at, count)) {
-        // A later reply may have the place by now.
+        // A newer reply may have replaced this one in its request place.
         const auto found = home_.volume().map().find_reply(key);
         if (!found) co_return std::unexpected(found.error());
         const bool is_there = found->has_value() && is_old(**found);

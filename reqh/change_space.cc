@@ -4,7 +4,7 @@ namespace fopd::reqh {
 
 Granted<> ChangeSpace::check_room(std::uint64_t blocks) const {
     const store::SpaceUse use = fop_.volume().space_use();
-    // What waits comes back by itself.
+    // Pending blocks count: they become free without further action.
     if (blocks <= use.free_blocks + use.waiting_blocks) return {};
     return refused(fop::Status::kNoSpace, "there is not so much space left on its disk");
 }

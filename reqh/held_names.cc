@@ -34,7 +34,8 @@ Task<Granted<>> HeldNames::hold(std::span<const Wanted> wanted) {
     co_return Granted<>{};
 }
 
-// What a name has replaced may be on a disk that is missing; those behind are not to wait as long.
+// Limits the wait: objects that the name replaced may be on a missing disk, and later waiters of
+// the name must not wait that long.
 core::WaitOptions HeldNames::wait_to_leave() const {
     return {.deadline = std::min(fop_.deadline(), after(fop_.reactor().now(), kLeaveWaitMax)),
             .cancel = fop_.site().cancel};

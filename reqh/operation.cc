@@ -66,7 +66,7 @@ void Operation::leave() {
     hold() = objects::HomeVolume::Hold();
 }
 
-// -- where --
+// -- the locality and the disk --
 
 Granted<> Operation::find_home(store::Slot slot) {
     select_none();
@@ -92,7 +92,7 @@ Granted<objects::PoolId> Operation::check_takes_new() const {
     return *pool;
 }
 
-// -- what others use --
+// -- locks and recorded replies --
 
 Task<Granted<>> Operation::lock(objects::LockRequest request) {
     enter(Phase::kDistributedResources);

@@ -196,7 +196,7 @@ Task<Granted<Value>> Operation::visit(Job* job) {
     co_return ran;
 }
 
-// Keeps what it holds here, and the hold of the disk.
+// Keeps the locks, names and disk hold of this locality while `job` runs on the other locality.
 template <typename Value, typename Job>
 Task<Granted<Value>> Operation::run_at(std::uint32_t locality, Job job) {
     objects::Stores& there = stores().at(locality);

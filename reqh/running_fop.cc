@@ -14,7 +14,7 @@ void RunningFop::move_to(const Site& site) {
     site_ = site;
     home_ = nullptr;
     piece_ = origin_.piece;
-    // A region is one reactor's.
+    // A registered region is valid only on the reactor that registered it.
     if (origin_.reactor != site.reactor) piece_.region = -1;
 }
 

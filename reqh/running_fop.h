@@ -79,7 +79,7 @@ public:
     // kReadOnly if the disk has failed and the shown state of the object may be lost.
     Granted<> check_certain(store::Fid fid) const;
 
-    // -- what it does --
+    // -- its progress --
 
     void enter(Phase phase) const {
         site_.times->enter(phase, reactor().now());

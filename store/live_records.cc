@@ -79,8 +79,8 @@ Result<void> LiveRecords::keep_extent(const Record& record) {
     const auto there = is_there(record.fid);
     if (!there) return std::unexpected(there.error());
     if (!*there) return {};
-    // That the object still has a block where the record has it is not enough: it may have lost the
-    // block and got it again since.
+    // Compares checksums, because the object may have freed this block and received it again later;
+    // the position alone does not prove that the record is live.
     std::array<std::uint32_t, kExtentBlocksMax> checksums{};
     ExtentBlocks described;
     ExtentRuns runs(record);

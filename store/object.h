@@ -21,9 +21,10 @@ inline constexpr std::size_t kObjectNameBytesMax = 480;
 // All versions of names are less, so that a next one always exists.
 inline constexpr std::uint64_t kNameVersionEnd = 1ULL << 63;
 inline constexpr std::size_t kPrincipalBytesMax = 64;
-// The kind, the client, the request place.
+// Bytes of a reply's key: key kind (1), client id (15), request place (2).
 inline constexpr std::size_t kReplyKeyBytes = 1 + 15 + 2;
-// The number of the request without its lowest byte, and when the reply was made.
+// Bytes before the reply in its value: the request number without its lowest byte (7), the time of
+// the reply (8).
 inline constexpr std::size_t kReplyHeadBytes = 7 + 8;
 inline constexpr std::size_t kReplyBytesMax = 256;
 
@@ -33,7 +34,7 @@ enum class KeyKind : std::uint8_t {
     kNames = 'n',  // The newest entry of the log that changed a name.
     kObject = 'o',
     kReply = 'r',   // A recorded reply.
-    kUpload = 'u',  // An object that is still uploaded.
+    kUpload = 'u',  // An upload: an object that is being written and is not committed.
 };
 
 // Identifies the client of a request that is recorded.
@@ -48,7 +49,8 @@ struct LastWriter {
     // The epoch of the last change. 0: an older program wrote the record, in an epoch before the
     // present one.
     std::uint32_t incarnation = 0;
-    // The last epoch in which another client changed them. 0: no other client did.
+    // The last log epoch in which a client other than `who` changed the object's bytes or size. 0:
+    // no other client did.
     std::uint32_t others_in = 0;
     // The client of the last change. Zeros: unknown.
     ClientId who{};
@@ -70,6 +72,7 @@ struct Object {
     std::uint64_t name_version = 0;
 };
 
+// Whether committing an upload may replace the object that has the name.
 enum class NameRule : std::uint8_t { kReplace, kNoReplace };
 
 struct Upload {
@@ -93,7 +96,7 @@ struct ReplyKey {
 // A recorded reply.
 struct ReplyRecord {
     ReplyKey key{};
-    // How long the disk had been in service (objects::HomeVolume::service_time()).
+    // The age of the disk when the reply was recorded, see objects::HomeVolume::service_time().
     Duration made{};
     Bytes reply{};  // Borrowed.
 };
@@ -108,7 +111,7 @@ struct Cleared {
     std::uint64_t first = 0;
     std::uint64_t end = 0;
 };
-// A key, stored in place.
+// An encoded index key; the object contains its bytes.
 class Key {
 public:
     static Key object(Fid fid) { return {KeyKind::kObject, fid.high, fid.low}; }
@@ -145,7 +148,7 @@ private:
 // are borrowed from the argument.
 Result<Fid> read_fid_key(KeyKind kind, Bytes key);  // The kind is kObject or kUpload.
 Result<ExtentKey> read_extent_key(Bytes key);
-// Sets only the place in request_number.
+// The key contains only the request place, so request_number is set to the place (0 to 1023).
 Result<ReplyKey> read_reply_key(Bytes key);
 
 // An extent as it is stored in the index; its checksums are little endian, unaligned.
@@ -168,7 +171,7 @@ struct StoredExtent {
 Result<Object> read_object(Bytes value);
 Result<Upload> read_upload(Bytes value);
 Result<StoredExtent> read_extent(Bytes key, Bytes value);
-// Leaves `first` zero: the key does not contain it.
+// Returns the range with first = 0; read_cleared() also reads `first` from the value.
 Result<Cleared> read_cleared_key(Bytes key);
 Result<Cleared> read_cleared(Bytes key, Bytes value);
 Result<std::uint64_t> read_newest_name(Bytes value);

@@ -204,7 +204,7 @@ public:
 
     // -- figures --
     SpaceUse space_use() const { return space_ ? space_->use() : SpaceUse{}; }
-    // The content of the block is of no use to anything.
+    // Whether the block is free: no object, pending change or reader needs its content.
     bool is_free(std::uint64_t block) const { return serving() && space_->is_free(block); }
     // Memory of changes that are not in the index yet.
     std::uint64_t changed_bytes() const { return index_.changed_bytes(); }

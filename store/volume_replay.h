@@ -33,7 +33,7 @@ public:
     };
     VolumeReplay(const Parts& parts, const Options& options) : parts_(parts), options_(options) {}
 
-    // Takes the memory that data_ok() needs.
+    // Allocates the read buffer of data_ok(). kNoSpace: no memory.
     Result<void> allocate();
     Task<Result<bool>> data_ok(LogEntry entry) override;
     Task<Result<void>> replay(LogEntry entry) override;

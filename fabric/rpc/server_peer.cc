@@ -99,7 +99,8 @@ void Server::Peer::on_cancelled(Session& session_now, std::uint64_t request) {
     running.for_each([&found, request](Incoming& each) {
         if (each.request().id == request) found = &each;
     });
-    // It was answered, or came over an earlier session: no transfer uses memory of this session.
+    // The fop has ended or belongs to an earlier session, so nothing uses this client memory:
+    // release it.
     if (found == nullptr) return session_now.let_go(request);
     if (found->cancelling_ || found->is_given_up_) return;
     found->is_given_up_ = true;

@@ -60,7 +60,7 @@ bool Session::may_wait(std::uint32_t bytes) {
     return true;
 }
 
-// The remaining loans keep their part of the bytes, at least what is used.
+// Each remaining loan keeps its share of the byte loan, and never less than the bytes in use.
 void Session::give_loans_back(std::uint32_t count, std::uint32_t had) {
     host_.loans_.give_back(share_name_, count);
     if (count == 0) return;

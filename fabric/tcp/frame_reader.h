@@ -78,15 +78,15 @@ private:
 
     FrameUser& user_;
     FrameHeader header_{};
-    std::size_t header_bytes_ = 0;  // That have arrived, between frames.
+    std::size_t header_bytes_ = 0;  // How many bytes of the next header have arrived.
     std::uint64_t begun_ = 0;
     bool paused_ = false;
     Frame frame_;
     bool in_body_ = false;
     FrameUser::Place::Kind kind_ = FrameUser::Place::Kind::kWhole;
-    std::size_t body_left_ = 0;          // Bytes that have not arrived.
-    std::span<std::byte> place_;         // Of kMemory: where they go.
-    std::vector<std::byte> incomplete_;  // Of kWhole: the bytes that have arrived.
+    std::size_t body_left_ = 0;          // How many bytes of the body have not arrived.
+    std::span<std::byte> place_;         // With kMemory: where the next bytes of the body go.
+    std::vector<std::byte> incomplete_;  // With kWhole: the bytes of the body that have arrived.
 };
 
 }  // namespace fopd::fabric

@@ -51,7 +51,8 @@ void Newcomers::end_oldest(Shares::Host& host) {
     oldest.leave.cancel();
 }
 
-// Of hosts with as many, the one with the oldest newcomer. Costs a walk through all hosts.
+// Returns the host with the most newcomers; among equals, the host with the oldest newcomer.
+// O(hosts).
 Newcomers::Shares::Host& Newcomers::host_with_most() {
     Shares::Host* found = nullptr;
     shares_.for_each([&](Shares::Host& each) {

@@ -65,8 +65,7 @@ private:
 
         fop::RecordCipher writer;
         RecordReader reader;
-        // So many frames at the front of the queue were there before encrypt(), and are sent
-        // unencrypted.
+        // The number of frames queued before encrypt(); they are sent in plain text.
         std::size_t plain_frames = 0;
         // The records that were made and that the kernel has not taken completely.
         struct Made {
