@@ -53,7 +53,7 @@ public:
     // the reply is too old to be used.
     Task<Outcome<bool>> catch_up(fop::Fid fid, std::uint64_t incarnation, Wait wait);
     // Called when the outcome of a call is known: writes again the other lost writes of the slot.
-    // Those that fail stay held.
+    // A write that fails stays held.
     Task<void> catch_up_others(std::uint16_t slot, std::uint64_t incarnation, Wait wait);
     // Returns when everything in the scope that was held before is durable or permanently lost. A
     // write that fails stays held, and the others continue unless the server accepts nothing;

@@ -20,7 +20,7 @@ CLI::Validator one_of(std::vector<std::string> words);
 // A size as the configuration has it, such as 4k or 1MiB, which becomes a number of bytes.
 CLI::Validator size_between(std::uint64_t low, std::uint64_t high);
 
-// What --help prints: the name of each value, what it means, and its default.
+// Formats --help: the name of each value, its meaning and its default.
 class HelpPage final : public CLI::Formatter {
 public:
     HelpPage();

@@ -5,8 +5,8 @@
 
 namespace fopd::client {
 
-// What fopctl says on standard error when something goes wrong: lines for people at once, or, with
-// --json, one object when the program ends. From any thread.
+// Errors and notices of fopctl on standard error: lines for people at once, or, with --json, one
+// object when the program ends. From any thread.
 
 // Prints "fopctl: " and the text. `text` is safe for a terminal.
 void complain(std::string_view text);

@@ -82,8 +82,8 @@ typedef struct fopd_options {
                              when there was no session yet; all its addresses are tried. Schemes
                              are tcp, verbs and ofi+tcp; the latter two load libfabric. */
     const char* key_file; /* With the 64 hexadecimal digits of a principal's key. It is refused when
-                             others can read it. Without one the server has to let in those who do
-                             not say who they are. */
+                             others can read it. Without a key file the server must accept clients
+                             without a key. */
     const char* user;     /* For whom this client acts, if its principal may; null for itself. */
     const char* job;      /* By which the server's rules may know the work; null for none. */
     uint64_t timeout_us;  /* Of calls that do not say; 30 s by default. */
@@ -154,9 +154,9 @@ FOPD_API int fopd_connected_wait(fopd_client* client, const fopd_call* call, fop
 FOPD_API void fopd_ping(fopd_client* client, const fopd_call* call, fopd_done done, void* context);
 FOPD_API int fopd_ping_wait(fopd_client* client, const fopd_call* call, fopd_result* result);
 
-/* `bytes` bytes go to the server in its request and come back with its reply. What is larger than
- * the server takes in a message is FOPD_INVALID. This and fopd_bulk_echo() are for who has the
- * right to administer; fopd_ping() needs none. */
+/* `bytes` bytes go to the server in its request and come back with its reply. More bytes than
+ * the server takes in a message are FOPD_INVALID. This and fopd_bulk_echo() need the right to
+ * administer; fopd_ping() needs no right. */
 FOPD_API void fopd_echo(fopd_client* client, const fopd_call* call, const void* data, void* into,
                         size_t bytes, fopd_done done, void* context);
 FOPD_API int fopd_echo_wait(fopd_client* client, const fopd_call* call, const void* data,
@@ -217,14 +217,14 @@ typedef struct fopd_new_object {
     size_t size; /* As in fopd_options; set by fopd_new_object_init(). */
     const char* name;
     const char* pool;
-    const char* group; /* Null: the first one of who makes it. */
+    const char* group; /* Null: the first group of the principal. */
     uint32_t mode;     /* 0640 by default. */
     int no_replace;    /* FOPD_EXISTS instead of replacing one of that name. */
 } fopd_new_object;
 FOPD_API void fopd_new_object_init(fopd_new_object* object);
 
-/* An object of these bytes; who reads its name sees all of it or what was there before. `fid` may
- * be null. */
+/* Creates an object with these bytes. Readers of its name see the whole object, or the object that
+ * had the name before. `fid` may be null. */
 FOPD_API void fopd_put(fopd_client* client, const fopd_call* call, const fopd_new_object* object,
                        const void* data, size_t bytes, fopd_fid* fid, fopd_done done,
                        void* context);

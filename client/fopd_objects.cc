@@ -88,7 +88,7 @@ struct InPool {
 // The tasks of the calls. They run on the library's thread, and own their arguments; memory that is
 // named by a pointer or a span is the caller's.
 
-// Awaits a call, and gives what it returns to `take`.
+// Awaits a call, and passes its result to `take`.
 template <typename T, typename Take>
 Task<Done> then(Task<Outcome<T>> task, Take take) {
     auto outcome = co_await std::move(task);

@@ -17,7 +17,8 @@
 
 namespace fopd::client {
 
-// What local files use: blocking calls run on the offload, so that the sessions stay alive.
+// The surroundings of local files. Blocking calls run on the offload, so that the sessions stay
+// alive.
 struct LocalWorld {
     core::Reactor& reactor;
     core::Offload& offload;
@@ -30,7 +31,7 @@ public:
     // The error is for people, and names the file.
     static std::expected<std::unique_ptr<LocalSource>, std::string> open(LocalWorld world,
                                                                          const std::string& path);
-    // Of an open file, which it closes. `name` is for messages.
+    // Reads an open file, and closes it. `name` is for messages.
     static std::expected<std::unique_ptr<LocalSource>, std::string> take(LocalWorld world, int fd,
                                                                          std::string name);
     ~LocalSource() override;
@@ -105,9 +106,9 @@ private:
 
     LocalWorld world_;
     const std::string name_;
-    int directory_fd_ = -1;  // Of the file that is created or replaced; -1: written directly.
-    std::string leaf_{};     // Its name there.
-    std::string draft_{};    // The temporary name there; empty: none.
+    int directory_fd_ = -1;  // The directory of the new file; -1: an existing file is written to.
+    std::string leaf_{};     // The name of the new file in the directory.
+    std::string draft_{};    // Its temporary name in the directory; empty: none.
     int fd_ = -1;
 };
 

@@ -64,7 +64,7 @@ struct LocalEntry {
     enum class Kind : std::uint8_t { kFile, kEmptyDirectory, kSkipped, kFailed };
     Kind kind = Kind::kFile;
     std::string path{};   // In the tree.
-    std::string words{};  // kSkipped: what it is. kFailed: the reason, which names the file.
+    std::string words{};  // kSkipped: its type. kFailed: the reason, which names the file.
 };
 
 // Visits all that is in a tree, in order of the names in each directory. Does not follow symbolic
@@ -79,7 +79,7 @@ public:
 
 private:
     struct Level {
-        std::string path{};  // Of the directory, with a slash behind it; empty: the top.
+        std::string path{};  // The directory's path and a slash; empty: the top directory.
         std::vector<std::string> names{};
         std::size_t next = 0;
     };

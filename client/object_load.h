@@ -24,7 +24,7 @@ struct ObjectLoadOptions {
     std::uint32_t jobs = 1;   // Sets of sessions, each with a thread of its own.
     Duration warm_up{};
     Duration window{};
-    Duration timeout{};  // Of one operation.
+    Duration timeout{};  // The time limit of one operation.
     fop::Durability durability = fop::Durability::kBuffered;
     std::string pool{};
     // The object that all jobs share; it is made if it is missing, and stays. Empty: each job has

@@ -43,8 +43,8 @@ private:
     ObjectClient& objects_;
     const Options options_;
     ObjectPage page_;
-    std::size_t next_ = 0;  // Of the page.
-    std::string last_;      // The name that was taken last; empty: none was.
+    std::size_t next_ = 0;  // The index of the next object in page_.
+    std::string last_;      // The name that was taken last; empty: no name was taken.
 };
 
 struct TreeFailure {
@@ -53,7 +53,7 @@ struct TreeFailure {
         kFile,  // The words name the file.
         kName,  // It cannot be the name of an object, or of a file.
     };
-    std::string name{};  // Of the object.
+    std::string name{};  // The object's name.
     Cause cause = Cause::kServer;
     Problem problem{};
 };
@@ -99,8 +99,8 @@ public:
 
 protected:
     struct Item {
-        std::string name{};  // Of the object.
-        std::string path{};  // Of the file.
+        std::string name{};  // The object's name.
+        std::string path{};  // The file's path below the directory.
         fop::Fid fid{};
         std::uint64_t size_bytes = 0;
     };

@@ -52,7 +52,7 @@ public:
 
 private:
     struct Block {
-        std::size_t first = 0;  // Of lines_.
+        std::size_t first = 0;  // The first line, as an index in lines_.
         std::size_t end = 0;
     };
 
@@ -64,7 +64,7 @@ private:
 
     std::vector<std::string> lines_;
     std::vector<Principal> principals_;
-    std::vector<Block> blocks_;             // Of principals_, in the same order.
+    std::vector<Block> blocks_;             // The lines of each principal, in the same order.
     std::size_t principals_at_ = kNowhere;  // The lines that begin the sections.
     std::size_t revoked_at_ = kNowhere;
     std::size_t tokens_at_ = kNowhere;

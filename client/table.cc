@@ -98,7 +98,7 @@ std::string folded(std::string_view text, std::size_t indent) {
     constexpr std::size_t kWidth = 80;
     std::string lines;
     std::string line;
-    bool is_first_word = true;  // Of the line.
+    bool is_first_word = true;  // The next word is the first one of its line.
     while (!text.empty()) {
         // A word with the blanks before it.
         const std::size_t begin = std::min(text.find_first_not_of(' '), text.size());

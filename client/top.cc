@@ -113,7 +113,7 @@ struct ClassRates {
 struct Rates {
     double interval_s = 0;
     std::vector<LocalityRates> localities;
-    std::vector<ClassRates> classes;  // Those with the most requests queued first.
+    std::vector<ClassRates> classes;  // By the number of queued requests, the most first.
 };
 
 // False after a restart of the daemon.
@@ -226,7 +226,7 @@ public:
     virtual bool show(const std::string& block) = 0;
     // False when the user has ended the program, or the reader has gone.
     virtual bool wait(double seconds) = 0;
-    // Readable when wait() is to be called at once; -1: never.
+    // Becomes readable when the caller must call wait() at once; -1: never.
     virtual int interrupt_fd() const = 0;
 };
 

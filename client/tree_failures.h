@@ -16,7 +16,7 @@ namespace fopd::client {
 std::string_view code_of(const TreeFailure& failure);
 ExitCode exit_code_of(const TreeFailure& failure);
 
-// The failures of a tree, of which only the first ones are kept: there may be as many as objects.
+// The failures of a tree. Keeps only the first ones, because each object may fail.
 class TreeFailures {
 public:
     static constexpr std::uint64_t kListedMax = 1000;
@@ -26,7 +26,7 @@ public:
         std::string_view code{};
         ExitCode exit_code = kExitDone;
     };
-    // Whether those that are listed are kept for listed(), or only counted.
+    // Whether the first failures are kept for listed(), or all are only counted.
     enum class Keep : std::uint8_t { kNothing, kListed };
     explicit TreeFailures(Keep keep) : keep_(keep) {}
 
@@ -36,7 +36,7 @@ public:
     std::uint64_t count() const { return count_; }
     std::uint64_t unlisted_count() const { return count_ > kListedMax ? count_ - kListedMax : 0; }
     const std::vector<Listed>& listed() const { return listed_; }
-    // Of the first one.
+    // The exit code of the first failure.
     ExitCode exit_code() const { return exit_code_; }
 
 private:

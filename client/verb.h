@@ -28,7 +28,7 @@ inline constexpr Duration kTimeoutDefault = 30s;
 // The arguments of all verbs, besides the global options. Each verb declares those that it uses.
 struct VerbArguments {
     std::string level;
-    std::string state;  // Of the node, to wait for.
+    std::string state;  // The state of the node to wait for.
     double interval_s = 1;
     std::uint64_t count = 0;  // 0: until interrupted.
 
@@ -47,7 +47,7 @@ struct VerbArguments {
     std::optional<std::uint16_t> slot;
     bool is_sure = false;
 
-    std::vector<std::string> names;  // Of objects.
+    std::vector<std::string> names;  // Names of objects.
     std::string new_name;
     std::string prefix;
     std::string group;
@@ -62,10 +62,10 @@ struct VerbArguments {
     bool buffered = false;
     bool explain = false;
 
-    std::vector<std::string> words;  // Of a rule, of a request, or a policy and KEY=VALUE.
+    std::vector<std::string> words;  // A rule, a request, or a policy and KEY=VALUE.
     std::optional<std::uint64_t> if_version;
 
-    std::string id;  // Of a fop or a token.
+    std::string id;  // The id of a fop or a token.
     std::string file;
     std::string public_file;
     std::string name;
@@ -105,7 +105,7 @@ struct Call {
 
 // A verb of fopctl.
 struct Verb {
-    std::string_view name;  // Of several words: the groups, and last the verb.
+    std::string_view name;  // Words: the groups, and last the verb.
     std::string_view summary;
     std::string_view example;  // Without the name of the program; several are in lines.
     // The time limit without --timeout; 0: none.

@@ -95,11 +95,11 @@ constexpr const char* kPrincipalsDefault = "/etc/fopd/principals.yaml";
 // The user whom the package makes for the daemon.
 constexpr const char* kDaemonUser = "fopd";
 
-// The file to change, and who must be able to read it.
+// The file to change, and the user that must be able to read it.
 struct KeysTarget {
     std::string path;
     bool is_in_use = false;    // A daemon that runs reads it.
-    bool open_to_all = false;  // That daemon lets in everybody, with or without a key.
+    bool open_to_all = false;  // The daemon accepts clients without a key.
     std::optional<ReplacedFile::Reader> reader = {};
 };
 
@@ -176,7 +176,7 @@ std::expected<Opened, int> open_principals(const Call& call, ReplacedFile::Missi
     const std::string& path = target->path;
     auto file = ReplacedFile::open(path, missing);
     if (!file) return std::unexpected(complain_about(call, file.error()));
-    // Without a daemon it is only a guess who it will be.
+    // If no daemon uses the file, the user that will read it is a guess.
     const bool is_known = target->reader && (target->is_in_use || !file->existed());
     if (is_known) file->let_read(*target->reader);
     auto principals = PrincipalsFile::parse(file->text());

@@ -24,7 +24,7 @@ namespace {
 
 using nlohmann::json;
 
-// Of the lines of `status` that are folded.
+// The indentation of the folded lines of `status`.
 constexpr std::size_t kStatusIndent = 10;
 
 std::string buffers_shown(const json& locality) {
@@ -272,7 +272,7 @@ int run_trace(const Call& call) {
 
 // -- health --
 
-// As monitoring systems understand them.
+// The index is the exit code, as monitoring systems expect it.
 constexpr std::array<std::string_view, 4> kHealthStates{"ok", "warning", "critical", "unknown"};
 
 int show_health(const Call& call, const std::string& json_text, const std::string& state,

@@ -40,7 +40,8 @@ std::string counted(std::uint64_t count, std::string_view one, std::string_view 
     return std::to_string(count) + " " + std::string(count == 1 ? one : many);
 }
 
-// Prints what is left out while a tree is transferred, up to a limit, and the summary at the end.
+// Prints failures and skipped files while a tree is transferred, up to a limit, and the summary at
+// the end.
 class TreeReport final : public TreeWatcher {
 public:
     explicit TreeReport(const ObjectRun& run)

@@ -18,7 +18,7 @@ struct Problem {
     std::string file;
     Position position;
     std::string key;    // The path, "pools[2].quota"; "yaml": the syntax; "file": the whole file.
-    std::string wrong;  // What is wrong.
+    std::string wrong;  // The mistake, in words.
     std::string right;  // How to correct it.
 };
 

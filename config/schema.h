@@ -82,7 +82,7 @@ public:
     void rule(const std::string& section, Rule rule);
 
     // A snapshot, or all problems, in the order of the file. Never throws; an unreadable file is a
-    // problem of the key "file". Refuses what is not a regular file, so it never waits for a
+    // problem of the key "file". Refuses anything but a regular file, so it never waits for a
     // writer, as it would when it reads a FIFO.
     std::expected<SnapshotPtr, Problems> load_file(const std::string& file_name) const;
 

@@ -7,8 +7,8 @@
 namespace fopd::core {
 
 // Checks the mode of a file that holds a secret. Empty if it has none of the `forbidden` permission
-// bits; otherwise the problem and its remedy, for the person who runs the program. Whoever could
-// open the file may have read the secret, so the remedy includes a new one.
+// bits; otherwise the problem and its remedy, for people. Another user may have read the secret
+// already, so the remedy includes a new one.
 std::string secret_mode_problem(mode_t mode, mode_t forbidden);
 
 }  // namespace fopd::core

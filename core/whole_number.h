@@ -9,7 +9,7 @@
 
 namespace fopd::core {
 
-// Reads all of `text` as a number. Nothing if the text is empty, has a character that is no digit
+// Reads all of `text` as a number. Nothing if the text is empty, has a character other than a digit
 // of the base, or is a number that does not fit. A signed number may begin with '-'. There is no
 // "+" and no "0x"; digits above 9 are letters in upper or lower case.
 template <std::integral Number = std::uint64_t>

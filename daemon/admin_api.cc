@@ -237,7 +237,7 @@ Task<AdminReply> AdminApi::health(AdminRequest) {
                          health_json(health_of(parts_.node, parts_.configuration, parts_.clock)));
 }
 
-// Tells fopctl which file of principals it has to change, and who must be able to read it.
+// Tells fopctl which file of principals it has to change, and which user must be able to read it.
 // NOLINTNEXTLINE(readability-make-member-function-const)
 Task<AdminReply> AdminApi::keys(AdminRequest) {
     const auto files = parts_.node.reloads().principals_files();

@@ -13,8 +13,8 @@ bool is_audited(const AdminRequest& request);
 // Writes that a request was begun which may take long.
 void audit_begin(core::EventSink& events, const AdminRequest& request);
 
-// Writes who asked for what, how it ended, and which settings it has changed. A signal is given as
-// a request with its name as the path.
+// Writes the caller, the request, its result and the settings that it changed to the audit trail. A
+// signal is given as a request with its name as the path.
 void audit(core::EventSink& events, const AdminRequest& request, const AdminReply& reply);
 
 }  // namespace fopd::daemon

@@ -18,7 +18,7 @@
 
 namespace fopd::daemon {
 
-// Who sent a request over the admin socket, as the kernel says; unknown over TCP.
+// The sender of a request over the admin socket, as the kernel reports it; unknown over TCP.
 struct AdminCaller {
     std::int64_t uid = -1;
     std::int64_t pid = -1;

@@ -32,7 +32,8 @@ public:
 
     struct Reloaded {
         std::vector<std::string> changed;  // In force now.
-        // With their values: what is in force now, and what this reload has found that is not.
+        // The changed settings with their values: those in force now, and those that this reload
+        // has found and that wait for a restart.
         config::Changes changes{};
         std::vector<std::string>
             needs_restart;  // Not in force yet, from this reload or an earlier one.
@@ -61,7 +62,7 @@ public:
     // Applies other settings of the request scheduler until the next reload or restart, and returns
     // what changed. REQUIRES: the settings are valid, as if read from the file.
     config::Changes set_lrs(lrs::LrsSettings settings);
-    // Applies other settings of who may connect until the next reload or restart. REQUIRES: as for
+    // Applies another section `auth` until the next reload or restart. REQUIRES: as for
     // set_lrs().
     void set_auth(AuthSettings settings);
     // The request scheduler's keys whose value in force differs from the file's.
@@ -90,7 +91,7 @@ private:
 
     const std::string file_;
     const Load load_;
-    lrs::LrsSettings lrs_in_file_;  // As last read from the file.
+    lrs::LrsSettings lrs_in_file_;  // The section as last read from the file.
     config::Current current_;
     std::vector<std::string> waiting_;
     std::optional<core::Level> log_level_by_hand_;

@@ -48,7 +48,7 @@ void DaemonLogs::flush(Duration limit) {
     log_->flush(limit);
 }
 
-// The trail first: what it has lost is reported in the log.
+// The trail first, because its lost events are reported in the log.
 bool DaemonLogs::close() {
     const bool is_audit_closed = audit_ == nullptr || audit_->close();
     return log_->close() && is_audit_closed;

@@ -22,13 +22,13 @@ public:
 
     // Where the daemon's parts emit their events.
     core::EventSink& events() { return router_; }
-    // What the log has lost.
+    // The numbers of lost events.
     const core::MetricSource& metrics() const { return *log_; }
     // The level is that of the log; the trail has all of its events.
     core::Level level() const { return log_->level(); }
     void set_level(core::Level level) { log_->set_level(level); }
 
-    // As for each Log.
+    // Log::flush() and Log::close(), for both logs.
     void flush(Duration limit);
     bool close();
 

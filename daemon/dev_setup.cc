@@ -96,7 +96,7 @@ std::string yaml_quoted(const std::string& text) {
     return out + "'";
 }
 
-// A user who can write to the directory, or replace it, chooses the configuration and the key. A
+// A user that can write to the directory, or replace it, chooses the configuration and the key. A
 // symlink's owner counts, too. Empty if the directory is ours alone.
 std::string why_not_ours(const std::string& dir) {
     struct stat link{};

@@ -89,7 +89,7 @@ Task<DeviceRequests::Outcome> DeviceRequests::remove_present(std::string name) {
     co_return std::move(outcome);
 }
 
-// What to do about a device whose disk is missing; empty if it is not.
+// The remedy for a device whose disk is missing; empty if the disk is there.
 std::string DeviceRequests::why_missing(const std::string& name) const {
     const std::vector<MissingSlot> missing = parts_.disks.missing_slots();
     const auto slot = std::ranges::find(missing, name, &MissingSlot::device);

@@ -36,7 +36,7 @@ public:
     // -- requests of an administrator, each of which waits for its turn --
 
     // Opens a disk that is in the configuration file, as the file is now, and that is not open yet.
-    // The refusal says what is wrong with the file, or why the disk cannot be opened.
+    // The refusal names the mistake in the file, or the reason why the disk cannot be opened.
     using Outcome = std::expected<DeviceOutcome, Configuration::Refused>;
     Task<Outcome> add(std::string name);
     // Removes a disk that has no objects. add() or the next start opens the disk again, if it is in

@@ -27,12 +27,12 @@ struct DiskReport {
     std::string disk = {};  // Its id.
     std::uint32_t locality = 0;
     std::uint64_t errors = 0;
-    // Of its newest scrub.
+    // The state and the figures of its newest scrub.
     const char* scrub = "";  // never, running, done, ended, failed
     std::uint64_t scrub_total_bytes = 0;
     std::uint64_t scrub_read_bytes = 0;
     std::uint64_t scrub_damaged_blocks = 0;
-    std::uint64_t check_findings = 0;  // Of its newest check.
+    std::uint64_t check_findings = 0;  // The number of findings of its newest check.
     // Damaged blocks that its last complete scrub found, and those that were read since.
     std::uint64_t damaged_blocks = 0;
     // The end of that scrub, or when the disk was taken; 0 if unknown. Unix time.

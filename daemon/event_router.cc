@@ -36,7 +36,7 @@ void EventRouter::to_trail(core::Level level, std::string_view name,
 void EventRouter::emit(core::Level level, std::string_view name,
                        std::span<const core::Field> fields) {
     if (is_for_trail(name)) return to_trail(level, name, fields);
-    // Anybody who can connect causes some of them, so their rate is limited in the trail, too.
+    // A stranger can cause some of these events, so their rate is limited in the trail, too.
     if (audit_ != nullptr && is_in_both(name)) audit_->emit(level, name, fields);
     log_.emit(level, name, fields);
 }

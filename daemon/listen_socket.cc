@@ -170,8 +170,8 @@ std::expected<TcpListener, int> bind_tcp(const addrinfo& address) {
     return listener;
 }
 
-// As bind_tcp(), but never at one of the ports. The wrong listener is kept until another port is
-// found, so that the kernel does not choose its port again.
+// Like bind_tcp(), but never uses one of `kept_ports`. A listener at one of them stays open until
+// another port is found, so that the kernel does not choose this port again.
 std::expected<TcpListener, int> bind_other_tcp(const addrinfo& address,
                                                std::span<const std::uint16_t> kept_ports) {
     auto listener = bind_tcp(address);

@@ -173,7 +173,8 @@ private:
         lrs::PolicyChoice policy;  // The current policy,
         lrs::PolicyShare shared;   // and its shared state.
         core::Random policy_seeds;
-        std::vector<lrs::ClassNews> last_news;  // Of former policies, rules and classes.
+        std::vector<lrs::ClassNews>
+            last_news;  // The last news of former policies, rules and classes.
         eh::LocalEpochHandler epochs;
         lrs::Scheduler requests;
         reqh::RequestHandler handler;

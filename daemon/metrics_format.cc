@@ -80,9 +80,9 @@ std::optional<MediaRange> parse_range(std::string_view text) {
 
 // How much a format is wanted, by the range that fits it best.
 struct Wish {
-    std::string_view type;  // Of the format: "text/plain".
+    std::string_view type;  // The type of the format: "text/plain".
     std::string_view version;
-    int fit = 0;  // Of the range: 1 "*/*", 2 "text/*", 3 "text/plain".
+    int fit = 0;  // How exactly the range fits: 1 "*/*", 2 "text/*", 3 "text/plain".
     int quality = 0;
 
     void look_at(const MediaRange& range) {

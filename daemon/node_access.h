@@ -26,7 +26,7 @@ public:
     // Null before use().
     const AccessPtr& current() const { return current_; }
 
-    // A warning about who may connect; empty if there is none.
+    // A warning if everybody or nobody can connect; otherwise empty.
     std::string_view warning() const;
     // Reports the warning, if there is one, as an event.
     void report() const;

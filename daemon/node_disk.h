@@ -75,8 +75,8 @@ public:
     // The gate that its tasks enter.
     core::Gate& duties() { return duties_; }
 
-    // What the disk's locality provides: the I/O scheduler, the stores in which fops find objects,
-    // and the sink for names. All of it outlives the disk. Set on the locality's reactor, before
+    // The parts of the disk's locality: the I/O scheduler, the stores in which fops find objects,
+    // and the sink for names. All parts outlive the disk. Set on the locality's reactor, before
     // any task.
     struct Home {
         io_sched::MainScheduler& io;

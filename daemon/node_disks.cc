@@ -210,7 +210,8 @@ const SlotEntry* NodeDisks::entry_of(const DiskReport& report) const {
     return is_its ? entry : nullptr;
 }
 
-// Of a disk and its copies, only one may be open.
+// The open disk with the entry's slot: a disk and its copies have one slot, and only one of them
+// may be open.
 const NodeDisk* NodeDisks::open_disk_of(const SlotEntry& entry) const {
     const auto found = std::ranges::find_if(disks_, [&entry](const auto& disk) {
         return disk->slot() == entry.slot && disk->stage() != DiskStage::kGivenUp;
@@ -328,7 +329,7 @@ const SlotEntry* NodeDisks::missing_slot_of(const devices::DeviceSettings& setti
     return same_name != nullptr ? same_name : unknown;
 }
 
-// Of conflicting disks, the first one stays.
+// Gives up disks whose id or slot conflicts with an earlier disk or with the table of slots.
 void NodeDisks::sort_out() {
     for (const auto& disk : disks_) sort_out(*disk);
 }

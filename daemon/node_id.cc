@@ -65,7 +65,7 @@ std::string sign_of_earlier_id(const std::string& damage, const std::string& dat
            "put node.id back from a backup; for a new node, empty the directory";
 }
 
-// What is wrong with a text that is no id, and what to do about it.
+// The mistake in a text that is not an id, and its remedy.
 std::string why_no_id(std::string_view digits, const std::string& data_dir,
                       const std::vector<std::string>& disk_paths) {
     const std::string damage =

@@ -43,10 +43,10 @@ public:
     using Outcome = std::expected<Reloaded, Configuration::Refused>;
     Task<Outcome> run();
 
-    // Reads the files again that `auth` names, and applies who may connect. All other settings stay
-    // as they are, also those that were set by hand. A node without a file of principals takes up
-    // the one that its configuration names by now. Waits for no other change of the node. Refused
-    // as busy unless the node serves.
+    // Reads the files again that `auth` names, and applies their principals and keys. All other
+    // settings stay as they are, also those that were set by hand. A node without a file of
+    // principals takes up the one that its configuration names by now. Waits for no other change of
+    // the node. Refused as busy unless the node serves.
     struct ReloadedKeys {
         std::vector<std::string> changed;  // The configuration keys.
         config::Changes changes{};         // The same, with the values.

@@ -21,7 +21,7 @@
 
 namespace fopd::daemon {
 
-// What a node needs from the real or simulated world. All members outlive the node.
+// The parts of the real or simulated world that a node uses. All members outlive the node.
 struct NodeWorld {
     core::Reactor& control;  // Runs Node's own code; not a locality's reactor.
     std::vector<core::Reactor*> localities;

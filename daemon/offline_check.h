@@ -9,7 +9,7 @@ namespace fopd::daemon {
 
 // The result of checking all disks of a configuration while no fopd uses them.
 struct OfflineCheck {
-    std::string json;  // As GET /v1/store/check-report has it.
+    std::string json;  // The report, in the form of GET /v1/store/check-report.
     bool is_well = true;
 };
 

@@ -5,8 +5,8 @@
 
 namespace fopd::daemon {
 
-// What the kernel knows of this process, under the names that all programs have for it. A figure
-// that cannot be read is left out.
+// The kernel's figures of this process, under the names that Prometheus clients use. A figure that
+// cannot be read is left out.
 class ProcessMetrics final : public core::MetricSource {
 public:
     // Created when the process starts.

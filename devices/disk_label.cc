@@ -215,7 +215,7 @@ Task<Result<void>> DiskLabel::take(NewLabel fresh) {
     }
     Label next{.disk = fresh.disk,
                .owner = claim_.node,
-               // Of a retired disk the old label still exists; each new copy raises its generation.
+               // A retired disk still has its old label; each new copy raises the generation.
                .generation = label_ ? label_->generation : 0,
                .size_bytes = device_.geometry().size_bytes,
                .created_unix_ns = fresh.created_unix_ns,

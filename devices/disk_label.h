@@ -81,7 +81,7 @@ private:
     std::optional<Verdict> verdict_;
     std::optional<Label> label_;
     bool copy_lost_ = false;
-    const char* content_ = "";  // What a foreign disk seems to contain.
+    const char* content_ = "";  // The kind of content that a foreign disk seems to have.
 };
 
 }  // namespace fopd::devices

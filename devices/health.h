@@ -38,7 +38,7 @@ public:
     struct Figures {
         core::Counter count;   // Ended, including failed ones.
         core::Counter errors;  // Errors of the device; not invalid requests or cancellations.
-        core::Counter bytes;   // Of successful operations.
+        core::Counter bytes;   // Bytes of successful operations.
         core::Counter slow;
         core::Histogram latency;
     };

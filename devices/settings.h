@@ -13,7 +13,7 @@ namespace fopd::devices {
 struct DeviceSettings {
     std::string name = {};
     std::string path = {};
-    std::optional<std::uint64_t> size_bytes = {};  // Of a file that is to be created.
+    std::optional<std::uint64_t> size_bytes = {};  // The size of a file that the daemon creates.
     bool thin = false;
     std::string pool = {};
 };

@@ -39,7 +39,7 @@ enum class RefusalReason : std::uint8_t {
     kDenied = 1,  // Not proved, or not allowed. The same for a wrong key and no such key.
     kAuthenticationNeeded = 2,  // A key is needed here.
     kVersion = 3,               // No version in common.
-    kMalformed = 4,             // The message is not what is expected here.
+    kMalformed = 4,             // The message is not of the expected kind.
     kBusy = 5,                  // Try again later.
     kDraining = 6,              // Connect elsewhere, or later.
 };

@@ -85,9 +85,9 @@ private:
     };
     struct Figures {
         core::Counter dispatched;  // Parts given to a device.
-        core::Counter joined;      // Of these, parts joined with the previous one.
-        core::Counter failed;      // Requests that ended with an error.
-        core::Histogram wait;      // From push() until every part has a device.
+        core::Counter joined;  // Dispatched parts that share an operation with the previous part.
+        core::Counter failed;  // Requests that ended with an error.
+        core::Histogram wait;  // From push() until every part has a device.
     };
 
     bool poll() override { return false; }

@@ -14,7 +14,7 @@
 
 namespace fopd::lrs {
 
-// What a policy has done for a class. mclock also counts how many requests were served by the
+// A policy's counters of a class. mclock also counts how many requests were served by the
 // class's reservation, by its weight, and above a soft limit.
 struct ClassTotals {
     std::uint64_t served = 0;
@@ -110,7 +110,7 @@ struct ClassFigures {
     bool is_throttled = false;
     Duration throttled{};  // Summed over localities: two that hold the class back for 1 s make 2 s.
     Duration oldest{};     // How long the oldest request has waited.
-    std::uint64_t as_reserved = 0;  // As in the totals.
+    std::uint64_t as_reserved = 0;  // This and the next two: see ClassTotals.
     std::uint64_t by_weight = 0;
     std::uint64_t over_limit = 0;
     std::optional<ClassShares> shares{};

@@ -53,7 +53,7 @@ struct RequestAttributes {
     std::string_view job{};
     std::string_view pool{};
     std::string_view peer{};       // The client's address.
-    std::uint64_t size_bytes = 0;  // Of data to move.
+    std::uint64_t size_bytes = 0;  // The bytes of data to move.
     Instant deadline = kNever;
     Instant arrived_at{};  // Set by the scheduler.
 };

@@ -205,7 +205,7 @@ private:
     std::list<Waiting> waiting_;
     std::uint32_t last_waiting_number_ = 0;
     HandOverTimer hand_over_timer_;
-    core::TimerHeap deadlines_;  // Of queued requests with a Late handler.
+    core::TimerHeap deadlines_;  // The deadlines of queued requests with a Late handler.
     LateTimer late_timer_;
     Instant late_at_ = kNever;  // When late_timer_ fires; not after the first deadline.
     core::IntrusiveList<Getter> getters_;

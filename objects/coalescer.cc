@@ -92,7 +92,7 @@ private:
     std::uint64_t moved_blocks_ = 0;
 };
 
-// -- what is scattered --
+// -- finding scattered blocks --
 
 Result<void> Coalescer::Pass::extent(const store::StoredExtent& extent) {
     for (std::uint32_t at = 0; at < extent.count;) {

@@ -18,8 +18,8 @@ struct DiskContents {
     std::uint64_t objects = 0;
     std::uint64_t names = 0;
     std::uint64_t uploads = 0;
-    std::uint64_t extents = 0;  // Of these objects and uploads. Counted only if there are any:
-                                // removed ones keep extents until these are freed.
+    std::uint64_t extents = 0;  // Extents of these objects and uploads; 0 without objects and
+                                // uploads, although removed ones keep extents until the sweep.
     std::uint64_t replies = 0;  // Replies that a client may still ask for.
     bool is_all = true;         // False: counting stopped early, so there are more.
 

@@ -61,7 +61,7 @@ struct ScrubProgress {
     enum State : std::uint8_t { kNever, kRunning, kDone, kEnded, kFailed };
 
     core::Counter state;
-    core::Counter total_blocks;  // As of the start of the scrub.
+    core::Counter total_blocks;  // The blocks in use when the scrub began.
     core::Counter read_blocks;
     core::Counter damaged_blocks;
     // How many scrubs were completed since the volume was opened, and how many damaged blocks the

@@ -24,7 +24,7 @@ public:
     struct Wish {
         objects::Access access = objects::Access::kNone;
         fop::Rights lent{};
-        // What was denied, for people; empty: the name of the fop's right.
+        // The denied action, for people; empty: the name of the fop's right.
         std::string_view words{};
     };
 

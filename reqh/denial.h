@@ -8,7 +8,8 @@
 
 namespace fopd::reqh {
 
-// The words of a refusal: what is not allowed, why, and why a token in the request does not help.
+// The words of a refusal: the denied action, the reason, and why a token in the request does not
+// help.
 
 // "may not write: your rights are read; the token has expired". `token` is empty if the request has
 // none.

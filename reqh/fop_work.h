@@ -12,7 +12,7 @@
 
 namespace fopd::reqh {
 
-// What the steps of a fop have found or prepared. It belongs to the operation, so that the next fop
+// The intermediate results of the steps of a fop. Belongs to the operation, so that the next fop
 // reuses its memory, and replies may borrow from it.
 struct FopWork {
     struct FoundExtent {
@@ -44,7 +44,7 @@ struct FopWork {
     std::vector<std::uint32_t> found_checksums;
     std::vector<BlockRun> runs;
     std::vector<ReadPart> parts;
-    std::vector<std::uint32_t> checksums;  // Of the reply, as are the next two.
+    std::vector<std::uint32_t> checksums;  // This and the next two: contents of the reply.
     std::vector<fop::Receipt> receipts;
     std::string text;
     WritePlan plan;

@@ -9,7 +9,7 @@
 
 namespace fopd::reqh {
 
-// What a fop accesses: an object, only a pool, or neither.
+// The target of a fop: an object, only a pool, or neither.
 struct Matter {
     std::optional<objects::PoolId> pool{};
     std::optional<store::Fid> object{};

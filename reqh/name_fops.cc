@@ -336,8 +336,8 @@ Granted<> check_meant(Operation& operation, std::string_view from) {
     return refused(fop::Status::kNotFound, "the object has another name");
 }
 
-// Holds names, the first of which is the one that was read. False: that name is free now, so the
-// object was renamed or removed.
+// Holds the names; the first one is the object's name that was read. False: that name is free now,
+// so the object was renamed or removed.
 Task<Granted<bool>> hold_read_name(Operation* operation,
                                    std::span<const HeldNames::Wanted> wanted) {
     const auto held = co_await operation->names().hold(wanted);

@@ -25,7 +25,7 @@ namespace fopd::reqh {
 // and belongs to the reactor of the one that it is on.
 class RunningFop {
 public:
-    // What the fom passes in. The fom leaves `fop` unchanged until the fop has ended.
+    // The parts that the fom passes in. The fom leaves `fop` unchanged until the fop has ended.
     struct Origin {
         fabric::IncomingFop* fop = nullptr;
         const fop::FopType* type = nullptr;

@@ -69,8 +69,8 @@ public:
     void tell_lost(std::uint32_t life, const client::LostWrite& lost);
     struct Ended {
         std::optional<client::Problem> problem{};
-        fop::Fid fid{};            // Of the created object.
-        std::uint64_t offset = 0;  // Of an append.
+        fop::Fid fid{};            // The created object.
+        std::uint64_t offset = 0;  // Where an append was put.
         bool limited = false;      // The call had a deadline,
         bool overdue = false;      // and missed it.
         // The call lasted as long as calls are repeated while the node answers "try again".
@@ -131,7 +131,7 @@ private:
         std::set<std::string> names;  // All names that it may have had.
         bool gone = false;            // According to the last answer.
         std::uint16_t mode = 0;
-        std::vector<const Change*> changes;  // Those that do not change bytes.
+        std::vector<const Change*> changes;  // Changes of the object that do not change bytes.
     };
     struct Name {
         fop::Fid fid{};  // Unset: the name is free.

@@ -308,7 +308,7 @@ std::string ObjectBytes::judge(ObjectLook& look, const fop::Range& range,
            std::to_string(bounds.least) + " and " + std::to_string(bounds.most);
 }
 
-// -- what is known --
+// -- the known bytes --
 
 std::vector<fop::Range> ObjectBytes::places() const {
     std::vector<fop::Range> ranges;

@@ -22,7 +22,7 @@ struct ObjectStageOptions {
     Duration upload_timeout = 1min;
     std::uint64_t overlay_bytes = 1UL << 20;
     store::SweepOptions sweep = {};
-    ObjectUserOptions user = {};  // Of each user; fields that belong to the stage are set by it.
+    ObjectUserOptions user = {};  // The options of each user; the stage sets its own fields.
     // Whether the disks are checked repeatedly while the users work.
     bool checks = false;
     // Whether disks are removed and added, one at a time, while the users work.
@@ -52,7 +52,7 @@ struct ObjectFault {
     Duration span{0};         // Until its end, or until the restart of the killed process.
     std::uint32_t user = 0;
     std::uint32_t locality = 0;
-    // What is lost when the node starts again.
+    // Whether indexes and names are lost when the node starts again.
     bool lose_indexes = false;
     bool lose_names = false;
     // This disk, until the start after that.

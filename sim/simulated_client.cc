@@ -64,7 +64,7 @@ struct SimulatedClient::Line {
     std::unique_ptr<fabric::Client> client;
     Instant connected_at{};  // When it was last seen connected, or was created.
     std::uint64_t last_session = 0;
-    std::uint64_t incarnation = 0;  // Of the server in that session.
+    std::uint64_t incarnation = 0;  // The server's incarnation in that session.
     std::uint64_t lives_seen = 0;   // Incarnations of the server seen so far.
     core::Gate calls;
     bool closing = false;

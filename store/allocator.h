@@ -72,7 +72,7 @@ public:
     };
     explicit Allocator(const Options& options);
 
-    // -- at the start: reports what is in use --
+    // -- at the start: reports the blocks in use --
 
     // kCorrupt if it has an owner already, or is not on the disk.
     Result<void> take(DiskRange range);
@@ -183,7 +183,7 @@ private:
         Owner owner = Owner::kNobody;
         Content content = Content::kAny;
         bool stays_empty = false;  // Since note_empty().
-        std::uint32_t used = 0;    // Of a segment of data: blocks in use or pending.
+        std::uint32_t used = 0;    // In a segment of data: the number of blocks in use or pending.
     };
     struct Waiting {
         DiskRange range;

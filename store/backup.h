@@ -26,7 +26,8 @@ inline constexpr std::uint32_t kBackupChunkBytesMax = 1U << 20;
 struct BackupHead {
     std::array<std::byte, 16> node{};
     WallTime made{};
-    std::uint32_t schema_version = kSchema.version;  // Of keys and values.
+    std::uint32_t schema_version =
+        kSchema.version;  // The version of the schema of keys and values.
 };
 
 // A tree of a backup: the index of a disk, or of a part of the names.
@@ -34,7 +35,7 @@ struct BackupTree {
     enum class Kind : std::uint8_t { kIndex = 1, kNames = 2 } kind = Kind::kIndex;
     std::uint32_t part = 0;             // For kNames: which part.
     std::array<std::byte, 16> owner{};  // The id of the disk or, for kNames, of the node.
-    std::uint64_t applied = 0;          // As in Index::applied().
+    std::uint64_t applied = 0;          // See Index::applied().
 
     friend bool operator==(const BackupTree&, const BackupTree&) = default;
 };

@@ -45,7 +45,7 @@ private:
     }
 
     const LogSpace& space_;
-    std::uint64_t changed_blocks_ = 0;  // Of all commits but those of cleaning.
+    std::uint64_t changed_blocks_ = 0;  // Blocks changed by all commits except those of cleaning.
     // The values of the first two when the round began or, if it gained nothing, when it ended.
     std::uint64_t round_changed_blocks_ = 0;
     std::uint64_t round_live_bytes_ = 0;

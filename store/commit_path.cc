@@ -312,7 +312,7 @@ void CommitPath::data_done(Commit& commit, const Result<void>& result) {
     start_flusher();
 }
 
-// -- from entries to what is durable --
+// -- from entries to durability --
 
 void CommitPath::advance() {
     while (complete_ < closed_) {

@@ -219,7 +219,7 @@ private:
     Look look() const override { return Look::kNot; }
     Task<void> write_entry(std::uint64_t seq);
 
-    // -- from entries to what is durable --
+    // -- from entries to durability --
     void advance();
     void retire();
     bool flush_due() const;
@@ -232,14 +232,14 @@ private:
     Task<void> write_idle_mark();
 
     const std::uint32_t payload_max_;
-    const std::uint64_t bytes_max_;  // Of records, reserved and in flight.
+    const std::uint64_t bytes_max_;  // The most bytes of records, reserved and in flight.
 
     AlignedMemory memory_;
     std::array<EntryState, kEntriesInMemory> entries_;
 
     std::uint64_t retired_ = 0;
     std::uint64_t complete_ = 0;
-    std::uint64_t complete_mark_ = 0;       // Of entry complete_.
+    std::uint64_t complete_mark_ = 0;       // The mark of entry complete_.
     std::uint64_t flush_wanted_ = 0;        // The last complete entry that wants a flush.
     std::uint64_t sync_wanted_ = 0;         // Flush when this one is complete.
     std::uint64_t flush_tickets_ = 0;       // Calls of flush_device().

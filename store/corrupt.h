@@ -6,7 +6,7 @@
 
 namespace fopd::store {
 
-// The error for content of a device that differs from what was written there.
+// The error for content of a device that differs from the written content.
 inline std::unexpected<Error> corrupt(const char* what) {
     return std::unexpected(Error{.code = Errc::kCorrupt, .context = what});
 }

@@ -63,7 +63,7 @@ Result<bool> ExtentMove::is_unchanged(ObjectMap& map) const {
 
 void ExtentMove::write_records(std::span<const DiskRange> ranges, RecordWriter& records) const {
     std::size_t index = 0;
-    std::uint32_t used = 0;  // Of the range.
+    std::uint32_t used = 0;  // How many blocks of the range are used.
     for (std::size_t i = 0; i < run_count_;) {
         // Writes one record for blocks that are consecutive in the object and in the new range.
         const Run& first = runs_[i];

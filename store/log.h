@@ -64,7 +64,7 @@ public:
     // The first block of segment 0; segment n begins n * segment_blocks behind it.
     static constexpr std::uint64_t kSegmentsBlock = 256;
     static constexpr std::uint32_t kSegmentsMin = 4;
-    static constexpr std::uint32_t kSegmentsMax = 5'000;  // What a superblock can list.
+    static constexpr std::uint32_t kSegmentsMax = 5'000;  // A superblock can list so many.
     // How many segments a disk has.
     static std::uint32_t segments_on(const devices::Geometry& geometry,
                                      std::uint32_t segment_blocks);
@@ -195,7 +195,7 @@ private:
     SuperblockCopies copies_;
     AlignedMemory zeros_;
     HoleFiller filler_;
-    std::set<std::uint32_t> filled_;  // Segments of which every block was written once.
+    std::set<std::uint32_t> filled_;  // Segments whose blocks were all written at least once.
     bool filling_ = false;
 
     std::uint64_t generation_ = 0;

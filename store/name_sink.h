@@ -66,7 +66,7 @@ public:
         std::optional<NameClaim> behind{};
     };
     struct ClaimPage {
-        std::vector<NameClaim> claims{};  // Of objects of the slot.
+        std::vector<NameClaim> claims{};  // Claims of objects of the slot.
         ClaimCursor next{};
         bool end = false;  // No further claims follow.
     };

@@ -67,7 +67,7 @@ public:
     ~ReservedName();
 
     const std::optional<NameOwner>& owner() const { return owner_; }
-    // The version for a claim that is to own the name: higher than all versions told or given
+    // The version for a claim that will own the name: higher than all versions told or given
     // before.
     std::uint64_t version() const { return version_; }
 
@@ -203,8 +203,9 @@ private:
     ReservedName::Table holds_;
     core::WaitQueue more_replaced_;
     std::uint64_t replaced_count_ = 0;
-    std::set<Fid> knowingly_replaced_;  // As long as they claim the name.
-    std::uint64_t version_ = 0;         // The highest version told or given.
+    std::set<Fid>
+        knowingly_replaced_;     // Replaced by a holder that knew them; they still claim a name.
+    std::uint64_t version_ = 0;  // The highest version told or given.
 
     // Changes are counted; the index has those up to kept_ durably.
     std::uint64_t changed_ = 0;

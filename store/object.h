@@ -76,7 +76,7 @@ struct Object {
 enum class NameRule : std::uint8_t { kReplace, kNoReplace };
 
 struct Upload {
-    Object object{};  // As it will be when finished; size_bytes is the announced size, or zero.
+    Object object{};  // The finished object; size_bytes is the announced size, or zero.
     NameRule rule = NameRule::kReplace;
     std::uint64_t write_count = 0;
     std::uint64_t written_bytes = 0;

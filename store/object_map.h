@@ -94,7 +94,7 @@ public:
         const Fid fid_;
         const BlockRange range_;
         State state_;
-        BlockRange part_;     // Of the range: between two cleared ranges.
+        BlockRange part_;     // A part of the range, between two cleared ranges.
         std::uint64_t next_;  // Behind the last extent returned.
         Key to_;
         std::array<std::uint32_t, kExtentBlocksMax> checksums_;

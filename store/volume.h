@@ -93,9 +93,9 @@ private:
     Durability durability_ = Durability::kDurable;
 };
 
-// One disk's objects: the log that is the truth, the map of what is where, and the space. The map
-// and the log always say the same: a change is in both from begin() on, and durable a flush later.
-// Readers and writers of the same blocks exclude each other by locks that the callers take.
+// One disk's objects: the log that is the truth, the map of objects and extents, and the space. The
+// map and the log always say the same: a change is in both from begin() on, and durable a flush
+// later. Readers and writers of the same blocks exclude each other by locks that the callers take.
 //
 // To change: reserve(), allocate(), then in ONE turn start the writes of the data and begin(); then
 // data_done(), if there is data, and finish(). To read: the extents of map() under a Reading.

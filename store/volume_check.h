@@ -25,8 +25,8 @@
 
 namespace fopd::store {
 
-// Observes the objects that a check of a volume finds. An interface, because who counts the objects
-// is above this folder.
+// Observes the objects that a check of a volume finds. An interface, because a folder above this
+// one counts them.
 class ObjectWatch {
 public:
     virtual ~ObjectWatch() = default;

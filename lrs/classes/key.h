@@ -80,7 +80,7 @@ bool for_each_text(Key key, const RequestAttributes& attributes, Visit visit) {
     return visit(text_of(key, attributes, digits));
 }
 
-// As 32 hexadecimal digits.
+// Writes the client's id as 32 hexadecimal digits.
 std::string_view hex_of_client(const ClientId& client, Digits& digits);
 
 // The host of "tcp://10.0.0.1:4711", "[::1]:4711" or "host:1", and the scheme in front.

@@ -40,7 +40,7 @@ public:
 private:
     static constexpr int kFractionBits = 24;
 
-    std::uint64_t cost_ = 0;  // Of one unit, in ticks with kFractionBits fractional bits.
+    std::uint64_t cost_ = 0;  // The time of one unit, in ticks with kFractionBits fractional bits.
     Ticks depth_ = 0;
 };
 

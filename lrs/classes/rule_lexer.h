@@ -16,7 +16,7 @@ struct RuleMistake {
     std::size_t column = 1;  // In characters, from 1; 0: not about a particular rule.
     std::string wrong;
     std::string right;
-    bool is_unknown_rule = false;  // A rule that is to be changed or removed does not exist.
+    bool is_unknown_rule = false;  // The rule to change or to remove does not exist.
 };
 // "line 3, column 12: what is wrong; how to correct it".
 std::string to_string(const RuleMistake& mistake);

@@ -67,7 +67,7 @@ struct RuleGrammar {
     // "NAME [EXPRESSION] [OPTION=…] …": parts not given stay as in `old`.
     std::expected<AnyRule, RuleMistake> (*parse_change)(std::string_view text, const AnyRule& old);
     std::string_view plain_default;  // The default rule if none is given.
-    std::string_view keep_default;   // What to do instead of removing it.
+    std::string_view keep_default;   // The advice if the default rule would be removed.
 };
 
 // The rules of a file, or all mistakes.

@@ -64,7 +64,7 @@ struct alignas(64) Tbf::TrafficClass : KnownClass, Tbf::LinePlace {
 
     bool is_from_table = false;  // Whether the bucket is from the table.
     std::uint64_t unmoved = 0;   // Requests from before a change of rules, not moved yet.
-    bool must_move = false;      // Those requests may belong to another class.
+    bool must_move = false;      // The unmoved requests may belong to another class.
     std::string name;
 };
 
