@@ -10,13 +10,13 @@
 
 namespace fopd::fabric {
 
-// Divides a limited number of slots among hosts, so that one host cannot take all: a host may have
-// as many as are left for others. One host alone gets half of all slots, the next one half of the
-// rest. Key identifies a host, Data is what the user keeps for it.
+// Divides a limited number of places for connections among hosts, so that one host cannot take all:
+// a host may have as many as are left for others. One host alone gets half of all places, the next
+// one half of the rest. Key identifies a host, Data is what the user keeps for it.
 template <typename Key, typename Data>
 class HostShares {
 public:
-    // A host that has slots. Exists until it has given all of them back.
+    // A host that has places. Exists until it has given all of them back.
     class Host : public Data {
     public:
         std::size_t count() const { return count_; }
@@ -32,18 +32,18 @@ public:
     HostShares(const HostShares&) = delete;
     HostShares& operator=(const HostShares&) = delete;
 
-    // Null if the host has no slot.
+    // Null if the host has no place.
     template <typename Name>
     Host* find(const Name& key) {
         const auto known = hosts_.find(key);
         return known == hosts_.end() ? nullptr : &known->second;
     }
-    // Whether the host may have one slot more. `host` is null for a host that has none.
+    // Whether the host may have one place more. `host` is null for a host that has none.
     bool may_take(const Host* host) const {
         return (host == nullptr ? 0 : host->count_) < count_max_ - taken_;
     }
-    // Also for a host that has its share already: the user may exchange one of its slots for
-    // another. REQUIRES: a slot is left.
+    // Also for a host that has its share already: the user may exchange one of its places for
+    // another. REQUIRES: a place is left.
     Host& take(const Key& key) {
         ENSURE(taken_ < count_max_);
         const auto [place, is_new] = hosts_.try_emplace(key);
@@ -71,15 +71,15 @@ public:
     void for_each(Visit visit) {
         for (auto& each : hosts_) visit(each.second);
     }
-    // Whether no host has more slots.
+    // Whether no host has more places.
     bool has_most(const Host& host) const { return host.count_ == most_; }
     std::size_t taken() const { return taken_; }
 
 private:
     const std::size_t count_max_;
     std::map<Key, Host, std::less<>> hosts_;
-    std::vector<std::size_t> hosts_with_;  // By the number of slots: how many hosts have as many.
-    std::size_t most_ = 0;                 // The largest number of slots that a host has.
+    std::vector<std::size_t> hosts_with_;  // By the number of places: how many hosts have as many.
+    std::size_t most_ = 0;                 // The largest number of places that a host has.
     std::size_t taken_ = 0;
 };
 

@@ -15,7 +15,7 @@ namespace fopd::fabric {
 namespace {
 
 // More than the credits and loans of any server.
-constexpr std::size_t kSlotCount = fop::kRequestPlaces;
+constexpr std::size_t kCallsMax = fop::kRequestPlaces;
 
 // The text of an error for people. An error of the operating system is described by its errno
 // alone.
@@ -201,8 +201,8 @@ void Client::on_end(Session&, const Error& error, std::string_view words) {
 void Client::on_gone(Session&) {
     session_ = nullptr;
     // Answers to calls that were given up are not needed any more.
-    for (Slot& slot : slots_) {
-        if (slot.used && slot.call == nullptr) forget(slot);
+    for (CallState& state : calls_) {
+        if (state.used && state.call == nullptr) forget(state);
     }
     core::IntrusiveList<InCalls> given_up;
     for (LaneCalls& lane : lanes_) {
@@ -298,15 +298,15 @@ bool Client::send(Session& session, Call& call) {
     const CallRequest& asked = call.request_;
     if (session.fop_credits(asked.type->lane) == 0) return false;
     if (call.id_ == 0) {
-        if (free_slots_.empty() && slots_.size() == kSlotCount) return false;
-        if (free_slots_.empty()) {
-            free_slots_.push_back(static_cast<std::uint16_t>(slots_.size()));
-            slots_.emplace_back();
+        if (free_numbers_.empty() && calls_.size() == kCallsMax) return false;
+        if (free_numbers_.empty()) {
+            free_numbers_.push_back(static_cast<std::uint16_t>(calls_.size()));
+            calls_.emplace_back();
         }
-        const std::uint16_t slot = free_slots_.back();
-        free_slots_.pop_back();
-        call.id_ = next_number_++ * kSlotCount + slot;
-        slots_[slot] = {.id = call.id_, .call = &call, .lane = asked.type->lane, .used = true};
+        const std::uint16_t number = free_numbers_.back();
+        free_numbers_.pop_back();
+        call.id_ = next_number_++ * kCallsMax + number;
+        calls_[number] = {.id = call.id_, .call = &call, .lane = asked.type->lane, .used = true};
         ++outstanding_;
     }
     fop::Request request{.id = call.id_,
@@ -371,14 +371,14 @@ void Client::keep_header(const fop::RequestHeader& header) {
 
 bool Client::on_replies(Session& session, const fop::RepliesView& replies) {
     for (const fop::Reply reply : replies) {
-        const std::size_t number = reply.id % kSlotCount;
-        if (number >= slots_.size()) return false;  // No request has this number.
-        Slot& slot = slots_[number];
-        if (!slot.used || slot.id != reply.id) return false;  // No request in flight has this id.
-        session.regain_fop_credit(slot.lane);
-        Call* const call = slot.call;
+        const std::size_t number = reply.id % kCallsMax;
+        if (number >= calls_.size()) return false;  // No request has this number.
+        CallState& state = calls_[number];
+        if (!state.used || state.id != reply.id) return false;  // No request in flight has this id.
+        session.regain_fop_credit(state.lane);
+        Call* const call = state.call;
         if (call == nullptr) {
-            forget(slot);
+            forget(state);
             continue;
         }
         if (!call->sent_) return false;
@@ -425,7 +425,7 @@ void Client::tell_times(const Call& call, const fop::TimeSpent& at_server) const
 
 // Numbers grow, and the oldest call of each list is its first.
 void Client::acknowledge(Session& session) {
-    std::uint64_t oldest = next_number_ * kSlotCount;
+    std::uint64_t oldest = next_number_ * kCallsMax;
     for (LaneCalls& lane : lanes_) {
         for (core::IntrusiveList<InCalls>* calls : {&lane.sent, &lane.waiting}) {
             if (calls->empty()) continue;
@@ -438,25 +438,26 @@ void Client::acknowledge(Session& session) {
 
 // Ends the call; a reply that still comes is ignored.
 void Client::forsake(Call& call, Errc why) {
-    slots_[call.id_ % kSlotCount].call = nullptr;
+    calls_[call.id_ % kCallsMax].call = nullptr;
     call.id_ = 0;
     call.finish(failure(why));
 }
 
 void Client::on_let_go(Session& session, std::uint64_t request) {
-    const std::size_t number = request % kSlotCount;
-    if (number >= slots_.size()) return;
-    const Slot& slot = slots_[number];
+    const std::size_t number = request % kCallsMax;
+    if (number >= calls_.size()) return;
+    const CallState& state = calls_[number];
     // Nothing to do for calls without memory, and for those that were answered meanwhile.
-    if (!slot.used || slot.id != request || slot.call == nullptr || !slot.call->given_up_) return;
-    forsake(*slot.call, slot.call->why_given_up_);
+    if (!state.used || state.id != request || state.call == nullptr || !state.call->given_up_)
+        return;
+    forsake(*state.call, state.call->why_given_up_);
     leave_if_done(session);
 }
 
-void Client::forget(Slot& slot) {
-    slot.used = false;
-    slot.call = nullptr;
-    free_slots_.push_back(static_cast<std::uint16_t>(&slot - slots_.data()));
+void Client::forget(CallState& state) {
+    state.used = false;
+    state.call = nullptr;
+    free_numbers_.push_back(static_cast<std::uint16_t>(&state - calls_.data()));
     --outstanding_;
 }
 
@@ -480,7 +481,7 @@ void Client::Call::await_suspend(std::coroutine_handle<> handle) {
 
 Client::Call::~Call() {
     close_memory();
-    if (id_ != 0) client_.slots_[id_ % kSlotCount].call = nullptr;
+    if (id_ != 0) client_.calls_[id_ % kCallsMax].call = nullptr;
 }
 
 void Client::Call::on_time(core::Timer& timer) {
@@ -557,7 +558,7 @@ void Client::Call::finish(Result<Answer> outcome) {
     static_cast<core::CancelHook&>(*this).unlink();
     static_cast<InCalls&>(*this).unlink();
     close_memory();
-    if (id_ != 0) client_.forget(client_.slots_[std::exchange(id_, 0) % kSlotCount]);
+    if (id_ != 0) client_.forget(client_.calls_[std::exchange(id_, 0) % kCallsMax]);
     outcome_ = std::move(outcome);
     client_.host_.reactor().schedule(handle_);
 }

@@ -130,8 +130,8 @@ public:
     std::size_t calls_in_flight() const { return outstanding_; }
 
 private:
-    // A request that was sent. Its number is id % kSlotCount.
-    struct Slot {
+    // A request that was sent. Its number is id % kCallsMax.
+    struct CallState {
         std::uint64_t id = 0;
         Call* call = nullptr;  // Null: the call was given up, and its answer is pending.
         fop::Lane lane = fop::Lane::kData;
@@ -161,7 +161,7 @@ private:
     bool same_header(const fop::RequestHeader& header) const;
     void keep_header(const fop::RequestHeader& header);
     void tell_times(const Call& call, const fop::TimeSpent& at_server) const;
-    void forget(Slot& slot);
+    void forget(CallState& slot);
     void leave_if_done(Session& session);
     void turn_away();
     Answer not_taken() const;
@@ -190,8 +190,8 @@ private:
     std::uint8_t priority_ = 0;
 
     std::uint64_t next_number_ = 1;
-    std::vector<Slot> slots_;  // Grows to the largest number in use at a time.
-    std::vector<std::uint16_t> free_slots_;
+    std::vector<CallState> calls_;  // Grows to the largest number in use at a time.
+    std::vector<std::uint16_t> free_numbers_;
     std::size_t outstanding_ = 0;
     // Each lane has its own credits, so a control call never waits behind data calls.
     struct LaneCalls {

@@ -104,9 +104,9 @@ private:
     Incoming& take_incoming();
     void release(Incoming& incoming);
     void remove(Peer& peer);
-    // Frees a slot for this new host if none is left: takes it from the hosts that have the most
-    // slots, whose oldest failed handshake loses its slot. If none of their handshakes has failed,
-    // ends their oldest running one. Returns whether a slot is free.
+    // Frees a place for this new host if none is left: takes it from the hosts that have the most
+    // places, whose oldest failed handshake loses its place. If none of their handshakes has
+    // failed, ends their oldest running one. Returns whether a place is free.
     bool make_place_for(const std::string& host);
 
     SessionHost& host_;

@@ -8,7 +8,7 @@ namespace fopd::fabric {
 
 namespace {
 
-using PlaceKind = FrameUser::Place::Kind;
+using DestinationKind = FrameUser::Destination::Kind;
 
 constexpr Error kStopped{.code = Errc::kClosed, .context = "reader stopped"};
 
@@ -47,29 +47,29 @@ Result<void> FrameReader::begin_frame() {
     header_bytes_ = 0;
     const auto frame = decode_frame(header_);
     if (!frame) return std::unexpected(frame.error());
-    const auto place = user_.on_frame(*frame);
-    if (!place) return std::unexpected(place.error());
+    const auto destination = user_.on_frame(*frame);
+    if (!destination) return std::unexpected(destination.error());
     frame_ = *frame;
     ++begun_;
     in_body_ = true;
-    kind_ = place->kind;
+    kind_ = destination->kind;
     body_left_ = frame_.body_bytes();
-    place_ = kind_ == PlaceKind::kMemory ? place->memory : std::span<std::byte>();
-    ENSURE(kind_ != PlaceKind::kMemory || place_.size() == body_left_);
+    place_ = kind_ == DestinationKind::kMemory ? destination->memory : std::span<std::byte>();
+    ENSURE(kind_ != DestinationKind::kMemory || place_.size() == body_left_);
     if (body_left_ == 0) return end_body({});
     return {};
 }
 
 Result<std::size_t> FrameReader::take_body(std::span<const std::byte> bytes) {
     const auto part = bytes.first(std::min(body_left_, bytes.size()));
-    if (kind_ == PlaceKind::kMemory) {
+    if (kind_ == DestinationKind::kMemory) {
         core::copy_bytes(part, place_);
         if (const auto placed_part = placed(part.size()); !placed_part) {
             return std::unexpected(placed_part.error());
         }
         return part.size();
     }
-    const bool is_whole = kind_ == PlaceKind::kWhole;
+    const bool is_whole = kind_ == DestinationKind::kWhole;
     if (is_whole && incomplete_.empty() && part.size() == body_left_) {
         body_left_ = 0;
         if (const auto ended = end_body(part); !ended) return std::unexpected(ended.error());
@@ -93,8 +93,8 @@ Result<void> FrameReader::placed(std::size_t count) {
 }
 
 void FrameReader::skip_rest() {
-    ENSURE(in_body_ && kind_ == PlaceKind::kMemory);
-    kind_ = PlaceKind::kNowhere;
+    ENSURE(in_body_ && kind_ == DestinationKind::kMemory);
+    kind_ = DestinationKind::kNowhere;
     place_ = {};
 }
 

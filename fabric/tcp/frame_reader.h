@@ -14,7 +14,7 @@ namespace fopd::fabric {
 class FrameUser {
 public:
     // Where the body of a frame goes.
-    struct Place {
+    struct Destination {
         enum class Kind : std::uint8_t {
             kWhole,    // To on_body(), in one piece.
             kMemory,   // Into `memory`, which has the length of the body, as its bytes arrive.
@@ -24,9 +24,10 @@ public:
         std::span<std::byte> memory = {};
     };
     // A frame begins. An error ends the reading: the reader returns it.
-    virtual Result<Place> on_frame(const Frame& frame) = 0;
-    // The body has arrived; `body` is empty unless its place was kWhole, and is valid during the
-    // call. Returns false if the reader is to stop, because it may have been destroyed meanwhile.
+    virtual Result<Destination> on_frame(const Frame& frame) = 0;
+    // The body has arrived; `body` is empty unless its destination is kWhole, and is valid during
+    // the call. Returns false if the reader is to stop, because it may have been destroyed
+    // meanwhile.
     virtual bool on_body(const Frame& frame, std::span<const std::byte> body) = 0;
 
 protected:
@@ -83,7 +84,7 @@ private:
     bool paused_ = false;
     Frame frame_;
     bool in_body_ = false;
-    FrameUser::Place::Kind kind_ = FrameUser::Place::Kind::kWhole;
+    FrameUser::Destination::Kind kind_ = FrameUser::Destination::Kind::kWhole;
     std::size_t body_left_ = 0;          // How many bytes of the body have not arrived.
     std::span<std::byte> place_;         // With kMemory: where the next bytes of the body go.
     std::vector<std::byte> incomplete_;  // With kWhole: the bytes of the body that have arrived.

@@ -31,7 +31,7 @@ Newcomer::Newcomer(core::OwnedFd socket, const SocketAddress& name)
 
 void Newcomers::add(Newcomer& newcomer) {
     Shares::Host* const known = shares_.find(newcomer.host);
-    // A host has its share, or it is new and all slots are taken.
+    // A host has its share, or it is new and all places are taken.
     if (!shares_.may_take(known)) end_oldest(known != nullptr ? *known : host_with_most());
     newcomer.order = next_order_++;
     shares_.take(newcomer.host).newcomers.push_back(newcomer);

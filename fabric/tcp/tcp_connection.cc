@@ -416,12 +416,12 @@ void TcpConnection::count_incomplete() {
     machine_.limit_incomplete();
 }
 
-Result<FrameUser::Place> TcpConnection::on_frame(const Frame& frame) {
+Result<FrameUser::Destination> TcpConnection::on_frame(const Frame& frame) {
     in_bulk_ = frame.body_bytes() >= kBulkBytes;
     if (state_ == State::kGreeting) {
         const bool is_answer = frame.kind == FrameKind::kAccept || frame.kind == FrameKind::kRefuse;
         if (!is_answer) return std::unexpected(kUnexpected);
-        return Place{};
+        return Destination{};
     }
     switch (frame.kind) {
         case FrameKind::kMessage:
@@ -432,7 +432,7 @@ Result<FrameUser::Place> TcpConnection::on_frame(const Frame& frame) {
                 (is_trusted_ ? machine_.options_.receive_buffer_bytes : kFirstMessageBytesMax)) {
                 return std::unexpected(kTooLong);
             }
-            return Place{};
+            return Destination{};
         case FrameKind::kRead: return answer_read(frame);
         case FrameKind::kReadData: return take_read_data(frame);
         case FrameKind::kWrite: return take_write(frame);
@@ -443,28 +443,28 @@ Result<FrameUser::Place> TcpConnection::on_frame(const Frame& frame) {
     return std::unexpected(kUnexpected);
 }
 
-Result<FrameUser::Place> TcpConnection::answer_read(const Frame& frame) {
+Result<FrameUser::Destination> TcpConnection::answer_read(const Frame& frame) {
     const auto memory = machine_.opened_.find(frame.memory(), frame.length, Access::kRead);
     if (!memory) return std::unexpected(kNotOpened);
     if (reads_to_answer_ == kReadsToAnswerMax) return std::unexpected(kTooMany);
     ++reads_to_answer_;
     queue({.kind = FrameKind::kReadData, .length = frame.length, .tag = frame.tag}, *memory);
     frames_.back().opened_key = frame.key;
-    return Place{};
+    return Destination{};
 }
 
-Result<FrameUser::Place> TcpConnection::take_read_data(const Frame& frame) {
+Result<FrameUser::Destination> TcpConnection::take_read_data(const Frame& frame) {
     const auto oldest_tag = static_cast<std::uint32_t>(next_tag_ - reads_.size());
     if (reads_.empty() || frame.tag != oldest_tag) return std::unexpected(kUnasked);
     const std::span<std::byte> memory = reads_.front()->local.bytes;
     if (frame.length != memory.size()) return std::unexpected(kUnasked);
-    return Place{.kind = Place::Kind::kMemory, .memory = memory};
+    return Destination{.kind = Destination::Kind::kMemory, .memory = memory};
 }
 
-Result<FrameUser::Place> TcpConnection::take_write(const Frame& frame) {
+Result<FrameUser::Destination> TcpConnection::take_write(const Frame& frame) {
     const auto memory = machine_.opened_.find(frame.memory(), frame.length, Access::kWrite);
     if (!memory) return std::unexpected(kNotOpened);
-    return Place{.kind = Place::Kind::kMemory, .memory = *memory};
+    return Destination{.kind = Destination::Kind::kMemory, .memory = *memory};
 }
 
 bool TcpConnection::on_body(const Frame& frame, std::span<const std::byte> body) {

@@ -96,7 +96,7 @@ private:
     void on_memory_closed(std::uint64_t key);
 
     // -- FrameUser and Socket::User --
-    Result<Place> on_frame(const Frame& frame) override;
+    Result<Destination> on_frame(const Frame& frame) override;
     bool on_body(const Frame& frame, std::span<const std::byte> body) override;
     void on_readable() override;
     void on_writable() override;
@@ -122,9 +122,9 @@ private:
     // be gone.
     bool receive();
     bool receive_once(bool& is_empty);
-    Result<Place> answer_read(const Frame& frame);
-    Result<Place> take_read_data(const Frame& frame);
-    Result<Place> take_write(const Frame& frame);
+    Result<Destination> answer_read(const Frame& frame);
+    Result<Destination> take_read_data(const Frame& frame);
+    Result<Destination> take_write(const Frame& frame);
     // Counts the memory for an incomplete message, which the machine limits.
     void count_incomplete();
     void finish(TransferOp& op, const Result<void>& result);

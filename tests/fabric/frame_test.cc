@@ -16,11 +16,11 @@ namespace {
 // Collects what a reader delivers. Bodies of kWrite go into memory.
 class Collector final : public FrameUser {
 public:
-    Result<Place> on_frame(const Frame& frame) override {
+    Result<Destination> on_frame(const Frame& frame) override {
         if (frame.length > length_max) return std::unexpected(Error{.code = Errc::kInvalid});
-        if (frame.kind != FrameKind::kWrite) return Place{};
+        if (frame.kind != FrameKind::kWrite) return Destination{};
         memory.assign(frame.length, std::byte{0});
-        return Place{.kind = Place::Kind::kMemory, .memory = memory};
+        return Destination{.kind = Destination::Kind::kMemory, .memory = memory};
     }
     bool on_body(const Frame& frame, std::span<const std::byte> body) override {
         if (frame.kind == FrameKind::kWrite) body = memory;

@@ -23,7 +23,7 @@ namespace {
 // What a connection does with frames: messages in one piece, writes into memory, the rest skipped.
 class User final : public FrameUser {
 public:
-    Result<Place> on_frame(const Frame& frame) override {
+    Result<Destination> on_frame(const Frame& frame) override {
         ENSURE(!failed);
         const auto again = decode_frame(encode_frame(frame));
         ENSURE(again && *again == frame);
@@ -34,10 +34,10 @@ public:
         frames.push_back(frame);
         if (frame.kind == FrameKind::kWrite || frame.kind == FrameKind::kReadData) {
             memory.assign(frame.length, std::byte{0});
-            return Place{.kind = Place::Kind::kMemory, .memory = memory};
+            return Destination{.kind = Destination::Kind::kMemory, .memory = memory};
         }
-        if (frame.kind == FrameKind::kMessage) return Place{};
-        return Place{.kind = Place::Kind::kNowhere};
+        if (frame.kind == FrameKind::kMessage) return Destination{};
+        return Destination{.kind = Destination::Kind::kNowhere};
     }
     bool on_body(const Frame& frame, std::span<const std::byte> body) override {
         ENSURE(!failed && frame == frames.back());
