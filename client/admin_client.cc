@@ -211,7 +211,7 @@ AdminProblem AdminClient::problem_of(AdminFailure kind, std::string_view why) co
                     .message = name_ + ": not allowed; be root or a member of the socket's group"};
         case AdminFailure::kBadAnswer:
             return {.kind = kind,
-                    .message = "what answers at " + name_ +
+                    .message = "the program at " + name_ +
                                " is not fopd, or its answer is damaged: " + std::string(why)};
         case AdminFailure::kNoServer: break;
     }

@@ -130,8 +130,8 @@ int run(const Verb& verb, const Settings& settings, const VerbArguments& argumen
                          .output = output,
                          .arguments = arguments});
     } catch (const nlohmann::json::exception&) {
-        complain("what answers at " + client.name() +
-                 " is no fopd this fopctl knows: its reply has another form");
+        complain("the program at " + client.name() +
+                 " is not an fopd that this fopctl knows: its reply has another form");
         return kExitNoServer;
     }
 }

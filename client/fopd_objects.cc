@@ -228,7 +228,8 @@ Asked write_of(const fopd_fid* fid, std::uint64_t offset, const void* data, std:
                int durability) {
     if (fid == nullptr) return wrong(kNoFid);
     if (lacks_memory(data, bytes)) return wrong(kNoMemory);
-    if (durability != FOPD_DURABLE && durability != FOPD_BUFFERED) return wrong("what durability?");
+    if (durability != FOPD_DURABLE && durability != FOPD_BUFFERED)
+        return wrong("the durability is unknown");
     const ObjectClient::WriteWish wish{.fid = fid_of(*fid),
                                        .offset = offset,
                                        .from = bytes_of(data, bytes),
@@ -315,7 +316,7 @@ Asked list_of(fopd_listing* listing) {
     if (listing == nullptr || listing->size < sizeof(fopd_listing)) {
         return wrong("fopd_listing_init() was not called");
     }
-    if (listing->each == nullptr) return wrong("nobody is to be told of the names");
+    if (listing->each == nullptr) return wrong("there is no function to call with the names");
     ObjectClient::ListWish wish{.pool = c_text(listing->pool),
                                 .prefix = c_text(listing->prefix),
                                 .cursor = listing->cursor};
@@ -335,7 +336,7 @@ Asked statfs_of(const char* pool, fopd_space* space) {
 }
 
 Asked quota_of(const char* pool, fopd_each_quota each, void* context) {
-    if (each == nullptr) return wrong("nobody is to be told of the quotas");
+    if (each == nullptr) return wrong("there is no function to call with the quotas");
     return work_of([which = c_text(pool), each, context](ObjectClient& client, Wait wait) {
         return then(client.quota(which, wait), [each, context](const std::vector<QuotaUse>& uses) {
             for (const QuotaUse& use : uses) give_use(each, context, use);

@@ -188,7 +188,7 @@ std::optional<LocalEntry> LocalWalk::next() {
             LocalEntry entry{.kind = LocalEntry::Kind::kFailed,
                              .path = path,
                              .words = core::printable(tree_.shown(path)) +
-                                      ": the names of objects for what is in it would be too long"};
+                                      ": the objects of its files would have too long names"};
             return entry;
         }
         if (const int os_errno = enter(path); os_errno != 0) {

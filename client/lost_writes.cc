@@ -34,7 +34,7 @@ void join_all(std::vector<fop::Range>& ranges) {
 }  // namespace
 
 std::string describe(const LostWrite& lost) {
-    std::string words = "object " + hex_of(lost.fid) + ": what was written buffered to bytes ";
+    std::string words = "object " + hex_of(lost.fid) + ": the buffered writes to bytes ";
     for (std::size_t i = 0; i < std::min(lost.ranges.size(), kRangesShown); ++i) {
         if (i > 0) words += ", ";
         words += text_of(lost.ranges[i]);
@@ -42,7 +42,7 @@ std::string describe(const LostWrite& lost) {
     if (lost.ranges.size() > kRangesShown) {
         words += " and others up to " + std::to_string(lost.ranges.back().end() - 1);
     }
-    return words + " is lost: " + lost.why;
+    return words + " are lost: " + lost.why;
 }
 
 void LostWrites::add(const fop::Fid& fid, const fop::Range& range, std::string_view why) {

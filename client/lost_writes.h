@@ -22,7 +22,7 @@ struct LostWrite {
     std::string why{};                 // The first reason, for people.
 };
 
-// "object <32 digits>: what was written buffered to bytes 0 to 4095 is lost: <why>". If there are
+// "object <32 digits>: the buffered writes to bytes 0 to 4095 are lost: <why>". If there are
 // many ranges, names the first ones and the end of the last one.
 std::string describe(const LostWrite& lost);
 

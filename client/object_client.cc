@@ -70,8 +70,7 @@ private:
                 co_return nonsense();
             }
             if (!fop::ranges_intact(there, into.first(reply->bytes), reply->checksums)) {
-                co_return failed(fop::Status::kCorrupt,
-                                 "what was read does not match its checksums");
+                co_return failed(fop::Status::kCorrupt, "the data do not match their checksums");
             }
             results_[index] = reply->bytes;
             const std::uint64_t incarnation = reply->incarnation;

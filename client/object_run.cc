@@ -49,7 +49,7 @@ std::string advice(const Call& call, ObjectSession::Failure::Kind kind) {
         return "; is fopd running there? --server ADDR or FOPD_SERVER says where";
     }
     const bool lacks_key = kind == Kind::kDenied && call.remote.key_file.empty();
-    return lacks_key ? "; --key FILE or FOPD_KEY says who asks" : "";
+    return lacks_key ? "; --key FILE or FOPD_KEY names the file of your key" : "";
 }
 
 int complain_about(const Call& call, const ObjectSession::Failure& failure) {

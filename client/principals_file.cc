@@ -214,7 +214,7 @@ std::expected<void, std::string> PrincipalsFile::read() {
         } else if (line.starts_with(kRevoked) && revoked_at_ == kNowhere) {
             const bool is_block = is_end(line.substr(kRevoked.size())) || unfold_revoked(at, line);
             if (!is_block)
-                return problem("what is revoked is in a form that fopctl does not write");
+                return problem("the list `revoked` is in a form that fopctl does not write");
             revoked_at_ = at;
             section = Section::kRevoked;
         } else if (section == Section::kPrincipals) {

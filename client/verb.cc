@@ -115,7 +115,8 @@ std::expected<nlohmann::json, int> checked(const Call& call,
         return std::unexpected(is_unknown ? kExitNoServer : exit_code_of(answer->status));
     }
     if (body.is_structured()) return body;
-    complain("what answers at " + call.client.name() + " is no fopd: its reply is no JSON object");
+    complain("the program at " + call.client.name() +
+             " is not fopd: its reply is not a JSON object");
     return std::unexpected(kExitNoServer);
 }
 

@@ -45,7 +45,7 @@ std::expected<json, int> order(const Call& call, std::string path) {
 
 void declare_devices(CLI::App& app, VerbArguments& arguments, const char* show_summary) {
     app.add_option("device", arguments.device, "One of the devices; none: all of them");
-    app.add_flag("--end", arguments.end, "End what is under way");
+    app.add_flag("--end", arguments.end, "End the running scrubs");
     app.add_flag("--show", arguments.show, show_summary);
 }
 
@@ -129,7 +129,7 @@ void declare_device_forget(CLI::App& app, VerbArguments& arguments) {
     app.add_option("--slot", arguments.slot, "Or the slot it had")
         ->excludes(device)
         ->check(whole_between(1, 65535));
-    app.add_flag("--yes", arguments.is_sure, "What was on it is lost for good, and that is known");
+    app.add_flag("--yes", arguments.is_sure, "Confirm that all objects on it are lost for good");
 }
 
 std::string forgotten_page(const json& done) {
@@ -158,7 +158,7 @@ int run_device_forget(const Call& call) {
 // -- check --
 
 void declare_store_check(CLI::App& app, VerbArguments& arguments) {
-    declare_devices(app, arguments, "Only show how far they are, or what came of it");
+    declare_devices(app, arguments, "Only show the progress or the result");
 }
 
 std::string finding_line(const json& finding) {

@@ -197,7 +197,7 @@ void declare_bench(CLI::App& app, VerbArguments& arguments) {
     std::vector<std::string> names;
     for (const OpName& each : kOps) names.emplace_back(each.name);
     app.add_option("--op", arguments.op,
-                   "What to ask for: echo, bulk_echo or ping; read, write or mixed of objects; or "
+                   "The operation: echo, bulk_echo or ping; read, write or mixed of objects; or "
                    "create, which makes empty ones")
         ->check(one_of(names))
         ->capture_default_str();

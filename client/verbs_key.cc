@@ -409,7 +409,7 @@ void declare_token_create(CLI::App& app, VerbArguments& arguments) {
                    "Of read, write, create, delete and admin, with commas between")
         ->required();
     app.add_option("--principal", arguments.principal,
-                   "Only this one may use it; else whoever has it");
+                   "Only this principal may use it; without it, every client that has it");
     app.add_option("--pool", arguments.pool, "Only in this pool");
     auto* const by_name = app.add_option("--object", arguments.object,
                                          "Only this object, which the server is asked for");

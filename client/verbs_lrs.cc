@@ -136,7 +136,7 @@ int change(const Call& call, const std::string& target, std::string (*page)(cons
 
 void declare_lrs_set(CLI::App& app, VerbArguments& arguments) {
     app.add_option("words", arguments.words,
-                   "The policy, if it is to be another one, then KEY=VALUE of its map or of lrs; "
+                   "The new policy, unless it stays, then KEY=VALUE of its map or of lrs; "
                    "other keys stay as they are");
     app.add_option("--rules", arguments.file,
                    "The policy's rules, which replace all it has: a rule a line; - is standard "
@@ -266,7 +266,8 @@ int run_rule_list(const Call& call) {
 // -- which --
 
 void declare_lrs_which(CLI::App& app, VerbArguments& arguments) {
-    app.add_option("request", arguments.words, "What is known of it: op=read size=4k job=dd.0")
+    app.add_option("request", arguments.words,
+                   "Properties of the request: op=read size=4k job=dd.0")
         ->required();
 }
 

@@ -316,8 +316,8 @@ int run_health(const Call& call) {
         if (answer->status == 200) return show_health(call, *answer);
         return show_unknown_health(call, shown(json::parse(answer->body).at("error")));
     } catch (const json::exception&) {
-        return show_unknown_health(
-            call, "what answers at " + call.client.name() + " is no fopd that knows of health");
+        return show_unknown_health(call, "the program at " + call.client.name() +
+                                             " is not an fopd that reports its health");
     }
 }
 

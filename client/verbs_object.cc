@@ -128,7 +128,7 @@ void declare_write(CLI::App& app, VerbArguments& arguments) {
 }
 void declare_ls(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);
-    app.add_option("prefix", arguments.prefix, "With what the names begin");
+    app.add_option("prefix", arguments.prefix, "The beginning of the names");
     app.add_flag("--long", arguments.is_long, "Sizes and times, too");
 }
 void declare_mv(CLI::App& app, VerbArguments& arguments) {

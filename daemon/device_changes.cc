@@ -202,9 +202,10 @@ Task<DeviceOutcome> DeviceChanges::forget(Lost lost) {
     }
     const std::string disk = devices::format_id(entry.disk);
     if (!lost.is_sure) {
-        outcome.words = "slot " + std::to_string(lost.slot) + ", disk " + disk + " of pool " +
-                        entry.pool + ": " + count_of_objects(*count) +
-                        " would be lost for good, and what nobody knows of; --yes says so";
+        outcome.words =
+            "slot " + std::to_string(lost.slot) + ", disk " + disk + " of pool " + entry.pool +
+            ": " + count_of_objects(*count) +
+            " would be lost for good, and objects whose names are unknown; --yes confirms that";
         co_return outcome;
     }
     if (!parts_.life.may_change()) {

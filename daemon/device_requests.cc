@@ -143,7 +143,7 @@ std::string DeviceRequests::why_no_slot(const std::string& name) const {
     for (const store::Slot slot : parts_.disks.slots_of(name)) {
         slots.push_back(std::to_string(slot));
     }
-    if (slots.empty()) return "nobody can see which slot its disk had; name it with --slot";
+    if (slots.empty()) return "the slot of its disk is unknown; name it with --slot";
     return "disks of the slots " + config::joined(slots) +
            " have that name; say which one with --slot";
 }

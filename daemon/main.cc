@@ -199,13 +199,13 @@ int main(int argc, char* argv[]) try {
             ->excludes(print);
     auto* const restore_store =
         app.add_option("--restore-store", arguments.restore_file,
-                       "Put back from a backup what is missing in the data directory, and end")
+                       "Restore the missing files of the data directory from a backup, and end")
             ->type_name("FILE")
             ->excludes(check)
             ->excludes(print)
             ->excludes(check_store);
     auto* const dev = app.add_option("--dev", arguments.dev_dir,
-                                     "Run without a configuration, on what is kept in DIR [" +
+                                     "Run without a configuration file, with all data in DIR [" +
                                          default_dev_dir() + "]")
                           ->expected(0, 1)
                           ->type_name("DIR")

@@ -16,7 +16,7 @@ Started<AccessPtr> NodeAccess::load(const config::Snapshot& next) const {
 std::string_view NodeAccess::warning() const {
     if (current_ == nullptr || addresses_.empty()) return {};
     if (current_->open_to_all) {
-        return "auth.mode is none: whoever reaches this node may do everything";
+        return "auth.mode is none: every client that reaches this node may do everything";
     }
     return current_->keys->size() == 0 ? "auth.principals names nobody: no client can connect" : "";
 }

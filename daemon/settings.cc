@@ -61,13 +61,14 @@ config::Section<AuthSettings> auth_section() {
     section.field("mode", &AuthSettings::mode,
                   config::choice<AuthSettings::Mode>({{"required", AuthSettings::Mode::kRequired},
                                                       {"none", AuthSettings::Mode::kNone}}),
-                  "required: clients prove who they are. none: whoever reaches the node may do "
-                  "everything; for tests.",
+                  "required: clients prove their identity. none: every client may do everything; "
+                  "for tests.",
                   {.reload = config::Reload::kLive});
-    section.field("principals", &AuthSettings::principals, config::none_or(config::path()),
-                  "Who may connect, and their keys: a file that only its owner may read. It is "
-                  "read again at each reload. none: nobody but peers.",
-                  {.reload = config::Reload::kLive});
+    section.field(
+        "principals", &AuthSettings::principals, config::none_or(config::path()),
+        "The clients that may connect, and their keys: a file that only its owner may read. "
+        "It is read again at each reload. none: only peers may connect.",
+        {.reload = config::Reload::kLive});
     section.field(
         "peer_key", &AuthSettings::peer_keys,
         config::one_or_more(config::path(),
@@ -76,10 +77,11 @@ config::Section<AuthSettings> auth_section() {
         "only its owner may read. A list while the key is changed: that of the current "
         "key, then those of previous ones that are still accepted.",
         {.reload = config::Reload::kLive});
-    section.field("issuer_public", &AuthSettings::issuer_public, config::none_or(config::path()),
-                  "The public key of who signs capability tokens: a file of 64 hexadecimal digits. "
-                  "none: tokens are refused.",
-                  {.reload = config::Reload::kLive});
+    section.field(
+        "issuer_public", &AuthSettings::issuer_public, config::none_or(config::path()),
+        "The public key of the issuer of capability tokens: a file of 64 hexadecimal digits. "
+        "none: tokens are refused.",
+        {.reload = config::Reload::kLive});
     return section;
 }
 
@@ -113,7 +115,7 @@ config::Section<LogSettings> log_section() {
                   "auto: journal fields where standard error is the journal's, else text.");
     section.field(
         "audit", &LogSettings::audit, config::none_or(config::path()),
-        "The file of the audit trail: who administered the node, and who was denied what. "
+        "The file of the audit trail: administrative requests with their callers, and denied fops. "
         "A JSON object in each line. A file that was renamed or removed is made again. "
         "none: the trail is a part of the log, as events audit.*.");
     section.field("audit_changes", &LogSettings::audit_changes, config::boolean(),

@@ -45,7 +45,7 @@ config::Section<FabricSettings> fabric_section() {
                   "A silent peer is dead after this. Clients say something at half of it.");
     section.field("handshake_timeout", &FabricSettings::handshake_timeout,
                   config::duration({.min = 100ms, .max = 10min}),
-                  "Who has not said who it is by then is disconnected.");
+                  "A client that has not proved its identity by then is disconnected.");
     section.field("protect", &FabricSettings::protection,
                   config::choice<fop::Protection>(
                       {{"seal", fop::Protection::kSeal}, {"encrypt", fop::Protection::kEncrypt}}),

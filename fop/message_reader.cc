@@ -204,7 +204,7 @@ Request RequestsView::operator[](std::size_t index) const {
         // Where requests are remembered by their numbers, it stands for none.
         sound = invalid("a request has no number");
     } else if (!read_body(from, request.body)) {
-        sound = invalid("a part of the request is missing, or is not what it is");
+        sound = invalid("a part of the request is missing or has another type");
     } else {
         sound = check_request(request);
     }

@@ -59,7 +59,7 @@ bool is_base64url(std::string_view text) {
     });
 }
 
-constexpr const char* kBadLength = "what has this length is no token";
+constexpr const char* kBadLength = "no token has this length";
 
 Result<Token> decode(std::span<const std::byte> body) {
     ByteReader reader(body);

@@ -41,7 +41,7 @@ config::Section<IoSchedSettings> io_sched_section() {
                   "Which of these is next.");
     section.field("elevator_max_wait", &IoSchedSettings::elevator_max_wait,
                   config::duration({.min = 1ms, .max = 1h}),
-                  "What has waited for longer goes before what lies nearer.");
+                  "A request that has waited for longer goes before requests that lie nearer.");
     section.field("latency_goal", &IoSchedSettings::latency_goal,
                   config::auto_or(config::duration({.min = 10us, .max = 10s})),
                   "A device gets as much to do at a time as it does within this time; auto is 20ms "

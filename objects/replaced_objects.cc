@@ -141,7 +141,8 @@ Task<Result<std::string>> principal_at_home(Stores* stores, store::Fid fid) {
     const auto object = home->volume().map().find(fid);
     if (!object) co_return std::unexpected(object.error());
     if (!*object) {
-        co_return std::unexpected(Error{.code = Errc::kNotFound, .context = "who has the name"});
+        co_return std::unexpected(
+            Error{.code = Errc::kNotFound, .context = "the object that has the name is gone"});
     }
     co_return std::string((*object)->owner);
 }

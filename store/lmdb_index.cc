@@ -175,7 +175,7 @@ Result<void> LmdbIndex::read_head() {
     if (!entry) return std::unexpected(entry.error());
     if (!*entry || (*entry)->size() < kIndexHeadBytes ||
         get_little<std::uint64_t>(**entry, 0) != kHeadMagic) {
-        return corrupt("the index does not say what it is");
+        return corrupt("the index has no valid head");
     }
     const Bytes head = **entry;
     const auto schema_version = get_little<std::uint32_t>(head, 8);
@@ -342,7 +342,7 @@ Result<void> LmdbIndex::show_entries(IndexShow& show) const {
     } else if (const auto head = reader.get(kHeadKey); !head) {
         shown = std::unexpected(head.error());
     } else if (!*head || (*head)->size() < kIndexHeadBytes) {
-        shown = corrupt("the index does not say what it is");
+        shown = corrupt("the index has no valid head");
     } else {
         shown = show.begin(get_little<std::uint64_t>(**head, 32));
     }

@@ -137,7 +137,7 @@ Task<Result<ReservedName>> NameShard::reserve_to_leave(PoolName name, core::Wait
     for (;;) {
         if (!hold->owner_) {
             co_return std::unexpected(
-                Error{.code = Errc::kNotFound, .context = "nobody has the name"});
+                Error{.code = Errc::kNotFound, .context = "no object has the name"});
         }
         const auto rivals = has_rivals(hold->place_->first.ref());
         if (!rivals) co_return std::unexpected(rivals.error());

@@ -11,27 +11,27 @@ config::Section<StoreSettings> store_section() {
                   "How long a buffered write may wait before it is made durable.");
     section.field("checkpoint_interval", &StoreSettings::checkpoint_interval,
                   config::duration({.min = 100ms, .max = 1h}),
-                  "How often what has changed is moved from memory into the index. What is not "
-                  "there yet is read from the log at the next start.");
+                  "How often changes are moved from memory into the index. Changes that are not in "
+                  "the index are read from the log at the next start.");
     section.field("upload_timeout", &StoreSettings::upload_timeout,
                   config::duration({.min = 1s, .max = 30 * 24h}),
-                  "An upload that nobody writes to for so long is given up.");
+                  "An upload that received no write for so long is removed.");
     section.field("overlay", &StoreSettings::overlay_bytes,
                   config::size({.min = 1ULL << 20, .max = 4ULL << 30}),
                   "Memory of each disk for changes that are not in its index yet. When it is full, "
                   "they are moved before their time.");
     section.field("scrub_rate", &StoreSettings::scrub_bytes_per_second,
                   config::size({.min = 4096, .max = 1ULL << 40}),
-                  "What a scrub reads of each disk in a second, at most.");
+                  "The most bytes that a scrub reads of each disk in a second.");
     section.field(
         "scrub_age_max", &StoreSettings::scrub_age_max, config::duration({.max = 1000 * 24h}),
         "fopctl health warns of a disk whose last complete scrub ended longer ago. 0s: it "
         "never does.");
     section.field("coalesce_rate", &StoreSettings::coalesce_bytes_per_second,
                   config::size({.max = 1ULL << 40}),
-                  "What is read, and written, of each locality's disks in a second, at most, to "
-                  "bring objects together that short overwrites have scattered; while nothing else "
-                  "is changed on the disk. 0: not at all.");
+                  "The most bytes of each locality's disks that are read, and written again, in a "
+                  "second, to move objects together that short overwrites have scattered; only "
+                  "while nothing else changes on the disk. 0: never.");
     section.field("zeros_ahead", &StoreSettings::zeros_ahead_bytes,
                   config::size({.max = 16ULL << 30}),
                   "Disks that are files on ext4 or XFS: how far before the data zeros are written, "

@@ -25,8 +25,8 @@ TEST_CASE("client lost writes: each object is told of once, by its id and bytes"
     REQUIRE(taken->ranges == std::vector<fop::Range>{{.offset = 0, .length = 8192},
                                                      {.offset = 100'000, .length = 1}});
     REQUIRE(describe(*taken) ==
-            "object 0000000000010002000000000000002a: what was written buffered to bytes 0 to "
-            "8191, 100000 to 100000 is lost: others may have changed these bytes since");
+            "object 0000000000010002000000000000002a: the buffered writes to bytes 0 to "
+            "8191, 100000 to 100000 are lost: others may have changed these bytes since");
     REQUIRE_FALSE(lost.take(kFid).has_value());
     REQUIRE(lost.take_first()->fid == fop::Fid{.high = 1, .low = 1});
     REQUIRE(lost.empty());
@@ -41,9 +41,10 @@ TEST_CASE("client lost writes: of many ranges the words say where they end", "[c
     const auto taken = lost.take_first();
 
     REQUIRE(taken->ranges.size() == LostWrites::kRangesMax);
-    REQUIRE(describe(*taken) ==
-            "object 0000000000010002000000000000002a: what was written buffered to bytes 0 to 9, "
-            "100 to 109 and others up to 99909 is lost: others may have changed these bytes since");
+    REQUIRE(
+        describe(*taken) ==
+        "object 0000000000010002000000000000002a: the buffered writes to bytes 0 to 9, "
+        "100 to 109 and others up to 99909 are lost: others may have changed these bytes since");
 }
 
 TEST_CASE("client lost writes: of too many objects it is known how many writes are lost",
