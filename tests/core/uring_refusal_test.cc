@@ -118,6 +118,6 @@ TEST_CASE("core io_uring: a table the kernel refuses is said, and done without",
     REQUIRE(events.names == std::vector<std::string>{"reactor.without_fixed_files"});
     const auto attached = reactor.attach(file.fd());
     REQUIRE(attached.has_value());
-    REQUIRE(attached->slot == -1);
+    REQUIRE(attached->entry == -1);
     reactor.detach(*attached);
 }
