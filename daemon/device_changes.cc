@@ -205,7 +205,7 @@ Task<DeviceOutcome> DeviceChanges::forget(Lost lost) {
         outcome.words =
             "slot " + std::to_string(lost.slot) + ", disk " + disk + " of pool " + entry.pool +
             ": " + count_of_objects(*count) +
-            " would be lost for good, and objects whose names are unknown; --yes confirms that";
+            " would be lost for good, and all objects without a known name; --yes confirms that";
         co_return outcome;
     }
     if (!parts_.life.may_change()) {
