@@ -27,7 +27,7 @@ struct Aim {
     std::uint64_t offset = 0;
 };
 
-// The kind of token that permits the fop.
+// The target that a token must be valid for, so that it permits the fop.
 enum class About : std::uint8_t {
     kNode,      // The server as a whole: a token for a pool or an object is not enough.
     kAnything,  // Nothing that has its own access rights: any token is enough.
