@@ -2,6 +2,7 @@
 """The alert rules and the dashboard of systemd/monitoring/ name metrics, labels, causes and sections that exist."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -131,7 +132,8 @@ class MonitoringTest(unittest.TestCase):
             self.assertFalse(cells & taken, each["title"])
             taken |= cells
 
-    @unittest.skipUnless(shutil.which("promtool"), "promtool is not installed")
+    # In a full run, scripts/test has installed it, or this fails.
+    @unittest.skipUnless("FOPD_FULL_RUN" in os.environ or shutil.which("promtool"), "promtool is not installed")
     def test_promtool_takes_the_rules(self):
         done = subprocess.run(["promtool", "check", "rules", RULES], capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

@@ -58,6 +58,8 @@ CLIENT_KEY = "fedcba9876543210" * 4
 OTHER_USER = 61234
 IS_ROOT = os.geteuid() == 0
 needs_root = unittest.skipUnless(IS_ROOT, "only root can become another user")
+# In a full run, scripts/test has installed it, or the test fails.
+needs_promtool = unittest.skipUnless("FOPD_FULL_RUN" in os.environ or shutil.which("promtool"), "promtool is not installed")
 
 # What a shell in the background, or nohup, had ignored would be ignored by what is started here.
 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):

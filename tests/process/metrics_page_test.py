@@ -2,11 +2,10 @@
 
 import collections
 import re
-import shutil
 import unittest
 from pathlib import Path
 
-from fopd_process import run_program, wait_until
+from fopd_process import needs_promtool, run_program, wait_until
 from storage_process import StorageTestCase
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "metrics.md"
@@ -48,13 +47,16 @@ def metrics_of_scrape(text):
 class MetricsPageTest(StorageTestCase):
     """With objects, a class and a rule, so that nothing is missing for want of a series."""
 
-    def test_page_and_scrape(self):
+    def make_all_series(self):
         self.ctl("lrs", "set", "tbf")
         self.ctl("lrs", "rule", "add", "writes op={write upload_write} rate=unlimited")
         self.put("object", b"bytes")
         self.assertEqual(self.get("object"), b"bytes")
         wait_until(lambda: "fopd_lrs_rule_served_total{" in self.daemon.metrics_text(), "the rule is in the metrics")
         wait_until(lambda: "fopd_lrs_class_queued{" in self.daemon.metrics_text(), "the class is in the metrics")
+
+    def test_page_and_scrape(self):
+        self.make_all_series()
 
         page, scrape = metrics_of_page(), metrics_of_scrape(self.daemon.metrics_text())
 
@@ -65,9 +67,9 @@ class MetricsPageTest(StorageTestCase):
                 if unit is not None:
                     self.assertEqual(page[name][2], unit)
 
-    @unittest.skipUnless(shutil.which("promtool"), "promtool is not installed")
+    @needs_promtool
     def test_promtool_takes_a_scrape(self):
-        self.put("object", b"bytes")
+        self.make_all_series()
         text = self.daemon.metrics_text(accept="text/plain")
         done = run_program("promtool", "check", "metrics", stdin=None, input=text)
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
