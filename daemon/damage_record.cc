@@ -30,7 +30,7 @@ void DamageRecord::collect(core::MetricSink& sink, const devices::DeviceSettings
     sink.gauge("fopd_device_damaged_blocks",
                "Damaged blocks that the last complete scrub found, and that were read since.",
                labels, static_cast<double>(shown_.damaged_blocks));
-    sink.gauge("fopd_device_scrubbed_seconds",
+    sink.gauge("fopd_device_scrubbed_timestamp_seconds",
                "When the last complete scrub ended, or the disk was taken. Unix time.", labels,
                static_cast<double>(shown_.scrubbed_at_s));
 }

@@ -135,7 +135,7 @@ void collect_disk(core::MetricSink& sink, const NodeDisk& disk) {
         const std::array each{core::Label{"device", name},
                               core::Label{"op", devices::to_string(op)}};
         sink.time_histogram("fopd_io_seconds", "What operations of devices take.", each,
-                            figures.latency);
+                            figures.latency, core::Buckets::kTwelve);
         sink.counter("fopd_device_io_bytes", "Bytes that operations of devices moved.", each,
                      static_cast<double>(figures.bytes.get()));
         sink.counter("fopd_device_errors", "Operations of devices that failed.", each,

@@ -67,6 +67,7 @@ public:
     // Reads the configuration again and applies what can change at run time; see NodeReload.
     Task<NodeReload::Outcome> reload() { return reload_.run(); }
     NodeReload& reloads() { return reload_; }
+    const NodeReload& reloads() const { return reload_; }
     // The changes that the last reload could not make, as texts for people; empty if it made all.
     const std::vector<std::string>& reload_problems() const { return reload_.problems(); }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/remote.h"
+#include "daemon/quota_metrics.h"
 
 namespace fopd::daemon {
 
@@ -30,7 +31,7 @@ std::shared_ptr<objects::StoreLayout> NodeLayout::make() const {
 
 Task<void> NodeLayout::begin() {
     if (parts_.disks.empty()) co_return;
-    current_ = make();
+    make_current(make());
     Locality::Beginning beginning{.all = {}, .layout = current_};
     for (const auto& locality : parts_.localities) beginning.all.push_back(locality->stores());
     for (const auto& locality : parts_.localities) {
@@ -41,11 +42,26 @@ Task<void> NodeLayout::begin() {
 
 Task<void> NodeLayout::publish() {
     const objects::StoreLayoutPtr layout = make();
-    current_ = layout;
+    make_current(layout);
     for (const auto& locality : parts_.localities) {
         auto take = [&locality, &layout] { locality->set_layout(layout); };
         co_await core::run_on(parts_.control, locality->reactor(), take);
     }
+}
+
+void NodeLayout::make_current(objects::StoreLayoutPtr layout) {
+    current_ = std::move(layout);
+    const std::lock_guard lock(shown_);
+    shown_layout_ = current_;
+}
+
+void NodeLayout::collect(core::MetricSink& sink) const {
+    objects::StoreLayoutPtr layout;
+    {
+        const std::lock_guard lock(shown_);
+        layout = shown_layout_;
+    }
+    if (layout != nullptr) collect_quotas(sink, *layout);
 }
 
 void NodeLayout::apply_quotas() const {

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "core/clock.h"
+#include "core/metrics.h"
 #include "core/reactor.h"
 #include "core/task.h"
 #include "daemon/configuration.h"
@@ -40,13 +42,18 @@ public:
 
     // Null before begin(), and without disks.
     const objects::StoreLayoutPtr& current() const { return current_; }
+    // The use and quotas of pools and principals. From any thread.
+    void collect(core::MetricSink& sink) const;
 
 private:
     Quotas quotas() const;
     std::shared_ptr<objects::StoreLayout> make() const;
+    void make_current(objects::StoreLayoutPtr layout);
 
     const Parts parts_;
     objects::StoreLayoutPtr current_;
+    mutable std::mutex shown_;
+    objects::StoreLayoutPtr shown_layout_;  // current_. Held while used: shown_.
 };
 
 }  // namespace fopd::daemon

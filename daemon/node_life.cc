@@ -21,14 +21,15 @@ const char* to_string(NodeState state) {
 }
 
 void NodeLife::enter(NodeState state) {
-    ENSURE(state > state_);
-    state_ = state;
+    ENSURE(state > this->state());
+    state_.store(state, std::memory_order_relaxed);
     if (state == NodeState::kReady) ready_at_ = control_.now();
 }
 
 std::expected<void, Configuration::Refused> NodeLife::check_ready() const {
     if (may_change()) return {};
-    const char* const state = state_ == NodeState::kReady ? "stopping" : to_string(state_);
+    const char* const state =
+        this->state() == NodeState::kReady ? "stopping" : to_string(this->state());
     return std::unexpected(
         Configuration::Refused{.busy = true, .problems = {std::string("the node is ") + state}});
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <expected>
 
@@ -16,6 +18,9 @@ enum class NodeState : std::uint8_t {
     kStopping,
     kStopped,
 };
+inline constexpr std::array kNodeStates{NodeState::kStarting, NodeState::kReady,
+                                        NodeState::kDraining, NodeState::kDrained,
+                                        NodeState::kStopping, NodeState::kStopped};
 const char* to_string(NodeState state);
 
 // The state of a node, and what the node may do in that state. Lives on the control reactor, which
@@ -32,19 +37,20 @@ public:
     // Announces a stop, which may begin later.
     void request_stop() { stop_requested_ = true; }
 
-    NodeState state() const { return state_; }
     bool stop_requested() const { return stop_requested_; }
+    // From any thread.
+    NodeState state() const { return state_.load(std::memory_order_relaxed); }
     // From any thread.
     Instant created_at() const { return created_at_; }
     // kNever before the node is ready.
     Instant ready_at() const { return ready_at_; }
     // Whether the localities answer questions.
     bool serving() const {
-        return state_ == NodeState::kReady || state_ == NodeState::kDraining ||
-               state_ == NodeState::kDrained;
+        return state() == NodeState::kReady || state() == NodeState::kDraining ||
+               state() == NodeState::kDrained;
     }
     // Whether settings and disks may be changed.
-    bool may_change() const { return state_ == NodeState::kReady && !stop_requested_; }
+    bool may_change() const { return state() == NodeState::kReady && !stop_requested_; }
     // Refuses as busy unless may_change().
     std::expected<void, Configuration::Refused> check_ready() const;
     // Whether clients of an earlier life of the node may still reconnect.
@@ -54,7 +60,7 @@ private:
     const core::Reactor& control_;
     const Instant created_at_;
     Instant ready_at_ = kNever;
-    NodeState state_ = NodeState::kStarting;
+    std::atomic<NodeState> state_ = NodeState::kStarting;
     bool stop_requested_ = false;
 };
 

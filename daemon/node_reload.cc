@@ -20,6 +20,27 @@ config::Change new_content(const std::string& key) {
 
 }  // namespace
 
+// The start has read the configuration.
+NodeReload::NodeReload(const Parts& parts) : parts_(parts) {
+    note_outcome();
+}
+
+void NodeReload::note_outcome() {
+    is_successful_.set(problems_.empty() ? 1 : 0);
+    if (!problems_.empty()) return;
+    const std::int64_t now_ns = parts_.world.clock.wall().unix_ns;
+    succeeded_at_s_.set(static_cast<std::uint64_t>(now_ns / 1'000'000'000));
+}
+
+void NodeReload::collect(core::MetricSink& sink) const {
+    sink.gauge("fopd_config_last_reload_successful",
+               "Whether the last reload of the configuration made all changes.", {},
+               static_cast<double>(is_successful_.get()));
+    sink.gauge("fopd_config_last_reload_success_timestamp_seconds",
+               "When the configuration was last read with success. Unix time.", {},
+               static_cast<double>(succeeded_at_s_.get()));
+}
+
 Task<NodeReload::Outcome> NodeReload::run() {
     const auto turn = co_await parts_.turn.begin();
     if (!turn) co_return std::unexpected(turn.error());
@@ -36,6 +57,7 @@ Task<NodeReload::Outcome> NodeReload::run() {
     } else {
         problems_ = reloaded.error().problems;
     }
+    note_outcome();
     parts_.world.manager.ready();
     parts_.turn.end();
     co_return std::move(reloaded);

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "config/schema.h"
+#include "core/counter.h"
+#include "core/metrics.h"
 #include "core/task.h"
 #include "daemon/access.h"
 #include "daemon/change_turn.h"
@@ -32,7 +34,7 @@ public:
         DeviceRequests& devices;
         const NodeLife& life;
     };
-    explicit NodeReload(const Parts& parts) : parts_(parts) {}
+    explicit NodeReload(const Parts& parts);
 
     // Waits for its turn among the changes of the node. Then applies the settings that can change
     // at run time, opens the disks that are new in the configuration, and removes those that are
@@ -64,7 +66,11 @@ public:
     // or there was none.
     const std::vector<std::string>& problems() const { return problems_; }
 
+    // Whether the last reload made all changes, and when one last did. From any thread.
+    void collect(core::MetricSink& sink) const;
+
 private:
+    void note_outcome();
     AuthSettings next_auth() const;
     Outcome reload_settings(DeviceRequests::Plan* plan);
     // Loads the access rules that `next` names. Returns what keeps the running node from following
@@ -75,6 +81,8 @@ private:
 
     const Parts parts_;
     std::vector<std::string> problems_;
+    core::Counter is_successful_;  // 0 or 1.
+    core::Counter succeeded_at_s_;
 };
 
 }  // namespace fopd::daemon

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <span>
 
 #include "core/ensure.h"
 #include "core/utf8.h"
@@ -18,23 +19,24 @@ struct Bucket {
     std::uint64_t limit_ns;
     std::string_view seconds;  // In the number format of the specification.
 };
-constexpr std::array kBuckets{
-    Bucket{1'000, "1e-06"},           Bucket{2'500, "2.5e-06"},
-    Bucket{5'000, "5e-06"},           Bucket{10'000, "1e-05"},
-    Bucket{25'000, "2.5e-05"},        Bucket{50'000, "5e-05"},
-    Bucket{100'000, "0.0001"},        Bucket{250'000, "0.00025"},
-    Bucket{500'000, "0.0005"},        Bucket{1'000'000, "0.001"},
-    Bucket{2'500'000, "0.0025"},      Bucket{5'000'000, "0.005"},
-    Bucket{10'000'000, "0.01"},       Bucket{25'000'000, "0.025"},
-    Bucket{50'000'000, "0.05"},       Bucket{100'000'000, "0.1"},
-    Bucket{250'000'000, "0.25"},      Bucket{500'000'000, "0.5"},
-    Bucket{1'000'000'000, "1.0"},     Bucket{2'500'000'000, "2.5"},
-    Bucket{5'000'000'000, "5.0"},     Bucket{10'000'000'000, "10.0"},
-    Bucket{25'000'000'000, "25.0"},   Bucket{50'000'000'000, "50.0"},
-    Bucket{100'000'000'000, "100.0"}, Bucket{250'000'000'000, "250.0"},
-    Bucket{500'000'000'000, "500.0"}, Bucket{1'000'000'000'000, "1000.0"},
+constexpr std::array kTwelveBuckets{
+    Bucket{25'000, "2.5e-05"},    Bucket{100'000, "0.0001"},    Bucket{250'000, "0.00025"},
+    Bucket{1'000'000, "0.001"},   Bucket{2'500'000, "0.0025"},  Bucket{10'000'000, "0.01"},
+    Bucket{25'000'000, "0.025"},  Bucket{100'000'000, "0.1"},   Bucket{250'000'000, "0.25"},
+    Bucket{1'000'000'000, "1.0"}, Bucket{2'500'000'000, "2.5"}, Bucket{10'000'000'000, "10.0"},
 };
-static_assert(std::ranges::is_sorted(kBuckets, {}, &Bucket::limit_ns));
+static_assert(std::ranges::is_sorted(kTwelveBuckets, {}, &Bucket::limit_ns));
+constexpr std::array kFourBuckets{
+    Bucket{1'000'000, "0.001"},
+    Bucket{10'000'000, "0.01"},
+    Bucket{100'000'000, "0.1"},
+    Bucket{1'000'000'000, "1.0"},
+};
+
+std::span<const Bucket> limits_of(core::Buckets buckets) {
+    if (buckets == core::Buckets::kFour) return kFourBuckets;
+    return kTwelveBuckets;
+}
 
 constexpr std::array<std::string_view, 3> kUnits{"seconds", "bytes", "ratio"};
 
@@ -101,12 +103,12 @@ public:
 
     // The histogram changes meanwhile: cumulative counts must not fall from one bucket to the next.
     void time_histogram(std::string_view name, std::string_view help,
-                        std::span<const core::Label> labels,
-                        const core::Histogram& value) override {
+                        std::span<const core::Label> labels, const core::Histogram& value,
+                        core::Buckets buckets) override {
         std::string& out = family(name, "histogram", help);
         const std::uint64_t sum_ns = value.sum();
         std::uint64_t seen = 0;
-        for (const Bucket& bucket : kBuckets) {
+        for (const Bucket& bucket : limits_of(buckets)) {
             seen = std::max(seen, value.count_up_to(bucket.limit_ns));
             append_sample(out, name, "_bucket", labels, bucket.seconds, seen);
         }

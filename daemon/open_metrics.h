@@ -11,9 +11,9 @@ namespace fopd::daemon {
 // The figures of all sources as text. Families are sorted by name, the samples of a family are in
 // the order of collection. In OpenMetrics, a name that ends in _seconds, _bytes or _ratio states
 // its unit, and the text ends with "# EOF"; in the older format, a counter's family has the name of
-// its samples. Histograms have the buckets 1, 2.5 and 5 of each power of ten from 1 µs
-// to 1000 s; a value within 1/16 below such a limit may be counted one bucket higher. REQUIRES: all
-// samples of a name have one type, and no two have the same labels.
+// its samples. A value of a histogram within 1/16 below the limit of a bucket may be counted
+// one bucket higher. REQUIRES: all samples of a name have one type, and no two have the same
+// labels.
 std::string render_metrics(MetricsFormat format,
                            std::span<const core::MetricSource* const> sources);
 

@@ -274,6 +274,14 @@ void NodeMetrics::collect(core::MetricSink& sink) const {
     }
     node_.disks().collect(sink);
     node_.missing().collect(sink);
+    node_.layout().collect(sink);
+    node_.reloads().collect(sink);
+    const NodeState state_now = node_.state();
+    for (const NodeState state : kNodeStates) {
+        const std::array state_label{core::Label{"state", to_string(state)}};
+        sink.gauge("fopd_node_state", "1 for the state of the node, 0 for all others.", state_label,
+                   state == state_now ? 1 : 0);
+    }
     struct Figure {
         std::string_view name;
         std::string_view help;

@@ -407,7 +407,8 @@ void MainScheduler::collect(core::MetricSink& sink, std::string_view locality) c
         sink.counter("fopd_io_sched_failed", "Requests that ended with an error or were given up.",
                      labels, static_cast<double>(seen.failed.get()));
         sink.time_histogram("fopd_io_sched_wait_seconds",
-                            "How long requests waited for their devices.", labels, seen.wait);
+                            "How long requests waited for their devices.", labels, seen.wait,
+                            core::Buckets::kTwelve);
     }
 }
 

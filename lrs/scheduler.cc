@@ -375,7 +375,7 @@ void Scheduler::collect(core::MetricSink& sink, std::string_view locality) const
         sink.counter("fopd_lrs_removed", "Requests that were given up, or late, while they waited.",
                      labels, static_cast<double>(seen.removed.get()));
         sink.time_histogram("fopd_lrs_wait_seconds", "How long requests waited for their turn.",
-                            labels, seen.waits);
+                            labels, seen.waits, core::Buckets::kTwelve);
     }
     const std::array labels{core::Label{"locality", locality}};
     sink.counter("fopd_lrs_policy_switches", "Times another policy took over.", labels,

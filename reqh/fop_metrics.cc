@@ -18,6 +18,7 @@ void FopMetrics::count(const fop::FopType* type, fop::Status status) {
 }
 
 void FopMetrics::record(const fop::FopType& type, const PhaseTimes& times) {
+    durations_[row_of(&type)].record(times.total());
     auto& phases = seconds_[row_of(&type)];
     for (std::size_t index = 0; index < kPhaseCount; ++index) {
         const auto phase = static_cast<Phase>(index);
@@ -27,6 +28,10 @@ void FopMetrics::record(const fop::FopType& type, const PhaseTimes& times) {
 
 std::uint64_t FopMetrics::counted(const fop::FopType* type, fop::Status status) const {
     return counts_[row_of(type)][index_of(status)].get();
+}
+
+const core::Histogram& FopMetrics::duration(const fop::FopType& type) const {
+    return durations_[row_of(&type)];
 }
 
 const core::Histogram& FopMetrics::seconds(const fop::FopType& type, Phase phase) const {
@@ -47,6 +52,13 @@ void FopMetrics::collect(std::span<const FopMetrics* const> localities, core::Me
                          static_cast<double>(count));
         }
         if (type == nullptr) continue;
+        const auto durations = std::make_unique<core::Histogram>();
+        for (const FopMetrics* each : localities) durations->merge(each->durations_[row]);
+        if (durations->count() == 0) continue;
+        const std::array op_label{core::Label{"op", op}};
+        sink.time_histogram("fopd_fop_duration_seconds",
+                            "How long fops took, from their arrival to the reply.", op_label,
+                            *durations, core::Buckets::kTwelve);
         for (std::size_t index = 0; index < kPhaseCount; ++index) {
             const auto all = std::make_unique<core::Histogram>();
             for (const FopMetrics* each : localities) all->merge(each->seconds_[row][index]);
@@ -54,7 +66,7 @@ void FopMetrics::collect(std::span<const FopMetrics* const> localities, core::Me
             const std::array labels{core::Label{"op", op},
                                     core::Label{"phase", kPhaseNames[index]}};
             sink.time_histogram("fopd_fop_seconds", "How long fops were in each phase.", labels,
-                                *all);
+                                *all, core::Buckets::kFour);
         }
     }
 }

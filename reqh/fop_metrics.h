@@ -13,7 +13,8 @@
 
 namespace fopd::reqh {
 
-// Counts of fops by type and status, and the time spent in each phase, for one locality. Written on
+// Counts of fops by type and status, how long they took, and the time spent in each phase, for one
+// locality. Written on
 // its reactor, readable from any thread. Too large for a stack.
 class FopMetrics {
 public:
@@ -22,6 +23,7 @@ public:
     void record(const fop::FopType& type, const PhaseTimes& times);
 
     std::uint64_t counted(const fop::FopType* type, fop::Status status) const;
+    const core::Histogram& duration(const fop::FopType& type) const;
     const core::Histogram& seconds(const fop::FopType& type, Phase phase) const;
 
     // Reports the sums over all localities of a node.
@@ -35,6 +37,7 @@ private:
     }
 
     std::array<std::array<core::Counter, fop::kStatuses.size()>, kRowCount> counts_;
+    core::ZeroedArray<core::Histogram> durations_{fop::kFopTypes.size()};
     core::ZeroedArray<std::array<core::Histogram, kPhaseCount>> seconds_{fop::kFopTypes.size()};
 };
 

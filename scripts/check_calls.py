@@ -48,6 +48,7 @@ REAL_WORLD = [
     ("daemon/log*", {"thread", "clock", "environment"}),  # JOURNAL_STREAM says whether the journal reads us.
     ("daemon/missing_disks.*", {"thread"}),  # Metrics are asked for on any thread.
     ("daemon/node_disks.*", {"thread"}),  # Metrics are asked for on any thread while disks come and go.
+    ("daemon/node_layout.*", {"thread"}),  # Metrics are asked for on any thread.
     ("daemon/repeat_limiter.*", {"thread"}),  # Events come from every thread.
     ("daemon/service_manager.*", {"clock", "environment"}),  # systemd's socket and watchdog are in the environment.
     ("daemon/dev_setup.*", {"random", "environment"}),  # Makes keys, and finds where a user's state belongs.

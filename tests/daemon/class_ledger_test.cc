@@ -27,7 +27,7 @@ public:
         note(name, labels, value);
     }
     void time_histogram(std::string_view, std::string_view, std::span<const core::Label>,
-                        const core::Histogram&) override {}
+                        const core::Histogram&, core::Buckets) override {}
 
     double of(const std::string& name, const std::string& of_class) const {
         const auto found = all.find(name + " " + of_class);

@@ -210,20 +210,38 @@ TEST_CASE("open metrics: a histogram shows its times in fixed buckets", "[daemon
 
     const std::string text = rendered([&](core::MetricSink& sink) {
         const std::array labels{Label{"op", "read"}};
-        sink.time_histogram("fopd_fop_seconds", "Time from arrival to reply.", labels, histogram);
+        sink.time_histogram("fopd_fop_seconds", "Time from arrival to reply.", labels, histogram,
+                            core::Buckets::kTwelve);
     });
 
     const std::string problem = problem_of(text);
     CAPTURE(problem);
     REQUIRE(problem.empty());
     REQUIRE_THAT(text, ContainsSubstring("# UNIT fopd_fop_seconds seconds\n"));
-    REQUIRE_THAT(text, ContainsSubstring("fopd_fop_seconds_bucket{op=\"read\",le=\"1e-06\"} 1\n"));
+    REQUIRE_THAT(text,
+                 ContainsSubstring("fopd_fop_seconds_bucket{op=\"read\",le=\"2.5e-05\"} 1\n"));
     REQUIRE_THAT(text, ContainsSubstring("fopd_fop_seconds_bucket{op=\"read\",le=\"0.0025\"} 1\n"));
-    REQUIRE_THAT(text, ContainsSubstring("fopd_fop_seconds_bucket{op=\"read\",le=\"0.005\"} 3\n"));
-    REQUIRE_THAT(text, ContainsSubstring("fopd_fop_seconds_bucket{op=\"read\",le=\"1000.0\"} 3\n"));
+    REQUIRE_THAT(text, ContainsSubstring("fopd_fop_seconds_bucket{op=\"read\",le=\"0.01\"} 3\n"));
+    REQUIRE_THAT(text, ContainsSubstring("fopd_fop_seconds_bucket{op=\"read\",le=\"10.0\"} 3\n"));
     REQUIRE_THAT(text, ContainsSubstring("fopd_fop_seconds_bucket{op=\"read\",le=\"+Inf\"} 4\n"
                                          "fopd_fop_seconds_count{op=\"read\"} 4\n"
                                          "fopd_fop_seconds_sum{op=\"read\"} 2400.0060008\n"));
+}
+
+TEST_CASE("open metrics: a histogram with few buckets has one for each power of ten",
+          "[daemon][metrics]") {
+    core::Histogram histogram;
+    for (const int ms : {1, 5, 50, 500, 5000}) histogram.record(ms * 1ms - 200us);
+
+    const std::string text = rendered([&](core::MetricSink& sink) {
+        sink.time_histogram("fopd_a_seconds", "Help.", {}, histogram, core::Buckets::kFour);
+    });
+
+    REQUIRE_THAT(text, ContainsSubstring("fopd_a_seconds_bucket{le=\"0.001\"} 1\n"
+                                         "fopd_a_seconds_bucket{le=\"0.01\"} 2\n"
+                                         "fopd_a_seconds_bucket{le=\"0.1\"} 3\n"
+                                         "fopd_a_seconds_bucket{le=\"1.0\"} 4\n"
+                                         "fopd_a_seconds_bucket{le=\"+Inf\"} 5\n"));
 }
 
 TEST_CASE("open metrics: labels of any bytes keep the format", "[daemon][metrics]") {
@@ -235,7 +253,7 @@ TEST_CASE("open metrics: labels of any bytes keep the format", "[daemon][metrics
         const std::array labels{Label{"name", every_byte}};
         sink.counter("fopd_a", every_byte, labels, 0);
         sink.gauge("fopd_b", every_byte, labels, std::nan(""));
-        sink.time_histogram("fopd_c_seconds", every_byte, labels, histogram);
+        sink.time_histogram("fopd_c_seconds", every_byte, labels, histogram, core::Buckets::kFour);
     });
 
     const std::string problem = problem_of(text);

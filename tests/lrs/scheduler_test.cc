@@ -108,8 +108,8 @@ public:
         keep(name, labels, value);
     }
     void time_histogram(std::string_view name, std::string_view /*help*/,
-                        std::span<const core::Label> labels,
-                        const core::Histogram& value) override {
+                        std::span<const core::Label> labels, const core::Histogram& value,
+                        core::Buckets /*buckets*/) override {
         keep(name, labels, static_cast<double>(value.count()));
     }
 

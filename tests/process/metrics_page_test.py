@@ -5,8 +5,8 @@ import re
 import unittest
 from pathlib import Path
 
-from fopd_process import needs_promtool, run_program, wait_until
-from storage_process import StorageTestCase
+from fopd_process import DONE, needs_promtool, run_program, wait_until
+from storage_process import MIB, StorageTestCase
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "metrics.md"
 
@@ -48,6 +48,10 @@ class MetricsPageTest(StorageTestCase):
     """With objects, a class and a rule, so that nothing is missing for want of a series."""
 
     def make_all_series(self):
+        config = self.dir / "fopd.yaml"
+        config.write_text(config.read_text().replace("{ name: fast }", "{ name: fast, quota: 1TiB }"))
+        self.ctl("reload")
+        self.ctl("key", "create", "ann", "--quota", "fast=1GiB,1000", "--out", self.directory / "ann.key")
         self.ctl("lrs", "set", "tbf")
         self.ctl("lrs", "rule", "add", "writes op={write upload_write} rate=unlimited")
         self.put("object", b"bytes")
@@ -66,6 +70,68 @@ class MetricsPageTest(StorageTestCase):
                 self.assertEqual(page[name][:2], (kind, labels))
                 if unit is not None:
                     self.assertEqual(page[name][2], unit)
+
+    def test_a_scrape_has_few_lines(self):
+        """However many kinds of fops there were."""
+        self.make_all_series()
+        self.ctl("append", "object", data=b"more")
+        self.ctl("write", "object", "--offset", 0, data=b"B")
+        self.ctl("read", "object", "--offset", 0, "--length", 1)
+        self.ctl("truncate", "object", 3)
+        self.ctl("punch", "object", "--offset", 0, "--length", 1)
+        self.ctl("stat", "object")
+        self.ctl("mv", "object", "other")
+        self.put("large", bytes(MIB))
+        self.names()
+        self.ctl("ls", "--long")
+        self.ctl("df")
+        self.ctl("quota")
+        self.ctl("rm", "other")
+        lines = self.daemon.metrics_text().splitlines()
+        of = collections.Counter(re.match("[a-z_]+", line)[0] for line in lines if not line.startswith("#"))
+        kinds = {match[1] for match in re.finditer(r'^fopd_fop_duration_seconds_count\{op="(\w+)"\}', "\n".join(lines), re.M)}
+
+        self.assertGreaterEqual(len(kinds), 15, kinds)
+        self.assertEqual(of["fopd_fop_duration_seconds_bucket"], 13 * len(kinds))
+        self.assertEqual(of["fopd_fop_seconds_bucket"], 5 * of["fopd_fop_seconds_count"])
+        self.assertLess(len(lines), 2000 + 100 * (of["fopd_locality_turns_total"] - 1), of.most_common(10))
+
+    def test_the_state_of_the_node_and_its_reloads(self):
+        def metric(name):
+            return self.daemon.metrics()[name]
+        self.assertEqual({name: value for name, value in self.daemon.metrics().items()
+                          if name.startswith("fopd_node_state{") and value}, {'fopd_node_state{state="ready"}': 1})
+        started = metric("process_start_time_seconds")
+        self.assertEqual(metric("fopd_config_last_reload_successful"), 1)
+        read_at = metric("fopd_config_last_reload_success_timestamp_seconds")
+        self.assertGreaterEqual(read_at, int(started))
+        config = self.dir / "fopd.yaml"
+        good = config.read_text()
+        config.write_text(good.replace("pools:", "pools: wrong\nother:"))
+        self.assertNotEqual(self.ctl_bytes("reload").returncode, DONE)
+        self.assertEqual(metric("fopd_config_last_reload_successful"), 0)
+        self.assertEqual(metric("fopd_config_last_reload_success_timestamp_seconds"), read_at)
+        config.write_text(good)
+        # Until it is in a later second.
+        wait_until(lambda: self.ctl("reload") is not None
+                   and metric("fopd_config_last_reload_success_timestamp_seconds") > read_at, "a later time")
+        self.assertEqual(metric("fopd_config_last_reload_successful"), 1)
+        self.ctl("drain")
+        self.assertEqual(metric('fopd_node_state{state="drained"}'), 1)
+        self.assertEqual(metric('fopd_node_state{state="ready"}'), 0)
+
+    def test_quotas(self):
+        self.make_all_series()
+        self.put("large", bytes([1]) * MIB, "--key", self.directory / "ann.key")
+        ann = '{pool="fast",principal="ann"}'
+        metrics = self.daemon.metrics()
+        self.assertEqual(metrics["fopd_principal_used_bytes" + ann], MIB)
+        self.assertEqual(metrics["fopd_principal_objects" + ann], 1)
+        self.assertEqual(metrics["fopd_principal_quota_bytes" + ann], 1 << 30)
+        self.assertEqual(metrics["fopd_principal_quota_objects" + ann], 1000)
+        self.assertEqual(metrics['fopd_pool_quota_bytes{pool="fast"}'], 1 << 40)
+        self.assertEqual(metrics['fopd_pool_objects{pool="fast"}'], 2)
+        self.assertEqual(metrics['fopd_pool_used_bytes{pool="fast"}'], MIB + 4096)
 
     @needs_promtool
     def test_promtool_takes_a_scrape(self):

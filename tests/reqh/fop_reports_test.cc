@@ -138,6 +138,9 @@ TEST_CASE("reqh: figures count how fops ended and time each phase they reached",
     CHECK(metrics.seconds(node.type("echo"), Phase::kExecute).count() == 0);
     CHECK(metrics.seconds(node.type("echo"), Phase::kReply).count() == 1);
     CHECK(metrics.seconds(node.type("bulk_echo"), Phase::kExecute).sum() == 2'000'000);
+    CHECK(metrics.duration(node.type("ping")).count() == 1);
+    CHECK(metrics.duration(node.type("echo")).count() == 1);
+    CHECK(metrics.duration(node.type("bulk_echo")).sum() == 2'000'000);
 }
 
 namespace {
@@ -150,8 +153,8 @@ public:
     }
     void gauge(std::string_view, std::string_view, std::span<const core::Label>, double) override {}
     void time_histogram(std::string_view name, std::string_view /*help*/,
-                        std::span<const core::Label> labels,
-                        const core::Histogram& value) override {
+                        std::span<const core::Label> labels, const core::Histogram& value,
+                        core::Buckets /*buckets*/) override {
         const auto count = static_cast<double>(value.count());
         REQUIRE(figures.emplace(key(name, labels), count).second);
     }
@@ -181,6 +184,7 @@ TEST_CASE("reqh: the figures of a node are those of its localities as one", "[re
     FopMetrics::collect(localities, sink);
 
     CHECK(sink.figures.at("fopd_fops ping done") == 3);
+    CHECK(sink.figures.at("fopd_fop_duration_seconds ping") == 3);
     CHECK(sink.figures.at("fopd_fop_seconds ping execute") == 3);
     CHECK_FALSE(sink.figures.contains("fopd_fops echo done"));
 }
