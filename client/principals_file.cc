@@ -4,9 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdint>
 #include <optional>
 
+#include "config/problem.h"
+#include "config/units.h"
 #include "core/ensure.h"
+#include "core/printable.h"
+#include "fop/principal.h"
 
 namespace fopd::client {
 
@@ -380,23 +385,33 @@ void PrincipalsFile::revoke_token(std::string_view token_id) {
     reread();
 }
 
-// Whether the size is one the daemon says, which knows all the units.
-std::optional<PrincipalsFile::Quota> PrincipalsFile::parse_quota(std::string_view text) {
+std::expected<PrincipalsFile::Quota, std::string> PrincipalsFile::parse_quota(
+    std::string_view text) {
     const std::size_t equals = text.find('=');
-    if (equals == 0 || equals == std::string_view::npos) return std::nullopt;
-    const std::string_view limits = text.substr(equals + 1);
-    const std::size_t comma = std::min(limits.find(','), limits.size());
-    Quota quota{.pool = std::string(text.substr(0, equals)),
-                .bytes = std::string(limits.substr(0, comma)),
-                .objects = std::string(limits.substr(std::min(comma + 1, limits.size())))};
-    const bool is_size =
-        std::ranges::all_of(quota.bytes, [](unsigned char c) { return std::isalnum(c) != 0; });
-    const bool is_count =
-        std::ranges::all_of(quota.objects, [](unsigned char c) { return std::isdigit(c) != 0; });
-    const bool is_cut = comma < limits.size() && quota.objects.empty();
-    const bool is_any = !quota.bytes.empty() || !quota.objects.empty();
-    if (!is_size || !is_count || is_cut || !is_any) return std::nullopt;
-    return quota;
+    const std::string_view pool = text.substr(0, equals);
+    const std::string_view limits = equals == text.npos ? "" : text.substr(equals + 1);
+    const std::size_t comma = limits.find(',');
+    const std::string_view bytes = limits.substr(0, comma);
+    const bool has_objects = comma != limits.npos;
+    const std::string_view objects = has_objects ? limits.substr(comma + 1) : "";
+    if (!fop::is_name(pool) || pool.empty() || (bytes.empty() && !has_objects)) {
+        return std::unexpected("a quota is POOL=BYTES, POOL=BYTES,OBJECTS or POOL=,OBJECTS, not " +
+                               config::in_quotes(text));
+    }
+    const auto wrong = [pool](const char* what, const config::Mistake& mistake) {
+        return std::unexpected("the quota of " + std::string(what) + " in pool " +
+                               core::printable(pool) + ": " + mistake.wrong + "; " + mistake.right);
+    };
+    if (!bytes.empty()) {
+        const auto size = config::parse_size(bytes);
+        if (!size) return wrong("bytes", size.error());
+    }
+    if (has_objects) {
+        const auto count = config::parse_integer(objects, 0, INT64_MAX);
+        if (!count) return wrong("objects", count.error());
+    }
+    return Quota{
+        .pool = std::string(pool), .bytes = std::string(bytes), .objects = std::string(objects)};
 }
 
 std::string PrincipalsFile::text() const {

@@ -47,8 +47,9 @@ public:
 
     std::string text() const;
 
-    // "fast=10TiB", "fast=10TiB,1000" or "fast=,1000"; none: another form.
-    static std::optional<Quota> parse_quota(std::string_view text);
+    // "fast=10TiB", "fast=10TiB,1000" or "fast=,1000", as the daemon will read them; or what is
+    // wrong with it.
+    static std::expected<Quota, std::string> parse_quota(std::string_view text);
 
 private:
     struct Block {

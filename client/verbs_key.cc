@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <ctime>
+#include <expected>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -273,15 +274,19 @@ void declare_key_create(CLI::App& app, VerbArguments& arguments) {
     app.add_option("--out", arguments.file, "A new file for the key; else it is printed");
 }
 
-// Reads one quota for each pool. None: a text has another form, or a pool is named twice.
-std::optional<std::vector<PrincipalsFile::Quota>> quotas_in(const std::vector<std::string>& texts) {
+// Reads one quota for each pool, or says what is wrong.
+std::expected<std::vector<PrincipalsFile::Quota>, std::string> quotas_in(
+    const std::vector<std::string>& texts) {
     std::vector<PrincipalsFile::Quota> quotas;
     for (const std::string& text : texts) {
         auto quota = PrincipalsFile::parse_quota(text);
-        if (!quota || !fop::is_name(quota->pool)) return std::nullopt;
+        if (!quota) return std::unexpected(std::move(quota.error()));
         const bool is_there =
             std::ranges::find(quotas, quota->pool, &PrincipalsFile::Quota::pool) != quotas.end();
-        if (is_there) return std::nullopt;
+        if (is_there) {
+            return std::unexpected("there is more than one quota for pool " +
+                                   core::printable(quota->pool));
+        }
         quotas.push_back(std::move(*quota));
     }
     return quotas;
@@ -304,8 +309,7 @@ int run_key_create(const Call& call) {
                                           "characters"
                               : !rights ? rights.error().context
                               : !groups ? "groups are names with commas between, each once"
-                                        : "a quota is POOL=BYTES, POOL=BYTES,OBJECTS or "
-                                          "POOL=,OBJECTS, one for each pool",
+                                        : quotas.error(),
                               kExitUsage);
     }
     auto opened = open_principals(call, ReplacedFile::Missing::kEmpty);

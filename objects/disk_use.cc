@@ -42,10 +42,29 @@ DiskUse::Owner& DiskUse::owner(std::string_view name) {
     return made->second;
 }
 
+namespace {
+
+DiskUse::Verdict of_owner(QuotaAccount::Verdict verdict) {
+    switch (verdict) {
+        case QuotaAccount::Verdict::kTaken: break;
+        case QuotaAccount::Verdict::kTooManyBlocks: return DiskUse::Verdict::kTooManyBlocks;
+        case QuotaAccount::Verdict::kTooManyObjects: return DiskUse::Verdict::kTooManyObjects;
+    }
+    return DiskUse::Verdict::kTaken;
+}
+
+}  // namespace
+
+DiskUse::Verdict DiskUse::check(const Owner& owner, Amount amount) const {
+    const Verdict verdict = of_owner(owner.account_->check(amount));
+    if (verdict != Verdict::kTaken) return verdict;
+    const bool fits_pool = quota_->whole().check(amount) == QuotaAccount::Verdict::kTaken;
+    return fits_pool ? Verdict::kTaken : Verdict::kPoolIsFull;
+}
+
 DiskUse::Verdict DiskUse::take(Owner& owner, Amount amount, Scope scope) {
-    const auto taken = owner.account_->take(amount);
-    if (taken == QuotaAccount::Verdict::kTooManyBlocks) return Verdict::kTooManyBlocks;
-    if (taken == QuotaAccount::Verdict::kTooManyObjects) return Verdict::kTooManyObjects;
+    const Verdict taken = of_owner(owner.account_->take(amount));
+    if (taken != Verdict::kTaken) return taken;
     const bool in_pool = scope == Scope::kPoolAndOwner;
     if (in_pool && quota_->whole().take(amount) != QuotaAccount::Verdict::kTaken) {
         owner.account_->put_back(amount);

@@ -44,6 +44,8 @@ public:
     enum class Scope : std::uint8_t { kPoolAndOwner, kOwner };
     enum class Verdict : std::uint8_t { kTaken, kPoolIsFull, kTooManyBlocks, kTooManyObjects };
     Verdict take(Owner& owner, Amount amount, Scope scope);
+    // What take() would return now, for the pool and the owner; takes nothing.
+    Verdict check(const Owner& owner, Amount amount) const;
     // REQUIRES: the amount was taken, or counted at the start.
     void put_back(Owner& owner, Amount amount, Scope scope);
 

@@ -74,7 +74,8 @@ DiskUse::Verdict ObjectChange::charge(std::string_view owner, Amount amount, Dis
     return verdict;
 }
 
-Result<DiskUse::Verdict> ObjectChange::charge_holes(store::Fid fid, store::BlockRange range) {
+Result<ObjectChange::ChargedHoles> ObjectChange::charge_holes(store::Fid fid,
+                                                              store::BlockRange range) {
     std::uint64_t holes = range.count;
     auto extents = volume().map().extents(fid, range);
     for (;;) {
@@ -85,7 +86,7 @@ Result<DiskUse::Verdict> ObjectChange::charge_holes(store::Fid fid, store::Block
     }
     const auto verdict = charge(block_owner_, {.blocks = holes});
     if (verdict == DiskUse::Verdict::kTaken) grown_ += holes;
-    return verdict;
+    return ChargedHoles{.verdict = verdict, .blocks = holes};
 }
 
 void ObjectChange::will_free(std::string_view owner, Amount amount, DiskUse::Scope scope) {

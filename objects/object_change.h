@@ -60,7 +60,11 @@ public:
     void set_block_owner(std::string_view owner) { block_owner_ = owner; }
     std::string_view block_owner() const { return block_owner_; }
     // Charges that owner for the blocks of the range that are holes now.
-    Result<DiskUse::Verdict> charge_holes(store::Fid fid, store::BlockRange range);
+    struct ChargedHoles {
+        DiskUse::Verdict verdict = DiskUse::Verdict::kTaken;
+        std::uint64_t blocks = 0;
+    };
+    Result<ChargedHoles> charge_holes(store::Fid fid, store::BlockRange range);
     // Refunds the amount to the owner when the change is durable.
     void will_free(std::string_view owner, Amount amount,
                    DiskUse::Scope scope = DiskUse::Scope::kPoolAndOwner);

@@ -19,6 +19,18 @@ bool QuotaAccount::Number::take(std::uint64_t amount) {
     return true;
 }
 
+bool QuotaAccount::Number::fits(std::uint64_t amount) const {
+    const std::uint64_t most = limit.load(std::memory_order_relaxed);
+    const std::uint64_t now = used.load(std::memory_order_relaxed);
+    return amount == 0 || (now <= most && amount <= most - now);
+}
+
+QuotaAccount::Verdict QuotaAccount::check(Amount amount) const {
+    if (!blocks_.fits(amount.blocks)) return Verdict::kTooManyBlocks;
+    if (!objects_.fits(amount.objects)) return Verdict::kTooManyObjects;
+    return Verdict::kTaken;
+}
+
 QuotaAccount::Verdict QuotaAccount::take(Amount amount) {
     if (!blocks_.take(amount.blocks)) return Verdict::kTooManyBlocks;
     if (objects_.take(amount.objects)) return Verdict::kTaken;

@@ -43,6 +43,8 @@ public:
     // Takes all or nothing. An amount of zero is always granted, also above a limit that was
     // lowered.
     Verdict take(Amount amount);
+    // What take() would return now; takes nothing.
+    Verdict check(Amount amount) const;
     // Adds an amount that exists already, whatever the limit is.
     void add(Amount amount);
     // REQUIRES: the amount was taken or added.
@@ -54,6 +56,7 @@ private:
         std::atomic<std::uint64_t> limit = kUnlimited;
 
         bool take(std::uint64_t amount);
+        bool fits(std::uint64_t amount) const;
     };
     Number blocks_;
     Number objects_;

@@ -28,24 +28,33 @@ Refusal ChangeSpace::why_no_space(const Error& error) {
     return {.status = fop::Status::kNoSpace, .words = "there is no space left on its disk"};
 }
 
+Granted<> ChangeSpace::check_quota(std::string_view owner, objects::Amount amount) {
+    objects::DiskUse& use = fop_.home().use();
+    const auto verdict = use.check(use.owner(owner), amount);
+    if (verdict == objects::DiskUse::Verdict::kTaken) return {};
+    return refused(why_over_quota(owner, amount, verdict));
+}
+
 Granted<> ChangeSpace::charge(std::string_view owner, objects::Amount amount,
                               objects::DiskUse::Scope scope) {
     const auto verdict = change_.charge(owner, amount, scope);
     if (verdict == objects::DiskUse::Verdict::kTaken) return {};
-    return refused(why_over_quota(owner, verdict));
+    return refused(why_over_quota(owner, amount, verdict));
 }
 
 Granted<> ChangeSpace::charge_holes(store::Fid fid, store::BlockRange blocks) {
-    const auto verdict = change_.charge_holes(fid, blocks);
-    if (!verdict) return refused(verdict.error());
-    if (*verdict == objects::DiskUse::Verdict::kTaken) return {};
-    return refused(why_over_quota(change_.block_owner(), *verdict));
+    const auto charged = change_.charge_holes(fid, blocks);
+    if (!charged) return refused(charged.error());
+    if (charged->verdict == objects::DiskUse::Verdict::kTaken) return {};
+    return refused(
+        why_over_quota(change_.block_owner(), {.blocks = charged->blocks}, charged->verdict));
 }
 
-Refusal ChangeSpace::why_over_quota(std::string_view owner, objects::DiskUse::Verdict verdict) {
+Refusal ChangeSpace::why_over_quota(std::string_view owner, objects::Amount wanted,
+                                    objects::DiskUse::Verdict verdict) {
     const objects::LayoutPool* const pool = fop_.stores().layout().find_pool(fop_.home().pool());
     const std::string_view pool_name = pool == nullptr ? std::string_view() : pool->name;
-    return words_.over_quota(fop_.home(), pool_name, owner, verdict);
+    return words_.over_quota(fop_.home(), pool_name, owner, wanted, verdict);
 }
 
 }  // namespace fopd::reqh

@@ -32,6 +32,8 @@ public:
     // all or none, so that operations do not wait for each other's blocks. REQUIRES: it holds no
     // allocated blocks.
     Task<Granted<>> allocate_to_free(std::uint32_t count);
+    // kQuota if the amount is more than the owner or the pool may still have. Takes nothing.
+    Granted<> check_quota(std::string_view owner, objects::Amount amount);
     // kQuota. One owner and one scope in a change.
     Granted<> charge(std::string_view owner, objects::Amount amount,
                      objects::DiskUse::Scope scope = objects::DiskUse::Scope::kPoolAndOwner);
@@ -40,7 +42,8 @@ public:
 
 private:
     static Refusal why_no_space(const Error& error);
-    Refusal why_over_quota(std::string_view owner, objects::DiskUse::Verdict verdict);
+    Refusal why_over_quota(std::string_view owner, objects::Amount wanted,
+                           objects::DiskUse::Verdict verdict);
 
     const RunningFop& fop_;
     objects::ObjectChange& change_;

@@ -23,21 +23,23 @@ Refusal RefusalWords::medium_missing(std::string_view what, std::string_view dis
 }
 
 Refusal RefusalWords::over_quota(objects::HomeVolume& home, std::string_view pool,
-                                 std::string_view owner, objects::DiskUse::Verdict verdict) {
+                                 std::string_view owner, objects::Amount wanted,
+                                 objects::DiskUse::Verdict verdict) {
     const objects::DiskUse::Owner& owner_use = home.use().owner(owner);
     const bool of_pool = verdict == objects::DiskUse::Verdict::kPoolIsFull;
     const bool of_objects = verdict == objects::DiskUse::Verdict::kTooManyObjects;
     const objects::QuotaAccount& account = of_pool ? home.use().whole() : owner_use.account();
-    const objects::Amount used = account.used();
-    const objects::Amount limit = account.limit();
+    const auto number = [of_objects](objects::Amount amount) {
+        return static_cast<unsigned long long>(of_objects ? amount.objects
+                                                          : amount.blocks * fop::kBlockBytes);
+    };
     const std::string_view name = of_pool ? std::string_view("all") : owner_use.name();
-    const int length = std::snprintf(
-        words_.data(), words_.size(), "quota of %.*s in pool %.*s: %llu of %llu %s used",
-        static_cast<int>(name.size()), name.data(), static_cast<int>(pool.size()), pool.data(),
-        static_cast<unsigned long long>(of_objects ? used.objects : used.blocks * fop::kBlockBytes),
-        static_cast<unsigned long long>(of_objects ? limit.objects
-                                                   : limit.blocks * fop::kBlockBytes),
-        of_objects ? "objects" : "bytes");
+    const int length =
+        std::snprintf(words_.data(), words_.size(),
+                      "quota of %.*s in pool %.*s: %llu of %llu %s used, %llu more wanted",
+                      static_cast<int>(name.size()), name.data(), static_cast<int>(pool.size()),
+                      pool.data(), number(account.used()), number(account.limit()),
+                      of_objects ? "objects" : "bytes", number(wanted));
     return composed(fop::Status::kQuota, length);
 }
 

@@ -22,9 +22,9 @@ public:
 
     // kMediumMissing: `what`, and the names of the disks, which may be empty.
     Refusal medium_missing(std::string_view what, std::string_view disks);
-    // kQuota: whose quota it is, and how much of it is used.
+    // kQuota: whose quota it is, how much of it is used, and how much more was wanted.
     Refusal over_quota(objects::HomeVolume& home, std::string_view pool, std::string_view owner,
-                       objects::DiskUse::Verdict verdict);
+                       objects::Amount wanted, objects::DiskUse::Verdict verdict);
     // kCorrupt.
     Refusal block_damaged(store::Fid fid, std::uint64_t block);
     // kDenied.

@@ -51,8 +51,11 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
         operation->space().charge(acting_user(operation->caller()), {.objects = 1});
     if (!charged) co_return operation->refuse(charged.error());
     // Checked before the bytes are sent, while the client can still try another disk.
-    const auto fits =
-        operation->space().check_room((begin.size_bytes + objects::kBlock - 1) / objects::kBlock);
+    const std::uint64_t blocks = (begin.size_bytes + objects::kBlock - 1) / objects::kBlock;
+    const auto within_quota =
+        operation->space().check_quota(acting_user(operation->caller()), {.blocks = blocks});
+    if (!within_quota) co_return operation->refuse(within_quota.error());
+    const auto fits = operation->space().check_room(blocks);
     if (!fits) co_return operation->refuse(fits.error());
     auto room =
         co_await operation->reserve(store::kPutRecordBytesMax + objects::kReplyRecordBytesMax);

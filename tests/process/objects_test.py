@@ -353,6 +353,38 @@ class ObjectsTest(StorageTestCase):
         self.ctl("reload")
         self.put("b", content(4096))
 
+    def test_a_put_that_cannot_fit_a_quota_sends_nothing(self):
+        key = self.directory / "ada.key"
+        self.ctl("key", "create", "ada", "--quota", "fast=1MiB", "--out", key)
+        self.put("small", content(4096), "--key", key)
+        large = self.directory / "large"
+        with large.open("wb") as file:
+            file.truncate(2 << 30)
+        moved = "fopd_bulk_bytes_pulled_total", "fopd_message_bytes_received_total"
+        before = [self.daemon.metrics()[each] for each in moved]
+        self.refused(REFUSED, ["put: large: ", "quota of ada in pool fast: 4096 of 1048576 bytes used, 2147483648 more wanted"],
+                     "put", large, "large", "--key", key)
+        pulled, received = (self.daemon.metrics()[each] - earlier for each, earlier in zip(moved, before))
+        self.assertEqual(pulled, 0)
+        self.assertLess(received, 64 << 10)
+        self.assertEqual(json.loads(self.ctl("quota", "--json", "--key", key))[0]["objects"], 1)
+
+    def test_quotas_that_the_daemon_would_refuse(self):
+        principals = (self.dir / "principals.yaml").read_text()
+        for quota, why in (("fast=10TX", 'the quota of bytes in pool fast: "10TX" has the unknown unit "TX"; units are '),
+                           ("fast=10tib", 'did you mean "TiB"?'), ("fast=1.5GiB", '"1.5GiB" '), ("fast=010", '"010" '),
+                           ("fast=none", '"none" '), ("fast=1GiB,", 'the quota of objects in pool fast: "" is not a whole number'),
+                           ("fast=1GiB,1k", '"1k" is not a whole number'), ("fast=,99999999999999999999", "99999999999999999999"),
+                           ("fast", "a quota is POOL=BYTES, "), ("=1GiB", "a quota is POOL=BYTES, "),
+                           ("fast=", "a quota is POOL=BYTES, ")):
+            with self.subTest(quota):
+                self.refused(USAGE, ["key create", why], "key", "create", "ada", "--quota", quota)
+        self.refused(USAGE, ["more than one quota for pool fast"], "key", "create", "ada", "--quota", "fast=1k", "--quota", "fast=,1")
+        self.assertEqual((self.dir / "principals.yaml").read_text(), principals)
+        # A number alone is bytes.
+        self.ctl("key", "create", "ada", "--quota", "fast=8192", "--out", self.directory / "ada.key")
+        self.assertEqual(self.daemon.metrics()['fopd_principal_quota_bytes{pool="fast",principal="ada"}'], 8192)
+
     def test_a_quota_of_a_principal(self):
         path = self.directory / "ada.key"
         done = run_program(FOPCTL, "key", "create", "ada", "--rights", "read,write,create,delete", "--quota",

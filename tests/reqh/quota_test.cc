@@ -97,12 +97,14 @@ TEST_CASE("reqh quota: an owner has no more than it may, and others what they ma
     const WriteSpec more(one, {{.offset = 4 * objects::kBlock, .length = bytes.size()}}, bytes);
     FakeFop& refused = stage.call(more.spec(WriteSpec::Way::kMemory), 1);
     REQUIRE(refused.status() == fop::Status::kQuota);
-    REQUIRE(refused.answer->words == "quota of alice in pool fast: 40960 of 40960 bytes used");
+    REQUIRE(refused.answer->words ==
+            "quota of alice in pool fast: 40960 of 40960 bytes used, 4096 more wanted");
 
     FakeFop& third = stage.call(
         {.type = type_of("create"), .body = fop::Create{.name = "third", .slot = kFirstSlot}});
     REQUIRE(third.status() == fop::Status::kQuota);
-    REQUIRE(third.answer->words == "quota of alice in pool fast: 2 of 2 objects used");
+    REQUIRE(third.answer->words ==
+            "quota of alice in pool fast: 2 of 2 objects used, 1 more wanted");
     FakeFop& bobs = stage.call({.type = type_of("create"),
                                 .body = fop::Create{.name = "third", .slot = kFirstSlot},
                                 .principal = "bob"});
@@ -123,12 +125,41 @@ TEST_CASE("reqh quota: an upload counts for the user that began it until it is g
     REQUIRE(stage.call(begin).status() == fop::Status::kDone);
     FakeFop& refused = stage.call(begin);
     REQUIRE(refused.status() == fop::Status::kQuota);
-    REQUIRE(refused.answer->words == "quota of alice in pool fast: 2 of 2 objects used");
+    REQUIRE(refused.answer->words ==
+            "quota of alice in pool fast: 2 of 2 objects used, 1 more wanted");
     stage.restart();
     REQUIRE(stage.call(begin).status() == fop::Status::kQuota);
     stage.run_for(8s);
     REQUIRE(stage.quota().account_of("alice").used() == objects::Amount{});
     REQUIRE(stage.call(begin).status() == fop::Status::kDone);
+}
+
+TEST_CASE("reqh quota: an upload that cannot fit is refused before its bytes are sent", "[reqh]") {
+    StoreStage stage({.quota_blocks = 100,
+                      .owner_limits = {{"alice", {.blocks = 10, .objects = 9}},
+                                       {"bob", {.blocks = 1000, .objects = 9}}}});
+    const auto fid = stage.create("one");
+    REQUIRE(write_status(stage, fid, 0, 4) == fop::Status::kDone);
+    const auto begin = [&stage](const char* principal, std::uint64_t size_bytes) -> FakeFop& {
+        return stage.call(
+            {.type = type_of("upload_begin"),
+             .body = fop::UploadBegin{.size_bytes = size_bytes, .slot = kFirstSlot, .mode = 0600},
+             .principal = principal});
+    };
+
+    FakeFop& refused = begin("alice", 6 * objects::kBlock + 1);
+    CHECK(refused.status() == fop::Status::kQuota);
+    CHECK(refused.answer->words ==
+          "quota of alice in pool fast: 16384 of 40960 bytes used, 28672 more wanted");
+    FakeFop& of_pool = begin("bob", 97 * objects::kBlock);
+    CHECK(of_pool.status() == fop::Status::kQuota);
+    CHECK(of_pool.answer->words ==
+          "quota of all in pool fast: 16384 of 409600 bytes used, 397312 more wanted");
+
+    CHECK(begin("alice", 6 * objects::kBlock).status() == fop::Status::kDone);
+    CHECK(begin("bob", 96 * objects::kBlock).status() == fop::Status::kDone);
+    // Nothing is taken for what is only declared.
+    CHECK(stage.quota().whole().used() == objects::Amount{.blocks = 4, .objects = 3});
 }
 
 TEST_CASE("reqh quota: a new owner of an object needs quota for it", "[reqh]") {
