@@ -1,0 +1,328 @@
+"""Each alert of systemd/monitoring/fopd.rules.yml fires when there is its cause, and no other does.
+
+A real daemon is scraped before and while there is the cause. promtool evaluates the rules with these figures as if they stayed so
+for hours, and as if counters rose each minute by what they rose between the two scrapes. So no test waits until an alert that is
+pending fires. The time of the second scrape is 0 for promtool: figures that are times are shifted.
+"""
+
+import ctypes
+import json
+import os
+import re
+import time
+import unittest
+from pathlib import Path
+
+from fopd_process import DONE, needs_promtool, run_program, wait_until
+from storage_process import MIB, StorageTestCase, content
+
+RULES = Path(__file__).resolve().parent.parent.parent / "systemd" / "monitoring" / "fopd.rules.yml"
+LABELS_OF_PROMETHEUS = 'instance="node-a:9420",job="fopd"'
+MINUTES = 120  # Longer than any alert is pending.
+LOG_BLOCK = 256  # Of a disk, where its first segment begins, which is the log's.
+
+# What would take minutes, or a special disk. These are figures as docs/reference/metrics.md describes them, and by how much
+# they rise in a minute. Everything else has a test with a real daemon.
+DESCRIBED = {
+    # A fop is hung after two minutes.
+    "FopdFopsHang": ('fopd_foms_hung_total{locality="0"}', 1, 1),
+    # Operations that take longer than 1 s need a disk that is so slow.
+    "FopdDiskSlow": ('fopd_device_slow_operations_total{device="d0",op="read"}', 1, 1),
+    # Needs more clients that stop in the middle of their transfers than the shares of clients leave room for.
+    "FopdBuffersUsedUp": ('fopd_buffers_free{locality="0"}', 0, 0),
+}
+# A disk of a busy machine may be slow at any time.
+NOT_EXCLUDED = {"FopdDiskSlow"}
+
+PTRACE_ATTACH, PTRACE_DETACH = 16, 17
+
+
+def all_alerts():
+    return re.findall(r"^      - alert: (\w+)$", RULES.read_text(encoding="utf-8"), re.M)
+
+
+def fires(*alerts):
+    """Marks a test that makes the cause of these alerts."""
+    def mark(test):
+        test.alerts = alerts
+        return test
+    return mark
+
+
+def promtool_series(series, start, added):
+    name, _, labels = series.partition("{")
+    labels = f"{LABELS_OF_PROMETHEUS},{labels}" if labels else LABELS_OF_PROMETHEUS + "}"
+    return {"series": f"{name}{{{labels}", "values": f"{start:.6f}+{added:.6f}x{MINUTES}"}
+
+
+class Scrape:
+    def __init__(self, daemon):
+        self.at = time.time()
+        text = daemon.metrics_text(accept="text/plain")
+        self.counters = set(re.findall(r"^# TYPE (\S+) counter$", text, re.M))
+        self.values = {}
+        for line in text.splitlines():
+            if not line.startswith("#"):
+                series, value = line.rsplit(" ", 1)
+                self.values[series] = float(value)
+
+    def series_since(self, earlier):
+        """As they are for promtool."""
+        found = [promtool_series("up", 1, 0)]
+        for series, value in self.values.items():
+            name = series.partition("{")[0]
+            added = value - earlier.values.get(series, 0) if name in self.counters else 0
+            found.append(promtool_series(series, value - self.at if name.endswith("_timestamp_seconds") else value, added))
+        return found
+
+
+@needs_promtool
+class MonitoringTest(StorageTestCase):
+    def promtool(self, series, firing, minute=MINUTES):
+        """These alerts fire then, and no others."""
+        quiet = set(all_alerts()) - NOT_EXCLUDED - set(firing)
+        test = {"interval": "1m", "input_series": series,
+                "alert_rule_test": [{"eval_time": f"{minute}m", "alertname": each, "exp_alerts": []} for each in sorted(quiet)],
+                "promql_expr_test": [{"eval_time": f"{minute}m", "expr": f'group(ALERTS{{alertname="{each}",alertstate="firing"}})',
+                                      "exp_samples": [{"labels": "{}", "value": 1}]} for each in firing]}
+        # JSON is YAML, too.
+        file = self.directory / "alerts.yml"
+        file.write_text(json.dumps({"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [test]}))
+        done = run_program("promtool", "test", "rules", file)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def expect_firing(self, earlier=None, more=()):
+        """The alerts of this test, and `more`, with the figures of now."""
+        scrape = Scrape(self.daemon)
+        firing = [*getattr(self, self._testMethodName).alerts, *more]
+        self.promtool(scrape.series_since(earlier or scrape), firing)
+
+    def wait_health(self, cause):
+        """The metric is some seconds old."""
+        wait_until(lambda: any(value and f'cause="{cause}"' in series for series, value in Scrape(self.daemon).values.items()
+                               if series.startswith("fopd_health_problems{")), f"the problem {cause} is in the metrics")
+
+    def wait_metric(self, series, condition):
+        wait_until(lambda: condition(self.daemon.metrics()[series]), f"{series} is so")
+
+    def change_config(self, old, new):
+        config = self.dir / "fopd.yaml"
+        self.assertIn(old, config.read_text())
+        config.write_text(config.read_text().replace(old, new))
+
+    # -- all of them --
+
+    def test_each_alert_has_a_case(self):
+        tested = [alert for name in dir(self) for alert in getattr(getattr(type(self), name, None), "alerts", ())]
+        self.assertEqual(sorted([*tested, *DESCRIBED]), sorted(all_alerts()))
+
+    @fires()
+    def test_a_node_that_is_well(self):
+        earlier = Scrape(self.daemon)
+        self.put("a", content(MIB))
+        self.assertEqual(self.get("a"), content(MIB))
+        self.expect_firing(earlier)
+
+    def test_figures_as_they_are_described(self):
+        page = (RULES.parent.parent.parent / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
+        for alert, (series, start, added) in DESCRIBED.items():
+            with self.subTest(alert):
+                self.assertIn("| `" + series.partition("{")[0] + "` |", page)
+                self.promtool([promtool_series("up", 1, 0), promtool_series(series, start, added)], [alert])
+
+    # -- the node --
+
+    @fires("FopdDown")
+    def test_a_daemon_that_does_not_answer(self):
+        self.stop()
+        with self.assertRaises(OSError):
+            Scrape(self.daemon)
+        self.promtool([promtool_series("up", 0, 0)], ["FopdDown"])
+
+    @fires("FopdRestartsOften")
+    def test_restarts(self):
+        def uptime():
+            return self.daemon.metrics()["fopd_uptime_seconds"]
+        seen = [uptime()]
+        for _ in range(2):
+            # A start takes a part of a second, or longer on a busy machine.
+            while True:
+                wait_until(lambda: uptime() > 3 * seen[0], "it has run for longer than it took to start")
+                seen.append(uptime())
+                self.kill_and_start()
+                if uptime() < seen[-1]:
+                    break
+            seen.append(uptime())
+        self.promtool([{"series": f"fopd_uptime_seconds{{{LABELS_OF_PROMETHEUS}}}", "values": " ".join(map(str, seen))}],
+                      ["FopdRestartsOften"], minute=len(seen))
+
+    @fires("FopdNotReady")
+    def test_a_drained_node(self):
+        self.ctl("drain")
+        self.expect_firing()
+
+    @fires("FopdLocalityStuck")
+    def test_a_locality_that_is_stuck(self):
+        """A debugger holds its thread."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        thread = next(int(each.name) for each in Path(f"/proc/{self.daemon.pid}/task").iterdir()
+                      if (each / "comm").read_text().strip() == "fopd-loc-0")
+        if libc.ptrace(PTRACE_ATTACH, thread, None, None) != 0:
+            self.fail(f"ptrace: {os.strerror(ctypes.get_errno())}")
+        try:
+            self.wait_health("locality_stuck")
+            self.expect_firing()
+        finally:
+            libc.ptrace(PTRACE_DETACH, thread, None, None)
+
+    @fires("FopdReloadFailed")
+    def test_a_reload_that_failed(self):
+        self.change_config("pools:", "pools: wrong\nother:")
+        self.assertNotEqual(self.ctl_bytes("reload").returncode, DONE)
+        self.expect_firing()
+
+    @fires("FopdHealthWarning")
+    def test_a_restart_that_is_pending(self):
+        with (self.dir / "fopd.yaml").open("a") as config:
+            config.write("localities: { receive_buffers: 2048 }\n")
+        self.ctl("reload")
+        self.wait_health("restart_pending")
+        self.expect_firing()
+
+    @fires("FopdLogEventsDropped")
+    def test_a_log_without_space(self):
+        self.stop()
+        with open("/dev/full", "wb") as full:
+            self.daemon = self.node("full").start("--dev", self.dir, "--metrics", "127.0.0.1:0", "--listen", "tcp://127.0.0.1:0",
+                                                  stderr=full)
+        self.daemon.socket_path = self.dir / "admin.sock"
+        wait_until(lambda: self.ctl_bytes("status").returncode == DONE, "status answers")
+        wait_until(lambda: self.daemon.status()["state"] == "ready", "ready")
+        earlier = Scrape(self.daemon)
+        self.ctl("log-level", "debug")
+        self.wait_metric("fopd_log_events_dropped_total",
+                         lambda count: count > earlier.values["fopd_log_events_dropped_total"])
+        self.expect_firing(earlier)
+
+    # -- disks --
+
+    @fires("FopdDiskMissing", "FopdDiskDown")
+    def test_a_missing_disk(self):
+        self.put("a", b"x")
+        self.stop()
+        (self.dir / "d1.img").rename(self.directory / "away")
+        self.start()
+        self.expect_firing()
+
+    @fires("FopdDiskErrors")
+    def test_a_disk_that_fails(self):
+        """Its file is shorter than it was, so nothing can be read there; and clients are told."""
+        self.put("a", content(MIB))
+        # Nothing is left to write, which would make the files longer again.
+        self.stop()
+        self.start()
+        earlier = Scrape(self.daemon)
+        for image in self.dir.glob("*.img"):
+            os.truncate(image, MIB)
+        self.assertNotEqual(self.ctl_bytes("get", "a", "-").returncode, DONE)
+        self.expect_firing(earlier, more=["FopdFopsFail"])
+
+    @fires("FopdHealthCritical")
+    def test_a_damaged_log(self):
+        self.put("a", b"x")
+        for image in self.dir.glob("*.img"):  # It is on one of them.
+            with image.open("r+b") as file:
+                byte, = os.pread(file.fileno(), 1, LOG_BLOCK * 4096 + 100)
+                os.pwrite(file.fileno(), bytes([byte ^ 1]), LOG_BLOCK * 4096 + 100)
+        self.assertNotEqual(self.ctl_bytes("store", "check").returncode, DONE)
+        self.wait_health("check_findings")
+        self.expect_firing()
+
+    @fires("FopdDiskDamaged", "FopdFopsFail")
+    def test_damaged_blocks(self):
+        data = content(64 << 10)
+        self.put("a", data)
+        self.stop()
+        for image in self.dir.glob("*.img"):
+            with image.open("r+b") as file:
+                at = 0
+                while (at := self.next_data(file, at)) is not None:
+                    end = os.lseek(file.fileno(), at, os.SEEK_HOLE)
+                    found = os.pread(file.fileno(), end - at, at).find(data[:4096])
+                    if found >= 0:
+                        os.pwrite(file.fileno(), b"damaged", at + found)
+                    at = end
+        self.start()
+
+        def read():
+            self.assertNotEqual(self.ctl_bytes("read", "a", "--offset", 0, "--length", 1).returncode, DONE)
+        read()
+        earlier = Scrape(self.daemon)
+        read()
+        wait_until(lambda: max(value for series, value in self.daemon.metrics().items()
+                               if series.startswith("fopd_device_damaged_blocks")) > 0, "the damage is known")
+        self.expect_firing(earlier)
+
+    @staticmethod
+    def next_data(file, at):
+        try:
+            return os.lseek(file.fileno(), at, os.SEEK_DATA)
+        except OSError:
+            return None  # There is none after that.
+
+    @fires("FopdDiskNearlyFull", "FopdPoolNearlyFull")
+    def test_full_disks(self):
+        self.start_anew()
+        number = 0
+        for size in (4 * MIB, MIB // 4):
+            while self.ctl_bytes("put", "-", f"o{number}", data=content(size, number)).returncode == DONE:
+                number += 1
+        free = [f'fopd_device_free_bytes{{device="d{each}",pool="fast"}}' for each in range(2)]
+        wait_until(lambda: all(self.daemon.metrics()[each] < MIB for each in free), "the figures are those of now")
+        self.expect_firing()
+
+    @fires("FopdScrubOld")
+    def test_an_old_scrub(self):
+        self.stop()
+        slots = self.dir / "data" / "slots"
+        slots.write_text(re.sub("scrubbed=[0-9]+", f"scrubbed={int(time.time()) - 40 * 86400}", slots.read_text()))
+        self.start()
+        self.expect_firing()
+
+    # -- quotas --
+
+    @fires("FopdQuotaNearlyUsed")
+    def test_a_quota_that_is_used(self):
+        for quota, data in (("fast=1MiB", content(MIB)), ("fast=,1", b"x")):
+            with self.subTest(quota):
+                key = self.directory / "ann.key"
+                self.ctl("key", "create", "ann", "--quota", quota, "--out", key)
+                self.put("a", data, "--key", key)
+                self.expect_firing()
+                self.ctl("rm", "a", "--key", key)
+                self.ctl("key", "revoke", "ann")
+                key.unlink()
+
+    @fires("FopdPoolQuotaNearlyUsed")
+    def test_a_quota_of_a_pool_that_is_used(self):
+        self.change_config("{ name: fast }", "{ name: fast, quota: 1MiB }")
+        self.ctl("reload")
+        self.put("a", content(MIB))
+        self.expect_firing()
+
+    # -- what is served --
+
+    @fires("FopdSessionsRefused")
+    def test_sessions_that_are_refused(self):
+        """More than sixty in what counts as a minute."""
+        wrong = self.directory / "wrong.key"
+        wrong.write_text("f" * 64 + "\n")
+        wrong.chmod(0o600)
+        earlier = Scrape(self.daemon)
+        for _ in range(61):
+            self.assertNotEqual(self.ctl_bytes("ping", "--count", "1", "--key", wrong).returncode, DONE)
+        self.expect_firing(earlier)
+
+
+if __name__ == "__main__":
+    unittest.main()
