@@ -11,6 +11,7 @@ inline constexpr Error kEndedThere{.code = Errc::kClosed,
 inline constexpr Error kRefused{.code = Errc::kDenied, .context = "connection refused"};
 inline constexpr Error kTooEarly{.code = Errc::kInvalid, .context = "not connected yet"};
 inline constexpr Error kTooLong{.code = Errc::kInvalid, .context = "message longer than a buffer"};
+inline constexpr Error kGivenUp{.code = Errc::kCancelled, .context = "transfer given up"};
 inline constexpr Error kNotOpened{.code = Errc::kInvalid, .context = "memory that was not opened"};
 
 }  // namespace fopd::fabric

@@ -10,14 +10,21 @@ void OpenedMemory::close(std::uint64_t key) {
     ENSURE(regions_.erase(key) == 1);
 }
 
-std::optional<std::span<std::byte>> OpenedMemory::find(const RemoteMemory& at, std::uint64_t count,
-                                                       Access access) const {
+void OpenedMemory::take_back(std::uint64_t key) {
+    const auto found = regions_.find(key);
+    ENSURE(found != regions_.end());
+    found->second.is_taken_back = true;
+}
+
+std::optional<OpenedMemory::Found> OpenedMemory::find(const RemoteMemory& at, std::uint64_t count,
+                                                      Access access) const {
     const auto found = regions_.find(at.key);
     if (found == regions_.end() || found->second.access != access) return std::nullopt;
     const std::span<std::byte> bytes = found->second.bytes;
     if (at.address > bytes.size()) return std::nullopt;
     if (count > bytes.size() - at.address) return std::nullopt;
-    return bytes.subspan(at.address, count);
+    return Found{.bytes = bytes.subspan(at.address, count),
+                 .is_taken_back = found->second.is_taken_back};
 }
 
 }  // namespace fopd::fabric

@@ -16,14 +16,20 @@ public:
     bool open(std::uint64_t key, std::span<std::byte> memory, Access access);
     // REQUIRES: the key is in use.
     void close(std::uint64_t key);
+    // From now on what is found is not to be touched. REQUIRES: the key is in use.
+    void take_back(std::uint64_t key);
     // The `count` bytes at a place that a peer names; nothing if they are not opened for this use.
-    std::optional<std::span<std::byte>> find(const RemoteMemory& at, std::uint64_t count,
-                                             Access access) const;
+    struct Found {
+        std::span<std::byte> bytes;
+        bool is_taken_back = false;
+    };
+    std::optional<Found> find(const RemoteMemory& at, std::uint64_t count, Access access) const;
 
 private:
     struct Region {
         std::span<std::byte> bytes;
         Access access;
+        bool is_taken_back = false;
     };
     std::map<std::uint64_t, Region> regions_;
 };

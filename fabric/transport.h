@@ -103,6 +103,14 @@ public:
     // Writes the local memory into the peer's.
     virtual void write(TransferOp& op) = 0;
 
+    // Gives up a transfer: from the return on its memory is not touched any more. It completes as
+    // kCancelled from the next poll(), or as it ended if it had ended before, and the connection
+    // goes on. The memory of a peer that the transfer writes to may have got all bytes, some, or
+    // some and zeros. False: nothing has changed, and only the end of the connection gives the
+    // memory back before the transfer has completed. `ofi` cannot give up transfers; `tcp` cannot
+    // while the peer has not answered kGivenUpMax others. REQUIRES: the transfer is in flight here.
+    virtual bool give_up(TransferOp& /*transfer*/) { return false; }
+
     // Ends the connection, also one that is still being made. All operations in flight complete as
     // kClosed within a few turns; the user gets no other calls. Once nothing is in flight, the peer
     // can no longer reach memory that was opened to it. Idempotent.
@@ -132,6 +140,9 @@ public:
 // How long the messages of a peer may be, and how many, before trust_peer().
 inline constexpr std::uint32_t kFirstMessageBytesMax = 1U << 10;
 inline constexpr std::uint32_t kFirstMessagesMax = 8;
+
+// How many transfers of a connection may be given up and not answered.
+inline constexpr std::uint32_t kGivenUpMax = 64;
 
 // The maximum length of an acceptor's refusal text, on every transport.
 inline constexpr std::size_t kRefusalBytesMax = 64;
@@ -188,6 +199,11 @@ public:
     // peer has reported that it is done, or after the connection has ended with nothing in flight.
     virtual Result<RemoteMemory> open_memory(std::span<std::byte> memory, Access access) = 0;
     virtual void close_memory(const RemoteMemory& memory) = 0;
+    // Takes opened memory back before the peers are done with it: from the return on it is not
+    // touched any more. Until close_memory(), a transfer of a peer with it has no effect: what the
+    // peer reads are zeros. False: the transport cannot do that, and nothing has changed. `ofi`
+    // cannot.
+    virtual bool take_back_memory(const RemoteMemory& /*memory*/) { return false; }
 
     // Begins to connect and reports the outcome to `user`. There is no timeout: a caller that gives
     // up calls close(). `hello` is at most kHelloBytesMax long.

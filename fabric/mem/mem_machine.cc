@@ -89,7 +89,7 @@ void MemConnection::pump() {
         if (kind == Kind::kMessage) {
             finish(*op, {});
         } else {
-            away_.push_back(op);
+            away_.push_back({.op = op, .bytes = op->local.bytes.size()});
         }
     }
 }
@@ -107,16 +107,35 @@ void MemConnection::finish(TransferOp& op, const Result<void>& result) {
     machine_->wake_up();
 }
 
-TransferOp& MemConnection::answered() {
+MemConnection::Away MemConnection::answered() {
     ENSURE(!away_.empty());
-    TransferOp& op = *away_.front();
+    const Away oldest = away_.front();
     away_.pop_front();
-    return op;
+    return oldest;
+}
+
+// The bytes of a write have left its memory with the packet.
+bool MemConnection::give_up(TransferOp& transfer) {
+    ENSURE(transfer.in_flight);
+    if (machine_ == nullptr) return true;
+    if (!machine_->network_.options_.can_give_up) return false;
+    if (const auto away = std::ranges::find(away_, &transfer, &Away::op); away != away_.end()) {
+        away->op = nullptr;
+    } else if (const auto waiting = std::ranges::find(waiting_, &transfer, &Started::op);
+               waiting != waiting_.end()) {
+        waiting_.erase(waiting);
+    } else {
+        return true;  // It has ended.
+    }
+    finish(transfer, std::unexpected(kGivenUp));
+    return true;
 }
 
 void MemConnection::end(const Error& why) {
     state_ = State::kEnded;
-    while (!away_.empty()) finish(answered(), std::unexpected(why));
+    while (!away_.empty()) {
+        if (TransferOp* const op = answered().op) finish(*op, std::unexpected(why));
+    }
     for (const Started& each : waiting_) finish(*each.op, std::unexpected(why));
     waiting_.clear();
 }
@@ -186,6 +205,12 @@ Result<RemoteMemory> MemMachine::open_memory(std::span<std::byte> memory, Access
 
 void MemMachine::close_memory(const RemoteMemory& memory) {
     opened_.close(memory.key);
+}
+
+bool MemMachine::take_back_memory(const RemoteMemory& memory) {
+    if (!network_.options_.can_give_up) return false;
+    opened_.take_back(memory.key);
+    return true;
 }
 
 // -- the machine: making connections --
@@ -359,12 +384,14 @@ void MemMachine::handle_for(MemConnection& connection, std::unique_ptr<MemPacket
         case Kind::kWrite: serve_transfer(connection, std::move(packet)); return;
         case Kind::kReadDone:
         case Kind::kWriteDone: {
-            TransferOp& op = connection.answered();
+            const MemConnection::Away away = connection.answered();
             const bool is_read = packet->kind == Kind::kReadDone;
-            ENSURE(!is_read || packet->bytes.size() == op.local.bytes.size());
-            core::copy_bytes(packet->bytes, op.local.bytes);
-            connection.finish(op, {});
-            connection.settle(1, op.local.bytes.size());
+            ENSURE(!is_read || packet->bytes.size() == away.bytes);
+            if (away.op != nullptr) {
+                core::copy_bytes(packet->bytes, away.op->local.bytes);
+                connection.finish(*away.op, {});
+            }
+            connection.settle(1, away.bytes);
             return;
         }
         case Kind::kReset: lose(connection, kEndedThere); return;
@@ -402,12 +429,16 @@ void MemMachine::serve_transfer(MemConnection& connection, std::unique_ptr<MemPa
         return;
     }
     if (request->kind == Kind::kWrite) {
-        core::copy_bytes(request->bytes, *place);
+        if (!place->is_taken_back) core::copy_bytes(request->bytes, place->bytes);
         connection.tell_peer(Kind::kWriteDone);
         return;
     }
     auto answer = connection.packet(Kind::kReadDone);
-    answer->set_bytes(*place);
+    if (place->is_taken_back) {
+        answer->bytes.resize(request->size);
+    } else {
+        answer->set_bytes(place->bytes);
+    }
     connection.peer_.station->push(std::move(answer));
 }
 

@@ -32,6 +32,7 @@ public:
     void send(TransferOp& op) override { start(op, MemPacket::Kind::kMessage); }
     void read(TransferOp& op) override { start(op, MemPacket::Kind::kRead); }
     void write(TransferOp& op) override { start(op, MemPacket::Kind::kWrite); }
+    bool give_up(TransferOp& transfer) override;
     void close() override;
     std::uint32_t in_flight() const override { return in_flight_; }
     std::string peer() const override { return peer_name_; }
@@ -42,6 +43,10 @@ private:
     struct Started {
         TransferOp* op;
         MemPacket::Kind kind;
+    };
+    struct Away {
+        TransferOp* op;  // Null: it was given up.
+        std::uint64_t bytes;
     };
 
     void start(TransferOp& op, MemPacket::Kind kind);
@@ -55,7 +60,7 @@ private:
     void tell_peer(MemPacket::Kind kind);
     std::unique_ptr<MemPacket> packet(MemPacket::Kind kind) const;
     // Takes the oldest operation that waits for an answer; its answer has come.
-    TransferOp& answered();
+    Away answered();
 
     MemMachine* machine_;  // Null: the machine was destroyed first.
     const std::uint64_t id_;
@@ -69,7 +74,7 @@ private:
 
     std::uint32_t in_flight_ = 0;         // The operations in these queues.
     std::deque<Started> waiting_;         // For room in the window.
-    std::deque<TransferOp*> away_;        // At the peer, which answers in this order.
+    std::deque<Away> away_;               // At the peer, which answers in this order.
     std::deque<TransferOp*> done_;        // To be completed in the next poll,
     std::deque<TransferOp*> completing_;  // and in this one.
     std::uint32_t transit_count_ = 0;
@@ -87,6 +92,7 @@ public:
     Result<void*> register_memory(std::span<std::byte> memory) override;
     Result<RemoteMemory> open_memory(std::span<std::byte> memory, Access access) override;
     void close_memory(const RemoteMemory& memory) override;
+    bool take_back_memory(const RemoteMemory& memory) override;
     std::unique_ptr<Connection> connect(const Address& peer, std::span<const std::byte> hello,
                                         ConnectionUser& user) override;
     std::unique_ptr<Connection> accept(std::unique_ptr<ConnectionRequest> request,

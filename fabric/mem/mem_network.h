@@ -30,6 +30,8 @@ inline constexpr DelayRange kSimulatedDelay{.min = 20us, .max = 100us};
 struct MemNetworkOptions {
     std::uint64_t seed = 0;  // For the delays.
     DelayRange delay;        // Of links without a delay of their own.
+    // Whether transfers can be given up and opened memory be taken back; hardware for RDMA cannot.
+    bool can_give_up = true;
 };
 
 // A link from one host to another. The way back is a separate link.
@@ -78,6 +80,7 @@ public:
 
 private:
     friend class MemTransport;
+    friend class MemConnection;
     friend class MemMachine;
     friend class MemAcceptor;
     // Host and port.

@@ -5,6 +5,7 @@
 #include <string>
 #include <system_error>
 #include <type_traits>
+#include <utility>
 
 #include "fop/borrowed.h"
 #include "fop/descriptor.h"
@@ -455,6 +456,7 @@ void Client::on_let_go(Session& session, std::uint64_t request) {
 }
 
 void Client::forget(CallState& state) {
+    close_memory(state.taken_back);
     state.used = false;
     state.call = nullptr;
     free_numbers_.push_back(static_cast<std::uint16_t>(&state - calls_.data()));
@@ -496,10 +498,10 @@ void Client::Call::on_cancel(core::CancelHook& hook) {
     self.client_.give_up(self, Errc::kCancelled);
 }
 
-// The caller needs its memory back. If the server has no descriptor of it, the call ends at once;
-// otherwise when the server has released the memory or answered. If the server does neither in
-// time, a transfer may be in flight that closing the memory would not stop: only the end of the
-// connection does.
+// The caller needs its memory back. If the server has no descriptor of it, or the transport takes
+// it back, the call ends at once; otherwise when the server has released the memory or answered. If
+// the server does neither in time, a transfer may be in flight that closing the memory would not
+// stop: only the end of the connection does.
 void Client::give_up(Call& call, Errc why) {
     if (call.given_up_) {  // The server has not released it in time.
         if (open()) {
@@ -513,6 +515,7 @@ void Client::give_up(Call& call, Errc why) {
         if (!call.sent_) return call.finish(failure(why));
         return forsake(call, why);
     }
+    if (call.take_back_memory()) return forsake(call, why);
     call.given_up_ = true;
     call.why_given_up_ = why;
     host_.reactor().arm(call, after(host_.reactor().now(), options_.let_go_max));
@@ -524,7 +527,7 @@ bool Client::Call::open_memory(const Session& session, fop::RequestBody& body) {
     place_descriptors(body, [&](auto& place, Access access) {
         const bool readable = access == Access::kRead;
         const std::span<std::byte> memory = readable ? request_.source : request_.target;
-        std::optional<RemoteMemory>& kept = readable ? source_ : target_;
+        std::optional<RemoteMemory>& kept = open_memory_[readable ? 0 : 1];
         if (memory.empty()) return;
         if (!kept) {
             const auto remote = machine.open_memory(memory, access);
@@ -547,10 +550,24 @@ bool Client::Call::open_memory(const Session& session, fop::RequestBody& body) {
 }
 
 void Client::Call::close_memory() {
-    for (std::optional<RemoteMemory>* each : {&source_, &target_}) {
-        if (*each) client_.host_.machine().close_memory(**each);
-        each->reset();
+    client_.close_memory(open_memory_);
+}
+
+void Client::close_memory(OpenMemory& memory) {
+    for (std::optional<RemoteMemory>& each : memory) {
+        if (each) host_.machine().close_memory(*each);
+        each.reset();
     }
+}
+
+// The memory stays open, without effect, until the server has answered. False: the transport cannot
+// take it back.
+bool Client::Call::take_back_memory() {
+    for (const std::optional<RemoteMemory>& each : open_memory_) {
+        if (each && !client_.host_.machine().take_back_memory(*each)) return false;
+    }
+    client_.calls_[id_ % kCallsMax].taken_back = std::exchange(open_memory_, {});
+    return true;
 }
 
 void Client::Call::finish(Result<Answer> outcome) {

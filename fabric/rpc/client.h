@@ -75,8 +75,9 @@ struct ClientOptions {
     // How long after its first transmission a call may be sent again to a server that records the
     // reply in its store. Well below the time for which the server keeps it.
     Duration recorded_max{30min};
-    // When a call is given up while its memory is open to the server, the server has this long to
-    // release the memory. Then the client ends the session and connects again.
+    // When a call is given up while its memory is open to the server, and the transport cannot take
+    // the memory back, the server has this long to release it. Then the client ends the session and
+    // connects again.
     Duration let_go_max{50ms};
     TimesUser* times = nullptr;  // Null: the server is not asked for times. Outlives the client.
 };
@@ -130,12 +131,16 @@ public:
     std::size_t calls_in_flight() const { return outstanding_; }
 
 private:
+    // The memory of a call that is open to the server: what it may read, and what it may write.
+    using OpenMemory = std::array<std::optional<RemoteMemory>, 2>;
     // A request that was sent. Its number is id % kCallsMax.
     struct CallState {
         std::uint64_t id = 0;
         Call* call = nullptr;  // Null: the call was given up, and its answer is pending.
         fop::Lane lane = fop::Lane::kData;
         bool used = false;
+        // Memory that was taken back from the server, which has not answered yet.
+        OpenMemory taken_back{};
     };
 
     Verdict on_proved(Session&) override { return {}; }
@@ -161,7 +166,8 @@ private:
     bool same_header(const fop::RequestHeader& header) const;
     void keep_header(const fop::RequestHeader& header);
     void tell_times(const Call& call, const fop::TimeSpent& at_server) const;
-    void forget(CallState& slot);
+    void forget(CallState& state);
+    void close_memory(OpenMemory& memory);
     void leave_if_done(Session& session);
     void turn_away();
     Answer not_taken() const;
@@ -228,7 +234,8 @@ private:
     void finish(Result<Answer> outcome);
     bool open_memory(const Session& session, fop::RequestBody& body);
     void close_memory();
-    bool has_memory_open() const { return source_ || target_; }
+    bool take_back_memory();
+    bool has_memory_open() const { return open_memory_[0] || open_memory_[1]; }
 
     Client& client_;
     CallRequest request_;
@@ -240,8 +247,7 @@ private:
     Instant began_at_{};
     bool given_up_ = false;  // Waits until the server releases the call's memory.
     Errc why_given_up_ = Errc::kCancelled;
-    std::optional<RemoteMemory> source_;
-    std::optional<RemoteMemory> target_;
+    OpenMemory open_memory_;
     Result<Answer> outcome_;
 };
 

@@ -49,7 +49,7 @@ void TransferWait::give_up(Errc why) {
         return;
     }
     given_up_ = why;
-    if (session_->withdraw(*this)) return;
+    if (session_->give_up(*this)) return;
     session_->host().reactor().arm(*this, after(session_->host().reactor().now(), kLetGoMax));
 }
 

@@ -7,10 +7,10 @@
 
 namespace fopd::fabric {
 
-// co_await TransferWait(...): waits for one part of a transfer. A timeout or cancellation ends the
-// wait at once only while the transfer is still queued. A transfer in flight uses the memory until
-// it completes, so the wait goes on for up to kLetGoMax; then the session is ended, which gives the
-// memory back.
+// co_await TransferWait(...): waits for one part of a transfer. After a timeout or cancellation the
+// transfer is given up, which ends the wait. Where the transport cannot give it up, it uses the
+// memory until it completes, so the wait goes on for up to kLetGoMax; then the session is ended,
+// which gives the memory back.
 class TransferWait final : Transfer, core::Timer, core::CancelHook {
 public:
     struct What {

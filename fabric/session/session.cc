@@ -392,8 +392,8 @@ void Session::start(Transfer& transfer) {
     host_.want_transfer_of(*this);
 }
 
-bool Session::withdraw(Transfer& transfer) {
-    if (!transfer.linked()) return false;
+bool Session::give_up(Transfer& transfer) {
+    if (!transfer.linked()) return connection_->give_up(transfer);
     static_cast<core::ListNode&>(transfer).unlink();
     transfer.session_ = nullptr;
     transfer.result = std::unexpected(Error{.code = Errc::kCancelled, .context = "transfer"});

@@ -173,10 +173,10 @@ public:
     // Starts the transfer when it is this session's turn. Its `done` is called once, from the
     // host's turn.
     void start(Transfer& transfer);
-    // Cancels a transfer that has not been started, and calls its `done` at once. False if the
-    // transport has it already: then only its completion, or the end of the session, gives the
-    // memory back.
-    bool withdraw(Transfer& transfer);
+    // Gives up a transfer: its memory is not touched any more, and its `done` is called at once if
+    // it was still queued, otherwise in the next turn. False: the transport has it and cannot give
+    // it up; then only its completion, or the end of the session, gives the memory back.
+    bool give_up(Transfer& transfer);
 
     // Ends the session: calls on_end() at once, and completes all operations in flight.
     void end(Errc code, std::string_view words);

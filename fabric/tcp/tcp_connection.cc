@@ -26,11 +26,8 @@ constexpr std::size_t kBytesBesideBulk = 4U << 10;
 constexpr std::size_t kPlainBytes = 64U << 10;  // That one receive asks for otherwise.
 // Parts of frames in one encrypted record.
 constexpr std::size_t kPartsPerRecord = 32;
-// Reads that a peer may have outstanding.
-constexpr std::uint32_t kReadsToAnswerMax = 1024;
 
 constexpr Error kUnexpected{.code = Errc::kInvalid, .context = "frame out of place"};
-constexpr Error kUnasked{.code = Errc::kInvalid, .context = "data that were not asked for"};
 // While the connecting side waits for the answer to its first frame.
 constexpr Error kNotAnswered{.code = Errc::kClosed,
                              .context =
@@ -40,7 +37,6 @@ constexpr Error kNotOurs{.code = Errc::kInvalid,
                          .context = "the server's answer is not of fopd's protocol over tcp://"};
 constexpr Error kTooManyMessages{.code = Errc::kInvalid,
                                  .context = "too many messages before the handshake is complete"};
-constexpr Error kTooMany{.code = Errc::kInvalid, .context = "too many reads at a time"};
 
 std::span<const std::byte> bytes_of(const std::string& text) {
     return std::as_bytes(std::span(text));
@@ -158,7 +154,7 @@ void TcpConnection::start(TransferOp& op, TransferOp::Kind kind) {
     }
     frame.kind = FrameKind::kRead;
     frame.tag = next_tag_++;
-    reads_.push_back(&op);
+    reads_.push_back({.op = &op, .length = frame.length});
     queue(frame, {});
 }
 
@@ -443,30 +439,6 @@ Result<FrameUser::Destination> TcpConnection::on_frame(const Frame& frame) {
     return std::unexpected(kUnexpected);
 }
 
-Result<FrameUser::Destination> TcpConnection::answer_read(const Frame& frame) {
-    const auto memory = machine_.opened_.find(frame.memory(), frame.length, Access::kRead);
-    if (!memory) return std::unexpected(kNotOpened);
-    if (reads_to_answer_ == kReadsToAnswerMax) return std::unexpected(kTooMany);
-    ++reads_to_answer_;
-    queue({.kind = FrameKind::kReadData, .length = frame.length, .tag = frame.tag}, *memory);
-    frames_.back().opened_key = frame.key;
-    return Destination{};
-}
-
-Result<FrameUser::Destination> TcpConnection::take_read_data(const Frame& frame) {
-    const auto oldest_tag = static_cast<std::uint32_t>(next_tag_ - reads_.size());
-    if (reads_.empty() || frame.tag != oldest_tag) return std::unexpected(kUnasked);
-    const std::span<std::byte> memory = reads_.front()->local.bytes;
-    if (frame.length != memory.size()) return std::unexpected(kUnasked);
-    return Destination{.kind = Destination::Kind::kMemory, .memory = memory};
-}
-
-Result<FrameUser::Destination> TcpConnection::take_write(const Frame& frame) {
-    const auto memory = machine_.opened_.find(frame.memory(), frame.length, Access::kWrite);
-    if (!memory) return std::unexpected(kNotOpened);
-    return Destination{.kind = Destination::Kind::kMemory, .memory = *memory};
-}
-
 bool TcpConnection::on_body(const Frame& frame, std::span<const std::byte> body) {
     TcpMachine& machine = machine_;
     switch (frame.kind) {
@@ -476,25 +448,12 @@ bool TcpConnection::on_body(const Frame& frame, std::span<const std::byte> body)
             break;
         case FrameKind::kRefuse: lose(kRefused, text_of(body)); break;
         case FrameKind::kMessage: machine.deliver(body); break;
-        case FrameKind::kReadData:
-            finish(*reads_.front(), {});
-            reads_.pop_front();
-            return true;
+        case FrameKind::kReadData: end_oldest_read(); return true;
         case FrameKind::kWrite:
         case FrameKind::kRead:
         case FrameKind::kConnect: return true;
     }
     return machine.still_has(this) && state_ != State::kEnded;
-}
-
-void TcpConnection::on_memory_closed(std::uint64_t key) {
-    const Frame* const incomplete = reader_.current();
-    const bool is_filled = incomplete != nullptr && incomplete->kind == FrameKind::kWrite &&
-                           incomplete->key == key && !reader_.place().empty();
-    if (is_filled) reader_.skip_rest();
-    const bool in_use = std::ranges::any_of(
-        frames_, [key](const OutFrame& each) { return each.opened_key == key; });
-    if (in_use) lose(kNotOpened);
 }
 
 // -- the user --
@@ -554,7 +513,9 @@ void TcpConnection::end(const Error& why) {
         if (frame.op != nullptr) finish(*frame.op, std::unexpected(why));
     }
     frames_.clear();
-    for (TransferOp* op : reads_) finish(*op, std::unexpected(why));
+    for (const AskedRead& each : reads_) {
+        if (each.op != nullptr) finish(*each.op, std::unexpected(why));
+    }
     reads_.clear();
     reader_.drop_incomplete();
     if (records_ != nullptr) {

@@ -37,6 +37,7 @@ public:
     void send(TransferOp& op) override;
     void read(TransferOp& op) override;
     void write(TransferOp& op) override;
+    bool give_up(TransferOp& transfer) override;
     void close() override;
     void trust_peer() override;
     void encrypt(const Keys& keys) override;
@@ -55,8 +56,13 @@ private:
         FrameHeader header;
         std::span<const std::byte> body;
         TransferOp* op = nullptr;  // Completes when the frame has been sent.
-        // The key of the opened memory that the body lies in.
+        // Of an answer to a read: the key of the memory that the body lies in, or lay in.
         std::optional<std::uint64_t> opened_key = {};
+    };
+    // A read whose data have not arrived.
+    struct AskedRead {
+        TransferOp* op;  // Null: it was given up, and its data are skipped.
+        std::uint32_t length;
     };
     // The state of an encrypted connection.
     struct Records {
@@ -92,8 +98,8 @@ private:
     // destroyed on return.
     void work();
     void flush();
-    // Memory that this connection may be using was closed.
-    void on_memory_closed(std::uint64_t key);
+    // Opened memory that this connection may be using is not to be touched any more.
+    void leave_memory(std::uint64_t key);
 
     // -- FrameUser and Socket::User --
     Result<Destination> on_frame(const Frame& frame) override;
@@ -125,6 +131,14 @@ private:
     Result<Destination> answer_read(const Frame& frame);
     Result<Destination> take_read_data(const Frame& frame);
     Result<Destination> take_write(const Frame& frame);
+    // The data of the oldest read have arrived.
+    void end_oldest_read();
+    bool give_up_read(TransferOp& read);
+    void give_up_write(TransferOp& write);
+    // How many bytes of the queue were sent, or are in records.
+    std::size_t begun_bytes() const;
+    // The rest of the frame's body will be zeros. False: there is no memory for zeros.
+    bool blank(OutFrame& frame);
     // Counts the memory for an incomplete message, which the machine limits.
     void count_incomplete();
     void finish(TransferOp& op, const Result<void>& result);
@@ -161,8 +175,9 @@ private:
 
     std::deque<OutFrame> frames_;        // Not sent yet.
     std::size_t sent_bytes_ = 0;         // How much of the first frame was sent.
-    std::uint32_t reads_to_answer_ = 0;  // Frames whose body lies in opened memory.
-    std::deque<TransferOp*> reads_;      // Asked for; their data arrive in this order.
+    std::uint32_t reads_to_answer_ = 0;  // Frames that answer reads.
+    std::deque<AskedRead> reads_;        // Their data arrive in this order.
+    std::uint32_t reads_given_up_ = 0;   // Part of reads_.
     std::uint32_t next_tag_ = 0;         // The tag of the next kRead; tags have no gaps.
     std::unique_ptr<Records> records_;   // Null until the connection is encrypted.
     std::uint32_t in_flight_ = 0;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/copy_bytes.h"
+#include "core/zeroed_array.h"
 #include "fabric/tcp/tcp_acceptor.h"
 #include "fop/prefix.h"
 
@@ -38,6 +39,7 @@ TcpMachine::TcpMachine(core::Reactor& reactor, MessageUser& messages, const Mach
 
 TcpMachine::~TcpMachine() {
     ENSURE(connections_.empty() && sockets_.count == 0);
+    if (!zeros_.empty()) core::unmap_zeros(zeros_.data(), zeros_.size());
 }
 
 Task<void> TcpMachine::stop() {
@@ -61,9 +63,27 @@ Result<RemoteMemory> TcpMachine::open_memory(std::span<std::byte> memory, Access
 
 void TcpMachine::close_memory(const RemoteMemory& memory) {
     opened_.close(memory.key);
-    connections_.for_each([&memory](InMachine& each) {
-        static_cast<TcpConnection&>(each).on_memory_closed(memory.key);
-    });
+    leave_memory(memory.key);
+}
+
+bool TcpMachine::take_back_memory(const RemoteMemory& memory) {
+    opened_.take_back(memory.key);
+    leave_memory(memory.key);
+    return true;
+}
+
+void TcpMachine::leave_memory(std::uint64_t key) {
+    connections_.for_each(
+        [key](InMachine& each) { static_cast<TcpConnection&>(each).leave_memory(key); });
+}
+
+std::span<std::byte> TcpMachine::zeros(std::size_t count) {
+    if (zeros_.empty()) {
+        auto* const mapped = static_cast<std::byte*>(core::map_zeros(kFrameTransferMax));
+        if (mapped == nullptr) return {};
+        zeros_ = {mapped, kFrameTransferMax};
+    }
+    return zeros_.first(count);
 }
 
 // -- connections --

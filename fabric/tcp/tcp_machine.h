@@ -22,6 +22,7 @@ public:
     Result<void*> register_memory(std::span<std::byte> memory) override;
     Result<RemoteMemory> open_memory(std::span<std::byte> memory, Access access) override;
     void close_memory(const RemoteMemory& memory) override;
+    bool take_back_memory(const RemoteMemory& memory) override;
     std::unique_ptr<Connection> connect(const Address& peer, std::span<const std::byte> hello,
                                         ConnectionUser& user) override;
     std::unique_ptr<Connection> accept(std::unique_ptr<ConnectionRequest> request,
@@ -49,6 +50,12 @@ private:
     void count_decrypted(std::uint64_t begun, std::size_t bytes) {
         received_cost_ += begun * kCostOfBeginning + bytes / kDecryptedPerParsed;
     }
+    // Nothing but zeros, to send in place of memory that is not to be touched any more; they take
+    // address space only. Fewer than `count`: they cannot be had. REQUIRES: count is at most
+    // kFrameTransferMax.
+    std::span<std::byte> zeros(std::size_t count);
+    // No connection uses the opened memory any more.
+    void leave_memory(std::uint64_t key);
     // For the first connection that is encrypted.
     void make_room_for_records();
     // Ends connections until incomplete messages need no more memory than the receive buffers
@@ -80,6 +87,7 @@ private:
     // Room for encrypted connections; empty until there is one.
     std::vector<std::byte> records_out_;
     std::vector<std::byte> decrypted_;
+    std::span<std::byte> zeros_;
     OpenedMemory opened_;
     core::IntrusiveList<HasWork> with_work_;
     core::IntrusiveList<HasFrames> with_frames_;

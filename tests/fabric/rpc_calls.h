@@ -16,10 +16,19 @@ namespace fopd::fabric::testing::rpc {
 
 inline const fop::Key kKey = key_of(1);
 
+// What ends when a call is given up whose memory a transfer may be using: it alone; or, on
+// transports that cannot give up a transfer, the session, if the transfer does not end.
+enum class GivenUp : std::uint8_t { kEndsAlone, kEndsSession };
+
 class RpcStage {
 public:
-    explicit RpcStage(std::uint64_t seed = 7)
-        : world(seed), server_reactor(world.make_reactor()), client_reactor(world.make_reactor()) {
+    explicit RpcStage(std::uint64_t seed = 7, GivenUp given_up = GivenUp::kEndsAlone)
+        : world(seed),
+          transport({.seed = 7,
+                     .delay = kSimulatedDelay,
+                     .can_give_up = given_up == GivenUp::kEndsAlone}),
+          server_reactor(world.make_reactor()),
+          client_reactor(world.make_reactor()) {
         start_server(1);
     }
     ~RpcStage() {
@@ -70,7 +79,7 @@ public:
     }
 
     ReplayedWorld world;
-    MemTransport transport{{.seed = 7, .delay = kSimulatedDelay}};
+    MemTransport transport;
     HostOptions server_options = server_host_options();
     HostOptions client_options = client_host_options();
     std::unique_ptr<core::Reactor> server_reactor;

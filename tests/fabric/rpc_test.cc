@@ -195,9 +195,11 @@ Task<void> pull_into(IncomingFop* fop, core::Buffer into, Result<void>* moved) {
     *moved = co_await fop->pull(&source, 0, into);
 }
 
-TEST_CASE("fabric rpc: memory of a call that is given up stays lent while a transfer is under way",
-          "[fabric]") {
-    RpcStage stage;
+TEST_CASE(
+    "fabric rpc: memory of a call that is given up stays lent while a transfer is under way, "
+    "if the transport cannot take it back",
+    "[fabric]") {
+    RpcStage stage(7, GivenUp::kEndsSession);
     Client& client = stage.connected();
     stage.server->foms.hold = true;
     std::string from = "data";
@@ -234,11 +236,98 @@ TEST_CASE("fabric rpc: memory of a call that is given up stays lent while a tran
     });
 }
 
+TEST_CASE("fabric rpc: a transfer that is given up ends alone, and its memory is not touched later",
+          "[fabric]") {
+    RpcStage stage;
+    Client& client = stage.connected();
+    stage.server->foms.hold = true;
+    std::string from = "data";
+    std::string into = "....";
+    EchoResult late;
+    stage.client_reactor->spawn(
+        stage.gate, bulk_echo(&client, &from, &into, &late, after(stage.world.now(), 100ms)));
+    stage.world.run_for(10ms);
+    // The data arrive long after the deadline, and before the answer to any later call.
+    stage.transport.network().set_delay({.from = "client", .to = "server"}, {.min = 5s, .max = 5s});
+    std::vector<std::byte>& memory = stage.server->foms.memory;
+    Result<void> moved;
+    stage.in_server([&stage, &memory, &moved] {
+        stage.server_reactor->spawn(stage.gate,
+                                    pull_into(stage.server->foms.held.front(),
+                                              {.data = memory.data(), .size_bytes = 4}, &moved));
+    });
+    stage.world.run_for(100ms);
+
+    REQUIRE_FALSE(moved.has_value());
+    REQUIRE(moved.error().code == Errc::kTimedOut);
+    std::ranges::fill(memory, std::byte{'!'});
+    stage.server->foms.hold = false;
+    stage.in_server([&stage] {
+        for (IncomingFop* each : std::exchange(stage.server->foms.held, {})) TestFoms::echo(*each);
+    });
+    EchoResult next;
+    REQUIRE(stage.world.run(*stage.client_reactor, echo(&client, "next", &next)));
+    REQUIRE(next.text == "next");
+    REQUIRE(std::ranges::count(memory, std::byte{'!'}) ==
+            static_cast<std::ptrdiff_t>(memory.size()));
+    REQUIRE(client.reconnects() == 0);
+    REQUIRE(stage.server->host.statistics().bytes_pulled.get() == 0);
+}
+
+// Writes what a fop that is held asked for, and notes how it ended.
+Task<void> push_from(IncomingFop* fop, core::Buffer from, Result<void>* moved) {
+    const auto target = std::get<fop::BulkEcho>(fop->request().body).target;
+    *moved = co_await fop->push(&target, 0, from);
+}
+
 TEST_CASE(
-    "fabric rpc: a server that does not answer loses the session within 100 ms, and other "
-    "calls go on over the next one",
+    "fabric rpc: a call that is given up ends alone, and what the server still transfers has no "
+    "effect",
     "[fabric]") {
     RpcStage stage;
+    Client& client = stage.connected();
+    stage.server->foms.hold = true;
+    std::string from = "data";
+    std::string into = "....";
+    EchoResult late;
+    EchoResult other;
+    stage.client_reactor->spawn(stage.gate, echo(&client, "other", &other));
+    stage.client_reactor->spawn(
+        stage.gate, bulk_echo(&client, &from, &into, &late, after(stage.world.now(), 100ms)));
+    stage.world.run_for(10ms);
+    // The server hears late that the call was given up.
+    stage.transport.network().set_delay({.from = "client", .to = "server"}, {.min = 1s, .max = 1s});
+    stage.world.run_for(91ms);
+    const bool was_done = late.done;
+    IncomingFop* const held = stage.server->foms.held.back();
+    std::ranges::fill(stage.server->foms.memory, std::byte{'!'});
+    Result<void> pulled;
+    Result<void> pushed;
+    const core::Buffer piece{.data = stage.server->foms.memory.data(), .size_bytes = 4};
+    stage.in_server([&] {
+        stage.server_reactor->spawn(stage.gate, push_from(held, piece, &pushed));
+        stage.server_reactor->spawn(stage.gate, pull_into(held, piece, &pulled));
+    });
+    stage.world.run_for(10s);
+
+    REQUIRE(was_done);
+    REQUIRE(late.answer.error().code == Errc::kTimedOut);
+    REQUIRE(into == "....");
+    stage.in_server([&stage] {
+        for (IncomingFop* each : std::exchange(stage.server->foms.held, {})) TestFoms::echo(*each);
+    });
+    stage.world.run_for(10s);
+    REQUIRE(other.text == "other");
+    REQUIRE(client.reconnects() == 0);
+    REQUIRE(client.calls_under_way() == 0);
+    REQUIRE(into == "....");
+}
+
+TEST_CASE(
+    "fabric rpc: a server that does not answer loses the session within 100 ms if the transport "
+    "cannot take memory back, and other calls go on over the next one",
+    "[fabric]") {
+    RpcStage stage(7, GivenUp::kEndsSession);
     Client& client = stage.connected();
     stage.server->foms.hold = true;
     std::string from = "data";

@@ -224,6 +224,129 @@ TEST_CASE("fabric tcp: the answer to a read must have its tag and length", "[fab
     REQUIRE(memory.bytes == std::string(64, '-'));
 }
 
+// The next frame of the server, which must be a read.
+Frame next_read(RawPeer& peer) {
+    const std::string asked = peer.receive(kFrameHeaderBytes);
+    REQUIRE(asked.size() == kFrameHeaderBytes);
+    const auto frame = decode_frame(std::as_bytes(std::span(asked)).first<kFrameHeaderBytes>());
+    REQUIRE(frame.has_value());
+    REQUIRE(frame->kind == FrameKind::kRead);
+    return *frame;
+}
+
+bool give_up(Stage& stage, End& end, Op& op) {
+    return stage.server().seen([&] { return end.connection->give_up(op); });
+}
+
+TEST_CASE("fabric tcp: late data of a read that was given up are skipped", "[fabric]") {
+    const std::size_t before = GENERATE(0U, 1U, 50'000U);
+    CAPTURE(before);
+    Stage stage(tcp_kind());
+    RawPeer peer(stage.address());
+    End& end = peer.enter(stage);
+    Memory& memory = stage.server().memory(std::string(100'000, '-'));
+    Memory& kept = stage.server().memory(std::string(4, '-'));
+    Op& late = end.read(memory, {.address = 1, .key = 2});
+    const Op& other = end.read(kept, {.address = 3, .key = 4});
+    const Frame asked = next_read(peer);
+    const Frame asked_too = next_read(peer);
+    const Frame data{.kind = FrameKind::kReadData, .length = asked.length, .tag = asked.tag};
+    const std::string bytes(asked.length, 'x');
+    if (before > 0) {
+        peer.send(data, bytes.substr(0, before));
+        REQUIRE(stage.server().wait([&] { return memory.bytes[before - 1] == 'x'; }));
+    }
+
+    REQUIRE(give_up(stage, end, late));
+    REQUIRE(stage.server().wait([&] { return late.done(); }));
+    REQUIRE(late.failed_with(Errc::kCancelled));
+    stage.server().run([&] { std::ranges::fill(memory.bytes, '-'); });
+    if (before > 0) {
+        peer.send(bytes.substr(before));
+    } else {
+        peer.send(data, bytes);
+    }
+    peer.send({.kind = FrameKind::kReadData, .length = 4, .tag = asked_too.tag}, "kept");
+
+    REQUIRE(stage.server().wait([&] { return other.done(); }));
+    REQUIRE(other.fine());
+    REQUIRE(kept.bytes == "kept");
+    REQUIRE(memory.bytes == std::string(100'000, '-'));
+    REQUIRE_FALSE(stage.server().seen([&] { return end.closed; }).has_value());
+}
+
+TEST_CASE("fabric tcp: data of a read that come twice end the connection", "[fabric]") {
+    const bool is_given_up = GENERATE(true, false);
+    CAPTURE(is_given_up);
+    Stage stage(tcp_kind());
+    const Pair innocent = stage.connect();
+    RawPeer peer(stage.address());
+    End& end = peer.enter(stage);
+    Memory& memory = stage.server().memory(std::string(64, '-'));
+    Memory& kept = stage.server().memory(std::string(64, '-'));
+    Op& read = end.read(memory, {.address = 1, .key = 2});
+    const Op& other = end.read(kept, {.address = 1, .key = 2});
+    const Frame asked = next_read(peer);
+    if (is_given_up) REQUIRE(give_up(stage, end, read));
+    const Frame data{.kind = FrameKind::kReadData, .length = 64, .tag = asked.tag};
+    peer.send(data, std::string(64, 'x'));
+    REQUIRE(stage.server().wait([&] { return read.done(); }));
+    stage.server().run([&] { std::ranges::fill(memory.bytes, '-'); });
+
+    peer.send(data, std::string(64, 'y'));
+
+    REQUIRE(stage.server().wait([&] { return other.done() && end.closed; }));
+    REQUIRE(end.closed == Errc::kInvalid);
+    REQUIRE(other.failed_with(Errc::kClosed));
+    REQUIRE(memory.bytes == std::string(64, '-'));
+    REQUIRE(kept.bytes == std::string(64, '-'));
+    round_trip(stage, innocent);
+}
+
+TEST_CASE("fabric tcp: a peer that answers no reads has a limited number given up", "[fabric]") {
+    Stage stage(tcp_kind());
+    RawPeer peer(stage.address());
+    End& end = peer.enter(stage);
+    std::vector<Op*> reads;
+    std::vector<Frame> asked;
+    for (std::uint32_t i = 0; i <= kGivenUpMax; ++i) {
+        reads.push_back(&end.read(stage.server().memory("----"), {.address = 1, .key = 2}));
+        asked.push_back(next_read(peer));
+    }
+
+    for (std::uint32_t i = 0; i < kGivenUpMax; ++i) REQUIRE(give_up(stage, end, *reads[i]));
+    REQUIRE_FALSE(give_up(stage, end, *reads.back()));
+    peer.send({.kind = FrameKind::kReadData, .length = 4, .tag = asked[0].tag}, "late");
+    peer.send({.kind = FrameKind::kMessage, .length = 4}, "next");
+    REQUIRE(stage.server().wait([&] { return stage.server().messages.size() == 1; }));
+
+    REQUIRE(give_up(stage, end, *reads.back()));
+    REQUIRE(stage.server().wait([&] { return reads.back()->done(); }));
+}
+
+TEST_CASE("fabric tcp: what is sent of memory that is closed during a read is zeros", "[fabric]") {
+    Stage stage(tcp_kind());
+    RawPeer peer(stage.address());
+    const End& end = peer.enter(stage);
+    constexpr std::uint32_t kBytes = 32U << 20;  // More than the buffers of both sockets.
+    Memory& memory = stage.server().memory(std::string(kBytes, 'm'));
+    const RemoteMemory opened = stage.server().open(memory, Access::kRead);
+    peer.send({.kind = FrameKind::kRead, .length = kBytes, .tag = 7, .key = opened.key});
+    REQUIRE(peer.receive(kFrameHeaderBytes) ==
+            text_of(encode_frame({.kind = FrameKind::kReadData, .length = kBytes, .tag = 7})));
+
+    stage.server().close(opened);
+    stage.server().run([&] { std::ranges::fill(memory.bytes, 'S'); });
+    const std::string received = peer.receive(kBytes);
+    peer.send({.kind = FrameKind::kMessage, .length = 4}, "next");
+
+    REQUIRE(received.size() == kBytes);
+    REQUIRE(std::ranges::count(received, 'S') == 0);
+    REQUIRE(received.back() == '\0');
+    REQUIRE(stage.server().wait([&] { return stage.server().messages.size() == 1; }));
+    REQUIRE_FALSE(stage.server().seen([&] { return end.closed; }).has_value());
+}
+
 TEST_CASE("fabric tcp: memory that is closed during a write is not touched any more", "[fabric]") {
     Stage stage(tcp_kind());
     RawPeer peer(stage.address());

@@ -48,6 +48,8 @@ struct Kind {
     bool confirms_writes = true;
     // Both ends of a connection encrypt as soon as it is open.
     bool encrypts = false;
+    // Whether transfers can be given up and opened memory be taken back.
+    bool gives_up = true;
 };
 
 inline std::unique_ptr<Transport> make_simulated_mem() {
@@ -76,7 +78,8 @@ inline constexpr std::array kAllKinds{
     Kind{"mem, virtual time", World::kVirtual, "mem://server:0", "mem://server:1",
          &make_simulated_mem},
     Kind{"mem, real time", World::kReal, "mem://server:0", "mem://server:1", &make_mem},
-    Kind{"ofi, tcp", World::kReal, "ofi+tcp://127.0.0.1:0", "ofi+tcp://127.0.0.1:1", &make_ofi_tcp},
+    Kind{"ofi, tcp", World::kReal, "ofi+tcp://127.0.0.1:0", "ofi+tcp://127.0.0.1:1", &make_ofi_tcp,
+         true, false, false},
     Kind{"tcp, poll", World::kReal, "tcp://127.0.0.1:0", "tcp://127.0.0.1:1", &make_tcp, false},
     Kind{"tcp, io_uring", World::kRealUring, "tcp://127.0.0.1:0", "tcp://127.0.0.1:1", &make_tcp,
          false},

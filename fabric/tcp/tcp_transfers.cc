@@ -1,0 +1,130 @@
+// Transfers of a connection: between memory of this side and memory that is opened to the peer.
+#include <algorithm>
+
+#include "fabric/connection_errors.h"
+#include "fabric/tcp/tcp_connection.h"
+#include "fabric/tcp/tcp_machine.h"
+
+namespace fopd::fabric {
+
+namespace {
+
+// Reads that a peer may have outstanding.
+constexpr std::uint32_t kReadsToAnswerMax = 1024;
+
+constexpr Error kUnasked{.code = Errc::kInvalid, .context = "data that were not asked for"};
+constexpr Error kTooManyReads{.code = Errc::kInvalid, .context = "too many reads at a time"};
+constexpr Error kNoZeros{.code = Errc::kNoSpace, .context = "map zeros to send"};
+
+}  // namespace
+
+// -- of the peer, with memory that is opened to it --
+
+Result<FrameUser::Destination> TcpConnection::answer_read(const Frame& frame) {
+    const auto memory = machine_.opened_.find(frame.memory(), frame.length, Access::kRead);
+    if (!memory) return std::unexpected(kNotOpened);
+    if (reads_to_answer_ == kReadsToAnswerMax) return std::unexpected(kTooManyReads);
+    ++reads_to_answer_;
+    queue({.kind = FrameKind::kReadData, .length = frame.length, .tag = frame.tag}, memory->bytes);
+    frames_.back().opened_key = frame.key;
+    if (memory->is_taken_back && !blank(frames_.back())) return std::unexpected(kNoZeros);
+    return Destination{};
+}
+
+Result<FrameUser::Destination> TcpConnection::take_write(const Frame& frame) {
+    const auto memory = machine_.opened_.find(frame.memory(), frame.length, Access::kWrite);
+    if (!memory) return std::unexpected(kNotOpened);
+    if (memory->is_taken_back) return Destination{.kind = Destination::Kind::kNowhere};
+    return Destination{.kind = Destination::Kind::kMemory, .memory = memory->bytes};
+}
+
+void TcpConnection::leave_memory(std::uint64_t key) {
+    const Frame* const incomplete = reader_.current();
+    const bool is_filled = incomplete != nullptr && incomplete->kind == FrameKind::kWrite &&
+                           incomplete->key == key && !reader_.place().empty();
+    if (is_filled) reader_.skip_rest();
+    for (OutFrame& each : frames_) {
+        if (each.opened_key == key && !blank(each)) return lose(kNoZeros);
+    }
+}
+
+bool TcpConnection::blank(OutFrame& frame) {
+    const std::span<std::byte> zeros = machine_.zeros(frame.body.size());
+    if (zeros.size() < frame.body.size()) return false;
+    frame.body = zeros;
+    return true;
+}
+
+// -- of this side, with memory of the peer --
+
+Result<FrameUser::Destination> TcpConnection::take_read_data(const Frame& frame) {
+    const auto oldest_tag = static_cast<std::uint32_t>(next_tag_ - reads_.size());
+    if (reads_.empty() || frame.tag != oldest_tag) return std::unexpected(kUnasked);
+    const AskedRead& asked = reads_.front();
+    if (frame.length != asked.length) return std::unexpected(kUnasked);
+    if (asked.op == nullptr) return Destination{.kind = Destination::Kind::kNowhere};
+    return Destination{.kind = Destination::Kind::kMemory, .memory = asked.op->local.bytes};
+}
+
+void TcpConnection::end_oldest_read() {
+    TransferOp* const op = reads_.front().op;
+    reads_.pop_front();
+    if (op == nullptr) {
+        --reads_given_up_;
+    } else {
+        finish(*op, {});
+    }
+}
+
+bool TcpConnection::give_up(TransferOp& transfer) {
+    ENSURE(transfer.in_flight && transfer.kind != TransferOp::Kind::kSend);
+    if (transfer.kind == TransferOp::Kind::kRead) return give_up_read(transfer);
+    give_up_write(transfer);
+    return true;
+}
+
+bool TcpConnection::give_up_read(TransferOp& read) {
+    const auto asked = std::ranges::find(reads_, &read, &AskedRead::op);
+    if (asked == reads_.end()) return true;  // It has ended.
+    if (reads_given_up_ == kGivenUpMax) return false;
+    ++reads_given_up_;
+    asked->op = nullptr;
+    const Frame* const incomplete = reader_.current();
+    const bool is_filled = asked == reads_.begin() && incomplete != nullptr &&
+                           incomplete->kind == FrameKind::kReadData && !reader_.place().empty();
+    if (is_filled) reader_.skip_rest();
+    finish(read, std::unexpected(kGivenUp));
+    return true;
+}
+
+void TcpConnection::give_up_write(TransferOp& write) {
+    std::size_t bytes_before = 0;
+    for (auto each = frames_.begin(); each != frames_.end(); ++each) {
+        if (each->op != &write) {
+            bytes_before += each->header.size() + each->body.size();
+            continue;
+        }
+        each->op = nullptr;
+        finish(write, std::unexpected(kGivenUp));
+        if (bytes_before < begun_bytes()) {
+            if (!blank(*each)) lose(kNoZeros);
+            return;
+        }
+        // The peer has not heard of it.
+        const auto frames_before = static_cast<std::size_t>(each - frames_.begin());
+        if (records_ != nullptr && frames_before < records_->plain_frames) {
+            --records_->plain_frames;
+        }
+        frames_.erase(each);
+        return;
+    }
+}
+
+std::size_t TcpConnection::begun_bytes() const {
+    std::size_t bytes = sent_bytes_;
+    if (records_ == nullptr) return bytes;
+    for (const Records::Made& each : records_->made) bytes += each.plain_bytes;
+    return bytes;
+}
+
+}  // namespace fopd::fabric
