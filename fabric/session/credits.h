@@ -4,23 +4,33 @@
 #include <cstdint>
 
 #include "core/ensure.h"
+#include "fabric/session/share_room.h"
 
 namespace fopd::fabric {
 
-// What a locality can grant to all its sessions in total: receive buffers, or fops in memory.
+// What a locality can grant to all its sessions in total: receive buffers, or fops in memory. The
+// sessions of one principal share what share_room() leaves to it.
 class CreditPool {
 public:
+    // What the sessions of one principal have taken.
+    struct Share {
+        std::uint32_t taken = 0;
+    };
+
     explicit CreditPool(std::uint32_t total) : free_(total), total_(total) {}
 
-    // Takes up to `wanted`; returns how many were left.
-    std::uint32_t take(std::uint32_t wanted) {
-        const std::uint32_t taken = std::min(wanted, free_);
+    // Takes up to `wanted`; returns how many the principal may have.
+    std::uint32_t take(std::uint32_t wanted, Share& share) {
+        const auto room = static_cast<std::uint32_t>(share_room(share.taken, free_));
+        const std::uint32_t taken = std::min(wanted, room);
         free_ -= taken;
+        share.taken += taken;
         return taken;
     }
-    void give_back(std::uint32_t count) {
-        ENSURE(count <= total_ - free_);
+    void give_back(std::uint32_t count, Share& share) {
+        ENSURE(count <= share.taken);
         free_ += count;
+        share.taken -= count;
     }
     std::uint32_t free() const { return free_; }
     std::uint32_t total() const { return total_; }
@@ -41,9 +51,12 @@ public:
     // REQUIRES: 0 < floor <= max.
     CreditGrant(CreditPool& pool, std::uint16_t floor, std::uint16_t max)
         : pool_(pool), floor_(floor), max_(max), target_(floor), held_(floor) {}
-    ~CreditGrant() { pool_.give_back(target_ - floor_); }
+    ~CreditGrant() { give_back(target_ - floor_); }
     CreditGrant(const CreditGrant&) = delete;
     CreditGrant& operator=(const CreditGrant&) = delete;
+
+    // The principal of the peer is known now; its share outlives this grant.
+    void belongs_to(CreditPool::Share& share) { share_ = &share; }
 
     // A message or fop has arrived. False: the peer had no credit for it, which violates the
     // protocol.
@@ -55,11 +68,13 @@ public:
     }
     // Raises the target if the peer has used as many credits as its target since the last change.
     // Whether the peer has used up all of them is not known, because messages may be in flight.
+    // REQUIRES: its principal is known.
     void grow() {
         if (++uses_ < target_ || target_ == max_) return;
+        ENSURE(share_ != nullptr);
         uses_ = 0;
         const std::uint32_t wanted = std::min<std::uint32_t>(target_, max_ - target_);
-        target_ = static_cast<std::uint16_t>(target_ + pool_.take(wanted));
+        target_ = static_cast<std::uint16_t>(target_ + pool_.take(wanted, *share_));
     }
     // A message or fop is finished. next_grant() returns its credit to the peer.
     void done() {
@@ -97,7 +112,7 @@ public:
         held_ = static_cast<std::uint16_t>(held_ - count);
         lent_ = static_cast<std::uint16_t>(lent_ - loans);
         target_ = static_cast<std::uint16_t>(target_ - own);
-        pool_.give_back(static_cast<std::uint32_t>(own));
+        give_back(static_cast<std::uint32_t>(own));
         uses_ = 0;
         return true;
     }
@@ -125,11 +140,15 @@ public:
     std::uint16_t lent() const { return lent_; }
 
 private:
+    void give_back(std::uint32_t count) {
+        if (count > 0) pool_.give_back(count, *share_);
+    }
     std::uint16_t owed() const {
         return static_cast<std::uint16_t>(target_ + lent_ - held_ - used_);
     }
 
     CreditPool& pool_;
+    CreditPool::Share* share_ = nullptr;  // Null: nothing was taken yet.
     const std::uint16_t floor_;
     const std::uint16_t max_;
     // The peer's own credits, without loans: target_ + lent_ = held_ + used_ + owed().

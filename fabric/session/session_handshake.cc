@@ -109,7 +109,7 @@ void Session::open() {
         open_as_client();
     }
     state_ = State::kOpen;
-    connection_->trust_peer();
+    connection_->trust_peer(share_name_);
     last_heard_at_ = host_.reactor_.now();
     host_.statistics_.sessions.add(1);
     host_.statistics_.opened.add(1);
@@ -128,6 +128,7 @@ void Session::open_as_server() {
     send_credits_ = outcome.client.message_credits;
     fop_grants_[index_of(fop::Lane::kData)] = std::make_unique<CreditGrant>(
         host_.fop_credits_, options.fop_credits_floor, options.fop_credits_max);
+    fop_grants_[index_of(fop::Lane::kData)]->belongs_to(share_->fop_credits);
     fop_grants_[index_of(fop::Lane::kControl)] = std::make_unique<CreditGrant>(
         host_.fop_credits_, options.control_credits, options.control_credits);
     encrypt({.send = outcome.records.server, .receive = outcome.records.client});

@@ -282,8 +282,10 @@ void SessionHost::bury(Session& session) {
     const std::uint64_t slot = slot_of(session.handle_);
     session.connection_.reset();
     session.user_.on_gone(session);
-    leave_share(session);
-    slots_[slot].reset();
+    TrafficShare* const share = session.share_;
+    const std::string share_name = session.share_name_;
+    slots_[slot].reset();  // Its credits return to its share.
+    if (share != nullptr && --share->sessions == 0) shares_.erase(share_name);
     free_slots_.push_back(static_cast<std::uint32_t>(slot));
     --count_;
     if (count_ == 0) empty_.wake_all();
@@ -293,11 +295,7 @@ void SessionHost::join_share(Session& session) {
     TrafficShare& share = shares_[session.share_name_];
     ++share.sessions;
     session.share_ = &share;
-}
-
-void SessionHost::leave_share(Session& session) {
-    if (session.share_ == nullptr || --session.share_->sessions > 0) return;
-    shares_.erase(session.share_name_);
+    session.message_grant_.belongs_to(share.message_credits);
 }
 
 std::size_t SessionHost::left_for(SendUse use) const {

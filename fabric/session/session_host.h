@@ -180,7 +180,6 @@ private:
     void bury(Session& session);
     // The session's principal is known now. At a client all sessions belong to one principal.
     void join_share(Session& session);
-    void leave_share(Session& session);
     // Null if no buffer is left for this use, or if the session or its principal has its share.
     // Then the session gets a turn when that has changed.
     SendBuffer* take_buffer(Session& session, SendUse use);

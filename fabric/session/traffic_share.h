@@ -5,6 +5,8 @@
 #include <cstdint>
 
 #include "core/intrusive_list.h"
+#include "fabric/session/credits.h"
+#include "fabric/session/share_room.h"
 
 namespace fopd::fabric {
 
@@ -23,28 +25,23 @@ struct ShareLine final : core::ListNode {
     core::IntrusiveList<Place> waiting;
 };
 
-// The send buffers and transfers that the sessions of one principal have in use. A principal may
-// use up to four times as many of each as are left: a principal that is alone gets most of them,
-// and the next ones find some. Each principal may have one transfer, however many others have.
+// The send buffers, transfers and credits that the sessions of one principal have in use, each of
+// them limited by share_room(). Each principal may have one transfer, however many others have.
 struct TrafficShare {
     // How many more buffers the principal may take while `left` are free.
-    std::size_t room(std::size_t left) const { return room(held, left); }
+    std::size_t room(std::size_t left) const { return share_room(held, left); }
     // How many more transfers the principal may start while `left` are free.
     std::size_t transfer_room(std::size_t left) const {
-        return std::max<std::size_t>(room(transfers_in_flight, left), transfers_in_flight == 0);
+        return std::max<std::size_t>(share_room(transfers_in_flight, left),
+                                     transfers_in_flight == 0);
     }
     bool waits() const { return for_fops.linked() || for_control.linked(); }
-
-    static constexpr std::size_t kTimesTheRest = 4;
-    static std::size_t room(std::size_t used, std::size_t left) {
-        const std::size_t most = kTimesTheRest * left;
-        // Each buffer or transfer that is taken reduces the number left.
-        return used >= most ? 0 : (most - used + kTimesTheRest) / (kTimesTheRest + 1);
-    }
 
     std::uint32_t sessions = 0;
     std::size_t held = 0;  // Includes buffers that are set aside for its sessions.
     std::size_t transfers_in_flight = 0;
+    CreditPool::Share message_credits;
+    CreditPool::Share fop_credits;
     ShareLine<InBufferQueue> for_fops{*this};
     ShareLine<InControlQueue> for_control{*this};
     ShareLine<InTransferQueue> for_transfers{*this};

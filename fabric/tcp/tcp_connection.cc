@@ -50,7 +50,8 @@ std::string text_of(std::span<const std::byte> bytes) {
 
 TcpConnection::TcpConnection(TcpMachine& machine, ConnectionUser& user, std::string peer, Side side,
                              std::span<const std::byte> greeting)
-    : machine_(machine),
+    : IncompleteMessage(machine.incomplete_),
+      machine_(machine),
       user_(user),
       peer_(std::move(peer)),
       side_(side),
@@ -61,7 +62,6 @@ TcpConnection::TcpConnection(TcpMachine& machine, ConnectionUser& user, std::str
 TcpConnection::~TcpConnection() {
     if (socket_ != nullptr) socket_->end();
     machine_.in_flight_ -= in_flight_;
-    machine_.incomplete_bytes_ -= held_bytes_;
     if (machine_.at_work_ == this) machine_.at_work_ = nullptr;
 }
 
@@ -398,17 +398,8 @@ Result<void> TcpConnection::take(std::span<const std::byte> bytes) {
 
 void TcpConnection::count_incomplete() {
     const std::size_t in_record = records_ == nullptr ? 0 : records_->reader.held_bytes();
-    const std::size_t held = reader_.held_bytes() + in_record;
-    machine_.incomplete_bytes_ -= held_bytes_;
-    machine_.incomplete_bytes_ += held;
-    held_bytes_ = held;
-    HasIncomplete& place = *this;
-    if (held == 0) return place.unlink();
-    if (!place.linked() || incomplete_since_ != begun()) {
-        place.unlink();
-        machine_.incomplete_.push_back(place);
-        incomplete_since_ = begun();
-    }
+    if (std::exchange(incomplete_since_, begun()) != begun()) IncompleteMessage::completed();
+    IncompleteMessage::holds(reader_.held_bytes() + in_record);
     machine_.limit_incomplete();
 }
 
@@ -458,8 +449,9 @@ bool TcpConnection::on_body(const Frame& frame, std::span<const std::byte> body)
 
 // -- the user --
 
-void TcpConnection::trust_peer() {
+void TcpConnection::trust_peer(const std::string& principal) {
     is_trusted_ = true;
+    IncompleteMessage::belongs_to(principal);
 }
 
 void TcpConnection::encrypt(const Keys& keys) {

@@ -6,6 +6,7 @@
 
 #include "core/intrusive_list.h"
 #include "fabric/tcp/frame_reader.h"
+#include "fabric/tcp/incomplete_messages.h"
 #include "fabric/tcp/record_reader.h"
 #include "fabric/tcp/socket.h"
 #include "fabric/transport.h"
@@ -15,17 +16,16 @@ namespace fopd::fabric {
 class TcpMachine;
 
 // The lists of a machine that a connection may be in: all, those with work for the next poll(), and
-// those with frames to send at the end of the turn, and those that hold an incomplete message.
+// those with frames to send at the end of the turn.
 class InMachine : public core::ListNode {};
 class HasWork : public core::ListNode {};
 class HasFrames : public core::ListNode {};
-class HasIncomplete : public core::ListNode {};
 
 class TcpConnection final : public Connection,
                             public InMachine,
                             public HasWork,
                             public HasFrames,
-                            public HasIncomplete,
+                            public IncompleteMessage,
                             FrameUser,
                             Socket::User {
 public:
@@ -39,7 +39,7 @@ public:
     void write(TransferOp& op) override;
     bool give_up(TransferOp& transfer) override;
     void close() override;
-    void trust_peer() override;
+    void trust_peer(const std::string& principal) override;
     void encrypt(const Keys& keys) override;
     std::uint32_t in_flight() const override { return in_flight_; }
     std::string peer() const override { return peer_; }
@@ -167,9 +167,7 @@ private:
 
     FrameReader reader_{*this};
     bool is_trusted_ = false;
-    std::uint32_t first_messages_ = 0;  // While the peer is not trusted.
-    // The reader's memory, as it was last counted in the machine's sum.
-    std::size_t held_bytes_ = 0;
+    std::uint32_t first_messages_ = 0;    // While the peer is not trusted.
     std::uint64_t incomplete_since_ = 0;  // begun() when the incomplete part was counted.
     bool in_bulk_ = false;                // The last frame had a large body.
 

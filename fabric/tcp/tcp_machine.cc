@@ -159,11 +159,8 @@ void TcpMachine::make_room_for_records() {
 void TcpMachine::limit_incomplete() {
     const std::size_t bytes_max =
         std::size_t{options_.receive_buffer_count} * options_.receive_buffer_bytes;
-    while (incomplete_bytes_ > bytes_max) {
-        HasIncomplete* const stranger = incomplete_.find(
-            [](HasIncomplete& each) { return !static_cast<TcpConnection&>(each).is_trusted_; });
-        HasIncomplete& oldest = stranger != nullptr ? *stranger : incomplete_.front();
-        static_cast<TcpConnection&>(oldest).lose(kTooManyIncomplete);
+    while (incomplete_.bytes() > bytes_max) {
+        static_cast<TcpConnection&>(incomplete_.worst()).lose(kTooManyIncomplete);
     }
 }
 

@@ -59,8 +59,7 @@ private:
     // For the first connection that is encrypted.
     void make_room_for_records();
     // Ends connections until incomplete messages need no more memory than the receive buffers
-    // would: first those of peers that are not trusted, and of these and of the others first those
-    // with the oldest message.
+    // would.
     void limit_incomplete();
     // Gives a message to the user, at an address that is aligned as messages are.
     void deliver(std::span<const std::byte> message);
@@ -91,9 +90,8 @@ private:
     OpenedMemory opened_;
     core::IntrusiveList<HasWork> with_work_;
     core::IntrusiveList<HasFrames> with_frames_;
-    core::IntrusiveList<HasIncomplete> incomplete_;  // The oldest message first.
-    std::size_t incomplete_bytes_ = 0;               // The sum for all connections in incomplete_.
-    std::size_t received_cost_ = 0;                  // In this turn.
+    IncompleteMessages incomplete_;
+    std::size_t received_cost_ = 0;  // In this turn.
     // The connection whose work() runs; null if it was destroyed meanwhile.
     TcpConnection* at_work_ = nullptr;
     core::IntrusiveList<InMachine> connections_;  // All that exist.

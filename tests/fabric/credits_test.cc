@@ -1,5 +1,6 @@
 #include "fabric/session/credits.h"
 
+#include <deque>
 #include <string>
 
 #include "core/random.h"
@@ -11,7 +12,9 @@ namespace fopd::fabric {
 TEST_CASE("fabric credits: a peer that uses what it has is given more, up to the limit",
           "[fabric]") {
     CreditPool pool(100);
+    CreditPool::Share share;
     CreditGrant grant(pool, 2, 16);
+    grant.belongs_to(share);
     std::uint32_t peer = 2;
 
     for (int round = 0; round < 10; ++round) {
@@ -29,7 +32,9 @@ TEST_CASE("fabric credits: a peer that uses what it has is given more, up to the
 
 TEST_CASE("fabric credits: a message without a credit is detected", "[fabric]") {
     CreditPool pool(0);
+    CreditPool::Share share;
     CreditGrant grant(pool, 1, 16);
+    grant.belongs_to(share);
 
     REQUIRE(grant.use());
     REQUIRE_FALSE(grant.use());
@@ -37,7 +42,9 @@ TEST_CASE("fabric credits: a message without a credit is detected", "[fabric]") 
 
 TEST_CASE("fabric credits: a reply returns the credit without saying so", "[fabric]") {
     CreditPool pool(0);
+    CreditPool::Share share;
     CreditGrant grant(pool, 2, 2);
+    grant.belongs_to(share);
     REQUIRE(grant.use());
     REQUIRE(grant.use());
 
@@ -52,7 +59,9 @@ TEST_CASE("fabric credits: a reply returns the credit without saying so", "[fabr
 TEST_CASE("fabric credits: an idle peer gives up the credits above the floor, and no more",
           "[fabric]") {
     CreditPool pool(30);
+    CreditPool::Share share;
     CreditGrant grant(pool, 2, 32);
+    grant.belongs_to(share);
     for (int i = 0; i < 2; ++i) {
         REQUIRE(grant.use());
         grant.done();
@@ -70,7 +79,9 @@ TEST_CASE("fabric credits: an idle peer gives up the credits above the floor, an
 
 TEST_CASE("fabric credits: what a peer gives up beyond that is owed to it again", "[fabric]") {
     CreditPool pool(30);
+    CreditPool::Share share;
     CreditGrant grant(pool, 2, 32);
+    grant.belongs_to(share);
     for (int i = 0; i < 2; ++i) {
         REQUIRE(grant.use());
         grant.done();
@@ -88,8 +99,10 @@ TEST_CASE("fabric credits: what a peer gives up beyond that is owed to it again"
 TEST_CASE("fabric credits: both sides' books agree whatever happens", "[fabric]") {
     core::Random random(11);
     CreditPool pool(40);
+    CreditPool::Share share;
     {
         CreditGrant grant(pool, 2, 32);
+        grant.belongs_to(share);
         std::uint32_t peer = 2;
         std::uint32_t running = 0;
         for (int step = 0; step < 100'000; ++step) {
@@ -129,10 +142,45 @@ TEST_CASE("fabric credits: both sides' books agree whatever happens", "[fabric]"
     REQUIRE(pool.free() == 40);
 }
 
+TEST_CASE("fabric credits: however many sessions one principal has, others find some", "[fabric]") {
+    CreditPool pool(1023);
+    std::deque<CreditPool::Share> shares;
+    std::deque<CreditGrant> grants;
+    const auto add_principal = [&] { shares.emplace_back(); };
+    // A session that uses all that it is given. Returns what it has in the end.
+    const auto add_session = [&] {
+        CreditGrant& grant = grants.emplace_back(pool, 3, 32);
+        grant.belongs_to(shares.back());
+        for (int i = 0; i < 50; ++i) {
+            grant.next_grant();
+            if (!grant.use()) FAIL("no credit");
+            grant.done();
+            grant.grow();
+        }
+        return grant.target();
+    };
+
+    add_principal();
+    for (int i = 0; i < 10'000; ++i) add_session();
+    REQUIRE(shares.back().taken > 1023 / 2);
+    add_principal();
+    REQUIRE(add_session() == 32);
+    for (int i = 0; i < 10'000; ++i) add_session();
+    add_principal();
+    REQUIRE(add_session() > 16);
+    for (int i = 0; i < 10'000; ++i) REQUIRE(add_session() >= 3);
+
+    grants.clear();
+    REQUIRE(pool.free() == 1023);
+    for (const CreditPool::Share& each : shares) REQUIRE(each.taken == 0);
+}
+
 TEST_CASE("fabric credits: for what waits there are loans, which an idle peer gives up first",
           "[fabric]") {
     CreditPool pool(0);
+    CreditPool::Share share;
     CreditGrant grant(pool, 2, 2);
+    grant.belongs_to(share);
     for (int i = 0; i < 2; ++i) {
         REQUIRE(grant.use());
         grant.began_to_wait();

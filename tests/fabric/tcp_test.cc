@@ -464,6 +464,39 @@ TEST_CASE("fabric tcp: incomplete messages that need too much memory end their c
     REQUIRE(stage.server().wait([&] { return stage.server().messages.size() == 4; }));
 }
 
+TEST_CASE("fabric tcp: incomplete messages of one principal end none of another's", "[fabric]") {
+    MachineOptions options;
+    options.receive_buffer_count = 4;
+    Stage stage(tcp_kind(), options);
+    const std::uint32_t length = options.receive_buffer_bytes;
+    const Frame frame{.kind = FrameKind::kMessage, .length = length};
+    stage.server().run([&] { stage.server().principal_of_next = "slow"; });
+    RawPeer slow(stage.address());
+    const End& end = slow.enter(stage);
+    slow.send(frame, std::string(length - 1, 's'));
+    // The others' messages begin later.
+    stage.server().run([&] { stage.server().principal_of_next = "greedy"; });
+    std::vector<RawPeer> peers;
+    std::vector<const End*> ends;
+    for (std::size_t i = 0; i < 20; ++i) {
+        peers.emplace_back(stage.address());
+        ends.push_back(&peers.back().enter(stage));
+        peers.back().send(frame, std::string(length - 1, 'x'));
+        stage.server().run([] {});
+    }
+    const auto ended = [&] {
+        return std::ranges::count_if(ends,
+                                     [](const End* each) { return each->closed.has_value(); });
+    };
+    REQUIRE(stage.server().wait([&] { return ended() == 17; }));
+
+    slow.send("s");
+
+    REQUIRE(stage.server().wait([&] { return stage.server().messages.size() == 1; }));
+    REQUIRE(stage.server().messages.front() == std::string(length, 's'));
+    REQUIRE_FALSE(stage.server().seen([&] { return end.closed; }).has_value());
+}
+
 TEST_CASE("fabric tcp: a peer that sends part of a message disturbs nobody", "[fabric]") {
     Stage stage(tcp_kind());
     std::vector<RawPeer> peers;

@@ -87,6 +87,7 @@ public:
     void run_for(Duration time) { world_.run_for(time); }
     MemNetwork& network() { return transport_.network(); }
     std::size_t echoed() const { return server_->foms.arrived; }
+    std::vector<SessionInfo> sessions() { return server_->server.sessions(); }
     std::size_t ended() const { return server_->events.count("fabric.session_ended"); }
     // That the client with this number, counted as they were added, has received.
     std::uint64_t messages_to(std::size_t client) const {
@@ -264,6 +265,38 @@ TEST_CASE("fabric send buffers: replies of fops leave room to control messages",
     stage.run_for(3s);
     CHECK(answered[0].done);
     CHECK(other.open());
+}
+
+TEST_CASE("fabric credits: many sessions of one principal leave some to another principal",
+          "[fabric]") {
+    constexpr std::size_t kSessions = 40;
+    constexpr std::size_t kOfEach = 400;
+    HostOptions options = server_host_options();
+    options.fop_credits_total = 512;  // A tenth of what they could use.
+    std::deque<Echoed> echoes((kSessions + 1) * kOfEach);
+    SendStage stage(options);
+    stage.ask_little();
+    std::vector<Client*> clients;
+    for (std::size_t i = 0; i < kSessions; ++i) {
+        clients.push_back(&stage.add("greedy" + std::to_string(i), key_of(2)));
+    }
+    stage.run_for(100ms);
+    for (std::size_t i = 0; i < kSessions * kOfEach; ++i) {
+        stage.ask(*clients[i % kSessions], echoes[i]);
+    }
+    stage.run_for(1s);
+    Client& other = stage.add("other");
+    stage.run_for(50ms);
+    for (std::size_t i = 0; i < kOfEach; ++i) stage.ask(other, echoes[kSessions * kOfEach + i]);
+    stage.run_for(1s);
+
+    CHECK(std::ranges::all_of(echoes, &Echoed::done));
+    std::uint32_t of_greedy = 0;
+    for (const SessionInfo& each : stage.sessions()) {
+        if (each.principal == "tester") CHECK(each.fop_credits == 64);
+        if (each.principal == "greedy") of_greedy += each.fop_credits;
+    }
+    CHECK(of_greedy > kSessions * 8 + 512 / 2);
 }
 
 TEST_CASE("fabric transfers: many sessions of one principal leave some to another principal",

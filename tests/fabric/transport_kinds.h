@@ -473,8 +473,9 @@ public:
     std::deque<std::unique_ptr<ConnectionRequest>> requests;
     std::unique_ptr<Acceptor> acceptor;
     std::function<void()> when_message;
-    bool trusts_peers = true;  // On each connection, as soon as it is made.
-    bool encrypts = false;     // Each connection, as soon as it is open.
+    bool trusts_peers = true;                     // On each connection, as soon as it is made.
+    std::string principal_of_next = "principal";  // Of the peers of connections made from now on.
+    bool encrypts = false;                        // Each connection, as soon as it is open.
 
 private:
     void finish(Task<void> task) {
@@ -493,7 +494,7 @@ inline void End::on_connected(std::span<const std::byte> data) {
     ++calls;
     connected = true;
     answer = text_of(data);
-    if (process.trusts_peers) connection->trust_peer();
+    if (process.trusts_peers) connection->trust_peer(process.principal_of_next);
     if (process.encrypts) {
         const fop::Key from_client(filled_with(std::byte{1}));
         const fop::Key from_server(filled_with(std::byte{2}));
