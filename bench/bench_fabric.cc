@@ -2,12 +2,13 @@
 // them: fi_pingpong, plain sockets, loops of fi_read and fi_write.
 //
 //     bench_fabric [--json] [--ofi | --encrypt] [idle] [connects] [echoes] [calls] [bulk]
+//     [encrypted]
 //
 // prints a small table, or one JSON object, of all parts or those named; under 60 seconds. With
 // --ofi, sessions use libfabric's tcp provider, with --encrypt they are encrypted; the comparisons
-// stay the same. The server is a process of its own on the first core, the clients are on the
-// second. Each figure is a median of rounds, and each ratio that of the rounds' ratios, as what is
-// compared takes turns.
+// stay the same. The part `encrypted` compares encrypted sessions with sealed ones. The server is a
+// process of its own on the first core, the clients are on the second. Each figure is a median of
+// rounds, and each ratio that of the rounds' ratios, as what is compared takes turns.
 
 #include <algorithm>
 #include <array>
@@ -216,6 +217,43 @@ void measure_bulk(Report& report) {
     report.add("rma_write_ratio", "", write.ratio, 3);
 }
 
+// -- encrypted beside sealed --
+
+// The rate of encrypted sessions, that of sealed ones, and their ratio.
+Pair beside_sealed(const std::function<double()>& rate) {
+    const auto with = [&rate](fop::Protection protection) {
+        choose_protection(protection);
+        return rate();
+    };
+    const Pair pair = measure_pair([&] { return with(fop::Protection::kEncrypt); },
+                                   [&](double) { return with(fop::Protection::kSeal); });
+    choose_protection(fop::Protection::kSeal);
+    return pair;
+}
+
+void measure_encrypted(Report& report) {
+    const Pair rates = beside_sealed([] {
+        Calls calls;
+        calls.measure(1, 32, fop::kFopsMax);
+        return calls.per_s.front();
+    });
+    report.add("encrypted_4k_per_s", "/s", rates.ours, 0);
+    report.add("sealed_4k_per_s", "/s", rates.bare, 0);
+    report.add("encrypted_4k_ratio", "", rates.ratio, 3);
+    const Pair echoes = beside_sealed([] { return 1e6 / echo_us(4096, Duration{}); });
+    report.add("encrypted_echo_4k_per_s", "/s", echoes.ours, 0);
+    report.add("sealed_echo_4k_per_s", "/s", echoes.bare, 0);
+    report.add("encrypted_echo_4k_ratio", "", echoes.ratio, 3);
+    const Pair read = beside_sealed([] { return bulk_mbps(Service::kPull); });
+    report.add("encrypted_read_1m_mbps", "MB/s", read.ours, 0);
+    report.add("sealed_read_1m_mbps", "MB/s", read.bare, 0);
+    report.add("encrypted_read_ratio", "", read.ratio, 3);
+    const Pair write = beside_sealed([] { return bulk_mbps(Service::kPush); });
+    report.add("encrypted_write_1m_mbps", "MB/s", write.ours, 0);
+    report.add("sealed_write_1m_mbps", "MB/s", write.bare, 0);
+    report.add("encrypted_write_ratio", "", write.ratio, 3);
+}
+
 // -- sessions --
 
 double connects_per_s() {
@@ -260,9 +298,9 @@ struct Part {
     std::string_view name;
     void (*measure)(Report& report);
 };
-constexpr std::array kParts{Part{"idle", &measure_idle}, Part{"connects", &measure_connects},
+constexpr std::array kParts{Part{"idle", &measure_idle},     Part{"connects", &measure_connects},
                             Part{"echoes", &measure_echoes}, Part{"calls", &measure_calls},
-                            Part{"bulk", &measure_bulk}};
+                            Part{"bulk", &measure_bulk},     Part{"encrypted", &measure_encrypted}};
 
 Report measure(const std::vector<std::string_view>& wanted) {
     rlimit files{};

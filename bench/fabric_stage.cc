@@ -30,7 +30,6 @@ std::unique_ptr<core::Reactor> make_reactor(core::EventSink& events, Duration sp
     return std::make_unique<core::Reactor>(std::move(*backend), core::ReactorOptions{.spin = spin});
 }
 
-// Set once, before the first stage.
 const char* chosen_scheme = fabric::kTcpScheme;
 fop::Protection chosen_protection = fop::Protection::kSeal;
 

@@ -28,7 +28,7 @@ enum class Service : std::uint8_t {
 
 // The scheme of the addresses of all stages of this process; kTcpScheme if it is not called.
 void choose_scheme(const char* scheme);
-// The protection of all their sessions; kSeal if it is not called.
+// The protection of the sessions of all later stages; kSeal if it is not called.
 void choose_protection(fop::Protection protection);
 
 struct StageOptions {
