@@ -229,8 +229,10 @@ TcpConnection::Sent TcpConnection::send_records() {
     const std::span<const std::byte> bytes =
         is_rest ? std::span<const std::byte>(records.unsent).subspan(records.unsent_at)
                 : encrypt_frames();
+    // If other frames follow at once, the kernel sends the last bytes with them in one segment.
+    const int more = records.more_to_make ? MSG_MORE : 0;
     const ssize_t result =
-        ::send(socket_->fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        ::send(socket_->fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT | more);
     const Sent outcome = result < 0 ? on_send_error(errno) : Sent::kAll;
     const std::size_t sent = result < 0 ? 0 : static_cast<std::size_t>(result);
     count_sent_records(sent);
@@ -296,9 +298,12 @@ std::span<const std::byte> TcpConnection::encrypt_frames() {
         }
         return true;
     };
+    bool is_all = true;
     for (const OutFrame& frame : frames_) {
-        if (!add(frame.header) || !add(frame.body)) break;
+        is_all = add(frame.header) && add(frame.body);
+        if (!is_all) break;
     }
+    records_->more_to_make = !is_all;
     end_record();
     return std::span<const std::byte>(machine_.records_out_)
         .first(machine_.records_out_.size() - left.size());

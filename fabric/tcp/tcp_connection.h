@@ -80,6 +80,7 @@ private:
             std::size_t plain_bytes = 0;
         };
         std::deque<Made> made;
+        bool more_to_make = false;      // Frames in the queue that had no place in them.
         std::vector<std::byte> unsent;  // Their bytes, if the kernel has taken a part only.
         std::size_t unsent_at = 0;      // Where the bytes begin that the kernel has not taken.
     };

@@ -75,7 +75,7 @@ private:
     static constexpr std::size_t kDecryptedPerParsed = 4;
     static constexpr std::size_t kCostOfBeginning = 64;
     // Of encrypted records that one system call sends.
-    static constexpr std::size_t kRecordsOutBytes = 8 * kRecordMax;
+    static constexpr std::size_t kRecordsOutBytes = 16 * kRecordMax;
 
     core::Reactor& reactor_;
     MessageUser& messages_;
