@@ -31,7 +31,8 @@ Locality::Fabric::Fabric(Locality& locality, const LocalityOptions& options,
                .requests = requests,
                .tokens = tokens,
                .events = world.events,
-               .stores = locality.stores()},
+               .stores = locality.stores(),
+               .locality = locality.index_},
               options.live.limits),
       host(locality.reactor_, world.events, world.entropy, options.host) {
     server.emplace(host, handler, options.server);

@@ -33,7 +33,7 @@ public:
 
     void push(Request& request, Instant /*now*/) override {
         std::string& name = push_by_key(request);
-        if (name.empty()) name = crr_class_name(request.attributes, by_);
+        if (name.empty()) name = class_name(request);
     }
     Next pop(Instant now) override {
         Request* const request = turns_.pop();
@@ -49,6 +49,9 @@ public:
     void let_pass(Request& request, Instant now) override {
         count(request, now);
         turns_.remove(request);
+    }
+    std::string class_name(const Request& request) const override {
+        return crr_class_name(request.attributes, by_);
     }
     bool visit_classes(Instant /*now*/, const ClassVisitor& visitor) override {
         turns_.for_each([&visitor](const Turns::Shown& shown) {

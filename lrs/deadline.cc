@@ -61,6 +61,9 @@ public:
     bool is_held_back(const Request& request, Instant now) const override {
         return inner_->is_held_back(request, now);
     }
+    std::string class_name(const Request& request) const override {
+        return inner_->class_name(request);
+    }
     bool visit_classes(Instant now, const ClassVisitor& visitor) override {
         return inner_->visit_classes(now, visitor);
     }

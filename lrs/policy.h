@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "core/time.h"
 #include "lrs/class_figures.h"
@@ -62,6 +63,11 @@ public:
     virtual bool is_held_back(const Request& /*request*/, Instant /*now*/) const { return false; }
 
     // -- for status reports --
+
+    // The name of the class that the request belongs to; the request may wait, run or have ended.
+    virtual std::string class_name(const Request& /*request*/) const {
+        return std::string(kAllClasses);
+    }
 
     // Calls `visitor` for each class. Returns false if the policy has no classes.
     virtual bool visit_classes(Instant /*now*/, const ClassVisitor& /*visitor*/) { return false; }

@@ -313,6 +313,11 @@ bool Scheduler::is_held_back(const Request& request) const {
 
 // -- figures --
 
+std::string Scheduler::class_name(const Request& request) const {
+    if (request.attributes.lane != Lane::kData) return {};
+    return policy_->class_name(request);
+}
+
 void Scheduler::visit_classes(Instant now, const ClassVisitor& visitor) {
     const LaneFigures& data = figures(Lane::kData);
     std::uint64_t shown = 0;

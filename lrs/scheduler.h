@@ -113,6 +113,9 @@ public:
     const LaneFigures& figures(Lane lane) const { return figures_[index_of(lane)]; }
     // For tests; collect() exports them.
     const PolicyFigures& policy_figures() const { return policy_figures_; }
+    // The class of the present policy that the request belongs to; empty for control requests,
+    // which have none.
+    std::string class_name(const Request& request) const;
     // The figures of the policy's classes. A policy without classes has one, the whole data lane.
     std::vector<ClassFigures> class_figures();
     // News of the classes that have changed since the last call or have waiting requests.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "reqh/request_object.h"
+
 namespace fopd::reqh {
 
 namespace {
@@ -21,6 +23,7 @@ RequestHandler::RequestHandler(const RequestHandlerParts& parts, const RequestHa
       work_(parts.work),
       requests_(parts.requests),
       events_(parts.events),
+      locality_(parts.locality),
       slow_fop_(limits.slow_fop),
       tokens_(parts.tokens),
       services_{.reactor = parts.reactor,
@@ -255,7 +258,7 @@ void RequestHandler::finish(Fom& fom, const fop::Reply& reply) {
     record.state = FopRecord::State::kFinished;
     record.status = reply.status;
     // Time in the queue does not count: the policy decides it, and reports it itself.
-    if (fom.times().running() >= slow_fop_) report_slow(record);
+    if (fom.times().running() >= slow_fop_) report_slow(fom, record, reply);
     if (fom.share() != nullptr) shares_.give_back(*fom.share());
     fom.reply(reply);
     free_.push_back(&fom);
@@ -325,7 +328,7 @@ Instant RequestHandler::look_at(const Fom& fom) const {
     return after(still_waits ? reactor_.now() : progress->waits_since, kHungAfter);
 }
 
-void RequestHandler::report_slow(const FopRecord& record) {
+void RequestHandler::report_slow(const Fom& fom, const FopRecord& record, const fop::Reply& reply) {
     if (!events_.wants(core::Level::kWarn)) return;
     static constexpr std::array<std::string_view, kPhaseCount> kKeys{
         "queued_s",      "authenticate_s", "local_resources_s", "distributed_resources_s",
@@ -333,13 +336,23 @@ void RequestHandler::report_slow(const FopRecord& record) {
         "execute_s",     "reply_s"};
     const std::string id = format_fop_id(record.id);
     const std::string waited_for = to_text(record.waited.wait);
-    std::array<core::Field, 8 + kPhaseCount> fields;
+    const fop::Request& request = fom.fop().request();
+    const std::string fid = fid_in(fom.type(), request, reply);
+    const std::string of_class = requests_.class_name(fom);
+    std::array<core::Field, 15 + kPhaseCount> fields;
     std::size_t count = 0;
     const auto say = [&fields, &count](const core::Field& field) { fields[count++] = field; };
     say({"fop", std::string_view(id)});
     say({"op", record.type->name});
     say({"peer", record.peer.view()});
     say({"principal", record.principal.view()});
+    say({"job", fom.attributes.job});
+    say({"class", std::string_view(of_class)});
+    say({"locality", locality_});
+    say({"pool", fom.attributes.pool});
+    say({"object", name_in(request)});
+    say({"fid", std::string_view(fid)});
+    say({"bytes", fom.attributes.size_bytes});
     say({"result", fop::to_string(record.status)});
     say({"seconds", in_seconds(record.times.total())});
     for (std::size_t index = 0; index < kPhaseCount; ++index) {

@@ -46,6 +46,7 @@ struct RequestHandlerParts {
     TokenVerdicts& tokens;
     core::EventSink& events;
     objects::Stores* stores = nullptr;  // Null: the node has no disks.
+    std::uint64_t locality = 0;         // Its number, for events.
 };
 
 // A fom that has run for this long is reported as hung, once. If it waits for its client then, that
@@ -118,7 +119,7 @@ private:
     void park();
     void unpark(Fom& fom);
     Instant look_at(const Fom& fom) const;
-    void report_slow(const FopRecord& record);
+    void report_slow(const Fom& fom, const FopRecord& record, const fop::Reply& reply);
     void report_hung(Fom& fom);
 
     struct ParkTimer final : core::Timer {
@@ -131,6 +132,7 @@ private:
     core::Gate& work_;
     lrs::Scheduler& requests_;
     core::EventSink& events_;
+    const std::uint64_t locality_;
     Duration slow_fop_;
     TokenCache tokens_;
     TokenChecksBeforeTurn early_checks_;

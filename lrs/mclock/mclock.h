@@ -85,6 +85,9 @@ public:
     void complete(Request& /*request*/, Instant /*now*/) override {}
     void let_pass(Request& request, Instant now) override;
     bool is_held_back(const Request& request, Instant now) const override;
+    std::string class_name(const Request& request) const override {
+        return share_.rules->rule_for(request.attributes).class_name(request.attributes);
+    }
     bool visit_classes(Instant now, const ClassVisitor& visitor) override;
 
     // The number of classes it keeps. For tests.

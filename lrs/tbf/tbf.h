@@ -79,6 +79,9 @@ public:
     Adapted adapt(const PolicySettings& settings, const PolicyParts& parts, Instant now) override;
     void move(Request& request, Instant now) override;
     bool is_held_back(const Request& request, Instant now) const override;
+    std::string class_name(const Request& request) const override {
+        return rules_->rule_for(request.attributes).class_name(request.attributes);
+    }
     bool visit_classes(Instant now, const ClassVisitor& visitor) override;
 
     // Replaces the rules, also for waiting requests. The caller must call pop() again. Returns

@@ -194,6 +194,7 @@ public:
     }
 
     // All that is in, in the policy's order; then what no time lets go.
+    // Checks that each has the class that the choice of the policy says.
     std::vector<std::uint64_t> pop_all() {
         std::vector<std::uint64_t> popped;
         for (;;) {
@@ -201,6 +202,9 @@ public:
             if (next.request != nullptr) {
                 popped.push_back(static_cast<NumberedRequest*>(next.request)->number);
                 waiting_.erase(popped.back());
+                CHECK(policy_->class_name(*next.request) ==
+                      set_.choice.class_of(next.request->attributes,
+                                           makers_.parts(set_.choice, now_)));
                 policy_->complete(*next.request, now_);
             } else if (next.again != kNever) {
                 REQUIRE(next.again > now_);

@@ -7,6 +7,7 @@
 
 #include "reqh/request_handler.h"
 #include "tests/reqh/fake_fop.h"
+#include "tests/reqh/store_stage.h"
 
 using namespace fopd;
 using namespace fopd::reqh;
@@ -32,6 +33,43 @@ TEST_CASE("reqh: a slow fop is an event with the time of each phase", "[reqh]") 
     CHECK(event.numbers.at("queued_s") == Approx(0.2));
     CHECK(event.numbers.at("execute_s") == Approx(0.6));
     CHECK(event.numbers.at("local_resources_s") == 0);
+}
+
+TEST_CASE("reqh: a slow fop's event has its object, job, class, bytes and locality", "[reqh]") {
+    StoreStage node({.localities = 2});
+    for (const std::uint32_t locality : {0U, 1U}) {
+        node.handler(locality).set_limits({.slow_fop = 0s});
+    }
+    const fop::Fid fid = node.create("photos/1");
+    const std::string id = objects::format_fid(objects::store_fid(fid));
+    const auto* event = node.last_event("reqh.slow_fop");
+    REQUIRE(event != nullptr);
+    CHECK(event->texts.at("op") == "create");
+    CHECK(event->texts.at("object") == "photos/1");
+    CHECK(event->texts.at("fid") == id);
+    CHECK(event->texts.at("class") == "all");
+    CHECK(event->numbers.at("locality") == 0);
+
+    const ReadSpec blocks(fid, {{.offset = 0, .length = 3 * objects::kBlock}});
+    FopSpec read = blocks.spec(WriteSpec::Way::kMemory);
+    read.job = "backup";
+    node.call(read, 1);
+    event = node.last_event("reqh.slow_fop", 1);
+    REQUIRE(event != nullptr);
+    CHECK(event->texts.at("op") == "read");
+    CHECK(event->texts.at("pool") == "fast");
+    CHECK(event->texts.at("object").empty());
+    CHECK(event->texts.at("fid") == id);
+    CHECK(event->texts.at("job") == "backup");
+    CHECK(event->numbers.at("bytes") == 3 * objects::kBlock);
+    CHECK(event->numbers.at("locality") == 1);
+
+    node.call(ping());
+    event = node.last_event("reqh.slow_fop");
+    REQUIRE(event != nullptr);
+    CHECK(event->texts.at("op") == "ping");
+    CHECK(event->texts.at("class").empty());  // No policy delays it.
+    CHECK(event->texts.at("fid").empty());
 }
 
 TEST_CASE("reqh: a long wait for the turn is not a slow fop", "[reqh]") {

@@ -113,7 +113,8 @@ void StoreStage::make_localities() {
         locality.stores->set_layout(layout);
         all.push_back(locality.stores.get());
     }
-    for (const auto& locality : localities_) {
+    for (std::uint32_t i = 0; i < options.localities; ++i) {
+        const auto& locality = localities_[i];
         locality->stores->introduce(all);
         locality->replaced =
             std::make_unique<objects::ReplacedObjects>(*locality->stores, *locality->part);
@@ -128,7 +129,8 @@ void StoreStage::make_localities() {
                                                                  .requests = locality->requests,
                                                                  .tokens = locality->verdicts,
                                                                  .events = locality->events,
-                                                                 .stores = locality->stores.get()},
+                                                                 .stores = locality->stores.get(),
+                                                                 .locality = i},
                                              RequestHandlerLimits{.max_foms = 16});
     }
 }

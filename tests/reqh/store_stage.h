@@ -117,6 +117,13 @@ public:
         }
         return count;
     }
+    // The last event of that name in this life of a locality; null: there is none.
+    const KeptEvents::Event* last_event(std::string_view name, std::uint32_t locality = 0) const {
+        const auto& events = localities_[locality]->events.events;
+        const auto found =
+            std::ranges::find(events.rbegin(), events.rend(), name, &KeptEvents::Event::name);
+        return found == events.rend() ? nullptr : &*found;
+    }
     devices::DiskImage& image(std::uint32_t disk = 0) { return remains_[disk]->image; }
     store::MapImage& index_image(std::uint32_t disk = 0) { return remains_[disk]->index; }
     devices::MemoryDisk& disk(std::uint32_t number = 0) { return *machines_[number]->disk; }
