@@ -219,7 +219,7 @@ int run_sessions(const Call& call) {
 }
 
 void declare_trace(CLI::App& app, VerbArguments& arguments) {
-    app.add_option("fop", arguments.id, "The fop, as the log names it; none: all that run");
+    app.add_option("fop", arguments.id, "The fop, as the log names it; none: all that wait or run");
 }
 
 // `fop` keeps the order in which the fop went through its phases.
@@ -243,21 +243,25 @@ std::string trace_page(const nlohmann::ordered_json& fop) {
 }
 
 // The daemon gives the oldest fop first, which may hang.
-std::string running_table(const json& answer) {
-    return table(
+std::string fop_table(const json& answer) {
+    std::string page = table(
         answer.at("fops"),
         {{"FOP", "id"},
          {"OP", "op"},
+         {"STATE", "state"},
          {"PHASE", "phase"},
          {"AGE", "age_s", span_shown},
          {"PEER", "peer"},
          {"PRINCIPAL", "principal"},
          {"WAITS FOR", "", [](const json& at) { return shown(at.value("waits_for", json())); }}});
+    const auto left_out = answer.value("left_out", std::uint64_t{0});
+    if (left_out > 0) page += "and " + std::to_string(left_out) + " more that are queued\n";
+    return page;
 }
 
 int run_trace(const Call& call) {
     const std::string& id = call.arguments.id;
-    if (id.empty()) return show_answer(call, call.client.get("/v1/trace"), &running_table);
+    if (id.empty()) return show_answer(call, call.client.get("/v1/trace"), &fop_table);
     // Other text is not sent: it could change the meaning of the URL.
     if (id.find_first_not_of("0123456789abcdefABCDEF-") != std::string::npos) {
         complain("trace: a fop is named by a session and a request, such as 5f3a-17");
@@ -330,8 +334,8 @@ constexpr std::array kNodeVerbs{
          kTimeoutDefault, declare_top, run_top},
     Verb{"sessions", "List the connected clients", "sessions", kTimeoutDefault, nullptr,
          run_sessions},
-    Verb{"trace", "List the running fops, or where one of them spent its time", "trace 5f3a-17",
-         kTimeoutDefault, declare_trace, run_trace},
+    Verb{"trace", "List the fops that wait or run, or where one of them spent its time",
+         "trace 5f3a-17", kTimeoutDefault, declare_trace, run_trace},
     // No limit: disks may be added or removed.
     Verb{"reload", "Read the configuration file again", "reload", Duration{0}, nullptr, run_reload},
     // No limit here: the daemon has its own drain_timeout.

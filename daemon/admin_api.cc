@@ -22,6 +22,9 @@ namespace fopd::daemon {
 
 namespace {
 
+// Fops that wait for their turn, in one answer.
+constexpr std::size_t kQueuedFopsMax = 1000;
+
 constexpr std::string_view kBadConfiguration =
     "the configuration is not valid; nothing was changed";
 constexpr std::string_view kNeedsRestart = "the configuration needs a restart; nothing was changed";
@@ -411,11 +414,11 @@ Task<AdminReply> AdminApi::trace(AdminRequest request) {
         co_return failure(kBadRequest, "id is a session and a request, such as 5f3a-17");
     if (!parts_.node.life().serving()) co_return not_serving();
     if (all) {
-        const auto running = co_await parts_.node.questions().running();
+        const auto list = co_await parts_.node.questions().fops(kQueuedFopsMax);
         JsonWriter json;
         json.begin_object().key("fops").begin_array();
-        for (const reqh::FopRecord& each : running) write_fop(json, each, parts_.node.now());
-        json.end_array().end_object();
+        for (const reqh::FopRecord& each : list.fops) write_fop(json, each, parts_.node.now());
+        json.end_array().field("left_out", list.left_out).end_object();
         co_return json_reply(kOk, json.text());
     }
     const auto record = co_await parts_.node.questions().trace(*id);

@@ -158,9 +158,9 @@ std::vector<fabric::SessionInfo> Locality::sessions() {
     return fabric_->server->sessions();
 }
 
-std::vector<reqh::FopRecord> Locality::running() const {
+reqh::FopList Locality::fops(std::size_t queued_max) const {
     if (fabric_ == nullptr) return {};
-    return fabric_->handler.running();
+    return fabric_->handler.in_flight(queued_max);
 }
 
 std::optional<reqh::FopRecord> Locality::trace(reqh::FopId id) const {

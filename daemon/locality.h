@@ -137,7 +137,7 @@ public:
 
     // -- on the locality's reactor --
     std::vector<fabric::SessionInfo> sessions();
-    std::vector<reqh::FopRecord> running() const;
+    reqh::FopList fops(std::size_t queued_max) const;
     std::optional<reqh::FopRecord> trace(reqh::FopId id) const;
     // Replies that clients may not have received: clients with a session now, or within the last
     // kBackWithin.

@@ -35,14 +35,13 @@ Task<std::vector<lrs::ClassFigures>> LocalityQuestions::class_figures(std::size_
     co_return classes;
 }
 
-Task<std::vector<reqh::FopRecord>> LocalityQuestions::running() {
-    std::vector<reqh::FopRecord> all;
+Task<reqh::FopList> LocalityQuestions::fops(std::size_t queued_max) {
+    reqh::FopList all;
     for (const auto& locality : localities_) {
-        auto ask = [&locality] { return locality->running(); };
-        const auto some = co_await core::run_on(control_, locality->reactor(), ask);
-        all.insert(all.end(), some.begin(), some.end());
+        auto ask = [&locality, queued_max] { return locality->fops(queued_max); };
+        auto some = co_await core::run_on(control_, locality->reactor(), ask);
+        all.add(std::move(some), queued_max);
     }
-    std::ranges::sort(all, {}, &reqh::FopRecord::arrived_at);
     co_return all;
 }
 

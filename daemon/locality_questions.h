@@ -32,8 +32,8 @@ public:
     // The figures of the request scheduler's classes: at most `count_max` classes, and one sum of
     // all others.
     Task<std::vector<lrs::ClassFigures>> class_figures(std::size_t count_max);
-    // The running fops, the oldest first.
-    Task<std::vector<reqh::FopRecord>> running();
+    // The running fops, and the `queued_max` oldest of those that wait for their turn.
+    Task<reqh::FopList> fops(std::size_t queued_max);
     Task<std::optional<reqh::FopRecord>> trace(reqh::FopId id);
 
 private:

@@ -29,6 +29,16 @@ std::optional<FopId> parse_fop_id(std::string_view text) {
     return FopId{.session = *session, .request = *request};
 }
 
+void FopList::add(FopList other, std::size_t queued_max) {
+    left_out += other.left_out;
+    fops.insert(fops.end(), other.fops.begin(), other.fops.end());
+    std::ranges::stable_sort(fops, {}, &FopRecord::arrived_at);
+    std::size_t queued = 0;
+    left_out += std::erase_if(fops, [&](const FopRecord& each) {
+        return each.state == FopRecord::State::kQueued && ++queued > queued_max;
+    });
+}
+
 FopRecord& FopHistory::add() {
     if (records_.size() < kCountMax) return records_.emplace_back();
     FopRecord& oldest = records_[next_];

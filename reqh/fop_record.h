@@ -60,6 +60,15 @@ struct FopRecord {
     Progress::Longest waited{};  // The longest completed wait; of a finished fop.
 };
 
+// Fops that have not ended, the oldest first.
+struct FopList {
+    std::vector<FopRecord> fops;
+    std::uint64_t left_out = 0;  // Queued fops that are not in the list, because it has a limit.
+
+    // Adds the list of another locality. At most `queued_max` queued fops remain.
+    void add(FopList other, std::size_t queued_max);
+};
+
 // The most recently finished fops.
 class FopHistory {
 public:

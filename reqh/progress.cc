@@ -14,6 +14,8 @@ namespace {
 std::string_view words_of(WaitsFor what) {
     switch (what) {
         case WaitsFor::kNothing: return "";
+        case WaitsFor::kTurn: return "its turn";
+        case WaitsFor::kLimit: return "the limit of its class";
         case WaitsFor::kPiece: return "a piece of buffer";
         case WaitsFor::kSameRequest: return "the same request, which runs already";
         case WaitsFor::kName: return "a name that another fop holds";

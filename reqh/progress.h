@@ -18,6 +18,8 @@ namespace fopd::reqh {
 
 enum class WaitsFor : std::uint8_t {
     kNothing,
+    kTurn,
+    kLimit,
     kPiece,
     kSameRequest,
     kName,

@@ -285,24 +285,40 @@ void RequestHandler::cut_off() {
         [](RunningPlace& place) { static_cast<Fom&>(place).fop().cancel_source().cancel(); });
 }
 
-std::vector<FopRecord> RequestHandler::running() const {
-    std::vector<FopRecord> records;
-    records.reserve(running_count());
-    running_.for_each([&records](RunningPlace& place) {
-        static_cast<const Fom&>(place).describe(records.emplace_back());
+FopList RequestHandler::in_flight(std::size_t queued_max) const {
+    FopList list;
+    running_.for_each([&](RunningPlace& place) {
+        list.fops.push_back(describe(static_cast<const Fom&>(place)));
     });
-    return records;
+    std::vector<const Fom*> queued;
+    for (const Fom& fom : foms_) {
+        if (fom.state() == Fom::State::kQueued) queued.push_back(&fom);
+    }
+    if (queued.size() > queued_max) {
+        const auto newer = queued.begin() + static_cast<std::ptrdiff_t>(queued_max);
+        std::ranges::nth_element(queued, newer, {}, &Fom::arrived_at);
+        list.left_out = queued.size() - queued_max;
+        queued.resize(queued_max);
+    }
+    for (const Fom* const fom : queued) list.fops.push_back(describe(*fom));
+    std::ranges::stable_sort(list.fops, {}, &FopRecord::arrived_at);
+    return list;
+}
+
+FopRecord RequestHandler::describe(const Fom& fom) const {
+    FopRecord record;
+    fom.describe(record);
+    if (fom.queued()) {
+        record.wait.what = requests_.is_held_back(fom) ? WaitsFor::kLimit : WaitsFor::kTurn;
+    }
+    return record;
 }
 
 std::optional<FopRecord> RequestHandler::trace(FopId id) const {
     const auto fom = std::ranges::find_if(foms_, [id](const Fom& each) {
         return each.state() != Fom::State::kFree && each.id() == id;
     });
-    if (fom != foms_.end()) {
-        FopRecord record;
-        fom->describe(record);
-        return record;
-    }
+    if (fom != foms_.end()) return describe(*fom);
     const FopRecord* const finished = history_.find(id);
     if (finished == nullptr) return std::nullopt;
     return *finished;

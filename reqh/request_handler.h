@@ -78,8 +78,8 @@ public:
     // Cancels the running foms. REQUIRES: drain() was called.
     void cut_off();
 
-    // The foms that run, the oldest first.
-    std::vector<FopRecord> running() const;
+    // The fops that run, and the `queued_max` oldest of those that wait for their turn.
+    FopList in_flight(std::size_t queued_max) const;
     // A fop that is queued, runs, or is among the last that finished.
     std::optional<FopRecord> trace(FopId id) const;
 
@@ -119,6 +119,7 @@ private:
     void park();
     void unpark(Fom& fom);
     Instant look_at(const Fom& fom) const;
+    FopRecord describe(const Fom& fom) const;
     void report_slow(const Fom& fom, const FopRecord& record, const fop::Reply& reply);
     void report_hung(Fom& fom);
 

@@ -74,7 +74,7 @@ class LoadTest(FabricTestCase):
 
         def running():
             fops = json.loads(self.ctl("trace", "--json").stdout)["fops"]
-            return fops and fops[0]
+            return next((each for each in fops if each["state"] == "running"), None)
         found = wait_until(running, "a fop that runs")
         self.assertEqual((found["principal"], found["state"]), ("tester", "running"))
         self.assertEqual(json.loads(self.ctl("trace", found["id"], "--json").stdout)["op"], found["op"])

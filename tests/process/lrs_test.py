@@ -58,6 +58,24 @@ class RequestSchedulingTest(LrsTestCase):
         self.assertEqual(served, [0])
         self.fopd.stop(self.daemon)
 
+    def test_trace_lists_what_a_rule_holds_back(self):
+        self.start(policy="tbf", tbf={"rules": ["held op=create rate=0"]})
+        bench = self.start_bench("--op", "create", "--depth", "20", job="nightly")
+        listed = lambda: json.loads(self.ctl("trace", "--json").stdout)
+        queued = lambda: [each for each in listed()["fops"] if each["state"] == "queued"]
+        wait_until(lambda: len(queued()) == 20, "all that the client wants to do is listed")
+        ages = [each["age_s"] for each in queued()]
+        self.assertEqual(ages, sorted(ages, reverse=True))
+        self.assertEqual(listed()["left_out"], 0)
+        for each in queued():
+            self.assertEqual((each["op"], each["phase"], each["waits_for"]), ("create", "queued", "the limit of its class"))
+        table = self.ctl("trace").stdout.splitlines()
+        self.assertEqual(table[0].split()[:4], ["FOP", "OP", "STATE", "PHASE"])
+        self.assertEqual(table[1].split()[1:4], ["create", "queued", "queued"])
+        bench.end()
+        wait_until(lambda: not queued(), "nothing waits")
+        self.fopd.stop(self.daemon)
+
     def test_what_waits_hears_of_a_change(self):
         self.start(policy="tbf", tbf={"rules": ["held op=write rate=0"]})
         self.ctl("bench", "--op", "read", "--object", "o", "--object-size", "64k", "--seconds", "0.1")

@@ -125,7 +125,7 @@ TEST_CASE("reqh: what runs is listed with its phase", "[reqh]") {
     node.send(bulk_echo(kPiece, 10s));
     node.world.run_for(2s);
 
-    const std::vector<FopRecord> running = node.handler.running();
+    const std::vector<FopRecord> running = node.handler.in_flight(100).fops;
 
     REQUIRE(running.size() == 2);
     CHECK(running[0].id == FopId{.session = 0x5f, .request = 1});
@@ -134,6 +134,45 @@ TEST_CASE("reqh: what runs is listed with its phase", "[reqh]") {
     CHECK(running[1].type->name == "bulk_echo");
     CHECK(running[1].peer.view() == "mem://client:1");
     CHECK(running[1].principal.view() == "alice");
+}
+
+TEST_CASE("reqh: what waits for its turn is listed after what runs, the oldest first", "[reqh]") {
+    HandlerWorld node({.max_foms = 1});
+    for (int i = 0; i < 5; ++i) {
+        node.send(bulk_echo(kPiece, 10s));
+        node.world.run_for(1ms);
+    }
+
+    const FopList list = node.handler.in_flight(3);
+
+    REQUIRE(list.fops.size() == 4);
+    CHECK(list.left_out == 1);
+    CHECK(list.fops[0].state == FopRecord::State::kRunning);
+    for (std::uint64_t i = 0; i < 4; ++i) CHECK(list.fops[i].id.request == i + 1);
+    for (std::size_t i = 1; i < 4; ++i) {
+        CHECK(list.fops[i].state == FopRecord::State::kQueued);
+        CHECK(to_text(list.fops[i].wait) == "its turn");
+    }
+    CHECK(to_text(node.handler.trace(list.fops[3].id)->wait) == "its turn");
+}
+
+TEST_CASE("reqh: the lists of two localities are one list with the same limit", "[reqh]") {
+    const auto fop = [](int arrived, FopRecord::State state) {
+        FopRecord record;
+        record.arrived_at = Instant(Duration(arrived));
+        record.state = state;
+        return record;
+    };
+    using enum FopRecord::State;
+    FopList all{.fops = {fop(1, kQueued), fop(5, kQueued), fop(6, kRunning)}, .left_out = 3};
+    all.add({.fops = {fop(2, kQueued), fop(3, kQueued), fop(4, kQueued)}, .left_out = 1}, 3);
+
+    REQUIRE(all.fops.size() == 4);
+    CHECK(all.left_out == 6);
+    for (std::size_t i = 0; i < 3; ++i) {
+        CHECK(all.fops[i].arrived_at == Instant(Duration(static_cast<int>(i) + 1)));
+    }
+    CHECK(all.fops[3].state == kRunning);
 }
 
 TEST_CASE("reqh: a fop can be traced while it waits, runs, and afterwards", "[reqh]") {

@@ -454,7 +454,7 @@ TEST_CASE("reqh progress: what a fop waits for is known while it runs at another
     node.run_for(1s);
     CHECK(traced().times.phase() == Phase::kDistributedResources);
     CHECK(to_text(traced().wait).starts_with("a lock of blocks 0 to 1 of object 0004"));
-    const std::vector<FopRecord> running = node.handler().running();
+    const std::vector<FopRecord> running = node.handler().in_flight(100).fops;
     REQUIRE(running.size() == 1);
     CHECK(running[0].wait.what == WaitsFor::kLock);
     // The lock is the other locality's.
