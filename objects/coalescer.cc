@@ -316,7 +316,8 @@ Task<void> Coalescer::go_through(store::Slot slot) {
     }
     if (done && pass.newest()) seen_[slot] = *pass.newest();
     core::emit(stores_.parts().events, core::Level::kInfo, "store.coalesced",
-               {{"slot", std::uint64_t{slot}},
+               {{"device", home->device_name()},
+                {"slot", std::uint64_t{slot}},
                 {"result", done ? std::string_view("done") : done.error().context},
                 {"blocks", pass.moved_blocks()},
                 {"seconds", in_seconds(stores_.parts().reactor.now() - began_at)}});

@@ -34,6 +34,12 @@ HomeVolume::HomeVolume(const HomeDisk& disk, core::Reactor& reactor)
 
 HomeVolume::~HomeVolume() = default;
 
+std::string HomeVolume::name_of(store::Fid fid) const {
+    const auto object = volume().map().find(fid);
+    if (!object || !*object) return {};
+    return std::string((*object)->name);
+}
+
 void HomeVolume::let_go() {
     ENSURE(hold_count_ > 0);
     if (--hold_count_ == 0) free_.wake_all();

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <deque>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -132,6 +134,9 @@ public:
 
     store::Volume& volume() const { return *disk_.volume; }
     store::Slot slot() const { return disk_.volume->slot(); }
+    std::string_view device_name() const { return disk_.volume->device_name(); }
+    // The name of an object of this disk; empty if it has none, is not there, or cannot be read.
+    std::string name_of(store::Fid fid) const;
     PoolId pool() const { return disk_.pool; }
     io_sched::MediumId medium() const { return disk_.medium; }
     RangeLocks& locks() { return locks_; }

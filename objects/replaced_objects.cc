@@ -21,13 +21,22 @@ constexpr Duration kRetryAfter = 1s;
 
 using LateOwner = ReplacedObjects::LateOwner;
 
-void report_late(const Stores& stores, std::string_view event, store::Fid object,
+// An object whose name was given to another while its disk was missing.
+struct LateObject {
+    const HomeVolume& home;
+    store::Fid fid;
+    std::string_view name;
+};
+
+void report_late(const Stores& stores, std::string_view event, const LateObject& object,
                  const LateOwner& late) {
-    const std::string replaced = format_fid(object);
+    const std::string replaced = format_fid(object.fid);
     const std::string by = format_fid(late.fid);
     core::emit(stores.parts().events, core::Level::kWarn, event,
-               {{"slot", std::uint64_t{object.slot()}},
+               {{"device", object.home.device_name()},
+                {"slot", std::uint64_t{object.home.slot()}},
                 {"object", std::string_view(replaced)},
+                {"name", object.name},
                 {"by", std::string_view(by)}});
 }
 
@@ -103,7 +112,10 @@ Task<Result<bool>> remove_at_home(Stores* stores, const store::NameClaim* claim,
     loser.change.will_go(claim->fid);
     const auto finished = co_await loser.change.commit(std::move(*room));
     if (!finished) co_return std::unexpected(finished.error());
-    if (late != nullptr) report_late(*stores, "store.replaced_late", claim->fid, *late);
+    if (late != nullptr) {
+        const LateObject gone{.home = *home, .fid = claim->fid, .name = claim->name};
+        report_late(*stores, "store.replaced_late", gone, *late);
+    }
     co_return true;
 }
 
@@ -112,7 +124,8 @@ struct OwnName {
     std::uint64_t version = 0;
 };
 
-Task<Result<bool>> name_at_home(Stores* stores, const store::NameClaim* claim, const OwnName* own) {
+Task<Result<bool>> name_at_home(Stores* stores, const store::NameClaim* claim, const OwnName* own,
+                                const LateOwner* by) {
     HomeVolume* const home = stores->find(claim->fid.slot());
     if (home == nullptr) co_return std::unexpected(kNoDisk);
     const core::WaitOptions wait{.cancel = &stores->stopping()};
@@ -132,6 +145,8 @@ Task<Result<bool>> name_at_home(Stores* stores, const store::NameClaim* claim, c
     loser.change.put_object(claim->fid, object);
     const auto finished = co_await loser.change.commit(std::move(*room));
     if (!finished) co_return std::unexpected(finished.error());
+    const LateObject renamed{.home = *home, .fid = claim->fid, .name = own->name};
+    report_late(*stores, "store.renamed_late", renamed, *by);
     co_return true;
 }
 
@@ -246,12 +261,11 @@ Task<Result<void>> ReplacedObjects::name_anew(const store::NameClaim* claim, con
     own.version = held->version;
     Result<bool> named = false;
     if (!held->owner) {
-        auto name = [claim, &own](Stores* home) { return name_at_home(home, claim, &own); };
+        auto name = [claim, &own, by](Stores* home) { return name_at_home(home, claim, &own, by); };
         named = co_await run_at_home<bool>(claim->fid.slot(), &name);
     }
     co_await names.let_go(*held);
     if (!named) co_return std::unexpected(named.error());
-    if (*named) report_late(stores_, "store.renamed_late", claim->fid, *by);
     co_return Result<void>{};
 }
 

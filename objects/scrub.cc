@@ -206,9 +206,13 @@ Result<void> Scrub::Pass::check_wanted() const {
 void Scrub::Pass::report(const Doubt& doubt, std::string_view what) {
     home_.scrub().damaged_blocks.add(1);
     home_.checksum_errors().add(1);
+    const std::string object = format_fid(doubt.fid);
+    const std::string name = home_.name_of(doubt.fid);
     core::emit_each(stores_.parts().events, core::Level::kError, "store.scrub_found_damage",
-                    {{"slot", std::uint64_t{home_.slot()}},
-                     {"object", std::string_view(format_fid(doubt.fid))},
+                    {{"device", home_.device_name()},
+                     {"slot", std::uint64_t{home_.slot()}},
+                     {"object", std::string_view(object)},
+                     {"name", std::string_view(name)},
                      {"block", doubt.block},
                      {"what", what}});
 }
@@ -253,7 +257,8 @@ Task<void> Scrub::run(HomeVolume* home, HomeVolume::Hold /*hold*/) {
     }
     core::emit(stores_.parts().events, done ? core::Level::kInfo : core::Level::kWarn,
                "store.scrubbed",
-               {{"slot", std::uint64_t{home->slot()}},
+               {{"device", home->device_name()},
+                {"slot", std::uint64_t{home->slot()}},
                 {"result", done ? std::string_view("done") : done.error().context},
                 {"blocks", progress.read_blocks.get()},
                 {"damaged", progress.damaged_blocks.get()},

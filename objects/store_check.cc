@@ -118,16 +118,20 @@ void StoreCheck::Run::report(Duration took) {
     for (std::size_t i = 0; i < status_.report.findings.size() && i < kEventsMax; ++i) {
         const store::CheckFinding& finding = status_.report.findings[i];
         const std::string object = finding.object ? format_fid(*finding.object) : "";
+        const std::string name = finding.object ? home_.name_of(*finding.object) : "";
         core::emit_each(events, core::Level::kError, "store.check_found",
-                        {{"slot", slot},
+                        {{"device", home_.device_name()},
+                         {"slot", slot},
                          {"object", std::string_view(object)},
+                         {"name", std::string_view(name)},
                          {"block", finding.range ? finding.range->block : std::uint64_t{0}},
                          {"what", std::string_view(finding.reason)}});
     }
     const bool is_well =
         status_.state == CheckStatus::State::kDone && status_.report.finding_count == 0;
     core::emit(events, is_well ? core::Level::kInfo : core::Level::kWarn, "store.checked",
-               {{"slot", slot},
+               {{"device", home_.device_name()},
+                {"slot", slot},
                 {"result", std::string_view(to_string(status_.state))},
                 {"objects", status_.report.objects},
                 {"findings", status_.report.finding_count},

@@ -62,7 +62,8 @@ void StoreUpkeep::report(const HomeVolume& home, std::string_view task,
     if (code == Errc::kCancelled || code == Errc::kNoSpace || code == Errc::kClosed) return;
     const std::string reason = fopd::describe(result.error());
     core::emit(stores_.parts().events, core::Level::kError, "store.upkeep_failed",
-               {{"slot", std::uint64_t{home.slot()}},
+               {{"device", home.device_name()},
+                {"slot", std::uint64_t{home.slot()}},
                 {"task", task},
                 {"reason", std::string_view(reason)}});
 }

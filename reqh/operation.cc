@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/events.h"
+#include "objects/fids.h"
 #include "reqh/executors.h"
 
 namespace fopd::reqh {
@@ -202,8 +203,15 @@ Refusal Operation::corrupt(store::Fid fid, std::uint64_t block) {
     const Refusal refusal = words_.block_damaged(fid, block);
     home().checksum_errors().add(1);
     home().met_damage().add(fid, block);
+    const std::string object = objects::format_fid(fid);
+    const std::string name = home().name_of(fid);
     core::emit(stores().parts().events, core::Level::kError, "store.block_damaged",
-               {{"slot", std::int64_t{home().slot()}}, {"what", refusal.words}});
+               {{"device", home().device_name()},
+                {"slot", std::uint64_t{home().slot()}},
+                {"object", std::string_view(object)},
+                {"name", std::string_view(name)},
+                {"block", block},
+                {"what", refusal.words}});
     return refusal;
 }
 

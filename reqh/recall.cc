@@ -69,7 +69,8 @@ Granted<> Recall::take_room() {
     if (room_.take(shares, reply_key_.client, principal)) return {};
     if (shares.is_to_tell(fop_.reactor().now())) {
         core::emit(fop_.stores().parts().events, core::Level::kWarn, "reqh.too_many_replies",
-                   {{"slot", std::int64_t{fop_.home().slot()}},
+                   {{"device", fop_.home().device_name()},
+                    {"slot", std::int64_t{fop_.home().slot()}},
                     {"principal", principal},
                     {"remembered", static_cast<std::int64_t>(shares.count())},
                     {"most", static_cast<std::int64_t>(shares.max())},

@@ -130,6 +130,7 @@ public:
     // start shows whether that change is lost. Other objects are as the map has them.
     bool is_uncertain(Fid fid);
     Slot slot() const { return options_.slot; }
+    std::string_view device_name() const { return device_.name(); }
     // The result of opening the log.
     const Replayed& replayed() const { return replayed_; }
     const LogDamage& damage() const { return log_.damage(); }

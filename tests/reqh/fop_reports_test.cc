@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "objects/fids.h"
 #include "reqh/request_handler.h"
 #include "tests/reqh/fake_fop.h"
 #include "tests/reqh/store_stage.h"

@@ -174,7 +174,11 @@ TEST_CASE("reqh missing: a name that was given again is the later one's when the
     CHECK(owner_in(node.call(question("away"))) == later);
     node.run_for(1s);
     CHECK(node.call(a_look(node.away)).status() == fop::Status::kNotFound);
-    CHECK(node.event_count("store.replaced_late") == 1);
+    REQUIRE(node.event_count("store.replaced_late") == 1);
+    const auto* const event = node.last_event("store.replaced_late", 1);
+    REQUIRE(event != nullptr);
+    CHECK(event->texts.at("device") == node.volume(1).device_name());
+    CHECK(event->texts.at("name") == "away");
     node.restart();
     CHECK(owner_in(node.call(question("away"))) == later);
     CHECK(node.event_count("store.replaced_late") == 0);
@@ -200,7 +204,11 @@ TEST_CASE("reqh missing: an object that the new owner had no right to replace ge
     CHECK(owner_in(node.call(question(own))) == node.away);
     CHECK(node.read(node.away, 0, kContent.size()) == kContent);
     CHECK(node.stat(node.away).owner == "alice");
-    CHECK(node.event_count("store.renamed_late") == 1);
+    REQUIRE(node.event_count("store.renamed_late") == 1);
+    const auto* const event = node.last_event("store.renamed_late", 1);
+    REQUIRE(event != nullptr);
+    CHECK(event->texts.at("device") == node.volume(1).device_name());
+    CHECK(event->texts.at("name") == own);
     CHECK(node.event_count("store.replaced_late") == 0);
 
     node.restart();

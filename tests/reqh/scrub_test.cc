@@ -4,6 +4,7 @@
 
 #include "objects/scrub.h"
 
+#include "objects/fids.h"
 #include "tests/catch.h"
 #include "tests/reqh/store_stage.h"
 
@@ -72,6 +73,23 @@ TEST_CASE("reqh scrub: each damaged block is found, and only those", "[reqh]") {
     REQUIRE(progress_of(stage).state.get() == objects::ScrubProgress::kDone);
     REQUIRE(progress_of(stage).damaged_blocks.get() == 4);
     REQUIRE(stage.stores().find(kFirstSlot)->checksum_errors().get() == 4);
+    const auto* const event = stage.last_event("store.scrub_found_damage");
+    REQUIRE(event != nullptr);
+    CHECK(event->texts.at("device") == stage.volume().device_name());
+    CHECK(event->texts.at("object") == objects::format_fid(objects::store_fid(fid)));
+    CHECK(event->texts.at("name") == "a");
+    REQUIRE(stage.last_event("store.scrubbed") != nullptr);
+    CHECK(stage.last_event("store.scrubbed")->texts.at("device") == stage.volume().device_name());
+
+    // A read that meets the damage says the same.
+    const ReadSpec read(fid, {{.offset = 63 * objects::kBlock, .length = objects::kBlock}});
+    CHECK(stage.call(read.spec(WriteSpec::Way::kInline)).status() == fop::Status::kCorrupt);
+    const auto* const met = stage.last_event("store.block_damaged");
+    REQUIRE(met != nullptr);
+    CHECK(met->texts.at("device") == stage.volume().device_name());
+    CHECK(met->texts.at("object") == event->texts.at("object"));
+    CHECK(met->texts.at("name") == "a");
+    CHECK(met->numbers.at("block") == 63);
 
     // Written anew, it is well again.
     stage.write(fid, 0, pattern(300 * objects::kBlock, 2));
