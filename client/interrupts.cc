@@ -48,4 +48,19 @@ void Interrupts::take() {
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
+CancelledBy::CancelledBy(core::Reactor& reactor, int fd, core::CancelSource& source)
+    : reactor_(reactor), source_(source) {
+    if (fd >= 0) reactor_.spawn(gate_, watch(fd));
+}
+
+Task<void> CancelledBy::close() {
+    ended_.cancel();
+    co_await gate_.close(reactor_);
+}
+
+Task<void> CancelledBy::watch(int fd) {
+    const auto readable = co_await reactor_.poll(fd, POLLIN, {.cancel = &ended_});
+    if (readable) source_.cancel();
+}
+
 }  // namespace fopd::client

@@ -4,6 +4,9 @@
 #include <csignal>
 #include <cstdint>
 
+#include "core/cancel.h"
+#include "core/gate.h"
+#include "core/reactor.h"
 #include "core/time.h"
 
 namespace fopd::client {
@@ -36,6 +39,23 @@ private:
     int fd_ = -1;
     int ended_by_ = 0;
     bool taken_ = false;
+};
+
+// Cancels a source when a descriptor becomes readable, such as that of interrupts.
+class CancelledBy {
+public:
+    // fd -1: never.
+    CancelledBy(core::Reactor& reactor, int fd, core::CancelSource& source);
+    // Ends the watch. Awaited once.
+    Task<void> close();
+
+private:
+    Task<void> watch(int fd);
+
+    core::Reactor& reactor_;
+    core::CancelSource& source_;
+    core::CancelSource ended_;
+    core::Gate gate_;
 };
 
 }  // namespace fopd::client

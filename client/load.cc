@@ -2,12 +2,14 @@
 #include "client/load.h"
 
 #include <atomic>
-#include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <mutex>
 #include <optional>
 #include <vector>
+
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "core/clock.h"
 
@@ -21,26 +23,45 @@ bool may_pass(libfopd::Status status) {
            status == libfopd::Status::kFailed;
 }
 
-// Counts the calls in flight of all jobs; main waits until none is left.
+// Counts the calls in flight of all jobs; main waits for the last one.
 class Running {
 public:
+    Running() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+    ~Running() {
+        if (fd_ >= 0) close(fd_);
+    }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+
     void begin(std::size_t count) { left_ = count; }
     void one_ended(const libfopd::Outcome* failure) {
         const std::lock_guard lock(mutex_);
-        if (failure != nullptr && !failure_) failure_ = *failure;
-        if (failure != nullptr) stopped_ = true;
-        if (--left_ == 0) changed_.notify_one();
+        const bool counts = failure != nullptr && !stopped_;
+        if (counts) failure_ = *failure;
+        if (counts) stopped_ = true;
+        if (--left_ == 0) eventfd_write(fd_, 1);
+    }
+    // What fails from now on is no failure of the load.
+    void stop() {
+        const std::lock_guard lock(mutex_);
+        stopped_ = true;
     }
     bool stopped() const { return stopped_; }
-    std::optional<libfopd::Outcome> wait() {
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [this] { return left_ == 0; });
+    // False: a signal has arrived.
+    bool wait(Interrupts& interrupts, const core::Clock& clock) {
+        if (!interrupts.wait(fd_, kNever - clock.now())) return false;
+        eventfd_t count = 0;
+        eventfd_read(fd_, &count);
+        return true;
+    }
+    std::optional<libfopd::Outcome> failure() {
+        const std::lock_guard lock(mutex_);
         return failure_;
     }
 
 private:
+    const int fd_;  // Readable when all have ended.
     std::mutex mutex_;
-    std::condition_variable changed_;
     std::size_t left_ = 0;
     std::atomic<bool> stopped_ = false;
     std::optional<libfopd::Outcome> failure_;
@@ -54,9 +75,14 @@ public:
         Running& running)
         : options_(options), clock_(clock), window_(window), running_(running) {}
 
+    // Tells `running` when there is a session, or none.
     libfopd::Outcome open() {
         const libfopd::Outcome opened = libfopd::Client::open(options_.server, client_);
-        return opened ? client_.connected() : opened;
+        if (!opened) return opened;
+        client_.connected({}, [this](const libfopd::Outcome& outcome) {
+            running_.one_ended(outcome ? nullptr : &outcome);
+        });
+        return opened;
     }
     void start() {
         for (std::uint32_t i = 0; i < options_.depth; ++i) {
@@ -100,6 +126,7 @@ private:
         }
     }
     void on_done(CallState& call, const libfopd::Outcome& outcome) {
+        if (running_.stopped()) return running_.one_ended(nullptr);
         const Instant now = clock_.now();
         if (!outcome && !may_pass(outcome.status)) return running_.one_ended(&outcome);
         if (outcome) {
@@ -109,7 +136,7 @@ private:
             // Not holds(): a call that times out may be longer than the window.
             ++errors_;
         }
-        if (now >= window_.end || running_.stopped()) return running_.one_ended(nullptr);
+        if (now >= window_.end) return running_.one_ended(nullptr);
         begin(call);
     }
 
@@ -125,24 +152,33 @@ private:
 
 }  // namespace
 
-std::expected<std::unique_ptr<LoadResult>, libfopd::Outcome> run_load(const LoadOptions& options) {
+std::expected<std::unique_ptr<LoadResult>, libfopd::Outcome> run_load(const LoadOptions& options,
+                                                                      Interrupts& interrupts) {
     const core::PosixClock clock;
     LoadWindow window{};
     Running running;
     std::deque<Job> jobs;
-    for (std::uint32_t i = 0; i < options.jobs; ++i) {
+    bool going_on = true;
+    for (std::uint32_t i = 0; going_on && !running.stopped() && i < options.jobs; ++i) {
+        running.begin(1);
         Job& job = jobs.emplace_back(options, clock, window, running);
         if (const libfopd::Outcome opened = job.open(); !opened) return std::unexpected(opened);
+        going_on = running.wait(interrupts, clock);
     }
-    running.begin(std::size_t{options.jobs} * options.depth);
-    window.begin = after(clock.now(), options.warm_up);
-    window.end = after(window.begin, options.window);
-    for (Job& job : jobs) job.start();
-    const std::optional<libfopd::Outcome> failure = running.wait();
+    if (going_on && !running.stopped()) {
+        running.begin(std::size_t{options.jobs} * options.depth);
+        window.begin = after(clock.now(), options.warm_up);
+        window.end = after(window.begin, options.window);
+        for (Job& job : jobs) job.start();
+        going_on = running.wait(interrupts, clock);
+    }
+    running.stop();
+    const Instant stopped_at = clock.now();
     for (Job& job : jobs) job.close();
-    if (failure) return std::unexpected(*failure);
+    if (auto failure = running.failure()) return std::unexpected(*std::move(failure));
     auto result = std::make_unique<LoadResult>();
-    result->window = options.window;
+    result->window = going_on ? options.window : window.over_at(stopped_at);
+    result->interrupted = !going_on;
     for (const Job& job : jobs) job.add_to(*result);
     return result;
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <expected>
 #include <memory>
 #include <string>
 
 #include "client/fopd.hpp"
+#include "client/interrupts.h"
 #include "core/histogram.h"
 #include "core/time.h"
 
@@ -29,17 +31,24 @@ struct LoadWindow {
     Instant begin;
     Instant end;
     bool holds(Instant from, Instant to) const { return from >= begin && to <= end; }
+    // The part of it that is over; nothing before the window has begun.
+    Duration over_at(Instant now) const {
+        return begin == Instant{} ? Duration::zero()
+                                  : std::clamp(now - begin, Duration::zero(), end - begin);
+    }
 };
 
 struct LoadResult {
     core::Histogram latency;    // Of calls that began and ended within the window.
     std::uint64_t errors = 0;   // Failed calls after the warm-up, also after the window's end.
     std::string first_error{};  // Text of the first one. Set by object loads only.
-    Duration window{};
+    Duration window{};          // Until the interrupt, if there was one.
+    bool interrupted = false;
 };
 
-// Generates load on a server. Ends early with the reason if there is no session, or if a call fails
-// permanently.
-std::expected<std::unique_ptr<LoadResult>, libfopd::Outcome> run_load(const LoadOptions& options);
+// Generates load on a server, until the end of the window or until a signal arrives. Ends early
+// with the reason if there is no session, or if a call fails permanently.
+std::expected<std::unique_ptr<LoadResult>, libfopd::Outcome> run_load(const LoadOptions& options,
+                                                                      Interrupts& interrupts);
 
 }  // namespace fopd::client

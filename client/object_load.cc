@@ -65,11 +65,16 @@ private:
 class ObjectRunning {
 public:
     ObjectRunning(const ObjectLoadOptions& options, const core::Clock& clock)
-        : options_(options), clock_(clock), fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+        : options_(options),
+          clock_(clock),
+          fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+          stop_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
         left_ = unready_ = options.jobs;
     }
     ~ObjectRunning() {
-        if (fd_ >= 0) close(fd_);
+        for (const int fd : {fd_, stop_fd_}) {
+            if (fd >= 0) close(fd);
+        }
     }
     ObjectRunning(const ObjectRunning&) = delete;
     ObjectRunning& operator=(const ObjectRunning&) = delete;
@@ -87,14 +92,15 @@ public:
     }
     void fail(LoadFailure failure) {
         const std::lock_guard lock(mutex_);
-        if (!failure_) failure_ = std::move(failure);
-        stopped_ = true;
-        all_ready_.notify_all();
+        if (stopped_) return;
+        failure_ = std::move(failure);
+        stop_all();
     }
-    void stop() {
+    // What fails from now on is no failure of the load. Returns how much of the window is over.
+    Duration stop() {
         const std::lock_guard lock(mutex_);
-        stopped_ = true;
-        all_ready_.notify_all();
+        if (!stopped_) stop_all();
+        return window_.over_at(clock_.now());
     }
     void one_ended() {
         const std::lock_guard lock(mutex_);
@@ -102,6 +108,8 @@ public:
     }
     // Readable when all jobs have ended.
     int fd() const { return fd_; }
+    // Readable when the jobs are to end at once.
+    int stop_fd() const { return stop_fd_; }
     bool stopped() const { return stopped_; }
     const LoadWindow& window() const { return window_; }  // REQUIRES: wait_for_all() has returned.
     std::optional<LoadFailure> take_failure() {
@@ -110,9 +118,17 @@ public:
     }
 
 private:
+    // REQUIRES: mutex_ is locked.
+    void stop_all() {
+        stopped_ = true;
+        eventfd_write(stop_fd_, 1);
+        all_ready_.notify_all();
+    }
+
     const ObjectLoadOptions& options_;
     const core::Clock& clock_;
     const int fd_;
+    const int stop_fd_;
     std::mutex mutex_;
     std::condition_variable all_ready_;
     std::uint32_t left_ = 0;
@@ -169,7 +185,9 @@ private:
     };
 
     void run() {
-        auto session = ObjectSession::open(options_.server);
+        ObjectSession::Options options = options_.server;
+        options.interrupt_fd = running_.stop_fd();
+        auto session = ObjectSession::open(options);
         if (!session) {
             return running_.fail({.no_session = std::move(session.error())});
         }
@@ -177,18 +195,20 @@ private:
         for (std::uint32_t i = 0; i < options_.depth; ++i) {
             Worker& worker = workers_.emplace_back(
                 Worker{.memory = std::make_unique_for_overwrite<std::byte[]>(options_.size_bytes),
-                       .random = core::Random(session_->entropy().number())});
+                     .random = core::Random(session_->entropy().number())});
             fill({worker.memory.get(), options_.size_bytes}, worker.random);
         }
         if (running_.wait_for_all()) session_->run(run_workers());
     }
     Task<void> run_workers() {
         core::Gate gate;
+        CancelledBy stop(session_->reactor(), running_.stop_fd(), cancel_);
         for (Worker& worker : workers_) {
             session_->reactor().spawn(
                 gate, options_.op == ObjectOp::kCreate ? create_objects() : run_worker(&worker));
         }
         co_await gate.close(session_->reactor());  // Each worker ends with the window.
+        co_await stop.close();
     }
     Task<void> run_worker(Worker* worker) {
         const LoadWindow& window = running_.window();
@@ -221,7 +241,10 @@ private:
         while (begun < running_.window().end && !running_.stopped()) {
             std::string name = prefix_ + std::to_string(created_++);
             NewObject object{.name = name, .pool = options_.pool, .no_replace = true};
-            auto fid = co_await session_->objects().create(std::move(object), wait());
+            // Not cancelled: an object may have been made whose name would not be known here.
+            const ObjectClient::Wait until{.deadline =
+                                               after(session_->reactor().now(), options_.timeout)};
+            auto fid = co_await session_->objects().create(std::move(object), until);
             if (fid && options_.object.empty()) made.push_back({std::move(name), *fid});
             std::optional<Problem> problem;
             if (!fid) problem = std::move(fid.error());
@@ -230,12 +253,13 @@ private:
         for (const Target& each : made) co_await remove_one(session_, each, options_.timeout);
     }
     ObjectClient::Wait wait() {
-        return {.deadline = after(session_->reactor().now(), options_.timeout)};
+        return {.deadline = after(session_->reactor().now(), options_.timeout), .cancel = &cancel_};
     }
     // Counts an operation that ends now. Returns the time.
     Instant count(Instant begun, std::optional<Problem> problem) {
         const Instant now = clock_.now();
         const LoadWindow& window = running_.window();
+        if (running_.stopped()) return now;
         if (!problem) {
             if (window.holds(begun, now)) latency_.record(now - begun);
         } else if (!may_pass(problem->status)) {
@@ -254,6 +278,7 @@ private:
     std::uint64_t created_ = 0;  // Including failures.
     std::thread thread_;
     ObjectSession* session_ = nullptr;
+    core::CancelSource cancel_;
     std::vector<Worker> workers_;
     core::Histogram latency_;
     std::uint64_t errors_ = 0;
@@ -266,11 +291,20 @@ public:
     Targets(const ObjectLoadOptions& options, ObjectSession& session)
         : options_(options), session_(session) {}
 
-    std::optional<Problem> prepare() { return session_.run(find_or_make()); }
+    // Ends early when `interrupt_fd` becomes readable.
+    std::optional<Problem> prepare(int interrupt_fd) {
+        return session_.run(prepared(interrupt_fd));
+    }
     void remove() { session_.run(remove_made()); }
     const Target& of(std::uint32_t job) const { return all_[job % all_.size()]; }
 
 private:
+    Task<std::optional<Problem>> prepared(int interrupt_fd) {
+        CancelledBy interrupt(session_.reactor(), interrupt_fd, cancel_);
+        auto problem = co_await find_or_make();
+        co_await interrupt.close();
+        co_return problem;
+    }
     Task<std::optional<Problem>> find_or_make() {
         std::array<char, 32> run{};
         std::snprintf(run.data(), run.size(), "-%016llx",
@@ -306,7 +340,8 @@ private:
     }
     Task<std::optional<Problem>> make(std::string name) {
         Noise noise(options_.object_bytes, session_.entropy().number());
-        Put put(session_.reactor(), session_.objects(), noise, {.patience = options_.timeout});
+        Put put(session_.reactor(), session_.objects(), noise,
+                {.patience = options_.timeout, .cancel = &cancel_});
         NewObject object{.name = name, .pool = options_.pool, .no_replace = true};
         auto fid = co_await put.run(std::move(object));
         if (!fid) co_return std::move(fid.error());
@@ -318,11 +353,12 @@ private:
         for (const Target& each : all_) co_await remove_one(&session_, each, options_.timeout);
     }
     ObjectClient::Wait wait() {
-        return {.deadline = after(session_.clock().now(), options_.timeout)};
+        return {.deadline = after(session_.clock().now(), options_.timeout), .cancel = &cancel_};
     }
 
     const ObjectLoadOptions& options_;
     ObjectSession& session_;
+    core::CancelSource cancel_;
     std::vector<Target> all_;
     bool makes_own_ = false;
 };
@@ -330,30 +366,39 @@ private:
 }  // namespace
 
 std::expected<std::unique_ptr<LoadResult>, LoadFailure> run_object_load(
-    const ObjectLoadOptions& options) {
+    const ObjectLoadOptions& options, Interrupts& interrupts) {
     const core::PosixClock clock;
-    Interrupts interrupts(Interrupts::Usual::kNothing);
-    auto session = ObjectSession::open(options.server);
-    if (!session) return std::unexpected(LoadFailure{.no_session = std::move(session.error())});
+    const auto is_interrupted = [&] { return !interrupts.wait(-1, Duration::zero()); };
+    auto result = std::make_unique<LoadResult>();
+    ObjectSession::Options server = options.server;
+    server.interrupt_fd = interrupts.fd();
+    auto session = ObjectSession::open(server);
+    if (!session) {
+        result->interrupted = is_interrupted();
+        if (result->interrupted) return result;
+        return std::unexpected(LoadFailure{.no_session = std::move(session.error())});
+    }
     Targets targets(options, **session);
     std::optional<LoadFailure> failure;
-    auto result = std::make_unique<LoadResult>();
-    result->window = options.window;
-    if (auto problem = targets.prepare()) {
-        failure = LoadFailure{.problem = std::move(*problem)};
-    } else {
+    auto problem = targets.prepare(interrupts.fd());
+    result->interrupted = is_interrupted();
+    if (problem) {
+        failure = LoadFailure{.problem = *std::move(problem)};
+    } else if (!result->interrupted) {
         ObjectRunning running(options, clock);
         std::vector<std::unique_ptr<ObjectJob>> jobs;
         for (std::uint32_t i = 0; i < options.jobs; ++i) {
             jobs.push_back(std::make_unique<ObjectJob>(options, clock, running, targets.of(i), i));
         }
-        if (!interrupts.wait(running.fd(), kNever - clock.now())) running.stop();
+        result->interrupted = !interrupts.wait(running.fd(), kNever - clock.now());
+        const Duration over = running.stop();
+        result->window = result->interrupted ? over : options.window;
         for (const auto& job : jobs) job->join();
         failure = running.take_failure();
         for (const auto& job : jobs) job->add_to(*result);
     }
     targets.remove();
-    if (failure) return std::unexpected(std::move(*failure));
+    if (failure && !result->interrupted) return std::unexpected(*std::move(failure));
     return result;
 }
 

@@ -39,9 +39,10 @@ struct LoadFailure {
     Problem problem{};  // Valid if there was a session.
 };
 
-// Reads and writes blocks of the size at random multiples of the size, or creates empty objects.
-// Ends early with the reason if there is no session, or if an operation fails permanently.
+// Reads and writes blocks of the size at random multiples of the size, or creates empty objects,
+// until the end of the window or until a signal arrives. Ends early with the reason if there is no
+// session, or if an operation fails permanently.
 std::expected<std::unique_ptr<LoadResult>, LoadFailure> run_object_load(
-    const ObjectLoadOptions& options);
+    const ObjectLoadOptions& options, Interrupts& interrupts);
 
 }  // namespace fopd::client

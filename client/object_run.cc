@@ -111,7 +111,9 @@ int run_object_verb(const Call& call, ObjectRun::Body body) {
     TimeLedger times;
     ObjectSession::Options options = session_options(call);
     if (call.arguments.explain) options.times = &times;
+    options.interrupt_fd = interrupts.fd();
     auto session = ObjectSession::open(options);
+    if (!session && !interrupts.wait(-1, Duration::zero())) return kExitRefused;
     if (!session) return complain_about(call, session.error());
     auto offload = core::make_thread_offload({.name = "fopctl-files"});
     if (!offload) {

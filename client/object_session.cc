@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "client/interrupts.h"
 #include "core/poll_backend.h"
 #include "core/printable.h"
 
@@ -82,7 +83,7 @@ std::expected<void, Failure> ObjectSession::try_host(const Options& options,
                                     .job = options.job,
                                     .times = options.times});
     objects_->start();
-    const auto open = run(objects_->home().connected(deadline, fabric::Client::Tries::kFirst));
+    const auto open = run(connected(deadline, options.interrupt_fd));
     if (open) return {};
     std::string words = fabric::format_address(endpoint.server) + ": ";
     const std::string& problem = objects_->home().last_problem();
@@ -91,6 +92,15 @@ std::expected<void, Failure> ObjectSession::try_host(const Options& options,
         objects_->home().lacks_locality() ? Failure::Kind::kNotFound : kind_of(open.error().code);
     close_objects();
     return failed(kind, std::move(words));
+}
+
+Task<Result<void>> ObjectSession::connected(Instant deadline, int interrupt_fd) {
+    core::CancelSource cancel;
+    CancelledBy interrupt(*reactor_, interrupt_fd, cancel);
+    const auto open =
+        co_await objects_->home().connected(deadline, fabric::Client::Tries::kFirst, &cancel);
+    co_await interrupt.close();
+    co_return open;
 }
 
 void ObjectSession::close_objects() {

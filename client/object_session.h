@@ -35,6 +35,7 @@ public:
         std::string job{};
         Duration connect_max{30s};
         fabric::TimesUser* times = nullptr;  // As in ObjectClientOptions.
+        int interrupt_fd = -1;  // open() fails when it becomes readable; -1: never.
     };
 
     // Waits for a session with the server.
@@ -59,6 +60,7 @@ private:
     std::expected<void, Failure> connect(const Options& options);
     std::expected<void, Failure> try_host(const Options& options, const Endpoint& endpoint,
                                           Instant deadline);
+    Task<Result<void>> connected(Instant deadline, int interrupt_fd);
     void close_objects();
 
     core::PosixClock clock_;

@@ -230,7 +230,8 @@ Duration in_ns(double seconds) {
 // The measurement, or the exit code after a complaint.
 using Measured = std::expected<std::unique_ptr<LoadResult>, int>;
 
-Measured measure_messages(const Call& call, LoadOp op, std::uint64_t size_bytes) {
+Measured measure_messages(const Call& call, LoadOp op, std::uint64_t size_bytes,
+                          Interrupts& interrupts) {
     const VerbArguments& asked = call.arguments;
     auto done = run_load({.server = options_of(call),
                           .op = op,
@@ -238,12 +239,13 @@ Measured measure_messages(const Call& call, LoadOp op, std::uint64_t size_bytes)
                           .depth = asked.depth,
                           .jobs = asked.jobs,
                           .warm_up = in_ns(std::min(asked.seconds * kWarmUpShare, kWarmUpMax)),
-                          .window = in_ns(asked.seconds)});
+                          .window = in_ns(asked.seconds)},
+                         interrupts);
     if (!done) return std::unexpected(complain_about(call, done.error()));
     return std::move(*done);
 }
 
-Measured measure_objects(const Call& call, ObjectOp op) {
+Measured measure_objects(const Call& call, ObjectOp op, Interrupts& interrupts) {
     const VerbArguments& asked = call.arguments;
     if (op != ObjectOp::kCreate &&
         (asked.size_bytes == 0 || asked.size_bytes > asked.object_bytes)) {
@@ -268,7 +270,8 @@ Measured measure_objects(const Call& call, ObjectOp op) {
          .durability = asked.durable ? fop::Durability::kDurable : fop::Durability::kBuffered,
          .pool = asked.pool,
          .object = asked.object,
-         .object_bytes = asked.object_bytes});
+         .object_bytes = asked.object_bytes},
+        interrupts);
     if (done) return std::move(*done);
     if (done.error().no_session) {
         return std::unexpected(client::complain_about(call, *done.error().no_session));
@@ -297,12 +300,14 @@ int run_bench(const Call& call) {
     }
     const bool moves_nothing = row.op == LoadOp::kPing || row.object_op == ObjectOp::kCreate;
     const std::uint64_t size_bytes = moves_nothing ? 0 : asked.size_bytes;
-    const Measured done =
-        row.op ? measure_messages(call, *row.op, size_bytes) : measure_objects(call, row.object_op);
+    Interrupts interrupts(Interrupts::Usual::kNothing);
+    const Measured done = row.op ? measure_messages(call, *row.op, size_bytes, interrupts)
+                                 : measure_objects(call, row.object_op, interrupts);
     if (!done) return done.error();
     const LoadResult& result = **done;
     const double seconds = in_seconds(result.window);
-    const double ops_per_s = static_cast<double>(result.latency.count()) / seconds;
+    const double ops_per_s =
+        seconds > 0 ? static_cast<double>(result.latency.count()) / seconds : 0;
     const auto percentile = [&result](double share) {
         return microseconds(std::min(result.latency.percentile(share), result.latency.max()));
     };
@@ -318,12 +323,13 @@ int run_bench(const Call& call) {
         {"p50_us", percentile(0.5)},
         {"p99_us", percentile(0.99)},
         {"p999_us", percentile(0.999)},
-        {"errors", result.errors}};
+        {"errors", result.errors},
+        {"interrupted", result.interrupted}};
     const int printed = show(call, dumped(object), [&] {
-        return asked.op + "  " + std::to_string(size_bytes) + " B  depth " +
-               std::to_string(asked.depth) + "  jobs " + std::to_string(asked.jobs) + "  " +
-               fixed(seconds, 1) + " s\n" + std::to_string(result.latency.count()) + " ops, " +
-               fixed(ops_per_s, 0) + "/s, " +
+        return (result.interrupted ? "interrupted: " : "") + asked.op + "  " +
+               std::to_string(size_bytes) + " B  depth " + std::to_string(asked.depth) + "  jobs " +
+               std::to_string(asked.jobs) + "  " + fixed(seconds, 1) + " s\n" +
+               std::to_string(result.latency.count()) + " ops, " + fixed(ops_per_s, 0) + "/s, " +
                fixed(ops_per_s * static_cast<double>(size_bytes) / 1e6, 1) +
                " MB/s\np50/p99/p999 " + fixed(percentile(0.5), 1) + "/" +
                fixed(percentile(0.99), 1) + "/" + fixed(percentile(0.999), 1) + " us\n" +

@@ -93,8 +93,8 @@ void Client::on_time(core::Timer& timer) {
     if (!self.closing_) self.connect();
 }
 
-Task<Result<void>> Client::connected(Instant deadline, Tries tries) {
-    const core::WaitOptions options{.deadline = deadline};
+Task<Result<void>> Client::connected(Instant deadline, Tries tries, core::CancelSource* cancel) {
+    const core::WaitOptions options{.deadline = deadline, .cancel = cancel};
     const std::uint64_t failures_before = failures_;
     while (!open()) {
         if (closing_ || refusal_) co_return std::unexpected(last_error_);

@@ -106,7 +106,8 @@ public:
     // Waits until a session is open. Fails as soon as the server refuses, or at the deadline with
     // the error of the last attempt; with Tries::kFirst, when the first attempt fails.
     enum class Tries : std::uint8_t { kFirst, kUntilDeadline };
-    Task<Result<void>> connected(Instant deadline, Tries tries);
+    Task<Result<void>> connected(Instant deadline, Tries tries,
+                                 core::CancelSource* cancel = nullptr);
     // Ends every call as kClosed. Await it once, before the client is destroyed.
     Task<void> close();
 

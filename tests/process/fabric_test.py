@@ -4,8 +4,10 @@ import json
 import os
 import re
 import signal
+import socket
 import stat
 import subprocess
+import time
 import unittest
 
 from fopd_process import (CLIENT_KEY, DEADLINE_SECONDS, DONE, FOPCTL, NO_SERVER, OTHER_USER, SCHEME, ProcessTestCase,
@@ -57,6 +59,85 @@ class LoadTest(FabricTestCase):
                 self.assertEqual(result["errors"], 0)
         wait_until(lambda: json.loads(self.ctl("sessions", "--json").stdout)["sessions"] == [], "the sessions ended")
         self.n.stop(self.daemon)
+
+    def start_ctl(self, *arguments):
+        """What is printed before a signal can be read when the process has ended."""
+        process = subprocess.Popen([FOPCTL, *map(str, arguments)], env=self.environment(), text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def interrupted(self, process, number):
+        """Returns what it printed. It ends by the signal, and complains of nothing."""
+        process.send_signal(number)
+        output, complaints = process.communicate(timeout=DEADLINE_SECONDS)
+        self.assertEqual((process.returncode, complaints), (-number, ""))
+        return output
+
+    def fops(self):
+        return sum(each["fops"] for each in json.loads(self.ctl("sessions", "--json").stdout)["sessions"])
+
+    def wait_measuring(self):
+        """Returns when calls have ended that began after the warm-up, which takes a second at most."""
+        wait_until(lambda: self.fops() > 0, "a fop")
+        warm = time.monotonic() + 1
+        wait_until(lambda: time.monotonic() > warm, "the end of the warm-up")
+        before = self.fops()
+        wait_until(lambda: self.fops() > before + 100, "calls after the warm-up")
+
+    def test_an_interrupted_bench_prints_what_it_has(self):
+        self.n.write_principals({"name": "tester", "key": CLIENT_KEY,
+                                 "rights": ["read", "write", "create", "delete", "admin"]})
+        self.n.settings["pools"] = [{"name": "fast"}]
+        self.n.settings["devices"] = [{"name": "d0", "path": str(self.n.path / "d0.img"), "pool": "fast", "size": "256MiB"}]
+        self.n.write_config()
+        self.start()
+        for op, number in (("echo", signal.SIGINT), ("write", signal.SIGTERM), ("create", signal.SIGHUP)):
+            with self.subTest(op=op):
+                load = self.start_ctl("--json", "bench", "--op", op, "--depth", 2, "--object-size", "64k", "--seconds", 600)
+                self.wait_measuring()
+                result = json.loads(self.interrupted(load, number))
+                self.assertTrue(result["interrupted"])
+                self.assertGreater(result["ops"], 0)
+                self.assertGreater(result["p50_us"], 0)
+                self.assertEqual(result["errors"], 0)
+                self.assertTrue(0 < result["seconds"] < 600, result)
+                self.assertAlmostEqual(result["ops_per_s"], result["ops"] / result["seconds"], places=3)
+                wait_until(lambda: json.loads(self.ctl("sessions", "--json").stdout)["sessions"] == [], "the sessions ended")
+        self.assertEqual(json.loads(self.ctl("ls", "--json").stdout), [])
+        load = self.start_ctl("bench", "--op", "ping", "--seconds", 600)
+        self.wait_measuring()
+        self.assertRegex(self.interrupted(load, signal.SIGINT),
+                         r"^interrupted: ping  0 B  depth 1  jobs 1  [0-9.]+ s\n[1-9][0-9]* ops, ")
+        self.n.stop(self.daemon)
+
+    def test_a_bench_whose_server_does_not_answer_is_interrupted(self):
+        self.start()
+        load = self.start_ctl("--json", "--timeout", 600, "bench", "--op", "ping", "--depth", 8, "--seconds", 600)
+        self.wait_measuring()
+        self.daemon.signal(signal.SIGSTOP)
+        try:
+            result = json.loads(self.interrupted(load, signal.SIGINT))
+        finally:
+            self.daemon.signal(signal.SIGCONT)
+        self.assertGreater(result["ops"], 0)
+        self.n.stop(self.daemon)
+
+    def test_a_client_that_connects_is_interrupted(self):
+        """Nobody accepts, so no handshake begins."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        self.address = f"{SCHEME}://127.0.0.1:{listener.getsockname()[1]}"
+        for verb in (["bench", "--op", "ping"], ["bench", "--op", "read"], ["stat", "a"]):
+            with self.subTest(verb=verb):
+                process = self.start_ctl("--json", "--timeout", 600, *verb)
+                connection, _ = listener.accept()
+                self.addCleanup(connection.close)
+                output = self.interrupted(process, signal.SIGINT)
+                if verb[0] == "bench":
+                    result = json.loads(output)
+                    self.assertEqual((result["ops"], result["ops_per_s"], result["interrupted"]), (0, 0, True))
 
     def test_sessions_shows_who_is_connected(self):
         self.start()
