@@ -94,6 +94,18 @@ std::string span_of(double seconds) {
     return both(whole / 86400, "d", whole / 3600 % 24, "h");
 }
 
+std::string clipped(const std::string& text, std::size_t columns_max) {
+    if (width_of(text) <= columns_max) return text;
+    std::string cut;
+    std::size_t columns = 0;
+    for (const char c : text) {
+        const bool begins = (static_cast<unsigned char>(c) & 0xc0U) != 0x80;
+        if (begins && ++columns >= columns_max) break;
+        cut += c;
+    }
+    return columns_max == 0 ? cut : cut + "…";
+}
+
 std::string folded(std::string_view text, std::size_t indent) {
     constexpr std::size_t kWidth = 80;
     std::string lines;

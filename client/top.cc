@@ -2,26 +2,28 @@
 #include "client/top.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cmath>
+#include <array>
 #include <csignal>
-#include <ctime>
+#include <cstddef>
 #include <expected>
-#include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <poll.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/signalfd.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "client/exit_code.h"
-#include "client/table.h"
+#include "client/top_figures.h"
+#include "client/top_view.h"
+#include "core/clock.h"
 
 namespace fopd::client {
 
@@ -29,216 +31,37 @@ namespace {
 
 using nlohmann::json;
 
-// How many classes of the request scheduler are shown.
-constexpr std::size_t kClassesMax = 20;
-
-// The counters of a locality; with double, their rates per second.
-template <typename Count>
-struct Locality {
-    std::uint64_t index = 0;
-    json core;
-    double busy = 0;  // Seconds; of rates, the share of the time.
-    Count turns = 0;
-    Count sleeps = 0;
-    Count resumed = 0;
-    Count io = 0;
-    Count messages = 0;
-    std::uint64_t buffers_free = 0;
-};
-using LocalitySample = Locality<std::uint64_t>;
-using LocalityRates = Locality<double>;
-
-struct ClassSample {
-    std::string name;
-    std::uint64_t queued = 0;
-    std::uint64_t served = 0;
-    std::uint64_t bytes = 0;
-    double throttled_s = 0;
-    double oldest_s = 0;
-};
-
-// The figures of the daemon at one time.
-struct Sample {
-    std::string name;
-    std::string state;
-    std::int64_t pid = 0;
-    double uptime_s = 0;
-    std::vector<LocalitySample> localities;
-    std::vector<ClassSample> classes;
-};
-
-std::vector<ClassSample> classes_of(const json& lrs) {
-    std::vector<ClassSample> classes;
-    for (const json& at : lrs.at("classes")) {
-        classes.push_back({.name = shown(at.at("name")),
-                           .queued = at.at("queued").get<std::uint64_t>(),
-                           .served = at.at("served").get<std::uint64_t>(),
-                           .bytes = at.at("bytes").get<std::uint64_t>(),
-                           .throttled_s = at.at("throttled_s").get<double>(),
-                           .oldest_s = at.at("oldest_s").get<double>()});
-    }
-    return classes;
+Duration in_ns(double seconds) {
+    return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
 }
 
-Sample sample_of(const json& status) {
-    Sample sample{.name = shown(status.at("name")),
-                  .state = shown(status.at("state")),
-                  .pid = status.at("pid").get<std::int64_t>(),
-                  .uptime_s = status.at("uptime_s").get<double>(),
-                  .localities = {},
-                  .classes = {}};
-    for (const json& at : status.at("localities")) {
-        sample.localities.push_back({.index = at.at("index").get<std::uint64_t>(),
-                                     .core = at.value("core", json()),
-                                     .busy = at.at("busy_s").get<double>(),
-                                     .turns = at.at("turns").get<std::uint64_t>(),
-                                     .sleeps = at.at("sleeps").get<std::uint64_t>(),
-                                     .resumed = at.at("resumed").get<std::uint64_t>(),
-                                     .io = at.at("io_completed").get<std::uint64_t>(),
-                                     .messages = at.at("messages").get<std::uint64_t>(),
-                                     .buffers_free = at.at("buffers_free").get<std::uint64_t>()});
-    }
-    return sample;
+timespec timespec_of(Duration span) {
+    const Duration time = std::max(span, Duration::zero());
+    return {.tv_sec = static_cast<time_t>(time / 1s),
+            .tv_nsec = static_cast<long>((time % 1s).count())};
 }
 
-struct ClassRates {
-    std::string name;
-    std::uint64_t queued = 0;
-    double served = 0;
-    double bytes = 0;
-    double throttled = 0;  // Share of the time, in all localities together.
-    double oldest_s = 0;
-};
-
-struct Rates {
-    double interval_s = 0;
-    std::vector<LocalityRates> localities;
-    std::vector<ClassRates> classes;  // By the number of queued requests, the most first.
-};
-
-// False after a restart of the daemon.
-bool are_comparable(const Sample& before, const Sample& now) {
-    return before.pid == now.pid && now.uptime_s > before.uptime_s &&
-           before.localities.size() == now.localities.size();
-}
-
-Rates rates_between(const Sample& before, const Sample& now) {
-    Rates rates{.interval_s = now.uptime_s - before.uptime_s, .localities = {}, .classes = {}};
-    const auto rate = [&](std::uint64_t from, std::uint64_t to) {
-        return to > from ? static_cast<double>(to - from) / rates.interval_s : 0;
-    };
-    for (std::size_t i = 0; i < now.localities.size(); ++i) {
-        const LocalitySample& a = before.localities[i];
-        const LocalitySample& b = now.localities[i];
-        const double busy = (b.busy - a.busy) / rates.interval_s;
-        rates.localities.push_back({.index = b.index,
-                                    .core = b.core,
-                                    .busy = std::clamp(busy, 0.0, 1.0),
-                                    .turns = rate(a.turns, b.turns),
-                                    .sleeps = rate(a.sleeps, b.sleeps),
-                                    .resumed = rate(a.resumed, b.resumed),
-                                    .io = rate(a.io, b.io),
-                                    .messages = rate(a.messages, b.messages),
-                                    .buffers_free = b.buffers_free});
-    }
-    for (const ClassSample& b : now.classes) {
-        const auto known = std::ranges::find(before.classes, b.name, &ClassSample::name);
-        // The counters of a class may have begun again at 0.
-        const bool is_same = known != before.classes.end() && known->served <= b.served;
-        const ClassSample a = is_same ? *known : ClassSample{};
-        const double throttled = (b.throttled_s - a.throttled_s) / rates.interval_s;
-        rates.classes.push_back({.name = b.name,
-                                 .queued = b.queued,
-                                 .served = is_same ? rate(a.served, b.served) : 0,
-                                 .bytes = is_same ? rate(a.bytes, b.bytes) : 0,
-                                 .throttled = is_same ? std::max(0.0, throttled) : 0,
-                                 .oldest_s = b.oldest_s});
-    }
-    std::ranges::sort(rates.classes, std::ranges::greater(), [](const ClassRates& of) {
-        return std::tuple(of.queued, of.throttled, of.served, std::string_view(of.name));
-    });
-    if (rates.classes.size() > kClassesMax) rates.classes.resize(kClassesMax);
-    return rates;
-}
-
-std::string classes_page(const std::vector<ClassRates>& classes) {
-    if (classes.empty()) return {};
-    std::vector<std::vector<std::string>> rows{
-        {"CLASS", "QUEUED", "SERVED/S", "BYTES/S", "THROTTLED %", "OLDEST"}};
-    for (const ClassRates& at : classes) {
-        rows.push_back({at.name, std::to_string(at.queued), fixed(at.served, 0),
-                        size_of(static_cast<std::uint64_t>(at.bytes)), fixed(at.throttled * 100, 1),
-                        span_of(at.oldest_s)});
-    }
-    return "\n" + table(rows);
-}
-
-std::string page_of(const Sample& now, const Rates& rates) {
-    std::vector<std::vector<std::string>> rows{{"LOCALITY", "CORE", "BUSY %", "TURNS/S", "SLEEPS/S",
-                                                "RESUMED/S", "I/O/S", "MESSAGES/S",
-                                                "BUFFERS FREE"}};
-    for (const LocalityRates& at : rates.localities) {
-        rows.push_back({std::to_string(at.index), shown(at.core), fixed(at.busy * 100, 1),
-                        fixed(at.turns, 0), fixed(at.sleeps, 0), fixed(at.resumed, 0),
-                        fixed(at.io, 0), fixed(at.messages, 0), std::to_string(at.buffers_free)});
-    }
-    return now.name + "  " + now.state + "  up " + span_of(now.uptime_s) + "\n" + table(rows) +
-           classes_page(rates.classes);
-}
-
-std::string json_of(const Rates& rates) {
-    nlohmann::ordered_json object{{"interval_s", rates.interval_s}};
-    object["localities"] = nlohmann::ordered_json::array();
-    for (const LocalityRates& at : rates.localities) {
-        object["localities"].push_back({{"index", at.index},
-                                        {"core", at.core},
-                                        {"busy", at.busy},
-                                        {"turns_per_s", at.turns},
-                                        {"sleeps_per_s", at.sleeps},
-                                        {"resumed_per_s", at.resumed},
-                                        {"io_per_s", at.io},
-                                        {"messages_per_s", at.messages},
-                                        {"buffers_free", at.buffers_free}});
-    }
-    object["classes"] = nlohmann::ordered_json::array();
-    for (const ClassRates& at : rates.classes) {
-        object["classes"].push_back({{"name", at.name},
-                                     {"queued", at.queued},
-                                     {"served_per_s", at.served},
-                                     {"bytes_per_s", at.bytes},
-                                     {"throttled", at.throttled},
-                                     {"oldest_s", at.oldest_s}});
-    }
-    return dumped(object) + "\n";
-}
-
-timespec timespec_of(double seconds) {
-    timespec time{};
-    time.tv_sec = static_cast<time_t>(seconds);
-    time.tv_nsec = static_cast<long>((seconds - std::floor(seconds)) * 1e9);
-    return time;
-}
-
-// The output of the blocks of figures, and the wait between them.
+// The output of the figures, and the wait between two looks.
 class Screen {
 public:
     virtual ~Screen() = default;
-    virtual bool show(const std::string& block) = 0;
+    virtual bool show(const TopSample& now, const TopRates& rates) = 0;
     // False when the user has ended the program, or the reader has gone.
-    virtual bool wait(double seconds) = 0;
-    // Becomes readable when the caller must call wait() at once; -1: never.
+    virtual bool wait(Duration span) = 0;
+    // Readable when wait() is to be called at once; -1: never.
     virtual int interrupt_fd() const = 0;
 };
 
 class Stream final : public Screen {
 public:
     explicit Stream(Output output) : output_(output) {}
-    bool show(const std::string& block) override {
-        return output_ == Output::kQuiet || print(block);
+    bool show(const TopSample& now, const TopRates& rates) override {
+        if (output_ == Output::kQuiet) return true;
+        return print(output_ == Output::kJson ? top_json(rates) : top_page(now, rates));
     }
     // Ends at once when the reader of a pipe has gone.
-    bool wait(double seconds) override {
-        const timespec time = timespec_of(seconds);
+    bool wait(Duration span) override {
+        const timespec time = timespec_of(span);
         pollfd reader{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
         return ppoll(&reader, 1, &time, nullptr) == 0 || (reader.revents & POLLERR) == 0;
     }
@@ -248,23 +71,28 @@ private:
     const Output output_;
 };
 
-// The alternate screen. The signals that end or stop a program are taken in wait(), so that the
-// terminal is always given back first; the descriptor says that one has come.
+// The alternate screen, with the keys if standard input is a terminal. The signals that end or stop
+// a program are taken in wait(), so that the terminal is always given back first.
 class Terminal final : public Screen {
 public:
-    Terminal() {
+    Terminal() : epoll_fd_(epoll_create1(EPOLL_CLOEXEC)) {
         sigemptyset(&taken_);
-        for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP}) {
+        for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH}) {
             sigaddset(&taken_, number);
         }
         sigprocmask(SIG_BLOCK, &taken_, &before_);
-        // If this fails, a signal does not interrupt a request.
         signal_fd_ = signalfd(-1, &taken_, SFD_CLOEXEC | SFD_NONBLOCK);
-        print(kEnter);
+        watch(signal_fd_);
+        has_keys_ = tcgetattr(STDIN_FILENO, &usual_) == 0;
+        if (has_keys_) watch(STDIN_FILENO);
+        enter();
+        draw();
     }
     ~Terminal() override {
-        print(kLeave);
-        if (signal_fd_ >= 0) close(signal_fd_);
+        leave();
+        for (const int fd : {signal_fd_, epoll_fd_}) {
+            if (fd >= 0) close(fd);
+        }
         sigprocmask(SIG_SETMASK, &before_, nullptr);
         if (ended_by_ != 0) {
             // Ends by the same signal, so that the parent process sees it.
@@ -275,46 +103,110 @@ public:
     Terminal(const Terminal&) = delete;
     Terminal& operator=(const Terminal&) = delete;
 
-    bool show(const std::string& block) override {
+    bool show(const TopSample& now, const TopRates& rates) override {
+        screen_.set(now, rates);
+        return draw();
+    }
+    bool wait(Duration span) override {
+        const Instant end = after(clock_.now(), span);
+        do {
+            const timespec time = timespec_of(end - clock_.now());
+            pollfd ready{.fd = epoll_fd_, .events = POLLIN, .revents = 0};
+            const int count = ppoll(&ready, 1, &time, nullptr);
+            if (count > 0 && !take_signals()) return false;
+            if (count > 0 && !take_keys()) return false;
+        } while (clock_.now() < end);
+        return true;
+    }
+    int interrupt_fd() const override { return epoll_fd_; }
+
+private:
+    // Without the wrapping of long lines.
+    static constexpr const char* kEnter = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J";
+    static constexpr const char* kLeave = "\x1b[?7h\x1b[?25h\x1b[?1049l";
+
+    void watch(int fd) const {
+        epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
+        epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event);
+    }
+    void enter() {
+        if (has_keys_) {
+            // Keys come one by one and are not echoed.
+            termios keys = usual_;
+            keys.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+            keys.c_cc[VMIN] = 0;
+            keys.c_cc[VTIME] = 0;
+            tcsetattr(STDIN_FILENO, TCSANOW, &keys);
+        }
+        print(kEnter);
+    }
+    // Keys that were typed and not read are dropped: they were not meant for the shell.
+    void leave() {
+        print(kLeave);
+        if (has_keys_) tcsetattr(STDIN_FILENO, TCSAFLUSH, &usual_);
+    }
+
+    bool draw() const {
+        winsize size{};
+        const bool is_known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+        const std::size_t columns = is_known && size.ws_col > 0 ? size.ws_col : 80;
+        const std::size_t rows = is_known && size.ws_row > 0 ? size.ws_row : 24;
         std::string frame = "\x1b[H";
-        for (const char c : block) {
-            if (c == '\n') frame += "\x1b[K";
-            frame += c;
+        bool is_first = true;
+        for (const std::string& line : screen_.frame(columns, rows)) {
+            frame += (std::exchange(is_first, false) ? "" : "\r\n") + line + "\x1b[K";
         }
         return print(frame + "\x1b[J");
     }
 
-    bool wait(double seconds) override {
-        const timespec time = timespec_of(seconds);
-        const int number = sigtimedwait(&taken_, nullptr, &time);
-        if (number == SIGTSTP) {
-            print(kLeave);
-            std::raise(SIGSTOP);
-            print(kEnter);
-            return true;
+    bool take_signals() {
+        signalfd_siginfo signal{};
+        while (read(signal_fd_, &signal, sizeof signal) == sizeof signal) {
+            const auto number = static_cast<int>(signal.ssi_signo);
+            if (number == SIGTSTP) {
+                leave();
+                std::raise(SIGSTOP);
+                enter();
+            } else if (number != SIGWINCH) {
+                ended_by_ = number;
+                return false;
+            }
+            if (!draw()) return false;
         }
-        if (number > 0) ended_by_ = number;
-        return ended_by_ == 0;
+        return true;
     }
-    int interrupt_fd() const override { return signal_fd_; }
+    bool take_keys() {
+        if (!has_keys_) return true;
+        pollfd typed{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+        if (poll(&typed, 1, 0) <= 0) return true;
+        std::array<char, 64> keys{};
+        const ssize_t count = read(STDIN_FILENO, keys.data(), keys.size());
+        if (count <= 0) return false;  // The terminal has gone.
+        for (ssize_t i = 0; i < count; ++i) {
+            if (!screen_.on_key(keys[static_cast<std::size_t>(i)])) return false;
+        }
+        return draw();
+    }
 
-private:
-    static constexpr const char* kEnter = "\x1b[?1049h\x1b[?25l\x1b[2J";
-    static constexpr const char* kLeave = "\x1b[?25h\x1b[?1049l";
-
+    const core::PosixClock clock_;
+    TopScreen screen_;
     sigset_t taken_{};
     sigset_t before_{};
+    termios usual_{};
+    bool has_keys_ = false;
+    const int epoll_fd_;
     int signal_fd_ = -1;
     int ended_by_ = 0;
 };
 
-// Gets an answer. None: the user has ended the program. Signals are handled while waiting.
-std::optional<std::expected<HttpAnswer, AdminProblem>> ask(const Call& call, Screen& screen,
-                                                           const char* path) {
+using Answer = std::expected<HttpAnswer, AdminProblem>;
+
+// Gets an answer. None: the user has ended the program. Signals and keys are handled while waiting.
+std::optional<Answer> ask(const Call& call, Screen& screen, const char* path) {
     for (;;) {
         auto answer = call.client.get(path, screen.interrupt_fd());
         if (answer || answer.error().kind != AdminFailure::kInterrupted) return answer;
-        if (!screen.wait(0)) return std::nullopt;
+        if (!screen.wait(Duration::zero())) return std::nullopt;
     }
 }
 
@@ -324,36 +216,43 @@ bool may_have_classes(const json& status) {
                                 [](const json& at) { return at.at("state") == "stuck"; });
 }
 
-// The figures, or the exit code after a complaint.
-std::expected<Sample, int> look(const Call& call, Screen& screen) {
-    const auto answer = ask(call, screen, "/v1/status");
-    if (!answer) return std::unexpected(kExitDone);
-    const auto status = checked(call, *answer);
-    if (!status) return std::unexpected(status.error());
-    Sample sample = sample_of(*status);
-    if (!may_have_classes(*status)) return sample;
-    const auto lrs = ask(call, screen, "/v1/lrs");
-    if (!lrs) return std::unexpected(kExitDone);
-    // There are no classes while the node starts or stops.
-    const bool has_classes = lrs->has_value() && (*lrs)->status == 200;
-    if (has_classes) sample.classes = classes_of(json::parse((*lrs)->body));
+// Why the figures come to an end: the user wants it, or an answer that is none.
+using Ended = std::optional<Answer>;
+
+std::expected<TopSample, Ended> look(const Call& call, Screen& screen) {
+    auto answer = ask(call, screen, "/v1/status");
+    if (!answer || !*answer || (*answer)->status != 200) return std::unexpected(std::move(answer));
+    const json status = json::parse((*answer)->body);
+    TopSample sample = sample_of(status);
+    if (!may_have_classes(status)) return sample;
+    // There are no such figures while the node starts or stops, and some not in older daemons.
+    using Add = void (*)(TopSample&, const json&);
+    for (const auto& [path, add] : {std::pair<const char*, Add>("/v1/lrs", &add_classes),
+                                    std::pair<const char*, Add>("/v1/load", &add_load)}) {
+        const auto more = ask(call, screen, path);
+        if (!more) return std::unexpected(std::nullopt);
+        if (*more && (*more)->status == 200) add(sample, json::parse((*more)->body));
+    }
     return sample;
 }
 
-int show_rates(const Call& call, Screen& screen) {
+// Returns the exit code, or the answer that is to be complained about: the screen must be gone by
+// then.
+std::expected<int, Answer> show_rates(const Call& call, Screen& screen) {
+    const auto end_of = [](Ended ended) -> std::expected<int, Answer> {
+        if (!ended) return kExitDone;
+        return std::unexpected(*std::move(ended));
+    };
     auto first = look(call, screen);
-    if (!first) return first.error();
-    Sample before = *std::move(first);
+    if (!first) return end_of(std::move(first.error()));
+    TopSample before = *std::move(first);
     std::uint64_t shown_count = 0;
-    while (screen.wait(call.arguments.interval_s)) {
+    while (screen.wait(in_ns(call.arguments.interval_s))) {
         auto next = look(call, screen);
-        if (!next) return next.error();
-        Sample now = *std::move(next);
+        if (!next) return end_of(std::move(next.error()));
+        TopSample now = *std::move(next);
         if (are_comparable(before, now)) {
-            const Rates rates = rates_between(before, now);
-            const std::string block =
-                call.output == Output::kJson ? json_of(rates) : page_of(now, rates);
-            if (!screen.show(block)) return kExitRefused;
+            if (!screen.show(now, rates_between(before, now))) return kExitRefused;
             if (++shown_count == call.arguments.count) return kExitDone;
         }
         before = std::move(now);
@@ -368,12 +267,17 @@ void declare_top(CLI::App& app, VerbArguments& arguments) {
 }
 
 int run_top(const Call& call) {
+    std::expected<int, Answer> ended = kExitDone;
     if (call.output == Output::kPage && isatty(STDOUT_FILENO) == 1) {
         Terminal terminal;
-        return show_rates(call, terminal);
+        ended = show_rates(call, terminal);
+    } else {
+        Stream stream(call.output);
+        ended = show_rates(call, stream);
     }
-    Stream stream(call.output);
-    return show_rates(call, stream);
+    if (ended) return *ended;
+    const auto body = checked(call, ended.error());
+    return body ? kExitDone : body.error();
 }
 
 }  // namespace fopd::client

@@ -330,7 +330,7 @@ constexpr std::array kNodeVerbs{
          kTimeoutDefault, declare_status, run_status},
     Verb{"health", "Check the node: one line, and an exit code for monitoring", "health",
          Duration{10s}, nullptr, run_health},
-    Verb{"top", "Show the load of the localities, again and again", "top --interval 5",
+    Verb{"top", "Show the load by operation, class, principal and device", "top --interval 5",
          kTimeoutDefault, declare_top, run_top},
     Verb{"sessions", "List the connected clients", "sessions", kTimeoutDefault, nullptr,
          run_sessions},

@@ -13,6 +13,7 @@
 #include "daemon/admin_reply.h"
 #include "daemon/health.h"
 #include "daemon/json_writer.h"
+#include "daemon/load_report.h"
 #include "daemon/log_format.h"
 #include "daemon/open_metrics.h"
 #include "daemon/settings.h"
@@ -52,7 +53,7 @@ struct AdminApi::Verb {
     Duration patience;
 };
 
-constexpr std::array<AdminApi::Verb, 29> AdminApi::kVerbs{{
+constexpr std::array<AdminApi::Verb, 30> AdminApi::kVerbs{{
     {{.method = "GET", .path = "/v1/status"}, &AdminApi::status, 5s},
     {{.method = "GET", .path = "/v1/health"}, &AdminApi::health, 5s},
     {{.method = "GET", .path = "/v1/devices"}, &AdminApi::devices, 5s},
@@ -78,6 +79,7 @@ constexpr std::array<AdminApi::Verb, 29> AdminApi::kVerbs{{
     // These ask the localities.
     {{.method = "GET", .path = "/v1/sessions"}, &AdminApi::sessions, 5s},
     {{.method = "GET", .path = "/v1/trace"}, &AdminApi::trace, 5s},
+    {{.method = "GET", .path = "/v1/load"}, &AdminApi::load, 5s},
     {{.method = "GET", .path = "/v1/lrs"}, &AdminApi::lrs_show, 5s},
     {{.method = "POST", .path = "/v1/scrub"}, &AdminApi::scrub, 5s},
     {{.method = "POST", .path = "/v1/store/check"}, &AdminApi::store_check, 5s},
@@ -427,6 +429,17 @@ Task<AdminReply> AdminApi::trace(AdminRequest request) {
     }
     JsonWriter json;
     write_fop(json, *record, parts_.node.now());
+    co_return json_reply(kOk, json.text());
+}
+
+Task<AdminReply> AdminApi::load(AdminRequest) {
+    if (!parts_.node.life().serving()) co_return not_serving();
+    LoadReport report;
+    const auto rows = co_await parts_.node.questions().load();
+    report.add(rows);
+    for (const auto& disk : parts_.node.disks().all()) report.add(*disk);
+    JsonWriter json;
+    report.write(json);
     co_return json_reply(kOk, json.text());
 }
 

@@ -50,7 +50,7 @@ public:
 private:
     class Call;
     struct Verb;
-    static const std::array<Verb, 29> kVerbs;
+    static const std::array<Verb, 30> kVerbs;
 
     static const Verb& verb_of(const AdminRequest& request);
     // Not const, because all verbs in the table have the same signature.
@@ -71,6 +71,7 @@ private:
     Task<AdminReply> log_level(AdminRequest request);
     Task<AdminReply> sessions(AdminRequest request);
     Task<AdminReply> trace(AdminRequest request);
+    Task<AdminReply> load(AdminRequest request);
     Task<AdminReply> scrub(AdminRequest request);
     Task<AdminReply> store_check(AdminRequest request);
     Task<AdminReply> store_check_report(AdminRequest request);

@@ -168,6 +168,11 @@ std::optional<reqh::FopRecord> Locality::trace(reqh::FopId id) const {
     return fabric_->handler.trace(id);
 }
 
+std::vector<reqh::FopLoad::Row> Locality::load() const {
+    if (fabric_ == nullptr) return {};
+    return fabric_->handler.load().rows();
+}
+
 std::vector<lrs::ClassFigures> Locality::class_figures() {
     if (fabric_ == nullptr) return {};
     return fabric_->requests.class_figures();

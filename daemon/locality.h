@@ -139,6 +139,8 @@ public:
     std::vector<fabric::SessionInfo> sessions();
     reqh::FopList fops(std::size_t queued_max) const;
     std::optional<reqh::FopRecord> trace(reqh::FopId id) const;
+    // Empty without a network. The figures exist until drop_fops(); any thread may read them.
+    std::vector<reqh::FopLoad::Row> load() const;
     // Replies that clients may not have received: clients with a session now, or within the last
     // kBackWithin.
     std::vector<store::ReplyKey> unheard_replies() const;

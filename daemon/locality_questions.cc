@@ -45,6 +45,16 @@ Task<reqh::FopList> LocalityQuestions::fops(std::size_t queued_max) {
     co_return all;
 }
 
+Task<std::vector<reqh::FopLoad::Row>> LocalityQuestions::load() {
+    std::vector<reqh::FopLoad::Row> all;
+    for (const auto& locality : localities_) {
+        auto ask = [&locality] { return locality->load(); };
+        auto some = co_await core::run_on(control_, locality->reactor(), ask);
+        std::ranges::move(some, std::back_inserter(all));
+    }
+    co_return all;
+}
+
 Task<std::optional<reqh::FopRecord>> LocalityQuestions::trace(reqh::FopId id) {
     for (const auto& locality : localities_) {
         auto ask = [&locality, id] { return locality->trace(id); };

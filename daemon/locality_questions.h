@@ -35,6 +35,8 @@ public:
     // The running fops, and the `queued_max` oldest of those that wait for their turn.
     Task<reqh::FopList> fops(std::size_t queued_max);
     Task<std::optional<reqh::FopRecord>> trace(reqh::FopId id);
+    // What the fops of each locality do.
+    Task<std::vector<reqh::FopLoad::Row>> load();
 
 private:
     core::Reactor& control_;

@@ -62,6 +62,9 @@ public:
         });
         return true;
     }
+    std::string_view class_name_of(const Request& popped) const override {
+        return Turns::name_of(popped);
+    }
     void remove(Request& request) override { turns_.remove(request); }
     void complete(Request& /*request*/, Instant /*now*/) override {}
 

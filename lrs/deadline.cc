@@ -67,6 +67,9 @@ public:
     bool visit_classes(Instant now, const ClassVisitor& visitor) override {
         return inner_->visit_classes(now, visitor);
     }
+    std::string_view class_name_of(const Request& popped) const override {
+        return inner_->class_name_of(popped);
+    }
 
     std::size_t write_epoch(std::span<std::byte> room, Instant now) override {
         return inner_->write_epoch(room, now);

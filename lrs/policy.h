@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "core/time.h"
 #include "lrs/class_figures.h"
@@ -71,6 +72,9 @@ public:
 
     // Calls `visitor` for each class. Returns false if the policy has no classes.
     virtual bool visit_classes(Instant /*now*/, const ClassVisitor& /*visitor*/) { return false; }
+
+    // The class of a request that pop() has just returned. Valid until the next call.
+    virtual std::string_view class_name_of(const Request& /*popped*/) const { return kAllClasses; }
 
     // -- for policies that coordinate with the policies of other nodes --
 

@@ -350,6 +350,12 @@ std::vector<ClassFigures> Scheduler::class_figures() {
     return all;
 }
 
+std::string_view Scheduler::class_name_of(const Request& delivered) const {
+    const bool is_chosen =
+        delivered.attributes.lane == Lane::kData && delivered.number_ == policy_number_;
+    return is_chosen ? policy_->class_name_of(delivered) : std::string_view();
+}
+
 std::vector<ClassNews> Scheduler::take_class_news() {
     std::vector<ClassNews> all;
     const Instant now = reactor_.now();

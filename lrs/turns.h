@@ -68,6 +68,10 @@ public:
     static ClassTally& tally_of(const Request& request) {
         return static_cast<Queue*>(request.PolicyPlace::queue)->tally;
     }
+    // The same for the queue's name.
+    static std::string_view name_of(const Request& request) {
+        return static_cast<const Queue*>(request.PolicyPlace::queue)->name;
+    }
     // Shows all queues, also the empty ones that are kept. REQUIRES: the order is that of arrival.
     struct Shown {
         const std::string& name;

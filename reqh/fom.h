@@ -16,6 +16,7 @@
 #include "lrs/request.h"
 #include "objects/stores.h"
 #include "reqh/client_memory.h"
+#include "reqh/fop_load.h"
 #include "reqh/fop_record.h"
 #include "reqh/lent.h"
 #include "reqh/operation_pool.h"
@@ -136,6 +137,8 @@ public:
     FopId id() const { return {.session = fop_->caller().session, .request = fop_->request().id}; }
     const PhaseTimes& times() const { return times_; }
     Instant started_at() const { return started_at_; }
+    // Of its class in the figures of the load; none: it has had no turn, or no class.
+    std::optional<NamedLoad::Row> load_class{};
     // How long its reads and writes have waited for devices. Valid after run().
     Duration io_wait() const { return io_wait_; }
     // Whether the fom was reported as waiting, or as hung. Each is reported once.

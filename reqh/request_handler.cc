@@ -84,6 +84,8 @@ void RequestHandler::ask() {
 void RequestHandler::on_request(lrs::Request* request) {
     if (request == nullptr) return;
     Fom& fom = static_cast<Fom&>(*request);
+    const std::string_view class_name = requests_.class_name_of(*request);
+    if (!class_name.empty()) fom.load_class = load_.class_row(class_name, reactor_.now());
     if (has_share(fom)) have_turn(fom);
     ask();
 }
@@ -247,6 +249,7 @@ void RequestHandler::finish(Fom& fom, const fop::Reply& reply) {
     fom.end_phases();
     metrics_.count(&fom.type(), reply.status);
     metrics_.record(fom.type(), fom.times());
+    count_load(fom, reply.status);
     audit_.on_end({.id = fom.id(),
                    .type = fom.type(),
                    .caller = fom.fop().caller(),
@@ -262,6 +265,18 @@ void RequestHandler::finish(Fom& fom, const fop::Reply& reply) {
     if (fom.share() != nullptr) shares_.give_back(*fom.share());
     fom.reply(reply);
     free_.push_back(&fom);
+}
+
+void RequestHandler::count_load(const Fom& fom, fop::Status status) {
+    const fabric::Caller& caller = fom.fop().caller();
+    // Names that were not proved are not counted apart.
+    const bool is_proved = caller.kind == fop::AuthKind::kPrincipal;
+    load_.ended({.type = fom.type(),
+                 .class_row = fom.load_class,
+                 .principal = is_proved ? caller.principal : caller.share,
+                 .size_bytes = status == fop::Status::kDone ? fom.attributes.size_bytes : 0,
+                 .took = fom.times().total()},
+                reactor_.now());
 }
 
 void RequestHandler::set_limits(const RequestHandlerLimits& limits) {

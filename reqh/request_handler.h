@@ -20,6 +20,7 @@
 #include "reqh/admission.h"
 #include "reqh/fom.h"
 #include "reqh/fop_audit.h"
+#include "reqh/fop_load.h"
 #include "reqh/fop_metrics.h"
 #include "reqh/fop_record.h"
 #include "reqh/operation_pool.h"
@@ -89,9 +90,11 @@ public:
     std::uint64_t hung_count() const { return hung_count_.get(); }
     const Admission& admission() const { return admission_; }
     const FopMetrics& metrics() const { return metrics_; }
+    const FopLoad& load() const { return load_; }
 
 private:
     void on_request(lrs::Request* request) override;
+    void count_load(const Fom& fom, fop::Status status);
     void on_cancelled(Fom& fom) override;
     void on_late(Fom& fom, lrs::Request::Waited waited) override;
     void on_finished(Fom& fom, fop::Reply reply) override;
@@ -149,6 +152,7 @@ private:
     Shares shares_;           // Of the pieces of buffer.
     Fom* held_up_ = nullptr;  // The newest that waits for its share, while it waits.
     FopMetrics metrics_;
+    FopLoad load_;
     FopHistory history_;
     FopAudit audit_;
     ParkTimer park_timer_{*this};

@@ -474,6 +474,10 @@ bool Mclock::is_held_back(const Request& request, Instant now) const {
     return of->is_at_limit(ticks_at(now));
 }
 
+std::string_view Mclock::class_name_of(const Request& popped) const {
+    return static_cast<const TrafficClass*>(static_cast<const PolicyPlace&>(popped).queue)->name;
+}
+
 bool Mclock::visit_classes(Instant now, const ClassVisitor& visitor) {
     classes_.for_each([&](TrafficClass& known) { visitor(view_of(known, now)); });
     return true;

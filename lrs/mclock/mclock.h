@@ -89,6 +89,7 @@ public:
         return share_.rules->rule_for(request.attributes).class_name(request.attributes);
     }
     bool visit_classes(Instant now, const ClassVisitor& visitor) override;
+    std::string_view class_name_of(const Request& popped) const override;
 
     // The number of classes it keeps. For tests.
     std::size_t class_count() const { return classes_.count(); }

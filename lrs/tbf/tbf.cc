@@ -567,6 +567,10 @@ bool Tbf::is_held_back(const Request& request, Instant now) const {
     return of->is_throttled(ticks_at(now));
 }
 
+std::string_view Tbf::class_name_of(const Request& popped) const {
+    return static_cast<const TrafficClass*>(static_cast<const PolicyPlace&>(popped).queue)->name;
+}
+
 bool Tbf::visit_classes(Instant now, const ClassVisitor& visitor) {
     classes_.for_each([&](TrafficClass& known) {
         const bool is_over = known.rule == nullptr && known.has_nothing();

@@ -83,6 +83,7 @@ public:
         return rules_->rule_for(request.attributes).class_name(request.attributes);
     }
     bool visit_classes(Instant now, const ClassVisitor& visitor) override;
+    std::string_view class_name_of(const Request& popped) const override;
 
     // Replaces the rules, also for waiting requests. The caller must call pop() again. Returns
     // kByMoves if a waiting request may belong to another class under the new rules.

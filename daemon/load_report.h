@@ -1,0 +1,41 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/histogram.h"
+#include "daemon/json_writer.h"
+#include "daemon/node_disk.h"
+#include "reqh/fop_load.h"
+
+namespace fopd::daemon {
+
+// What fops and devices do, for `fopctl top`: counts, bytes and latencies since the start, by
+// operation, class, principal and device. Whoever wants rates compares two reports.
+class LoadReport {
+public:
+    // Of all localities: figures of the same name are added up.
+    void add(std::span<const reqh::FopLoad::Row> rows);
+    // Its reads and writes. Nothing while it is not open.
+    void add(const NodeDisk& disk);
+    void write(JsonWriter& json) const;
+
+private:
+    struct Figures {
+        core::Histogram latency;
+        std::uint64_t bytes = 0;
+    };
+    using Named = std::map<std::string, std::unique_ptr<Figures>>;
+    static void add(Named& to, const std::string& name, const core::Histogram& latency,
+                    std::uint64_t bytes);
+    static void write(JsonWriter& json, const char* key, const Named& named);
+
+    Named ops_;
+    Named classes_;
+    Named principals_;
+    Named devices_;
+};
+
+}  // namespace fopd::daemon

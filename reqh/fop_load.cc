@@ -1,0 +1,73 @@
+#include "reqh/fop_load.h"
+
+#include <algorithm>
+
+namespace fopd::reqh {
+
+namespace {
+
+void count(LoadFigures& figures, const FopLoad::Fop& fop) {
+    figures.latency.record(fop.took);
+    figures.bytes.add(fop.size_bytes);
+}
+
+}  // namespace
+
+NamedLoad::Row NamedLoad::row_of(std::string_view name, Instant now) {
+    // Fops of one name often follow each other.
+    const bool is_last = last_ < rows_.size() && rows_[last_].name == name;
+    if (!is_last) {
+        const auto known = by_name_.find(name);
+        if (known != by_name_.end()) {
+            last_ = known->second;
+        } else {
+            const std::optional<Row> room = find_room(now);
+            if (!room) return 0;
+            last_ = *room;
+            by_name_.erase(rows_[last_].name);
+            rows_[last_].name = name;
+            by_name_.emplace(name, last_);
+        }
+    }
+    rows_[last_].used_at = now;
+    return last_;
+}
+
+// A row for a new name; none: all are in use.
+std::optional<NamedLoad::Row> NamedLoad::find_room(Instant now) {
+    if (rows_.empty()) rows_.push_back({.name = std::string(kOthers)});
+    if (rows_.size() <= kNamedMax) {
+        rows_.emplace_back();
+        return static_cast<Row>(rows_.size() - 1);
+    }
+    if (now < look_again_) return std::nullopt;
+    const auto idle = std::ranges::min_element(rows_.begin() + 1, rows_.end(), {}, &Named::used_at);
+    if (now - idle->used_at >= kForgottenAfter) return static_cast<Row>(idle - rows_.begin());
+    look_again_ = after(idle->used_at, kForgottenAfter);
+    return std::nullopt;
+}
+
+void FopLoad::ended(const Fop& fop, Instant now) {
+    auto& of_type = ops_[static_cast<std::size_t>(&fop.type - fop::kFopTypes.data())];
+    if (of_type == nullptr) of_type = std::make_unique<LoadFigures>();
+    count(*of_type, fop);
+    if (fop.class_row) count(classes_.at(*fop.class_row), fop);
+    count(principals_.at(principals_.row_of(fop.principal, now)), fop);
+}
+
+std::vector<FopLoad::Row> FopLoad::rows() const {
+    std::vector<Row> all;
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+        if (ops_[i] == nullptr) continue;
+        all.push_back({By::kOp, std::string(fop::kFopTypes[i].name), ops_[i].get()});
+    }
+    classes_.for_each([&all](const std::string& name, const LoadFigures& figures) {
+        all.push_back({By::kClass, name, &figures});
+    });
+    principals_.for_each([&all](const std::string& name, const LoadFigures& figures) {
+        all.push_back({By::kPrincipal, name, &figures});
+    });
+    return all;
+}
+
+}  // namespace fopd::reqh

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/counter.h"
+#include "core/histogram.h"
+#include "core/time.h"
+#include "fop/fop_type.h"
+
+namespace fopd::reqh {
+
+// The fops of one kind that have ended. Written on one reactor, readable from any thread.
+struct LoadFigures {
+    core::Histogram latency;  // From arrival to reply.
+    core::Counter bytes;      // Of data, of those that succeeded.
+};
+
+// Figures by name, for a limited number of names; fops of other names are counted together. A name
+// without fops for kForgottenAfter may lose its row to a new name, for which the figures continue
+// from where they are: only differences of the figures of one name have a meaning.
+class NamedLoad {
+public:
+    static constexpr std::size_t kNamedMax = 64;
+    static constexpr Duration kForgottenAfter = 10min;
+    static constexpr std::string_view kOthers = "other";
+
+    // Rows are never taken away, so a number stays valid.
+    using Row = std::uint32_t;
+    Row row_of(std::string_view name, Instant now);
+    LoadFigures& at(Row row) { return *rows_[row].figures; }
+
+    template <typename Visit>
+    void for_each(Visit visit) const {
+        for (const Named& each : rows_) visit(each.name, *each.figures);
+    }
+
+private:
+    struct Named {
+        std::string name;
+        Instant used_at{};
+        std::unique_ptr<LoadFigures> figures = std::make_unique<LoadFigures>();
+    };
+    std::optional<Row> find_room(Instant now);
+
+    std::vector<Named> rows_;
+    std::map<std::string, Row, std::less<>> by_name_;
+    Row last_ = 0;          // The row that was found last.
+    Instant look_again_{};  // Until then, no row becomes free.
+};
+
+// What the fops of a locality do: how many end, how long they take and how much data they move, by
+// their type, their class in the request scheduler, and their principal.
+class FopLoad {
+public:
+    // The class of a fop that has its turn.
+    NamedLoad::Row class_row(std::string_view name, Instant now) {
+        return classes_.row_of(name, now);
+    }
+    struct Fop {
+        const fop::FopType& type;
+        std::optional<NamedLoad::Row> class_row{};  // None: it has had no turn, or no class.
+        std::string_view principal;
+        std::uint64_t size_bytes = 0;
+        Duration took{};
+    };
+    void ended(const Fop& fop, Instant now);
+
+    enum class By : std::uint8_t { kOp, kClass, kPrincipal };
+    struct Row {
+        By by;
+        std::string name;
+        const LoadFigures* figures;
+    };
+    // On the reactor of the locality. The figures exist as long as this object.
+    std::vector<Row> rows() const;
+
+private:
+    std::array<std::unique_ptr<LoadFigures>, fop::kFopTypes.size()> ops_;  // Null: no fop yet.
+    NamedLoad classes_;
+    NamedLoad principals_;
+};
+
+}  // namespace fopd::reqh
