@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "client/colours.h"
 #include "client/exit_code.h"
 #include "client/table.h"
 
@@ -43,8 +44,9 @@ bool keep(std::vector<std::string> Kept::* list, std::string_view line) {
     return true;
 }
 
-void print_complaint(std::string_view text) {
-    std::fprintf(stderr, "fopctl: %.*s\n", static_cast<int>(text.size()), text.data());
+void print_complaint(std::string_view text, Tint tint) {
+    const std::string line = tinted("fopctl: " + std::string(text), tint, STDERR_FILENO);
+    std::fprintf(stderr, "%s\n", line.c_str());
 }
 
 struct CodeName {
@@ -67,11 +69,11 @@ const char* code_name(int exit_code) {
 }  // namespace
 
 void complain(std::string_view text) {
-    if (!keep(&Kept::lines, text)) print_complaint(text);
+    if (!keep(&Kept::lines, text)) print_complaint(text, Tint::kBad);
 }
 
 void remark(std::string_view text) {
-    if (!keep(&Kept::remarks, text)) print_complaint(text);
+    if (!keep(&Kept::remarks, text)) print_complaint(text, Tint::kWarning);
 }
 
 void complain_further(std::string_view line) {

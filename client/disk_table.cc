@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "client/colours.h"
 #include "client/table.h"
 
 namespace fopd::client {
@@ -56,7 +57,7 @@ std::string problem_lines(const json& disk) {
 std::string head_table(const json& devices) {
     return table(devices, {{"DEVICE", "name"},
                            {"POOL", "pool"},
-                           {"STATE", "state"},
+                           {"STATE", "state", state_shown},
                            {"CAPACITY", "capacity", size_shown},
                            {"FREE", "free", size_shown},
                            {"USED", "", percent_shown},

@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "client/admin_client.h"
+#include "client/colours.h"
 #include "client/command_line.h"
 #include "client/exit_code.h"
 #include "client/verb.h"
@@ -30,6 +31,7 @@ struct Settings {
     std::string admin = "/run/fopd/admin.sock";
     bool json = false;
     bool quiet = false;
+    std::string color = "auto";
     double timeout_s = 0;  // 0: as the verb says.
 };
 
@@ -56,6 +58,9 @@ void declare_settings(CLI::App& app, Settings& settings) {
         ->envname("FOPD_JOB");
     app.add_flag("--json", settings.json, "Print JSON, for scripts");
     app.add_flag("--quiet", settings.quiet, "Print errors only; with --json, JSON too");
+    app.add_option("--color", settings.color, "Colours: auto (on terminals), always or never")
+        ->check(one_of({"auto", "always", "never"}))
+        ->capture_default_str();
     app.add_option("--timeout", settings.timeout_s,
                    "Give up after this many seconds; the default of a verb is in its help")
         ->check(seconds_between(0.001, 1e9));
@@ -146,6 +151,7 @@ int main(int argc, char** argv) {
     app.require_subcommand(0, 1);
     Settings settings;
     VerbArguments arguments;
+    choose_colours(settings.color);
     declare_settings(app, settings);
     const Verb* chosen = nullptr;
     struct Section {
@@ -176,6 +182,7 @@ int main(int argc, char** argv) {
         note_error_code("usage");
         return app.got_subcommand("health") ? kExitHealthUnknown : kExitUsage;
     }
+    choose_colours(settings.color);
     if (settings.json) complain_in_json();
     if (chosen == nullptr) {
         complain("no verb; fopctl --help lists them");

@@ -15,11 +15,18 @@ namespace fopd::client {
 
 namespace {
 
-// The number of characters: nearly all that are printed are one column wide.
+// The number of characters, without those that set a colour: nearly all that are printed are one
+// column wide.
 std::size_t width_of(const std::string& text) {
-    return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-        return (static_cast<unsigned char>(c) & 0xc0U) != 0x80;
-    }));
+    std::size_t width = 0;
+    bool is_colour = false;
+    for (const char c : text) {
+        if (c == '\x1b') is_colour = true;
+        const bool begins = (static_cast<unsigned char>(c) & 0xc0U) != 0x80;
+        if (!is_colour && begins) ++width;
+        if (c == 'm') is_colour = false;
+    }
+    return width;
 }
 
 bool is_number(const std::string& text) {

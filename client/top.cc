@@ -31,7 +31,7 @@ namespace {
 
 using nlohmann::json;
 
-Duration in_ns(double seconds) {
+Duration in_nanoseconds(double seconds) {
     return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
 }
 
@@ -217,9 +217,9 @@ bool may_have_classes(const json& status) {
 }
 
 // Why the figures come to an end: the user wants it, or an answer that is none.
-using Ended = std::optional<Answer>;
+using LastAnswer = std::optional<Answer>;
 
-std::expected<TopSample, Ended> look(const Call& call, Screen& screen) {
+std::expected<TopSample, LastAnswer> look(const Call& call, Screen& screen) {
     auto answer = ask(call, screen, "/v1/status");
     if (!answer || !*answer || (*answer)->status != 200) return std::unexpected(std::move(answer));
     const json status = json::parse((*answer)->body);
@@ -239,7 +239,7 @@ std::expected<TopSample, Ended> look(const Call& call, Screen& screen) {
 // Returns the exit code, or the answer that is to be complained about: the screen must be gone by
 // then.
 std::expected<int, Answer> show_rates(const Call& call, Screen& screen) {
-    const auto end_of = [](Ended ended) -> std::expected<int, Answer> {
+    const auto end_of = [](LastAnswer ended) -> std::expected<int, Answer> {
         if (!ended) return kExitDone;
         return std::unexpected(*std::move(ended));
     };
@@ -247,7 +247,7 @@ std::expected<int, Answer> show_rates(const Call& call, Screen& screen) {
     if (!first) return end_of(std::move(first.error()));
     TopSample before = *std::move(first);
     std::uint64_t shown_count = 0;
-    while (screen.wait(in_ns(call.arguments.interval_s))) {
+    while (screen.wait(in_nanoseconds(call.arguments.interval_s))) {
         auto next = look(call, screen);
         if (!next) return end_of(std::move(next.error()));
         TopSample now = *std::move(next);

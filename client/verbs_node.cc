@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "client/colours.h"
 #include "client/command_line.h"
 #include "client/disk_table.h"
 #include "client/exit_code.h"
@@ -37,7 +38,7 @@ std::string locality_table(const json& localities) {
     return table(localities,
                  {{"LOCALITY", "index"},
                   {"CORE", "", [](const json& at) { return shown(at.value("core", json())); }},
-                  {"STATE", "state"},
+                  {"STATE", "state", state_shown},
                   {"BACKEND", "backend"},
                   {"LAST TURN", "since_turn_s", span_shown},
                   {"BUSY", "busy_s", span_shown},
@@ -78,7 +79,7 @@ std::string config_lines(const json& config) {
 
 std::string status_page(const json& status) {
     std::string page =
-        folded(shown(status.at("name")) + "  " + shown(status.at("state")) + "  up " +
+        folded(shown(status.at("name")) + "  " + state_shown(status.at("state")) + "  up " +
                    span_of(status.at("uptime_s").get<double>()) + "  fopd " +
                    shown(status.at("version")) + "  pid " + shown(status.at("pid")),
                kStatusIndent);
@@ -89,14 +90,16 @@ std::string status_page(const json& status) {
     const json devices = status.value("devices", json::array());
     if (!devices.empty()) page += "\n" + disk_table(devices);
     for (const json& each : status.value("problems", json::array())) {
-        const std::string state = in_capitals(shown(each.at("state")));
-        page += folded(state + ": " + shown(each.at("text")), kStatusIndent);
+        const std::string state = shown(each.at("state"));
+        page += folded(
+            tinted(in_capitals(state) + ":", tint_of_state(state)) + " " + shown(each.at("text")),
+            kStatusIndent);
     }
     for (const json& at : status.value("missing_slots", json::array())) {
-        page += folded("missing: " + missing_shown(at), kStatusIndent);
+        page += folded(tinted("missing:", Tint::kBad) + " " + missing_shown(at), kStatusIndent);
     }
     for (const json& warning : status.at("warnings")) {
-        page += folded("warning: " + shown(warning), kStatusIndent);
+        page += folded(tinted("warning:", Tint::kWarning) + " " + shown(warning), kStatusIndent);
     }
     return page;
 }
@@ -282,7 +285,9 @@ constexpr std::array<std::string_view, 4> kHealthStates{"ok", "warning", "critic
 int show_health(const Call& call, const std::string& json_text, const std::string& state,
                 const std::string& text) {
     const auto* const found = std::ranges::find(kHealthStates, state);
-    const int done = show(call, json_text, [&] { return in_capitals(state) + ": " + text + "\n"; });
+    const int done = show(call, json_text, [&] {
+        return tinted(in_capitals(state) + ":", tint_of_state(state)) + " " + text + "\n";
+    });
     return done == kExitDone && found != kHealthStates.end()
                ? static_cast<int>(found - kHealthStates.begin())
                : kExitHealthUnknown;

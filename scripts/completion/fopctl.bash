@@ -33,7 +33,7 @@ _fopctl_objects() {
 _fopctl() {
     local current=${COMP_WORDS[COMP_CWORD]}
     local previous=${COMP_WORDS[COMP_CWORD - 1]}
-    local global_options="--server --key --token --protect --job --admin --json --quiet --timeout --version --help"
+    local global_options="--server --key --token --protect --job --admin --json --quiet --color --timeout --version --help"
     local verbs="put get read write append ls stat mv rm truncate punch chmod chown sync df quota ping bench status health top sessions devices device scrub store lrs trace reload drain log-level keygen key token"
     COMPREPLY=()
 
@@ -46,6 +46,10 @@ _fopctl() {
             ;;
         --op)
             mapfile -t COMPREPLY < <(compgen -W "echo bulk_echo ping read write mixed create" -- "$current")
+            return
+            ;;
+        --color)
+            mapfile -t COMPREPLY < <(compgen -W "auto always never" -- "$current")
             return
             ;;
         --wait)

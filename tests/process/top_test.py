@@ -125,7 +125,7 @@ class TopTest(StorageTestCase):
         self.daemon.kill()
         self.assertEqual(terminal.wait_end(), NO_SERVER)
         # What is wrong can be read: it comes when the screen is given back.
-        self.assertRegex(terminal.output.rpartition(LEAVE)[2], "^fopctl: .*admin.sock")
+        self.assertRegex(terminal.output.rpartition(LEAVE)[2], "fopctl: no fopd answers at .*admin.sock")
         self.assertTrue(terminal.modes() & termios.ICANON)
 
     def test_it_ends_while_the_daemon_is_silent(self):
