@@ -57,7 +57,7 @@ std::string problem_lines(const json& disk) {
 std::string head_table(const json& devices) {
     return table(devices, {{"DEVICE", "name"},
                            {"POOL", "pool"},
-                           {"STATE", "state", state_shown},
+                           {"STATE", "state", state_shown, Column::Kind::kWhole},
                            {"CAPACITY", "capacity", size_shown},
                            {"FREE", "free", size_shown},
                            {"USED", "", percent_shown},
@@ -79,7 +79,9 @@ std::string disk_page(const json& devices) {
     for (const json& each : devices) page += reason_lines(each) + problem_lines(each);
     if (devices.empty()) return page;
     return page + "\n" +
-           table(devices, {{"DEVICE", "name"}, {"LOCALITY", "locality"}, {"PATH", "path"}});
+           table(devices, {{"DEVICE", "name"},
+                           {"LOCALITY", "locality"},
+                           {"PATH", "path", shown, Column::Kind::kWhole}});
 }
 
 }  // namespace fopd::client

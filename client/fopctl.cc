@@ -18,6 +18,7 @@
 #include "client/colours.h"
 #include "client/command_line.h"
 #include "client/exit_code.h"
+#include "client/table.h"
 #include "client/verb.h"
 #include "core/core_dumps.h"
 #include "core/printable.h"
@@ -31,6 +32,7 @@ struct Settings {
     std::string admin = "/run/fopd/admin.sock";
     bool json = false;
     bool quiet = false;
+    bool wide = false;
     std::string color = "auto";
     double timeout_s = 0;  // 0: as the verb says.
 };
@@ -58,6 +60,7 @@ void declare_settings(CLI::App& app, Settings& settings) {
         ->envname("FOPD_JOB");
     app.add_flag("--json", settings.json, "Print JSON, for scripts");
     app.add_flag("--quiet", settings.quiet, "Print errors only; with --json, JSON too");
+    app.add_flag("--wide", settings.wide, "Tables with all columns, as wide as they need");
     app.add_option("--color", settings.color, "Colours: auto (on terminals), always or never")
         ->check(one_of({"auto", "always", "never"}))
         ->capture_default_str();
@@ -183,6 +186,7 @@ int main(int argc, char** argv) {
         return app.got_subcommand("health") ? kExitHealthUnknown : kExitUsage;
     }
     choose_colours(settings.color);
+    if (settings.wide) show_wide_tables();
     if (settings.json) complain_in_json();
     if (chosen == nullptr) {
         complain("no verb; fopctl --help lists them");

@@ -15,6 +15,29 @@ namespace fopd::client {
 
 namespace {
 
+// Standard output is one for the program, and so is this.
+bool& tables_are_wide() {
+    static bool are_wide = false;
+    return are_wide;
+}
+
+// Makes the widest columns narrower until a line fits, or none can be cut any more.
+void fit(std::vector<std::size_t>& widths, const std::vector<bool>& may_be_cut,
+         std::size_t width_max) {
+    constexpr std::size_t kLeast = 8;
+    std::size_t total = 2 * widths.size() - 2;
+    for (const std::size_t width : widths) total += width;
+    for (; total > width_max; --total) {
+        std::size_t widest = widths.size();
+        for (std::size_t i = 0; i < widths.size(); ++i) {
+            const bool is_wider = widest == widths.size() || widths[i] > widths[widest];
+            if (may_be_cut[i] && widths[i] > kLeast && is_wider) widest = i;
+        }
+        if (widest == widths.size()) return;
+        --widths[widest];
+    }
+}
+
 // The number of characters, without those that set a colour: nearly all that are printed are one
 // column wide.
 std::size_t width_of(const std::string& text) {
@@ -114,7 +137,6 @@ std::string clipped(const std::string& text, std::size_t columns_max) {
 }
 
 std::string folded(std::string_view text, std::size_t indent) {
-    constexpr std::size_t kWidth = 80;
     std::string lines;
     std::string line;
     bool is_first_word = true;  // The next word is the first one of its line.
@@ -123,7 +145,7 @@ std::string folded(std::string_view text, std::size_t indent) {
         const std::size_t begin = std::min(text.find_first_not_of(' '), text.size());
         const std::size_t end = std::min(text.find(' ', begin), text.size());
         const std::string_view word = text.substr(0, end);
-        if (!is_first_word && width_of(line) + width_of(std::string(word)) > kWidth) {
+        if (!is_first_word && width_of(line) + width_of(std::string(word)) > kPageWidth) {
             lines += line + "\n";
             line = std::string(indent, ' ') + std::string(word.substr(begin));
         } else {
@@ -135,7 +157,16 @@ std::string folded(std::string_view text, std::size_t indent) {
     return lines + line + "\n";
 }
 
-std::string table(const std::vector<std::vector<std::string>>& rows) {
+void show_wide_tables() {
+    tables_are_wide() = true;
+}
+
+bool are_tables_wide() {
+    return tables_are_wide();
+}
+
+std::string table(const std::vector<std::vector<std::string>>& rows,
+                  const std::vector<std::size_t>& whole, std::size_t width_max) {
     std::vector<std::size_t> widths;
     for (const auto& row : rows) {
         widths.resize(std::max(widths.size(), row.size()), 0);
@@ -146,13 +177,20 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
     for (std::size_t i = 0; i < widths.size(); ++i) {
         are_right.push_back(is_column_of_numbers(rows, i));
     }
+    std::vector<bool> may_be_cut(widths.size());
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+        // The first column has names, of which some begin as a number does.
+        may_be_cut[i] = (i == 0 || !are_right[i]) && std::ranges::find(whole, i) == whole.end();
+    }
+    if (!are_tables_wide()) fit(widths, may_be_cut, width_max);
     std::string text;
     for (const auto& row : rows) {
         std::string line;
         for (std::size_t i = 0; i < row.size(); ++i) {
-            const std::string padding(widths[i] - width_of(row[i]), ' ');
+            const std::string cell = clipped(row[i], widths[i]);
+            const std::string padding(widths[i] - width_of(cell), ' ');
             if (i > 0) line += "  ";
-            line += are_right[i] ? padding + row[i] : row[i] + padding;
+            line += are_right[i] ? padding + cell : cell + padding;
         }
         text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
     }
@@ -161,16 +199,25 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
 
 std::string table(const nlohmann::json& list, std::initializer_list<Column> columns) {
     std::vector<std::vector<std::string>> rows(1);
-    for (const Column& each : columns) rows.front().emplace_back(each.title);
+    std::vector<std::size_t> whole;
+    const auto is_left_out = [](const Column& each) {
+        return each.kind == Column::Kind::kWide && !are_tables_wide();
+    };
+    for (const Column& each : columns) {
+        if (is_left_out(each)) continue;
+        if (each.kind != Column::Kind::kUsual) whole.push_back(rows.front().size());
+        rows.front().emplace_back(each.title);
+    }
     for (const nlohmann::json& at : list) {
         std::vector<std::string>& row = rows.emplace_back();
         for (const Column& each : columns) {
+            if (is_left_out(each)) continue;
             const std::string path = each.path;
             const nlohmann::json::json_pointer place(path.empty() ? path : "/" + path);
             row.push_back(each.text(at.at(place)));
         }
     }
-    return table(rows);
+    return table(rows, whole);
 }
 
 }  // namespace fopd::client

@@ -32,12 +32,23 @@ std::string span_of(double seconds);
 // The text, cut to at most so many columns; where something is left out, it ends with "…".
 std::string clipped(const std::string& text, std::size_t columns_max);
 
-// The text in lines of at most 80 columns, each with a line end. It is broken at blanks only; all
-// lines but the first begin with `indent` blanks.
+// The text in lines of at most kPageWidth columns, each with a line end. It is broken at blanks
+// only; all lines but the first begin with `indent` blanks.
 std::string folded(std::string_view text, std::size_t indent);
 
-// Lines of aligned columns with two blanks between; numbers are aligned to the right.
-std::string table(const std::vector<std::vector<std::string>>& rows);
+// The width of tables and folded text.
+inline constexpr std::size_t kPageWidth = 80;
+
+// From now on, tables have all columns, and are as wide as these need. Before, tables fit into
+// kPageWidth: some columns are left out, and long texts are cut.
+void show_wide_tables();
+bool are_tables_wide();
+
+// Lines of aligned columns with two blanks between; numbers are aligned to the right. To make the
+// table fit, the widest columns are cut, but for numbers behind the first column, and the columns
+// that are in `whole`.
+std::string table(const std::vector<std::vector<std::string>>& rows,
+                  const std::vector<std::size_t>& whole = {}, std::size_t width_max = kPageWidth);
 
 // A column of a table of JSON objects.
 struct Column {
@@ -45,6 +56,12 @@ struct Column {
     // The path of the value within the object, such as "scrub/state"; empty: the object itself.
     const char* path;
     std::string (*text)(const nlohmann::json& value) = &shown;
+    enum class Kind : std::uint8_t {
+        kUsual,
+        kWhole,  // Never cut, because people copy or compare it.
+        kWide,   // Whole, and left out where the table is to fit.
+    };
+    Kind kind = Kind::kUsual;
 };
 std::string table(const nlohmann::json& list, std::initializer_list<Column> columns);
 

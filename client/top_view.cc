@@ -12,10 +12,6 @@ namespace {
 
 using Cell = TopTable::Cell;
 
-// The names of a table leave room for its figures in a line of 80 columns.
-constexpr std::size_t kNameMax = 32;
-constexpr std::size_t kClassNameMax = 20;
-
 struct KeyOfView {
     char key;
     TopView view;
@@ -49,15 +45,11 @@ Cell latency(double us) {
     if (us < 1e6) return {fixed(us / 1000, 1) + "ms", us};
     return {fixed(us / 1e6, 1) + "s", us};
 }
-Cell name(const std::string& text, std::size_t columns_max) {
-    return {clipped(text, columns_max), 0};
-}
-
 TopTable load_table(const char* title, const std::vector<LoadRates>& loads) {
     TopTable table{.titles = {title, "OPS/S", "BYTES/S", "P50", "P99"}, .rows = {}};
     for (const LoadRates& at : loads) {
-        table.rows.push_back({name(at.name, kNameMax), rate(at.ops), bytes(at.bytes),
-                              latency(at.p50_us), latency(at.p99_us)});
+        table.rows.push_back(
+            {{at.name, 0}, rate(at.ops), bytes(at.bytes), latency(at.p50_us), latency(at.p99_us)});
     }
     return table;
 }
@@ -67,7 +59,7 @@ TopTable class_table(const std::vector<ClassRates>& classes) {
         .titles = {"CLASS", "QUEUED", "OPS/S", "BYTES/S", "P50", "P99", "HELD %", "OLDEST"},
         .rows = {}};
     for (const ClassRates& at : classes) {
-        table.rows.push_back({name(at.load.name, kClassNameMax),
+        table.rows.push_back({{at.load.name, 0},
                               whole(at.queued),
                               rate(at.load.ops),
                               bytes(at.load.bytes),
@@ -98,13 +90,13 @@ TopTable locality_table(const std::vector<LocalityLoad<double>>& localities) {
     return table;
 }
 
-std::string text_of(const TopTable& of) {
+std::string text_of(const TopTable& of, std::size_t width_max) {
     std::vector<std::vector<std::string>> rows{of.titles};
     for (const auto& row : of.rows) {
         std::vector<std::string>& texts = rows.emplace_back();
         for (const Cell& cell : row) texts.push_back(cell.text);
     }
-    return table(rows);
+    return table(rows, {}, width_max);
 }
 
 std::string title_line(const TopSample& now) {
@@ -133,11 +125,12 @@ TopTable top_table(TopView view, const TopRates& rates) {
 }
 
 std::string top_page(const TopSample& now, const TopRates& rates) {
-    std::string page = title_line(now) + "\n" + text_of(locality_table(rates.localities));
+    std::string page =
+        title_line(now) + "\n" + text_of(locality_table(rates.localities), kPageWidth);
     for (const auto view :
          {TopView::kClasses, TopView::kOps, TopView::kPrincipals, TopView::kDevices}) {
         const TopTable table = top_table(view, rates);
-        if (!table.rows.empty()) page += "\n" + text_of(table);
+        if (!table.rows.empty()) page += "\n" + text_of(table, kPageWidth);
     }
     return page;
 }
@@ -191,7 +184,7 @@ std::vector<std::string> TopScreen::frame(std::size_t columns, std::size_t rows)
     if (shows_help_) {
         for (const char* line : kHelp) body += std::string(line) + "\n";
     } else if (has_rates_) {
-        body = text_of(table);
+        body = text_of(table, columns);
     }
     lines.push_back(has_rates_ ? title_line(now_) : "waiting for figures");
     for (std::size_t begin = 0; begin < body.size();) {

@@ -378,8 +378,8 @@ int run_key_list(const Call& call) {
     const nlohmann::ordered_json object{{"principals", list}};
     return show(call, dumped(object), [&] {
         return table(list, {{"NAME", "name"},
-                            {"KEY ID", "key_id"},
-                            {"PREVIOUS", "previous_keys"},
+                            {"KEY ID", "key_id", shown, Column::Kind::kWhole},
+                            {"PREVIOUS", "previous_keys", shown, Column::Kind::kWide},
                             {"RIGHTS", "rights"},
                             {"GROUPS", "groups"},
                             {"DELEGATE", "delegate", [](const nlohmann::json& delegate) {

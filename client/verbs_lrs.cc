@@ -39,31 +39,57 @@ std::string granted(const json& shares) {
     return text;
 }
 
-void add_shares(std::vector<std::string>& row, const json& at) {
-    const auto shares = at.find("shares");
-    if (shares == at.end()) return;
-    for (const char* const key : {"served_reserved", "served_by_weight", "served_over_limit"})
-        row.push_back(shown(shares->at(key)));
-    row.push_back(granted(*shares));
+std::string throttled_shown(const json& at) {
+    const std::string text = span_of(at.at("throttled_s").get<double>());
+    return at.at("throttled").get<bool>() ? text + " now" : text;
 }
 
+// Empty for a class without shares.
+std::string share_shown(const json& at, const char* key) {
+    return at.contains("shares") ? shown(at.at("shares").at(key)) : "";
+}
+
+struct ClassColumn {
+    const char* title;
+    std::string (*text)(const json& at);
+    bool is_wide = false;       // Only in wide tables.
+    bool is_of_shares = false;  // Only if a class has shares.
+};
+constexpr std::array kClassColumns{
+    ClassColumn{"CLASS", [](const json& at) { return shown(at.at("name")); }},
+    ClassColumn{"QUEUED", [](const json& at) { return shown(at.at("queued")); }},
+    ClassColumn{"SERVED", [](const json& at) { return shown(at.at("served")); }, true},
+    ClassColumn{"PER S", [](const json& at) { return fixed(at.at("rate").get<double>(), 0); }},
+    ClassColumn{"BYTES", [](const json& at) { return size_shown(at.at("bytes")); }, true},
+    ClassColumn{"BYTES PER S",
+                [](const json& at) {
+                    return size_of(static_cast<std::uint64_t>(at.at("bytes_rate").get<double>()));
+                }},
+    ClassColumn{"THROTTLED", &throttled_shown},
+    ClassColumn{"OLDEST", [](const json& at) { return span_shown(at.at("oldest_s")); }},
+    ClassColumn{"RESERVED", [](const json& at) { return share_shown(at, "served_reserved"); }, true,
+                true},
+    ClassColumn{"BY WEIGHT", [](const json& at) { return share_shown(at, "served_by_weight"); },
+                true, true},
+    ClassColumn{"OVER LIMIT", [](const json& at) { return share_shown(at, "served_over_limit"); },
+                true, true},
+    ClassColumn{"GRANTED",
+                [](const json& at) {
+                    return at.contains("shares") ? granted(at.at("shares")) : std::string();
+                },
+                false, true},
+};
+
 std::string class_table(const json& classes) {
-    std::vector<std::vector<std::string>> rows{
-        {"CLASS", "QUEUED", "SERVED", "PER S", "BYTES", "BYTES PER S", "THROTTLED", "OLDEST"}};
     const auto has_shares = [](const json& at) { return at.contains("shares"); };
-    if (std::ranges::any_of(classes, has_shares)) {
-        for (const char* const title : {"RESERVED", "BY WEIGHT", "OVER LIMIT", "GRANTED"})
-            rows.front().emplace_back(title);
-    }
-    for (const json& at : classes) {
-        std::string throttled = span_of(at.at("throttled_s").get<double>());
-        if (at.at("throttled").get<bool>()) throttled += " now";
-        rows.push_back({shown(at.at("name")), shown(at.at("queued")), shown(at.at("served")),
-                        fixed(at.at("rate").get<double>(), 0),
-                        size_of(at.at("bytes").get<std::uint64_t>()),
-                        size_of(static_cast<std::uint64_t>(at.at("bytes_rate").get<double>())),
-                        std::move(throttled), span_of(at.at("oldest_s").get<double>())});
-        add_shares(rows.back(), at);
+    const bool have_shares = std::ranges::any_of(classes, has_shares);
+    std::vector<std::vector<std::string>> rows(1 + classes.size());
+    for (const ClassColumn& each : kClassColumns) {
+        if ((each.is_wide && !are_tables_wide()) || (each.is_of_shares && !have_shares)) continue;
+        rows.front().emplace_back(each.title);
+        for (std::size_t i = 0; i < classes.size(); ++i) {
+            rows[i + 1].push_back(each.text(classes[i]));
+        }
     }
     return table(rows);
 }

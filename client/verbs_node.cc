@@ -38,7 +38,7 @@ std::string locality_table(const json& localities) {
     return table(localities,
                  {{"LOCALITY", "index"},
                   {"CORE", "", [](const json& at) { return shown(at.value("core", json())); }},
-                  {"STATE", "state", state_shown},
+                  {"STATE", "state", state_shown, Column::Kind::kWhole},
                   {"BACKEND", "backend"},
                   {"LAST TURN", "since_turn_s", span_shown},
                   {"BUSY", "busy_s", span_shown},
@@ -200,21 +200,22 @@ int run_log_level(const Call& call) {
 }
 
 std::string session_table(const json& answer) {
-    return table(answer.at("sessions"), {{"SESSION", "id"},
-                                         {"LOCALITY", "locality"},
-                                         {"PEER", "peer"},
-                                         {"CLIENT", "client"},
-                                         {"PRINCIPAL", "principal"},
-                                         {"USER", "user"},
-                                         {"AGE", "age_s", span_shown},
-                                         {"IDLE", "idle_s", span_shown},
-                                         {"FOPS", "fops"},
-                                         {"HELD", "fops_held"},
-                                         {"WAITING", "fops_waiting"},
-                                         {"CREDITS", "fop_credits"},
-                                         {"BYTES IN", "bytes_in"},
-                                         {"BYTES OUT", "bytes_out"},
-                                         {"TRANSFERRED", "bytes_transferred"}});
+    return table(answer.at("sessions"),
+                 {{"SESSION", "id", shown, Column::Kind::kWhole},
+                  {"LOCALITY", "locality", shown, Column::Kind::kWide},
+                  {"PEER", "peer"},
+                  {"CLIENT", "client", shown, Column::Kind::kWide},
+                  {"PRINCIPAL", "principal"},
+                  {"USER", "user", shown, Column::Kind::kWide},
+                  {"AGE", "age_s", span_shown, Column::Kind::kWide},
+                  {"IDLE", "idle_s", span_shown},
+                  {"FOPS", "fops"},
+                  {"HELD", "fops_held", shown, Column::Kind::kWide},
+                  {"WAITING", "fops_waiting"},
+                  {"CREDITS", "fop_credits", shown, Column::Kind::kWide},
+                  {"BYTES IN", "bytes_in", shown, Column::Kind::kWide},
+                  {"BYTES OUT", "bytes_out", shown, Column::Kind::kWide},
+                  {"TRANSFERRED", "bytes_transferred", shown, Column::Kind::kWide}});
 }
 
 int run_sessions(const Call& call) {
@@ -249,12 +250,12 @@ std::string trace_page(const nlohmann::ordered_json& fop) {
 std::string fop_table(const json& answer) {
     std::string page = table(
         answer.at("fops"),
-        {{"FOP", "id"},
+        {{"FOP", "id", shown, Column::Kind::kWhole},
          {"OP", "op"},
          {"STATE", "state"},
          {"PHASE", "phase"},
          {"AGE", "age_s", span_shown},
-         {"PEER", "peer"},
+         {"PEER", "peer", shown, Column::Kind::kWide},
          {"PRINCIPAL", "principal"},
          {"WAITS FOR", "", [](const json& at) { return shown(at.value("waits_for", json())); }}});
     const auto left_out = answer.value("left_out", std::uint64_t{0});

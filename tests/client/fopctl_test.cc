@@ -466,8 +466,11 @@ TEST_CASE("fopctl sessions: lists the connected clients", "[client]") {
     f.handler.put("/v1/sessions", 200, sessions);
 
     REQUIRE(f.run({"sessions", "--json"}).out == sessions + "\n");
+    REQUIRE(f.run({"sessions"}).out ==
+            "SESSION  PEER              PRINCIPAL  IDLE  FOPS  WAITING\n"
+            "   5f3a  tcp://10.0.0.9:4  backup     0.2s    12        2\n");
     REQUIRE(
-        f.run({"sessions"}).out ==
+        f.run({"sessions", "--wide"}).out ==
         "SESSION  LOCALITY  PEER              CLIENT  PRINCIPAL  USER    AGE  IDLE  FOPS  HELD  "
         "WAITING  CREDITS  BYTES IN  BYTES OUT  TRANSFERRED\n"
         "   5f3a         1  tcp://10.0.0.9:4    0a1b  backup     anna  1m 1s  0.2s    12     3  "
@@ -484,9 +487,14 @@ TEST_CASE("fopctl trace: without a fop, all that run", "[client]") {
 
     const Ran json = f.run({"trace", "--json"});
     const Ran page = f.run({"trace"});
+    f.handler.put("/v1/trace", 200, fops);
+    const Ran wide = f.run({"trace", "--wide"});
 
     REQUIRE(json.out == fops + "\n");
     REQUIRE(page.out ==
+            "    FOP  OP         PHASE      AGE  PRINCIPAL  WAITS FOR\n"
+            "5f3a-17  bulk_echo  execute  3m 0s  backup     -\n");
+    REQUIRE(wide.out ==
             "    FOP  OP         PHASE      AGE  PEER              PRINCIPAL  WAITS FOR\n"
             "5f3a-17  bulk_echo  execute  3m 0s  tcp://10.0.0.9:4  backup     -\n");
     REQUIRE(f.handler.requests()[0].query.empty());
