@@ -132,6 +132,30 @@ TEST_CASE("lrs classes: requests passed by another policy count for their class"
     CHECK(!classes[0].is_throttled);
 }
 
+TEST_CASE("lrs classes: a chosen request is of the class that counts it", "[lrs]") {
+    RequestMaker requests(1);
+    std::vector<std::unique_ptr<Policy>> policies;
+    policies.push_back(make_crr({}, 1));
+    policies.push_back(tbf_with("held client=* rate=1000/s"));
+    policies.push_back(make_mclock({.rules = {"held client=* limit=1000/s"}}, {}, 1));
+    policies.push_back(make_deadline(tbf_with("held client=* rate=1000/s"), 1s));
+    for (const auto& policy : policies) {
+        NumberedRequest& request = requests.make();
+        request.attributes.client = client_of(1);
+        request.attributes.arrived_at = Instant{1s};
+        policy->push(request, Instant{1s});
+        REQUIRE(policy->pop(Instant{1s}).request == &request);
+        const std::string name(policy->class_name_of(request));
+        std::string counted;
+        policy->visit_classes(Instant{1s}, [&](const ClassView& of) {
+            if (of.tally.totals().served == 1) counted = of.name;
+        });
+        CHECK(!name.empty());
+        CHECK(name == counted);
+    }
+    CHECK(make_fifo()->class_name_of(requests.make()) == "all");
+}
+
 TEST_CASE("lrs classes: classes of mclock are shown below another policy", "[lrs]") {
     WatchedShell shell(
         make_deadline(make_mclock({.rules = {"held client=* limit=1/s"}}, {}, 1), 500ms));
