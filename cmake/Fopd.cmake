@@ -23,6 +23,14 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     endif()
 endif()
 
+# What is released is hardened, as Debian does it: stacks and the buffers of libc calls are checked, and what the loader
+# fills in is read-only afterwards. The sanitizers check more, and -D_FORTIFY_SOURCE hides calls from them.
+if(CMAKE_BUILD_TYPE MATCHES "^(Release|RelWithDebInfo|MinSizeRel)$" AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+    set(FOPD_HARDENED ON)
+    add_compile_options(-fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+    add_link_options(LINKER:-z,relro LINKER:-z,now)
+endif()
+
 add_library(fopd_warnings INTERFACE)
 add_library(fopd::warnings ALIAS fopd_warnings)
 # GCC 12 sees uninitialised members in nested std::optional where there are none; the sanitizers look
