@@ -1,6 +1,6 @@
-# `cpack -G DEB` in a build folder makes the Debian package. Everything Debian wants to know is here and in
-# systemd/debian/; what is installed where is in systemd/CMakeLists.txt. With SOURCE_DATE_EPOCH set, two runs over the
-# same build give the same bytes.
+# `cpack -G DEB` in a build folder makes the Debian packages, one for each component: fopd, fopctl, libfopd0, libfopd-dev.
+# Everything Debian wants to know is here and in systemd/debian/; what is installed where is in systemd/CMakeLists.txt.
+# With SOURCE_DATE_EPOCH set, two runs over the same build give the same bytes.
 
 set(debian ${PROJECT_SOURCE_DIR}/systemd/debian)
 
@@ -17,29 +17,86 @@ set(CPACK_INSTALL_PREFIX /usr)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
     OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_GROUPING IGNORE)
+set(CPACK_COMPONENTS_ALL daemon client library development)
+
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-set(CPACK_DEBIAN_PACKAGE_SECTION admin)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_HOMEPAGE ${PROJECT_HOMEPAGE_URL})
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "storage-server daemon with administrator-chosen scheduling")
-set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
-"fopd stores objects on the disks of its node. It takes file operation packets
+# Each package has a summary of its own, which CPack would put below this one.
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "")
+# Shared libraries are found by dpkg-shlibdeps, but for libfabric, which is loaded when an address needs it.
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+# Who links with libfopd depends on its package.
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(needs_libfabric "libfabric1 is needed for addresses that begin with verbs:// or ofi+tcp://.")
+
+# fopd_add_package(<component> NAME <package> SECTION <section> MULTI_ARCH <same|foreign> SUMMARY <text> TEXT <text>
+#                  [DEPENDS <packages>] [SUGGESTS <packages>] [REPLACES <packages>] [CONTROL <files...>])
+function(fopd_add_package component)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "NAME;SECTION;MULTI_ARCH;SUMMARY;TEXT;DEPENDS;SUGGESTS;REPLACES" "CONTROL")
+    string(TOUPPER ${component} key)
+    set(key CPACK_DEBIAN_${key})
+    set(${key}_PACKAGE_NAME ${arg_NAME} PARENT_SCOPE)
+    # CPack has no variable for Multi-Arch before 3.31. It writes values as they are, so a line can follow in one.
+    set(${key}_PACKAGE_SECTION "${arg_SECTION}\nMulti-Arch: ${arg_MULTI_ARCH}" PARENT_SCOPE)
+    set(${key}_DESCRIPTION "${arg_SUMMARY}\n${arg_TEXT}" PARENT_SCOPE)
+    set(${key}_PACKAGE_CONTROL_EXTRA "${arg_CONTROL}" PARENT_SCOPE)
+    foreach(field DEPENDS SUGGESTS REPLACES)
+        if(arg_${field})
+            set(${key}_PACKAGE_${field} "${arg_${field}}" PARENT_SCOPE)
+        endif()
+    endforeach()
+endfunction()
+
+# The unit reloads by fopctl; the others are what the maintainer scripts call.
+fopd_add_package(daemon NAME fopd SECTION admin MULTI_ARCH foreign
+    SUMMARY "storage-server daemon with administrator-chosen scheduling"
+    TEXT "fopd stores objects on the disks of its node. It takes file operation packets
 from clients, orders them by a policy the administrator chose, and runs each
 as a non-blocking state machine on a reactor of its own core.
 
-The package has the daemon, the command fopctl and the library libfopd.
-libfabric1 is needed for addresses that begin with verbs:// or ofi+tcp://.")
-# Shared libraries are found by dpkg-shlibdeps, but for libfabric, which is loaded when an address needs it; the others
-# are what the maintainer scripts call.
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_DEPENDS
-    "systemd | systemd-standalone-sysusers | systemd-sysusers, systemd | systemd-standalone-tmpfiles | systemd-tmpfiles")
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libfabric1 (>= 1.17)")
-set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
-set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
-set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA
-    ${debian}/conffiles ${debian}/postinst ${debian}/prerm ${debian}/postrm ${debian}/triggers)
-# Who links with libfopd depends on this package.
-set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+The package has the daemon, its unit for systemd, alert rules and a dashboard
+for monitoring, and the documentation.
+
+${needs_libfabric}"
+    DEPENDS "fopctl (= ${PROJECT_VERSION}), systemd | systemd-standalone-sysusers | systemd-sysusers, systemd | systemd-standalone-tmpfiles | systemd-tmpfiles"
+    SUGGESTS "libfabric1 (>= 1.17)"
+    CONTROL ${debian}/conffiles ${debian}/postinst ${debian}/prerm ${debian}/postrm)
+
+# There was a time when the package fopd had the files of all four.
+set(undivided "fopd (<= 0.1.0)")
+fopd_add_package(client NAME fopctl SECTION admin MULTI_ARCH foreign
+    SUMMARY "client and administration command of the storage server fopd"
+    TEXT "fopctl stores and fetches the objects of a fopd over the network, and
+administers the fopd of its own node. It needs no daemon on its node.
+
+${needs_libfabric}"
+    SUGGESTS "libfabric1 (>= 1.17)"
+    REPLACES "${undivided}")
+
+# CPack makes a postinst and a postrm that call ldconfig, unless files of these names are listed. The trigger does that,
+# and files that do not exist are left out.
+fopd_add_package(library NAME libfopd0 SECTION libs MULTI_ARCH same
+    SUMMARY "client library of the storage server fopd"
+    TEXT "With libfopd, programs in C and C++ store and fetch the objects of a fopd
+over the network.
+
+${needs_libfabric}"
+    SUGGESTS "libfabric1 (>= 1.17)"
+    REPLACES "${undivided}"
+    CONTROL ${debian}/triggers none/postinst none/postrm)
+
+fopd_add_package(development NAME libfopd-dev SECTION libdevel MULTI_ARCH same
+    SUMMARY "client library of the storage server fopd (development files)"
+    TEXT "With libfopd, programs in C and C++ store and fetch the objects of a fopd
+over the network.
+
+The package has the headers, the static library and the file for pkg-config."
+    DEPENDS "libfopd0 (= ${PROJECT_VERSION})"
+    REPLACES "${undivided}")
 
 include(CPack)
