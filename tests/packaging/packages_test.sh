@@ -85,6 +85,8 @@ EOF
 has fopctl <<EOF
 /usr/bin/fopctl
 /usr/share/bash-completion/completions/fopctl
+/usr/share/fish/vendor_completions.d/fopctl.fish
+/usr/share/zsh/vendor-completions/_fopctl
 /usr/share/man/man1/fopctl.1.gz
 /usr/share/doc/fopctl/changelog.gz
 /usr/share/doc/fopctl/copyright

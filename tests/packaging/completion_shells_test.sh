@@ -1,0 +1,140 @@
+#!/bin/bash
+# Goal: what Tab offers after `fopctl ...` in zsh and in fish.
+# Method: both run their completion on a command line, zsh with functions in place of those that show candidates. The help
+#         pages are those of the real program; for everything else a stand-in answers as a daemon does.
+# Exits 77 (skipped) where one of the shells is missing.
+#
+#   completion_shells_test.sh FOPCTL
+set -u
+
+fopctl=$1
+completion=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/scripts/completion
+for shell in zsh fish; do
+    if ! command -v "$shell" >/dev/null; then
+        echo "skipped: $shell is not installed" >&2
+        exit 77
+    fi
+done
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+mkdir "$scratch/bin" "$scratch/functions" "$scratch/files"
+export FOPCTL_OF_TEST=$fopctl ASKED=$scratch/asked HOME=$scratch XDG_CONFIG_HOME=$scratch XDG_DATA_HOME=$scratch
+export PATH=$scratch/bin:$PATH
+touch "$scratch/files/admin.sock"
+
+# Two disks, two rules, two principals and three objects.
+cat >"$scratch/bin/fopctl" <<'EOF'
+#!/bin/bash
+case " $* " in
+    *" --help "*) exec "$FOPCTL_OF_TEST" "$@" ;;
+esac
+echo "$*" >>"$ASKED"
+case " $* " in
+    *" devices "*) echo '[{"name":"d0","pool":"fast"},{"name":"d1","pool":"fast"}]' ;;
+    *" df "*) echo '[{"pool":"fast"},{"pool":"slow"}]' ;;
+    *" key list "*) echo '{"principals":[{"name":"ann"},{"name":"bob"}]}' ;;
+    *" rule list "*) printf '%s\n' '# rules of tbf' 'ann principal=ann rate=5/s' 'default * rate=unlimited' ;;
+    *" ls -- a "*) printf '%s\n' abc 'a b' ;;
+    *" ls "*) printf '%s\n' abc 'a b' x ;;
+esac
+EOF
+chmod +x "$scratch/bin/fopctl"
+
+cat >"$scratch/complete.zsh" <<'EOF'
+# The last word is the one that is being typed. Files have names without blanks here.
+completion=$1
+shift
+words=(fopctl "$@")
+CURRENT=$#words
+PREFIX=$words[CURRENT]
+compadd() {
+    local -a offered
+    if [[ $1 == -a ]]; then offered=("${(@P)3}"); else offered=("$@"); fi
+    print -l -- ${(M)offered:#$PREFIX*}
+}
+_describe() {
+    local -a offered
+    offered=("${(@P)2}")
+    compadd "${(@)offered%%:*}"
+}
+_files() { compadd $PREFIX*(N) }
+source $completion
+EOF
+
+candidates_zsh() {
+    zsh -f "$scratch/complete.zsh" "$completion/fopctl.zsh" "$@"
+}
+
+# shellcheck disable=SC2016  # It is fish that expands it.
+candidates_fish() {
+    local line=fopctl word
+    for word in "$@"; do line+=" $word"; done
+    line=$line fish --no-config --command 'source $argv[1]; complete --do-complete $line' "$completion/fopctl.fish" |
+        cut --fields=1
+}
+
+failures=0
+
+fail() {
+    echo "$*" >&2
+    failures=$((failures + 1))
+}
+
+# completes EXPECTED WORD...: both shells offer these, in any order, for the last of the words.
+completes() {
+    local expected=$1 shell actual
+    shift
+    for shell in zsh fish; do
+        actual=$("candidates_$shell" "$@" | LC_ALL=C sort | paste -sd,)
+        [[ $actual == "$expected" ]] || fail "$shell: fopctl $*<Tab>: got '$actual', expected '$expected'"
+    done
+}
+
+completes "read,reload" re
+completes "chmod,chown" ch
+completes "list,load" lrs rule l
+completes "list,load" lrs --json rule l
+completes "rule,save,set,show,which" lrs ""
+completes "--job,--json" --j
+completes "--pool,--principal,--protect" token create --p
+completes "--recursive" rm --rec
+completes "log-level" --timeout 5 lo
+completes "" --timeout ""
+completes "debug,error,info,trace,warn" log-level ""
+completes "" log-level info ""
+completes "" status ""
+completes "ready" status --wait ""
+completes "seal" --protect s
+completes "echo" bench --op e
+completes "d0,d1" device remove ""
+completes "d1" scrub d1
+completes "d0,d1" --admin "$scratch/files/admin.sock" store check ""
+grep --quiet -- "--admin $scratch/files/admin.sock .*devices" "$ASKED" || fail "the typed --admin is not used to ask"
+completes "fast" ls --pool f
+completes "ann,default" lrs rule change ""
+completes "default" lrs rule del d
+completes "bob" key revoke b
+completes "" key create ""
+completes "a b,abc" get a
+completes "a b,abc" rm x a
+completes "a b,abc,x" chmod 640 ""
+completes "" mv x ""
+completes "tbf,trr" lrs set t
+for words in "put" "get x" "--admin" "--key" "token revoke" "store backup" "keygen --public"; do
+    # shellcheck disable=SC2086  # These are words.
+    completes "$scratch/files/admin.sock" $words "$scratch/files/ad"
+done
+
+# Each verb of the first help page, and each option of one.
+completes "$("$fopctl" --help | sed -n '/^Objects:/,$s/^  \([a-z-]*\) .*/\1/p' | LC_ALL=C sort | paste -sd,)" ""
+completes "$({ "$fopctl" --help && "$fopctl" ping --help; } | sed -n 's/^  [-a-z,]*\(--[a-z]*\) .*/\1/p' | LC_ALL=C sort -u |
+    paste -sd,)" ping --
+
+# Where the package has it, zsh finds it by itself.
+cp "$completion/fopctl.zsh" "$scratch/functions/_fopctl"
+# shellcheck disable=SC2016
+found=$(zsh -f -c 'fpath=($1 $fpath); autoload -Uz compinit && compinit -u -D && print $_comps[fopctl]' zsh "$scratch/functions")
+[[ $found == _fopctl ]] || fail "zsh has no completion for fopctl: '$found'"
+
+exit $((failures > 0))
