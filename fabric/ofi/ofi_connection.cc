@@ -68,9 +68,11 @@ void OfiConnection::mark_tail(TransferOp& op) {
                         bytes.last(count).begin());
 }
 
-bool OfiConnection::came_whole(const TransferOp& op) {
+bool came_whole(const TransferOp& op, std::size_t told_bytes) {
+    if (op.kind != TransferOp::Kind::kRead) return true;
+    if (told_bytes != 0 && told_bytes != op.local.bytes.size()) return false;
     // A shorter read has no mark: its bytes might equal the mark by chance.
-    if (op.kind != TransferOp::Kind::kRead || op.local.bytes.size() < op.tail.size()) return true;
+    if (op.local.bytes.size() < op.tail.size()) return true;
     return !std::ranges::equal(op.local.bytes.last(op.tail.size()), op.tail);
 }
 

@@ -12,6 +12,10 @@ namespace fopd::fabric {
 
 class OfiMachine;
 
+// False: the peer answered a read with fewer bytes than requested. `told_bytes` is the length that
+// the provider reports, 0 if it reports none.
+bool came_whole(const TransferOp& op, std::size_t told_bytes);
+
 // One endpoint, from the first attempt to make it until it is closed. Then the machine gets the
 // endpoint and closes it later; this object may be destroyed by then.
 class OfiConnection final : public Connection, public core::ListNode {
@@ -33,8 +37,6 @@ private:
     void start(TransferOp& op, TransferOp::Kind kind);
     void park(TransferOp& op);
     void mark_tail(TransferOp& op);
-    // False: the peer answered a read with fewer bytes than requested.
-    static bool came_whole(const TransferOp& op);
     // False: the provider has no room.
     bool post(TransferOp& op);
     void post_parked();

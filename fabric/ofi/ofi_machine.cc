@@ -381,13 +381,11 @@ std::uint32_t OfiMachine::read_completions() {
              std::span(entries).first(static_cast<std::size_t>(count))) {
             if (Receive* const place = receive_at(entry.op_context); place != nullptr) {
                 // With some hardware a write with a notification uses up a receive, too.
-                if ((entry.flags & FI_RECV) != 0) {
-                    messages_.on_message({place->bytes, entry.len});
-                }
+                if ((entry.flags & FI_RECV) != 0) take_message(*place, entry.len);
                 unposted_.push_back(place);
                 post_receives();
             } else if (entry.op_context != nullptr) {
-                complete(*static_cast<TransferOp*>(entry.op_context));
+                complete(*static_cast<TransferOp*>(entry.op_context), entry.len);
             }
         }
         found += static_cast<std::uint32_t>(count);
@@ -402,9 +400,19 @@ std::uint32_t OfiMachine::read_completions() {
     return found;
 }
 
-void OfiMachine::complete(TransferOp& op) {
+void OfiMachine::take_message(const Receive& place, std::size_t told_bytes) {
+    if (told_bytes > receive_bytes_) return warn_too_long();
+    messages_.on_message({place.bytes, told_bytes});
+}
+
+void OfiMachine::warn_too_long() {
+    core::emit(provider_.events, core::Level::kWarn, "fabric.message_too_long",
+               {{"max_bytes", static_cast<std::uint64_t>(receive_bytes_)}});
+}
+
+void OfiMachine::complete(TransferOp& op, std::size_t told_bytes) {
     auto& connection = *static_cast<OfiConnection*>(op.connection);
-    if (OfiConnection::came_whole(op)) return connection.complete_posted(op, {});
+    if (came_whole(op, told_bytes)) return connection.complete_posted(op, {});
     core::emit(provider_.events, core::Level::kWarn, "fabric.short_transfer",
                {{"peer", std::string_view(connection.peer_)},
                 {"asked_bytes", static_cast<std::uint64_t>(op.local.bytes.size())}});
@@ -416,10 +424,7 @@ std::uint32_t OfiMachine::read_completion_error() {
     if (fi_cq_readerr(completions_.get(), &entry, 0) <= 0) return 0;
     if (Receive* const place = receive_at(entry.op_context); place != nullptr) {
         unposted_.push_back(place);
-        if (entry.err == FI_ETRUNC) {
-            core::emit(provider_.events, core::Level::kWarn, "fabric.message_too_long",
-                       {{"max_bytes", static_cast<std::uint64_t>(receive_bytes_)}});
-        }
+        if (entry.err == FI_ETRUNC) warn_too_long();
     } else if (entry.op_context != nullptr) {
         // Completed after the queue was found empty, because some versions report a failure twice
         // in a row.

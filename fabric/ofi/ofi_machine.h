@@ -80,7 +80,10 @@ private:
         return !ended_.empty() || !failed_.empty() || !connects_.empty() || !ends_.empty();
     }
     std::uint32_t read_completions();
-    void complete(TransferOp& op);
+    // `told_bytes` is the length that the provider reports.
+    void take_message(const Receive& place, std::size_t told_bytes);
+    void warn_too_long();
+    void complete(TransferOp& op, std::size_t told_bytes);
     std::uint32_t read_completion_error();
     Receive* receive_at(void* context);
     void fetch_events();

@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "fabric/ofi/ofi_connection.h"
 #include "fabric/ofi/ofi_transport.h"
 #include "tests/catch.h"
 #include "tests/core/reactor_kinds.h"
@@ -224,6 +225,20 @@ public:
 };
 
 }  // namespace
+
+TEST_CASE("ofi: a read for which the provider reports another length fails", "[ofi]") {
+    const std::size_t bytes = GENERATE(std::size_t{0}, std::size_t{8}, std::size_t{4096});
+    CAPTURE(bytes);
+    ReadOp read(bytes);
+    read.kind = TransferOp::Kind::kRead;
+
+    CHECK(came_whole(read, 0));  // It reports none.
+    CHECK(came_whole(read, bytes));
+    CHECK_FALSE(came_whole(read, bytes + 1));
+    if (bytes > 1) CHECK_FALSE(came_whole(read, bytes - 1));
+    read.kind = TransferOp::Kind::kWrite;
+    CHECK(came_whole(read, bytes + 1));
+}
 
 TEST_CASE("ofi: a read that is answered with less than it asked for fails, or shows nothing old",
           "[ofi][real]") {
