@@ -163,3 +163,35 @@ TEST_CASE("fabric transport: memory that was taken back is not touched, and tran
     Op& trespass = pair.server.write(from, target);
     REQUIRE(stage.server().wait([&] { return trespass.done() && pair.server.closed; }));
 }
+
+// -- buffers that are used again --
+
+TEST_CASE("fabric transport: a short answer shows nothing of the buffer's last user", "[fabric]") {
+    const Kind kind = any_kind();
+    CAPTURE(kind);
+    Stage stage(kind);
+    const Pair pair = stage.connect();
+    Memory& theirs = stage.client().memory(std::string(kWriteBytes, 't'));
+    const RemoteMemory opened = stage.client().open(theirs, Access::kRead);
+    std::array<Memory*, 3> buffers{};
+    for (Memory*& each : buffers) each = &stage.server().memory(std::string(kWriteBytes, 'S'));
+
+    std::array<const Op*, 3> reads{};
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+        reads[i] = &pair.server.read(*buffers[i], opened);
+    }
+    // The peer ends while its answers are on their way.
+    REQUIRE(
+        stage.server().wait([&] { return buffers[0]->bytes.front() == 't' || reads[0]->done(); }));
+    pair.client.close();
+
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+        REQUIRE(stage.server().wait([&] { return reads[i]->done(); }));
+        if (reads[i]->fine()) {
+            REQUIRE(buffers[i]->bytes == theirs.bytes);
+        } else {
+            REQUIRE(reads[i]->failed_with(Errc::kClosed));
+        }
+    }
+    stage.client().close(opened);
+}
