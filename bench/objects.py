@@ -3,6 +3,7 @@
 
     bench/objects.py [--bin build/release/bin] [--dir /var/tmp] [--localities 1] [--disks 1] [--seconds 5] [--rounds 1]
     bench/objects.py --start 1000000   # how long a start takes after kill -9, with so many objects
+    bench/objects.py --beside nbdkit,qsd --rounds 5   # the same loads for these servers, in turns, in memory and in files
 
 Starts a daemon of its own on disks that are files below --dir, and removes everything again. CPU is the daemon's, for
 each operation; memory is what it has after each run.
@@ -22,8 +23,9 @@ import sys
 import tempfile
 import time
 
+import peers
+
 MIB = 1 << 20
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def processor():
@@ -31,11 +33,6 @@ def processor():
         if line.startswith("model name"):
             return line.split(":", 1)[1].strip()
     return platform.machine()
-
-
-def cpu_seconds(pid):
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def anonymous_mib(pid):
@@ -88,10 +85,10 @@ class Daemon:
             self.process.wait()
 
     def bench(self, title, *options):
-        before = cpu_seconds(self.process.pid)
+        before = peers.cpu_seconds(self.process.pid)
         done = subprocess.run([self.programs / "fopctl", "bench", "--server", self.address, "--json", *options],
                               capture_output=True, text=True)
-        used = cpu_seconds(self.process.pid) - before
+        used = peers.cpu_seconds(self.process.pid) - before
         if done.returncode != 0:
             sys.exit(f"{title}: {done.stderr.strip()}")
         result = json.loads(done.stdout)
@@ -139,6 +136,21 @@ def compare(daemon, top, asked):
         daemon.bench("objects created", "--op", "create", "--object", "made", "--depth", "32", "--seconds", seconds)
 
 
+def compare_beside(asked):
+    found = peers.installed(asked.beside.split(","))
+    for folder, in_memory in (("/dev/shm", True), (asked.dir, False)):
+        with tempfile.TemporaryDirectory(prefix="fopd-bench-", dir=folder) as name, contextlib.ExitStack() as at_end:
+            top = pathlib.Path(name)
+            daemon = Daemon(asked.bin, top, asked.localities, asked.disks)
+            at_end.callback(daemon.end)
+            daemon.start()
+            servers = [peers.Fopd(daemon)]
+            for peer in found:
+                servers.append(peer(top / f"{peer.name}.img", in_memory=in_memory))
+                at_end.callback(servers[-1].end)
+            peers.compare(servers, f"files in {folder}", asked.seconds, asked.rounds)
+
+
 def start_with(daemon, count):
     daemon.start()
     made = 0
@@ -159,9 +171,13 @@ def main():
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--start", type=int, metavar="OBJECTS")
+    parser.add_argument("--beside", metavar="NAMES", help="nbdkit, qsd (qemu-storage-daemon), or both with a comma")
     asked = parser.parse_args()
     print(f"{processor()}, {len(os.sched_getaffinity(0))} cores, Linux {platform.release()}; {asked.localities} localities,"
           f" {asked.disks} disks in {asked.dir}")
+    if asked.beside:
+        compare_beside(asked)
+        return
     with tempfile.TemporaryDirectory(prefix="fopd-bench-", dir=asked.dir) as name, contextlib.ExitStack() as at_end:
         top = pathlib.Path(name)
         daemon = Daemon(asked.bin, top, asked.localities, asked.disks)
