@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/printable.h"
+#include "core/whole_number.h"
 #include "fop/range.h"
 
 namespace fopd::client {
@@ -27,6 +28,17 @@ std::string hex_of(const fop::Fid& fid) {
                   static_cast<unsigned long long>(fid.high),
                   static_cast<unsigned long long>(fid.low));
     return text.data();
+}
+
+std::optional<fop::Fid> parse_fid(std::string_view text) {
+    constexpr std::size_t kHalf = 16;
+    if (text.size() != 2 * kHalf) return std::nullopt;
+    const auto high = core::whole_number(text.substr(0, kHalf), 16);
+    const auto low = core::whole_number(text.substr(kHalf), 16);
+    if (!high || !low) return std::nullopt;
+    const fop::Fid fid{.high = *high, .low = *low};
+    if (!fid.is_set()) return std::nullopt;
+    return fid;
 }
 
 std::unexpected<Problem> failed(fop::Status status, std::string words) {

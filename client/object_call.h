@@ -63,6 +63,8 @@ struct Wait {
 
 // 32 hexadecimal digits.
 std::string hex_of(const fop::Fid& fid);
+// Nothing: the text has another form, or names no object.
+std::optional<fop::Fid> parse_fid(std::string_view text);
 
 // Problems that the client itself finds.
 std::unexpected<Problem> failed(fop::Status status, std::string words);

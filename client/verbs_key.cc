@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <ctime>
 #include <expected>
@@ -425,19 +424,6 @@ void declare_token_create(CLI::App& app, VerbArguments& arguments) {
     app.add_option("--generation", arguments.generation, "By which all older ones are revoked")
         ->check(whole_between(0, INT64_MAX))
         ->capture_default_str();
-}
-
-// Reads 32 hexadecimal digits. None: the text has another form, or names no object.
-std::optional<fop::Fid> parse_fid(std::string_view text) {
-    constexpr std::size_t kHalf = 16;
-    if (text.size() != 2 * kHalf) return std::nullopt;
-    fop::Fid fid;
-    const auto high = std::from_chars(text.data(), text.data() + kHalf, fid.high, 16);
-    const auto low = std::from_chars(text.data() + kHalf, text.data() + 2 * kHalf, fid.low, 16);
-    const bool is_all = high.ec == std::errc() && high.ptr == text.data() + kHalf &&
-                        low.ec == std::errc() && low.ptr == text.data() + 2 * kHalf;
-    if (!is_all || !fid.is_set()) return std::nullopt;
-    return fid;
 }
 
 std::expected<fop::Fid, int> look_up(const Call& call, const std::string& name) {

@@ -2,18 +2,16 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdio>
-#include <ctime>
 #include <string>
 #include <utility>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "client/command_line.h"
 #include "client/exit_code.h"
 #include "client/local_file.h"
+#include "client/object_page.h"
 #include "client/object_run.h"
 #include "client/progress_line.h"
 #include "client/table.h"
@@ -25,30 +23,6 @@
 namespace fopd::client {
 
 namespace {
-
-// The name of an object: escaped for a terminal, unchanged for a pipe.
-std::string listed(const std::string& name) {
-    static const bool kOnTerminal = ::isatty(STDOUT_FILENO) == 1;
-    return kOnTerminal ? core::printable(name) : name;
-}
-
-// With kJson "2026-11-21T09:30:00.123456789Z", for programs; otherwise local time, for people.
-std::string time_of(std::uint64_t since_1970_ns, Output output) {
-    const auto seconds = static_cast<std::time_t>(since_1970_ns / 1'000'000'000);
-    std::tm parts{};
-    std::array<char, 64> text{};
-    if (output != Output::kJson) {
-        ::localtime_r(&seconds, &parts);
-        std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &parts);
-        return text.data();
-    }
-    ::gmtime_r(&seconds, &parts);
-    std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-    std::array<char, 16> fraction{};
-    std::snprintf(fraction.data(), fraction.size(), ".%09uZ",
-                  static_cast<unsigned>(since_1970_ns % 1'000'000'000));
-    return std::string(text.data()) + fraction.data();
-}
 
 using Run = ObjectRun;
 
@@ -73,8 +47,12 @@ Task<int> on_object(Run* run) {
 
 // -- what verbs take --
 
-void declare_pool(CLI::App& app, VerbArguments& arguments) {
-    app.add_option("--pool", arguments.pool, "Which pool; by default the server's default one");
+CLI::Option* declare_pool(CLI::App& app, VerbArguments& arguments) {
+    return app.add_option("--pool", arguments.pool,
+                          "Which pool; by default the server's default one");
+}
+void declare_pool_only(CLI::App& app, VerbArguments& arguments) {
+    declare_pool(app, arguments);
 }
 CLI::Option* declare_name(CLI::App& app, VerbArguments& arguments, const char* option = "name") {
     return app.add_option_function<std::string>(
@@ -126,9 +104,22 @@ void declare_write(CLI::App& app, VerbArguments& arguments) {
     declare_size(app, "--offset", arguments.offset, "Where to, such as 4k or 1M")->required();
     app.add_flag("--buffered", arguments.buffered, "Do not wait until it is durable");
 }
+CLI::Option* declare_fid(CLI::App& app, VerbArguments& arguments) {
+    return app
+        .add_option("--fid", arguments.fid, "Instead, the object with this number, in any pool")
+        ->check([](const std::string& text) {
+            return std::string(parse_fid(text) ? "" : "must be the 32 hexadecimal digits of a fid");
+        });
+}
+void declare_stat(CLI::App& app, VerbArguments& arguments) {
+    auto* const pool = declare_pool(app, arguments);
+    auto* const name = declare_name(app, arguments);
+    declare_fid(app, arguments)->excludes(pool)->excludes(name);
+}
 void declare_ls(CLI::App& app, VerbArguments& arguments) {
-    declare_pool(app, arguments);
-    app.add_option("prefix", arguments.prefix, "The beginning of the names");
+    auto* const pool = declare_pool(app, arguments);
+    auto* const prefix = app.add_option("prefix", arguments.prefix, "The beginning of the names");
+    declare_fid(app, arguments)->excludes(pool)->excludes(prefix);
     app.add_flag("--long", arguments.is_long, "Sizes and times, too");
 }
 void declare_mv(CLI::App& app, VerbArguments& arguments) {
@@ -360,26 +351,6 @@ Task<int> sync(Run* run) {
 
 // -- names --
 
-nlohmann::ordered_json entry_of(const ObjectPage::Entry& entry) {
-    nlohmann::ordered_json size = entry.size_bytes;
-    nlohmann::ordered_json changed = time_of(entry.changed_ns, Output::kJson);
-    if (entry.size_bytes == fop::kSizeUnknown) size = changed = nullptr;
-    return {{"name", entry.name}, {"size", size}, {"changed", changed}, {"fid", hex_of(entry.fid)}};
-}
-
-std::string line_of(const ObjectPage::Entry& entry, bool is_long) {
-    std::string line;
-    if (is_long) {
-        const bool is_known = entry.size_bytes != fop::kSizeUnknown;
-        const std::string size = is_known ? size_of(entry.size_bytes) : "?";
-        std::string changed = time_of(entry.changed_ns, Output::kPage);
-        if (!is_known) changed = "?" + std::string(changed.size() - 1, ' ');
-        line = std::string(size.size() < 11 ? 11 - size.size() : 0, ' ') + size + "  " + changed +
-               "  ";
-    }
-    return line + listed(entry.name) + "\n";
-}
-
 // Prints page by page, so that memory does not grow with the number of names.
 Task<int> list(Run* run) {
     const Output output = run->call.output;
@@ -399,7 +370,7 @@ Task<int> list(Run* run) {
         std::string text;
         for (const ObjectPage::Entry& entry : page->entries) {
             if (output == Output::kPage) text += line_of(entry, run->arguments.is_long);
-            if (output == Output::kJson) text += (is_first ? "[" : ",\n") + dumped(entry_of(entry));
+            if (output == Output::kJson) text += (is_first ? "[" : ",\n") + dumped(json_of(entry));
             is_first = false;
         }
         if (page->end && output == Output::kJson) text += is_first ? "[]\n" : "]\n";
@@ -409,28 +380,42 @@ Task<int> list(Run* run) {
     }
 }
 
+// The object that has the fid of --fid.
+Task<Outcome<ObjectInfo>> find_by_fid(Run* run) {
+    const auto fid = parse_fid(run->arguments.fid);
+    if (!fid) co_return failed(fop::Status::kNotFound, "that is no number of an object");
+    co_return co_await run->objects.stat(*fid, run->wait());
+}
+
+int show_object(const Call& call, const ObjectInfo& info) {
+    return show(call, dumped(json_of(info)), [&] { return page_of(info); });
+}
+
 Task<int> stat(Run* run, ObjectInfo info) {
-    std::array<char, 8> mode{};
-    std::snprintf(mode.data(), mode.size(), "%04o", static_cast<unsigned>(info.mode));
-    const nlohmann::ordered_json object{{"name", info.name},
-                                        {"fid", hex_of(info.fid)},
-                                        {"size", info.size_bytes},
-                                        {"allocated", info.allocated_bytes},
-                                        {"version", info.version},
-                                        {"owner", info.owner},
-                                        {"group", info.group},
-                                        {"mode", mode.data()},
-                                        {"created", time_of(info.created_ns, Output::kJson)},
-                                        {"changed", time_of(info.changed_ns, Output::kJson)}};
-    co_return show(run->call, dumped(object), [&] {
-        return "name       " + listed(info.name) + "\nsize       " +
-               std::to_string(info.size_bytes) + "\nallocated  " +
-               std::to_string(info.allocated_bytes) + "\nversion    " +
-               std::to_string(info.version) + "\nowner      " + core::printable(info.owner) +
-               "\ngroup      " + core::printable(info.group) + "\nmode       " + mode.data() +
-               "\ncreated    " + time_of(info.created_ns, Output::kPage) + "\nchanged    " +
-               time_of(info.changed_ns, Output::kPage) + "\nfid        " + hex_of(info.fid) + "\n";
-    });
+    co_return show_object(run->call, info);
+}
+
+Task<int> stat_by_fid(Run* run) {
+    const auto info = co_await find_by_fid(run);
+    if (!info) co_return run->complain_about(run->arguments.fid, info.error());
+    co_return show_object(run->call, *info);
+}
+
+// Prints the object as the list of all objects has it, and nothing if it has no name.
+Task<int> list_by_fid(Run* run) {
+    const auto info = co_await find_by_fid(run);
+    if (!info) co_return run->complain_about(run->arguments.fid, info.error());
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    std::string page;
+    if (!info->name.empty()) {
+        const ObjectPage::Entry entry{.fid = info->fid,
+                                      .size_bytes = info->size_bytes,
+                                      .changed_ns = info->changed_ns,
+                                      .name = info->name};
+        list.push_back(json_of(entry));
+        page = line_of(entry, run->arguments.is_long);
+    }
+    co_return show(run->call, dumped(list), [&] { return page; });
 }
 
 Task<int> move(Run* run, ObjectInfo info) {
@@ -546,6 +531,18 @@ Task<int> show_quota(Run* run) {
     co_return show(run->call, dumped(all), [&] { return quota_table(all); });
 }
 
+int run_stat(const Call& call) {
+    const bool has_name = !call.arguments.names.empty();
+    if (!has_name && call.arguments.fid.empty()) {
+        return complain_about(call, "name is required; see fopctl stat --help", kExitUsage);
+    }
+    return run_object_verb(call, has_name ? &on_object<stat> : &stat_by_fid);
+}
+
+int run_list(const Call& call) {
+    return run_object_verb(call, call.arguments.fid.empty() ? &list : &list_by_fid);
+}
+
 int run_remove(const Call& call) {
     if (call.arguments.names.empty() && !call.arguments.all) {
         return complain_about(call, "name is required; see fopctl rm --help", kExitUsage);
@@ -567,10 +564,11 @@ constexpr std::array kObjectVerbs{
          run_verb<on_object<write>>},
     Verb{"append", "Append standard input to an object", "append log <lines", kTimeoutDefault,
          declare_one, run_verb<on_object<append>>},
-    Verb{"ls", "List objects by name", "ls 2026/ --long", kTimeoutDefault, declare_ls,
-         run_verb<list>},
-    Verb{"stat", "Show size, owner, mode and times of an object", "stat 2026/results.tar",
-         kTimeoutDefault, declare_one, run_verb<on_object<stat>>},
+    Verb{"ls", "List objects by name", "ls 2026/ --long\nls --fid 0001000000000002247c070000000001",
+         kTimeoutDefault, declare_ls, run_list},
+    Verb{"stat", "Show size, owner, mode and times of an object",
+         "stat 2026/results.tar\nstat --fid 0001000000000002247c070000000001", kTimeoutDefault,
+         declare_stat, run_stat},
     Verb{"mv", "Rename an object", "mv draft final", kTimeoutDefault, declare_mv,
          run_verb<on_object<move>>},
     Verb{"rm", "Remove objects", "rm old-1 old-2\nrm -r 2025/", kTimeoutDefault, declare_rm,
@@ -586,9 +584,9 @@ constexpr std::array kObjectVerbs{
     Verb{"sync", "Wait until buffered writes are durable", "sync", kTimeoutDefault, declare_sync,
          run_verb<sync>},
     Verb{"df", "Show the free and used space of the pools", "df --pool fast", kTimeoutDefault,
-         declare_pool, run_verb<free_space>},
+         declare_pool_only, run_verb<free_space>},
     Verb{"quota", "Show what you use of your quota in each pool", "quota", kTimeoutDefault,
-         declare_pool, run_verb<show_quota>},
+         declare_pool_only, run_verb<show_quota>},
 };
 
 }  // namespace

@@ -102,11 +102,12 @@ _fopctl() {
             read) options+=" --pool --offset --length --explain" ;;
             punch) options+=" --pool --offset --length" ;;
             write) options+=" --pool --offset --buffered" ;;
-            ls) options+=" --pool --long" ;;
+            ls) options+=" --pool --long --fid" ;;
+            stat) options+=" --pool --fid" ;;
             mv) options+=" --pool --no-replace" ;;
             get) options+=" --pool --recursive --explain" ;;
             rm) options+=" --pool --recursive --yes --all" ;;
-            append | stat | truncate | chmod | chown | sync | df | quota) options+=" --pool" ;;
+            append | truncate | chmod | chown | sync | df | quota) options+=" --pool" ;;
             "device forget") options+=" --slot --yes" ;;
             "store check") options+=" --end --show" ;;
             "lrs rule add" | "lrs rule change" | "lrs rule del" | "lrs rule load") options+=" --if-version" ;;

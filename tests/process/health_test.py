@@ -164,8 +164,8 @@ class HealthTest(StorageTestCase):
         wait_until(lambda: json.loads(self.ctl("scrub", device, "--show", "--json"))[
             [each["name"] for each in self.devices()].index(device)]["scrub"]["state"] == "done", "the scrub")
         fids = set(re.findall(r"store\.scrub_found_damage .*\bobject=([0-9a-f]{32})\b", self.daemon.log()))
-        names = [each["name"] for each in json.loads(self.ctl("ls", "--json", "--pool", "fast")) if each["fid"] in fids]
-        self.assertEqual(names, ["a"])
+        self.assertEqual([self.ctl("ls", "--fid", fid) for fid in fids], [b"a\n"])
+        self.assertRegex(self.daemon.log(), rf"store\.scrub_found_damage device={device} .*\bname=a\b")
         self.assertEqual(self.ctl_bytes("get", "a", "-").returncode, BAD_DATA)
         good = self.ctl("read", "a", "--offset", 4096, "--length", "4k")
         self.assertEqual(good, data[4096:8192])

@@ -232,7 +232,9 @@ class JsonTest(StorageTestCase):
         self.assertEqual([each["name"] for each in self.printed("ls")], list(names))
         self.printed("ls", "--long")
         self.assertEqual(self.printed("ls", "nothing"), [])
-        self.printed("stat", "a")
+        fid = self.printed("stat", "a")["fid"]
+        self.assertEqual(self.printed("stat", "--fid", fid)["name"], "a")
+        self.assertEqual([each["name"] for each in self.printed("ls", "--fid", fid)], ["a"])
         self.printed("truncate", "a", 100)
         self.printed("punch", "a", "--offset", 0, "--length", 10)
         self.printed("chmod", 640, "a")

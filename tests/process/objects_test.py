@@ -258,6 +258,27 @@ class ObjectsTest(StorageTestCase):
 
     # -- names --
 
+    def test_an_object_is_found_by_its_fid(self):
+        self.put("a", b"bytes")
+        self.put("other", b"x")
+        by_name = self.ctl("stat", "a", "--json")
+        fid = json.loads(by_name)["fid"]
+        self.assertEqual(self.ctl("stat", "--fid", fid, "--json"), by_name)
+        self.assertEqual(self.ctl("stat", "--fid", fid), self.ctl("stat", "a"))
+        self.assertEqual(self.ctl("ls", "--fid", fid), b"a\n")
+        self.assertEqual(json.loads(self.ctl("ls", "--fid", fid, "--json")),
+                         [each for each in json.loads(self.ctl("ls", "--json")) if each["fid"] == fid])
+        self.ctl("mv", "a", "b")
+        self.assertEqual(self.ctl("ls", "--fid", fid), b"b\n")
+        self.ctl("rm", "b")
+        for verb in ("stat", "ls"):
+            self.refused(NOT_FOUND, [f"{verb}: {fid}: "], verb, "--fid", fid)
+            self.refused(NOT_FOUND, [], verb, "--fid", "ffff" + fid[4:])
+            self.refused(USAGE, ["--fid: must be the 32 hexadecimal digits of a fid"], verb, "--fid", "42")
+            self.refused(USAGE, ["--fid"], verb, "--fid", fid, "a")
+            self.refused(USAGE, ["--fid"], verb, "--fid", fid, "--pool", "fast")
+        self.refused(USAGE, ["stat: name is required"], "stat")
+
     def test_ls_of_many_pages(self):
         """Names so long that few of them fit into a reply."""
         expected = sorted(f"{number:03}" + chr(ord("a") + number % 26) * 477 for number in range(80))
