@@ -95,7 +95,8 @@ fopd_add_package(development NAME libfopd-dev SECTION libdevel MULTI_ARCH same
     TEXT "With libfopd, programs in C and C++ store and fetch the objects of a fopd
 over the network.
 
-The package has the headers, the static library and the file for pkg-config."
+The package has the headers, the static library, the file for pkg-config and
+a manual page."
     DEPENDS "libfopd0 (= ${PROJECT_VERSION})"
     REPLACES "${undivided}")
 

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Goal: the man pages render without a warning.
-# Method: man --warnings; a warning is output on stderr. Exits 77 (skipped) where man is missing.
+# Goal: the man pages render without a warning, and libfopd(3) names each function of the library, and no other.
+# Method: man --warnings; a warning is output on stderr. Variants that wait have no line of their own. Exits 77 (skipped) where man is missing.
 set -u
 
 source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -18,4 +18,12 @@ for page in "$source_dir"/docs/man/*.[1-8]; do
         failures=$((failures + 1))
     fi
 done
+
+declared=$(sed -n 's/^FOPD_API .*\b\(fopd_[a-z_]*\)(.*/\1/p' "$source_dir/client/fopd.h" | grep -v '_wait$' | sort)
+described=$(grep -o '^\.It Fn .*' "$source_dir/docs/man/libfopd.3" | grep -o 'fopd_[a-z_]*' | sort)
+if [[ -z $declared || $declared != "$described" ]]; then
+    diff <(echo "$declared") <(echo "$described") >&2
+    echo "libfopd.3: its functions are not those of fopd.h" >&2
+    failures=$((failures + 1))
+fi
 exit $((failures > 0))

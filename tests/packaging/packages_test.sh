@@ -103,6 +103,7 @@ has libfopd-dev <<EOF
 /usr/lib/$triplet/libfopd.a
 /usr/lib/$triplet/libfopd.so
 /usr/lib/$triplet/pkgconfig/fopd.pc
+/usr/share/man/man3/libfopd.3.gz
 /usr/share/doc/libfopd-dev/changelog.gz
 /usr/share/doc/libfopd-dev/copyright
 EOF
@@ -140,6 +141,11 @@ status=0
 "$fopctl" --timeout 1 --server tcp://127.0.0.1:1 ls >/dev/null 2>"$scratch/words" || status=$?
 is "exit status of fopctl where nothing listens" "$status" 69
 
+# example PAGE: the program in a man page, as somebody copies it.
+example() {
+    zcat "$1" | sed -n '/^\.Bd -literal$/,/^\.Ed$/{/^\.[BE]d/d; s/\\e/\\/g; p}'
+}
+
 # A program of others, by what -dev says, with the library from its own package.
 cp --recursive "$scratch/libfopd0/." "$scratch/libfopd-dev"
 cat >"$scratch/program.c" <<'EOF'
@@ -153,6 +159,11 @@ gcc -o "$scratch/program" "$scratch/program.c" $(pkg-config --cflags --libs fopd
 is "what a program needs" \
     "$(readelf --dynamic "$scratch/program" | sed -n 's/.*NEEDED.*\[\(libfopd.*\)\]/\1/p')" libfopd.so.0
 is "what a program prints" "$(LD_LIBRARY_PATH=$scratch/libfopd0/usr/lib/$triplet "$scratch/program")" denied
+example "$scratch/libfopd-dev/usr/share/man/man3/libfopd.3.gz" >"$scratch/example.c"
+# shellcheck disable=SC2046
+gcc -Wall -Werror -o "$scratch/example" "$scratch/example.c" $(pkg-config --cflags --libs fopd)
+words=$(cd "$scratch" && LD_LIBRARY_PATH=$scratch/libfopd0/usr/lib/$triplet ./example 2>&1) || true
+[[ $words == ann.key:* ]] || fail "the program of libfopd(3) does not miss its key: '$words'"
 # shellcheck disable=SC2046
 gcc -o "$scratch/static" "$scratch/program.c" $(pkg-config --cflags fopd) \
     "$scratch/libfopd-dev/usr/lib/$triplet/libfopd.a" $(pkg-config --static --libs-only-l fopd | sed 's/-lfopd//')
