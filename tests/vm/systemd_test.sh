@@ -1,7 +1,7 @@
 #!/bin/bash
 # Goal: the Debian package under a real systemd: installing, starting, reloading, failing, being killed, stopping and
 #       removing are what the manual, the unit and the package's scripts promise.
-# Method: runs as root in the guest of build-image, with the package beside it, one long story from installation to
+# Method: runs as root in the guest of build-image, with the packages beside it, one long story from installation to
 #         purge. Says `ok`, `FAILED` or `skipped` for each fact, and at last how many of them.
 set -u
 
@@ -144,10 +144,12 @@ systemctl is-system-running --wait >/dev/null
 
 ### Installing
 
+check "client: installs without the daemon" dpkg --install "$here"/fopctl_*.deb
+check "client: runs without the daemon" exits 69 fopctl --timeout 5 ls
 check "package: installs" dpkg --install "$here"/fopd_*.deb
 # shellcheck disable=SC2016  # It is dpkg-query that expands it.
 check "package: installed for good" is "ii " dpkg-query --show --showformat '${db:Status-Abbrev}' fopd
-check "package: every file is as packaged" dpkg --verify fopd
+check "package: every file is as packaged" dpkg --verify fopd fopctl
 check "package: the user is there, with no shell" is /usr/sbin/nologin sh -c "getent passwd fopd | cut -d : -f 7"
 check "package: the data directory belongs to fopd" is "fopd fopd 750" stat --format '%U %G %a' /var/lib/fopd
 check "package: the configuration belongs to root" is "root root 644" stat --format '%U %G %a' $config
@@ -177,7 +179,8 @@ check "start: no new privileges" is 1 process_line NoNewPrivs
 check "start: system calls are filtered" is 2 process_line Seccomp
 check "start: on io_uring, with registered buffers" \
     status_is '.localities | length > 0 and all(.[]; .backend == "io_uring" and .buffers_registered)'
-check "start: without warnings" status_is '.warnings == []'
+check "start: warns only that there are no keys yet" \
+    status_is '.warnings | length == 1 and (.[0] | contains("no client can connect"))'
 check "start: under the watchdog" status_is '.watchdog'
 check "start: the status is this process's" is "$(property MainPID)" sh -c "fopctl --json status | jq .pid"
 check "admin: the log says whose socket it is" \
@@ -258,6 +261,126 @@ check "stop: no socket is left" gone $socket
 check "stop: no lock is left" gone $lock
 check "stop: no warning, no error" is "" since_mark --priority warning --unit fopd
 
+### A newcomer: two principals, two disks, a limit, a lost disk
+
+keys=$(mktemp --directory)
+images=/var/lib/fopd
+ann() {
+    fopctl --key "$keys/ann.key" "$@"
+}
+bob() {
+    fopctl --key "$keys/bob.key" "$@"
+}
+# stores PRINCIPAL FOLDER: four objects below a name that is the folder's.
+stores() {
+    local number
+    mkdir "$keys/$2"
+    for number in 1 2 3 4; do head --bytes=100K /dev/urandom >"$keys/$2/$number"; done
+    "$1" put -r "$keys/$2" "$2/"
+}
+# fetches PRINCIPAL FOLDER: what it stored, unchanged.
+fetches() {
+    rm -rf "$keys/copy"
+    "$1" get -r "$2/" "$keys/copy" && diff --recursive "$keys/$2" "$keys/copy"
+}
+admin() {
+    fopctl --key "$keys/admin.key" "$@"
+}
+# names JQ-CONDITION: of the objects for which it is true. The administrator may look at all of them.
+names() {
+    { admin ls --json 2>/dev/null || true; } | jq --raw-output ".[] | select($1) | .name"
+}
+is_on_missing_disk() {
+    admin --json get "$1" "$keys/one" 2>&1 | jq --exit-status '.code == "medium_missing"'
+}
+# metric SERIES
+metric() {
+    curl --silent --fail $metrics | awk -v series="$1" '$1 == series {print $2}'
+}
+rule_of() {
+    fopctl --json lrs which "op=read principal=$1 size=4k" | jq --raw-output .by_rules.rule
+}
+was_held_back() {
+    fopctl --json lrs show |
+        jq --exit-status --arg name "$1{" 'any(.classes[]; (.name | startswith($name)) and .throttled_s > 0)'
+}
+
+configure 'auth: { principals: /etc/fopd/principals.yaml }' \
+    'pools: [{ name: fast }]' \
+    'devices:' \
+    "  - { name: d0, path: $images/d0.img, size: 256MiB, thin: true, pool: fast }" \
+    "  - { name: d1, path: $images/d1.img, size: 256MiB, thin: true, pool: fast }"
+check "keys: root makes one while no daemon runs" fopctl key create ann --out "$keys/ann.key"
+check "keys: the daemon may read them and not change them" \
+    is "root fopd 640" stat --format '%U %G %a' /etc/fopd/principals.yaml
+check "keys: the daemon starts with them" systemctl start fopd
+check "keys: root makes one while the daemon runs" fopctl key create bob --out "$keys/bob.key"
+check "keys: one for administration" \
+    fopctl key create admin --rights read,write,create,delete,admin --out "$keys/admin.key"
+check "keys: the daemon may still read them" \
+    is "root fopd 640" stat --format '%U %G %a' /etc/fopd/principals.yaml
+check "keys: the new one is good at once" bob ls
+check "keys: the daemon restarts with both" systemctl restart fopd
+check "keys: ready after it" soon 60 is_ready
+check "keys: nobody comes without one" exits 77 fopctl ls
+check "objects: ann stores some" stores ann photos
+check "objects: bob stores some" stores bob videos
+check "objects: ann fetches hers" fetches ann photos
+check "objects: bob may not read hers" exits 77 bob get photos/1 "$keys/stolen"
+check "disks: both are open" \
+    is "d0 good d1 good" sh -c "fopctl --json devices | jq --raw-output '.[] | .name, .state' | paste -sd ' '"
+check "disks: nothing needs attention" fopctl health
+
+check "limit: the policy has rules" fopctl lrs set tbf
+check "limit: bob gets a rule" fopctl lrs rule add 'bob principal=bob rate=1/s'
+check "limit: his fops belong to it" is bob rule_of bob
+check "limit: those of ann do not" is default rule_of ann
+check "limit: bob fetches his all the same" fetches bob videos
+check "limit: he was held back" was_held_back bob
+check "limit: a new key leaves it alone" fopctl key create carol --out "$keys/carol.key"
+check "limit: it is still there" is bob rule_of bob
+check "limit: and is revoked without it" fopctl key revoke carol
+check "limit: it is there after that" is bob rule_of bob
+
+check "lost disk: stop" systemctl stop fopd
+mv $images/d1.img $images/lost.img
+mark
+check "lost disk: the daemon starts without it" systemctl start fopd
+check "lost disk: ready" soon 60 is_ready
+check "lost disk: no file is made in its place" gone $images/d1.img
+check "lost disk: is an error in the journal" \
+    logged '.FOPD_EVENT == "fopd.daemon.slot_missing" and .PRIORITY == "3"'
+# Slots are numbered in the order in which the disks came; a number of an object begins with that of its slot.
+lost=$(names '.fid | startswith("0002")')
+lost_count=$(wc --words <<<"$lost")
+check "lost disk: some of the objects were on it, not all" test "$lost_count" -gt 0 -a "$lost_count" -lt 8
+check "lost disk: health is critical" exits 2 fopctl health
+check "lost disk: health names the disk and counts the objects" \
+    is "CRITICAL: disk d1 is missing (slot 2): $lost_count of 8 objects cannot be read" fopctl health
+check "lost disk: devices says so" \
+    is "good given-up" sh -c "fopctl --json devices | jq --raw-output '.[].state' | paste -sd ' '"
+check "lost disk: status lists the slot" \
+    status_is '.missing_slots | length == 1 and .[0].slot == 2 and .[0].device == "d1"'
+check "lost disk: the metrics say so" is 1 metric 'fopd_slots_missing{pool="fast"}'
+check "lost disk: ls marks the objects that are gone" is "$lost" names '.size == null'
+check "lost disk: ls fails" exits 1 admin ls
+for name in $lost; do
+    check "lost disk: $name is said to be on it" is_on_missing_disk "$name"
+done
+for name in $(names '.size != null and (.name | startswith("photos/"))'); do
+    check "lost disk: $name can be read" ann get "$name" "$keys/one"
+done
+check "lost disk: stop again" systemctl stop fopd
+mv $images/lost.img $images/d1.img
+check "lost disk: comes back" systemctl start fopd
+check "lost disk: ready with it" soon 60 is_ready
+check "lost disk: nothing needs attention any more" fopctl health
+check "lost disk: ann has hers again" fetches ann photos
+check "lost disk: bob has his again" fetches bob videos
+check "newcomer: stops" systemctl stop fopd
+rm -rf "$keys" $images/d0.img $images/d1.img /etc/fopd/principals.yaml
+configure "$original_config"
+
 ### Refusing to start
 
 configure 'admin: { sockte: /run/fopd/admin.sock }'
@@ -298,7 +421,7 @@ fi
 check "enable: succeeds" systemctl --quiet enable --now fopd
 check "enable: ready" is_ready
 pid=$(property MainPID)
-check "upgrade: succeeds" dpkg --install "$here"/fopd_*.deb
+check "upgrade: succeeds" dpkg --install "$here"/fop*.deb
 check "upgrade: the daemon was restarted and is ready" soon 30 is_ready_after "$pid"
 runuser -u fopd -- sh -c 'echo precious >/var/lib/fopd/data'
 check "remove: succeeds" dpkg --remove fopd
@@ -309,6 +432,7 @@ check "purge: the configuration is gone" gone /etc/fopd
 check "purge: the unit is gone" is "" systemctl list-unit-files --no-legend fopd.service
 check "purge: the data stays" is precious cat /var/lib/fopd/data
 check "purge: the data's owner stays" is fopd stat --format %U /var/lib/fopd/data
+check "client: goes by itself" dpkg --purge fopctl
 check "purge: no unit of the guest has failed" is "" systemctl --failed --no-legend
 
 echo "$passed passed, $failed failed"
