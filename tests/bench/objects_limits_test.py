@@ -1,18 +1,24 @@
-"""How soon a daemon with a million objects is ready again, and the memory that load makes it take: bench/README.md has
+"""How soon a daemon with a million objects is ready again, how long removals take, and the memory that load takes: bench/README.md has
 the limits. A release build on a quiet machine."""
 
+import json
 import os
 import pathlib
+import shutil
 import signal
+import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
-from objects import Daemon, anonymous_mib  # noqa: E402
+from objects import Daemon, anonymous_mib, cpu_seconds  # noqa: E402
 
 OBJECTS = 1_000_000
 READY_S_MAX = 5
+REMOVALS = 30_000
+REMOVALS_S_MAX = 2
 # As they are by default, and what everything else may take.
 BUFFERS_MIB = 64  # Of each locality.
 OVERLAY_MIB = 64  # Of each disk.
@@ -32,8 +38,8 @@ def memory_max(localities, disks):
 
 
 class ObjectsLimitsTest(unittest.TestCase):
-    def daemon(self, count):
-        folder = tempfile.TemporaryDirectory(prefix="fopd-bench-", dir="/var/tmp")
+    def daemon(self, count, place="/var/tmp"):
+        folder = tempfile.TemporaryDirectory(prefix="fopd-bench-", dir=place)
         self.addCleanup(folder.cleanup)
         daemon = Daemon(pathlib.Path(os.environ["FOPD_BIN"]), pathlib.Path(folder.name), count, count)
         self.addCleanup(daemon.end)
@@ -53,6 +59,28 @@ class ObjectsLimitsTest(unittest.TestCase):
         self.assertLess(killed, READY_S_MAX)
         self.assertLess(stopped, READY_S_MAX)
         self.assertLessEqual(memory, memory_max(1, 1))
+
+    def remove_tree(self):
+        """Returns how many seconds so many removals take. The disks are in memory: flushes of a disk that has other work take
+        several times as long as all else."""
+        daemon = self.daemon(1, place="/dev/shm")
+        made = 0
+        while made < REMOVALS:
+            made += daemon.bench("created", "--op", "create", "--object", "t/o", "--depth", "64", "--seconds", "0.3")["ops"]
+        begun, used = time.monotonic(), cpu_seconds(daemon.process.pid)
+        done = subprocess.run([daemon.programs / "fopctl", "--server", daemon.address, "--json", "rm", "-r", "t/", "--yes"],
+                              capture_output=True, text=True)
+        seconds, used = time.monotonic() - begun, cpu_seconds(daemon.process.pid) - used
+        self.assertEqual(done.returncode, 0, done.stderr)
+        removed = json.loads(done.stdout)["objects"]
+        self.assertGreaterEqual(removed, made)
+        print(f"{removed} objects removed in {seconds:.2f} s: {removed / seconds:.0f}/s, {used / removed * 1e6:.1f} us CPU", flush=True)
+        daemon.end()
+        return seconds * REMOVALS / removed
+
+    @unittest.skipIf(shutil.disk_usage("/dev/shm").free < 2 << 30, "there is no room for a disk in memory")
+    def test_removals_of_a_tree(self):
+        self.assertLess(min(self.remove_tree() for _ in range(3)), REMOVALS_S_MAX)
 
     def test_memory_under_load(self):
         for count in (1, 4):
