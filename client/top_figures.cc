@@ -17,6 +17,8 @@ using nlohmann::json;
 
 // How many classes of the request scheduler are shown.
 constexpr std::size_t kClassesMax = 20;
+// How many classes, or principals, a daemon counts apart.
+constexpr std::size_t kCountedNamesMax = 64;
 
 std::vector<LoadSample> loads_of(const json& list) {
     std::vector<LoadSample> loads;
@@ -64,11 +66,13 @@ LoadRates load_between(const LoadSample& before, const LoadSample& now, double i
             .p99_us = percentile_us(latency, 0.99)};
 }
 
-// What has no past shows nothing: the daemon may have counted something else there.
+// A name that was not there before began at 0, unless the daemon had no room for more names: then
+// it may have got the counters of another one, and shows nothing.
 LoadRates load_between(const std::vector<LoadSample>& before, const LoadSample& now,
                        double interval_s) {
     const auto known = std::ranges::find(before, now.name, &LoadSample::name);
-    return load_between(known == before.end() ? now : *known, now, interval_s);
+    if (known != before.end()) return load_between(*known, now, interval_s);
+    return load_between(before.size() < kCountedNamesMax ? LoadSample{} : now, now, interval_s);
 }
 
 std::vector<LoadRates> loads_between(const std::vector<LoadSample>& before,
@@ -107,7 +111,8 @@ ClassRates class_between(const TopSample& before, const TopSample& now, const Cl
         .queued = of.queued, .throttled = 0, .oldest_s = of.oldest_s, .load = {.name = of.name}};
     const auto load = std::ranges::find(now.class_loads, of.name, &LoadSample::name);
     if (load != now.class_loads.end()) {
-        rates.load = load_between(before.class_loads, *load, interval_s);
+        const TopSample& past = before.has_load ? before : now;
+        rates.load = load_between(past.class_loads, *load, interval_s);
     }
     rates.load.ops = rates.load.bytes = 0;
     if (!is_same) return rates;
@@ -127,6 +132,7 @@ TopSample sample_of(const json& status) {
                      .uptime_s = status.at("uptime_s").get<double>(),
                      .localities = {},
                      .classes = {},
+                     .has_load = false,
                      .ops = {},
                      .class_loads = {},
                      .principals = {},
@@ -157,6 +163,7 @@ void add_classes(TopSample& sample, const json& lrs) {
 }
 
 void add_load(TopSample& sample, const json& load) {
+    sample.has_load = true;
     sample.ops = loads_of(load.at("ops"));
     sample.class_loads = loads_of(load.at("classes"));
     sample.principals = loads_of(load.at("principals"));
@@ -170,12 +177,14 @@ bool are_comparable(const TopSample& before, const TopSample& now) {
 
 TopRates rates_between(const TopSample& before, const TopSample& now) {
     const double interval_s = now.uptime_s - before.uptime_s;
+    // Without a past there are no differences, but names.
+    const TopSample& past = before.has_load ? before : now;
     TopRates rates{.interval_s = interval_s,
                    .localities = {},
                    .classes = {},
-                   .ops = loads_between(before.ops, now.ops, interval_s),
-                   .principals = loads_between(before.principals, now.principals, interval_s),
-                   .devices = loads_between(before.devices, now.devices, interval_s)};
+                   .ops = loads_between(past.ops, now.ops, interval_s),
+                   .principals = loads_between(past.principals, now.principals, interval_s),
+                   .devices = loads_between(past.devices, now.devices, interval_s)};
     for (std::size_t i = 0; i < now.localities.size(); ++i) {
         rates.localities.push_back(
             locality_between(before.localities[i], now.localities[i], interval_s));

@@ -49,6 +49,7 @@ struct TopSample {
     double uptime_s = 0;
     std::vector<LocalityLoad<std::uint64_t>> localities;
     std::vector<ClassSample> classes;
+    bool has_load = false;  // Of the members below.
     // Fops by operation, by class and by principal; reads and writes of devices.
     std::vector<LoadSample> ops;
     std::vector<LoadSample> class_loads;

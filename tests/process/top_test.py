@@ -66,6 +66,20 @@ class TopTest(StorageTestCase):
             self.assertRegex(text, f"(?m)^ *{title} ")
         self.assertEqual([line for line in text.splitlines() if len(line) > 80], [])
 
+    def test_what_begins_within_the_interval_counts(self):
+        top = subprocess.Popen([FOPCTL, "--json", "top", "--interval", "0.2"], env=self.environment, stdout=subprocess.PIPE)
+        self.addCleanup(top.stdout.close)
+        self.addCleanup(top.wait)
+        self.addCleanup(top.kill)
+        self.assertEqual([each for each in json.loads(top.stdout.readline())["ops"] if each["name"] == "create"], [])
+        made = json.loads(self.ctl("--json", "bench", "--op", "create", "--seconds", 0.1))["ops"]
+        counted, pages = 0, 0
+        while round(counted) < made:
+            page = json.loads(top.stdout.readline())
+            counted += sum(each["ops_per_s"] * page["interval_s"] for each in page["ops"] if each["name"] == "create")
+            pages += 1
+            self.assertLess(pages, 100, f"of {made} created objects {counted:.0f} were shown")
+
     def test_it_fits_the_terminal(self):
         terminal = self.top("--interval", 600, columns=80, rows=24)
         lines = terminal.wait_frame(lambda lines: len(lines) == 24, "a frame")
