@@ -76,8 +76,9 @@ class AuditTest(FabricTestCase):
         self.assertIn("admin", denied["reason"])
         # One without a key that is known is refused before it can ask for anything.
         self.ctl("ping", "--count", "1", key=self.key_path, code=NOT_ALLOWED)
+        wait_until(lambda: "fopd.fabric.session_refused" in self.trail_path.read_text(), "the refusal in the trail")
         lines = self.trail_path.read_text()
-        self.assertIn("fopd.fabric.session_refused", lines)
+        self.daemon.wait_event("fopd.fabric.session_refused")
         self.assertEqual(len(self.daemon.events("fopd.fabric.session_refused")), 1)
         for secret in (STRANGERS_KEY, self.key_path.read_text().strip()):
             self.assertNotIn(secret, lines)
