@@ -195,7 +195,7 @@ private:
         for (std::uint32_t i = 0; i < options_.depth; ++i) {
             Worker& worker = workers_.emplace_back(
                 Worker{.memory = std::make_unique_for_overwrite<std::byte[]>(options_.size_bytes),
-                     .random = core::Random(session_->entropy().number())});
+                       .random = core::Random(session_->entropy().number())});
             fill({worker.memory.get(), options_.size_bytes}, worker.random);
         }
         if (running_.wait_for_all()) session_->run(run_workers());

@@ -35,7 +35,7 @@ public:
         std::string job{};
         Duration connect_max{30s};
         fabric::TimesUser* times = nullptr;  // As in ObjectClientOptions.
-        int interrupt_fd = -1;  // open() fails when it becomes readable; -1: never.
+        int interrupt_fd = -1;               // open() fails when it becomes readable; -1: never.
     };
 
     // Waits for a session with the server.
