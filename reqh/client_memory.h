@@ -22,7 +22,7 @@ public:
     };
 
     // Ends at the fop's deadline, when the fop is cancelled, or when the client takes too long:
-    // kBusy.
+    // kClosed, as when the session is lost.
     virtual Task<Result<void>> move(Move what) = 0;
 
 protected:

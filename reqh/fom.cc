@@ -278,8 +278,9 @@ Task<Result<void>> Fom::move(Move what) {
     if (std::exchange(client_is_late_, false)) services_.owner.on_client_in_time(*this);
     if (std::exchange(client_is_slow_, false)) services_.owner.on_client_back(*this);
     if (client_given_up_) {
+        // Over the same session or another one, the client may send the request again.
         co_return std::unexpected(
-            Error{.code = Errc::kBusy, .context = "its client moved no bytes for too long"});
+            Error{.code = Errc::kClosed, .context = "its client moved no bytes for too long"});
     }
     co_return moved;
 }

@@ -114,7 +114,7 @@ TEST_CASE("reqh client wait: a client that is too slow loses its piece when othe
     const FakeFop& other = node.send(of_client(bulk_echo(kOnePiece, 1ms), 2));
     node.world.run_for(2s);
     REQUIRE(slow.answer.has_value());
-    CHECK(slow.status() == fop::Status::kBusy);
+    CHECK(slow.status() == fop::Status::kTryAgain);
     CHECK(slow.answer->words == "its client moved no bytes for too long");
     CHECK(other.status() == fop::Status::kDone);
 }
@@ -125,7 +125,7 @@ TEST_CASE("reqh client wait: no fop waits for its client for ever", "[reqh]") {
     node.world.run_for(29s);
     CHECK_FALSE(slow.answer.has_value());
     node.world.run_for(2s);
-    CHECK(slow.status() == fop::Status::kBusy);
+    CHECK(slow.status() == fop::Status::kTryAgain);
     CHECK(node.all_pieces_are_back());
 }
 
