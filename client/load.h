@@ -39,7 +39,7 @@ struct LoadWindow {
 };
 
 struct LoadResult {
-    core::Histogram latency;    // Of calls that began and ended within the window.
+    core::Histogram latency;    // Latencies of calls that began and ended in the window.
     std::uint64_t errors = 0;   // Failed calls after the warm-up, also after the window's end.
     std::string first_error{};  // Text of the first one. Set by object loads only.
     Duration window{};          // Until the interrupt, if there was one.

@@ -32,7 +32,7 @@ Started<UnixListener> listen_unix(const std::string& path);
 
 struct TcpListener {
     core::OwnedFd socket;
-    std::string address;  // As bound: "127.0.0.1:9420", "[::1]:9420".
+    std::string address;  // The bound address: "127.0.0.1:9420", "[::1]:9420".
     std::uint16_t port = 0;
 };
 

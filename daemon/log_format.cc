@@ -19,7 +19,7 @@ namespace {
 struct LevelEntry {
     core::Level level;
     std::string_view name;
-    char journal_priority;  // As numbered by syslog(3).
+    char journal_priority;  // The number in syslog(3).
 };
 constexpr std::array kLevels{
     LevelEntry{core::Level::kTrace, "trace", '7'}, LevelEntry{core::Level::kDebug, "debug", '7'},

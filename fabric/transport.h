@@ -116,11 +116,11 @@ public:
     // can no longer reach memory that was opened to it. Idempotent.
     virtual void close() = 0;
 
-    // The peer has proved who it is: from now on it may send messages as long as a receive buffer,
-    // and as many as it likes. Before that, `tcp` ends a connection whose peer sends more than
-    // kFirstMessagesMax, or one longer than kFirstMessageBytesMax, so that a stranger costs little;
-    // other transports have no such limits. Peers with the same `principal` share the memory that
-    // `tcp` has for incomplete messages. Called once.
+    // The peer has proved its identity: from now on it may send messages as long as a receive
+    // buffer, and as many as it likes. Before that, `tcp` ends a connection whose peer sends more
+    // than kFirstMessagesMax, or one longer than kFirstMessageBytesMax, so that a stranger costs
+    // little; other transports have no such limits. Peers with the same `principal` share the
+    // memory that `tcp` has for incomplete messages. Called once.
     virtual void trust_peer(const std::string& /*principal*/) {}
 
     // Encrypts all messages sent after this call, and accepts only encrypted messages after the one

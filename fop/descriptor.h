@@ -24,7 +24,7 @@ struct Descriptor {
     DescriptorUse use = DescriptorUse::kPeerReads;
     std::uint64_t session = 0;
     std::uint64_t operation = 0;  // The id of the request.
-    std::uint64_t address = 0;    // As the transport defines it.
+    std::uint64_t address = 0;    // Its meaning depends on the transport.
     std::uint64_t key = 0;        // The transport's random access key.
     std::uint64_t bytes = 0;
 

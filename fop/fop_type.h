@@ -14,7 +14,7 @@ namespace fopd::fop {
 // The lane of a fop: each lane has its own credits and queues.
 enum class Lane : std::uint8_t { kControl, kData };
 
-// What a client does if it does not know whether a fop was executed.
+// The client's action if it does not know whether a fop was executed.
 enum class Repeat : std::uint8_t {
     kIdempotent,  // Sends it again.
     kOnce,  // Sends it again in the same incarnation of the server, which remembers executed fops.

@@ -13,7 +13,7 @@ Granted<> TargetObject::load(store::Fid fid, objects::Access access) {
     AccessCheck::Wish wish{.access = access, .lent = fop_.type().rights, .words = {}};
     if (access == objects::Access::kOwn) {
         wish.lent = wish.lent | fop::kAdmin;
-        wish.words = "change who may use it";
+        wish.words = "change its owner, group or mode";
     }
     return check(fid, loaded_.get(), wish);
 }

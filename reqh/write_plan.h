@@ -57,7 +57,7 @@ private:
 
     std::span<const fop::Range> ranges_;
     std::size_t chunk_blocks_ = kChunkBlocks;
-    std::array<std::uint8_t, fop::kRangesMax> order_;  // Of ranges that are not empty, by offset.
+    std::array<std::uint8_t, fop::kRangesMax> order_;  // Indexes of non-empty ranges, by offset.
     std::array<std::uint64_t, fop::kRangesMax> sender_at_;
     std::size_t count_ = 0;
     std::size_t at_ = 0;      // Index in order_.

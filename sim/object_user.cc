@@ -328,7 +328,7 @@ Task<void> ObjectUser::list(Process* process, ObjectWish wish, CallWait wait) {
     }
 }
 
-// The pieces of a range, each of which one fop reads or writes.
+// The parts of a range that one fop each reads or writes.
 std::vector<fop::Range> ObjectUser::pieces_of(const fop::Range& range) const {
     std::vector<fop::Range> pieces;
     for (std::uint64_t at = range.offset; at < range.end();) {

@@ -185,7 +185,7 @@ Result<void*> MemMachine::register_memory(std::span<std::byte> memory) {
     return &registered_.back();
 }
 
-// As strict as hardware with address translation: memory that is not registered cannot be used.
+// Like hardware with address translation, refuses memory that is not registered.
 bool MemMachine::is_registered(const LocalMemory& memory) const {
     if (memory.bytes.empty()) return true;
     for (const auto& region : registered_) {

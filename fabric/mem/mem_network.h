@@ -29,7 +29,7 @@ inline constexpr DelayRange kSimulatedDelay{.min = 20us, .max = 100us};
 
 struct MemNetworkOptions {
     std::uint64_t seed = 0;  // For the delays.
-    DelayRange delay;        // Of links without a delay of their own.
+    DelayRange delay;        // For links without a delay of their own.
     // Whether transfers can be given up and opened memory be taken back; hardware for RDMA cannot.
     bool can_give_up = true;
 };

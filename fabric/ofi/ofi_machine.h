@@ -104,7 +104,7 @@ private:
     std::vector<OwnedFid<fid_mr>> registrations_;
     std::unordered_map<std::uint64_t, OwnedFid<fid_mr>> opened_;  // By key.
     std::unique_ptr<std::byte[], Unmap> receive_memory_;
-    std::size_t receive_bytes_ = 0;  // Of one receive buffer.
+    std::size_t receive_bytes_ = 0;  // The size of a receive buffer.
     void* receive_descriptor_ = nullptr;
     std::vector<Receive> receives_;
     std::vector<Receive*> unposted_;
@@ -117,7 +117,7 @@ private:
     core::Random tails_;  // For OfiConnection::mark_tail().
     std::uint64_t last_id_ = 0;
     std::map<std::uint64_t, OfiConnection*> connections_;  // By an id that is never reused.
-    std::unordered_map<const fid*, std::uint64_t> ids_;    // Of open endpoints.
+    std::unordered_map<const fid*, std::uint64_t> ids_;    // The ids of open endpoints.
     std::deque<Event> connects_;       // Events of new connections that are not handled yet.
     std::deque<Event> ends_;           // Events of ended connections that are not handled yet.
     std::vector<TransferOp*> failed_;  // To be completed as kClosed.
@@ -128,7 +128,7 @@ private:
     core::IntrusiveList<OfiConnection> parked_;  // With operations not started.
     std::uint32_t connecting_ = 0;
     std::uint32_t in_flight_ = 0;
-    std::uint32_t transfers_in_flight_ = 0;  // Of in_flight_: reads and writes.
+    std::uint32_t transfers_in_flight_ = 0;  // How many of in_flight_ are reads and writes.
     std::uint32_t polls_ = 0;
 
     bool dry_ = true;       // The last poll found the completion queue empty.

@@ -60,7 +60,7 @@ private:
 struct Provider {
     core::EventSink& events;
     OfiOptions options;
-    OwnedInfo info;  // As the provider offers it, without addresses.
+    OwnedInfo info;  // The provider's offer, without addresses.
     OwnedFid<fid_fabric> fabric;
     // The provider frees a read twice if it is told to end the connection in the middle of the
     // answer. It does not if it notices the end of the stream itself.

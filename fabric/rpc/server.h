@@ -46,7 +46,7 @@ struct SessionInfo {
     Duration idle{};
     Session::Statistics statistics;
     std::uint32_t fops_held = 0;
-    std::uint32_t fops_waiting = 0;  // Those of fops_held that wait for their turn.
+    std::uint32_t fops_waiting = 0;  // How many of fops_held wait for their turn.
     std::uint32_t fop_credits = 0;
     std::uint32_t fop_loans = 0;  // Credits lent in addition, for fops that wait for their turn.
 };
@@ -89,7 +89,7 @@ public:
     std::vector<SessionInfo> sessions();
     // The number of fops that have arrived and have not been replied to.
     std::size_t held() const { return held_; }
-    // Of clients that have a session, or had one less than `gone_max` ago.
+    // The fops of clients that have a session, or had one less than `gone_max` ago.
     std::vector<UnheardFop> unheard(Duration gone_max) const;
     // The number of clients that have a session or whose requests are remembered.
     std::size_t clients() const { return clients_.size(); }

@@ -99,7 +99,8 @@ void Session::on_message(const fop::Prefix& prefix, std::span<const std::byte> m
     const bool sealed = state_ == State::kOpen &&
                         fop::same_bytes(fop::mac(*receive_key_, input.prefix, input.envelope).bytes,
                                         fop::read_mac(message));
-    // A sealed message that was received before was repeated by someone who listens on the network.
+    // A stranger that listens on the network has repeated a sealed message that was received
+    // before.
     if (!sealed || prefix.sequence < next_in_) {
         host_.statistics_.unsealed.add(1);
         emit(host_.events_, core::Level::kWarn, "fabric.unsealed_message",

@@ -34,7 +34,7 @@ public:
         bool resumed = false;           // The server remembers requests of this client.
     };
     virtual Verdict on_proved(Session& session) = 0;
-    // Both sides know who the other is; messages may be sent.
+    // Both sides know each other's identity; messages may be sent.
     virtual void on_open(Session& session) = 0;
     // on_requests() is for the server, on_replies() for the client. False means that the peer
     // violated the protocol, and ends the session.
@@ -88,14 +88,14 @@ public:
     enum class Role : std::uint8_t { kServer, kClient };
     enum class State : std::uint8_t {
         kConnecting,   // The transport is making the connection.
-        kHandshaking,  // Connected; the two sides prove who they are.
+        kHandshaking,  // Connected; the two sides prove their identity.
         kOpen,
         kEnding,  // The transport still uses memory of the session, or its last message leaves.
     };
     struct Statistics {
         std::uint64_t messages_in = 0;
         std::uint64_t messages_out = 0;
-        std::uint64_t bytes_in = 0;  // Of messages; bytes_transferred counts transfers.
+        std::uint64_t bytes_in = 0;  // Bytes of messages; bytes_transferred counts transfers.
         std::uint64_t bytes_out = 0;
         std::uint64_t bytes_transferred = 0;
         std::uint64_t fops = 0;

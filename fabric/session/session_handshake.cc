@@ -27,8 +27,8 @@ Errc error_of(fop::RefusalReason reason) {
 }  // namespace
 
 // For the server. Takes only the ClientHello that the connect data promised, and then only a
-// message that proves the key: nobody but this client can have sent these. Anybody who listens on
-// the network can send other messages, so these are ignored.
+// message that proves the key: nobody but this client can have sent these. A stranger that listens
+// on the network can send other messages, so these are ignored.
 bool Session::take_greeting(std::span<const std::byte> envelope) {
     if (!greeted_) {
         if (!server_handshake_->is_promised(envelope)) return false;

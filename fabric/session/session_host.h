@@ -211,7 +211,7 @@ private:
     std::vector<std::unique_ptr<Session>> slots_;
     std::vector<std::uint32_t> free_slots_;
     std::size_t count_ = 0;
-    // Sessions whose connection is to be closed, or that can be destroyed.
+    // Sessions whose connection must be closed, or that can be destroyed.
     core::IntrusiveList<InEnds> ends_;
 
     CreditPool message_credits_;

@@ -22,7 +22,7 @@ struct Newcomer final : core::ListNode {
     const SocketAddress peer;
     const core::IpAddress host;  // Under which it is counted.
     std::array<std::byte, kFrameHeaderBytes + kHelloBytesMax> bytes{};
-    std::size_t count = 0;    // Of bytes that have arrived.
+    std::size_t count = 0;    // How many bytes have arrived.
     std::uint64_t order = 0;  // A newcomer that came later has a higher one.
     core::CancelSource leave;
 };

@@ -23,7 +23,7 @@ constexpr std::size_t kFramesPerSend = 32;
 // their header. The receive that expects such a header therefore asks for few bytes.
 constexpr std::size_t kBulkBytes = 32U << 10;
 constexpr std::size_t kBytesBesideBulk = 4U << 10;
-constexpr std::size_t kPlainBytes = 64U << 10;  // That one receive asks for otherwise.
+constexpr std::size_t kPlainBytes = 64U << 10;  // The most bytes of any other receive.
 // Parts of frames in one encrypted record.
 constexpr std::size_t kPartsPerRecord = 32;
 

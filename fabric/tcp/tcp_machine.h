@@ -74,7 +74,7 @@ private:
     // Decrypting costs less for each byte, and more for each record, however small.
     static constexpr std::size_t kDecryptedPerParsed = 4;
     static constexpr std::size_t kCostOfBeginning = 64;
-    // Of encrypted records that one system call sends.
+    // The most bytes of encrypted records that one system call sends.
     static constexpr std::size_t kRecordsOutBytes = 16 * kRecordMax;
 
     core::Reactor& reactor_;

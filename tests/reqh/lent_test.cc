@@ -176,7 +176,8 @@ TEST_CASE("reqh token: a denial says what is missing, and reveals nothing else",
     CHECK(f.words(stat_of(f.other), read) ==
           "may not read: your rights are none; the token is for another object");
     CHECK(f.words(mode_of(f.mine, 0666), read, own) ==
-          "may not change who may use it: mode 0600, owner alice; the token does not lend that");
+          "may not change its owner, group or mode: mode 0600, owner alice; the token does not "
+          "lend that");
     CHECK(f.words(create_of("mine"), "", fop::kCreate) ==
           "may not replace the object that has the name: the object's mode does not let you");
 
