@@ -10,9 +10,12 @@
 
 #include "config/section.h"
 #include "config/types.h"
+#include "config/units.h"
 #include "config/yaml_reader.h"
 #include "daemon/secret_file.h"
 #include "fop/hex.h"
+#include "fop/key.h"
+#include "fop/rights.h"
 
 namespace fopd::daemon {
 
@@ -141,6 +144,29 @@ std::unexpected<StartProblem> refuse_settings(const std::string& message) {
     return std::unexpected(StartProblem{.exit_code = kExitConfig, .message = message});
 }
 
+// "rights=read,write groups=staff keys=1f0c… quota.fast=10GiB,1000". Has no secret: the id of
+// a key is a hash, which clients send before they have proved anything.
+std::string in_words(const fop::Principal& principal, const std::vector<QuotaEntry>& quotas) {
+    std::string text = "rights=" + fop::to_text(principal.rights);
+    std::string_view before = " groups=";
+    for (const std::string& group : principal.groups) {
+        text += std::string(before) + group;
+        before = ",";
+    }
+    if (principal.delegation == fop::Delegation::kAllowed) text += " delegate=true";
+    before = " keys=";
+    for (const fop::Key& key : principal.keys) {
+        text += std::string(before) + fop::to_text(fop::key_id(key));
+        before = ",";
+    }
+    for (const QuotaEntry& quota : quotas) {
+        text += " quota." + quota.pool + "=";
+        if (quota.bytes) text += config::format_size(*quota.bytes);
+        if (quota.objects) text += "," + std::to_string(*quota.objects);
+    }
+    return text;
+}
+
 Started<PrincipalsFile> parse_principals(const std::string& name, const std::string& text) {
     config::Problems problems;
     const auto root = config::read_yaml(text, problems);
@@ -189,6 +215,7 @@ Started<AccessPtr> make_access(const AccessTexts& texts) {
              .rights = rights,
              .groups = std::move(entry.groups),
              .delegation = entry.delegate ? fop::Delegation::kAllowed : fop::Delegation::kNone});
+        access->principals[entry.name] = in_words(contents.principals.back(), entry.quotas);
     }
     contents.peer_keys = texts.peer_keys;
     access->principal_count = contents.principals.size();
@@ -217,6 +244,37 @@ std::vector<std::string> changed_files(const Access& before, const Access& now) 
     if (before.peer_keys_hash != now.peer_keys_hash) keys.emplace_back("auth.peer_key");
     if (before.issuer_hash != now.issuer_hash) keys.emplace_back("auth.issuer_public");
     return keys;
+}
+
+config::Changes changed_principals(const Access& before, const Access& now) {
+    config::Changes changes;
+    std::uint64_t left_out = 0;
+    const auto add = [&](const std::string& name, std::string_view old_value,
+                         std::string_view new_value) {
+        if (old_value == new_value) return;
+        if (changes.size() == kPrincipalChangesMax) {
+            ++left_out;
+            return;
+        }
+        changes.push_back({.path = "auth.principals." + name,
+                           .old_value = std::string(old_value),
+                           .new_value = std::string(new_value),
+                           .reload = config::Reload::kLive});
+    };
+    for (const auto& [name, words] : before.principals) {
+        const auto kept = now.principals.find(name);
+        add(name, words, kept == now.principals.end() ? std::string_view() : kept->second);
+    }
+    for (const auto& [name, words] : now.principals) {
+        if (!before.principals.contains(name)) add(name, {}, words);
+    }
+    if (left_out > 0) {
+        changes.push_back({.path = "auth.principals",
+                           .old_value = {},
+                           .new_value = std::to_string(left_out) + " more have changed",
+                           .reload = config::Reload::kLive});
+    }
+    return changes;
 }
 
 Started<void> check_quotas(const Access& access, const std::vector<devices::PoolSettings>& pools) {

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "config/type.h"
 #include "core/clock.h"
 #include "daemon/settings.h"
 #include "daemon/start_problem.h"
@@ -34,6 +36,8 @@ struct Access {
     std::optional<fop::TokenChecker> tokens;
     std::size_t principal_count = 0;
     std::vector<PrincipalQuota> quotas;
+    // Each principal by name, in words: its rights, its groups, the ids of its keys and its quotas.
+    std::map<std::string, std::string> principals;
     std::string principals_file;  // The file's name in problem messages.
     fop::Hash principals_hash{};  // These are hashes of the files' contents.
     fop::Hash peer_keys_hash{};
@@ -45,6 +49,12 @@ using AccessPtr = std::shared_ptr<const Access>;
 
 // The configuration keys whose files have different contents now.
 std::vector<std::string> changed_files(const Access& before, const Access& now);
+
+// The principals that were added, removed or changed, for the audit trail: at most
+// kPrincipalChangesMax, and then how many more there are. The old or the new value is empty if the
+// principal did not exist.
+inline constexpr std::size_t kPrincipalChangesMax = 100;
+config::Changes changed_principals(const Access& before, const Access& now);
 
 // Refuses a quota for a pool that is not configured: it would never apply.
 Started<void> check_quotas(const Access& access, const std::vector<devices::PoolSettings>& pools);

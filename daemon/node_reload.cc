@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -88,6 +89,8 @@ NodeReload::Outcome NodeReload::reload_settings(DeviceRequests::Plan* plan) {
         reloaded->changes.push_back(new_content(key));
         reloaded->changed.push_back(std::move(key));
     }
+    std::ranges::move(changed_principals(*parts_.access.current(), *access),
+                      std::back_inserter(reloaded->changes));
     apply(std::move(access));
     report(*reloaded);
     Reloaded all;
@@ -134,6 +137,7 @@ std::expected<NodeReload::ReloadedKeys, Configuration::Refused> NodeReload::relo
             Configuration::Refused{.busy = false, .problems = {access.error().message}});
     }
     ReloadedKeys reloaded{.changed = changed_files(*parts_.access.current(), **access)};
+    config::Changes principals = changed_principals(*parts_.access.current(), **access);
     configuration.set_auth(auth);
     parts_.access.use(*std::move(access));
     parts_.updates.send();
@@ -144,6 +148,7 @@ std::expected<NodeReload::ReloadedKeys, Configuration::Refused> NodeReload::relo
         emit_each(parts_.world.events, core::Level::kInfo, "daemon.config_changed",
                   {{"key", std::string_view(key)}});
     }
+    std::ranges::move(principals, std::back_inserter(reloaded.changes));
     emit_each(parts_.world.events, core::Level::kInfo, "daemon.keys_reloaded",
               {{"changed", static_cast<std::uint64_t>(reloaded.changed.size())}});
     return reloaded;

@@ -46,6 +46,62 @@ std::string fault(AccessTokens& tokens, std::span<const std::byte> token) {
 
 }  // namespace
 
+TEST_CASE("access: principals that were added, removed or changed are named without secrets",
+          "[daemon]") {
+    const auto with = [](const std::string& principals) {
+        auto made = make_access({.principals_file = "principals.yaml",
+                                 .principals = "principals: [" + principals + "]\n",
+                                 .peer_keys = {},
+                                 .issuer = std::nullopt});
+        REQUIRE(made.has_value());
+        return *made;
+    };
+    const std::string key(64, 'a');
+    const std::string other(64, 'b');
+    const auto named = [](const std::string& name, const std::string& of_key,
+                          const std::string& more = "rights: [read]") {
+        return "{ name: " + name + ", key: " + of_key + ", " + more + " }";
+    };
+    const AccessPtr nobody = with("");
+    const AccessPtr ann = with(named("ann", key));
+    CHECK(changed_principals(*ann, *with(named("ann", key))).empty());
+
+    const auto added = changed_principals(*nobody, *ann);
+    REQUIRE(added.size() == 1);
+    CHECK(added[0].path == "auth.principals.ann");
+    CHECK(added[0].old_value.empty());
+    CHECK(added[0].new_value.starts_with("rights=read keys="));
+    CHECK(added[0].new_value.find("aaaaaaaa") == std::string::npos);
+
+    const auto removed = changed_principals(*ann, *nobody);
+    REQUIRE(removed.size() == 1);
+    CHECK(removed[0].old_value == added[0].new_value);
+    CHECK(removed[0].new_value.empty());
+
+    const auto with_other_key = changed_principals(*ann, *with(named("ann", other)));
+    REQUIRE(with_other_key.size() == 1);
+    CHECK(with_other_key[0].old_value != with_other_key[0].new_value);
+
+    const auto more = changed_principals(
+        *ann, *with(named("ann", key,
+                          "rights: [read, write], groups: [staff], delegate: true, "
+                          "quotas: [{ pool: fast, bytes: 1GiB, objects: 10 }]")));
+    REQUIRE(more.size() == 1);
+    CHECK(more[0].new_value.starts_with("rights=read,write groups=staff delegate=true keys="));
+    CHECK(more[0].new_value.ends_with(" quota.fast=1GiB,10"));
+
+    std::string many;
+    for (std::size_t i = 0; i < kPrincipalChangesMax + 5; ++i) {
+        if (i > 0) many += ", ";
+        std::string own = std::to_string(1000 + i);
+        own += std::string(64 - own.size(), 'c');
+        many += named("p" + std::to_string(i), own);
+    }
+    const auto all = changed_principals(*nobody, *with(many));
+    REQUIRE(all.size() == kPrincipalChangesMax + 1);
+    CHECK(all.back().new_value == "5 more have changed");
+}
+
 TEST_CASE("access tokens: a token grants the signed rights until it expires", "[daemon]") {
     const FakeClock clock;
     AccessTokens tokens(clock, access_with("{}"));

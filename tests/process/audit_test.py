@@ -66,6 +66,20 @@ class AuditTest(FabricTestCase):
         self.assertEqual(self.wait_trail("administration", 2)[1]["result"], "refused")
         self.n.stop(self.daemon)
 
+    def test_changes_of_principals_are_named(self):
+        self.start()
+        key_file = self.directory / "ann.key"
+        self.ctl("key", "create", "ann", "--rights", "read,write", "--groups", "staff", "--out", key_file)
+        self.ctl("key", "revoke", "ann")
+        named = lambda: [each for each in self.trail("setting") if each["key"] == "auth.principals.ann"]
+        wait_until(lambda: len(named()) == 2, "both changes in the trail")
+        added, removed = named()
+        self.assertRegex(added["new"], "^rights=read,write groups=staff keys=[0-9a-f]+$")
+        self.assertEqual((added["old"], removed["old"], removed["new"]), ("", added["new"], ""))
+        self.assertEqual((added["uid"], added["takes_effect"]), (os.geteuid(), "now"))
+        self.assertNotIn(key_file.read_text().strip(), self.trail_path.read_text())
+        self.n.stop(self.daemon)
+
     def test_who_is_denied(self):
         self.n.write_principals({"name": "tester", "key": STRANGERS_KEY, "rights": ["read"]})
         self.start()
