@@ -66,7 +66,7 @@ bool Server::make_place_for(const std::string& host) {
 }
 
 void Server::refuse(std::unique_ptr<ConnectionRequest> request, std::string_view words) {
-    host_.count_refusal(request->peer(), words);
+    host_.count_refusal({.peer = request->peer(), .reason = words});
     request->refuse(words);
 }
 

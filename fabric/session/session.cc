@@ -1,12 +1,20 @@
 #include "fabric/session/session.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 
 #include "core/printable.h"
 #include "fabric/session/session_host.h"
 #include "fop/mac.h"
 
 namespace fopd::fabric {
+
+std::string format_session_id(std::uint64_t id) {
+    std::array<char, 16> text{};
+    char* const end = std::to_chars(text.data(), text.data() + text.size(), id, 16).ptr;
+    return {text.data(), end};
+}
 
 namespace {
 
@@ -74,7 +82,7 @@ void Session::on_connected(std::span<const std::byte> answer) {
 void Session::on_closed(const Error& reason, std::string_view words) {
     if (state_ == State::kEnding) return;  // The session was ending anyway.
     if (!disbelief_.empty() && state_ != State::kOpen) {
-        host_.count_refusal(peer_, disbelief_);
+        count_refusal(disbelief_);
         return fail(reason, words);
     }
     host_.statistics_.lost.add(1);
@@ -104,7 +112,8 @@ void Session::on_message(const fop::Prefix& prefix, std::span<const std::byte> m
     if (!sealed || prefix.sequence < next_in_) {
         host_.statistics_.unsealed.add(1);
         emit(host_.events_, core::Level::kWarn, "fabric.unsealed_message",
-             {{"names_peer", std::string_view(peer_)},
+             {{"session", std::string_view(format_session_id(handle_))},
+              {"names_peer", std::string_view(peer_)},
               {"reason", std::string_view(sealed ? "repeated" : "not sealed with its key")}});
         return;
     }
@@ -457,7 +466,8 @@ void Session::fail(const Error& error, std::string_view words, bool leaving) {
         if (role_ == Role::kServer) {
             give_all_loans_back();
             emit(host_.events_, core::Level::kInfo, "fabric.session_ended",
-                 {{"peer", std::string_view(peer_)},
+                 {{"session", std::string_view(format_session_id(handle_))},
+                  {"peer", std::string_view(peer_)},
                   {"principal", std::string_view(identity_.name)},
                   {"reason", words.empty() ? std::string_view(to_string(error.code)) : words}});
         }

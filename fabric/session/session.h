@@ -25,6 +25,9 @@ class SessionHost;
 struct SendBuffer;
 struct TrafficShare;
 
+// The id of a session in hexadecimal digits, as in the ids of its fops.
+std::string format_session_id(std::uint64_t id);
+
 // Callbacks of a session, called from the host's turn. on_gone() is the last one.
 class SessionUser {
 public:
@@ -211,6 +214,8 @@ private:
     void open_as_client();
     void encrypt(const Connection::Keys& keys);
     void refuse(const fop::Refusal& refusal);
+    void count_refusal(std::string_view reason);
+    void note_opened();
     void note_unfinished(std::string_view reason);
 
     bool may_send(std::uint32_t credits_needed);

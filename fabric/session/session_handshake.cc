@@ -113,6 +113,7 @@ void Session::open() {
     last_heard_at_ = host_.reactor_.now();
     host_.statistics_.sessions.add(1);
     host_.statistics_.opened.add(1);
+    note_opened();
     on_deadline();  // From now on the timer watches the lease.
     user_.on_open(*this);
 }
@@ -163,17 +164,38 @@ void Session::encrypt(const Connection::Keys& keys) {
 void Session::refuse(const fop::Refusal& refusal) {
     std::string words;
     core::append_printable(words, refusal.words);
-    if (role_ == Role::kServer) host_.count_refusal(peer_, words);
+    if (role_ == Role::kServer) count_refusal(words);
     const Errc code = error_of(refusal.reason);
     const bool leaving = refusal.by == fop::RefusedBy::kUs && sends_in_flight_ > 0;
     fail(Error{.code = code, .context = "handshake"}, words, leaving);
+}
+
+void Session::count_refusal(std::string_view reason) {
+    SessionHost::Refused refused{.peer = peer_, .reason = reason, .session = handle_};
+    const bool is_known = server_handshake_ != nullptr && server_handshake_->claimed();
+    if (is_known && server_handshake_->claimed()->kind != fop::AuthKind::kNone) {
+        refused.key_id = server_handshake_->claimed()->key_id;
+    }
+    host_.count_refusal(refused);
+}
+
+// Each run of fopctl opens a session, so this is for somebody who looks for it.
+void Session::note_opened() {
+    if (role_ != Role::kServer || !host_.events_.wants(core::Level::kDebug)) return;
+    emit(host_.events_, core::Level::kDebug, "fabric.session_opened",
+         {{"session", std::string_view(format_session_id(handle_))},
+          {"peer", std::string_view(peer_)},
+          {"principal", std::string_view(identity_.name)},
+          {"user", std::string_view(identity_.user)}});
 }
 
 // The client ended before it had proved its identity; a refusal is logged elsewhere.
 void Session::note_unfinished(std::string_view reason) {
     if (role_ != Role::kServer || state_ == State::kOpen) return;
     emit(host_.events_, core::Level::kWarn, "fabric.handshake_ended",
-         {{"peer", std::string_view(peer_)}, {"reason", reason}});
+         {{"session", std::string_view(format_session_id(handle_))},
+          {"peer", std::string_view(peer_)},
+          {"reason", reason}});
 }
 
 void Session::on_handshake_deadline() {

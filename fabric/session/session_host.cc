@@ -204,10 +204,15 @@ Session& SessionHost::connect(const Connecting& connecting, SessionUser& user) {
     return session;
 }
 
-void SessionHost::count_refusal(std::string_view peer, std::string_view reason) {
+void SessionHost::count_refusal(const Refused& refused) {
     statistics_.refused.add(1);
+    const std::string session = refused.session == 0 ? "" : format_session_id(refused.session);
+    const std::string key_id = refused.key_id ? fop::to_text(*refused.key_id) : "";
     emit(events_, core::Level::kWarn, "fabric.session_refused",
-         {{"peer", peer}, {"reason", reason}});
+         {{"session", std::string_view(session)},
+          {"peer", refused.peer},
+          {"key_id", std::string_view(key_id)},
+          {"reason", refused.reason}});
 }
 
 void SessionHost::for_each(const std::function<void(Session&)>& visit) {

@@ -17,6 +17,7 @@
 #include "fabric/session/credit_loans.h"
 #include "fabric/session/session.h"
 #include "fabric/session/traffic_share.h"
+#include "fop/key.h"
 #include "fop/message.h"
 #include "fop/protection.h"
 
@@ -128,8 +129,14 @@ public:
     };
     Session& connect(const Connecting& connecting, SessionUser& user);
 
-    // Counts and logs that a peer was refused before it had a session.
-    void count_refusal(std::string_view peer, std::string_view reason);
+    // Counts and logs that a peer was refused.
+    struct Refused {
+        std::string_view peer;
+        std::string_view reason;
+        std::uint64_t session = 0;              // 0: refused before it had one.
+        std::optional<fop::KeyId> key_id = {};  // The id of the key that it claims to have.
+    };
+    void count_refusal(const Refused& refused);
     // Counts peers that connected, sent nothing and were disconnected.
     void count_silent(std::uint32_t count) { statistics_.silent.add(count); }
 

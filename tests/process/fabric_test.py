@@ -139,6 +139,18 @@ class LoadTest(FabricTestCase):
                     result = json.loads(output)
                     self.assertEqual((result["ops"], result["ops_per_s"], result["interrupted"]), (0, 0, True))
 
+    def test_the_events_of_a_session_have_its_id(self):
+        self.n.write_config(log={"level": "debug"})
+        self.start()
+        self.ctl("ping", "--count", "1")
+        ended = self.daemon.wait_event("fopd.fabric.session_ended")[0]
+        opened = self.daemon.events("fopd.fabric.session_opened")[0]
+        for field in ("session", "peer", "principal"):
+            self.assertEqual(opened[field], ended[field])
+        self.assertRegex(opened["session"], "^[0-9a-f]+$")
+        self.assertEqual(opened["user"], "tester")
+        self.n.stop(self.daemon)
+
     def test_sessions_shows_who_is_connected(self):
         self.start()
         load = subprocess.Popen([FOPCTL, "bench", "--op", "bulk_echo", "--size", "16M", "--depth", "2", "--seconds", "600",
