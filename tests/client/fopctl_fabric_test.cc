@@ -93,7 +93,8 @@ TEST_CASE("fopctl bench: exactly the keys that scripts rely on", "[client]") {
     std::string keys;
     for (const auto& [key, value] : object.items()) keys += key + " ";
     REQUIRE(keys ==
-            "op size depth jobs seconds ops ops_per_s bytes_per_s p50_us p99_us p999_us errors ");
+            "op size depth jobs seconds ops ops_per_s bytes_per_s p50_us p99_us p999_us errors "
+            "interrupted ");
     REQUIRE(object.at("op") == op);
     REQUIRE(object.at("size") == (op == "ping" ? 0 : 2048));
     REQUIRE(object.at("depth") == std::stoi(depth));
