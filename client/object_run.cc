@@ -73,12 +73,13 @@ int ObjectRun::complain_about(const Problem& problem) const {
     return complain_about(arguments.names.empty() ? std::string() : this->name(), problem);
 }
 
-int ObjectRun::done(nlohmann::ordered_json result) const {
+int ObjectRun::done(nlohmann::ordered_json result) {
     if (times != nullptr) result["explain"] = explanation_json(times->figures());
+    has_result_ = true;
     return show_json(call, result);
 }
 
-int ObjectRun::done(const Outcome<void>& outcome, const nlohmann::ordered_json& result) const {
+int ObjectRun::done(const Outcome<void>& outcome, const nlohmann::ordered_json& result) {
     return outcome ? done(result) : complain_about(outcome.error());
 }
 
@@ -123,9 +124,14 @@ int run_object_verb(const Call& call, ObjectRun::Body body) {
     ObjectRun run(call, **session, **offload, interrupts);
     run.times = options.times == nullptr ? nullptr : &times;
     const int exit_code = run(body);
-    // With --json the explanation is a part of the result.
+    // With --json the explanation is a part of the result. There is none if standard output has the
+    // bytes of an object.
+    const TimeLedger::Figures figures = times.figures();
     if (run.times != nullptr && call.output == Output::kPage) {
-        std::fputs(explanation(times.figures()).c_str(), stderr);
+        std::fputs(explanation(figures).c_str(), stderr);
+    } else if (run.times != nullptr && call.output == Output::kJson && !run.has_result()) {
+        const nlohmann::ordered_json object{{"explain", explanation_json(figures)}};
+        std::fputs((object.dump() + "\n").c_str(), stderr);
     }
     return exit_code;
 }

@@ -57,8 +57,10 @@ public:
     int complain_about(std::string_view name, const Problem& problem) const;
     int complain_about(const Problem& problem) const;
     // Prints the result with --json. Returns the exit code.
-    int done(nlohmann::ordered_json result) const;
-    int done(const Outcome<void>& outcome, const nlohmann::ordered_json& result) const;
+    int done(nlohmann::ordered_json result);
+    int done(const Outcome<void>& outcome, const nlohmann::ordered_json& result);
+    // Whether a result was printed with --json.
+    bool has_result() const { return has_result_; }
     ProgressLine::Options progress(std::uint64_t total_bytes) const;
 
     const Call& call;
@@ -76,6 +78,7 @@ private:
 
     Interrupts& interrupts_;
     core::CancelSource ended_;
+    bool has_result_ = false;
 };
 
 // Runs the verb in a session, unless a name among its arguments is invalid. Returns the exit code.

@@ -52,6 +52,7 @@ Task<void> HeldNames::let_go() {
         if (!hold) continue;
         auto let_go = fop_.stores().parts().names.let_go(*std::move(hold));
         hold.reset();
+        const Waiting waiting = fop_.waits_for({.what = WaitsFor::kLocality});
         co_await std::move(let_go);
     }
 }

@@ -143,7 +143,8 @@ Task<fop::Reply> run_lookup(Operation* operation) {
     for (unsigned tries = 0; tries < kTriesMax; ++tries) {
         operation->enter(Phase::kDistributedResources);
         const objects::ObjectName name{.pool = *pool, .name = lookup.name};
-        const auto found = co_await operation->stores().parts().names.find(name);
+        auto finding = operation->stores().parts().names.find(name);
+        const auto found = co_await operation->elsewhere(std::move(finding));
         if (!found) co_return operation->refuse(untraced(found.error()));
         const store::Fid fid = found->has_value() ? (*found)->fid : store::Fid{};
         // If the sender may only access one object, it gets the same refusal for every other name,
@@ -238,7 +239,8 @@ Task<Granted<>> look_at_successors(Operation* operation, objects::PoolId pool,
         for (std::size_t i = 0; i < listed.size(); ++i) {
             if (!listed[i].is_gone) continue;
             const objects::ObjectName name{.pool = pool, .name = names->entries[i].name};
-            const auto found = co_await operation->stores().parts().names.find(name);
+            auto finding = operation->stores().parts().names.find(name);
+            const auto found = co_await operation->elsewhere(std::move(finding));
             if (!found) co_return refused(untraced(found.error()));
             if (!found->has_value() || (*found)->fid == listed[i].fid) continue;
             listed[i] = {.fid = (*found)->fid};
@@ -271,7 +273,8 @@ Task<fop::Reply> run_list(Operation* operation) {
                                                .prefix = list.prefix,
                                                .cursor = operation->work().text,
                                                .count_max = kNamesAtATime};
-        const auto names = co_await operation->stores().parts().names.list(request);
+        auto listing = operation->stores().parts().names.list(request);
+        const auto names = co_await operation->elsewhere(std::move(listing));
         if (!names) co_return operation->refuse(untraced(names.error()));
         listed.clear();
         for (const objects::ListedName& each : names->entries) listed.push_back({.fid = each.fid});

@@ -148,6 +148,7 @@ Task<Granted<SyncAnswer>> sync_slot(Operation* operation, SyncQuestion question)
                         .seq = volume.last_seq_of(asked.incarnation).value_or(0),
                         .slot = asked.slot};
     if (asked.incarnation == now.incarnation) {
+        const Waiting waiting = operation->waits_for({.what = WaitsFor::kLog});
         const auto synced = co_await volume.sync(operation->wait());
         if (!synced && volume.serving()) co_return refused(synced.error());
         answer.seq = synced ? now.seq : volume.durable_seq();

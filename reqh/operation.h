@@ -70,6 +70,13 @@ public:
     template <typename Value, typename Job>
     Task<Granted<Value>> run_at(std::uint32_t locality, Job job);
 
+    // Awaits a task whose work is done by another locality, for the fop's progress.
+    template <typename Value>
+    Task<Value> elsewhere(Task<Value> task) {
+        const Waiting waiting = waits_for({.what = WaitsFor::kLocality});
+        co_return co_await std::move(task);
+    }
+
     // -- the steps --
 
     // Selects the disk of this slot, which is at this locality. kMediumMissing; kNotFound: there is

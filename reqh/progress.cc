@@ -27,6 +27,7 @@ std::string_view words_of(WaitsFor what) {
         case WaitsFor::kDisk: return "reads or writes of the disk";
         case WaitsFor::kLog: return "the log to be durable";
         case WaitsFor::kLocality: return "a turn of another locality";
+        case WaitsFor::kCount_: return "";
     }
     return "";
 }
@@ -78,7 +79,9 @@ void Progress::end_wait(Instant now) {
     // now() of another locality may be earlier.
     const Duration span = std::max(now - wait_began_, Duration::zero());
     if (span > longest_.span) longest_ = {.wait = wait_, .span = span};
-    sums_[static_cast<std::size_t>(wait_.what)] += span;
+    const auto index = static_cast<std::size_t>(wait_.what);
+    ENSURE(index < sums_.size());
+    sums_[index] += span;
     wait_ = {};
     set_wait({}, now);
 }

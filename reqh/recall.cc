@@ -55,6 +55,7 @@ Task<Granted<std::optional<objects::RecordedReply>>> Recall::find() {
         co_return refused(fop::Status::kMalformed, "its number was used for another fop before");
     }
     // If the log has failed, the map may have a reply that the log has lost.
+    const Waiting for_log = fop_.waits_for({.what = WaitsFor::kLog});
     const auto synced = co_await fop_.volume().sync(fop_.wait());
     if (synced) co_return *reply;
     if (fop_.volume().serving()) co_return refused(synced.error());

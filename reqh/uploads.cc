@@ -37,7 +37,8 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
     if (begin.no_replace && !begin.name.empty()) {
         // An early check only: the commit decides.
         const objects::ObjectName name{.pool = *placed, .name = begin.name};
-        const auto found = co_await operation->stores().parts().names.find(name);
+        auto finding = operation->stores().parts().names.find(name);
+        const auto found = co_await operation->elsewhere(std::move(finding));
         if (!found) co_return operation->refuse(untraced(found.error()));
         if (found->has_value()) {
             co_return operation->refuse(

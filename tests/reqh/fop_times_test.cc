@@ -171,3 +171,30 @@ TEST_CASE("reqh: times name a locality that does not turn, also beside a slow di
     REQUIRE(ms(times.of(SpentOn::kLocality)) == Approx(200).epsilon(0.05));
     REQUIRE(ms(times.of(SpentOn::kDisk)) == Approx(ms(disk_takes)).margin(1));
 }
+
+TEST_CASE("reqh: times name the log that a sync waits for", "[reqh]") {
+    StoreStage stage(slow_disks(50ms));
+    const fop::Fid fid = stage.create("a");
+    WriteSpec write(fid, {{.offset = 0, .length = kBytes}}, pattern(kBytes, 1));
+    stage.call(write.spec(WriteSpec::Way::kMemory, fop::Durability::kBuffered));
+
+    const fop::TimeSpent times =
+        times_of(stage.call(timed({.type = type_of("sync"), .body = fop::Sync{}})));
+    require_is_named(times);
+    REQUIRE(times.of(SpentOn::kLog) >= 49ms);
+}
+
+TEST_CASE("reqh: waits for each reason are added up apart", "[reqh]") {
+    core::VirtualWorld world(1);
+    const auto reactor = world.make_reactor();
+    Progress progress;
+    progress.begin(reactor->now());
+    for (std::size_t i = 1; i < kWaitsForCount; ++i) {
+        progress.begin_wait({.what = static_cast<WaitsFor>(i)}, Instant(1ms));
+        progress.end_wait(Instant(1ms + 1us * static_cast<int>(i)));
+    }
+    for (std::size_t i = 1; i < kWaitsForCount; ++i) {
+        REQUIRE(progress.waited_for(static_cast<WaitsFor>(i)) == 1us * static_cast<int>(i));
+        REQUIRE_FALSE(to_text({.what = static_cast<WaitsFor>(i)}).empty());
+    }
+}
