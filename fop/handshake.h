@@ -172,6 +172,8 @@ public:
     const ServerSession& session() const;
     // REQUIRES: kRefused.
     const Refusal& refusal() const;
+    // For the log: the identity that the client claims, without proof. Empty before its hello.
+    const std::optional<Identity>& claimed() const { return claimed_; }
 
 private:
     enum class Waiting : std::uint8_t {

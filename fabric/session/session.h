@@ -307,7 +307,7 @@ private:
 
     core::IntrusiveList<Transfer> transfers_waiting_;
     std::uint32_t transfers_in_flight_ = 0;
-    Instant transfer_moved_at_;  // When a transfer last completed, or transferring began.
+    Instant transfer_moved_at_;  // When a transfer last succeeded, or transferring began.
 
     Duration lease_;
     Deadline deadline_{*this};

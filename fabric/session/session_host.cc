@@ -470,9 +470,9 @@ void SessionHost::on_transferred(Session& session, Transfer& transfer) {
     --transfers_in_flight_;
     --session.share_->transfers_in_flight;
     --session.transfers_in_flight_;
-    session.transfer_moved_at_ = reactor_.now();
     if (session.state_ == Session::State::kEnding) session.wants_end();
     if (transfer.result) {
+        session.transfer_moved_at_ = reactor_.now();
         const std::size_t bytes = transfer.local.bytes.size();
         session.statistics_.bytes_transferred += bytes;
         const bool pulled = transfer.direction == Transfer::Direction::kPull;

@@ -183,7 +183,8 @@ void TcpConnection::flush() {
             case Sent::kFailed: return;
         }
     }
-    if (!frames_.empty()) want_flush();
+    if (frames_.empty()) return end_kept_records();
+    want_flush();
 }
 
 TcpConnection::Sent TcpConnection::send_frames(std::size_t frames_max) {
@@ -354,7 +355,10 @@ bool TcpConnection::receive_once(bool& is_empty) {
     const std::span<std::byte> direct =
         records_ == nullptr ? reader_.place() : std::span<std::byte>();
     std::span<std::byte> rest(machine_.arrivals_);
-    if (records_ == nullptr) rest = rest.first(in_bulk_ ? kBytesBesideBulk : kPlainBytes);
+    // What follows a body that goes to its place is the next header. A body that is skipped has no
+    // place.
+    const bool is_beside_bulk = in_bulk_ && (!direct.empty() || reader_.current() == nullptr);
+    if (records_ == nullptr) rest = rest.first(is_beside_bulk ? kBytesBesideBulk : kPlainBytes);
     std::array<iovec, 2> pieces{
         iovec{.iov_base = direct.data(), .iov_len = direct.size()},
         iovec{.iov_base = rest.data(), .iov_len = rest.size()},
@@ -510,6 +514,7 @@ void TcpConnection::end(const Error& why) {
         if (frame.op != nullptr) finish(*frame.op, std::unexpected(why));
     }
     frames_.clear();
+    end_kept_records();
     for (const AskedRead& each : reads_) {
         if (each.op != nullptr) finish(*each.op, std::unexpected(why));
     }

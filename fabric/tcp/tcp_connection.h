@@ -135,7 +135,9 @@ private:
     // The data of the oldest read have arrived.
     void end_oldest_read();
     bool give_up_read(TransferOp& read);
-    void give_up_write(TransferOp& write);
+    bool give_up_write(TransferOp& write);
+    bool may_keep_records();
+    void end_kept_records();
     // How many bytes of the queue were sent, or are in records.
     std::size_t begun_bytes() const;
     // The rest of the frame's body will be zeros. False: there is no memory for zeros.
@@ -170,6 +172,7 @@ private:
     bool is_trusted_ = false;
     std::uint32_t first_messages_ = 0;    // While the peer is not trusted.
     std::uint64_t incomplete_since_ = 0;  // begun() when the incomplete part was counted.
+    bool keeps_records_ = false;          // Of a write that was given up; see the machine.
     bool in_bulk_ = false;                // The last frame had a large body.
 
     std::deque<OutFrame> frames_;        // Not sent yet.

@@ -77,6 +77,9 @@ private:
     // The most bytes of encrypted records that one system call sends.
     static constexpr std::size_t kRecordsOutBytes = 16 * kRecordMax;
 
+    // How many connections may send records of writes that were given up: at most 64 MiB.
+    static constexpr std::uint32_t kKeepRecordsMax = 256;
+
     core::Reactor& reactor_;
     MessageUser& messages_;
     const MachineOptions options_;
@@ -98,6 +101,7 @@ private:
     Socket::Home sockets_;
     core::WaitQueue sockets_gone_;
     std::uint32_t in_flight_ = 0;
+    std::uint32_t keep_records_ = 0;  // Connections that send such records.
 };
 
 }  // namespace fopd::fabric

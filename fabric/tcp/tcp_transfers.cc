@@ -79,8 +79,7 @@ void TcpConnection::end_oldest_read() {
 bool TcpConnection::give_up(TransferOp& transfer) {
     ENSURE(transfer.in_flight && transfer.kind != TransferOp::Kind::kSend);
     if (transfer.kind == TransferOp::Kind::kRead) return give_up_read(transfer);
-    give_up_write(transfer);
-    return true;
+    return give_up_write(transfer);
 }
 
 bool TcpConnection::give_up_read(TransferOp& read) {
@@ -97,27 +96,45 @@ bool TcpConnection::give_up_read(TransferOp& read) {
     return true;
 }
 
-void TcpConnection::give_up_write(TransferOp& write) {
+bool TcpConnection::give_up_write(TransferOp& write) {
     std::size_t bytes_before = 0;
     for (auto each = frames_.begin(); each != frames_.end(); ++each) {
         if (each->op != &write) {
             bytes_before += each->header.size() + each->body.size();
             continue;
         }
+        const bool has_begun = bytes_before < begun_bytes();
+        if (has_begun && !may_keep_records()) return false;
         each->op = nullptr;
         finish(write, std::unexpected(kGivenUp));
-        if (bytes_before < begun_bytes()) {
+        if (has_begun) {
             if (!blank(*each)) lose(kNoZeros);
-            return;
+            return true;
         }
         // The peer has not heard of it.
         const auto frames_before = static_cast<std::size_t>(each - frames_.begin());
         if (records_ != nullptr && frames_before < records_->plain_frames) {
             --records_->plain_frames;
         }
+        if (records_ != nullptr) records_->more_to_make = false;
         frames_.erase(each);
-        return;
+        return true;
     }
+    return true;  // It has ended.
+}
+
+// The records of a write that has begun stay until the peer takes them, in memory that no transfer
+// stands for any more: only so many connections may have such records at a time.
+bool TcpConnection::may_keep_records() {
+    if (records_ == nullptr || keeps_records_) return true;
+    if (machine_.keep_records_ == TcpMachine::kKeepRecordsMax) return false;
+    keeps_records_ = true;
+    ++machine_.keep_records_;
+    return true;
+}
+
+void TcpConnection::end_kept_records() {
+    if (std::exchange(keeps_records_, false)) --machine_.keep_records_;
 }
 
 std::size_t TcpConnection::begun_bytes() const {

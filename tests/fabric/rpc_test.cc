@@ -319,7 +319,7 @@ TEST_CASE(
     stage.world.run_for(10s);
     REQUIRE(other.text == "other");
     REQUIRE(client.reconnects() == 0);
-    REQUIRE(client.calls_under_way() == 0);
+    REQUIRE(client.calls_in_flight() == 0);
     REQUIRE(into == "....");
 }
 
