@@ -46,7 +46,7 @@ int fill(fopd_result* result, fopd_status status, std::string_view words, std::s
 // does not know keep their defaults.
 template <typename Struct>
 Struct known_part(const Struct& given, void (*init)(Struct*)) {
-    Struct known;
+    Struct known{};
     init(&known);
     std::memcpy(&known, &given, std::min(given.size, sizeof(Struct)));
     return known;

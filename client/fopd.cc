@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <exception>
 #include <expected>
@@ -94,10 +95,16 @@ const char* fopd_status_name(int status) {
     return row == fopd::client::kNames.end() ? "unknown" : row->name;
 }
 
-void fopd_options_init(fopd_options* options) {
-    *options = {};
-    options->size = sizeof(fopd_options);
-    options->timeout_us = fopd::client::kTimeoutDefaultUs;
+void fopd_options_init_sized(fopd_options* options, size_t size) {
+    fopd_options defaults{};
+    defaults.size = std::min(size, sizeof(fopd_options));
+    defaults.timeout_us = fopd::client::kTimeoutDefaultUs;
+    std::memcpy(options, &defaults, defaults.size);
+}
+
+// The parentheses keep the macro of this name away.
+void(fopd_options_init)(fopd_options* options) {
+    fopd_options_init_sized(options, offsetof(fopd_options, explain));
 }
 
 void fopd_call_init(fopd_call* call) {
@@ -127,19 +134,13 @@ int fopd_open(const fopd_options* options, fopd_client** client, fopd_result* wh
     return fopd::client::fill(why, FOPD_NO_SPACE, problem.what());
 }
 
-void fopd_times_init(fopd_times* times) {
-    *times = {};
-    times->size = sizeof(fopd_times);
-}
-
-void fopd_get_times(fopd_client* client, fopd_times* times) {
+void fopd_get_times(fopd_client* client, fopd_times* times, size_t size) {
     using namespace fopd::client;
     using fopd::fop::SpentOn;
     const TimeLedger::Figures figures = client->thread->times();
     const CallTimes& sum = figures.sum;
     const auto ns = [](fopd::Duration time) { return static_cast<std::uint64_t>(time.count()); };
-    const fopd_times all{.size = times->size,
-                         .fops = figures.calls,
+    const fopd_times all{.fops = figures.calls,
                          .total_ns = ns(sum.total),
                          .unsent_ns = ns(sum.unsent),
                          .network_ns = ns(sum.network()),
@@ -153,7 +154,7 @@ void fopd_get_times(fopd_client* client, fopd_times* times) {
                          .log_ns = ns(sum.of(SpentOn::kLog)),
                          .locality_ns = ns(sum.of(SpentOn::kLocality)),
                          .server_ns = ns(sum.computed())};
-    std::memcpy(times, &all, std::min(times->size, sizeof(fopd_times)));
+    std::memcpy(times, &all, std::min(size, sizeof(fopd_times)));
 }
 
 void fopd_close(fopd_client* client) {

@@ -97,8 +97,12 @@ typedef struct fopd_options {
                              fopd_get_times(). */
 } fopd_options;
 
-/* Sets the defaults. */
+/* Sets the defaults. `size` is sizeof(fopd_options): which of the fields this program knows. */
+FOPD_API void fopd_options_init_sized(fopd_options* options, size_t size);
+/* The same. The function of this name is for programs that were built with version 0.1.0, whose
+ * options end before `explain`. */
 FOPD_API void fopd_options_init(fopd_options* options);
+#define fopd_options_init(options) fopd_options_init_sized((options), sizeof(fopd_options))
 
 /* Makes a client, which begins to connect; says why there is none in `why`, which may be null.
  * Nothing of the options is needed after the call. Returns the status. */
@@ -113,7 +117,6 @@ FOPD_API void fopd_close(fopd_client* client);
 /* Where the time of all fops that were answered since the client was opened went: sums, in
  * nanoseconds. A call may need several fops, which may overlap. */
 typedef struct fopd_times {
-    size_t size; /* Set by fopd_times_init(): which of the fields this program knows. */
     uint64_t fops;
     uint64_t total_ns;      /* From the call to the answer. */
     uint64_t unsent_ns;     /* Until the client could send the request. */
@@ -129,9 +132,9 @@ typedef struct fopd_times {
     uint64_t locality_ns;   /* Travelled to another locality of the server and back. */
     uint64_t server_ns;     /* The server computed: the rest of its time. */
 } fopd_times;
-FOPD_API void fopd_times_init(fopd_times* times);
-/* Needs fopd_options.explain; otherwise, or from a server of version 0.1.0, all are 0. */
-FOPD_API void fopd_get_times(fopd_client* client, fopd_times* times);
+/* Needs fopd_options.explain; otherwise, or from a server of version 0.1.0, all are 0. `size` is
+ * sizeof(fopd_times): which of the fields this program knows. */
+FOPD_API void fopd_get_times(fopd_client* client, fopd_times* times, size_t size);
 
 /* -- calls -- */
 

@@ -181,8 +181,7 @@ public:
     // Where the time of all fops went so far. REQUIRES: open.
     fopd_times times() const {
         fopd_times times;
-        fopd_times_init(&times);
-        fopd_get_times(handle_.get(), &times);
+        fopd_get_times(handle_.get(), &times, sizeof(times));
         return times;
     }
 

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstddef>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -514,6 +515,18 @@ public:
 };
 
 }  // namespace
+
+TEST_CASE("libfopd: a program of version 0.1.0 gets no more than its options", "[client]") {
+    fopd_options options;
+    std::memset(&options, 0xff, sizeof(options));
+    (fopd_options_init)(&options);  // The function that such a program calls, not the macro.
+    REQUIRE(options.size == offsetof(fopd_options, explain));
+    REQUIRE(options.explain == -1);
+
+    fopd_options_init(&options);
+    REQUIRE(options.size == sizeof(options));
+    REQUIRE(options.explain == 0);
+}
 
 TEST_CASE("libfopd host program: no memory on the library's thread ends calls, not the program",
           "[client]") {

@@ -47,7 +47,7 @@ completes "chmod chown" ch
 completes "--pool" chmod 640 --po
 completes "abc a\\ b x" chown ada:staff ""
 completes "" nonsense
-completes "--server --key --token --protect --job --admin --json --quiet --timeout --version --help" --
+completes "--server --key --token --protect --job --admin --json --quiet --wide --color --timeout --version --help" --
 completes "--job --json" --j
 completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota ping bench status health top sessions devices device scrub store lrs trace reload drain log-level keygen key token" --json ""
 completes "log-level" --timeout 5 lo

@@ -431,7 +431,7 @@ class LrsAdminTest(LrsTestCase):
         self.assertEqual(shares["served_reserved"] + shares["served_by_weight"] + shares["served_over_limit"], gold["served"])
         self.assertGreaterEqual(gold["served"], written)
         self.assertGreater(shares["served_reserved"], 0)
-        shown = self.ctl("lrs", "show").stdout
+        shown = self.ctl("lrs", "show", "--wide").stdout
         self.assertRegex(shown, "RESERVED +BY WEIGHT +OVER LIMIT +GRANTED\n")
         self.assertRegex(shown, r"gold\{job=a\} .* 500/s x1 soft 800/s\n")
 

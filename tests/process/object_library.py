@@ -46,7 +46,7 @@ class Objects:
         self._library = ctypes.CDLL(LIBRARY)
         self._client = ctypes.c_void_p()
         options = Options()
-        self._library.fopd_options_init(ctypes.byref(options))
+        self._library.fopd_options_init_sized(ctypes.byref(options), ctypes.c_size_t(ctypes.sizeof(options)))
         options.server, options.key_file = server.encode(), str(key_file).encode()
         options.timeout_us = int(timeout_seconds * 1e6)
         why = Result()

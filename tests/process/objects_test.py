@@ -574,7 +574,7 @@ class ObjectsTest(StorageTestCase):
         for op in ("read", "write", "mixed"):
             done = bench(self.ctl, "--op", op, "--depth", "4", "--jobs", "2", "--object-size", "1M", "--durable")
             self.assertEqual(list(done), ["op", "size", "depth", "jobs", "seconds", "ops", "ops_per_s", "bytes_per_s",
-                                          "p50_us", "p99_us", "p999_us", "errors"])
+                                          "p50_us", "p99_us", "p999_us", "errors", "interrupted"])
             self.assertEqual((done["op"], done["size"], done["errors"]), (op, 4096, 0))
             self.assertGreater(done["ops"], 0)
         self.assertEqual(self.names(), [])
