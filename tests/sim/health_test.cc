@@ -38,7 +38,7 @@ public:
     }
     // Of d0, to its end.
     void look(Look look) {
-        daemon::Locality& locality = *node.node().localities()[disk(0).place().locality];
+        daemon::Locality& locality = *node.node().localities()[disk(0).locality().index];
         locality.reactor().spawn(locality.work(), begin(&locality, *disk(0).slot(), look));
         world.run_for(10s);
     }
