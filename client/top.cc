@@ -142,8 +142,8 @@ private:
     }
     // Keys that were typed and not read are dropped: they were not meant for the shell.
     void leave() {
-        print(kLeave);
         if (has_keys_) tcsetattr(STDIN_FILENO, TCSAFLUSH, &usual_);
+        print(kLeave);
     }
 
     bool draw() const {
