@@ -492,11 +492,11 @@ TEST_CASE("fopctl trace: without a fop, all that run", "[client]") {
 
     REQUIRE(json.out == fops + "\n");
     REQUIRE(page.out ==
-            "    FOP  OP         PHASE      AGE  PRINCIPAL  WAITS FOR\n"
-            "5f3a-17  bulk_echo  execute  3m 0s  backup     -\n");
+            "    FOP  OP         STATE    PHASE      AGE  PRINCIPAL  WAITS FOR\n"
+            "5f3a-17  bulk_echo  running  execute  3m 0s  backup     -\n");
     REQUIRE(wide.out ==
-            "    FOP  OP         PHASE      AGE  PEER              PRINCIPAL  WAITS FOR\n"
-            "5f3a-17  bulk_echo  execute  3m 0s  tcp://10.0.0.9:4  backup     -\n");
+            "    FOP  OP         STATE    PHASE      AGE  PEER              PRINCIPAL  WAITS FOR\n"
+            "5f3a-17  bulk_echo  running  execute  3m 0s  tcp://10.0.0.9:4  backup     -\n");
     REQUIRE(f.handler.requests()[0].query.empty());
 }
 

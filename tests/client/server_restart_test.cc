@@ -148,7 +148,7 @@ TEST_CASE("client objects: a lost write that others have overwritten is reported
 
     REQUIRE_FALSE(lost.has_value());
     REQUIRE(lost.error().status == fop::Status::kLost);
-    REQUIRE_THAT(lost.error().words, ContainsSubstring("to bytes 0 to 4 is lost: "));
+    REQUIRE_THAT(lost.error().words, ContainsSubstring("to bytes 0 to 4 are lost: "));
     REQUIRE(lost.error().lost->fid == fid);
     REQUIRE(stage.read(fid).substr(50) == "second");
     const auto synced = stage.run(stage.client->sync(kNoWait));
@@ -353,7 +353,7 @@ TEST_CASE("client objects: a replay refused for a lasting reason is reported onc
     REQUIRE(lost.error().status == fop::Status::kLost);
     REQUIRE(lost.error().lost->fid == stage.lossy);
     REQUIRE_THAT(lost.error().words,
-                 ContainsSubstring("bytes 3 to 6 is lost: the fake store says no"));
+                 ContainsSubstring("bytes 3 to 6 are lost: the fake store says no"));
     REQUIRE(stage.read(stage.lossy).empty());
     stage.done(stage.client->sync(kNoWait));
     REQUIRE(stage.client->held_bytes() == 0);
