@@ -92,7 +92,13 @@ public:
         }
         for (CallState& call : calls_) begin(call);
     }
-    void close() { client_.close(); }
+    void close() {
+        {
+            const std::lock_guard lock(mutex_);
+            closing_ = true;
+        }
+        client_.close();
+    }
     // After close().
     void add_to(LoadResult& result) const {
         result.latency.merge(latency_);
@@ -113,6 +119,8 @@ private:
     };
 
     void begin(CallState& call) {
+        const std::lock_guard lock(mutex_);
+        if (closing_) return running_.one_ended(nullptr);
         call.begun = clock_.now();
         auto done = [this, &call](const libfopd::Outcome& outcome) { on_done(call, outcome); };
         switch (options_.op) {
@@ -147,6 +155,9 @@ private:
     std::deque<CallState> calls_;
     core::Histogram latency_;
     std::uint64_t errors_ = 0;
+    // No call begins while the client is closed. Recursive: a call may end before it has returned.
+    std::recursive_mutex mutex_;
+    bool closing_ = false;
     libfopd::Client client_;
 };
 

@@ -45,9 +45,11 @@ class TopTest(StorageTestCase):
         self.addCleanup(process.kill)
 
         def writes():
-            # One interval after another, until one has writes.
+            # One interval after another, until one has writes, also among the classes, which are asked for apart.
             page = json.loads(self.ctl("--json", "top", "--interval", 0.1, "--count", 1))
-            return page if any(each["name"] == "write" and each["ops_per_s"] > 0 for each in page["ops"]) else None
+            is_busy = any(each["name"] == "write" and each["ops_per_s"] > 0 for each in page["ops"]) and \
+                any(each["served_per_s"] > 0 and each["p50_us"] > 0 for each in page["classes"])
+            return page if is_busy else None
         return wait_until(writes, "writes in top")
 
     def test_figures_by_op_class_principal_and_device(self):
