@@ -64,6 +64,12 @@ public:
         };
         REQUIRE(world.run(*server_reactor, task(std::move(job))));
     }
+    // Echoes each fop that is held.
+    void answer_held() {
+        in_server([this] {
+            for (IncomingFop* each : std::exchange(server->foms.held, {})) TestFoms::echo(*each);
+        });
+    }
     void reply_to_held(const fop::Reply& reply) {
         in_server([this, &reply] {
             for (IncomingFop* each : std::exchange(server->foms.held, {})) each->reply(reply);

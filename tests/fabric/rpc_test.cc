@@ -180,9 +180,7 @@ TEST_CASE(
     REQUIRE(late.answer.error().code == Errc::kTimedOut);
     REQUIRE(stage.server->foms.held.size() == 2);
     REQUIRE_FALSE(other.done);
-    stage.in_server([&stage] {
-        for (IncomingFop* each : std::exchange(stage.server->foms.held, {})) TestFoms::echo(*each);
-    });
+    stage.answer_held();
     stage.world.run_for(1ms);
     REQUIRE(other.text == "other");
     REQUIRE(client.reconnects() == 0);
@@ -231,9 +229,7 @@ TEST_CASE(
     REQUIRE(result.done);
     REQUIRE_FALSE(moved.has_value());
     REQUIRE(client.reconnects() == 0);
-    stage.in_server([&stage] {
-        for (IncomingFop* each : std::exchange(stage.server->foms.held, {})) TestFoms::echo(*each);
-    });
+    stage.answer_held();
 }
 
 TEST_CASE("fabric rpc: a transfer that is given up ends alone, and its memory is not touched later",
@@ -262,9 +258,7 @@ TEST_CASE("fabric rpc: a transfer that is given up ends alone, and its memory is
     REQUIRE(moved.error().code == Errc::kTimedOut);
     std::ranges::fill(memory, std::byte{'!'});
     stage.server->foms.hold = false;
-    stage.in_server([&stage] {
-        for (IncomingFop* each : std::exchange(stage.server->foms.held, {})) TestFoms::echo(*each);
-    });
+    stage.answer_held();
     EchoResult next;
     REQUIRE(stage.world.run(*stage.client_reactor, echo(&client, "next", &next)));
     REQUIRE(next.text == "next");
@@ -313,9 +307,7 @@ TEST_CASE(
     REQUIRE(was_done);
     REQUIRE(late.answer.error().code == Errc::kTimedOut);
     REQUIRE(into == "....");
-    stage.in_server([&stage] {
-        for (IncomingFop* each : std::exchange(stage.server->foms.held, {})) TestFoms::echo(*each);
-    });
+    stage.answer_held();
     stage.world.run_for(10s);
     REQUIRE(other.text == "other");
     REQUIRE(client.reconnects() == 0);
@@ -347,9 +339,7 @@ TEST_CASE(
     REQUIRE_FALSE(other.done);
     stage.transport.network().unblock({.from = "client", .to = "server"});
     stage.server->foms.hold = false;
-    stage.in_server([&stage] {
-        for (IncomingFop* each : std::exchange(stage.server->foms.held, {})) TestFoms::echo(*each);
-    });
+    stage.answer_held();
     stage.world.run_for(10s);
     REQUIRE(other.text == "other");
 }
@@ -407,9 +397,7 @@ TEST_CASE("fabric rpc: a server that drains is left, and what it has is answered
     REQUIRE(later.done);
     REQUIRE(later.answer->status == fop::Status::kTryAgain);
     REQUIRE(later.answer->words == "the node drains");
-    stage.in_server([&stage] {
-        for (IncomingFop* each : std::exchange(stage.server->foms.held, {})) TestFoms::echo(*each);
-    });
+    stage.answer_held();
     stage.world.run_for(10ms);
     REQUIRE(held.text == "held");
     REQUIRE_FALSE(client.open());
@@ -441,9 +429,7 @@ TEST_CASE("fabric rpc: what waits to be sent when the server drains is answered"
     for (const EchoResult& each : results) {
         if (each.done) REQUIRE(each.answer->status == fop::Status::kTryAgain);
     }
-    stage.in_server([&stage] {
-        for (IncomingFop* each : std::exchange(stage.server->foms.held, {})) TestFoms::echo(*each);
-    });
+    stage.answer_held();
     stage.world.run_for(10ms);
     REQUIRE(std::ranges::count(results, "one of many", &EchoResult::text) == sent);
 }
