@@ -1,8 +1,6 @@
 #include "daemon/status.h"
 
-#include <algorithm>
 #include <array>
-#include <charconv>
 
 #include <unistd.h>
 
@@ -11,6 +9,7 @@
 #include "daemon/settings.h"
 #include "daemon/version.h"
 #include "fabric/address.h"
+#include "fabric/session/session.h"
 #include "lrs/classes/key.h"
 #include "objects/fids.h"
 
@@ -19,12 +18,6 @@ namespace fopd::daemon {
 namespace {
 
 constexpr StatusFacts::Thread kNoThread{.core = -1, .cpu_time = Duration{0}};
-
-std::string in_hex(std::uint64_t number) {
-    std::array<char, 16> digits{};
-    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number, 16).ptr;
-    return {digits.data(), end};
-}
 
 void write_locality(JsonWriter& json, const Node& node, std::size_t index, Instant now,
                     const StatusFacts::Thread& thread) {
@@ -150,7 +143,7 @@ void write_check(JsonWriter& json, std::string_view device, const objects::Check
 void write_session(JsonWriter& json, const LocalityQuestions::LocalSession& session) {
     const fabric::SessionInfo& info = session.info;
     json.begin_object();
-    json.field("id", std::string_view(in_hex(info.id)));
+    json.field("id", std::string_view(fabric::format_session_id(info.id)));
     json.field("locality", session.locality);
     json.field("peer", std::string_view(info.peer));
     lrs::Digits digits;

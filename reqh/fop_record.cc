@@ -1,8 +1,7 @@
 #include "reqh/fop_record.h"
 
-#include <charconv>
-
 #include "core/whole_number.h"
+#include "fabric/session/session.h"
 
 namespace fopd::reqh {
 
@@ -13,11 +12,7 @@ constexpr char kSeparator = '-';
 }  // namespace
 
 std::string format_fop_id(FopId id) {
-    std::array<char, 40> text{};
-    char* at = std::to_chars(text.data(), text.data() + text.size(), id.session, 16).ptr;
-    *at++ = kSeparator;
-    at = std::to_chars(at, text.data() + text.size(), id.request).ptr;
-    return {text.data(), at};
+    return fabric::format_session_id(id.session) + kSeparator + std::to_string(id.request);
 }
 
 std::optional<FopId> parse_fop_id(std::string_view text) {
