@@ -48,18 +48,16 @@ std::optional<NamedLoad::Row> NamedLoad::find_room(Instant now) {
 }
 
 void FopLoad::ended(const Fop& fop, Instant now) {
-    auto& of_type = ops_[static_cast<std::size_t>(&fop.type - fop::kFopTypes.data())];
-    if (of_type == nullptr) of_type = std::make_unique<LoadFigures>();
-    count(*of_type, fop);
     if (fop.class_row) count(classes_.at(*fop.class_row), fop);
     count(principals_.at(principals_.row_of(fop.principal, now)), fop);
 }
 
 std::vector<FopLoad::Row> FopLoad::rows() const {
     std::vector<Row> all;
-    for (std::size_t i = 0; i < ops_.size(); ++i) {
-        if (ops_[i] == nullptr) continue;
-        all.push_back({By::kOp, std::string(fop::kFopTypes[i].name), ops_[i].get()});
+    for (const fop::FopType& type : fop::kFopTypes) {
+        const LoadFigures& figures = metrics_.load(type);
+        if (figures.latency.count() == 0) continue;
+        all.push_back({By::kOp, std::string(type.name), &figures});
     }
     classes_.for_each([&all](const std::string& name, const LoadFigures& figures) {
         all.push_back({By::kClass, name, &figures});

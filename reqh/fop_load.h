@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -10,18 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "core/counter.h"
-#include "core/histogram.h"
 #include "core/time.h"
-#include "fop/fop_type.h"
+#include "reqh/fop_metrics.h"
 
 namespace fopd::reqh {
-
-// The fops of one kind that have ended. Written on one reactor, readable from any thread.
-struct LoadFigures {
-    core::Histogram latency;  // From arrival to reply.
-    core::Counter bytes;      // Of data, of those that succeeded.
-};
 
 // Figures by name, for a limited number of names; fops of other names are counted together. A name
 // without fops for kForgottenAfter may lose its row to a new name, for which the figures continue
@@ -60,12 +51,14 @@ private:
 // their type, their class in the request scheduler, and their principal.
 class FopLoad {
 public:
+    // The metrics have the figures by type. They outlive the load.
+    explicit FopLoad(const FopMetrics& metrics) : metrics_(metrics) {}
+
     // The class of a fop that has its turn.
     NamedLoad::Row class_row(std::string_view name, Instant now) {
         return classes_.row_of(name, now);
     }
     struct Fop {
-        const fop::FopType& type;
         std::optional<NamedLoad::Row> class_row{};  // None: it has had no turn, or no class.
         std::string_view principal;
         std::uint64_t size_bytes = 0;
@@ -83,7 +76,7 @@ public:
     std::vector<Row> rows() const;
 
 private:
-    std::array<std::unique_ptr<LoadFigures>, fop::kFopTypes.size()> ops_;  // Null: no fop yet.
+    const FopMetrics& metrics_;
     NamedLoad classes_;
     NamedLoad principals_;
 };

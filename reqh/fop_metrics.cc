@@ -17,8 +17,11 @@ void FopMetrics::count(const fop::FopType* type, fop::Status status) {
     counts_[row_of(type)][index_of(status)].add(1);
 }
 
-void FopMetrics::record(const fop::FopType& type, const PhaseTimes& times) {
-    durations_[row_of(&type)].record(times.total());
+void FopMetrics::record(const fop::FopType& type, const PhaseTimes& times,
+                        std::uint64_t size_bytes) {
+    LoadFigures& load = loads_[row_of(&type)];
+    load.latency.record(times.total());
+    load.bytes.add(size_bytes);
     auto& phases = seconds_[row_of(&type)];
     for (std::size_t index = 0; index < kPhaseCount; ++index) {
         const auto phase = static_cast<Phase>(index);
@@ -30,8 +33,8 @@ std::uint64_t FopMetrics::counted(const fop::FopType* type, fop::Status status) 
     return counts_[row_of(type)][index_of(status)].get();
 }
 
-const core::Histogram& FopMetrics::duration(const fop::FopType& type) const {
-    return durations_[row_of(&type)];
+const LoadFigures& FopMetrics::load(const fop::FopType& type) const {
+    return loads_[row_of(&type)];
 }
 
 const core::Histogram& FopMetrics::seconds(const fop::FopType& type, Phase phase) const {
@@ -53,7 +56,7 @@ void FopMetrics::collect(std::span<const FopMetrics* const> localities, core::Me
         }
         if (type == nullptr) continue;
         const auto durations = std::make_unique<core::Histogram>();
-        for (const FopMetrics* each : localities) durations->merge(each->durations_[row]);
+        for (const FopMetrics* each : localities) durations->merge(each->duration(*type));
         if (durations->count() == 0) continue;
         const std::array op_label{core::Label{"op", op}};
         sink.time_histogram("fopd_fop_duration_seconds",

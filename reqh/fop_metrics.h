@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <span>
 
 #include "core/counter.h"
@@ -13,17 +14,24 @@
 
 namespace fopd::reqh {
 
+// The fops of one kind that have ended. Written on one reactor, readable from any thread.
+struct LoadFigures {
+    core::Histogram latency;  // From arrival to reply.
+    core::Counter bytes;      // Of data, of those that succeeded.
+};
+
 // Counts of fops by type and status, how long they took, and the time spent in each phase, for one
-// locality. Written on
-// its reactor, readable from any thread. Too large for a stack.
+// locality. Written on its reactor, readable from any thread. Too large for a stack.
 class FopMetrics {
 public:
     // `type` is null for fops of an unknown type.
     void count(const fop::FopType* type, fop::Status status);
-    void record(const fop::FopType& type, const PhaseTimes& times);
+    // size_bytes: of data; 0 for a fop that failed.
+    void record(const fop::FopType& type, const PhaseTimes& times, std::uint64_t size_bytes);
 
     std::uint64_t counted(const fop::FopType* type, fop::Status status) const;
-    const core::Histogram& duration(const fop::FopType& type) const;
+    const LoadFigures& load(const fop::FopType& type) const;
+    const core::Histogram& duration(const fop::FopType& type) const { return load(type).latency; }
     const core::Histogram& seconds(const fop::FopType& type, Phase phase) const;
 
     // Reports the sums over all localities of a node.
@@ -37,7 +45,7 @@ private:
     }
 
     std::array<std::array<core::Counter, fop::kStatuses.size()>, kRowCount> counts_;
-    core::ZeroedArray<core::Histogram> durations_{fop::kFopTypes.size()};
+    core::ZeroedArray<LoadFigures> loads_{fop::kFopTypes.size()};
     core::ZeroedArray<std::array<core::Histogram, kPhaseCount>> seconds_{fop::kFopTypes.size()};
 };
 

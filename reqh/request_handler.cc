@@ -248,7 +248,6 @@ void RequestHandler::on_finished(Fom& fom, fop::Reply reply) {
 void RequestHandler::finish(Fom& fom, const fop::Reply& reply) {
     fom.end_phases();
     metrics_.count(&fom.type(), reply.status);
-    metrics_.record(fom.type(), fom.times());
     count_load(fom, reply.status);
     audit_.on_end({.id = fom.id(),
                    .type = fom.type(),
@@ -271,10 +270,11 @@ void RequestHandler::count_load(const Fom& fom, fop::Status status) {
     const fabric::Caller& caller = fom.fop().caller();
     // Names that were not proved are not counted apart.
     const bool is_proved = caller.kind == fop::AuthKind::kPrincipal;
-    load_.ended({.type = fom.type(),
-                 .class_row = fom.load_class,
+    const std::uint64_t size_bytes = status == fop::Status::kDone ? fom.attributes.size_bytes : 0;
+    metrics_.record(fom.type(), fom.times(), size_bytes);
+    load_.ended({.class_row = fom.load_class,
                  .principal = is_proved ? caller.principal : caller.share,
-                 .size_bytes = status == fop::Status::kDone ? fom.attributes.size_bytes : 0,
+                 .size_bytes = size_bytes,
                  .took = fom.times().total()},
                 reactor_.now());
 }

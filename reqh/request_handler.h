@@ -152,7 +152,7 @@ private:
     Shares shares_;           // Of the pieces of buffer.
     Fom* held_up_ = nullptr;  // The newest that waits for its share, while it waits.
     FopMetrics metrics_;
-    FopLoad load_;
+    FopLoad load_{metrics_};
     FopHistory history_;
     FopAudit audit_;
     ParkTimer park_timer_{*this};
