@@ -150,9 +150,10 @@ class MonitoringTest(StorageTestCase):
                 wait_until(lambda: uptime() > 3 * seen[0], "it has run for longer than it took to start")
                 seen.append(uptime())
                 self.kill_and_start()
-                if uptime() < seen[-1]:
+                after_start = uptime()
+                if after_start < seen[-1]:
                     break
-            seen.append(uptime())
+            seen.append(after_start)
         self.promtool([{"series": f"fopd_uptime_seconds{{{LABELS_OF_PROMETHEUS}}}", "values": " ".join(map(str, seen))}],
                       ["FopdRestartsOften"], minute=len(seen))
 
