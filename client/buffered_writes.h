@@ -42,17 +42,17 @@ public:
     HeldWrites& held() { return held_; }
 
     Task<Outcome<void>> write(WriteWish wish, Wait wait);
-    // A durable change in one fop. After a success the caller removes the bytes that it covers from
-    // held(), and calls end_change().
+    // A durable change in one fop. After a success the caller removes the bytes that the change
+    // covers from held(), then calls end_change().
     Task<Outcome<fabric::Answer>> change(fop::Fid fid, fabric::CallRequest request,
                                          std::span<const std::byte> data = {});
     void end_change(const fop::Fid& fid);
 
-    // Called with the incarnation of its slot that a reply about the object shows, before the reply
-    // is used. If writes of the object may have been lost, writes them again and returns true: then
-    // the reply is too old to be used.
+    // Called for each reply about an object, before the reply is used. `incarnation`: that of the
+    // slot, according to the reply. If writes of the object may have been lost, writes them again
+    // and returns true: the caller must discard the reply and repeat its call.
     Task<Outcome<bool>> catch_up(fop::Fid fid, std::uint64_t incarnation, Wait wait);
-    // Called when the outcome of a call is known: writes again the other lost writes of the slot.
+    // Called after a call has ended: writes the lost writes of all other objects of the slot again.
     // A write that fails stays held.
     Task<void> catch_up_others(std::uint16_t slot, std::uint64_t incarnation, Wait wait);
     // Returns when everything in the scope that was held before is durable or permanently lost. A
@@ -60,7 +60,7 @@ public:
     // returns the first failure.
     Task<Outcome<void>> make_durable(HeldScope scope, Wait wait);
 
-    // kLost: writes of this object are lost, which was not reported yet.
+    // Returns kLost if writes of the object are lost and that was not reported yet.
     Outcome<void> report_lost(fop::Fid fid);
     // Like report_lost(), for all objects.
     Outcome<void> report_all_lost();

@@ -12,9 +12,10 @@
 
 namespace fopd::client {
 
-// A long range of one object, moved in chunks of ObjectClientOptions::fop_bytes, several of which
-// are in flight at a time. Chunks end at multiples of their length, so they are whole blocks except
-// at the ends of the range. A subclass moves one chunk. Memory of the chunks is borrowed.
+// A long range of one object, moved in chunks of ObjectClientOptions::fop_bytes, with several in
+// flight at a time. Chunks end at multiples of their length, so they are whole blocks except at the
+// ends of the range. A subclass moves one chunk. The caller owns the memory of the chunks, and
+// keeps it until move() has returned.
 class Chunks {
 public:
     // Moves all chunks. After a failure no more are begun, and those in flight are waited for: each

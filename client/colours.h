@@ -12,14 +12,14 @@ namespace fopd::client {
 // The colours of what fopctl prints on terminals. The text means the same without them.
 enum class Tint : unsigned char { kNone, kGood, kWarning, kBad };
 
-// `wish` is "always", "never" or "auto": on a terminal, unless the environment has NO_COLOR, or
+// `wish` is "always", "never" or "auto". "auto": colours on a terminal, unless NO_COLOR is set or
 // TERM=dumb. Without this call there are no colours. Called before threads are started.
 void choose_colours(std::string_view wish);
 
 // The text in its colour, for standard output or standard error.
 std::string tinted(std::string_view text, Tint tint, int fd = STDOUT_FILENO);
 
-// Of the state of a node, a locality, a disk, or the health of a node.
+// The tint for a state of a node, a locality or a disk, or for the health of a node.
 Tint tint_of_state(std::string_view state);
 // The state for people, safe for a terminal.
 std::string state_shown(const nlohmann::json& state);

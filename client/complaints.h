@@ -15,13 +15,14 @@ void complain(std::string_view text);
 void remark(std::string_view text);
 // A further line about the last complaint, such as one of several mistakes in a file.
 void complain_further(std::string_view line);
-// The stable word for what went wrong, where it is known better than by the exit code. The first
-// one of a run counts.
+// Sets the stable error code for --json, where it is more specific than the exit code. Only the
+// first call has an effect.
 void note_error_code(std::string_view code);
 
-// From now on, complaints are kept for the object.
+// From now on, complaints are collected for one JSON object.
 void complain_in_json();
-// Prints the object if something was kept. Called once, at the end. Returns the exit code.
+// Prints the JSON object if complaints were collected. Called once, at the end. Returns the exit
+// code.
 int end_complaints(int exit_code);
 
 }  // namespace fopd::client

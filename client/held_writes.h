@@ -27,8 +27,8 @@ struct HeldScope {
 // Copies of acknowledged buffered writes, kept until they are durable, so that they can be written
 // again if the server loses them. The parts of an object never overlap: a later change removes the
 // bytes that it covers from earlier parts. So the parts may be written again in any order.
-// "Later" is the server's order, which receipts tell; replies may arrive in another order. Does no
-// I/O.
+// "Later" refers to the order of the changes at the server, which their receipts give; replies may
+// arrive in another order. Does no I/O.
 class HeldWrites {
 public:
     // Copies the bytes, except where a later write is held. REQUIRES: `bytes` is not empty.
@@ -63,11 +63,12 @@ public:
 
         fop::Range range() const { return {.offset = offset, .length = bytes.size()}; }
     };
-    // `kept` is the last change that the server still has. Returns the objects with later parts in
-    // its slot and incarnation.
+    // `kept` is the last change that the server still has. Returns the objects with parts that are
+    // later than `kept`, in the slot and incarnation of `kept`.
     std::vector<fop::Fid> objects_behind(const fop::Receipt& kept,
                                          const HeldScope& scope = {}) const;
-    // A copy of the object's first such part at `offset` or after it.
+    // A copy of the first part of the object that is later than `kept` and begins at `offset` or
+    // after it.
     std::optional<Part> part_behind(const fop::Receipt& kept, const fop::Fid& fid,
                                     std::uint64_t offset = 0) const;
 

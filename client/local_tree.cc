@@ -66,9 +66,9 @@ const char* kind_of(mode_t mode) {
 }  // namespace
 
 std::string_view fault_of_path(std::string_view path) {
-    if (path.empty()) return "nothing is left of it for the file";
+    if (path.empty()) return "the name is empty without the prefix";
     if (path.find('\0') != path.npos) return "it has a NUL";
-    if (path.front() == '/') return "what is left of it begins with a slash";
+    if (path.front() == '/') return "the name without the prefix begins with a slash";
     if (path.back() == '/') return "it ends with a slash";
     while (!path.empty()) {
         const std::string_view part = path.substr(0, path.find('/'));

@@ -231,7 +231,7 @@ std::expected<void, std::string> PrincipalsFile::read() {
                 blocks_.back().end = at + 1;
                 taken = read_principal_line(line.substr(kField.size()));
             } else {
-                taken = foreign("neither the first line of a principal nor one of its others");
+                taken = foreign("the line does not belong to a principal");
             }
         } else if (section == Section::kRevoked) {
             taken = read_revoked_line(at, line);
@@ -318,7 +318,7 @@ std::expected<void, std::string> PrincipalsFile::read_revoked_line(std::size_t a
         return {};
     }
     if (line.starts_with(kGeneration) && whole_scalar(line.substr(kGeneration.size()))) return {};
-    return foreign("nothing that is known of revoked tokens");
+    return foreign("an unknown field of a revoked token");
 }
 
 void PrincipalsFile::reread() {

@@ -36,7 +36,7 @@ public:
 
     core::Reactor& reactor() const { return host_.reactor(); }
     const ObjectClientOptions& options() const { return options_; }
-    // The first session; its locality may be any. REQUIRES: started.
+    // The first session, with any locality of the server. REQUIRES: started.
     fabric::Client& home() const { return *sessions_.front(); }
     std::size_t session_count() const { return sessions_.size(); }
 
@@ -45,7 +45,8 @@ public:
     // any other status.
     Task<Outcome<fabric::Answer>> call(fabric::Client* session, fabric::CallRequest request);
     // The same over the session of a slot. The server takes `data` from the message if it fits, or
-    // else from memory that is opened to it; `data` counts only if the body has a `source`.
+    // else from memory that is opened to the server. `data` is ignored unless the request body has
+    // a field `source`.
     Task<Outcome<fabric::Answer>> call_slot(std::uint16_t slot, fabric::CallRequest request,
                                             std::span<const std::byte> data = {});
     // These return only answers with the status "done"; any other status is a problem.
@@ -59,7 +60,8 @@ public:
     // REQUIRES: loaded. 0 for a slot that is not in the table.
     std::uint16_t locality_of(std::uint16_t slot) const;
 
-    // REQUIRES: loaded. How many disks of each pool are missing; pools without are left out.
+    // REQUIRES: loaded. How many disks of each pool are missing. Pools without missing disks are
+    // not included.
     std::map<std::string, std::uint32_t> missing_disks() const;
 
     // Makes a new object: tries the pool's slots in turn while they have no space or accept no
@@ -93,7 +95,7 @@ private:
     std::vector<std::unique_ptr<fabric::Client>> sessions_;
     std::map<std::uint16_t, fabric::Client*> by_locality_;
     std::map<std::uint16_t, Slot> slots_;
-    std::optional<std::uint64_t> incarnation_;  // The life of the server that gave the table.
+    std::optional<std::uint64_t> incarnation_;  // That of the server, in the table.
     Instant fresh_until_{};     // Until then the table is recent enough for new objects.
     bool is_outdated_ = false;  // An answer of a slot contradicts the table.
     std::uint64_t turn_;        // Selects the slot of the next new object.

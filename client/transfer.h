@@ -20,6 +20,7 @@ public:
     // Fills `into`; returns fewer bytes only at the end. The offsets of the calls ascend, unless
     // the source repeats().
     virtual Task<Outcome<std::size_t>> read(std::uint64_t offset, std::span<std::byte> into) = 0;
+    // Whether read() may go back to an earlier offset, as in a file.
     virtual bool repeats() const = 0;
     // 0: not known.
     virtual std::uint64_t size_bytes() const = 0;
@@ -33,10 +34,11 @@ public:
 };
 
 struct TransferOptions {
-    // Each lane has memory for one window, and moves one window at a time.
+    // Each lane has memory for one window, and moves one window at a time, so `lanes` is the number
+    // of windows in flight.
     std::uint64_t window_bytes = 8U << 20;  // A multiple of fop::kBlockBytes.
     std::uint32_t lanes = 3;
-    // The time limit of the server for one window.
+    // The deadline for moving one window, retries included.
     Duration patience{30s};
     core::CancelSource* cancel = nullptr;
 };
@@ -96,7 +98,8 @@ protected:
     // Reads the source from `next_` to its end, and sends all of it.
     Task<Outcome<void>> send_all();
     virtual Task<Outcome<void>> send(Window window) = 0;
-    // The server has the window: it is neither read nor sent.
+    // Whether the server already has the window at the offset. Such a window is neither read from
+    // the source nor sent.
     virtual bool is_sent(std::uint64_t /*offset*/) const { return false; }
 
     ByteSource& source_;
@@ -106,9 +109,9 @@ private:
     Task<Outcome<void>> lane(std::span<std::byte> memory);
 };
 
-// Stores a whole object. If the server starts anew meanwhile, the windows that it has lost are sent
-// again; those of a source that does not repeat are kept until they are durable. An object that
-// fits into one window is put at once.
+// Stores a whole object. If the server restarts meanwhile, the windows that it has lost are sent
+// again. If the source cannot be read again, each window is made durable before its memory is used
+// again. An object that fits into one window is stored with a single put.
 class Put final : public Sending {
 public:
     Put(core::Reactor& reactor, ObjectClient& objects, ByteSource& source,
@@ -155,7 +158,7 @@ class Appending final : public Sending {
 public:
     Appending(core::Reactor& reactor, ObjectClient& objects, ByteSource& source,
               TransferOptions options = {});
-    // Returns the offset of the first chunk; none if the source was empty.
+    // Returns the offset of the first chunk, or nullopt if the source was empty.
     Task<Outcome<std::optional<std::uint64_t>>> run(fop::Fid fid);
 
 private:

@@ -12,7 +12,7 @@
 
 namespace fopd::client {
 
-// The word for a failure in JSON.
+// The value of `code` for the failure in fopctl's JSON.
 std::string_view code_of(const TreeFailure& failure);
 ExitCode exit_code_of(const TreeFailure& failure);
 

@@ -40,19 +40,21 @@ public:
         std::uint64_t offset = 0;           // The beginning of a block.
         std::span<const std::byte> from{};  // Whole blocks, except at the end of the object.
     };
-    // The receipt is for the whole part: it has the oldest incarnation and the last number of its
-    // pieces.
+    // The receipt is for the whole part: the lowest incarnation and the highest sequence number of
+    // its chunks.
     Task<Outcome<fop::Receipt>> write(Part part, Wait wait);
     // Makes a part durable. False: some of it may be lost.
     Task<Outcome<bool>> keep(fop::Receipt receipt, Wait wait);
     struct Committed {
-        // False: the parts that other incarnations than this one acknowledged are missing.
+        // False: the parts that were acknowledged in another incarnation than `incarnation` are
+        // missing, and must be sent again.
         bool done = false;
         std::uint64_t incarnation = 0;
     };
-    // REQUIRES: the size is the end of a part that was written.
+    // REQUIRES: `size_bytes` is the end of a part that was given to write().
     Task<Outcome<Committed>> commit(fop::Fid fid, std::uint64_t size_bytes, Wait wait);
-    // Frees the space now. The server also does so, later, if nobody commits the upload.
+    // Discards the upload and frees its space. The server also does so, later, if the upload is not
+    // committed.
     Task<void> abort(fop::Fid fid);
 
 private:

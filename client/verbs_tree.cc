@@ -202,7 +202,7 @@ TreeFailure nothing_found(const std::string& prefix) {
     return {.name = prefix,
             .problem = {.status = fop::Status::kNotFound,
                         .words = prefix.empty() ? "there are no objects"
-                                                : "no object has a name that begins so"}};
+                                                : "no object name begins with this prefix"}};
 }
 
 Task<int> put_tree_in(ObjectRun* run) {
@@ -301,8 +301,8 @@ Task<std::optional<int>> ask_if_sure(ObjectRun* run, const std::vector<std::stri
     const bool is_asked = run->call.output == Output::kPage && ::isatty(STDIN_FILENO) == 1 &&
                           ::isatty(STDERR_FILENO) == 1;
     if (!is_asked) {
-        co_return complain_about(
-            run->call, "nothing is removed: --yes says that you are sure of " + what, kExitRefused);
+        co_return complain_about(run->call, "nothing is removed: confirm with --yes: " + what,
+                                 kExitRefused);
     }
     // Discards pending input: bytes typed before the question must not count as the answer.
     if (::tcflush(STDIN_FILENO, TCIFLUSH) != 0) {

@@ -91,7 +91,7 @@ MHD_Result refuse(MHD_Connection* connection, const Refusal& refusal) {
 
 Refusal too_large(const Exchange& exchange) {
     return {MHD_HTTP_CONTENT_TOO_LARGE,
-            "the body is too large: it may have " + config::format_size(exchange.body_max())};
+            "the body is larger than " + config::format_size(exchange.body_max())};
 }
 
 Refusal too_many() {

@@ -13,7 +13,7 @@ Task<std::expected<void, Configuration::Refused>> ChangeTurn::begin() {
     const bool is_free = co_await wait_until_free(after(control_.now(), kTurnWithin));
     if (!is_free) {
         Configuration::Refused refusal{.busy = true, .problems = {}};
-        refusal.problems.emplace_back("another change of the node, or a backup, takes its time");
+        refusal.problems.emplace_back("another change or a backup is in progress");
         co_return std::unexpected(std::move(refusal));
     }
     const auto ready = life_.check_ready();

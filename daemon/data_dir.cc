@@ -42,7 +42,7 @@ std::string holder_of(int fd) {
          ++i) {
         pid.push_back(text[static_cast<std::size_t>(i)]);
     }
-    return pid.empty() ? "a process that has not said its pid yet" : "pid " + pid;
+    return pid.empty() ? "a process whose pid is not recorded yet" : "pid " + pid;
 }
 
 bool same_file(int fd, const std::string& path) {

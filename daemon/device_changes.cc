@@ -221,7 +221,7 @@ Task<DeviceOutcome> DeviceChanges::forget(Lost lost) {
     }
     const Result<void> written = parts_.disks.write_off(lost.slot);
     if (!written) {
-        outcome.words = "that cannot be noted: " + describe(written.error());
+        outcome.words = "the slot table cannot be written: " + describe(written.error());
         co_return outcome;
     }
     co_await parts_.layout.publish();

@@ -213,7 +213,7 @@ Task<std::vector<DeviceOutcome>> DeviceRequests::follow(const Plan* plan) {
 // Why opening cannot be attempted; empty if it can.
 std::string DeviceRequests::why_not_openable(const devices::DeviceSettings& settings) const {
     if (parts_.disks.empty())
-        return "the node was started without disks: its first needs a restart";
+        return "the node was started without disks: the first disk needs a restart";
     const auto& pools = parts_.configuration.current()->get<std::vector<devices::PoolSettings>>();
     const auto pool = std::ranges::find(pools, settings.pool, &devices::PoolSettings::name);
     if (pool == pools.end()) return "its pool " + settings.pool + " is new: that needs a restart";

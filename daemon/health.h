@@ -39,7 +39,7 @@ struct NodeHealth {
         Level level = Level::kWarning;
         std::string text{};  // One line.
     };
-    // Each cause has one level. In the order of Cause.
+    // One row for each cause, in the order of Cause.
     struct CauseRow {
         Cause cause;
         Level level;

@@ -377,7 +377,7 @@ Task<bool> Node::stop() {
     const bool disks_are_still = co_await turn_.wait_until_free(after(asked_at, timeout));
     if (!disks_are_still) {
         emit(world_.events, core::Level::kError, "daemon.not_stopped",
-             {{"reason", std::string_view("a disk that comes or goes does not answer")}});
+             {{"reason", std::string_view("adding or removing a disk did not finish in time")}});
         co_return false;
     }
     co_await background_.close(world_.control);

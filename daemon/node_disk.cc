@@ -266,7 +266,7 @@ Task<Result<void>> NodeDisk::try_open(store::Volume::Mode mode) {
 // Opens a disk read-only whose log lacks entries that were flushed.
 Task<Result<void>> NodeDisk::open_damaged(Error error) {
     reason_ = std::string(error.context) + " (entries " + std::to_string(damage_.first_seq) +
-              " to " + std::to_string(damage_.last_seq) + "); it is only read";
+              " to " + std::to_string(damage_.last_seq) + "); the disk is opened read-only";
     const auto opened = co_await try_open(store::Volume::Mode::kReadOnly);
     if (!opened) co_return opened;
     device_->mark_read_only(error.context);

@@ -136,7 +136,7 @@ Task<void> NodeDisks::open_one(NodeDisk* disk) {
     const std::size_t index = index_of(disk);
     const auto room = world_.bay->make_room(disks_.size());
     if (!room) {
-        disk->give_up("there are no threads for it: " + describe(room.error()));
+        disk->give_up("no threads can be started for the disk: " + describe(room.error()));
         look_at(index);
         co_return;
     }
@@ -471,7 +471,7 @@ std::vector<MissingSlot> NodeDisks::missing_slots() const {
                          .disk = entry.disk,
                          .pool = entry.pool,
                          .device = entry.device,
-                         .reason = "no device has its disk"};
+                         .reason = "the disk of the slot is not attached"};
         if (disk != nullptr) {
             slot.device = disk->settings().name;
             slot.reason = disk->reason();

@@ -225,7 +225,8 @@ Started<void> Restore::put_node_id(const store::BackupHead& head) {
 
 Started<void> Restore::put_slots(const std::string& text) {
     const std::string path = data_dir_ + "/slots";
-    if (!SlotTable::parse(text)) return refuse_file(path, "the table in the backup is none");
+    if (!SlotTable::parse(text))
+        return refuse_file(path, "the slot table in the backup is invalid");
     const auto there = read_small_file(path);
     if (!there && there.error().code != Errc::kNotFound) {
         return refuse_file(path, describe(there.error()));

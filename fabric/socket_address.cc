@@ -20,8 +20,9 @@ Result<SocketAddress> socket_address(const Address& address, const std::string& 
     addrinfo* found = nullptr;
     const std::string port = std::to_string(address.port);
     if (::getaddrinfo(address.host.c_str(), port.c_str(), &wanted, &found) != 0) {
-        return std::unexpected(Error{.code = Errc::kInvalid,
-                                     .context = "host is no numeric address, resolve it first"});
+        return std::unexpected(
+            Error{.code = Errc::kInvalid,
+                  .context = "the host is not a numeric address; resolve it first"});
     }
     SocketAddress result;
     result.size = found->ai_addrlen;

@@ -101,7 +101,7 @@ HandshakeStep ClientHandshake::on_server_hello(std::span<const std::byte> bytes)
                                .peer_public = hello->ephemeral,
                                .transcript = before_proof});
     wipe(ephemeral_.writable());
-    if (!keys_) return refuse(RefusalReason::kMalformed, "an ephemeral key that hides nothing");
+    if (!keys_) return refuse(RefusalReason::kMalformed, "a weak ephemeral key");
     const auto expected = take_in(*transcript_, keys_->server_finish, without_mac(bytes));
     if (!same_bytes(expected, hello->mac)) return refuse(RefusalReason::kDenied, kNotProved);
 
@@ -218,7 +218,7 @@ HandshakeStep ServerHandshake::on_client_hello(std::span<const std::byte> bytes,
                                .peer_public = hello->ephemeral,
                                .transcript = before_proof});
     wipe(random_.writable());
-    if (!keys_) return refuse(RefusalReason::kMalformed, "an ephemeral key that hides nothing");
+    if (!keys_) return refuse(RefusalReason::kMalformed, "a weak ephemeral key");
     seal(transcript_, keys_->server_finish, encoded, outgoing_);
     waiting_ = Waiting::kForClientFinish;
     return {HandshakeState::kRunning, encoded};

@@ -11,7 +11,7 @@ namespace fopd::io_sched {
 
 struct IoSchedSettings;
 
-// How requests of one type are ordered, and which device and medium each gets.
+// An algorithm that orders the requests of one type, and gives each a device and a medium.
 struct Algorithm {
     std::string_view name;                  // The word users write in the configuration.
     std::string_view summary;               // One line, for lists and documents.
@@ -23,7 +23,7 @@ struct Algorithm {
 struct DispatchAlgorithm {
     std::string_view name;
     std::string_view summary;
-    // Called before every pass. `devices` has all devices.
+    // Called before every dispatch pass of the main scheduler, with all devices.
     void (*dispatch)(std::span<IoDevice* const> devices, std::span<IoScheduler* const> schedulers);
 };
 

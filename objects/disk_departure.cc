@@ -59,7 +59,7 @@ std::string describe(const DiskContents& contents) {
     }
     add(parts, contents.uploads, "upload", "uploads");
     add(parts, contents.extents, "extent", "extents");
-    add(parts, contents.replies, "reply that its client may yet ask for",
+    add(parts, contents.replies, "recorded reply that a client may still ask for",
         "replies that their clients may yet ask for");
     if (parts.empty()) return "nothing";
     std::string text = contents.is_all ? "" : "more than ";

@@ -17,7 +17,7 @@ public:
     LoadedObject(const LoadedObject&) = delete;
     LoadedObject& operator=(const LoadedObject&) = delete;
 
-    // REQUIRES: the texts are no longer than an object's may be.
+    // REQUIRES: owner, group and name are within the limits for objects.
     void set(const store::Object& object) {
         object_ = object;
         object_.owner = keep(object.owner, owner_);

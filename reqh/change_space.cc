@@ -6,7 +6,7 @@ Granted<> ChangeSpace::check_room(std::uint64_t blocks) const {
     const store::SpaceUse use = fop_.volume().space_use();
     // Pending blocks count: they become free without further action.
     if (blocks <= use.free_blocks + use.waiting_blocks) return {};
-    return refused(fop::Status::kNoSpace, "there is not so much space left on its disk");
+    return refused(fop::Status::kNoSpace, "not enough space left on the disk of the object");
 }
 
 Task<Granted<store::DiskRange>> ChangeSpace::allocate(std::uint32_t blocks) {

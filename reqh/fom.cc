@@ -151,7 +151,7 @@ Granted<> Fom::check_sender() {
         checked = check_token();
         if (checked) checked = check_rights();
     } else {
-        checked = refused(fop::Status::kTryAgain, "too many tokens that are new to the server");
+        checked = refused(fop::Status::kTryAgain, "too many unverified tokens at once");
     }
     if (!checked) enter(Phase::kAuthenticate);  // The fop ends in this phase.
     return checked;
@@ -279,8 +279,8 @@ Task<Result<void>> Fom::move(Move what) {
     if (std::exchange(client_is_slow_, false)) services_.owner.on_client_back(*this);
     if (client_given_up_) {
         // Over the same session or another one, the client may send the request again.
-        co_return std::unexpected(
-            Error{.code = Errc::kClosed, .context = "its client moved no bytes for too long"});
+        co_return std::unexpected(Error{.code = Errc::kClosed,
+                                        .context = "the client transferred no bytes for too long"});
     }
     co_return moved;
 }

@@ -24,7 +24,7 @@ Refusal LayoutLookup::why_not_there(store::Slot slot) {
     const bool is_about_object = executor_of(fop_.type()).about == About::kObject;
     if (is_about_object && fop_.stores().was_released(slot)) {
         return {.status = fop::Status::kNotFound,
-                .words = "there is no such object: its disk was let go"};
+                .words = "no such object: its disk was removed from the node"};
     }
     if (is_about_object && fop_.stores().was_written_off(slot)) {
         return {.status = fop::Status::kNotFound,
@@ -38,7 +38,7 @@ Refusal LayoutLookup::why_not_there(store::Slot slot) {
 Refusal LayoutLookup::why_no_name(objects::PoolId pool) {
     const auto known = check_names_known(pool);
     if (!known) return known.error();
-    return {.status = fop::Status::kNotFound, .words = "nothing has that name"};
+    return {.status = fop::Status::kNotFound, .words = "no object has that name"};
 }
 
 Granted<> LayoutLookup::check_names_known(objects::PoolId pool, std::string_view words) {

@@ -11,7 +11,7 @@ std::optional<std::string_view> Lent::why_not(fop::Rights needed, const Matter& 
     if (pool && pool != matter.pool) {
         return matter.pool ? "the token is for another pool" : "the token is for one pool";
     }
-    if (!rights.cover(needed)) return "the token does not lend that";
+    if (!rights.cover(needed)) return "the token does not grant this right";
     return std::nullopt;
 }
 

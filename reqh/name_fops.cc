@@ -25,7 +25,7 @@ Refusal gone() {
     return {.status = fop::Status::kNotFound, .words = "there is no such object"};
 }
 Refusal too_busy() {
-    return {.status = fop::Status::kBusy, .words = "the name changes all the time"};
+    return {.status = fop::Status::kBusy, .words = "too many concurrent changes of this name"};
 }
 
 Task<Granted<>> check_at_home(Operation* operation, store::Fid fid) {

@@ -174,7 +174,8 @@ Task<Granted<fop::Receipt>> Operation::finish_change(store::Data data) {
     }
     const Waiting waiting = waits_for({.what = WaitsFor::kLog});
     const auto finished = co_await change_.finish();
-    if (!finished) co_return refused(fop::Status::kOutcomeUnknown, "the disk failed its log");
+    if (!finished)
+        co_return refused(fop::Status::kOutcomeUnknown, "the log of the disk has failed");
     names_.let_go_told();
     co_return fop::Receipt{
         .incarnation = finished->epoch, .seq = finished->seq, .slot = home().slot()};

@@ -20,8 +20,8 @@ std::string_view words_of(WaitsFor what) {
         case WaitsFor::kSameRequest: return "the same request, which runs already";
         case WaitsFor::kName: return "a name that another fop holds";
         case WaitsFor::kLock: return "a lock";
-        case WaitsFor::kClientSends: return "its client to send its bytes";
-        case WaitsFor::kClientTakes: return "its client to take its bytes";
+        case WaitsFor::kClientSends: return "data from the client";
+        case WaitsFor::kClientTakes: return "the client to take the data";
         case WaitsFor::kLogRoom: return "room in the log";
         case WaitsFor::kSpace: return "space on the disk to be free";
         case WaitsFor::kDisk: return "reads or writes of the disk";

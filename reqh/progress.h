@@ -48,7 +48,7 @@ struct Wait {
     bool is_for_other_fop() const { return what == WaitsFor::kName || what == WaitsFor::kLock; }
 };
 
-// "a lock of object 0003…, blocks 0 to 7", "its client to send its bytes"; empty for kNothing.
+// "a lock of object 0003…, blocks 0 to 7", "data from the client"; empty for kNothing.
 std::string to_text(const Wait& wait);
 
 // The phase of a fop, and the reason for which it waits. Written by the locality that executes it

@@ -108,7 +108,7 @@ Task<Granted<>> ObjectRead::begin() {
     if (!read_.target) {
         if (total_ > kInlineMax) {
             co_return refused(fop::Status::kMalformed,
-                              "more than a reply can carry; open memory for it");
+                              "the read is too large for a reply; open memory for it");
         }
         out_blocks_ = static_cast<std::uint32_t>((total_ + objects::kBlock - 1) / objects::kBlock);
     }

@@ -44,7 +44,9 @@ Task<Granted<std::optional<objects::RecordedReply>>> Recall::find() {
     if (*newest > reply_key_.request_number) {
         // The request is late, from a session that its client has left: the client has had the
         // reply.
-        co_return refused(fop::Status::kCancelled, "a later request has taken its place");
+        co_return refused(
+            fop::Status::kCancelled,
+            "the request number is outdated: a later request has used the same request place");
     }
     const auto found = fop_.volume().map().find_reply(reply_key_);
     if (!found) co_return refused(found.error());
@@ -59,7 +61,7 @@ Task<Granted<std::optional<objects::RecordedReply>>> Recall::find() {
     const auto synced = co_await fop_.volume().sync(fop_.wait());
     if (synced) co_return *reply;
     if (fop_.volume().serving()) co_return refused(synced.error());
-    co_return refused(fop::Status::kOutcomeUnknown, "the disk failed its log");
+    co_return refused(fop::Status::kOutcomeUnknown, "the log of the disk has failed");
 }
 
 Granted<> Recall::take_room() {
@@ -78,7 +80,7 @@ Granted<> Recall::take_room() {
                     {"refused", static_cast<std::int64_t>(shares.refused_count())}});
     }
     return refused(fop::Status::kTryAgain,
-                   "its principal has its share of the replies that the disk remembers");
+                   "the principal has reached its share of the replies that the disk records");
 }
 
 // Another request may have used the request place, or vacated it, since find().

@@ -153,7 +153,7 @@ void RequestHandler::on_late(Fom& fom, lrs::Request::Waited waited) {
     fom.leave_queue();
     const bool is_over = waited == lrs::Request::Waited::kForLimit;
     finish(fom, {.status = fop::Status::kTimedOut,
-                 .words = is_over ? "over its limit: it had no turn before its deadline"
+                 .words = is_over ? "over its limit: the fop was not scheduled before its deadline"
                                   : "the deadline passed before it could run"});
 }
 

@@ -249,8 +249,8 @@ Task<fop::Reply> run_upload_commit(Operation* operation) {
             .body = fop::UploadCommitReply{.receipt = operation->durable_receipt()}};
     }
     if (*blocks > commit.blocks) {
-        co_return operation->refuse(
-            {.status = fop::Status::kMalformed, .words = "more blocks were written than it has"});
+        co_return operation->refuse({.status = fop::Status::kMalformed,
+                                     .words = "more blocks were uploaded than the given size has"});
     }
     const auto ended = co_await check_end(operation, &commit);
     if (!ended) co_return operation->refuse(ended.error());

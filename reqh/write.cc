@@ -80,7 +80,8 @@ Task<Granted<fop::Changed>> ObjectWrite::run() {
 Granted<> ObjectWrite::put_grown_object() {
     const auto found = operation_.volume().map().find(what_.fid);
     if (!found) return refused(found.error());
-    if (!found->has_value()) return refused(fop::Status::kInternal, "an object went under a lock");
+    if (!found->has_value())
+        return refused(fop::Status::kInternal, "the object was removed while it was locked");
     store::Object object = **found;
     before_ = {
         .size_bytes = object.size_bytes, .version = object.version, .changed = object.changed};

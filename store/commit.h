@@ -13,10 +13,11 @@ namespace fopd::store {
 class CommitPath;
 
 enum class Durability : std::uint8_t { kDurable, kBuffered };
+// Whether a commit also waits for data that are written outside the log.
 enum class Data : std::uint8_t { kNone, kPending };
 
-// Identifies a commit by the epoch of its log and its entry. Entries that a later epoch does not
-// contain are lost.
+// Identifies a commit by the epoch of its log and its entry. Commits of an earlier epoch whose
+// entries the replay did not find are lost.
 struct Receipt {
     std::uint64_t epoch = 0;
     std::uint64_t seq = 0;

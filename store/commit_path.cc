@@ -384,7 +384,9 @@ void CommitPath::end(Commit& commit) {
 void CommitPath::fail(const Error& error, const char* what) {
     if (failed_) return;
     // Whether the writes so far reached the disk is unknown, so no caller gets kNoSpace.
-    const char* const why = error.code == Errc::kNoSpace ? "no space where the disk lies" : what;
+    const char* const why = error.code == Errc::kNoSpace
+                                ? "no space in the file system that holds the disk image"
+                                : what;
     failed_ = Error{.code = Errc::kIo, .os_errno = error.os_errno, .context = why};
     while (Commit* commit = waiting_.pop_front()) {
         commit->failed_ = true;

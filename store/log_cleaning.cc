@@ -37,7 +37,8 @@ Task<Result<void>> Log::clean(CleanVisitor* visitor) {
     if (failed() != nullptr) co_return std::unexpected(*failed());
     if (space_.head() == 0) {
         co_return std::unexpected(
-            Error{.code = Errc::kBusy, .context = "the log is in its only segment"});
+            Error{.code = Errc::kBusy,
+                  .context = "the log has one segment only, which cannot be cleaned"});
     }
     if (!is_oldest_applied()) {
         co_return std::unexpected(

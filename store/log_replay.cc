@@ -146,7 +146,8 @@ Task<Result<void>> LogReplay::deliver(ReplayVisitor* visitor) {
         if (!found) co_return std::unexpected(found.error());
         if (!found->has_value()) {
             co_return std::unexpected(
-                Error{.code = Errc::kCorrupt, .context = "an entry reads differently each time"});
+                Error{.code = Errc::kCorrupt,
+                      .context = "repeated reads of a log entry return different bytes"});
         }
         const auto counts = co_await deliver_one(visitor, **found);
         if (!counts) co_return std::unexpected(counts.error());

@@ -88,7 +88,7 @@ Result<std::optional<CheckFinding>> SharedBlocks::judge(DiskRange range,
         }
     }
     if (!finding) return finding;
-    finding->reason = "a block that another extent has too";
+    finding->reason = "a block belongs to two extents";
     finding->range->count = static_cast<std::uint32_t>(shared);
     return finding;
 }

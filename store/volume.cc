@@ -228,7 +228,7 @@ bool Volume::is_uncertain(Fid fid) {
 // -- segments --
 
 Result<std::uint32_t> Volume::take_segment(SegmentNeed need) {
-    if (!space_) return no_space("segments before they are counted");
+    if (!space_) return no_space("segments were asked for before they were counted");
     settle();
     const std::uint32_t kept = need == SegmentNeed::kToGoOn ? 0 : kLastSegments;
     if (space_->empty_segments() <= kept) return no_space("an empty segment for the log");

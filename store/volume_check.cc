@@ -528,7 +528,7 @@ Task<Result<void>> VolumeCheck::judge_claims_of_objects() {
     std::vector<NameClaim> claims = std::exchange(claims_, {});
     const auto unknown = co_await claim_check_.unknown(std::move(claims));
     if (!unknown) co_return std::unexpected(unknown.error());
-    find_claims(*unknown, "the name of an object is not known to be its");
+    find_claims(*unknown, "the name of an object is missing from the index of names");
     co_return Result<void>{};
 }
 
@@ -543,7 +543,7 @@ Task<Result<void>> VolumeCheck::judge_known_claims() {
         end = page->end;
         const auto unmade = co_await claim_check_.unmade(std::move(page->claims));
         if (!unmade) co_return std::unexpected(unmade.error());
-        find_claims(*unmade, "a name is known of an object that has it not");
+        find_claims(*unmade, "the index of names lists a name that its object does not have");
         const auto wanted = co_await pause();
         if (!wanted) co_return wanted;
     }

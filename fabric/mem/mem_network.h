@@ -30,7 +30,7 @@ inline constexpr DelayRange kSimulatedDelay{.min = 20us, .max = 100us};
 struct MemNetworkOptions {
     std::uint64_t seed = 0;  // For the delays.
     DelayRange delay;        // For links without a delay of their own.
-    // Whether transfers can be given up and opened memory be taken back; hardware for RDMA cannot.
+    // Whether transfers can be given up and opened memory can be taken back. False: as with RDMA.
     bool can_give_up = true;
 };
 
@@ -63,7 +63,7 @@ public:
     void set_delay(const MemRoute& route, const DelayRange& delay);
     // The bandwidth of one machine over this link; 0: no limit.
     void set_bandwidth(const MemRoute& route, std::uint64_t bytes_per_second);
-    // Nothing passes before `until`, a time of the reactors.
+    // Delivers nothing before `until`, on the reactors' clock.
     void stall(const MemRoute& route, Instant until);
     // Holds messages on the route back until unblock(), and reports no error to either side. The
     // opposite route still works.
@@ -72,7 +72,7 @@ public:
     // Blocks both directions.
     void partition(const MemRoute& route);
     void heal(const MemRoute& route);
-    // Whether requests of `from` to connect to `to` find nothing listening.
+    // Refuses, or allows again, connections from `from` to `to`, as if nothing were listening.
     void refuse_connects(const MemRoute& route);
     void allow_connects(const MemRoute& route);
     // Ends the connections between the two hosts, in whichever direction they were made.
@@ -91,7 +91,8 @@ private:
     // Registers a station; returns its port, or 0 if the address is in use.
     std::uint16_t occupy(const std::string& host, std::uint16_t port, MemStation& station);
     void vacate(const std::string& host, std::uint16_t port);
-    // Delivers a request to connect to the station at the place; returns it if there is none.
+    // Delivers a request to connect to the station at the place. Returns the packet if no station
+    // listens there.
     std::unique_ptr<MemPacket> deliver_request(const Place& place,
                                                std::unique_ptr<MemPacket> packet);
     // Makes the machines at both ends check the link again.

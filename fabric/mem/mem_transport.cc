@@ -24,7 +24,7 @@ Result<std::unique_ptr<Acceptor>> MemTransport::listen(core::Reactor& reactor,
     place.port = network_.occupy(address.host, address.port, station);
     if (place.port == 0) {
         station.close();
-        return std::unexpected(Error{.code = Errc::kBusy, .context = "somebody listens there"});
+        return std::unexpected(Error{.code = Errc::kBusy, .context = "the address is in use"});
     }
     return std::make_unique<MemAcceptor>(network_, reactor, station, std::move(place), requests);
 }

@@ -150,12 +150,14 @@ void Client::on_open(Session& session) {
             if (call.given_up_) {
                 call.finish(failure(call.why_given_up_));
             } else if (!may_send_again(call, remembers)) {
-                call.finish(Answer{.status = fop::Status::kOutcomeUnknown,
-                                   .body = {},
-                                   .borrowed = {},
-                                   .payload_bytes = 0,
-                                   .words = "it may be done; the server no longer remembers it",
-                                   .sent_before = true});
+                call.finish(Answer{
+                    .status = fop::Status::kOutcomeUnknown,
+                    .body = {},
+                    .borrowed = {},
+                    .payload_bytes = 0,
+                    .words =
+                        "the outcome is unknown: the server no longer has a record of the request",
+                    .sent_before = true});
             } else {
                 again.push_back(*each);
             }
@@ -506,7 +508,7 @@ void Client::give_up(Call& call, Errc why) {
     if (call.given_up_) {  // The server has not released it in time.
         if (open()) {
             session_->end(Errc::kTimedOut,
-                          "the server does not let go of memory that was given up");
+                          "the server does not release the memory of a cancelled call");
         }
         return;
     }

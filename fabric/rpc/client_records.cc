@@ -49,7 +49,7 @@ PrincipalShare* ClientRecords::take_session(const fop::Identity& identity) {
 }
 
 std::string_view ClientRecords::why_no_session() const {
-    return sessions_ < limits_.sessions_max ? "its principal has its share of the sessions"
+    return sessions_ < limits_.sessions_max ? "the principal has reached its share of the sessions"
                                             : "too many sessions";
 }
 

@@ -61,7 +61,7 @@ bool Server::make_place_for(const std::string& host) {
     Peer* const oldest =
         in_handshake_.find([this](Peer& each) { return places_.has_most(*each.host); });
     ENSURE(oldest != nullptr);
-    oldest->session->end(Errc::kClosed, "too many handshakes: another host got its place");
+    oldest->session->end(Errc::kClosed, "too many handshakes: the place was given to another host");
     return places_.free_failed();
 }
 

@@ -243,10 +243,10 @@ void SessionHost::on_message(std::span<const std::byte> message) {
     Session* const session = prefix ? find(prefix->session) : nullptr;
     if (session == nullptr) {
         statistics_.garbage.add(1);
-        emit(events_, core::Level::kWarn, "fabric.garbage",
-             {{"bytes", static_cast<std::uint64_t>(message.size())},
-              {"reason",
-               std::string_view(prefix ? "it names no session" : prefix.error().context)}});
+        emit(
+            events_, core::Level::kWarn, "fabric.garbage",
+            {{"bytes", static_cast<std::uint64_t>(message.size())},
+             {"reason", std::string_view(prefix ? "unknown session id" : prefix.error().context)}});
         return;
     }
     session->on_message(*prefix, message);

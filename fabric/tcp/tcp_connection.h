@@ -56,7 +56,8 @@ private:
         FrameHeader header;
         std::span<const std::byte> body;
         TransferOp* op = nullptr;  // Completes when the frame has been sent.
-        // Of an answer to a read: the key of the memory that the body lies in, or lay in.
+        // For an answer to a read: the key of the opened memory that is sent. Stays set after that
+        // memory was taken back.
         std::optional<std::uint64_t> opened_key = {};
     };
     // A read whose data have not arrived.
@@ -73,16 +74,16 @@ private:
         RecordReader reader;
         // The number of frames queued before encrypt(); they are sent in plain text.
         std::size_t plain_frames = 0;
-        // The records that were made and that the kernel has not taken completely.
+        // Encrypted records that are not completely sent.
         struct Made {
             std::size_t bytes_left = 0;
-            // The size of its frames, which are sent when the record is.
+            // The size of the frames in this record.
             std::size_t plain_bytes = 0;
         };
         std::deque<Made> made;
-        bool more_to_make = false;      // Frames in the queue that had no place in them.
-        std::vector<std::byte> unsent;  // Their bytes, if the kernel has taken a part only.
-        std::size_t unsent_at = 0;      // Where the bytes begin that the kernel has not taken.
+        bool more_to_make = false;      // Some queued frames did not fit into `made`.
+        std::vector<std::byte> unsent;  // Their bytes, after a partial send.
+        std::size_t unsent_at = 0;      // The first byte in `unsent` to send.
     };
     struct Ending {
         Error why;
@@ -99,7 +100,8 @@ private:
     // destroyed on return.
     void work();
     void flush();
-    // Opened memory that this connection may be using is not to be touched any more.
+    // Stops using opened memory: pending answers send zeros instead, and data that arrive for it
+    // are skipped.
     void leave_memory(std::uint64_t key);
 
     // -- FrameUser and Socket::User --
@@ -115,13 +117,13 @@ private:
     enum class Sent : std::uint8_t { kAll, kSome, kFailed };
     Sent send_frames(std::size_t frames_max);
     Sent send_records();
-    // Encrypts frames from the first byte that was not sent, as many as fit. The records are in
-    // memory of the machine.
+    // Encrypts frames that are not sent, as many as fit. Returns the records, which lie in the
+    // machine's buffer.
     std::span<const std::byte> encrypt_frames();
     Sent on_send_error(int os_errno);
     void count_sent_records(std::size_t bytes);
     Result<void> take(std::span<const std::byte> bytes);
-    // Frames and records that have begun to arrive.
+    // The number of frames and records of which a byte has arrived.
     std::uint64_t begun() const {
         return reader_.begun() + (records_ == nullptr ? 0 : records_->reader.opened());
     }
@@ -138,7 +140,7 @@ private:
     bool give_up_write(TransferOp& write);
     bool may_keep_records();
     void end_kept_records();
-    // How many bytes of the queue were sent, or are in records.
+    // The bytes of the queue of frames that are sent or encrypted.
     std::size_t begun_bytes() const;
     // The rest of the frame's body will be zeros. False: there is no memory for zeros.
     bool blank(OutFrame& frame);
@@ -149,7 +151,7 @@ private:
     bool complete_done();
     // Fails all operations in flight and ends the socket.
     void end(const Error& why);
-    // Like end(), and the user hears of it in the next work().
+    // Like end(); the next work() reports it to the user.
     void lose(const Error& why, std::string_view words = {});
     void want_work();
     void want_flush();
@@ -166,13 +168,13 @@ private:
     bool tell_connected_ = false;
     std::optional<Ending> ending_;  // The user has not heard of it.
     bool is_readable_ = false;
-    bool send_failed_ = false;  // The receiving side finds out why.
+    bool send_failed_ = false;  // receive() finds the reason.
 
     FrameReader reader_{*this};
     bool is_trusted_ = false;
-    std::uint32_t first_messages_ = 0;    // While the peer is not trusted.
-    std::uint64_t incomplete_since_ = 0;  // begun() when the incomplete part was counted.
-    bool keeps_records_ = false;          // Of a write that was given up; see the machine.
+    std::uint32_t first_messages_ = 0;    // Messages before the peer was trusted.
+    std::uint64_t incomplete_since_ = 0;  // begun() at the last count_incomplete().
+    bool keeps_records_ = false;          // Some are of a write that was given up.
     bool in_bulk_ = false;                // The last frame had a large body.
 
     std::deque<OutFrame> frames_;        // Not sent yet.

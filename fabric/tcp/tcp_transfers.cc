@@ -12,9 +12,9 @@ namespace {
 // Reads that a peer may have outstanding.
 constexpr std::uint32_t kReadsToAnswerMax = 1024;
 
-constexpr Error kUnasked{.code = Errc::kInvalid, .context = "data that were not asked for"};
+constexpr Error kUnasked{.code = Errc::kInvalid, .context = "data for no pending read"};
 constexpr Error kTooManyReads{.code = Errc::kInvalid, .context = "too many reads at a time"};
-constexpr Error kNoZeros{.code = Errc::kNoSpace, .context = "map zeros to send"};
+constexpr Error kNoZeros{.code = Errc::kNoSpace, .context = "cannot map zeros to send"};
 
 }  // namespace
 

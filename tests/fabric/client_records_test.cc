@@ -86,7 +86,7 @@ TEST_CASE("fabric clients: one principal has four fifths of the sessions, and th
     }
 
     REQUIRE(taken.size() == 80);
-    REQUIRE(records.why_no_session() == "its principal has its share of the sessions");
+    REQUIRE(records.why_no_session() == "the principal has reached its share of the sessions");
     for (int i = 0; i < 16; ++i) REQUIRE(records.take_session(identity_of("bob")) != nullptr);
     REQUIRE(records.take_session(identity_of("bob")) == nullptr);
     REQUIRE(records.take_session(identity_of("eve")) != nullptr);

@@ -445,7 +445,7 @@ class DeviceChangesTest(ProcessTestCase):
 
         for _ in range(2):
             self.assertEqual(self.names(), kept)
-            self.assertIn("nothing has that name", self.ctl("get", min(lost), "-", code=NOT_FOUND))
+            self.assertIn("no object has that name", self.ctl("get", min(lost), "-", code=NOT_FOUND))
             self.assertFalse(any(warning in each for each in self.daemon.status()["warnings"]))
             self.stop()
             self.start()
@@ -583,7 +583,7 @@ class DeviceChangesTest(ProcessTestCase):
         self.fopd.write_config()
         self.start()
         self.configure(self.fopd, "d0")
-        self.assertIn("its first needs a restart", self.add("d0", code=REFUSED))
+        self.assertIn("the first disk needs a restart", self.add("d0", code=REFUSED))
         self.stop()
 
     def test_files_do_not_pile_up(self):

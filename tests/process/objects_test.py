@@ -209,7 +209,7 @@ class ObjectsTest(StorageTestCase):
         self.assertEqual(self.daemon.wait_end(), DONE, self.daemon.log())
 
     def test_what_may_be_on_a_missing_disk_is_not_said_to_be_gone(self):
-        self.refused(NOT_FOUND, ["stat: nothing: nothing has that name"], "stat", "nothing")
+        self.refused(NOT_FOUND, ["stat: nothing: no object has that name"], "stat", "nothing")
         disk = json.loads(self.daemon.ctl("--json", "devices").stdout)[0]
         contents, lost = {}, set()
         while not 2 <= len(lost) < len(contents):
@@ -253,7 +253,7 @@ class ObjectsTest(StorageTestCase):
         self.assertEqual(self.names(), sorted(contents))
         for name, data in contents.items():
             self.assertEqual(self.get(name), data)
-        self.refused(NOT_FOUND, ["stat: nothing: nothing has that name"], "stat", "nothing")
+        self.refused(NOT_FOUND, ["stat: nothing: no object has that name"], "stat", "nothing")
         wait_until(lambda: "fopd.store.replaced_late" in self.daemon.log(), "the event")
 
     # -- names --
@@ -501,7 +501,7 @@ class ObjectsTest(StorageTestCase):
         self.assertEqual(self.ctl("read", "hers", *bob, "--token", token.read_text()), b"secret")
         self.ctl("bench", "--op", "read", "--object", "hers", "--size", "6", "--object-size", "6", "--seconds", "0.1",
                  *lent)
-        self.refused(NOT_ALLOWED, ["may not write: mode 0640, owner alice; the token does not lend that\n"],
+        self.refused(NOT_ALLOWED, ["may not write: mode 0640, owner alice; the token does not grant this right\n"],
                      "write", "hers", "--offset", "0", *lent, data=b"x")
         self.refused(NOT_ALLOWED, ["get: private: may not read: ", "; the token is for another object\n"],
                      "get", "private", "-", *lent)

@@ -216,8 +216,8 @@ class DamageTest(FaultsTestCase):
         # The states of disks are looked at once a second.
         wait_until(lambda: states() == ["good", "read-only"], "d1 is read-only")
         devices = {each["name"]: each for each in self.devices()}
-        self.assertIn("no space where the disk lies", devices["d1"]["reason"])
-        self.assertTrue(all(b"no space where the disk lies" in each for each in refused), refused)
+        self.assertIn("no space in the file system that holds the disk image", devices["d1"]["reason"])
+        self.assertTrue(all(b"no space in the file system that holds the disk image" in each for each in refused), refused)
         self.assertGreater(len(kept), 8)
         for name, expected in kept.items():
             self.assertEqual(self.get(name), expected)
@@ -335,7 +335,7 @@ class DamageTest(FaultsTestCase):
             self.ctl("put", file, "a")
             self.ctl("rm", "a")
         file.write_bytes(content(21 * MIB))
-        self.refused(REFUSED, ["there is not so much space left on its disk"], "put", file, "a")
+        self.refused(REFUSED, ["not enough space left on the disk of the object"], "put", file, "a")
 
     def free_bytes(self):
         return json.loads(self.ctl("df", "--json"))[0]["free"]

@@ -295,7 +295,7 @@ class TreesTest(StorageTestCase):
     def test_rm_wants_to_be_sure(self):
         for name in ("a", "a/b", "a/c", "ab", "d/e"):
             self.put(name, b"12")
-        self.refused(REFUSED, ["rm: nothing is removed: --yes says that you are sure of 2 objects, 4 B, below a/"],
+        self.refused(REFUSED, ["rm: nothing is removed: confirm with --yes: 2 objects, 4 B, below a/"],
                      "rm", "-r", "a/")
         self.refused(REFUSED, ["5 objects, 10 B, all of the default pool"], "rm", "-r", "--all")
         self.refused(USAGE, ["--all says that you mean it"], "rm", "-r", "", "--yes")
@@ -370,11 +370,11 @@ class TreesTest(StorageTestCase):
     # -- what is not there --
 
     def test_nothing_of_that_name(self):
-        self.refused_with_summary(NOT_FOUND, "get: a/: no object has a name that begins so", "get", "-r", "a/",
+        self.refused_with_summary(NOT_FOUND, "get: a/: no object name begins with this prefix", "get", "-r", "a/",
                                   self.target)
         self.assertFalse(self.target.exists())
-        self.refused_with_summary(NOT_FOUND, "rm: a/: no object has a name that begins so", "rm", "-r", "a/", "--yes")
-        self.refused(NOT_FOUND, ["rm: a/: no object has a name that begins so"], "rm", "-r", "a/")
+        self.refused_with_summary(NOT_FOUND, "rm: a/: no object name begins with this prefix", "rm", "-r", "a/", "--yes")
+        self.refused(NOT_FOUND, ["rm: a/: no object name begins with this prefix"], "rm", "-r", "a/")
         done, complaint = self.summary("rm", "-r", "a/", "--yes", exit_code=NOT_FOUND)
         self.assertEqual((done["objects"], done["failed"][0]["code"], complaint["code"]),
                          (0, "not_found", "not_found"))

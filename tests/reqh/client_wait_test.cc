@@ -115,7 +115,7 @@ TEST_CASE("reqh client wait: a client that is too slow loses its piece when othe
     node.world.run_for(2s);
     REQUIRE(slow.answer.has_value());
     CHECK(slow.status() == fop::Status::kTryAgain);
-    CHECK(slow.answer->words == "its client moved no bytes for too long");
+    CHECK(slow.answer->words == "the client transferred no bytes for too long");
     CHECK(other.status() == fop::Status::kDone);
 }
 

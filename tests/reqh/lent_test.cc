@@ -167,7 +167,7 @@ TEST_CASE("reqh token: a denial says what is missing, and reveals nothing else",
     const std::string read = token_for(fop::kRead, {}, f.mine);
     CHECK(f.words(truncate(f.mine, 1), "") == "may not write: your rights are none");
     CHECK(f.words(truncate(f.mine, 1), read, own) ==
-          "may not write: mode 0600, owner alice; the token does not lend that");
+          "may not write: mode 0600, owner alice; the token does not grant this right");
     // Whose it is, is for who may read it.
     CHECK(f.words(truncate(f.mine, 1), "", own) ==
           "may not write: the object's mode does not let you");

@@ -229,7 +229,8 @@ TEST_CASE("reqh: who is late or gone while it waits takes nothing of its class",
         CHECK(each->status() == (is_gone ? Status::kCancelled : Status::kTimedOut));
         CHECK_FALSE(each->has_started);
         const std::string_view words = each->answer->words;
-        if (!is_gone) CHECK(words == "over its limit: it had no turn before its deadline");
+        if (!is_gone)
+            CHECK(words == "over its limit: the fop was not scheduled before its deadline");
     }
     node.world.run_for(501ms);
 

@@ -111,7 +111,7 @@ TEST_CASE("reqh: a denial says what is missing, and why the token does not help"
         std::pair("of an object",
                   "may not admin: your rights are create; the token is for one object"),
         std::pair("lends write,create//0.0",
-                  "may not admin: your rights are create; the token does not lend that"));
+                  "may not admin: your rights are create; the token does not grant this right"));
     HandlerWorld node;
     FopSpec spec = echo("x");
     spec.token = token;

@@ -450,7 +450,7 @@ TEST_CASE("reqh progress: what a fop waits for is known while it runs at another
     };
     node.run_for(50ms);
     CHECK(traced().times.phase() == Phase::kFetch);
-    CHECK(to_text(traced().wait) == "its client to send its bytes");
+    CHECK(to_text(traced().wait) == "data from the client");
     node.run_for(1s);
     CHECK(traced().times.phase() == Phase::kDistributedResources);
     CHECK(to_text(traced().wait).starts_with("a lock of blocks 0 to 1 of object 0004"));

@@ -103,7 +103,7 @@ TEST_CASE("reqh uploads: one that is larger than what the disk has left does not
     };
     const FakeFop& refused = begin(left_blocks() * objects::kBlock + 1);
     CHECK(refused.status() == fop::Status::kNoSpace);
-    CHECK(refused.answer->words == "there is not so much space left on its disk");
+    CHECK(refused.answer->words == "not enough space left on the disk of the object");
     CHECK(begin(fop::kOffsetMax).status() == fop::Status::kNoSpace);
     CHECK(node.quota().whole().used() == objects::Amount{});
     CHECK(begin(left_blocks() * objects::kBlock).status() == fop::Status::kDone);
