@@ -55,7 +55,8 @@ Result<void> parse_hex(std::string_view text, std::span<std::byte, 32> out) {
         bad |= high | low;
         out[i] = static_cast<std::byte>((high << 4 | low) & 0xff);
     }
-    if ((bad & 0x100) != 0) return invalid("a character is not a hexadecimal digit");
+    if ((bad & 0x100) != 0)
+        return invalid("a character is not one of a key's 64 hexadecimal digits");
     return {};
 }
 

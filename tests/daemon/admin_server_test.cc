@@ -168,7 +168,7 @@ TEST_CASE("admin server: a body of 64 KiB passes, a larger one is refused", "[da
     const std::string refused = post(AdminServer::kBodyMax + 1);
     REQUIRE(status_of(refused) == 413);
     REQUIRE(is_json_error(refused));
-    REQUIRE_THAT(refused, ContainsSubstring("it may have 64KiB"));
+    REQUIRE_THAT(refused, ContainsSubstring("larger than 64KiB"));
     REQUIRE(status_of(post(100 << 20)) == 413);
     REQUIRE(f.handler.requests().size() == 1);
 }
@@ -193,7 +193,7 @@ TEST_CASE("admin server: a few large bodies at a time are taken where a path tak
     REQUIRE(f.handler.requests().at(0).body.size() == kMax);
     const std::string refused = post(kMax + 1);
     REQUIRE(status_of(refused) == 413);
-    REQUIRE_THAT(refused, ContainsSubstring("it may have 1MiB"));
+    REQUIRE_THAT(refused, ContainsSubstring("larger than 1MiB"));
 
     f.handler.hold("/v1/lrs/rule/load");
     std::vector<std::unique_ptr<Connection>> held;

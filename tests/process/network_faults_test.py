@@ -81,7 +81,7 @@ class RestartTest(NetworkTestCase):
             self.wait_figure('fopd_fops_total{op="ping",result="done"}', 10 * len(pings))
         # What must not run twice ends instead.
         self.assertEqual(load.wait_end(), 1, load.err())
-        self.assertIn("the server no longer remembers it", load.err())
+        self.assertIn("the server no longer has a record of the request", load.err())
         self.wait_at_rest(sessions=len(pings))
         for each in pings:
             self.expect_content(each, stops_count=1)

@@ -516,7 +516,7 @@ class KillsTestCase(NetworkTestCase):
             self.start_again()
             # What may have run must not run twice, and the new server knows nothing of it.
             self.assertEqual(load.wait_end(), 1, load.err())
-            self.assertIn("the server no longer remembers it", load.err())
+            self.assertIn("the server no longer has a record of the request", load.err())
             self.wait_figure('fopd_fops_total{op="echo",result="done"}', 1)
             self.assertIsNone(survivor.process.poll(), survivor.err())
 

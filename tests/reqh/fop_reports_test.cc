@@ -107,14 +107,14 @@ TEST_CASE("reqh: a hung fom is reported once", "[reqh]") {
     // It is not the node that keeps it waiting.
     CHECK(hung.name == "reqh.waits_for_client");
     CHECK(node.handler.hung_count() == 0);
-    CHECK(hung.texts.at("waits_for").starts_with("its client to "));
+    CHECK(hung.texts.at("waits_for").find("the client") != std::string::npos);
     CHECK(hung.texts.at("fop") == "5f-1");
     CHECK(hung.texts.at("phase") == "execute");
     CHECK(hung.texts.at("peer") == "mem://client:1");
     CHECK(hung.numbers.at("age_s") == Approx(120));
     CHECK(node.events.events[1].name == "reqh.slow_fop");
     CHECK(node.events.events[1].texts.at("fop") == "5f-3");
-    CHECK(node.events.events[1].texts.at("waited_for").starts_with("its client to "));
+    CHECK(node.events.events[1].texts.at("waited_for").find("the client") != std::string::npos);
     CHECK(node.events.events[1].numbers.at("waited_s") == Approx(25));
     CHECK(node.events.events[2].texts.at("fop") == "5f-2");
     CHECK(node.events.events[2].numbers.at("age_s") == Approx(120));

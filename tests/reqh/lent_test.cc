@@ -177,7 +177,7 @@ TEST_CASE("reqh token: a denial says what is missing, and reveals nothing else",
           "may not read: your rights are none; the token is for another object");
     CHECK(f.words(mode_of(f.mine, 0666), read, own) ==
           "may not change its owner, group or mode: mode 0600, owner alice; the token does not "
-          "lend that");
+          "grant this right");
     CHECK(f.words(create_of("mine"), "", fop::kCreate) ==
           "may not replace the object that has the name: the object's mode does not let you");
 

@@ -127,7 +127,7 @@ TEST_CASE("reqh store check: a damaged thing is found, and named", "[reqh]") {
          [&] {
              put_extent(stage, objects::store_fid(other), 5, disk_range_of(stage, fid, 7).block);
          },
-         "another extent has too"},
+         "belongs to two extents"},
         {"an overlap", [&] { put_extent(stage, object, 5, disk_range_of(stage, fid, 5).block); },
          "overlaps"},
         {"an extent behind the end",
@@ -143,7 +143,7 @@ TEST_CASE("reqh store check: a damaged thing is found, and named", "[reqh]") {
          "of no object"},
         {"a lost object, whose name is known",
          [&] { entries.erase(key_text(store::Key::object(objects::store_fid(other)))); },
-         "has it not"},
+         "that its object does not have"},
         {"cleared ranges that overlap",
          [&] {
              put_cleared(stage, object, 200, 220);
@@ -212,8 +212,8 @@ TEST_CASE("reqh store check: a name that was lost, and one too many, are found",
     const objects::CheckStatus status = run_check(stage);
 
     REQUIRE(status.report.finding_count == 2);
-    REQUIRE(has_found(status, "not known to be its"));
-    REQUIRE(has_found(status, "has it not"));
+    REQUIRE(has_found(status, "missing from the index of names"));
+    REQUIRE(has_found(status, "that its object does not have"));
     const auto lost = std::ranges::find(status.report.findings, "a", &store::CheckFinding::name);
     REQUIRE(lost != status.report.findings.end());
     REQUIRE(lost->object == objects::store_fid(fid));
