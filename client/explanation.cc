@@ -9,6 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/stable_sort.h"
+
 namespace fopd::client {
 
 namespace {
@@ -84,7 +86,7 @@ std::string explanation(const TimeLedger::Figures& figures) {
     }
     if (figures.calls == 1) return text;
     auto slowest = parts_of(figures.slowest);
-    std::ranges::stable_sort(slowest, std::ranges::greater(), &Part::time);
+    core::stable_sort(slowest, std::greater{}, &Part::time);
     text += "  the slowest fop took " + time_text(figures.slowest.total) + ": " +
             time_text(slowest[0].time) + " " + slowest[0].words + ", " +
             time_text(slowest[1].time) + " " + slowest[1].words + "\n";

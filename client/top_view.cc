@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "client/table.h"
+#include "core/stable_sort.h"
 
 namespace fopd::client {
 
@@ -217,10 +218,10 @@ void TopScreen::sort(TopTable& table) const {
         return a.number != b.number ? a.number < b.number : column == 0 && a.text < b.text;
     };
     if (order().is_descending) {
-        std::ranges::stable_sort(
+        core::stable_sort(
             table.rows, [&](const auto& one, const auto& other) { return is_before(other, one); });
     } else {
-        std::ranges::stable_sort(table.rows, is_before);
+        core::stable_sort(table.rows, is_before);
     }
 }
 

@@ -2,27 +2,22 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <utility>
 
 #include "config/file.h"
 #include "config/yaml_reader.h"
+#include "core/stable_sort.h"
 
 namespace fopd::config {
 namespace {
 
 // Adds the file's name to the problems, and sorts them by position.
 Problems finished(Problems problems, const std::string& file_name) {
-    // A multimap keeps equal entries in the order of insertion. libstdc++ 12's stable_sort uses
-    // deprecated code.
-    std::multimap<std::pair<std::uint32_t, std::uint32_t>, Problem> ordered;
-    for (Problem& problem : problems) {
-        problem.file = file_name;
-        ordered.emplace(std::pair(problem.position.line, problem.position.column),
-                        std::move(problem));
-    }
-    problems.clear();
-    for (auto& [position, problem] : ordered) problems.push_back(std::move(problem));
+    for (Problem& problem : problems) problem.file = file_name;
+    core::stable_sort(problems, std::less{}, [](const Problem& each) {
+        return std::pair(each.position.line, each.position.column);
+    });
     return problems;
 }
 

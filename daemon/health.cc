@@ -43,7 +43,6 @@ public:
 private:
     void add(Cause cause, std::string text) {
         const Level level = NodeHealth::kCauses[static_cast<std::size_t>(cause)].level;
-        // libstdc++ 12's stable_sort uses deprecated code.
         const auto place = std::ranges::upper_bound(health_.problems, level, std::ranges::greater{},
                                                     &NodeHealth::Problem::level);
         health_.problems.insert(place, {.cause = cause, .level = level, .text = std::move(text)});

@@ -1,5 +1,6 @@
 #include "reqh/fop_record.h"
 
+#include "core/stable_sort.h"
 #include "core/whole_number.h"
 #include "fabric/session/session.h"
 
@@ -27,7 +28,7 @@ std::optional<FopId> parse_fop_id(std::string_view text) {
 void FopList::add(FopList other, std::size_t queued_max) {
     left_out += other.left_out;
     fops.insert(fops.end(), other.fops.begin(), other.fops.end());
-    std::ranges::stable_sort(fops, {}, &FopRecord::arrived_at);
+    core::stable_sort(fops, std::less{}, &FopRecord::arrived_at);
     std::size_t queued = 0;
     left_out += std::erase_if(fops, [&](const FopRecord& each) {
         return each.state == FopRecord::State::kQueued && ++queued > queued_max;

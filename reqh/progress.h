@@ -31,9 +31,9 @@ enum class WaitsFor : std::uint8_t {
     kDisk,
     kLog,
     kLocality,
-    kCount_,  // Not a reason: the number of reasons.
+    kCount,  // Not a reason: the number of reasons.
 };
-inline constexpr std::size_t kWaitsForCount = static_cast<std::size_t>(WaitsFor::kCount_);
+inline constexpr std::size_t kWaitsForCount = static_cast<std::size_t>(WaitsFor::kCount);
 
 struct Wait {
     WaitsFor what = WaitsFor::kNothing;

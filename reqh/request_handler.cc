@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/stable_sort.h"
 #include "reqh/request_object.h"
 
 namespace fopd::reqh {
@@ -316,7 +317,7 @@ FopList RequestHandler::in_flight(std::size_t queued_max) const {
         queued.resize(queued_max);
     }
     for (const Fom* const fom : queued) list.fops.push_back(describe(*fom));
-    std::ranges::stable_sort(list.fops, {}, &FopRecord::arrived_at);
+    core::stable_sort(list.fops, std::less{}, &FopRecord::arrived_at);
     return list;
 }
 

@@ -48,6 +48,9 @@ class Database:
             if done.returncode != 0:
                 sys.exit(f"{done.stdout}\ntidy.py: cmake could not prepare {self.directory}")
         self.clean().mkdir(exist_ok=True)
+        # clang-tidy takes the rules from the folders above a file, and files compiled together lie below build/.
+        for extra in filter(None, (git("ls-files", "*/.clang-tidy") or "").split("\n")):
+            shutil.copy(ROOT / extra, self.directory / extra)
         listed = json.loads((self.directory / "compile_commands.json").read_text())
         files = {Path(entry["directory"], entry["file"]): entry for entry in listed}
         return {os.path.relpath(path, ROOT): entry for path, entry in files.items()
@@ -123,7 +126,8 @@ def units_for(changed, compiled):
 def rules():
     """What is the same for all files: the checks, and the program that makes them."""
     version = subprocess.run([CLANG_TIDY, "--version"], capture_output=True, check=True).stdout
-    return version + (ROOT / ".clang-tidy").read_bytes()
+    listed = (git("ls-files", ".clang-tidy", "*/.clang-tidy") or ".clang-tidy").split("\n")
+    return version + b"".join((ROOT / name).read_bytes() for name in listed)
 
 
 def fingerprint(command):

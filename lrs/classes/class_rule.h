@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "core/stable_sort.h"
 #include "lrs/classes/bucket.h"
 #include "lrs/classes/expression.h"
 #include "lrs/classes/keyed_hash.h"
@@ -63,17 +66,12 @@ private:
     std::string_view text_for(Key by, const RequestAttributes& attributes, Digits& digits) const;
 };
 
-// Sorts stably by rank, with the default rule last. Written by hand because libstdc++ 12's
-// stable_sort uses deprecated code. REQUIRES: there is a default rule.
+// Sorts stably by rank, with the default rule last.
 template <typename AnyRule>
 void sort_by_rank(std::vector<AnyRule>& rules) {
-    const auto last = std::ranges::find(rules, kDefaultRule, &AnyRule::name);
-    std::rotate(last, last + 1, rules.end());
-    for (auto each = rules.begin(); each != rules.end() - 1; ++each) {
-        const auto place = std::ranges::upper_bound(rules.begin(), each, each->rank, {},
-                                                    [](const AnyRule& rule) { return rule.rank; });
-        std::rotate(place, each, each + 1);
-    }
+    core::stable_sort(rules, std::less{}, [](const AnyRule& rule) {
+        return std::pair(rule.name == kDefaultRule, rule.rank);
+    });
 }
 
 // A single word as it is, several words in braces.

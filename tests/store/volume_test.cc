@@ -78,7 +78,7 @@ public:
     core::WaitOptions soon() { return {.deadline = after(machine.reactor().now(), 10s)}; }
 
     // Adds single blocks, each `step` behind the one before, to a change.
-    void add_blocks(Change& change, BlockRange blocks, std::uint64_t step) {
+    void add_blocks(Change& change, BlockRange blocks, std::uint64_t step) const {
         const std::array<std::uint32_t, 1> checksum{};
         for (std::uint64_t i = 0; i < blocks.count; ++i) {
             const auto range = volume->allocate(1);
@@ -103,7 +103,7 @@ public:
         }
         co_return Result<void>{};
     }
-    Task<Result<void>> commit(Change* change, Reservation room) {
+    Task<Result<void>> commit(Change* change, Reservation room) const {
         const auto begun =
             volume->begin(*change, std::move(room), Durability::kDurable, Data::kNone);
         if (!begun) co_return begun;
