@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/ensure.h"
+#include "io_sched/disk.h"
 #include "objects/home_volume.h"
 
 namespace fopd::daemon {
@@ -290,7 +291,7 @@ void NodeDisk::report_opened(Duration took) const {
 
 // Slots are unique, so no other device has this medium id.
 void NodeDisk::offer() {
-    const auto added = home_->io.add_device(medium(), *device_);
+    const auto added = io_sched::add_disk(home_->io, medium(), *device_);
     ENSURE(added.has_value());
     home_->stores.add({.disk_id = disk_id_,
                        .pool = objects::pool_id(settings_.pool),

@@ -4,14 +4,14 @@
 #include <span>
 
 #include "core/reactor.h"
-#include "io_sched/io_request.h"
+#include "io_sched/disk.h"
 #include "io_sched/main_scheduler.h"
 
 namespace fopd::io_sched {
 
-// A request of one part for a coroutine: `co_await` pushes it and gives its result. kClosed: the
-// scheduler is closed.
-class AwaitedRequest final : IoRequest {
+// A request of one part to a disk, for a coroutine: `co_await` pushes it and gives its result.
+// kClosed: the scheduler is closed.
+class AwaitedRequest final : DiskRequest {
 public:
     // Both outlive it.
     struct Scheduler {
@@ -22,13 +22,18 @@ public:
         core::WaitOptions wait{};
         IoPriority priority = IoPriority::kForeground;
     };
-    AwaitedRequest(const Scheduler& scheduler, IoType of_type, const IoPart& part,
+    AwaitedRequest(const Scheduler& scheduler, IoType of_type, const DiskPart& part,
                    const Options& options)
-        : IoRequest(&on_complete), scheduler_(scheduler), part_(part) {
+        : DiskRequest(&on_complete),
+          scheduler_(scheduler),
+          buffer_(part.buffer),
+          part_{
+              .medium = part.medium, .offset = part.offset, .size_bytes = part.buffer.size_bytes} {
         type = of_type;
         priority = options.priority;
         wait = options.wait;
         parts = std::span(&part_, 1);
+        buffers = std::span(&buffer_, 1);
         result = std::unexpected(Error{.code = Errc::kClosed, .context = "the disks are stopping"});
     }
 
@@ -46,6 +51,7 @@ private:
     }
 
     const Scheduler scheduler_;
+    const core::Buffer buffer_;
     IoPart part_;
     std::coroutine_handle<> handle_;
 };

@@ -112,7 +112,7 @@ public:
         }
         if (since_aged_ < kBatch) ++since_aged_;
         const IoPart& part = request.parts[request.queue_state.part];
-        position_ = part.offset + part.buffer.size_bytes;
+        position_ = part.offset + part.size_bytes;
     }
 
     void remove(IoRequest& request) override {

@@ -9,7 +9,6 @@
 
 #include "core/cancel.h"
 #include "core/intrusive_list.h"
-#include "core/io.h"
 #include "core/reactor.h"
 #include "core/result.h"
 #include "core/time.h"
@@ -31,15 +30,14 @@ enum class IoPriority : std::uint8_t { kForeground, kBackground };
 // the numbers.
 enum class MediumId : std::uint32_t {};
 
-// One medium of a request, and the location of the bytes on it. A format needs no memory, only a
-// size. Consists of whole blocks, as devices::Device requires.
+// One medium of a request, and the location of the bytes on it.
 struct IoPart {
     // The part's progress, written by the scheduler. Parts that a read did not need stay kWaiting.
     enum class State : std::uint8_t { kWaiting, kTaken, kDone, kFailed };
 
     MediumId medium{};
-    core::Buffer buffer{};
     std::uint64_t offset = 0;
+    std::uint64_t size_bytes = 0;
     State state = State::kWaiting;
 };
 
@@ -50,10 +48,11 @@ class OrderPlace : public core::ListNode {};
 // List node of a request in the main scheduler's list of waiting requests.
 class WaitingPlace : public core::ListNode {};
 
-// A read, write or format request. The caller owns it and must keep it, its parts and their memory
-// until it is completed, which happens exactly once and never within push(). It may be reused
-// afterwards. Destroying a waiting request withdraws it; a running request may be destroyed only
-// when the whole simulation is.
+// A read, write or format request: how much, and where. Its memory is known to the executors of its
+// media only, which take a subclass (DiskRequest). The caller owns it and must keep it, its parts
+// and its memory until it is completed, which happens exactly once and never within push(). It may
+// be reused afterwards. Destroying a waiting request withdraws it; a running request may be
+// destroyed only when the whole simulation is.
 //
 // Concurrent requests for the same blocks are not ordered.
 class IoRequest : public OrderPlace, public WaitingPlace, core::Timer, core::CancelHook {
@@ -72,8 +71,7 @@ public:
     IoType type = IoType::kRead;
     IoPriority priority = IoPriority::kForeground;
     // A read completes once any `required_count` of its parts have succeeded, and tries another
-    // part when one fails; if it needs only one part, all may share the same memory. A write needs
-    // all of its parts. A format has exactly one part.
+    // part when one fails. A write needs all of its parts. A format has exactly one part.
     std::span<IoPart> parts{};
     std::uint32_t required_count = 1;
     // Limits the wait for a device, and for a read also the I/O itself (kTimedOut, kCancelled). A

@@ -32,56 +32,41 @@ bool has_spare(const IoRequest& request) {
     return static_cast<std::uint64_t>(waiting) > request.missing_count();
 }
 
-Task<Result<void>> operate(devices::Device& device, const IoRequest& request, const IoPart& part) {
-    switch (request.type) {
-        case IoType::kRead: return device.read(part.buffer, part.offset, request.wait);
-        case IoType::kWrite: return device.write(part.buffer, part.offset);
-        case IoType::kFormat: break;
-    }
-    return device.discard(part.offset, part.buffer.size_bytes);
-}
-
 }  // namespace
-
-// A part of a request that is given to a device.
-struct MainScheduler::Share {
-    IoRequest* request = nullptr;
-    IoPart* part = nullptr;
-};
 
 // Adjacent writes of one pass that are given to the device as one operation.
 struct MainScheduler::Joined {
     // Joining does not make larger operations faster.
     static constexpr std::size_t kBytesMax = 256UL << 10;
 
-    std::array<Share, devices::Device::kPiecesMax> shares;
+    std::array<IoShare, IoExecutor::kJoinedMax> shares;
     std::size_t count = 0;
     std::size_t size_bytes = 0;
 
     std::uint64_t offset() const { return shares.front().part->offset; }
     bool takes(const IoPart& part) const {
         return count > 0 && count < shares.size() && part.offset == offset() + size_bytes &&
-               part.buffer.size_bytes <= kBytesMax - std::min(kBytesMax, size_bytes);
+               part.size_bytes <= kBytesMax - std::min(kBytesMax, size_bytes);
     }
-    void add(const Share& share) {
+    void add(const IoShare& share) {
         shares[count++] = share;
-        size_bytes += share.part->buffer.size_bytes;
+        size_bytes += share.part->size_bytes;
     }
 };
 
 // A device with the state that schedulers see, and its operations.
 class MainScheduler::DeviceQueue final : public IoDevice {
 public:
-    DeviceQueue(MediumId medium, devices::Device& device, const DepthOptions& depth)
-        : IoDevice(medium, depth), device_(device) {}
+    DeviceQueue(MediumId medium, std::unique_ptr<IoExecutor> executor, const DepthOptions& depth)
+        : IoDevice(medium, depth), executor_(std::move(executor)) {}
 
-    devices::Device& device() { return device_; }
+    IoExecutor& executor() { return *executor_; }
     core::Gate& gate() { return gate_; }
     // Writes chosen in this pass, which may still be extended.
     Joined& joined() { return joined_; }
 
 private:
-    devices::Device& device_;
+    const std::unique_ptr<IoExecutor> executor_;
     core::Gate gate_;
     Joined joined_;
 };
@@ -140,14 +125,14 @@ MainScheduler::~MainScheduler() {
     }
 }
 
-Result<void> MainScheduler::add_device(MediumId medium, devices::Device& device) {
+Result<void> MainScheduler::add_device(MediumId medium, std::unique_ptr<IoExecutor> executor,
+                                       bool rotational) {
     ENSURE(!closed_);
     if (find(medium) != nullptr) {
         return std::unexpected(error_of(Errc::kBusy, "the medium is in another device"));
     }
-    const DepthOptions depth =
-        depth_options(device.geometry().rotational, latency_goal_, depth_max_);
-    devices_.push_back(std::make_unique<DeviceQueue>(medium, device, depth));
+    const DepthOptions depth = depth_options(rotational, latency_goal_, depth_max_);
+    devices_.push_back(std::make_unique<DeviceQueue>(medium, std::move(executor), depth));
     schedulers_->add_device(*devices_.back());
     want_pass();
     return {};
@@ -246,20 +231,20 @@ void MainScheduler::schedule(IoRequest& request) {
 }
 
 void MainScheduler::choose(DeviceQueue& device, IoRequest& request, IoPart& part) {
-    const Share share{.request = &request, .part = &part};
+    const IoShare share{.request = &request, .part = &part};
     ++request.running_count_;
     figures_of(request).dispatched.add(1);
     if (request.type != IoType::kWrite) {
-        device.begin(request.type, part.buffer.size_bytes);
+        device.begin(request.type, part.size_bytes);
         chosen_.push_back({&device, execute(&device, share)});
         return;
     }
     if (device.joined().takes(part)) {
         figures_of(request).joined.add(1);
-        device.grow(device.joined().size_bytes, part.buffer.size_bytes);
+        device.grow(device.joined().size_bytes, part.size_bytes);
     } else {
         choose_joined(device);
-        device.begin(request.type, part.buffer.size_bytes);
+        device.begin(request.type, part.size_bytes);
     }
     device.joined().add(share);
 }
@@ -277,12 +262,12 @@ void MainScheduler::choose_joined(DeviceQueue& device) {
     joined.size_bytes = 0;
 }
 
-Task<void> MainScheduler::execute(DeviceQueue* device, Share share) {
+Task<void> MainScheduler::execute(DeviceQueue* device, IoShare share) {
     const Running what{.type = share.request->type,
-                       .size_bytes = share.part->buffer.size_bytes,
+                       .size_bytes = share.part->size_bytes,
                        .began = reactor_.now(),
                        .priority = share.request->priority};
-    Task<Result<void>> operation = operate(device->device(), *share.request, *share.part);
+    Task<Result<void>> operation = device->executor().execute(*share.request, *share.part);
     const Result<void> result = co_await std::move(operation);
     operation_ended(*device, what, result.has_value());
     part_ended(*share.request, *share.part, result);
@@ -293,10 +278,9 @@ Task<void> MainScheduler::execute_joined(DeviceQueue* device, Joined joined) {
                        .size_bytes = joined.size_bytes,
                        .began = reactor_.now(),
                        .priority = joined.shares[0].request->priority};
-    std::array<core::Buffer, devices::Device::kPiecesMax> pieces;
-    for (std::size_t i = 0; i < joined.count; ++i) pieces[i] = joined.shares[i].part->buffer;
-    const std::span gathered(pieces.data(), joined.count);
-    const Result<void> result = co_await device->device().gather(gathered, joined.offset());
+    const std::span<const IoShare> writes(joined.shares.data(), joined.count);
+    Task<Result<void>> operation = device->executor().execute_joined(writes);
+    const Result<void> result = co_await std::move(operation);
     operation_ended(*device, what, result.has_value());
     for (std::size_t i = 0; i < joined.count; ++i) {
         part_ended(*joined.shares[i].request, *joined.shares[i].part, result);

@@ -16,7 +16,7 @@
 #include "core/result.h"
 #include "core/task.h"
 #include "core/timer_heap.h"
-#include "devices/device.h"
+#include "io_sched/io_executor.h"
 #include "io_sched/io_request.h"
 #include "io_sched/settings.h"
 
@@ -40,9 +40,9 @@ public:
 
     // -- devices --
 
-    // `device` serves requests for `medium` from now on. It must outlive its removal, or stop().
-    // kBusy: another device has that medium. REQUIRES: not closed().
-    Result<void> add_device(MediumId medium, devices::Device& device);
+    // A device with `medium` serves requests from now on; `executor` performs them. kBusy: another
+    // device has that medium. REQUIRES: not closed().
+    Result<void> add_device(MediumId medium, std::unique_ptr<IoExecutor> executor, bool rotational);
     // Waiting requests use other media if they can, or fail with kNotFound; running operations end
     // first. kNotFound: no device has that medium, or it is being removed already. Must not run
     // together with stop().
@@ -70,7 +70,6 @@ public:
 private:
     friend IoRequest;
     class DeviceQueue;
-    struct Share;
     struct Joined;
     // An operation on a device.
     struct Running {
@@ -102,7 +101,7 @@ private:
     void schedule(IoRequest& request);
     void choose(DeviceQueue& device, IoRequest& request, IoPart& part);
     void choose_joined(DeviceQueue& device);
-    Task<void> execute(DeviceQueue* device, Share share);
+    Task<void> execute(DeviceQueue* device, IoShare share);
     Task<void> execute_joined(DeviceQueue* device, Joined joined);
     void operation_ended(DeviceQueue& device, const Running& what, bool succeeded);
     void part_ended(IoRequest& request, IoPart& part, const Result<void>& result);

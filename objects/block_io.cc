@@ -26,7 +26,11 @@ void BlockIo::push(io_sched::IoType type, core::Buffer buffer, std::uint64_t blo
     Request& request = requests_[count_++];
     request.type = type;
     request.priority = disk_.priority;
-    request.part = {.medium = disk_.medium, .buffer = buffer, .offset = block * fop::kBlockBytes};
+    request.buffer = buffer;
+    request.buffers = std::span(&request.buffer, 1);
+    request.part = {.medium = disk_.medium,
+                    .offset = block * fop::kBlockBytes,
+                    .size_bytes = buffer.size_bytes};
     request.parts = std::span(&request.part, 1);
     request.wait = wait;
     if (disk_.scheduler->closed()) {

@@ -11,7 +11,7 @@
 #include "core/reactor.h"
 #include "core/result.h"
 #include "fop/range.h"
-#include "io_sched/io_request.h"
+#include "io_sched/disk.h"
 #include "io_sched/main_scheduler.h"
 
 namespace fopd::objects {
@@ -69,11 +69,12 @@ public:
     Duration take_waited() { return std::exchange(waited_, Duration::zero()); }
 
 private:
-    class Request final : public io_sched::IoRequest {
+    class Request final : public io_sched::DiskRequest {
     public:
-        Request() : IoRequest(&on_complete) {}
+        Request() : DiskRequest(&on_complete) {}
         BlockIo* owner = nullptr;
-        io_sched::IoPart part;
+        core::Buffer buffer{};
+        io_sched::IoPart part{};
     };
 
     static void on_complete(io_sched::IoRequest& request);

@@ -262,7 +262,7 @@ TEST_CASE("io_sched main: removing a device ends running and refuses queued requ
     CHECK_FALSE(removed.has_value());
     REQUIRE(again.has_value());
     CHECK_FALSE(again->has_value());
-    CHECK_FALSE(stage.main->add_device(kA, stage.a).has_value());
+    CHECK_FALSE(add_disk(*stage.main, kA, stage.a).has_value());
     stage.a.end_one();
     stage.b.end_one();
     stage.settle();
@@ -273,7 +273,7 @@ TEST_CASE("io_sched main: removing a device ends running and refuses queued requ
     stage.settle();
     CHECK(has_other.ended_well());
 
-    REQUIRE(stage.main->add_device(kA, stage.a).has_value());
+    REQUIRE(add_disk(*stage.main, kA, stage.a).has_value());
     CountedRequest back(IoType::kRead, {kA});
     stage.push(back);
     stage.settle();

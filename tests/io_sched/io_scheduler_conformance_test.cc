@@ -72,7 +72,7 @@ public:
         if (in_sweep && passed_.contains(&request)) passed_.clear();
         remove(request);
         since_aged_ = in_sweep ? since_aged_ + 1 : 0;
-        if (in_sweep) position_ = offset_of(&request) + request.parts[0].buffer.size_bytes;
+        if (in_sweep) position_ = offset_of(&request) + request.parts[0].size_bytes;
     }
 
 private:
@@ -136,7 +136,7 @@ public:
         const auto medium = static_cast<std::uint32_t>(random_.below(kDevices));
         NumberedRequest& request = requests_.make(type_, {MediumId{medium}}, now_,
                                                   random_.below(64) * devices::kBlockBytes);
-        request.own_parts[0].buffer.size_bytes = (1 + random_.below(4)) * devices::kBlockBytes;
+        request.own_parts[0].size_bytes = (1 + random_.below(4)) * devices::kBlockBytes;
         if (random_.below(4) == 0) request.priority = IoPriority::kBackground;
         scheduler_->push_request(request);
         model_of(request).of(request).push(request);

@@ -44,7 +44,7 @@ TEST_CASE("io_sched main: written data are read back from the simulated disk", "
     devices::DiskImage image(64 * kBlockBytes);
     devices::MemoryDisk disk(*world.reactor, image, {});
     MainScheduler main(*world.reactor, {});
-    REQUIRE(main.add_device(kA, disk).has_value());
+    REQUIRE(add_disk(main, kA, disk).has_value());
     const auto all = [](AwaitedIo* io) -> Task<bool> {
         const Blocks from(4, 0x5a);
         const Blocks into(4);
@@ -265,8 +265,8 @@ public:
                         devices::MemoryDiskOptions{.seed = seed + 1, .faults = faults});
         main_.emplace(*world_.reactor, settings);
         io_.emplace(*world_.reactor, *main_);
-        REQUIRE(main_->add_device(kA, *disk_a_).has_value());
-        REQUIRE(main_->add_device(kB, *disk_b_).has_value());
+        REQUIRE(add_disk(*main_, kA, *disk_a_).has_value());
+        REQUIRE(add_disk(*main_, kB, *disk_b_).has_value());
     }
 
     std::uint64_t run() {

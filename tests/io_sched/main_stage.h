@@ -52,8 +52,8 @@ struct MainStage : IoWorld {
         : IoWorld(1), a(*reactor), b(*reactor) {
         settings.depth_max = depth;
         main.emplace(*reactor, settings);
-        REQUIRE(main->add_device(kA, a).has_value());
-        REQUIRE(main->add_device(kB, b).has_value());
+        REQUIRE(add_disk(*main, kA, a).has_value());
+        REQUIRE(add_disk(*main, kB, b).has_value());
     }
     ~MainStage() { reactor->drop_coroutines(); }
 

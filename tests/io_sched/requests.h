@@ -7,22 +7,24 @@
 
 #include "core/random.h"
 #include "devices/device.h"
-#include "io_sched/io_request.h"
+#include "io_sched/disk.h"
 
 namespace fopd::io_sched::testing {
 
-// A request with parts of its own and a number to know it by.
-struct NumberedRequest : IoRequest {
-    explicit NumberedRequest(Complete complete = [](IoRequest&) {}) : IoRequest(complete) {}
+// A request with parts of its own and a number to know it by. Its buffers have no memory.
+struct NumberedRequest : DiskRequest {
+    explicit NumberedRequest(Complete complete = [](IoRequest&) {}) : DiskRequest(complete) {}
 
     void add_part(MediumId medium, std::uint64_t offset, std::size_t size_bytes) {
-        own_parts.push_back(
-            {.medium = medium, .buffer = {.size_bytes = size_bytes}, .offset = offset});
+        own_parts.push_back({.medium = medium, .offset = offset, .size_bytes = size_bytes});
+        own_buffers.push_back({.size_bytes = size_bytes});
         parts = own_parts;
+        buffers = own_buffers;
     }
 
     std::uint64_t number = 0;
     std::vector<IoPart> own_parts;
+    std::vector<core::Buffer> own_buffers;
 };
 
 // Requests for schedulers that are tested alone: stamped as they are made.

@@ -5,6 +5,7 @@
 
 #include "core/virtual_world.h"
 #include "devices/memory_disk.h"
+#include "io_sched/disk.h"
 #include "io_sched/main_scheduler.h"
 #include "objects/block_io.h"
 #include "tests/catch.h"
@@ -25,7 +26,7 @@ struct SlowDisk {
     ~SlowDisk() { reactor->drop_coroutines(); }
 
     // From now on the scheduler serves the disk.
-    void serve() { REQUIRE(scheduler.add_device(kDisk, disk).has_value()); }
+    void serve() { REQUIRE(io_sched::add_disk(scheduler, kDisk, disk).has_value()); }
     // Reads every other block, so that no two reads are joined.
     Task<Result<void>> read(io_sched::IoPriority priority, std::size_t count, std::uint64_t from) {
         BlockIo io;

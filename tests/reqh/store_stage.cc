@@ -187,7 +187,7 @@ Task<void> StoreStage::open(std::uint32_t number) {
     if (!opened) FAIL(describe(opened.error()));
     Locality& home = *localities_[home_of(number)];
     const io_sched::MediumId medium{number};
-    const auto added = home.io.add_device(medium, *machine.disk);
+    const auto added = io_sched::add_disk(home.io, medium, *machine.disk);
     REQUIRE(added.has_value());
     home.stores->add({.disk_id = volume_options(number, options).disk_id,
                       .pool = objects::pool_id(kPool),

@@ -17,6 +17,7 @@
 #include "devices/disk_image.h"
 #include "devices/memory_disk.h"
 #include "fop/bodies.h"
+#include "io_sched/disk.h"
 #include "io_sched/main_scheduler.h"
 #include "lrs/fifo.h"
 #include "objects/block_io.h"

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "core/result.h"
+#include "core/task.h"
+#include "io_sched/io_request.h"
+
+namespace fopd::io_sched {
+
+// A part of a request that is given to a device.
+struct IoShare {
+    IoRequest* request = nullptr;
+    IoPart* part = nullptr;
+};
+
+// Performs the operations that the main scheduler gives to one device. The main scheduler knows no
+// memory and no commands: an executor takes them from the requests for its medium, which are of the
+// class that it asks for.
+class IoExecutor {
+public:
+    static constexpr std::size_t kJoinedMax = 32;
+
+    virtual ~IoExecutor() = default;
+
+    // Performs one part. A write that has begun runs to its end, whatever request.wait says.
+    virtual Task<Result<void>> execute(const IoRequest& request, const IoPart& part) = 0;
+    // Performs adjacent writes, in the order of their offsets, as one operation. REQUIRES: 2 to
+    // kJoinedMax.
+    virtual Task<Result<void>> execute_joined(std::span<const IoShare> writes) = 0;
+};
+
+}  // namespace fopd::io_sched
