@@ -134,6 +134,7 @@ Result<ReplyKey> read_reply_key(Bytes key) {
     ReplyKey read{.client = {},
                   .request_number = std::to_integer<std::uint64_t>(key[kReplyKeyBytes - 2]) << 8 |
                                     std::to_integer<std::uint64_t>(key.back())};
+    if (read.place() != read.request_number) return corrupt("place of a reply in the index");
     std::ranges::copy(key.subspan(1, read.client.bytes.size()), read.client.bytes.begin());
     return read;
 }

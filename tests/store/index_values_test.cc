@@ -197,6 +197,13 @@ TEST_CASE("store index values: keys are ordered as what they name", "[store]") {
     const auto reply_key = read_reply_key(Key::reply(example_reply_key()));
     REQUIRE(reply_key->client == example_reply_key().client);
     REQUIRE(reply_key->request_number == example_reply_key().place());
+
+    const Key written = Key::reply({.client = {}, .request_number = 1023});
+    std::vector<std::byte> beyond(written.bytes().begin(), written.bytes().end());
+    REQUIRE(read_reply_key(beyond).has_value());
+    beyond[beyond.size() - 2] = std::byte{4};  // There are 1024 places.
+    beyond.back() = std::byte{0};
+    REQUIRE(!read_reply_key(beyond).has_value());
 }
 
 TEST_CASE("store index values: the document shows them as they are", "[store]") {
