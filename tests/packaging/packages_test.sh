@@ -76,6 +76,7 @@ has fopd <<EOF
 /usr/share/doc/fopd/copyright
 /usr/share/doc/fopd/drop-ins/*.conf
 /usr/share/doc/fopd/examples/logrotate
+/usr/share/doc/fopd/libfabric-report.c
 /usr/share/doc/fopd/running.md
 /usr/share/doc/fopd/tutorial.md
 /usr/share/doc/fopd/formats/rules.md
