@@ -7,7 +7,9 @@ set(debian ${PROJECT_SOURCE_DIR}/systemd/debian)
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME fopd)
 set(CPACK_PACKAGE_VENDOR "fopd")
-set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+# Later than the last release, which is one package in place of all of these. A release has PROJECT_VERSION alone.
+set(package_version ${PROJECT_VERSION}+1)
+set(CPACK_PACKAGE_VERSION ${package_version})
 set(CPACK_PACKAGE_CONTACT "fopd maintainers <maintainers@fopd.example>")
 set(CPACK_STRIP_FILES ON)
 
@@ -35,9 +37,9 @@ set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(needs_libfabric "libfabric1 is needed for addresses that begin with verbs:// or ofi+tcp://.")
 
 # fopd_add_package(<component> NAME <package> SECTION <section> MULTI_ARCH <same|foreign> SUMMARY <text> TEXT <text>
-#                  [DEPENDS <packages>] [SUGGESTS <packages>] [REPLACES <packages>] [CONTROL <files...>])
+#                  [DEPENDS|SUGGESTS|BREAKS|REPLACES <packages>]... [CONTROL <files...>])
 function(fopd_add_package component)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "NAME;SECTION;MULTI_ARCH;SUMMARY;TEXT;DEPENDS;SUGGESTS;REPLACES" "CONTROL")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "NAME;SECTION;MULTI_ARCH;SUMMARY;TEXT;DEPENDS;SUGGESTS;BREAKS;REPLACES" "CONTROL")
     string(TOUPPER ${component} key)
     set(key CPACK_DEBIAN_${key})
     set(${key}_PACKAGE_NAME ${arg_NAME} PARENT_SCOPE)
@@ -45,7 +47,7 @@ function(fopd_add_package component)
     set(${key}_PACKAGE_SECTION "${arg_SECTION}\nMulti-Arch: ${arg_MULTI_ARCH}" PARENT_SCOPE)
     set(${key}_DESCRIPTION "${arg_SUMMARY}\n${arg_TEXT}" PARENT_SCOPE)
     set(${key}_PACKAGE_CONTROL_EXTRA "${arg_CONTROL}" PARENT_SCOPE)
-    foreach(field DEPENDS SUGGESTS REPLACES)
+    foreach(field DEPENDS SUGGESTS BREAKS REPLACES)
         if(arg_${field})
             set(${key}_PACKAGE_${field} "${arg_${field}}" PARENT_SCOPE)
         endif()
@@ -63,12 +65,12 @@ The package has the daemon, its unit for systemd, alert rules and a dashboard
 for monitoring, and the documentation.
 
 ${needs_libfabric}"
-    DEPENDS "fopctl (= ${PROJECT_VERSION}), systemd | systemd-standalone-sysusers | systemd-sysusers, systemd | systemd-standalone-tmpfiles | systemd-tmpfiles"
+    DEPENDS "fopctl (= ${package_version}), systemd | systemd-standalone-sysusers | systemd-sysusers, systemd | systemd-standalone-tmpfiles | systemd-tmpfiles"
     SUGGESTS "libfabric1 (>= 1.17)"
     CONTROL ${debian}/conffiles ${debian}/postinst ${debian}/prerm ${debian}/postrm)
 
-# There was a time when the package fopd had the files of all four.
-set(undivided "fopd (<= 0.1.0)")
+# The package fopd of the first release has the files of the client and of the library.
+set(undivided "fopd (<< 0.1.0+1~)")
 fopd_add_package(client NAME fopctl SECTION admin MULTI_ARCH foreign
     SUMMARY "client and administration command of the storage server fopd"
     TEXT "fopctl stores and fetches the objects of a fopd over the network, and
@@ -76,7 +78,7 @@ administers the fopd of its own node. It needs no daemon on its node.
 
 ${needs_libfabric}"
     SUGGESTS "libfabric1 (>= 1.17)"
-    REPLACES "${undivided}")
+    BREAKS "${undivided}" REPLACES "${undivided}")
 
 # CPack makes a postinst and a postrm that call ldconfig, unless files of these names are listed. The trigger does that,
 # and files that do not exist are left out.
@@ -87,7 +89,7 @@ over the network.
 
 ${needs_libfabric}"
     SUGGESTS "libfabric1 (>= 1.17)"
-    REPLACES "${undivided}"
+    BREAKS "${undivided}" REPLACES "${undivided}"
     CONTROL ${debian}/triggers none/postinst none/postrm)
 
 fopd_add_package(development NAME libfopd-dev SECTION libdevel MULTI_ARCH same
@@ -97,7 +99,7 @@ over the network.
 
 The package has the headers, the static library, the file for pkg-config and
 a manual page."
-    DEPENDS "libfopd0 (= ${PROJECT_VERSION})"
-    REPLACES "${undivided}")
+    DEPENDS "libfopd0 (= ${package_version})"
+    BREAKS "${undivided}" REPLACES "${undivided}")
 
 include(CPack)

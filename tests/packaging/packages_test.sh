@@ -9,6 +9,8 @@ export LC_ALL=C
 
 folder=$1
 version=$(sed -n '1s/^fopd (\(.*\)) .*/\1/p' "$(dirname "${BASH_SOURCE[0]}")/../../systemd/debian/changelog")
+# Of the programs: packages that follow a release have its version and a number.
+release=${version%+*}
 architecture=$(dpkg --print-architecture)
 triplet=$(gcc -print-multiarch)
 scratch=$(mktemp -d)
@@ -94,7 +96,7 @@ has fopctl <<EOF
 EOF
 has libfopd0 <<EOF
 /usr/lib/$triplet/libfopd.so.0
-/usr/lib/$triplet/libfopd.so.$version
+/usr/lib/$triplet/libfopd.so.$release
 /usr/share/doc/libfopd0/changelog.gz
 /usr/share/doc/libfopd0/copyright
 EOF
@@ -134,10 +136,19 @@ done
 is "Multi-Arch" "$(for name in fopd fopctl libfopd0 libfopd-dev; do field "$name" Multi-Arch; done | paste -sd ' ')" \
     "foreign foreign same same"
 
+# The package fopd of the first release has the files of these. It goes when they come.
+for package in fopctl libfopd0 libfopd-dev; do
+    for word in Breaks Replaces; do
+        is "$word of $package" "$(field "$package" "$word")" "fopd (<< 0.1.0+1~)"
+    done
+done
+dpkg --compare-versions 0.1.0 lt '0.1.0+1~' || fail "fopd 0.1.0 can stay beside the client"
+! dpkg --compare-versions "$version" lt '0.1.0+1~' || fail "fopd $version cannot be installed beside the client"
+
 # The client by itself. Every library it needs is in a package it depends on, which is not checked here.
 fopctl=$scratch/fopctl/usr/bin/fopctl
 ! ldd "$fopctl" | grep 'not found\|libfopd' >&2 || fail "fopctl: needs a library that is not there"
-is "fopctl --version" "$("$fopctl" --version | awk '{print $1, $2}')" "fopctl $version"
+is "fopctl --version" "$("$fopctl" --version | awk '{print $1, $2}')" "fopctl $release"
 status=0
 "$fopctl" --timeout 1 --server tcp://127.0.0.1:1 ls >/dev/null 2>"$scratch/words" || status=$?
 is "exit status of fopctl where nothing listens" "$status" 69
