@@ -80,7 +80,8 @@ typedef struct fopd_options {
     size_t size;          /* Set by fopd_options_init(): which of the fields this program knows. */
     const char* server;   /* "tcp://host:port", or "tcp://host:port/locality". A name is looked up
                              when there was no session yet; all its addresses are tried. Schemes
-                             are tcp, verbs and ofi+tcp; the latter two load libfabric. */
+                             are tcp, verbs and ofi+tcp; the latter two need the plug-in
+                             for libfabric (package fopd-ofi). */
     const char* key_file; /* With the 64 hexadecimal digits of a principal's key. It is refused when
                              others can read it. Without a key file the server must accept clients
                              without a key. */

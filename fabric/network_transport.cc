@@ -6,7 +6,7 @@
 
 #include "core/ensure.h"
 #include "core/killed_process.h"
-#include "fabric/ofi/ofi_transport.h"
+#include "fabric/ofi_transport.h"
 #include "fabric/socket_address.h"
 #include "fabric/tcp/tcp_transport.h"
 

@@ -240,7 +240,7 @@ void OfiAcceptor::log_error() {
     if (fi_eq_readerr(events_.get(), &entry, 0) < 0) return;
     core::emit(provider_.events, core::Level::kWarn, "fabric.accept_failed",
                {{"address", std::string_view(address_.host)},
-                {"reason", std::string_view(ofi().strerror(entry.err))}});
+                {"reason", std::string_view(::fi_strerror(entry.err))}});
 }
 
 void OfiAcceptor::take_back(core::Message& message) {
@@ -254,7 +254,7 @@ void OfiAcceptor::take_back(core::Message& message) {
                 fi_reject(self.endpoint_.get(), arrival->info->handle, data.data(), data.size());
             failed != 0) {
             core::emit(self.provider_.events, core::Level::kDebug, "fabric.refuse_failed",
-                       {{"reason", std::string_view(ofi().strerror(-failed))}});
+                       {{"reason", std::string_view(::fi_strerror(-failed))}});
         }
         if (arrival->visit) arrival->visit->store(false, std::memory_order_release);
     }

@@ -68,14 +68,6 @@ void OfiConnection::mark_tail(TransferOp& op) {
                         bytes.last(count).begin());
 }
 
-bool came_whole(const TransferOp& op, std::size_t told_bytes) {
-    if (op.kind != TransferOp::Kind::kRead) return true;
-    if (told_bytes != 0 && told_bytes != op.local.bytes.size()) return false;
-    // A shorter read has no mark: its bytes might equal the mark by chance.
-    if (op.local.bytes.size() < op.tail.size()) return true;
-    return !std::ranges::equal(op.local.bytes.last(op.tail.size()), op.tail);
-}
-
 bool OfiConnection::post(TransferOp& op) {
     // The provider only advises a limit, and accepts more.
     if (posted_ >= posted_max_) return false;
@@ -162,7 +154,7 @@ void OfiConnection::end_transfers() {
     if (const int failed = fi_shutdown(endpoint_.get(), 0); failed != 0) {
         core::emit(machine_.provider_.events, core::Level::kDebug, "fabric.shutdown_failed",
                    {{"peer", std::string_view(peer_)},
-                    {"reason", std::string_view(ofi().strerror(-failed))}});
+                    {"reason", std::string_view(::fi_strerror(-failed))}});
     }
 }
 

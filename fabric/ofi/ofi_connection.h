@@ -12,10 +12,6 @@ namespace fopd::fabric {
 
 class OfiMachine;
 
-// False: the peer answered a read with fewer bytes than requested. `told_bytes` is the length that
-// the provider reports, 0 if it reports none.
-bool came_whole(const TransferOp& op, std::size_t told_bytes);
-
 // One endpoint, from the first attempt to make it until it is closed. Then the machine gets the
 // endpoint and closes it later; this object may be destroyed by then.
 class OfiConnection final : public Connection, public core::ListNode {

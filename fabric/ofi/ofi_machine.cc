@@ -11,6 +11,7 @@
 
 #include "core/zeroed_array.h"
 #include "fabric/ofi/ofi_acceptor.h"
+#include "fabric/ofi/ofi_read_mark.h"
 
 namespace fopd::fabric {
 

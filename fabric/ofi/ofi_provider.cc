@@ -48,9 +48,8 @@ Result<void> Provider::open() {
     if (options.scheme != kOfiTcpScheme && options.scheme != kVerbsScheme) {
         return std::unexpected(Error{.code = Errc::kInvalid, .context = "unknown fabric provider"});
     }
-    if (const auto loaded = load_ofi_library(); !loaded) return loaded;
     // An empty one.
-    const OwnedInfo hints(ofi().dupinfo(nullptr));
+    const OwnedInfo hints(::fi_dupinfo(nullptr));
     if (!hints) return std::unexpected(Error{.code = Errc::kNoSpace, .context = "fi_dupinfo"});
     hints->caps = FI_MSG | FI_RMA;
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
@@ -64,27 +63,27 @@ Result<void> Provider::open() {
     hints->fabric_attr->prov_name = ::strdup(is_tcp() ? "tcp" : "verbs");
 
     fi_info* found = nullptr;
-    if (const int failed = ofi().getinfo(kApiVersion, nullptr, nullptr, 0, hints.get(), &found);
+    if (const int failed = ::fi_getinfo(kApiVersion, nullptr, nullptr, 0, hints.get(), &found);
         failed != 0) {
         return std::unexpected(Error{
             .code = Errc::kUnsupported, .os_errno = -failed, .context = "find fabric provider"});
     }
     const OwnedInfo all(found);
-    info.reset(ofi().dupinfo(found));
+    info.reset(::fi_dupinfo(found));
     if (!info) return std::unexpected(Error{.code = Errc::kNoSpace, .context = "fi_dupinfo"});
     drop_addresses(*info);
 
     fid_fabric* opened = nullptr;
-    if (const int failed = ofi().fabric(info->fabric_attr, &opened, nullptr); failed != 0) {
+    if (const int failed = ::fi_fabric(info->fabric_attr, &opened, nullptr); failed != 0) {
         return std::unexpected(provider_error(failed, "fi_fabric"));
     }
     fabric.reset(opened);
-    frees_reads_twice = is_tcp() && FI_VERSION_LT(ofi().version(), FI_VERSION(1, 18));
+    frees_reads_twice = is_tcp() && FI_VERSION_LT(::fi_version(), FI_VERSION(1, 18));
     return {};
 }
 
 OwnedInfo Provider::info_from(const SocketAddress& source) const {
-    OwnedInfo copy(ofi().dupinfo(info.get()));
+    OwnedInfo copy(::fi_dupinfo(info.get()));
     if (!copy) return copy;
     copy->addr_format = format_of(source);
     if (!put_address(source, copy->src_addr, copy->src_addrlen)) copy.reset();
@@ -92,7 +91,7 @@ OwnedInfo Provider::info_from(const SocketAddress& source) const {
 }
 
 OwnedInfo Provider::info_to(const SocketAddress& target) const {
-    OwnedInfo copy(ofi().dupinfo(info.get()));
+    OwnedInfo copy(::fi_dupinfo(info.get()));
     if (!copy) return copy;
     copy->addr_format = format_of(target);
     if (!put_address(target, copy->dest_addr, copy->dest_addrlen)) copy.reset();

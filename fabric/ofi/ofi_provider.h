@@ -17,8 +17,7 @@
 #include "core/events.h"
 #include "core/result.h"
 #include "fabric/address.h"
-#include "fabric/ofi/ofi_library.h"
-#include "fabric/ofi/ofi_transport.h"
+#include "fabric/ofi_transport.h"
 #include "fabric/socket_address.h"
 
 namespace fopd::fabric {
@@ -35,7 +34,7 @@ template <typename Fid>
 using OwnedFid = std::unique_ptr<Fid, CloseFid>;
 
 struct FreeInfo {
-    void operator()(fi_info* info) const { ofi().freeinfo(info); }
+    void operator()(fi_info* info) const { ::fi_freeinfo(info); }
 };
 using OwnedInfo = std::unique_ptr<fi_info, FreeInfo>;
 

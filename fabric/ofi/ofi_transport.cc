@@ -1,11 +1,11 @@
-#include "fabric/ofi/ofi_transport.h"
-
 #include <utility>
 
 #include "core/ensure.h"
+#include "fabric/build_fingerprint.h"
 #include "fabric/ofi/ofi_acceptor.h"
 #include "fabric/ofi/ofi_machine.h"
 #include "fabric/ofi/ofi_provider.h"
+#include "fabric/ofi_plug_in.h"
 
 namespace fopd::fabric {
 
@@ -52,10 +52,16 @@ private:
     const Result<void> opened_;
 };
 
+std::unique_ptr<Transport> make(core::EventSink& events, OfiOptions options) {
+    return std::make_unique<OfiTransport>(events, std::move(options));
+}
+
 }  // namespace
 
-std::unique_ptr<Transport> make_ofi_transport(core::EventSink& events, OfiOptions options) {
-    return std::make_unique<OfiTransport>(events, std::move(options));
+// Its name is kOfiPlugInSymbol.
+extern "C" {
+[[gnu::visibility("default")]] extern const OfiPlugIn fopd_ofi_plug_in_1;
+const OfiPlugIn fopd_ofi_plug_in_1{.build = kBuild, .make = &make};
 }
 
 }  // namespace fopd::fabric

@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "core/random.h"
-#include "fabric/ofi/ofi_transport.h"
+#include "fabric/ofi_transport.h"
 #include "tests/catch.h"
 #include "tests/core/reactor_kinds.h"
 #include "tests/slowness.h"

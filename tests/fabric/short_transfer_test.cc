@@ -18,8 +18,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "fabric/ofi/ofi_connection.h"
-#include "fabric/ofi/ofi_transport.h"
+#include "fabric/ofi/ofi_read_mark.h"
+#include "fabric/ofi_transport.h"
 #include "tests/catch.h"
 #include "tests/core/reactor_kinds.h"
 

@@ -23,7 +23,7 @@
 #include "core/uring_backend.h"
 #include "core/virtual_world.h"
 #include "fabric/mem/mem_transport.h"
-#include "fabric/ofi/ofi_transport.h"
+#include "fabric/ofi_transport.h"
 #include "fabric/tcp/tcp_transport.h"
 #include "fop/prefix.h"
 #include "tests/catch.h"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Goal: each file is in the package where it belongs, and in no other; the client, and programs with libfopd, run without
-#       the daemon's package.
+#       the daemon's package; libfabric is needed by the plug-in's package only.
 # Method: looks into the packages in a folder, as cpack made them, and runs what is in them from where it was unpacked.
 #
 #   packages_test.sh FOLDER
@@ -62,7 +62,7 @@ is() {
 
 found=("$folder"/*.deb)
 is "packages" "$(printf '%s\n' "${found[@]}" | sort)" \
-    "$(for name in fopctl fopd libfopd-dev libfopd0; do deb "$name"; done | sort)"
+    "$(for name in fopctl fopd fopd-ofi libfopd-dev libfopd0; do deb "$name"; done | sort)"
 
 has fopd <<EOF
 /etc/fopd/fopd.yaml
@@ -94,6 +94,11 @@ has fopctl <<EOF
 /usr/share/doc/fopctl/changelog.gz
 /usr/share/doc/fopctl/copyright
 EOF
+has fopd-ofi <<EOF
+/usr/lib/$triplet/fopd/fopd-ofi.so
+/usr/share/doc/fopd-ofi/changelog.gz
+/usr/share/doc/fopd-ofi/copyright
+EOF
 has libfopd0 <<EOF
 /usr/lib/$triplet/libfopd.so.0
 /usr/lib/$triplet/libfopd.so.$release
@@ -112,7 +117,8 @@ has libfopd-dev <<EOF
 EOF
 
 # Maintainer scripts.
-for package in fopd fopctl libfopd0 libfopd-dev; do
+packages=(fopd fopctl libfopd0 libfopd-dev fopd-ofi)
+for package in "${packages[@]}"; do
     mkdir "$scratch/$package"
     dpkg-deb --control "$(deb "$package")" "$scratch/$package.control"
     dpkg-deb --extract "$(deb "$package")" "$scratch/$package"
@@ -123,6 +129,7 @@ scripts() {
 is "control of fopd" "$(scripts fopd)" "conffiles control md5sums postinst postrm prerm"
 is "control of fopctl" "$(scripts fopctl)" "control md5sums"
 is "control of libfopd0" "$(scripts libfopd0)" "control md5sums shlibs triggers"
+is "control of fopd-ofi" "$(scripts fopd-ofi)" "control md5sums"
 is "control of libfopd-dev" "$(scripts libfopd-dev)" "control md5sums"
 is "shlibs" "$(<"$scratch/libfopd0.control/shlibs")" "libfopd 0 libfopd0 (= $version)"
 
@@ -133,8 +140,26 @@ for package in fopctl libfopd0; do
     [[ $(field "$package" Depends) != *fopd* ]] || fail "$package depends on another of the packages"
     [[ $(field "$package" Depends) != *systemd* ]] || fail "$package depends on systemd"
 done
-is "Multi-Arch" "$(for name in fopd fopctl libfopd0 libfopd-dev; do field "$name" Multi-Arch; done | paste -sd ' ')" \
-    "foreign foreign same same"
+is "Multi-Arch" "$(for name in "${packages[@]}"; do field "$name" Multi-Arch; done | paste -sd ' ')" \
+    "foreign foreign same same same"
+
+# libfabric, and the plug-in that brings it.
+for package in fopd fopctl libfopd0 libfopd-dev; do
+    [[ $(field "$package" Depends) != *libfabric* ]] || fail "$package depends on libfabric"
+done
+for package in fopd fopctl libfopd0; do
+    is "what $package suggests" "$(field "$package" Suggests)" "fopd-ofi (= $version)"
+    file=$(find "$scratch/$package/usr" -type f \( -path '*/bin/*' -o -name 'libfopd.so.*' \))
+    ! readelf --dynamic "$file" | grep 'NEEDED.*fabric' >&2 || fail "$package: needs libfabric"
+    # Programs of another version refuse the plug-in.
+    for relation in '<<' '>>'; do
+        [[ ", $(field fopd-ofi Breaks)," == *", $package ($relation $version),"* ]] ||
+            fail "fopd-ofi can be installed beside $package $relation $version"
+    done
+done
+[[ $(field fopd-ofi Depends) == *"libfabric1 (>= 1.17)"* ]] || fail "fopd-ofi does not depend on libfabric1 (>= 1.17)"
+plug_in=$scratch/fopd-ofi/usr/lib/$triplet/fopd/fopd-ofi.so
+is "what the plug-in shows" "$(nm --dynamic --defined-only --format=just-symbols "$plug_in")" fopd_ofi_plug_in_1
 
 # The package fopd of the first release has the files of these. It goes when they come.
 for package in fopctl libfopd0 libfopd-dev; do
@@ -152,6 +177,20 @@ is "fopctl --version" "$("$fopctl" --version | awk '{print $1, $2}')" "fopctl $r
 status=0
 "$fopctl" --timeout 1 --server tcp://127.0.0.1:1 ls >/dev/null 2>"$scratch/words" || status=$?
 is "exit status of fopctl where nothing listens" "$status" 69
+
+# The client without the plug-in, unless one is installed, and with it.
+ofi() {
+    status=0
+    words=$("$fopctl" --timeout 5 --server ofi+tcp://127.0.0.1:1 ls 2>&1) || status=$?
+}
+if [[ ! -e /usr/lib/$triplet/fopd/fopd-ofi.so ]]; then
+    ofi
+    [[ $status == 1 && $words == *"package fopd-ofi"* ]] ||
+        fail "fopctl without the plug-in does not name its package: $status '$words'"
+fi
+cp --recursive "$scratch/fopd-ofi/." "$scratch/fopctl"
+ofi
+[[ $status == 69 && $words != *fopd-ofi* ]] || fail "fopctl does not use its plug-in: $status '$words'"
 
 # example PAGE: the program in a man page, as somebody copies it.
 example() {

@@ -24,6 +24,20 @@ import unittest
 from pathlib import Path
 
 
+def copied(program, directory):
+    """A copy of a program in a directory, `bin/` there, without the plug-in, which is not beside it then."""
+    folder = Path(directory) / "bin"
+    folder.mkdir(exist_ok=True)
+    return Path(shutil.copy(program, folder))
+
+
+def plug_in_of(program):
+    """The plug-in for libfabric that belongs to a program, and its path from the prefix of both."""
+    prefix = Path(program).resolve().parent.parent
+    file = next(prefix.glob("lib/**/fopd-ofi.so"))
+    return file, file.relative_to(prefix)
+
+
 def reachable_by_all(program):
     """The program, or a copy of it: some tests are another user, who may not enter each directory that root may."""
     path = Path(program).resolve()
@@ -32,7 +46,10 @@ def reachable_by_all(program):
     directory = Path(tempfile.mkdtemp(prefix="fopd-programs-"))
     atexit.register(shutil.rmtree, directory)
     directory.chmod(0o755)
-    return shutil.copy(path, directory)
+    plug_in, place = plug_in_of(path)
+    (directory / place).parent.mkdir(parents=True)
+    shutil.copy(plug_in, directory / place)
+    return copied(path, directory)
 
 
 FOPD = reachable_by_all(os.environ.get("FOPD", "build/release/bin/fopd"))

@@ -1,14 +1,20 @@
-"""libfabric is loaded by whom an address asks to, and by nobody else: its start takes 0.3 s of each process."""
+"""The plug-in for libfabric, and with it libfabric, is loaded by a process that is given an address for it, and by no
+other: its start takes 0.3 s of each process. A process that cannot use the plug-in says why."""
 
+import os
+import shutil
 import subprocess
 import sys
 import unittest
 from pathlib import Path
 
-from fabric_test import FabricTestCase
-from fopd_process import DEADLINE_SECONDS, FOPCTL, IS_SANITIZED, SCHEME, wait_until
+from fabric_test import REFUSED, FabricTestCase
+from fopd_process import (DEADLINE_SECONDS, FOPCTL, FOPD, IS_SANITIZED, SCHEME, SYSTEM, copied, plug_in_of,
+                          run_program, wait_until)
 
-LIBRARY = "libfabric"
+LIBRARIES = ("libfabric", "fopd-ofi")
+# Where a program without a plug-in of its own finds one, if the package is installed.
+IS_INSTALLED = any(Path("/usr/lib").glob("*/fopd/fopd-ofi.so"))
 # A program that has made calls with libfopd, until its input ends.
 LIBFOPD_PROGRAM = """
 import sys
@@ -26,8 +32,12 @@ def mapped_files(pid):
     return {Path(fields[5]).name for fields in (line.split(maxsplit=5) for line in lines) if len(fields) > 5}
 
 
-def has_library(pid, name=LIBRARY):
+def has_library(pid, name):
     return any(each.startswith(name) for each in mapped_files(pid))
+
+
+def loaded(pid):
+    return [each for each in LIBRARIES if has_library(pid, each)]
 
 
 @unittest.skipUnless(SCHEME == "tcp", "for addresses tcp:// only")
@@ -47,28 +57,98 @@ class LibfabricTest(FabricTestCase):
         self.listen_at("tcp")
         pings = self.run_beside(FOPCTL, "ping", "--interval", "0.05")
         wait_until(lambda: "seq=1 " in pings.stdout.readline(), "an answer")
-        self.assertFalse(has_library(pings.pid))
-        self.assertFalse(has_library(self.daemon.pid))
+        self.assertEqual(loaded(pings.pid), [])
+        self.assertEqual(loaded(self.daemon.pid), [])
         self.n.stop(self.daemon)
 
     @unittest.skipIf(IS_SANITIZED, "Python cannot load a library with a sanitizer in it")
     def test_libfopd_does_not_load_it_for_tcp(self):
         self.listen_at("tcp")
+        program = self.program_with_libfopd()
+        self.assertTrue(has_library(program.pid, "libfopd"))
+        self.assertEqual(loaded(program.pid), [])
+        self.n.stop(self.daemon)
+
+    def program_with_libfopd(self):
         program = self.run_beside(sys.executable, "-B", "-c", LIBFOPD_PROGRAM, self.address, str(self.key_path),
                                   str(DEADLINE_SECONDS))
         self.assertEqual(program.stdout.readline(), "called\n")
-        self.assertTrue(has_library(program.pid, "libfopd"))
-        self.assertFalse(has_library(program.pid))
-        self.n.stop(self.daemon)
+        return program
 
     def test_an_address_loads_it(self):
-        """So that the other tests would notice."""
         self.listen_at("ofi+tcp")
-        self.assertTrue(has_library(self.daemon.pid))
+        self.assertEqual(loaded(self.daemon.pid), [*LIBRARIES])
         pings = self.run_beside(FOPCTL, "ping", "--interval", "0.05")
         wait_until(lambda: "seq=1 " in pings.stdout.readline(), "an answer")
-        self.assertTrue(has_library(pings.pid))
+        self.assertEqual(loaded(pings.pid), [*LIBRARIES])
         self.n.stop(self.daemon)
+
+    @unittest.skipIf(IS_SANITIZED, "Python cannot load a library with a sanitizer in it")
+    def test_libfopd_loads_it_for_an_address(self):
+        """The library hides its own symbols, and Python those of the library."""
+        self.listen_at("ofi+tcp")
+        self.assertEqual(loaded(self.program_with_libfopd().pid), [*LIBRARIES])
+        self.n.stop(self.daemon)
+
+
+@unittest.skipUnless(SCHEME == "tcp", "for addresses tcp:// only")
+class PlugInTest(FabricTestCase):
+    """Copies of the programs, with another plug-in beside them or none."""
+
+    def setUp(self):
+        super().setUp()
+        self.prefix = self.directory / "prefix"
+        self.prefix.mkdir()
+        self.fopd, self.fopctl = (copied(each, self.prefix) for each in (FOPD, FOPCTL))
+        self.n.write_config(fabric={"listen": ["ofi+tcp://127.0.0.1:0"]})
+
+    def refused(self, *words):
+        """Both programs say these words, which end with the name of the package to install."""
+        problem = self.n.refused(SYSTEM, "the network:", *words, executable=self.fopd)
+        asked = run_program(self.fopctl, "--server", "ofi+tcp://127.0.0.1:1", "ping", "--count", "1")
+        self.assertEqual(asked.returncode, REFUSED, asked.stderr)
+        for word in words:
+            self.assertIn(word, asked.stderr)
+        return problem
+
+    def place(self, file, folder="lib/fopd"):
+        target = self.prefix / folder
+        target.mkdir(parents=True)
+        shutil.copy(file, target / "fopd-ofi.so")
+
+    @unittest.skipIf(IS_INSTALLED, "the package fopd-ofi is installed")
+    def test_without_it_they_name_its_package(self):
+        self.refused("fopd-ofi.so is missing", "package fopd-ofi")
+
+    def test_it_is_found_where_the_package_has_it(self):
+        """In the folder of the system's architecture, from wherever the programs are."""
+        self.place(plug_in_of(FOPD)[0], f"lib/{os.uname().machine}-linux-gnu/fopd")
+        daemon = self.n.start_ready(executable=self.fopd)
+        address = daemon.events("fopd.fabric.listening")[0]["address"]
+        self.assertEqual(loaded(daemon.pid), [*LIBRARIES])
+        asked = run_program(self.fopctl, "--server", address, "--key", self.key_path, "ping", "--count", "1")
+        self.assertEqual(asked.returncode, 0, asked.stderr)
+        self.n.stop(daemon)
+
+    @unittest.skipUnless("OTHER_BUILD_PLUG_IN" in os.environ, "not started by CTest")
+    def test_one_of_another_build_is_refused(self):
+        self.place(os.environ["OTHER_BUILD_PLUG_IN"])
+        self.refused("fopd-ofi.so is of another build", "package fopd-ofi")
+        failed = self.n.test.daemons[-1].events("fopd.fabric.plug_in_failed")
+        self.assertEqual([each["file"] for each in failed], [str(self.prefix / "lib/fopd/fopd-ofi.so")])
+        self.assertRegex(failed[0]["reason"], r"^0\.0\.9 0123456789abcdef, not \d+\.\d+\.\d+ [0-9a-f]{16}$")
+
+    def test_a_file_that_is_no_library_is_refused(self):
+        self.place(__file__)
+        self.refused("fopd-ofi.so cannot be loaded", "package fopd-ofi")
+        failed = self.n.test.daemons[-1].events("fopd.fabric.plug_in_failed")
+        self.assertEqual([each["file"] for each in failed], [str(self.prefix / "lib/fopd/fopd-ofi.so")])
+        self.assertIn("ELF", failed[0]["reason"])
+
+    def test_a_daemon_at_tcp_needs_none(self):
+        self.n.write_config(fabric={"listen": ["tcp://127.0.0.1:0"]})
+        daemon = self.n.start_ready(executable=self.fopd)
+        self.n.stop(daemon)
 
 
 if __name__ == "__main__":

@@ -19,8 +19,9 @@ struct OfiOptions {
 };
 
 // Connections over libfabric: connection-oriented endpoints with a shared receive context.
-// Addresses are numeric, because resolving host names blocks. If the provider is not available,
-// make_machine() and listen() return the reason.
+// Addresses are numeric, because resolving host names blocks. Loads the plug-in and with it
+// libfabric, unless they are loaded, and never unloads them. If the plug-in cannot be loaded or the
+// provider is not available, make_machine() and listen() return the reason.
 std::unique_ptr<Transport> make_ofi_transport(core::EventSink& events, OfiOptions options);
 
 }  // namespace fopd::fabric
