@@ -1,45 +1,21 @@
 """Very many sessions that end at once: others do not notice."""
 
 import os
-import resource
-import signal
 import unittest
 
-from fopd_process import DEADLINE_SECONDS, IS_SANITIZED, SCHEME, wait_until
-from network_process import NetworkTestCase, Witness
+from fopd_process import IS_SANITIZED, SCHEME, wait_until
+from network_process import ManySessionsTestCase, Witness
 
 # Thousands are of the long tier, where the machine is quiet.
 SESSIONS = int(os.environ.get("FOPD_ENDING_SESSIONS", "200"))
 IS_QUIET = SESSIONS > 200 and not IS_SANITIZED
 
 
-class EndsTest(NetworkTestCase):
-    LEASE_SECONDS = 600  # The clients are stopped, and nobody is to miss them before they are killed.
-    OF_ONE_CLIENT = min(SESSIONS, 500)
-    FILES_COUNT = 2 * SESSIONS + 1000
+class EndsTest(ManySessionsTestCase):
+    SESSIONS = SESSIONS
     P99_US_MAX = 50_000
     # libfabric settles all ends that it finds at once in one call, about 0.1 s for thousands.
     PING_US_MAX = (50_000 if SCHEME == "tcp" else 500_000) if IS_QUIET else 1_000_000
-
-    def setUp(self):
-        super().setUp()
-        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = max(limits[0], self.FILES_COUNT)
-        if limits[1] not in (resource.RLIM_INFINITY, max(limits[1], wanted)):
-            raise unittest.SkipTest(f"needs {wanted} open files")
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, limits[1]))
-        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
-
-    def open_sessions(self):
-        """Beside that of the witness. They say nothing any more."""
-        clients = []
-        for count in range(self.OF_ONE_CLIENT, SESSIONS + 1, self.OF_ONE_CLIENT):
-            clients.append(self.fopctl("bench", "--op", "ping", "--jobs", self.OF_ONE_CLIENT, "--depth", "1",
-                                       "--seconds", "600"))
-            wait_until(lambda: self.daemon.metrics()["fopd_sessions"] == 1 + count, f"{count} sessions",
-                       seconds=4 * DEADLINE_SECONDS)
-            clients[-1].signal(signal.SIGSTOP)
-        return clients
 
     def test_others_do_not_notice(self):
         """Beside pings of another daemon: when clients with thousands of sockets are killed, the kernel keeps all

@@ -1,12 +1,14 @@
 """What tests of faults on the network use: fopctl and fopd over tcp, and peers of our own between and beside them."""
 
 import re
+import resource
 import signal
 import socket
 import statistics
 import subprocess
 import threading
 import time
+import unittest
 
 from fabric_test import FabricTestCase
 from fopd_process import (CLIENT_KEY, DEADLINE_SECONDS, FOPCTL, IS_SANITIZED, SCHEME, SLOWNESS, files_count, resident_bytes,
@@ -428,6 +430,37 @@ class NetworkTestCase(FabricTestCase):
         # The sanitizers make work that is little long.
         if not IS_SANITIZED:
             self.assertLess(meanwhile, P99_FACTOR_MAX * max(quiet, P99_FLOOR_US), what)
+
+
+class ManySessionsTestCase(NetworkTestCase):
+    """Very many sessions of one client."""
+
+    LEASE_SECONDS = 600  # The clients are stopped, and nobody is to miss them before they are killed.
+    SESSIONS = 200
+    OF_ONE_PROGRAM_MAX = 500
+
+    def setUp(self):
+        super().setUp()
+        self.of_one_program = min(self.SESSIONS, self.OF_ONE_PROGRAM_MAX)
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = max(limits[0], 2 * self.SESSIONS + 1000)
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, max(wanted, limits[1])))
+        except (ValueError, PermissionError):
+            raise unittest.SkipTest(f"needs {wanted} open files") from None
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
+
+    def open_some(self, others):
+        """A program with sessions beside so many others; they say nothing any more."""
+        program = self.fopctl("bench", "--op", "ping", "--jobs", self.of_one_program, "--depth", "1", "--seconds", "600")
+        count = others + self.of_one_program
+        wait_until(lambda: self.daemon.metrics()["fopd_sessions"] == count, f"{count} sessions",
+                   seconds=4 * DEADLINE_SECONDS)
+        program.signal(signal.SIGSTOP)
+        return program
+
+    def open_sessions(self, others=1):
+        return [self.open_some(others + count) for count in range(0, self.SESSIONS, self.of_one_program)]
 
 
 class KillsTestCase(NetworkTestCase):

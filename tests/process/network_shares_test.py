@@ -1,0 +1,105 @@
+"""Very many sessions of one principal, which stay, and come and go, beside one session of another principal: that keeps
+its share of the server."""
+
+import json
+import os
+import signal
+import unittest
+
+from fopd_process import CLIENT_KEY, DEADLINE_SECONDS, IS_SANITIZED, wait_until
+from network_process import ManySessionsTestCase, Witness
+
+# Ten thousand in the long tier.
+SESSIONS = int(os.environ.get("FOPD_SHARING_SESSIONS", "200"))
+OTHER_KEY = "0123456789abcdef" * 4
+
+
+class SharesTest(ManySessionsTestCase):
+    SESSIONS = SESSIONS
+    SECONDS = 3
+    ROUNDS_MAX = 3
+    # Of what a client of another daemon does at the same time.
+    RATE_KEPT = 0.7
+
+    def setUp(self):
+        super().setUp()
+        self.other_key = self.write_key("other.key", OTHER_KEY)
+        rights = ["read", "write", "admin"]
+        other = self.node("other")
+        for node in (self.n, other):
+            node.write_principals({"name": "tester", "key": CLIENT_KEY, "rights": rights},
+                                  {"name": "other", "key": OTHER_KEY, "rights": rights})
+        self.other_address = other.start_ready().events("fopd.fabric.listening")[0]["address"]
+        self.start()
+        self.ours = self.fopctl("ping", "--interval", "0.01", kind=Witness, key=self.other_key)
+        self.wait_figure("fopd_sessions", 1)
+
+    def credits(self):
+        """What the session of the other principal may have in flight."""
+        sessions = json.loads(self.ctl("sessions", "--json").stdout)["sessions"]
+        return max(each["fop_credits"] for each in sessions if each["principal"] == "other")
+
+    def load(self, server=None):
+        return self.fopctl("bench", "--op", "echo", "--size", "4k", "--depth", "16", "--seconds", self.SECONDS, "--json",
+                           key=self.other_key, server=server)
+
+    def done(self, load):
+        self.assertEqual(load.wait_end(2 * DEADLINE_SECONDS), 0, load.err())
+        result = json.loads(load.out())
+        self.assertEqual(result["errors"], 0)
+        return result["ops"] / result["seconds"]
+
+    def rate_kept(self, meanwhile):
+        """How many calls a new session of the other principal makes, of those that one makes at another daemon in the
+        same time."""
+        here, elsewhere = self.load(), self.load(self.other_address)
+        while here.process.poll() is None:
+            meanwhile()
+        return self.done(here) / self.done(elsewhere)
+
+    def expect_rate_kept(self, what, meanwhile):
+        kept = 0
+        for _ in range(self.ROUNDS_MAX):
+            kept = max(kept, self.rate_kept(meanwhile))
+            if kept > self.RATE_KEPT:
+                break
+        print(f"{what}: {kept:.2f} of the rate at another daemon", end="; ")
+        if not IS_SANITIZED:
+            self.assertGreater(kept, self.RATE_KEPT, what)
+
+    def wait_a_moment(self):
+        self.wait_elapsed(0.1)
+
+    def come_and_go(self):
+        """The sessions of one program end, and as many are opened again."""
+        self.clients.pop(0).kill()
+        left = 1 + self.SESSIONS - self.of_one_program
+        wait_until(lambda: self.daemon.metrics()["fopd_sessions"] <= left + 1, "they have ended")
+        self.clients.append(self.open_beside(left))
+
+    def open_beside(self, others):
+        """While a session of the load may come or go."""
+        client = self.fopctl("bench", "--op", "ping", "--jobs", self.of_one_program, "--depth", "1", "--seconds", "600")
+        count = others + self.of_one_program
+        wait_until(lambda: self.daemon.metrics()["fopd_sessions"] >= count, f"{count} sessions",
+                   seconds=4 * DEADLINE_SECONDS)
+        client.signal(signal.SIGSTOP)
+        return client
+
+    def test_one_session_beside_very_many(self):
+        credits_before = self.credits()
+        self.expect_rate_kept("alone", self.wait_a_moment)
+        self.clients = self.open_sessions()
+        self.assertEqual(self.daemon.metrics()["fopd_sessions"], 1 + self.SESSIONS)
+        self.assertGreaterEqual(self.credits(), credits_before)
+        self.expect_rate_kept(f"beside {self.SESSIONS} sessions", self.wait_a_moment)
+        self.expect_rate_kept(f"while {self.of_one_program} of them come and go", self.come_and_go)
+        for each in self.clients:
+            each.kill()
+        self.expect_content(self.ours)
+        self.wait_at_rest()
+        self.n.stop(self.daemon)
+
+
+if __name__ == "__main__":
+    unittest.main()
