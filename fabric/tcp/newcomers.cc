@@ -26,8 +26,8 @@ core::IpAddress counted_host(const SocketAddress& address) {
 
 }  // namespace
 
-Newcomer::Newcomer(core::OwnedFd socket, const SocketAddress& name)
-    : fd(std::move(socket)), peer(name), host(counted_host(name)) {}
+Newcomer::Newcomer(OwnedSocket owned, const SocketAddress& name)
+    : socket(std::move(owned)), peer(name), host(counted_host(name)) {}
 
 void Newcomers::add(Newcomer& newcomer) {
     Shares::Host* const known = shares_.find(newcomer.host);

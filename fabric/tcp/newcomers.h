@@ -7,18 +7,17 @@
 #include "core/cancel.h"
 #include "core/intrusive_list.h"
 #include "core/ip_network.h"
-#include "core/owned_fd.h"
 #include "fabric/host_shares.h"
-#include "fabric/socket_address.h"
 #include "fabric/tcp/frame.h"
+#include "fabric/tcp/sockets.h"
 
 namespace fopd::fabric {
 
 // A connection whose first frame has not arrived.
 struct Newcomer final : core::ListNode {
-    Newcomer(core::OwnedFd socket, const SocketAddress& name);
+    Newcomer(OwnedSocket owned, const SocketAddress& name);
 
-    core::OwnedFd fd;
+    OwnedSocket socket;
     const SocketAddress peer;
     const core::IpAddress host;  // Under which it is counted.
     std::array<std::byte, kFrameHeaderBytes + kHelloBytesMax> bytes{};

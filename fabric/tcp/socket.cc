@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 
 namespace fopd::fabric {
@@ -13,20 +11,10 @@ namespace {
 // Closing a socket takes the kernel some microseconds.
 constexpr int kClosedPerTurn = 64;
 
-// How long the kernel keeps bytes that the peer does not take, after the end of a connection.
-constexpr unsigned kUntakenMaxMs = 10'000;
-
 }  // namespace
 
 std::string text_of(const SocketAddress& address) {
     return format_address(address_of(kTcpScheme, address.get(), address.size));
-}
-
-void send_at_once(int socket) {
-    const int on = 1;
-    // Fails only for a socket that is closed, which the next call finds out.
-    [[maybe_unused]] const int done =
-        ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
 Socket::Poll::Poll(Socket& owner, std::uint32_t events) : IoOp(&on_complete), socket(owner) {
@@ -35,10 +23,10 @@ Socket::Poll::Poll(Socket& owner, std::uint32_t events) : IoOp(&on_complete), so
     poll_events = events;
 }
 
-Socket::Socket(core::Reactor& reactor, Home& home, core::OwnedFd fd, User& user)
+Socket::Socket(core::Reactor& reactor, Home& home, OwnedSocket owned, User& user)
     : reactor_(reactor),
       home_(home),
-      fd_(std::move(fd)),
+      owned_(std::move(owned)),
       user_(&user),
       input_(*this, POLLIN),
       output_(*this, POLLOUT) {
@@ -60,18 +48,18 @@ void Socket::watch_output() {
 void Socket::end() {
     ENSURE(user_ != nullptr);
     user_ = nullptr;
-    // The kernel drops the bytes that the peer has not taken by then.
-    [[maybe_unused]] const int limited =
-        ::setsockopt(fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, &kUntakenMaxMs, sizeof kUntakenMaxMs);
-    // The descriptor stays open while polls refer to it; the peer hears at once.
-    ::shutdown(fd(), SHUT_RDWR);
+    // The descriptor stays open while polls refer to it.
+    home_.sockets.end(fd());
+    home_.polled.push_back(*this);
     if (input_.in_flight) reactor_.cancel(input_);
     if (output_.in_flight) reactor_.cancel(output_);
     settle();
 }
 
 void Socket::settle() {
-    if (!input_.in_flight && !output_.in_flight) home_.closed.push_back(*this);
+    if (input_.in_flight || output_.in_flight) return;
+    unlink();
+    home_.closed.push_back(*this);
 }
 
 void Socket::on_complete(core::IoOp& op) {
@@ -92,6 +80,16 @@ void Socket::Home::close_some() {
         if (socket == nullptr) return;
         delete socket;
     }
+}
+
+void Socket::Home::close_all() {
+    while (Socket* const socket = polled.pop_front()) {
+        for (Poll* const poll : {&socket->input_, &socket->output_}) {
+            if (poll->in_flight) sockets.abandon(*poll);
+        }
+        delete socket;
+    }
+    while (Socket* const socket = closed.pop_front()) delete socket;
 }
 
 }  // namespace fopd::fabric

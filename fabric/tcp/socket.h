@@ -3,17 +3,14 @@
 #include <string>
 
 #include "core/intrusive_list.h"
-#include "core/owned_fd.h"
 #include "core/reactor.h"
 #include "core/result.h"
-#include "fabric/socket_address.h"
+#include "fabric/tcp/sockets.h"
 
 namespace fopd::fabric {
 
 // For logs: "tcp://10.0.0.5:31470".
 std::string text_of(const SocketAddress& address);
-// Makes the kernel send written bytes at once, without waiting for more (TCP_NODELAY).
-void send_at_once(int socket);
 
 // The socket of a connection, and the polls that watch it. It outlives the connection until the
 // kernel has completed these polls; it owns itself meanwhile, and its home counts it.
@@ -30,16 +27,24 @@ public:
     };
     // Keeps the sockets whose connection has ended until they are closed.
     struct Home {
+        Sockets& sockets;                    // Outlive the home.
         std::size_t count = 0;               // All sockets that exist, open or closed.
+        core::IntrusiveList<Socket> polled;  // Sockets that have ended, and whose polls have not.
         core::IntrusiveList<Socket> closed;  // Sockets that close_some() may close.
 
         // Closes a limited number of sockets, because closing takes time.
         void close_some();
+        // Closes all that have ended. Only a simulated process may still have polls.
+        void close_all();
     };
 
-    Socket(core::Reactor& reactor, Home& home, core::OwnedFd fd, User& user);
+    Socket(core::Reactor& reactor, Home& home, OwnedSocket owned, User& user);
 
-    int fd() const { return fd_.get(); }
+    int connect_error() { return home_.sockets.connect_error(fd()); }
+    ssize_t receive(std::span<iovec> pieces) { return home_.sockets.receive(fd(), pieces); }
+    ssize_t send(std::span<iovec> pieces, Sockets::Follows follows) {
+        return home_.sockets.send(fd(), pieces, follows);
+    }
     // The user hears once when the socket is readable, or writable. Idempotent.
     void watch_input();
     void watch_output();
@@ -54,13 +59,14 @@ private:
         Poll(Socket& owner, std::uint32_t events);
         Socket& socket;
     };
+    int fd() const { return owned_.fd(); }
     static void on_complete(core::IoOp& op);
     void watch(Poll& poll);
     void settle();
 
     core::Reactor& reactor_;
     Home& home_;
-    core::OwnedFd fd_;
+    OwnedSocket owned_;
     User* user_;  // Null: the connection has ended.
     Poll input_;
     Poll output_;

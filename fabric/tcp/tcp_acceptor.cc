@@ -26,16 +26,25 @@ constexpr Duration kShortagePause = 20ms;
 
 // -- requests --
 
-TcpRequest::TcpRequest(TcpAcceptor& acceptor, core::OwnedFd fd, const SocketAddress& peer,
+TcpRequest::TcpRequest(TcpAcceptor& acceptor, OwnedSocket socket, const SocketAddress& peer,
                        std::span<const std::byte> hello)
-    : fd_(std::move(fd)), peer_(peer), hello_bytes_(hello.size()), end_(new End(acceptor)) {
+    : sockets_(acceptor.sockets_),
+      socket_(std::move(socket)),
+      peer_(peer),
+      hello_bytes_(hello.size()),
+      end_(new End(acceptor)) {
     core::copy_bytes(hello, hello_);
-    ++acceptor.request_count_;
+    acceptor.requests_in_use_.push_back(*end_);
 }
 
 TcpRequest::~TcpRequest() {
-    if (fd_.get() >= 0) refuse({});
-    end_->acceptor.reactor_.post(*end_);
+    if (socket_.fd() >= 0) refuse({});
+    if (end_->acceptor == nullptr) {
+        delete end_;
+        return;
+    }
+    end_->is_sent = true;
+    end_->acceptor->reactor_.post(*end_);
 }
 
 std::span<const std::byte> TcpRequest::hello() const {
@@ -50,46 +59,48 @@ void TcpRequest::refuse(std::string_view words) {
     core::copy_bytes(header, bytes);
     core::copy_bytes(std::as_bytes(std::span(words)), std::span(bytes).subspan(header.size()));
     // Nothing was sent before, so there is room. A peer that is gone needs no refusal.
+    iovec piece{.iov_base = bytes.data(), .iov_len = header.size() + words.size()};
     [[maybe_unused]] const ssize_t sent =
-        ::send(fd_.get(), bytes.data(), header.size() + words.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    fd_ = core::OwnedFd();
+        sockets_.send(socket_.fd(), {&piece, 1}, Sockets::Follows::kNothing);
+    socket_ = OwnedSocket();
 }
 
-core::OwnedFd TcpRequest::take_socket() {
-    ENSURE(fd_.get() >= 0);
-    return std::move(fd_);
+OwnedSocket TcpRequest::take_socket() {
+    ENSURE(socket_.fd() >= 0);
+    return std::move(socket_);
 }
 
 void TcpRequest::End::deliver(core::Message& message) {
     const std::unique_ptr<End> self(&static_cast<End&>(message));
-    self->acceptor.request_ended();
+    self->unlink();
+    self->acceptor->requests_ended_.wake_all();
 }
 
 // -- the acceptor --
 
 TcpAcceptor::TcpAcceptor(core::EventSink& events, core::Reactor& reactor, RequestUser& requests,
-                         const AcceptorOptions& options)
+                         const AcceptorOptions& options, Sockets& sockets)
     : events_(events),
       reactor_(reactor),
       requests_(requests),
       options_(options),
+      sockets_(sockets),
       newcomers_(kNewcomersMax),
       requests_ended_(reactor) {}
 
 TcpAcceptor::~TcpAcceptor() {
-    ENSURE(request_count_ == 0);
+    ENSURE(requests_in_use_.empty() || sockets_.is_simulated());
+    while (TcpRequest::End* const each = requests_in_use_.pop_front()) {
+        each->acceptor = nullptr;
+        if (each->is_sent) delete each;
+    }
 }
 
 Result<void> TcpAcceptor::open(const Address& address) {
-    auto listening = listening_socket(address, kTcpScheme, kBacklog);
+    auto listening = sockets_.listen(address, kBacklog);
     if (!listening) return std::unexpected(listening.error());
-    fd_ = std::move(*listening);
-    SocketAddress real;
-    if (::getsockname(fd_.get(), real.get(), &real.size) != 0) {
-        return std::unexpected(os_error(errno, "listen"));
-    }
-    address_ = address;
-    address_.port = address_of(kTcpScheme, real.get(), real.size).port;
+    socket_ = std::move(listening->socket);
+    address_ = std::move(listening->address);
     reactor_.spawn(gate_, accept_all());
     return {};
 }
@@ -98,16 +109,11 @@ Task<void> TcpAcceptor::stop() {
     stopping_.cancel();
     newcomers_.cancel_all();
     co_await gate_.close(reactor_);
-    while (request_count_ > 0) {
+    while (!requests_in_use_.empty()) {
         // Without a deadline: every holder of a request returns it when it is told to end.
         [[maybe_unused]] const auto ended = co_await requests_ended_.wait({});
     }
-    fd_ = core::OwnedFd();
-}
-
-void TcpAcceptor::request_ended() {
-    --request_count_;
-    requests_ended_.wake_all();
+    socket_ = OwnedSocket();
 }
 
 Task<void> TcpAcceptor::accept_all() {
@@ -117,7 +123,7 @@ Task<void> TcpAcceptor::accept_all() {
             const auto slept = co_await reactor_.sleep_for(kShortagePause, &stopping_);
             if (!slept) co_return;
         }
-        const auto ready = co_await reactor_.poll(fd_.get(), POLLIN, wait);
+        const auto ready = co_await reactor_.poll(socket_.fd(), POLLIN, wait);
         if (!ready && ready.error().code == Errc::kCancelled) co_return;
     }
 }
@@ -125,12 +131,12 @@ Task<void> TcpAcceptor::accept_all() {
 bool TcpAcceptor::accept_some() {
     for (int i = 0; i < kAcceptsPerTurn; ++i) {
         SocketAddress peer;
-        core::OwnedFd fd(
-            ::accept4(fd_.get(), peer.get(), &peer.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
-        if (fd.get() < 0) {
-            if (errno == EAGAIN) return true;
-            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-                const Error why = os_error(errno, "accept");
+        const int accepted = sockets_.accept(socket_.fd(), peer);
+        if (accepted < 0) {
+            const int failed = -accepted;
+            if (failed == EAGAIN) return true;
+            if (failed == EMFILE || failed == ENFILE || failed == ENOBUFS || failed == ENOMEM) {
+                const Error why = os_error(failed, "accept");
                 const std::string text = describe(why);
                 core::emit(events_, core::Level::kWarn, "fabric.accept_failed",
                            {{"address", std::string_view(address_.host)},
@@ -139,8 +145,7 @@ bool TcpAcceptor::accept_some() {
             }
             continue;  // A peer that has gone again.
         }
-        send_at_once(fd.get());
-        auto newcomer = std::make_unique<Newcomer>(std::move(fd), peer);
+        auto newcomer = std::make_unique<Newcomer>(OwnedSocket(sockets_, accepted), peer);
         // The coroutine of a newcomer that loses its place ends in this turn.
         newcomers_.add(*newcomer);
         reactor_.spawn(gate_, greet(std::move(newcomer)));
@@ -154,7 +159,7 @@ Task<void> TcpAcceptor::greet(std::unique_ptr<Newcomer> newcomer) {
     Progress progress = receive(*newcomer);
     bool is_late = false;
     while (progress == Progress::kWaits) {
-        const auto ready = co_await reactor_.poll(newcomer->fd.get(), POLLIN, wait);
+        const auto ready = co_await reactor_.poll(newcomer->socket.fd(), POLLIN, wait);
         is_late = !ready;
         progress = is_late ? Progress::kFailed : receive(*newcomer);
     }
@@ -182,10 +187,10 @@ TcpAcceptor::Progress TcpAcceptor::receive(Newcomer& newcomer) {
         }
         // Not more, because the machine that accepts the connection receives the rest.
         const auto place = std::span(newcomer.bytes).first(wanted).subspan(newcomer.count);
-        const ssize_t received =
-            ::recv(newcomer.fd.get(), place.data(), place.size(), MSG_DONTWAIT);
-        if (received < 0 && errno == EINTR) continue;
-        if (received < 0 && errno == EAGAIN) return Progress::kWaits;
+        iovec piece{.iov_base = place.data(), .iov_len = place.size()};
+        const ssize_t received = sockets_.receive(newcomer.socket.fd(), {&piece, 1});
+        if (received == -EINTR) continue;
+        if (received == -EAGAIN) return Progress::kWaits;
         if (received <= 0) return Progress::kFailed;
         newcomer.count += static_cast<std::size_t>(received);
     }
@@ -194,7 +199,7 @@ TcpAcceptor::Progress TcpAcceptor::receive(Newcomer& newcomer) {
 void TcpAcceptor::hand_over(Newcomer& newcomer) {
     const auto hello = std::span(newcomer.bytes).first(newcomer.count).subspan(kFrameHeaderBytes);
     requests_.on_request(
-        std::make_unique<TcpRequest>(*this, std::move(newcomer.fd), newcomer.peer, hello));
+        std::make_unique<TcpRequest>(*this, std::move(newcomer.socket), newcomer.peer, hello));
 }
 
 }  // namespace fopd::fabric

@@ -20,7 +20,7 @@ class TcpAcceptor;
 // acceptor.
 class TcpRequest final : public ConnectionRequest {
 public:
-    TcpRequest(TcpAcceptor& acceptor, core::OwnedFd fd, const SocketAddress& peer,
+    TcpRequest(TcpAcceptor& acceptor, OwnedSocket socket, const SocketAddress& peer,
                std::span<const std::byte> hello);
     ~TcpRequest() override;
 
@@ -29,16 +29,20 @@ public:
     void refuse(std::string_view words) override;
 
     // Gives the socket to the machine that accepts the request. Called once.
-    core::OwnedFd take_socket();
+    OwnedSocket take_socket();
 
 private:
-    struct End final : core::Message {
-        explicit End(TcpAcceptor& owner) : Message(&deliver), acceptor(owner) {}
+    friend TcpAcceptor;
+    // In the acceptor's list until it is delivered.
+    struct End final : core::Message, core::ListNode {
+        explicit End(TcpAcceptor& owner) : Message(&deliver), acceptor(&owner) {}
         static void deliver(core::Message& message);
-        TcpAcceptor& acceptor;
+        TcpAcceptor* acceptor;  // Null: its simulated process has ended.
+        bool is_sent = false;
     };
 
-    core::OwnedFd fd_;
+    Sockets& sockets_;
+    OwnedSocket socket_;
     const SocketAddress peer_;
     std::array<std::byte, kHelloBytesMax> hello_{};
     std::size_t hello_bytes_;
@@ -50,7 +54,9 @@ private:
 class TcpAcceptor final : public Acceptor {
 public:
     TcpAcceptor(core::EventSink& events, core::Reactor& reactor, RequestUser& requests,
-                const AcceptorOptions& options);
+                const AcceptorOptions& options, Sockets& sockets);
+    // REQUIRES: stopped. Does not hold at the end of a simulated world, where a process may end at
+    // any time.
     ~TcpAcceptor() override;
 
     Result<void> open(const Address& address);
@@ -68,17 +74,17 @@ private:
     Task<void> report_silent();
     Progress receive(Newcomer& newcomer);
     void hand_over(Newcomer& newcomer);
-    void request_ended();
 
     core::EventSink& events_;
     core::Reactor& reactor_;
     RequestUser& requests_;
     const AcceptorOptions options_;
     Address address_;
-    core::OwnedFd fd_;
+    Sockets& sockets_;
+    OwnedSocket socket_;
     Newcomers newcomers_;
     std::uint32_t silent_count_ = 0;  // Newcomers that were ended and are not reported.
-    std::size_t request_count_ = 0;   // Handed to the user, and not ended.
+    core::IntrusiveList<TcpRequest::End> requests_in_use_;  // Handed to the user, and not ended.
     core::Gate gate_;
     core::CancelSource stopping_;
     core::WaitQueue requests_ended_;

@@ -5,8 +5,6 @@
 #include <cerrno>
 #include <utility>
 
-#include <sys/uio.h>
-
 #include "fabric/connection_errors.h"
 #include "fabric/tcp/tcp_machine.h"
 
@@ -65,8 +63,8 @@ TcpConnection::~TcpConnection() {
     if (machine_.at_work_ == this) machine_.at_work_ = nullptr;
 }
 
-void TcpConnection::begin(core::OwnedFd fd) {
-    socket_ = new Socket(machine_.reactor_, machine_.sockets_, std::move(fd), *this);
+void TcpConnection::begin(OwnedSocket socket) {
+    socket_ = new Socket(machine_.reactor_, machine_.sockets_, std::move(socket), *this);
     if (side_ == Side::kConnecting) {
         socket_->watch_output();
         return;
@@ -79,18 +77,10 @@ void TcpConnection::begin(core::OwnedFd fd) {
     socket_->watch_input();
 }
 
-void TcpConnection::connect_failed(int os_errno) {
-    const bool nobody_listens = os_errno == ECONNREFUSED;
-    lose({.code = nobody_listens ? Errc::kNotFound : Errc::kClosed,
-          .os_errno = os_errno,
-          .context = "connect"});
-}
-
 void TcpConnection::on_socket_connected() {
-    int failed = 0;
-    socklen_t size = sizeof failed;
-    if (::getsockopt(socket_->fd(), SOL_SOCKET, SO_ERROR, &failed, &size) != 0) failed = errno;
-    if (failed != 0) return connect_failed(failed);
+    if (const int failed = socket_->connect_error(); failed != 0) {
+        return lose(not_connected(failed));
+    }
     state_ = State::kGreeting;
     const auto length = static_cast<std::uint32_t>(greeting_.size());
     queue({.kind = FrameKind::kConnect, .length = length}, bytes_of(greeting_));
@@ -112,12 +102,16 @@ void TcpConnection::on_writable() {
 
 void TcpConnection::want_work() {
     HasWork& place = *this;
-    if (!place.linked()) machine_.with_work_.push_back(place);
+    if (place.linked()) return;
+    machine_.with_work_.push_back(place);
+    machine_.want_turn();
 }
 
 void TcpConnection::want_flush() {
     HasFrames& place = *this;
-    if (!place.linked()) machine_.with_frames_.push_back(place);
+    if (place.linked()) return;
+    machine_.with_frames_.push_back(place);
+    machine_.want_turn();
 }
 
 // -- operations --
@@ -206,11 +200,8 @@ TcpConnection::Sent TcpConnection::send_frames(std::size_t frames_max) {
         add(frames_[at].header);
         add(frames_[at].body);
     }
-    msghdr message{};
-    message.msg_iov = pieces.data();
-    message.msg_iovlen = count;
-    const ssize_t sent = ::sendmsg(socket_->fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0) return on_send_error(errno);
+    const ssize_t sent = socket_->send(std::span(pieces).first(count), Sockets::Follows::kNothing);
+    if (sent < 0) return on_send_error(static_cast<int>(-sent));
     take_sent(static_cast<std::size_t>(sent));
     return static_cast<std::size_t>(sent) == total ? Sent::kAll : Sent::kSome;
 }
@@ -230,11 +221,11 @@ TcpConnection::Sent TcpConnection::send_records() {
     const std::span<const std::byte> bytes =
         is_rest ? std::span<const std::byte>(records.unsent).subspan(records.unsent_at)
                 : encrypt_frames();
-    // If other frames follow at once, the kernel sends the last bytes with them in one segment.
-    const int more = records.more_to_make ? MSG_MORE : 0;
-    const ssize_t result =
-        ::send(socket_->fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT | more);
-    const Sent outcome = result < 0 ? on_send_error(errno) : Sent::kAll;
+    iovec piece{.iov_base = const_cast<std::byte*>(bytes.data()), .iov_len = bytes.size()};
+    const auto follows =
+        records.more_to_make ? Sockets::Follows::kMore : Sockets::Follows::kNothing;
+    const ssize_t result = socket_->send({&piece, 1}, follows);
+    const Sent outcome = result < 0 ? on_send_error(static_cast<int>(-result)) : Sent::kAll;
     const std::size_t sent = result < 0 ? 0 : static_cast<std::size_t>(result);
     count_sent_records(sent);
     if (sent == bytes.size()) {
@@ -363,13 +354,10 @@ bool TcpConnection::receive_once(bool& is_empty) {
         iovec{.iov_base = direct.data(), .iov_len = direct.size()},
         iovec{.iov_base = rest.data(), .iov_len = rest.size()},
     };
-    msghdr message{};
-    message.msg_iov = pieces.data();
-    message.msg_iovlen = pieces.size();
     const TcpMachine& machine = machine_;
-    const ssize_t received = ::recvmsg(socket_->fd(), &message, MSG_DONTWAIT);
-    if (received < 0 && errno == EINTR) return true;
-    if (received < 0 && errno == EAGAIN) {
+    const ssize_t received = socket_->receive(pieces);
+    if (received == -EINTR) return true;
+    if (received == -EAGAIN) {
         is_empty = true;
         return true;
     }

@@ -93,9 +93,7 @@ private:
     // -- for the machine --
 
     // Takes over a socket that connects, or is connected.
-    void begin(core::OwnedFd fd);
-    // The kernel could not connect.
-    void connect_failed(int os_errno);
+    void begin(OwnedSocket socket);
     // Receives, and calls the user back for the events since the last call. The connection may be
     // destroyed on return.
     void work();

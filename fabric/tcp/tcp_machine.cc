@@ -1,6 +1,5 @@
 #include "fabric/tcp/tcp_machine.h"
 
-#include <cerrno>
 #include <utility>
 
 #include "core/copy_bytes.h"
@@ -26,19 +25,23 @@ void take_all(core::IntrusiveList<Place>& from, core::IntrusiveList<Place>& to) 
 }  // namespace
 
 TcpMachine::TcpMachine(core::Reactor& reactor, MessageUser& messages, const MachineOptions& options,
-                       const TcpOptions& tcp)
+                       const TcpOptions& tcp, Sockets& sockets)
     : reactor_(reactor),
       messages_(messages),
       options_(options),
       tcp_(tcp),
       arrivals_(kArrivalsBytes),
       aligned_(options.receive_buffer_bytes),
+      sockets_{.sockets = sockets, .polled = {}, .closed = {}},
+      is_simulated_(sockets.is_simulated()),
       sockets_gone_(reactor) {
     reactor_.add_poller(*this);
 }
 
 TcpMachine::~TcpMachine() {
-    ENSURE(connections_.empty() && sockets_.count == 0);
+    ENSURE(connections_.empty());
+    if (is_simulated_) sockets_.close_all();
+    ENSURE(sockets_.count == 0);
     if (!zeros_.empty()) core::unmap_zeros(zeros_.data(), zeros_.size());
 }
 
@@ -99,18 +102,12 @@ std::unique_ptr<Connection> TcpMachine::connect(const Address& peer,
         made->lose(name.error());
         return made;
     }
-    core::OwnedFd fd(
-        ::socket(name->storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    if (fd.get() < 0) {
-        made->lose(os_error(errno, "socket"));
-        return made;
+    auto socket = sockets_.sockets.connect(options_.host, *name);
+    if (socket) {
+        made->begin(std::move(*socket));
+    } else {
+        made->lose(socket.error());
     }
-    send_at_once(fd.get());
-    if (::connect(fd.get(), name->get(), name->size) != 0 && errno != EINPROGRESS) {
-        made->connect_failed(errno);
-        return made;
-    }
-    made->begin(std::move(fd));
     return made;
 }
 
@@ -168,6 +165,7 @@ void TcpMachine::end_of_turn() {
     core::IntrusiveList<HasFrames> present;
     take_all(with_frames_, present);
     while (HasFrames* each = present.pop_front()) static_cast<TcpConnection&>(*each).flush();
+    if (sleep_max() == Duration{0}) want_turn();
 }
 
 void TcpMachine::deliver(std::span<const std::byte> message) {

@@ -16,7 +16,9 @@ namespace fopd::fabric {
 class TcpMachine final : public TransferMachine, core::Poller {
 public:
     TcpMachine(core::Reactor& reactor, MessageUser& messages, const MachineOptions& options,
-               const TcpOptions& tcp);
+               const TcpOptions& tcp, Sockets& sockets);
+    // REQUIRES: stopped. Does not hold at the end of a simulated world, where a process may end at
+    // any time.
     ~TcpMachine() override;
 
     Result<void*> register_memory(std::span<std::byte> memory) override;
@@ -40,6 +42,11 @@ private:
 
     // Whether the connection whose work() runs still exists, after a call of the user.
     bool still_has(const TcpConnection* at_work) const { return at_work_ == at_work; }
+    // The machine has work for another turn. A real reactor asks sleep_max(), a simulated one does
+    // not.
+    void want_turn() {
+        if (is_simulated_) reactor_.arm(wake_up_, reactor_.now());
+    }
     // Whether connections may receive more in this turn.
     bool may_receive() const { return received_cost_ < kReceivedCostMax; }
     // Counts bytes that went through a parser, and bytes that went directly to their place.
@@ -63,6 +70,11 @@ private:
     void limit_incomplete();
     // Gives a message to the user, at an address that is aligned as messages are.
     void deliver(std::span<const std::byte> message);
+
+    class WakeUp final : public core::Timer {
+    public:
+        WakeUp() : Timer([](core::Timer&) {}) {}
+    };
 
     // The most that is received in a turn, in parsed bytes. The smallest frames have 32 bytes, and
     // each costs a call.
@@ -99,6 +111,8 @@ private:
     TcpConnection* at_work_ = nullptr;
     core::IntrusiveList<InMachine> connections_;  // All that exist.
     Socket::Home sockets_;
+    const bool is_simulated_;
+    WakeUp wake_up_;
     core::WaitQueue sockets_gone_;
     std::uint32_t in_flight_ = 0;
     std::uint32_t keep_records_ = 0;  // Connections that send such records.

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "fabric/tcp/kernel_sockets.h"
 #include "fabric/tcp/tcp_acceptor.h"
 #include "fabric/tcp/tcp_machine.h"
 
@@ -22,13 +23,14 @@ public:
     Result<std::unique_ptr<TransferMachine>> make_machine(core::Reactor& reactor,
                                                           MessageUser& messages,
                                                           const MachineOptions& options) override {
-        return std::make_unique<TcpMachine>(reactor, messages, options, options_);
+        return std::make_unique<TcpMachine>(reactor, messages, options, options_, sockets());
     }
 
     Result<std::unique_ptr<Acceptor>> listen(core::Reactor& reactor, const Address& address,
                                              RequestUser& requests,
                                              const AcceptorOptions& options) override {
-        auto acceptor = std::make_unique<TcpAcceptor>(events_, reactor, requests, options);
+        auto acceptor =
+            std::make_unique<TcpAcceptor>(events_, reactor, requests, options, sockets());
         if (const auto ready = acceptor->open(address); !ready) {
             return std::unexpected(ready.error());
         }
@@ -36,8 +38,11 @@ public:
     }
 
 private:
+    Sockets& sockets() { return options_.sockets == nullptr ? kernel_ : *options_.sockets; }
+
     core::EventSink& events_;
     const TcpOptions options_;
+    KernelSockets kernel_;
 };
 
 }  // namespace

@@ -9,12 +9,16 @@
 
 namespace fopd::fabric {
 
+class Sockets;
+
 struct TcpOptions {
     // Returns an unpredictable key for opened memory. Called from every thread that has a machine.
     std::function<std::uint64_t()> random_key;
+    // Null: the kernel's. They outlive the transport.
+    Sockets* sockets = nullptr;
 };
 
-// Connections over the kernel's TCP, on the reactor of each machine. Addresses have the scheme
+// Connections over TCP, on the reactor of each machine. Addresses have the scheme
 // "tcp" and are numeric, because resolving host names blocks.
 std::unique_ptr<Transport> make_tcp_transport(core::EventSink& events, TcpOptions options);
 

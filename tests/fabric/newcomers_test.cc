@@ -21,7 +21,7 @@ public:
         const Address address{
             .scheme = kTcpScheme, .host = host, .port = next_port_++, .locality = {}};
         Newcomer& newcomer =
-            all_.emplace_back(core::OwnedFd(), socket_address(address, kTcpScheme).value());
+            all_.emplace_back(OwnedSocket(), socket_address(address, kTcpScheme).value());
         places_.add(newcomer);
         return newcomer;
     }
