@@ -31,6 +31,7 @@ public:
     Instant now() override { return world_.now_; }
 
     void submit(IoOp& op) override {
+        if (is_of_descriptors(op)) return insert(poll_of(op));
         const auto delay =
             Duration{world_.random_.between(kIoDelayMin.count(), kIoDelayMax.count())};
         insert({.at = world_.now_ + delay, .op = &op, .cancelled = false});
@@ -63,12 +64,31 @@ public:
             IoOp& op = *first.op;
             if (first.cancelled) {
                 op.result = -ECANCELED;
+            } else if (is_of_descriptors(op)) {
+                const std::uint32_t events = world_.descriptors_->ready(op.file.fd, op.poll_events);
+                if (events == 0) {
+                    insert(poll_of(op));  // It was ready, and is not any more.
+                    continue;
+                }
+                op.result = static_cast<std::int32_t>(events);
             } else {
                 carry_out_at_once(op);
             }
             op.in_flight = false;
             op.complete(op);
         }
+    }
+
+    // Polls of this descriptor, or of any if it is negative, may complete at another time.
+    void look_at_polls(int fd) {
+        polls_.clear();
+        std::erase_if(pending_, [&](const Pending& each) {
+            const bool is_meant = !each.cancelled && is_of_descriptors(*each.op) &&
+                                  (fd < 0 || each.op->file.fd == fd);
+            if (is_meant) polls_.push_back(each.op);
+            return is_meant;
+        });
+        for (IoOp* const each : polls_) insert(poll_of(*each));
     }
 
     // The next instant at which this reactor has work.
@@ -94,6 +114,16 @@ private:
         bool cancelled;
     };
 
+    bool is_of_descriptors(const IoOp& op) const {
+        return op.code == IoCode::kPoll && world_.descriptors_ != nullptr &&
+               world_.descriptors_->has(op.file.fd);
+    }
+    Pending poll_of(IoOp& op) const {
+        return {.at = world_.descriptors_->ready_at(op.file.fd, op.poll_events),
+                .op = &op,
+                .cancelled = false};
+    }
+
     // After entries with the same time: equal times stay in the order of submission.
     void insert(const Pending& pending) {
         const auto place = std::ranges::upper_bound(pending_, pending.at, {}, &Pending::at);
@@ -107,6 +137,7 @@ private:
     VirtualWorld& world_;
     const std::uint64_t id_;
     std::vector<Pending> pending_;  // By time, then order of submission.
+    std::vector<IoOp*> polls_;      // Of look_at_polls().
 };
 
 WallTime VirtualWorld::VirtualClock::wall() const {
@@ -139,6 +170,18 @@ void VirtualWorld::stall(const Reactor& reactor, Instant until) {
     for (VirtualBackend* backend : backends_) {
         if (backend->reactor == &reactor) backend->stalled_until = until;
     }
+}
+
+void VirtualWorld::abandon(IoOp& op) {
+    for (VirtualBackend* backend : backends_) backend->abandon(op);
+}
+
+void VirtualWorld::descriptor_changed(int fd) {
+    for (VirtualBackend* backend : backends_) backend->look_at_polls(fd);
+}
+
+void VirtualWorld::descriptors_changed() {
+    descriptor_changed(-1);
 }
 
 Instant VirtualWorld::next_event() const {

@@ -11,13 +11,26 @@
 
 namespace fopd::core {
 
+// Descriptors that simulated reactors can poll, such as simulated sockets.
+class VirtualDescriptors {
+public:
+    virtual bool has(int fd) const = 0;
+    // Those of the poll(2) `events` that the descriptor has now.
+    virtual std::uint32_t ready(int fd, std::uint32_t events) const = 0;
+    // When it has one of them, unless it is changed before; kNever: when it is changed.
+    virtual Instant ready_at(int fd, std::uint32_t events) const = 0;
+
+protected:
+    ~VirtualDescriptors() = default;
+};
+
 // The simulated world: one thread, a seed, a virtual time line, and any number of reactors that
 // take turns. Each next turn goes to a reactor with work, drawn from the seed; if no reactor has
 // work, the time jumps to the next deadline. The same seed and the same code give the same run,
 // which trace_hash() verifies.
 //
 // File operations are really executed, at their completion: after a delay drawn from the seed.
-// Foreign descriptors cannot be polled (kUnsupported).
+// Only the world's VirtualDescriptors can be polled, others cannot (kUnsupported).
 class VirtualWorld {
 public:
     explicit VirtualWorld(std::uint64_t seed);
@@ -51,6 +64,15 @@ public:
     // away.
     void stall(const Reactor& reactor, Instant until);
 
+    // Drops an operation whose process ends before it has completed.
+    void abandon(IoOp& op);
+
+    // Null: there are none. They outlive the polls.
+    void use_descriptors(const VirtualDescriptors* descriptors) { descriptors_ = descriptors; }
+    // The descriptor, or any of them, may be ready at another time than before.
+    void descriptor_changed(int fd);
+    void descriptors_changed();
+
     // Includes `value` in the trace hash.
     void trace(std::uint64_t value) { trace_hash_ = mix(trace_hash_, value); }
     std::uint64_t trace_hash() const { return trace_hash_; }
@@ -79,6 +101,7 @@ private:
     std::uint64_t trace_hash_;
     std::uint64_t reactor_count_ = 0;  // Reactors created so far; numbers them in the trace.
     Gate tasks_;  // For tasks of run(): an unfinished one is destroyed with its reactor.
+    const VirtualDescriptors* descriptors_ = nullptr;
     std::vector<VirtualBackend*> backends_;
     std::vector<VirtualBackend*> runnable_;
 };

@@ -36,6 +36,7 @@ void MemNetwork::stall(const MemRoute& route, Instant until) {
 
 void MemNetwork::block(const MemRoute& route) {
     link(route).blocked.store(true);
+    if (watcher_ != nullptr) watcher_->on_links_changed();
 }
 
 void MemNetwork::unblock(const MemRoute& route) {
@@ -67,6 +68,7 @@ void MemNetwork::lose_connections(const MemRoute& route, LossNotice notice) {
 }
 
 void MemNetwork::drop_at(std::string_view host, std::string_view peer) {
+    if (watcher_ != nullptr) watcher_->on_lost(host, peer);
     const auto name = std::as_bytes(std::span(peer));
     for (MemStation* station : stations_of(host)) {
         auto packet = std::make_unique<MemPacket>();
@@ -78,6 +80,7 @@ void MemNetwork::drop_at(std::string_view host, std::string_view peer) {
 
 // Packets in flight wait at their destination, returned ones at their source.
 void MemNetwork::nudge_ends(const MemRoute& route) {
+    if (watcher_ != nullptr) watcher_->on_links_changed();
     for (const std::string_view host : {route.from, route.to}) {
         for (MemStation* station : stations_of(host)) {
             auto packet = std::make_unique<MemPacket>();

@@ -54,10 +54,24 @@ enum class LossNotice : std::uint8_t {
 //     network.lose_connections({.from = "a", .to = "b"}, LossNotice::kBoth);  // They end.
 class MemNetwork {
 public:
+    // Hears what was done to the links. Called on the thread that did it.
+    class Watcher {
+    public:
+        virtual void on_links_changed() = 0;
+        // `host` lost its connections with `peer`; the peer was not told.
+        virtual void on_lost(std::string_view host, std::string_view peer) = 0;
+
+    protected:
+        ~Watcher() = default;
+    };
+
     explicit MemNetwork(const MemNetworkOptions& options);
     ~MemNetwork();
     MemNetwork(const MemNetwork&) = delete;
     MemNetwork& operator=(const MemNetwork&) = delete;
+
+    // Null: there is none. For the simulated world, which has one thread.
+    void watch(Watcher* watcher) { watcher_ = watcher; }
 
     // Sets the delay of packets that are sent from now on.
     void set_delay(const MemRoute& route, const DelayRange& delay);
@@ -83,6 +97,7 @@ private:
     friend class MemConnection;
     friend class MemMachine;
     friend class MemAcceptor;
+    friend class MemSockets;
     // Host and port.
     using Place = std::pair<std::string, std::uint16_t>;
 
@@ -101,6 +116,7 @@ private:
     std::vector<MemStation*> stations_of(std::string_view host);
 
     const MemNetworkOptions options_;
+    Watcher* watcher_ = nullptr;
     // Protects the maps below, which are used to find things by name; packets in flight need no
     // lock.
     std::mutex mutex_;

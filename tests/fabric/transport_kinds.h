@@ -27,6 +27,7 @@
 #include "fabric/tcp/tcp_transport.h"
 #include "fop/prefix.h"
 #include "tests/catch.h"
+#include "tests/fabric/simulated_tcp.h"
 #include "tests/replay.h"
 #include "tests/slowness.h"
 
@@ -43,7 +44,7 @@ struct Kind {
     World world;
     const char* listen_at;
     const char* nobody_at;
-    std::unique_ptr<Transport> (*make)();
+    std::unique_ptr<Transport> (*make)(core::VirtualWorld* world);  // Null in the real worlds.
     // Whether a write fails that the peer rejects. Otherwise only the connection ends.
     bool confirms_writes = true;
     // Both ends of a connection encrypt as soon as it is open.
@@ -52,23 +53,19 @@ struct Kind {
     bool gives_up = true;
 };
 
-inline std::unique_ptr<Transport> make_simulated_mem() {
+inline std::unique_ptr<Transport> make_simulated_mem(core::VirtualWorld*) {
     return std::make_unique<MemTransport>(MemNetworkOptions{.seed = 7, .delay = kSimulatedDelay});
 }
-inline std::unique_ptr<Transport> make_mem() {
+inline std::unique_ptr<Transport> make_mem(core::VirtualWorld*) {
     return std::make_unique<MemTransport>();
 }
 
 // Over the loopback device.
-inline std::uint64_t next_key() {
-    static std::atomic<std::uint64_t> keys = 0;
-    return core::mix(7, ++keys);
-}
-inline std::unique_ptr<Transport> make_ofi_tcp() {
+inline std::unique_ptr<Transport> make_ofi_tcp(core::VirtualWorld*) {
     static core::NullEventSink events;
     return make_ofi_transport(events, {.random_key = &next_key});
 }
-inline std::unique_ptr<Transport> make_tcp() {
+inline std::unique_ptr<Transport> make_tcp(core::VirtualWorld*) {
     static core::NullEventSink events;
     return make_tcp_transport(events, {.random_key = &next_key});
 }
@@ -80,6 +77,10 @@ inline constexpr std::array kAllKinds{
     Kind{"mem, real time", World::kReal, "mem://server:0", "mem://server:1", &make_mem},
     Kind{"ofi, tcp", World::kReal, "ofi+tcp://127.0.0.1:0", "ofi+tcp://127.0.0.1:1", &make_ofi_tcp,
          true, false, false},
+    Kind{"tcp, virtual time", World::kVirtual, "tcp://10.0.0.1:0", "tcp://10.0.0.1:1",
+         &make_simulated_tcp, false},
+    Kind{"tcp, virtual time, encrypted", World::kVirtual, "tcp://10.0.0.1:0", "tcp://10.0.0.1:1",
+         &make_simulated_tcp, false, true},
     Kind{"tcp, poll", World::kReal, "tcp://127.0.0.1:0", "tcp://127.0.0.1:1", &make_tcp, false},
     Kind{"tcp, io_uring", World::kRealUring, "tcp://127.0.0.1:0", "tcp://127.0.0.1:1", &make_tcp,
          false},
@@ -535,10 +536,10 @@ struct Pair {
 class Stage {
 public:
     explicit Stage(const Kind& kind, MachineOptions options = {},
-                   const AcceptorOptions& accepting = {})
-        : transport_(kind.make()) {
+                   const AcceptorOptions& accepting = {}, std::uint64_t seed = 7) {
         real_world_ = kind.world;
-        if (kind.world == World::kVirtual) world_.emplace(7);
+        if (kind.world == World::kVirtual) world_.emplace(seed);
+        transport_ = kind.make(world_ ? &*world_ : nullptr);
         options.host = "server";
         server_loop_ = make_loop();
         server_.emplace(*transport_, *server_loop_, options);
@@ -551,6 +552,9 @@ public:
         address_ = *place;
     }
 
+    Transport& transport() { return *transport_; }
+    // Null in the real worlds.
+    core::VirtualWorld* world() { return world_ ? &*world_ : nullptr; }
     Process& server() { return *server_; }
     Process& client() { return *client_; }
     // One more on the server's host, with a reactor of its own.
@@ -579,9 +583,9 @@ private:
         return std::make_unique<RealLoop>(real_world_);
     }
 
-    std::unique_ptr<Transport> transport_;
     World real_world_ = World::kReal;
     std::optional<ReplayedWorld> world_;
+    std::unique_ptr<Transport> transport_;
     std::unique_ptr<Loop> server_loop_;
     std::unique_ptr<Loop> client_loop_;
     std::unique_ptr<Loop> locality_loop_;

@@ -1,0 +1,144 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/random.h"
+#include "core/virtual_world.h"
+#include "fabric/mem/mem_network.h"
+#include "fabric/tcp/sockets.h"
+
+namespace fopd::fabric {
+
+// The sockets of a simulated world, for the `tcp` transport: streams of bytes between the hosts of
+// a MemNetwork, with its delays, stalls, partitions and losses. As with the kernel's, a stream has
+// limited room for bytes that were not received. Each send may take a part of the bytes only, and
+// each receive may return a part of those that have arrived: the seed draws how the streams are cut
+// into pieces.
+//
+// The host of an address is numeric; address_of() names it.
+class MemSockets final : public Sockets, core::VirtualDescriptors, MemNetwork::Watcher {
+public:
+    // The world and the network outlive it.
+    MemSockets(core::VirtualWorld& world, MemNetwork& network, std::uint64_t seed);
+    ~MemSockets() override;
+    MemSockets(const MemSockets&) = delete;
+    MemSockets& operator=(const MemSockets&) = delete;
+
+    Address address_of(const std::string& host, std::uint16_t port);
+    // How many bytes a stream has room for that were not received.
+    std::size_t room_bytes() const { return room_; }
+    // Bytes received so far, and the receives that returned them.
+    struct Received {
+        std::uint64_t bytes = 0;
+        std::uint64_t pieces = 0;
+    };
+    const Received& received() const { return received_; }
+
+    bool is_simulated() const override { return true; }
+    void abandon(core::IoOp& poll) override { world_.abandon(poll); }
+    Result<Listening> listen(const Address& address, int backlog) override;
+    int accept(int listening, SocketAddress& peer) override;
+    Result<OwnedSocket> connect(const std::string& host, const SocketAddress& peer) override;
+    int connect_error(int fd) override;
+    ssize_t receive(int fd, std::span<iovec> pieces) override;
+    ssize_t send(int fd, std::span<iovec> pieces, Follows follows) override;
+    void end(int fd) override;
+    void close(int fd) override;
+
+private:
+    // Bytes that arrive together.
+    struct Segment {
+        Instant due;
+        std::vector<std::byte> bytes;
+    };
+    // How a stream is cut into pieces by its receives.
+    enum class Cut : std::uint8_t { kNever, kSometimes, kAlways };
+    // The answer to something that was sent over `way` and arrives there at `asked_due`.
+    struct Answer {
+        const MemLink* way = nullptr;
+        Instant asked_due = kNever;  // kNever: nothing was sent.
+        Duration delay{0};           // Of the way back.
+    };
+    // What a socket receives: from its peer, over `link`.
+    struct Stream {
+        MemLink* link = nullptr;
+        Cut cut = Cut::kNever;
+        std::deque<Segment> segments;
+        std::size_t taken = 0;   // How many bytes of the first segment were received.
+        std::size_t unread = 0;  // All bytes that were not received.
+        Instant last_due{};      // When what was sent last arrives; nothing overtakes it.
+        // The end of the stream, after all bytes.
+        bool has_end = false;
+        int end_errno = 0;  // 0: the peer has ended the connection in order.
+        Instant end_due{};
+        Answer reset;  // The stream ends when this answer arrives.
+    };
+    struct Socket {
+        int fd = -1;
+        std::string host;       // Where it is.
+        std::string peer_host;  // Empty: it listens.
+        SocketAddress peer_name;
+        Socket* peer = nullptr;  // Null: the other side has ended.
+        MemLink* out = nullptr;  // The link to the peer.
+        Stream in;
+        Answer connected;  // Of a socket that connects.
+        int connect_errno = 0;
+        Instant request_due{};  // Of a socket that was not accepted: when the request arrives.
+        bool is_lost = false;
+        bool is_ended = false;
+        // Of a listening socket.
+        std::uint16_t port = 0;
+        std::deque<int> backlog;  // Connections that were not accepted, oldest first.
+    };
+
+    // -- core::VirtualDescriptors --
+    bool has(int fd) const override { return sockets_.contains(fd); }
+    std::uint32_t ready(int fd, std::uint32_t events) const override;
+    Instant ready_at(int fd, std::uint32_t events) const override;
+    // -- MemNetwork::Watcher --
+    void on_links_changed() override { world_.descriptors_changed(); }
+    void on_lost(std::string_view host, std::string_view peer) override;
+
+    Socket& make(const std::string& host);
+    Socket& of(int fd);
+    Socket* listening_at(const std::string& host, std::uint16_t port);
+    const std::string& host_of(const SocketAddress& name) const;
+    SocketAddress name_of(const std::string& host, std::uint16_t port);
+    MemLink& link(const std::string& from, const std::string& to);
+    Cut draw_cut();
+    // A length from 1 to `most`, more often a short one.
+    std::size_t draw_length(std::size_t most);
+    // When something of this size arrives that is sent now over the link, or in the stream.
+    Instant due(const MemLink& link, std::size_t bytes);
+    Instant due(Stream& stream, std::size_t bytes);
+    Instant passes_at(const MemLink& link, Instant due) const;
+    Instant arrives_at(const Answer& answer, const MemLink& back) const;
+    Duration draw_delay(const MemLink& link);
+    Instant end_at(const Socket& socket) const;
+    Instant input_at(const Socket& socket) const;
+    Instant output_at(const Socket& socket) const;
+    // Ends the socket's side of the connection.
+    void end(Socket& socket);
+
+    core::VirtualWorld& world_;
+    MemNetwork& network_;
+    core::Random random_;
+    const std::size_t room_;  // Bytes of a stream that were not received.
+    std::map<std::string, std::uint32_t, std::less<>> host_numbers_;
+    std::vector<std::string> hosts_;  // By number.
+    std::map<std::uint32_t, Instant>
+        link_free_at_;  // With a bandwidth: when its last byte is sent.
+    std::map<int, Socket> sockets_;
+    int next_fd_;
+    std::uint16_t next_port_;
+    Received received_;
+};
+
+}  // namespace fopd::fabric

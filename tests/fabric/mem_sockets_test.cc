@@ -1,0 +1,168 @@
+// Goal: simulated sockets do what the kernel's do, and what is done to their links.
+// Method: `tcp` over them, in virtual time.
+
+#include <string>
+
+#include "tests/fabric/transport_kinds.h"
+
+namespace fopd::fabric::testing {
+
+namespace {
+
+constexpr MemRoute kThere{.from = "client", .to = "server"};
+constexpr MemRoute kBack{.from = "server", .to = "client"};
+
+Kind simulated_tcp(bool encrypts) {
+    return {.name = "tcp, virtual time",
+            .world = World::kVirtual,
+            .listen_at = "tcp://10.0.0.1:0",
+            .nobody_at = "tcp://10.0.0.1:1",
+            .make = &make_simulated_tcp,
+            .encrypts = encrypts};
+}
+
+class SocketStage final : public Stage {
+public:
+    explicit SocketStage(std::uint64_t seed = 7, bool encrypts = false)
+        : Stage(simulated_tcp(encrypts), {}, {}, seed) {}
+
+    MemNetwork& network() { return static_cast<SimulatedTcp&>(transport()).network(); }
+    MemSockets& sockets() { return static_cast<SimulatedTcp&>(transport()).sockets(); }
+    // Lets time pass: longer than any delay.
+    void pass(Duration span = 1s) { world()->run_for(span); }
+};
+
+}  // namespace
+
+TEST_CASE("fabric mem sockets: a partition holds bytes back until it heals", "[fabric]") {
+    SocketStage stage;
+    const Pair pair = stage.connect();
+    stage.network().partition(kThere);
+
+    pair.client.send("there");
+    pair.server.send("back");
+    stage.pass(100s);
+
+    REQUIRE(stage.server().messages.empty());
+    REQUIRE(stage.client().messages.empty());
+    stage.network().heal(kThere);
+    REQUIRE(stage.server().wait([&] { return stage.server().messages.size() == 1; }));
+    REQUIRE(stage.client().wait([&] { return stage.client().messages.size() == 1; }));
+}
+
+TEST_CASE("fabric mem sockets: a stalled way lets nothing pass until its time", "[fabric]") {
+    SocketStage stage;
+    const Pair pair = stage.connect();
+    const Instant until = after(stage.world()->now(), 10s);
+    stage.network().stall(kThere, until);
+
+    pair.client.send("late");
+
+    REQUIRE(stage.server().wait([&] { return stage.server().messages.size() == 1; }));
+    REQUIRE(stage.world()->now() >= until);
+}
+
+TEST_CASE("fabric mem sockets: a connection is made when its request and the answer can pass",
+          "[fabric]") {
+    SocketStage stage;
+    const bool is_there = GENERATE(true, false);
+    stage.network().block(is_there ? kThere : kBack);
+
+    const End& end = stage.client().connect(stage.address());
+    stage.pass();
+    REQUIRE_FALSE(end.connected);
+    stage.network().unblock(is_there ? kThere : kBack);
+
+    const End& accepted = stage.server().accept(stage.server().request());
+    REQUIRE(stage.client().wait([&] { return end.connected; }));
+    REQUIRE(stage.server().wait([&] { return accepted.connected; }));
+}
+
+TEST_CASE("fabric mem sockets: a host may refuse connections", "[fabric]") {
+    SocketStage stage;
+    stage.network().refuse_connects(kThere);
+
+    const End& end = stage.client().connect(stage.address());
+
+    REQUIRE(stage.client().wait([&] { return end.closed.has_value(); }));
+    REQUIRE(end.closed == Errc::kNotFound);
+    stage.network().allow_connects(kThere);
+    round_trip(stage, stage.connect());
+}
+
+TEST_CASE("fabric mem sockets: a side that is not told of a loss hears of it when it sends",
+          "[fabric]") {
+    SocketStage stage;
+    const Pair pair = stage.connect();
+
+    stage.network().lose_connections(kBack, LossNotice::kFrom);
+    stage.pass(100s);
+
+    REQUIRE(pair.server.closed == Errc::kClosed);
+    REQUIRE_FALSE(pair.client.closed.has_value());
+    pair.client.send("is anybody there");
+    REQUIRE(stage.client().wait([&] { return pair.client.closed.has_value(); }));
+    REQUIRE(stage.server().messages.empty());
+}
+
+TEST_CASE("fabric mem sockets: what was lost before it was noticed is noticed after a partition",
+          "[fabric]") {
+    SocketStage stage;
+    const Pair pair = stage.connect();
+    stage.network().lose_connections(kBack, LossNotice::kFrom);
+    stage.network().partition(kThere);
+
+    pair.client.send("is anybody there");
+    stage.pass(100s);
+    REQUIRE_FALSE(pair.client.closed.has_value());
+    stage.network().heal(kThere);
+
+    REQUIRE(stage.client().wait([&] { return pair.client.closed.has_value(); }));
+}
+
+TEST_CASE("fabric mem sockets: the end of a process ends its connections", "[fabric]") {
+    SocketStage stage;
+    const Pair pair = stage.connect();
+    const Pair other = stage.connect();
+    pair.client.send(std::string(10'000, 'x'));
+
+    stage.client().crash(Process::Crash::kConnectionsFirst);
+
+    REQUIRE(stage.server().wait([&] { return pair.server.closed && other.server.closed; }));
+}
+
+TEST_CASE("fabric mem sockets: a peer that has no turns takes a bounded part", "[fabric]") {
+    SocketStage stage;
+    const Pair pair = stage.connect();
+    const std::size_t size = stage.sockets().room_bytes() + (64U << 10);
+    Memory& large = stage.client().memory(std::string(size, 'x'));
+    Memory& target = stage.server().memory(std::string(size, '-'));
+    const RemoteMemory opened = stage.server().open(target, Access::kWrite);
+    stage.server().loop().pause();
+
+    const Op& op = pair.client.write(large, opened);
+    stage.pass(100s);
+
+    REQUIRE_FALSE(op.done());
+    stage.server().loop().resume();
+    REQUIRE(stage.client().wait([&] { return op.done(); }));
+    round_trip(stage, pair);
+    REQUIRE(target.bytes == large.bytes);
+}
+
+TEST_CASE("fabric mem sockets: the seed cuts the streams into pieces", "[fabric]") {
+    const auto pieces_of = [](std::uint64_t seed) {
+        SocketStage stage(seed);
+        for (int i = 0; i < 20; ++i) round_trip(stage, stage.connect());
+        return stage.sockets().received().pieces;
+    };
+
+    const std::uint64_t pieces = pieces_of(1);
+
+    REQUIRE(pieces_of(1) == pieces);
+    REQUIRE(pieces_of(2) != pieces);
+    // The header and the body of each first frame, its answer, and two messages.
+    REQUIRE(pieces > 20 * 5);
+}
+
+}  // namespace fopd::fabric::testing
