@@ -32,7 +32,7 @@ bool is_of_network(Fault::Kind kind) {
 Cluster::Cluster(std::uint64_t seed, ClusterOptions options)
     : options_(options),
       world_(seed),
-      transport_({.seed = seed, .delay = kDelay}),
+      network_(world_, {.seed = seed, .delay = kDelay, .wire = options.wire}),
       book_(world_),
       excused_until_(options.nodes, Instant::min()),
       restart_(options.nodes, false) {
@@ -46,7 +46,9 @@ Cluster::Cluster(std::uint64_t seed, ClusterOptions options)
             node.disks.push_back({.name = "d" + std::to_string(disk), .size_bytes = kDiskBytes});
         }
         if (options_.clients > 0) {
-            node.network = &transport_;
+            node.network = &network_.transport();
+            node.listen = format_address(network_.address_of(node.name, 1));
+            node.protection = network_.protection();
             node.slow_fop = kSlowFop;
             node.observer = [this, i](std::string_view name, std::span<const core::Field> fields) {
                 if (name == "reqh.slow_fop") book_.see_fop(i, nodes_[i]->life_count(), fields);
@@ -64,7 +66,7 @@ Cluster::Cluster(std::uint64_t seed, ClusterOptions options)
             world_, SimulatedClientOptions{.name = client_name(i),
                                            .index = i,
                                            .nodes = options_.nodes,
-                                           .network = &transport_,
+                                           .network = &network_,
                                            .book = &book_,
                                            .life_of = life_of,
                                            .lines = options_.lines,

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "core/virtual_world.h"
-#include "fabric/mem/mem_transport.h"
 #include "sim/call_book.h"
 #include "sim/fault_plan.h"
 #include "sim/simulated_client.h"
+#include "sim/simulated_network.h"
 #include "sim/simulated_node.h"
 
 namespace fopd::sim {
@@ -26,6 +26,7 @@ struct ClusterOptions {
     std::uint32_t lines = 2;          // The number of nodes a client calls concurrently.
     Duration client_pause_max = 20s;  // Between two rounds of calls on a line.
     bool quiet_clients = false;       // Clients make only the calls that a test asks for.
+    Wire wire = Wire::kMessages;
 };
 
 // Many daemons and their clients in one process, on one time line, under the faults of a plan.
@@ -41,7 +42,8 @@ public:
     core::VirtualWorld& world() { return world_; }
     SimulatedNode& node(std::uint32_t index) { return *nodes_[index]; }
     std::uint32_t node_count() const { return options_.nodes; }
-    fabric::MemNetwork& network() { return transport_.network(); }
+    fabric::MemNetwork& network() { return network_.links(); }
+    const fabric::MemSockets* sockets() const { return network_.sockets(); }
     SimulatedClient& client(std::uint32_t index) { return *clients_[index]; }
     CallBook& book() { return book_; }
 
@@ -89,7 +91,7 @@ private:
 
     const ClusterOptions options_;
     core::VirtualWorld world_;
-    fabric::MemTransport transport_;
+    SimulatedNetwork network_;
     CallBook book_;
     std::vector<std::unique_ptr<SimulatedNode>> nodes_;
     std::vector<std::unique_ptr<SimulatedClient>> clients_;

@@ -64,7 +64,9 @@ const char* to_string(ObjectFault::Kind kind) {
 ObjectStage::ObjectStage(std::uint64_t seed, ObjectStageOptions options)
     : world_(seed),
       overlay_bytes_(options.overlay_bytes),
-      transport_({.seed = core::mix(seed, 1), .delay = fabric::kSimulatedDelay}),
+      network_(
+          world_,
+          {.seed = core::mix(seed, 1), .delay = fabric::kSimulatedDelay, .wire = options.wire}),
       book_(world_),
       node_(world_,
             [&] {
@@ -72,7 +74,9 @@ ObjectStage::ObjectStage(std::uint64_t seed, ObjectStageOptions options)
                 node.name = kNode;
                 node.localities = options.localities;
                 node.drain_timeout = 10s;
-                node.network = &transport_;
+                node.network = &network_.transport();
+                node.listen = format_address(network_.address_of(node.name, 1));
+                node.protection = network_.protection();
                 node.upload_timeout = options.upload_timeout;
                 node.sweep = options.sweep;
                 node.observer = [this](std::string_view name, std::span<const core::Field> fields) {
@@ -91,7 +95,7 @@ ObjectStage::ObjectStage(std::uint64_t seed, ObjectStageOptions options)
     for (std::uint32_t i = 0; i < options.users; ++i) {
         ObjectUserOptions user = options.user;
         user.name = user_name(i);
-        user.network = &transport_;
+        user.network = &network_;
         user.book = &book_;
         users_.push_back(std::make_unique<ObjectUser>(world_, std::move(user)));
     }

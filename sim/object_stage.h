@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/virtual_world.h"
-#include "fabric/mem/mem_transport.h"
 #include "sim/object_book.h"
 #include "sim/object_user.h"
+#include "sim/simulated_network.h"
 #include "sim/simulated_node.h"
 
 namespace fopd::sim {
@@ -27,6 +27,7 @@ struct ObjectStageOptions {
     bool checks = false;
     // Whether disks are removed and added, one at a time, while the users work.
     bool moves = false;
+    Wire wire = Wire::kMessages;
 };
 
 // A fault of a node with objects, or of its clients, while they are working.
@@ -79,7 +80,7 @@ public:
     ObjectBook& book() { return book_; }
     std::uint32_t user_count() const { return static_cast<std::uint32_t>(users_.size()); }
     ObjectUser& user(std::uint32_t index) { return *users_[index]; }
-    fabric::MemNetwork& network() { return transport_.network(); }
+    fabric::MemNetwork& network() { return network_.links(); }
 
     // All of these return whether every promise was kept.
     bool start();
@@ -152,7 +153,7 @@ private:
 
     core::VirtualWorld world_;
     const std::uint64_t overlay_bytes_;
-    fabric::MemTransport transport_;
+    SimulatedNetwork network_;
     ObjectBook book_;
     SimulatedNode node_;
     std::vector<std::unique_ptr<ObjectUser>> users_;

@@ -36,11 +36,12 @@ struct ObjectUser::Process {
           random(world.random().fork()),
           events(world),
           entropy(random.next()),
-          host(*reactor, events, entropy, client_host_options(options.name)),
+          host(*reactor, events, entropy,
+               client_host_options(options.name, options.network->protection())),
           left(*reactor),
           life(options.book->begin_life()) {
         client::ObjectClientOptions made;
-        made.server = *fabric::parse_address(options.server);
+        made.server = options.network->address_of(options.server, 1);
         made.fop_bytes = options.fop_bytes;
         made.held_bytes_max = options.held_bytes_max;
         made.window = 4;
@@ -71,7 +72,7 @@ ObjectUser::~ObjectUser() {
 void ObjectUser::start() {
     ENSURE(!running());
     process_ = std::make_unique<Process>(world_, options_);
-    const auto opened = process_->host.open(*options_.network);
+    const auto opened = process_->host.open(options_.network->transport());
     ENSURE(opened.has_value());
     process_->objects->start();
     process_->reactor->spawn(process_->gate, live(process_.get()));

@@ -6,15 +6,15 @@
 #include <vector>
 
 #include "core/virtual_world.h"
-#include "fabric/mem/mem_transport.h"
 #include "sim/object_book.h"
+#include "sim/simulated_network.h"
 
 namespace fopd::sim {
 
 struct ObjectUserOptions {
-    std::string name = "user";  // Its host name in the network.
-    std::string server = "mem://node:1";
-    fabric::MemTransport* network = nullptr;
+    std::string name = "user";    // Its host name in the network.
+    std::string server = "node";  // The host that listens at port 1.
+    SimulatedNetwork* network = nullptr;
     ObjectBook* book = nullptr;
     // Options of the client library.
     std::uint64_t fop_bytes = 64U << 10;

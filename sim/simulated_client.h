@@ -6,9 +6,9 @@
 #include <string>
 
 #include "core/virtual_world.h"
-#include "fabric/mem/mem_transport.h"
 #include "fabric/rpc/client.h"
 #include "sim/call_book.h"
+#include "sim/simulated_network.h"
 
 namespace fopd::sim {
 
@@ -16,7 +16,7 @@ struct SimulatedClientOptions {
     std::string name = "client";  // Its host name in the network.
     std::uint32_t index = 0;      // Among the clients.
     std::uint32_t nodes = 1;  // It calls node-0, node-1 and so on, each of which listens at port 1.
-    fabric::MemTransport* network = nullptr;
+    SimulatedNetwork* network = nullptr;
     CallBook* book = nullptr;
     // Returns the number of the node's present life if it takes new work, else 0.
     std::function<std::uint64_t(std::uint32_t node)> life_of;

@@ -80,12 +80,19 @@ std::string SimulatedNode::good_configuration() const {
            ", drain_timeout: " + config::format_duration(options_.drain_timeout) + " }\n" +
            "localities: { cores: " + std::to_string(options_.localities) + ", buffers: 256KiB }\n" +
            "log: { slow_fop: " + config::format_duration(options_.slow_fop) + " }\n" +
-           (options_.network == nullptr
-                ? "fabric: { listen: [] }\n"
-                : "fabric: { listen: [\"mem://" + options_.name + ":1\"] }\n") +
+           fabric_configuration() +
            "store: { upload_timeout: " + config::format_duration(options_.upload_timeout) +
            ", overlay: " + std::to_string(options_.overlay_bytes >> 20) + "MiB }\n" +
            disks_.configuration();
+}
+
+std::string SimulatedNode::fabric_configuration() const {
+    if (options_.network == nullptr) return "fabric: { listen: [] }\n";
+    const std::string listen =
+        options_.listen.empty() ? "mem://" + options_.name + ":1" : options_.listen;
+    const bool encrypts = options_.protection == fop::Protection::kEncrypt;
+    return "fabric: { listen: [\"" + listen + "\"], protect: " + (encrypts ? "encrypt" : "seal") +
+           " }\n";
 }
 
 void SimulatedNode::start() {

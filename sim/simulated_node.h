@@ -12,6 +12,7 @@
 #include "daemon/node.h"
 #include "daemon/service_manager.h"
 #include "fabric/transport.h"
+#include "fop/protection.h"
 #include "sim/simulated_disks.h"
 
 namespace fopd::sim {
@@ -89,8 +90,10 @@ struct SimulatedNodeOptions {
     std::uint32_t localities = 2;
     Duration watchdog = 10s;
     Duration drain_timeout = 30s;
-    // The network it listens on, as mem://NAME:1; null: none. Outlives the node.
+    // The network it listens on; null: none. Outlives the node.
     fabric::Transport* network = nullptr;
+    std::string listen = {};  // Empty: mem://NAME:1.
+    fop::Protection protection = fop::Protection::kSeal;
     // The principals file; empty: clients need no authentication.
     std::string principals = {};
     // The limit above which it reports a fop as slow.
@@ -155,6 +158,7 @@ private:
     struct Process;
 
     Task<void> live(Process* process);
+    std::string fabric_configuration() const;
     daemon::Started<daemon::AccessPtr> load_access() const;
     static Task<void> drain_node(daemon::Node* node);
     static Task<void> reload_node(daemon::Node* node, ReloadEnded ended);

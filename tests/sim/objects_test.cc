@@ -72,6 +72,7 @@ ObjectStageOptions draw_options(core::Random& random) {
 std::uint64_t run_objects_seed(std::uint64_t seed) {
     core::Random random(seed);
     ObjectStageOptions options = draw_options(random);
+    options.wire = draw_wire(seed);
     // An object of a few extents is of too many for some.
     options.user.tears = seed % 2 == 0;
     if (options.user.tears) {

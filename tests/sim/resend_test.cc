@@ -41,7 +41,7 @@ public:
         const auto opened = host_.open(transport);
         REQUIRE(opened.has_value());
         client::ObjectClientOptions options;
-        options.server = *fabric::parse_address(ObjectUserOptions{}.server);
+        options.server = *fabric::parse_address("mem://node:1");
         objects_ = std::make_unique<ObjectClient>(host_, std::move(options));
         objects_->start();
     }

@@ -256,8 +256,9 @@ TEST_CASE("sim shared objects swarm: replies to several clients agree with the o
     const std::uint64_t end = begin + many.value_or(first ? 1 : kFewSharedSeeds);
     for (std::uint64_t seed = begin; seed < end; ++seed) {
         const auto run = [seed] {
-            ReplayedStage stage(seed, fopd::sim::testing::options_to_share(seed),
-                                ReplayedStage::Seed::kOfSwarm);
+            ObjectStageOptions options = fopd::sim::testing::options_to_share(seed);
+            options.wire = draw_wire(seed);
+            ReplayedStage stage(seed, options, ReplayedStage::Seed::kOfSwarm);
             stage.must(fopd::sim::testing::share_objects(stage, seed));
             return stage.world().trace_hash();
         };

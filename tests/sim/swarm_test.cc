@@ -71,8 +71,8 @@ std::uint64_t run_seed_with_clients(std::uint64_t seed) {
         .drain_timeout = Duration{random.between(0, Duration(40s).count())},
         .clients = upto(8),
         .lines = upto(3),
-        .client_pause_max =
-            Duration{random.between(Duration(500ms).count(), Duration(8s).count())}};
+        .client_pause_max = Duration{random.between(Duration(500ms).count(), Duration(8s).count())},
+        .wire = draw_wire(seed)};
     ReplayedCluster cluster(seed, options, ReplayedCluster::Seed::kOfSwarm);
     const auto plan = draw_fault_plan(random.fork(), {.nodes = options.nodes,
                                                       .localities = options.localities,
