@@ -150,6 +150,59 @@ TEST_CASE("fabric mem sockets: a peer that has no turns takes a bounded part", "
     REQUIRE(target.bytes == large.bytes);
 }
 
+// The records of such a write occupy memory that no transfer accounts for.
+TEST_CASE("fabric tcp: records of writes that were given up are kept for few connections",
+          "[fabric]") {
+    constexpr std::size_t kKeptMax = 256;
+    SocketStage stage(7, true);
+    std::vector<Pair> pairs;
+    for (std::size_t i = 0; i < kKeptMax + 1; ++i) pairs.push_back(stage.connect());
+    // More than the peer's socket takes.
+    const std::size_t size = stage.sockets().room_bytes() + (64U << 10);
+    Memory& source = stage.server().memory(std::string(size, 'x'));
+    Memory& target = stage.client().memory(std::string(size, '-'));
+    const RemoteMemory opened = stage.client().open(target, Access::kWrite);
+    const auto begin_write = [&](const Pair& pair) -> Op& {
+        Op& write = pair.server.write(source, opened);
+        stage.pass();
+        REQUIRE_FALSE(write.done());
+        return write;
+    };
+    const auto give_up = [&](const Pair& pair, Op& write) {
+        bool is_given_up = false;
+        stage.server().run([&] { is_given_up = pair.server.connection->give_up(write); });
+        return is_given_up;
+    };
+    stage.client().loop().pause();
+
+    for (std::size_t i = 0; i < kKeptMax; ++i) {
+        Op& write = begin_write(pairs[i]);
+        REQUIRE(give_up(pairs[i], write));
+    }
+    const Pair& last = pairs.back();
+    Op& kept = begin_write(last);
+    REQUIRE_FALSE(give_up(last, kept));
+
+    // A connection that has such records already may have more of them, and one whose write has
+    // not begun needs none.
+    Op& second = begin_write(pairs.front());
+    REQUIRE(give_up(pairs.front(), second));
+    stage.server().run([&] {
+        Op& not_begun = last.server.write(source, opened);
+        REQUIRE(last.server.connection->give_up(not_begun));
+    });
+    // When the peers have taken them, others may have some.
+    stage.client().loop().resume();
+    REQUIRE(stage.server().wait([&] { return kept.done(); }));
+    REQUIRE(kept.fine());
+    stage.pass(100s);
+    stage.client().loop().pause();
+    Op& later = begin_write(last);
+    REQUIRE(give_up(last, later));
+    stage.client().loop().resume();
+    for (const Pair& pair : {pairs.front(), last}) round_trip(stage, pair);
+}
+
 TEST_CASE("fabric mem sockets: the seed cuts the streams into pieces", "[fabric]") {
     const auto pieces_of = [](std::uint64_t seed) {
         SocketStage stage(seed);
