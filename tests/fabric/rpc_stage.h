@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/crc32c.h"
 #include "core/entropy.h"
 #include "core/events.h"
 #include "core/gate.h"
@@ -100,8 +101,9 @@ private:
         const core::Buffer piece{.data = memory.data(), .size_bytes = body.bytes};
         auto moved = co_await fop->pull(&body.source, 0, piece);
         if (moved) moved = co_await fop->push(&body.target, 0, piece);
-        fop->reply({.status = moved ? fop::Status::kDone : fop::status_of(moved.error().code),
-                    .body = fop::BulkEchoReply{.bytes = body.bytes}});
+        fop->reply(
+            {.status = moved ? fop::Status::kDone : fop::status_of(moved.error().code),
+             .body = fop::BulkEchoReply{.bytes = body.bytes, .crc = core::crc32c(piece.span())}});
     }
 
     core::Reactor& reactor_;
