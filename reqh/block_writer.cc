@@ -52,7 +52,7 @@ Task<Granted<>> BlockWriter::bring_chunks() {
         const auto fetched = co_await fetch();
         if (!fetched) co_return fetched;
         const auto checked = check_runs();
-        if (!checked) co_return checked;
+        if (!checked) co_return co_await explain_mismatch(checked.error());
         for (const WritePlan::Fragment& fragment : plan_.fragments()) keep_parts(fragment);
         if (plan_.is_last()) break;
         for (const WritePlan::Block& block : plan_.blocks()) {
@@ -101,6 +101,19 @@ Granted<> BlockWriter::check_runs() {
     }
     compute_checksums();
     return {};
+}
+
+// A client that gives up a write takes its memory back, which then reads as zeros, and says so
+// afterwards. The fop is found to be cancelled when the client has answered another transfer.
+Task<Granted<>> BlockWriter::explain_mismatch(Refusal mismatch) {
+    if (source_.memory != nullptr && brought_ == nullptr) {
+        const core::Buffer into = part_of_piece(0, 1);
+        [[maybe_unused]] const auto asked =
+            co_await operation_.client().pull(source_.memory, 0, into);
+        const auto wanted = operation_.check_wanted();
+        if (!wanted) co_return wanted;
+    }
+    co_return refused(mismatch);
 }
 
 // If a checksummed run is a whole block, its checksum is used unchanged from the client's

@@ -60,6 +60,8 @@ private:
     Task<Granted<>> bring_chunks();
     Task<Granted<>> fetch();
     Granted<> check_runs();
+    // Why the bytes do not match their checksums.
+    Task<Granted<>> explain_mismatch(Refusal mismatch);
     void take_checksums(const WritePlan::Fragment& fragment);
     void compute_checksums();
     void keep_parts(const WritePlan::Fragment& fragment);

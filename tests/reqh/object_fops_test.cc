@@ -187,6 +187,30 @@ TEST_CASE("reqh objects: bytes that are not those of their checksums change noth
     CHECK(node.stat(fid).version == 2);
 }
 
+TEST_CASE("reqh objects: a write whose memory was taken back is cancelled, not corrupt", "[reqh]") {
+    StoreStage node({.localities = 2});
+    const fop::Fid fid = node.create();
+    const WriteSpec write(fid, {{.offset = 0, .length = objects::kBlock}},
+                          pattern(objects::kBlock, 2));
+    FopSpec spec = write.spec(Way::kMemory);
+    spec.transfer_time = 10ms;
+    const bool is_cancelled = GENERATE(true, false);
+    // The home of the object may be another locality than that of the session.
+    const std::uint32_t locality = GENERATE(0U, 1U);
+    CAPTURE(is_cancelled, locality);
+    FakeFop& fop = node.send(std::move(spec), locality);
+    std::ranges::fill(fop.source, std::byte{0});
+
+    // Its bytes have arrived, and are wrong.
+    node.run_for(15ms);
+    REQUIRE_FALSE(fop.transfers.empty());
+    if (is_cancelled) fop.cancel_source().cancel();
+    node.wait_for(fop);
+
+    REQUIRE(fop.status() == (is_cancelled ? fop::Status::kCancelled : fop::Status::kCorrupt));
+    REQUIRE(node.stat(fid).version == 1);
+}
+
 TEST_CASE("reqh objects: a damaged block is reported, by object and block, and never returned",
           "[reqh]") {
     StoreStage node;
