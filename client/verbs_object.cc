@@ -17,6 +17,7 @@
 #include "client/table.h"
 #include "client/transfer.h"
 #include "client/verb.h"
+#include "client/verbs_list.h"
 #include "client/verbs_tree.h"
 #include "core/printable.h"
 
@@ -319,20 +320,6 @@ Task<int> change_owner(Run* run, ObjectInfo info) {
 
 // -- all of it --
 
-// The pool that the arguments name, or all pools.
-Task<Outcome<std::vector<PoolSpace>>> find_pools(Run* run) {
-    auto pools = co_await run->objects.statfs(run->wait());
-    const std::string& wanted = run->arguments.pool;
-    if (!pools || wanted.empty()) co_return std::move(pools);
-    std::erase_if(*pools, [&](const PoolSpace& each) { return each.pool != wanted; });
-    if (pools->empty()) {
-        co_return std::unexpected(Problem{.status = fop::Status::kWrongPool,
-                                          .answered = true,
-                                          .words = "there is no pool of that name"});
-    }
-    co_return std::move(pools);
-}
-
 Task<int> sync_object(Run* run, ObjectInfo info) {
     const fop::Fid fid = info.fid;
     auto done = co_await run->objects.sync_object(std::move(info), run->wait());
@@ -351,42 +338,6 @@ Task<int> sync(Run* run) {
 
 // -- names --
 
-// Prints page by page, so that memory does not grow with the number of names.
-Task<int> list(Run* run) {
-    const Output output = run->call.output;
-    ObjectClient::ListWish wish{.pool = run->arguments.pool, .prefix = run->arguments.prefix};
-    bool is_first = true;
-    for (;;) {
-        ObjectClient::ListWish next = wish;
-        auto page = co_await run->objects.list(std::move(next), run->wait());
-        if (!page) {
-            // With a disk missing, the names on the other disks were all listed before.
-            const bool is_whole = page.error().status == fop::Status::kMediumMissing;
-            const bool is_open = is_whole && output == Output::kJson;
-            if (is_open && !print(is_first ? "[]\n" : "]\n")) co_return kExitRefused;
-            if (is_misuse(page.error())) co_return run->complain_about(page.error());
-            co_return run->complain_about(run->arguments.prefix, page.error());
-        }
-        std::string text;
-        for (const ObjectPage::Entry& entry : page->entries) {
-            if (output == Output::kPage) text += line_of(entry, run->arguments.is_long);
-            if (output == Output::kJson) text += (is_first ? "[" : ",\n") + dumped(json_of(entry));
-            is_first = false;
-        }
-        if (page->end && output == Output::kJson) text += is_first ? "[]\n" : "]\n";
-        if (!print(text)) co_return kExitRefused;
-        if (page->end) co_return kExitDone;
-        wish.cursor = page->cursor;
-    }
-}
-
-// The object that has the fid of --fid.
-Task<Outcome<ObjectInfo>> find_by_fid(Run* run) {
-    const auto fid = parse_fid(run->arguments.fid);
-    if (!fid) co_return failed(fop::Status::kNotFound, "that is no number of an object");
-    co_return co_await run->objects.stat(*fid, run->wait());
-}
-
 int show_object(const Call& call, const ObjectInfo& info) {
     return show(call, dumped(json_of(info)), [&] { return page_of(info); });
 }
@@ -399,23 +350,6 @@ Task<int> stat_by_fid(Run* run) {
     const auto info = co_await find_by_fid(run);
     if (!info) co_return run->complain_about(run->arguments.fid, info.error());
     co_return show_object(run->call, *info);
-}
-
-// Prints the object as the list of all objects has it, and nothing if it has no name.
-Task<int> list_by_fid(Run* run) {
-    const auto info = co_await find_by_fid(run);
-    if (!info) co_return run->complain_about(run->arguments.fid, info.error());
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    std::string page;
-    if (!info->name.empty()) {
-        const ObjectPage::Entry entry{.fid = info->fid,
-                                      .size_bytes = info->size_bytes,
-                                      .changed_ns = info->changed_ns,
-                                      .name = info->name};
-        list.push_back(json_of(entry));
-        page = line_of(entry, run->arguments.is_long);
-    }
-    co_return show(run->call, dumped(list), [&] { return page; });
 }
 
 Task<int> move(Run* run, ObjectInfo info) {
@@ -458,89 +392,12 @@ Task<int> remove(Run* run) {
     co_return exit_code == kExitDone ? printed : exit_code;
 }
 
-std::string space_page(const nlohmann::json& pools) {
-    std::string page = table(pools, {{"POOL", "pool"},
-                                     {"CAPACITY", "capacity", size_shown},
-                                     {"USED", "used", size_shown},
-                                     {"FREE", "free", size_shown},
-                                     {"OBJECTS", "objects"}});
-    for (const nlohmann::json& each : pools) {
-        const auto missing = each.at("missing_disks").get<std::uint32_t>();
-        if (missing == 0) continue;
-        page += shown(each.at("pool")) + ": " + std::to_string(missing) +
-                (missing == 1 ? " disk is missing; it is" : " disks are missing; they are") +
-                " not in these figures\n";
-    }
-    return page;
-}
-
-Task<int> free_space(Run* run) {
-    const auto pools = co_await find_pools(run);
-    if (!pools) co_return run->complain_about(pools.error());
-    const auto missing = co_await run->objects.missing_disks(run->wait());
-    if (!missing) co_return run->complain_about(missing.error());
-    nlohmann::ordered_json all = nlohmann::ordered_json::array();
-    for (const PoolSpace& each : *pools) {
-        const auto of_pool = missing->find(each.pool);
-        all.push_back({{"pool", each.pool},
-                       {"capacity", each.total_bytes},
-                       {"used", each.used_bytes},
-                       {"free", each.free_bytes},
-                       {"objects", each.objects},
-                       {"missing_disks", of_pool == missing->end() ? 0 : of_pool->second}});
-    }
-    co_return show(run->call, dumped(all), [&] { return space_page(all); });
-}
-
-nlohmann::ordered_json limit_json(std::uint64_t limit) {
-    return limit == QuotaUse::kNoLimit ? nlohmann::ordered_json(nullptr)
-                                       : nlohmann::ordered_json(limit);
-}
-
-std::string quota_table(const nlohmann::json& uses) {
-    return table(uses, {{"POOL", "pool"},
-                        {"OWNER", "owner",
-                         [](const nlohmann::json& owner) {
-                             return owner.is_null() ? std::string("(all)") : shown(owner);
-                         }},
-                        {"USED", "used", size_shown},
-                        {"QUOTA", "quota",
-                         [](const nlohmann::json& limit) {
-                             return limit.is_null() ? std::string("none") : size_shown(limit);
-                         }},
-                        {"OBJECTS", "objects"},
-                        {"QUOTA", "objects_quota", [](const nlohmann::json& limit) {
-                             return limit.is_null() ? std::string("none") : shown(limit);
-                         }}});
-}
-
-Task<int> show_quota(Run* run) {
-    const auto uses = co_await run->objects.quota(run->arguments.pool, run->wait());
-    if (!uses) co_return run->complain_about(uses.error());
-    nlohmann::ordered_json all = nlohmann::ordered_json::array();
-    for (const QuotaUse& each : *uses) {
-        const nlohmann::ordered_json owner =
-            each.owner ? nlohmann::ordered_json(*each.owner) : nlohmann::ordered_json(nullptr);
-        all.push_back({{"pool", each.pool},
-                       {"owner", owner},
-                       {"used", each.used_bytes},
-                       {"quota", limit_json(each.limit_bytes)},
-                       {"objects", each.used_objects},
-                       {"objects_quota", limit_json(each.limit_objects)}});
-    }
-    co_return show(run->call, dumped(all), [&] { return quota_table(all); });
-}
-
 int run_stat(const Call& call) {
     const bool has_name = !call.arguments.names.empty();
     if (!has_name && call.arguments.fid.empty()) {
         return complain_about(call, "name is required; see fopctl stat --help", kExitUsage);
     }
     return run_object_verb(call, has_name ? &on_object<stat> : &stat_by_fid);
-}
-
-int run_list(const Call& call) {
-    return run_object_verb(call, call.arguments.fid.empty() ? &list : &list_by_fid);
 }
 
 int run_remove(const Call& call) {
@@ -584,9 +441,9 @@ constexpr std::array kObjectVerbs{
     Verb{"sync", "Wait until buffered writes are durable", "sync", kTimeoutDefault, declare_sync,
          run_verb<sync>},
     Verb{"df", "Show the free and used space of the pools", "df --pool fast", kTimeoutDefault,
-         declare_pool_only, run_verb<free_space>},
+         declare_pool_only, run_free_space},
     Verb{"quota", "Show what you use of your quota in each pool", "quota", kTimeoutDefault,
-         declare_pool_only, run_verb<show_quota>},
+         declare_pool_only, run_quota},
 };
 
 }  // namespace
