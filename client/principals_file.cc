@@ -136,6 +136,11 @@ std::optional<PrincipalsFile::Quota> take_quota(std::string_view& rest) {
     const bool is_taken = take_field(", bytes: ", quota.bytes) &&
                           take_field(", objects: ", quota.objects) && take_word("}");
     if (!is_taken) return std::nullopt;
+    // A value that the daemon refuses is no limit that could be shown.
+    const bool is_readable =
+        (quota.bytes.empty() || config::parse_size(quota.bytes)) &&
+        (quota.objects.empty() || config::parse_integer(quota.objects, 0, INT64_MAX));
+    if (!is_readable) return std::nullopt;
     return quota;
 }
 

@@ -28,8 +28,9 @@ std::vector<LoadSample> loads_of(const json& list) {
                                           .count = at.at("count").get<std::uint64_t>(),
                                           .bytes = at.at("bytes").get<std::uint64_t>(),
                                           .latency = {}});
-        for (const json& bucket : at.at("latency_ns")) {
-            load.latency[bucket.at(0).get<std::uint64_t>()] = bucket.at(1).get<std::uint64_t>();
+        for (const json& bucket : at.at("latencies")) {
+            load.latency[bucket.at("up_to_ns").get<std::uint64_t>()] =
+                bucket.at("count").get<std::uint64_t>();
         }
     }
     return loads;

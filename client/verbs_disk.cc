@@ -22,7 +22,8 @@ namespace {
 using nlohmann::json;
 
 int run_devices(const Call& call) {
-    return show_answer(call, call.client.get("/v1/devices"), &disk_page);
+    return show_answer(call, call.client.get("/v1/devices"),
+                       [](const json& answer) { return disk_page(answer.at("devices")); });
 }
 
 // Other text is not sent: it could change the meaning of the URL.
@@ -74,14 +75,15 @@ int run_scrub(const Call& call) {
         if (!call.arguments.end) problems = done->value("problems", problems);
     }
     const auto answer = call.client.get("/v1/devices");
-    const auto devices = checked(call, answer);
-    if (!devices) return devices.error();
+    const auto body = checked(call, answer);
+    if (!body) return body.error();
+    const json& devices = body->at("devices");
     const auto is_wanted = [&device](const json& at) { return at.at("name") == device; };
-    if (!device.empty() && std::ranges::none_of(*devices, is_wanted)) {
+    if (!device.empty() && std::ranges::none_of(devices, is_wanted)) {
         complain("scrub: there is no device " + device);
         return kExitNotFound;
     }
-    const int code = show(call, answer->body, [&] { return scrub_table(*devices, device); });
+    const int code = show(call, answer->body, [&] { return scrub_table(devices, device); });
     for (const json& problem : problems) complain("scrub: " + shown(problem));
     return code == kExitDone && !problems.empty() ? kExitRefused : code;
 }
@@ -215,9 +217,9 @@ std::expected<HttpAnswer, AdminProblem> wait_for_checks(const Call& call,
         if (!answer || exit_code_of(answer->status) != kExitDone || call.arguments.show) {
             return answer;
         }
-        const json checks = json::parse(answer->body);
-        const bool runs =
-            std::ranges::any_of(checks, [](const json& at) { return at.at("state") == "running"; });
+        const json report = json::parse(answer->body);
+        const bool runs = std::ranges::any_of(
+            report.at("checks"), [](const json& at) { return at.at("state") == "running"; });
         if (!runs) return answer;
     }
 }
@@ -230,13 +232,14 @@ int run_store_check(const Call& call) {
         if (!done) return done.error();
     }
     const auto answer = wait_for_checks(call, device.empty() ? "" : "&device=" + device);
-    const auto checks = checked(call, answer);
-    if (!checks) return checks.error();
-    const int code = show(call, answer->body, [&] { return check_page(*checks); });
+    const auto report = checked(call, answer);
+    if (!report) return report.error();
+    const json& checks = report->at("checks");
+    const int code = show(call, answer->body, [&] { return check_page(checks); });
     if (code != kExitDone) return code;
     // A check that was not finished, or whose disk is missing, does not show that all is well.
     const bool only_looks = call.arguments.show || call.arguments.end;
-    const bool is_well = std::ranges::all_of(*checks, [only_looks](const json& at) {
+    const bool is_well = std::ranges::all_of(checks, [only_looks](const json& at) {
         const json& state = at.at("state");
         return at.at("findings") == 0 && (only_looks ? state != "failed" : state == "done");
     });

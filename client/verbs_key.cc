@@ -22,6 +22,7 @@
 #include "client/secret_file.h"
 #include "client/table.h"
 #include "client/verb.h"
+#include "config/units.h"
 #include "core/clock.h"
 #include "core/entropy.h"
 #include "core/printable.h"
@@ -349,8 +350,10 @@ int run_key_create(const Call& call) {
 }
 
 nlohmann::ordered_json quotas_json(const std::vector<PrincipalsFile::Quota>& quotas) {
+    // Objects are counted without a unit, which is a size, too. Null: no limit.
     const auto or_null = [](const std::string& text) {
-        return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
+        const auto number = config::parse_size(text);
+        return number ? nlohmann::ordered_json(*number) : nlohmann::ordered_json(nullptr);
     };
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const auto& each : quotas) {

@@ -35,6 +35,9 @@ namespace {
 
 using Run = ObjectRun;
 
+constexpr std::string_view kListBegin = R"({"objects":[)";
+constexpr std::string_view kListEnd = "]}\n";
+
 // Prints page by page, so that memory does not grow with the number of names.
 Task<int> list(Run* run) {
     const Output output = run->call.output;
@@ -47,18 +50,24 @@ Task<int> list(Run* run) {
             // With a disk missing, the names on the other disks were all listed before.
             const bool is_whole = page.error().status == fop::Status::kMediumMissing;
             const bool is_open = is_whole && output == Output::kJson;
-            if (is_open && !print(is_first ? "[]\n" : "]\n")) co_return kExitRefused;
+            std::string end(is_first ? kListBegin : "");
+            end += kListEnd;
+            if (is_open && !print(end)) co_return kExitRefused;
             if (is_misuse(page.error())) co_return run->complain_about(page.error());
             co_return run->complain_about(run->arguments.prefix, page.error());
         }
         std::string text;
+        if (is_first && output == Output::kJson) text = kListBegin;
+        bool needs_comma = !is_first;
         for (const ObjectPage::Entry& entry : page->entries) {
             if (output == Output::kPage) text += line_of(entry, run->arguments.is_long);
-            if (output == Output::kJson) text += (is_first ? "[" : ",\n") + dumped(json_of(entry));
-            is_first = false;
+            if (output == Output::kJson)
+                text += (needs_comma ? ",\n" : "") + dumped(json_of(entry));
+            needs_comma = true;
         }
-        if (page->end && output == Output::kJson) text += is_first ? "[]\n" : "]\n";
+        if (page->end && output == Output::kJson) text += kListEnd;
         if (!print(text)) co_return kExitRefused;
+        is_first = false;
         if (page->end) co_return kExitDone;
         wish.cursor = page->cursor;
     }
@@ -78,7 +87,7 @@ Task<int> list_by_fid(Run* run) {
         list.push_back(json_of(entry));
         page = line_of(entry, run->arguments.is_long);
     }
-    co_return show(run->call, dumped(list), [&] { return page; });
+    co_return show(run->call, dumped({{"objects", list}}), [&] { return page; });
 }
 
 std::string space_page(const nlohmann::json& pools) {
@@ -112,7 +121,7 @@ Task<int> free_space(Run* run) {
                        {"objects", each.objects},
                        {"missing_disks", of_pool == missing->end() ? 0 : of_pool->second}});
     }
-    co_return show(run->call, dumped(all), [&] { return space_page(all); });
+    co_return show(run->call, dumped({{"pools", all}}), [&] { return space_page(all); });
 }
 
 nlohmann::ordered_json limit_json(std::uint64_t limit) {
@@ -151,7 +160,7 @@ Task<int> show_quota(Run* run) {
                        {"objects", each.used_objects},
                        {"objects_quota", limit_json(each.limit_objects)}});
     }
-    co_return show(run->call, dumped(all), [&] { return quota_table(all); });
+    co_return show(run->call, dumped({{"quotas", all}}), [&] { return quota_table(all); });
 }
 
 }  // namespace

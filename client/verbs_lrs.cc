@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <optional>
 #include <set>
 #include <span>
@@ -19,6 +20,7 @@
 #include "client/replaced_file.h"
 #include "client/table.h"
 #include "client/verb.h"
+#include "config/units.h"
 #include "core/printable.h"
 
 namespace fopd::client {
@@ -99,22 +101,36 @@ std::string difference_line(const json& differs) {
     return "other than in the file: " + shown(differs) + "; `fopctl lrs save` writes it there\n";
 }
 
+// The value of a setting as the configuration has it.
+std::string setting_text(const json& setting) {
+    const json& value = setting.at("value");
+    const std::string unit = shown(setting.at("unit"));
+    if (value.is_null()) return "none";
+    if (unit == "seconds") {
+        return config::format_duration(Duration(std::llround(value.get<double>() * 1e9)));
+    }
+    if (unit == "bytes") return config::format_size(value.get<std::uint64_t>());
+    if (unit == "per second" || unit == "bytes per second") {
+        const auto amount_unit =
+            unit == "per second" ? config::Rate::Unit::kOperations : config::Rate::Unit::kBytes;
+        return config::format_rate({.per_second = value.get<std::uint64_t>(), .unit = amount_unit});
+    }
+    return shown(value);
+}
+
 // The settings in the form that `lrs set` takes: one line for the section, and one for each policy
 // that has settings.
 std::string settings_lines(const json& settings) {
-    const auto add = [](std::string& line, const std::string& key, const json& value) {
-        line += (line.empty() ? "" : " ") + key + "=" + shown(value);
-    };
-    std::string of_section;
-    std::string of_policies;
-    for (const auto& [key, value] : settings.items()) {
-        if (!value.is_object()) add(of_section, key, value);
-        if (!value.is_object() || value.empty()) continue;
-        std::string line;
-        for (const auto& [own_key, own_value] : value.items()) add(line, own_key, own_value);
-        of_policies += key + ": " + line + "\n";
+    std::string lines;
+    json policy;  // Null: the section's own settings.
+    for (const json& setting : settings) {
+        const bool is_new = setting.at("policy") != policy;
+        if (is_new) policy = setting.at("policy");
+        if (is_new) lines += "\n" + shown(policy) + ":";
+        if (!lines.empty()) lines += " ";
+        lines += shown(setting.at("name")) + "=" + setting_text(setting);
     }
-    return of_section + "\n" + of_policies;
+    return lines + "\n";
 }
 
 std::string lrs_page(const json& lrs) {

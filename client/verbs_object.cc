@@ -388,7 +388,7 @@ Task<int> remove(Run* run) {
         if (exit_code == kExitDone) exit_code = failed;
         if (run->cancel.cancelled()) break;
     }
-    const int printed = run->done(removed);
+    const int printed = run->done({{"removed", removed}});
     co_return exit_code == kExitDone ? printed : exit_code;
 }
 

@@ -152,7 +152,12 @@ TypePtr<std::uint64_t> size(SizeRule rule) {
             return std::unexpected(
                 Mistake{in_quotes(scalar.text) + wrong, "write " + allowed_size(rule)});
         },
-        [](const std::uint64_t& value) { return plain_scalar(format_size(value)); });
+        [](const std::uint64_t& value) {
+            // With a unit, it cannot be taken for a count.
+            std::string text = format_size(value);
+            if (text.back() >= '0' && text.back() <= '9') text += 'B';
+            return plain_scalar(std::move(text));
+        });
 }
 
 TypePtr<Rate> rate() {

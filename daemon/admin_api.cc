@@ -198,9 +198,9 @@ Task<AdminReply> AdminApi::status(AdminRequest) {
 // NOLINTNEXTLINE(readability-make-member-function-const)
 Task<AdminReply> AdminApi::devices(AdminRequest) {
     JsonWriter json;
-    json.begin_array();
+    json.begin_object().key("devices").begin_array();
     for (const DiskReport& each : parts_.node.disks().reports_of_all()) write_disk(json, each);
-    json.end_array();
+    json.end_array().end_object();
     co_return json_reply(kOk, json.text());
 }
 
@@ -491,7 +491,7 @@ Task<AdminReply> AdminApi::store_check_report(AdminRequest request) {
         if (!parts_.node.life().serving()) co_return not_serving();
         bool runs = false;
         JsonWriter json;
-        json.begin_array();
+        json.begin_object().key("checks").begin_array();
         const std::vector<std::string> names = disk_names(wanted);
         if (names.empty() && !wanted.empty()) co_return no_disk(wanted);
         for (const std::string& name : names) {
@@ -501,7 +501,7 @@ Task<AdminReply> AdminApi::store_check_report(AdminRequest request) {
             runs = runs || check.state == objects::CheckStatus::State::kRunning;
             write_check(json, name, check);
         }
-        json.end_array();
+        json.end_array().end_object();
         if (!waits || !runs || parts_.control.now() >= end) {
             co_return json_reply(kOk, json.text());
         }

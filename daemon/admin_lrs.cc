@@ -5,6 +5,8 @@
 #include <system_error>
 #include <vector>
 
+#include "config/units.h"
+#include "core/whole_number.h"
 #include "daemon/admin_api.h"
 #include "daemon/admin_reply.h"
 #include "daemon/json_writer.h"
@@ -52,23 +54,50 @@ void write_class(JsonWriter& json, const lrs::ClassFigures& figures) {
     json.end_object();
 }
 
-void write_values(JsonWriter& json, std::string_view key,
-                  const std::vector<lrs::NamedValue>& values) {
-    json.key(key).begin_object();
-    for (const lrs::NamedValue& each : values) json.field(each.key, std::string_view(each.value));
+// A value as a number with its unit. Its text has a unit unless it is a count or a word: see
+// config::size().
+void write_value(JsonWriter& json, std::string_view text) {
+    const char* unit = "";
+    json.key("value");
+    if (const auto count = core::whole_number(text)) {
+        json.value(*count);
+    } else if (const auto span = config::parse_duration(text)) {
+        json.value(in_seconds(*span));
+        unit = "seconds";
+    } else if (const auto size = config::parse_size(text)) {
+        json.value(*size);
+        unit = "bytes";
+    } else if (const auto rate = config::parse_rate(text)) {
+        json.value(rate->per_second);
+        unit = rate->unit == config::Rate::Unit::kBytes ? "bytes per second" : "per second";
+    } else if (text == "none") {
+        json.null();
+    } else {
+        json.value(text);
+    }
+    json.field("unit", unit);
+}
+
+// `policy` is empty for a setting of the section itself.
+void write_setting(JsonWriter& json, std::string_view policy, const lrs::NamedValue& setting) {
+    json.begin_object().field("name", std::string_view(setting.key));
+    json.text_or_null("policy", policy);
+    write_value(json, setting.value);
     json.end_object();
 }
 
-// In the form of the configuration: the section's own settings, those of the policy in force, and
-// those of the policy below it.
+// The section's own settings, those of the policy in force, and those of the policy below it.
 void write_settings(JsonWriter& json, const lrs::LrsSettings& settings) {
-    json.key("settings").begin_object();
-    for (const lrs::NamedValue& each : lrs::section_values(settings))
-        json.field(each.key, std::string_view(each.value));
-    write_values(json, settings.policy->name, lrs::values_of(settings, *settings.policy));
-    const lrs::PolicyEntry& inner = settings.decides();
-    if (&inner != settings.policy) write_values(json, inner.name, lrs::values_of(settings, inner));
-    json.end_object();
+    const auto write_all = [&json, &settings](const lrs::PolicyEntry& policy) {
+        for (const lrs::NamedValue& each : lrs::values_of(settings, policy))
+            write_setting(json, policy.name, each);
+    };
+    json.key("settings").begin_array();
+    for (const lrs::NamedValue& each : lrs::section_values(settings)) write_setting(json, {}, each);
+    write_all(*settings.policy);
+    if (const lrs::PolicyEntry& inner = settings.decides(); &inner != settings.policy)
+        write_all(inner);
+    json.end_array();
 }
 
 // The policy that has these rules, and whether it is in force.

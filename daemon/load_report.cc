@@ -18,15 +18,15 @@ constexpr auto kLimits = [] {
     return limits;
 }();
 
-// As [longest, count] for each bucket that is not empty. All that took longer than the last limit
+// The buckets that are not empty. All that took longer than the last limit
 // is in one more bucket.
 void write_latency(JsonWriter& json, const core::Histogram& latency) {
-    json.key("latency_ns").begin_array();
+    json.key("latencies").begin_array();
     const std::uint64_t count = latency.count();
     std::uint64_t seen = 0;
     const auto write = [&json, &seen](std::uint64_t limit, std::uint64_t up_to) {
         if (up_to <= seen) return;
-        json.begin_array().value(limit).value(up_to - seen).end_array();
+        json.begin_object().field("up_to_ns", limit).field("count", up_to - seen).end_object();
         seen = up_to;
     };
     for (std::size_t i = 0; i < kLimits.size() && seen < count; ++i)

@@ -172,7 +172,7 @@ Started<OfflineCheck> check_offline(const config::Snapshot& settings) {
     LocalDiskBay bay(**offload, events, (*data_dir)->path());
     OfflineCheck all;
     JsonWriter json;
-    json.begin_array();
+    json.begin_object().key("checks").begin_array();
     for (const auto& each : settings.get<std::vector<devices::DeviceSettings>>()) {
         OfflineDisk disk({.reactor = reactor, .bay = bay, .node = *node}, each);
         const objects::CheckStatus status = reactor.run_until_done(disk.check());
@@ -180,7 +180,7 @@ Started<OfflineCheck> check_offline(const config::Snapshot& settings) {
             all.is_well && status.state == State::kDone && status.report.finding_count == 0;
         write_check(json, each.name, status);
     }
-    json.end_array();
+    json.end_array().end_object();
     all.json = json.text();
     return all;
 }

@@ -74,7 +74,7 @@ class Session:
             answer = json.loads(done.stdout)
         except ValueError as error:
             raise Failed(f"fopctl {shlex.join(arguments)} --json printed no JSON: {error}") from None
-        expect(isinstance(answer, (dict, list)), f"fopctl {shlex.join(arguments)} --json printed no object")
+        expect(isinstance(answer, dict), f"fopctl {shlex.join(arguments)} --json printed no object")
         return answer
 
     def start(self):
@@ -111,7 +111,7 @@ class Session:
 
     def disks(self):
         self.run("devices")
-        devices = self.answer("devices", quiet=True)
+        devices = self.answer("devices", quiet=True).get("devices", [])
         expect([each.get("state") for each in devices] == ["good", "good"], "devices: not two that are good")
         expect(all(each["free"] > 7 << 30 for each in devices), "devices: they are not empty")
 
@@ -145,7 +145,7 @@ class Session:
         self.start()
         self.run("get", "results/run-1", str(again))
         expect(again.read_bytes() == whole.read_bytes(), "get: these are not the bytes that were put")
-        names = [each.get("name") for each in self.answer("ls", quiet=True)]
+        names = [each.get("name") for each in self.answer("ls", quiet=True).get("objects", [])]
         expect(names == ["results/notes", "results/run-1"], f"ls: {names} after the kill")
         self.run("append", "results/notes", data=b"and more\n")
         self.run("read", "results/notes", "--offset", "5000")
@@ -156,7 +156,7 @@ class Session:
             print(f"    {figures['ops_per_s']:.0f} {op}s of 4 KiB a second, p99 {figures['p99_us']:.0f} us")
         self.run("scrub", "--quiet")
         self.run("rm", "results/run-1", "results/notes")
-        expect(self.answer("ls", quiet=True) == [], "ls: something is left")
+        expect(self.answer("ls", quiet=True) == {"objects": []}, "ls: something is left")
         self.run("df")
         self.run("get", "results/run-1", "-", code=NOT_THERE)
 

@@ -59,7 +59,7 @@ elif words[0] == "log-level":
 elif words[0] == "bench":
     print(json.dumps({{"ops": 9, "ops_per_s": 9.0, "p99_us": 9.0, "errors": 1 if FAULT == "bench" else 0}}))
 elif words[0] == "devices":
-    print(json.dumps([{{"state": "good", "free": 8 << 30}}] * 2))
+    print(json.dumps({{"devices": [{{"state": "good", "free": 8 << 30}}] * 2}}))
 elif words[0] == "put":
     if words[-1] == "--no-replace": sys.exit(0 if FAULT == "replaces" else 1)
     open(path_of(words[2]), "wb").write(open(words[1], "rb").read())
@@ -73,7 +73,7 @@ elif words[0] == "rm":
     for name in words[1:]: os.unlink(path_of(name))
 elif words[0] == "ls":
     names = sorted(name.replace("%", "/") for name in os.listdir(objects))
-    print(json.dumps([{{"name": name}} for name in names[FAULT == "lost":]]))
+    print(json.dumps({{"objects": [{{"name": name}} for name in names[FAULT == "lost":]]}}))
 elif words[0] == "sessions":
     print(json.dumps({{"sessions": []}}))
 elif words[0] == "keygen":

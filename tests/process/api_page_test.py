@@ -7,6 +7,8 @@ import unittest
 from pathlib import Path
 from urllib.parse import quote
 
+from json_rules import faults
+from json_test import IDENTIFIERS, Page
 from storage_process import StorageTestCase
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "api.md"
@@ -44,12 +46,15 @@ class ApiPageTest(StorageTestCase):
 
     def test_answers(self):
         self.put("object", b"bytes")
+        # Fields have the same meaning on both pages.
+        identifiers = {re.split(r"[.\[\]]+", row.path)[-1] for row in Page().rows if IDENTIFIERS & set(row.types)}
         for method, path, answer, _ in rows():
             if path in NOT_ASKED:
                 continue
             with self.subTest(path):
                 status, value = self.ask(method, path, PARAMETERS.get(path, ""))
                 self.assertEqual(status, 200, value)
+                self.assertEqual(faults(value, lambda path: path.split(".")[-1].strip("[]") in identifiers), [])
                 verb = re.fullmatch("as `(.*)`", answer)
                 if verb is None:
                     fields = [re.search(r"`(\w+)`(?: and `(\w+)`)?", each) for each in answer.split(";")]

@@ -53,7 +53,7 @@ class DeviceChangesTest(ProcessTestCase):
         return done.stdout if code == DONE else done.stdout + done.stderr
 
     def devices(self):
-        return {each["name"]: each for each in json.loads(self.ctl("--json", "devices"))}
+        return {each["name"]: each for each in json.loads(self.ctl("--json", "devices"))["devices"]}
 
     def states(self):
         return {name: each["state"] for name, each in self.devices().items()}
@@ -137,7 +137,7 @@ class DeviceChangesTest(ProcessTestCase):
         self.assertIn("d1 is out", answer)
         self.assertIn(f"still stands in {self.fopd.config_path}", answer)
         self.assertEqual(self.states(), {"d0": "good", "d1": "removed"})
-        self.assertEqual([each["device"] for each in json.loads(self.ctl("--json", "store", "check"))], ["d0"])
+        self.assertEqual([each["device"] for each in json.loads(self.ctl("--json", "store", "check"))["checks"]], ["d0"])
         self.assertEqual(self.devices()["d1"]["slot"], before["slot"])
         self.assertNotIn('fopd_device_up{device="d1",pool="fast"}', self.daemon.metrics())
         self.assertEqual(len(self.daemon.events("fopd.daemon.device_removed")), 1)
@@ -202,7 +202,7 @@ class DeviceChangesTest(ProcessTestCase):
         self.stop()
 
     def uploads_on(self, device):
-        return json.loads(self.ctl("--json", "store", "check", device))[0]["uploads"]
+        return json.loads(self.ctl("--json", "store", "check", device))["checks"][0]["uploads"]
 
     def test_clients_of_other_disks_are_not_disturbed(self):
         self.start()
@@ -272,7 +272,7 @@ class DeviceChangesTest(ProcessTestCase):
             self.assertEqual(self.states()["d1"], "removed")
             self.assertEqual(self.ctl("scrub", "d1", code=REFUSED), "fopctl: scrub: device d1 is removed\n")
             self.add("d1")
-        checks = {each["device"]: each for each in json.loads(self.ctl("--json", "store", "check"))}
+        checks = {each["device"]: each for each in json.loads(self.ctl("--json", "store", "check"))["checks"]}
         self.assertEqual({each["findings"] for each in checks.values()}, {0})
         self.stop()
 

@@ -53,7 +53,7 @@ class DisksTest(ProcessTestCase):
     def devices(self, daemon):
         done = daemon.ctl("--json", "devices")
         self.assertEqual(done.returncode, 0, done.stderr)
-        return {each["name"]: each for each in json.loads(done.stdout)}
+        return {each["name"]: each for each in json.loads(done.stdout)["devices"]}
 
     def start_with(self, **states):
         """Starts it; the disks must be in these states."""

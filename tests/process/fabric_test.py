@@ -114,7 +114,7 @@ class LoadTest(FabricTestCase):
                 self.assertTrue(0 < result["seconds"] < 600, result)
                 self.assertAlmostEqual(result["ops_per_s"], result["ops"] / result["seconds"], places=3)
                 wait_until(lambda: json.loads(self.ctl("sessions", "--json").stdout)["sessions"] == [], "the sessions ended")
-        self.assertEqual(json.loads(self.ctl("ls", "--json").stdout), [])
+        self.assertEqual(json.loads(self.ctl("ls", "--json").stdout), {"objects": []})
         load = self.start_ctl("bench", "--op", "ping", "--seconds", 600)
         self.wait_measuring()
         self.assertRegex(self.interrupted(load, signal.SIGINT),

@@ -57,7 +57,7 @@ class HealthTest(StorageTestCase):
         return page.replace("\n          ", " ")
 
     def devices(self):
-        return json.loads(self.ctl("devices", "--json"))
+        return json.loads(self.ctl("devices", "--json"))["devices"]
 
     def slot_of(self, name):
         return int(json.loads(self.ctl("--json", "stat", name))["fid"][:4], 16)
@@ -161,7 +161,7 @@ class HealthTest(StorageTestCase):
         self.put("b", data[::-1])
         device = self.damage("a", data)
         self.ctl("scrub", device)
-        wait_until(lambda: json.loads(self.ctl("scrub", device, "--show", "--json"))[
+        wait_until(lambda: json.loads(self.ctl("scrub", device, "--show", "--json"))["devices"][
             [each["name"] for each in self.devices()].index(device)]["scrub"]["state"] == "done", "the scrub")
         fids = set(re.findall(r"store\.scrub_found_damage .*\bobject=([0-9a-f]{32})\b", self.daemon.log()))
         self.assertEqual([self.ctl("ls", "--fid", fid) for fid in fids], [b"a\n"])

@@ -1,4 +1,4 @@
-"""docs/formats/json.md describes each field that `fopctl --json` prints, with its type, and no other.
+"""docs/formats/json.md describes each field that `fopctl --json` prints, with its type, and no other; all of it has one shape.
 
 The tables of the page become trees of forms, with which everything is compared that the verbs print here, and each example
 of the page. In the end each row of a table must have been seen, so that nothing stays on the page that is printed no more.
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from fopd_process import DONE, NO_SERVER, wait_until
 from help_test import verbs
+from json_rules import faults
 from storage_process import NOT_FOUND, REFUSED, StorageTestCase
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "formats" / "json.md"
@@ -18,16 +19,18 @@ PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "formats" / "jso
 # What they print is not JSON, or nothing at all.
 VERBS_WITHOUT_JSON = {"read", "keygen", "key revoke", "token revoke"}
 # What only a check finds that meets a damaged index or log.
-NOT_SEEN_HERE = re.compile(r"`store check` \[\]\.found\[\]")
+NOT_SEEN_HERE = re.compile(r"`store check` checks\[\]\.found\[\]")
 
-BOOLEAN, LIST_OF_TEXTS = "true or false", "list of texts"
+BOOLEAN, LISTS_OF_TEXTS = "true or false", ("list of texts", "list of identifiers")
+IDENTIFIERS = {"identifier", "list of identifiers"}
 TYPES = {
     "text": lambda value: isinstance(value, str),
+    "identifier": lambda value: isinstance(value, str),
     "whole number": lambda value: type(value) is int,
     "number": lambda value: type(value) in (int, float),
     BOOLEAN: lambda value: isinstance(value, bool),
     "list": lambda value: isinstance(value, list),
-    LIST_OF_TEXTS: lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value),
+    **{name: lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value) for name in LISTS_OF_TEXTS},
     "object": lambda value: isinstance(value, dict),
     "null": lambda value: value is None,
 }
@@ -52,7 +55,7 @@ class Form:
         self.path = path
         self.types = set()
         self.is_optional = False
-        self.fields = {}  # "*" is for fields of any name, "[]" for the elements of a list.
+        self.fields = {}  # "[]" is for the elements of a list.
         self.rows = []  # What the page says of it.
 
     def child(self, token):
@@ -94,18 +97,33 @@ class Form:
             if "[]" in self.fields:
                 for each in value:
                     self.fields["[]"].compare(each, differences)
-            elif value and LIST_OF_TEXTS not in types:
+            elif value and not types & set(LISTS_OF_TEXTS):
                 differences.append(f"{self.path}: the page does not have its elements")
         elif isinstance(value, dict):
             for name, each in value.items():
-                form = self.fields.get(name) or self.fields.get("*")
-                if form is None:
-                    differences.append(f"{self.path}: the page does not have {name}")
+                if name in self.fields:
+                    self.fields[name].compare(each, differences)
                 else:
-                    form.compare(each, differences)
+                    differences.append(f"{self.path}: the page does not have {name}")
             for name, form in self.fields.items():
-                if name != "*" and name not in value and not form.is_optional:
+                if name not in value and not form.is_optional:
                     differences.append(f"{self.path}: {name} is not there, and not optional")
+
+
+    def is_identifier(self, path):
+        """Whether the page says so of the value at this path."""
+        form = self
+        for token in re.findall(r"\[\]|[^.\[\]]+", path):
+            if token not in form.fields:
+                return token == "[]" and "list of identifiers" in form.types
+            form = form.fields[token]
+        return bool(form.types & IDENTIFIERS)
+
+    def faults(self, value):
+        """How it differs from the page, and from what all JSON has in common."""
+        differences = faults(value, self.is_identifier)
+        self.compare(value, differences)
+        return differences
 
 
 class Section:
@@ -159,7 +177,7 @@ class Page:
 
     def _form(self, path, rows):
         form = Form(path)
-        form.types.add("list" if rows[0].path.startswith("[]") else "object")
+        form.types.add("object")
         form.add(rows, self.shared)
         return form
 
@@ -180,9 +198,33 @@ class PageTest(unittest.TestCase):
         self.assertGreater(len(examples), 35)
         for form, text in examples:
             with self.subTest(form.path):
-                differences = []
-                form.compare(parsed(text), differences)
-                self.assertEqual(differences, [])
+                self.assertEqual(form.faults(parsed(text)), [])
+
+    def test_rules_of_all_json(self):
+        def found(value, *identifiers):
+            return [each.split(" ")[0] for each in faults(value, identifiers.__contains__)]
+
+        self.assertEqual(found([{"name": "a"}]), ["."])
+        for text in ("0", "-1", "128", "2.5", "1e3", "4096 B", "4096B", "1GiB", "64k", "12.3 ms", "1ms", "10 s", "3 h", "1d", "95%", "95 %",
+                     "20000/s", "50MB/s", "7 bytes"):
+            with self.subTest(text):
+                self.assertEqual(found({"a": text}), ["a"])
+                self.assertEqual(found({"a": {"b": [{"c": text}]}}), ["a.b[].c"])
+                self.assertEqual(found({"a": [text, "x"]}), ["a[]"])
+                self.assertEqual(found({"a": text, "b": [text]}, "a", "b[]"), [])
+        for text in ("", "-", "good", "default * rate=5/s", "2026-11-26T14:38:30.525309797Z", "tcp://127.0.0.1:31470", "0.1.0 (732e96f0)",
+                     "3 of 5 objects cannot be read"):
+            self.assertEqual(found({"a": text}), [], text)
+        for mixed in (["a", 1], [1], [{"a": 1}, "b"], [[1, 2]], [None]):
+            self.assertEqual(found({"a": mixed})[0], "a", mixed)
+        self.assertEqual(found({"a": [], "b": ["x"], "c": [{"d": 1}, {"d": 2}]}), [])
+
+    def test_identifiers_of_the_page(self):
+        forms = Page().forms
+        self.assertTrue(forms["stat"].is_identifier("fid"))
+        self.assertTrue(forms["key list"].is_identifier("principals[].groups[]"))
+        for verb, path in (("stat", "created"), ("key list", "principals[].rights[]"), ("lrs show", "settings[].value"), ("stat", "none")):
+            self.assertFalse(forms[verb].is_identifier(path), path)
 
 
 class JsonTest(StorageTestCase):
@@ -194,9 +236,8 @@ class JsonTest(StorageTestCase):
     def compare(self, name, text):
         """The value, when it has the form that the page has under this name."""
         self.compared.add(name)
-        value, differences = parsed(text), []
-        self.page.forms[name].compare(value, differences)
-        self.assertEqual(differences, [], text)
+        value = parsed(text)
+        self.assertEqual(self.page.forms[name].faults(value), [], text)
         return value
 
     def printed(self, name, *arguments, exit_code=DONE, **options):
@@ -229,12 +270,12 @@ class JsonTest(StorageTestCase):
         self.printed("write", "a", "--offset", 0, data=b"other")
         self.assertEqual(self.printed("append", "a", data=b"more")["offset"], 5)
         self.assertIsNone(self.printed("append", "a")["offset"])
-        self.assertEqual([each["name"] for each in self.printed("ls")], list(names))
+        self.assertEqual([each["name"] for each in self.printed("ls")["objects"]], list(names))
         self.printed("ls", "--long")
-        self.assertEqual(self.printed("ls", "nothing"), [])
+        self.assertEqual(self.printed("ls", "nothing"), {"objects": []})
         fid = self.printed("stat", "a")["fid"]
         self.assertEqual(self.printed("stat", "--fid", fid)["name"], "a")
-        self.assertEqual([each["name"] for each in self.printed("ls", "--fid", fid)], ["a"])
+        self.assertEqual([each["name"] for each in self.printed("ls", "--fid", fid)["objects"]], ["a"])
         self.printed("truncate", "a", 100)
         self.printed("punch", "a", "--offset", 0, "--length", 10)
         self.printed("chmod", 640, "a")
@@ -242,10 +283,11 @@ class JsonTest(StorageTestCase):
         self.printed("sync")
         self.printed("sync", "a")
         self.printed("df")
-        self.assertIn(None, [each["owner"] for each in self.printed("quota")])
+        self.assertIn(None, [each["owner"] for each in self.printed("quota")["quotas"]])
         self.printed("put", "-", "old", data=b"bytes")
         self.printed("mv", "old", "new")
-        self.assertEqual([each["name"] for each in self.printed("rm", "new", "nothing", exit_code=NOT_FOUND)], ["new"])
+        removed = self.printed("rm", "new", "nothing", exit_code=NOT_FOUND)["removed"]
+        self.assertEqual([each["name"] for each in removed], ["new"])
 
     def use_trees(self):
         tree = self.directory / "tree"
@@ -263,7 +305,12 @@ class JsonTest(StorageTestCase):
 
     def use_scheduler(self):
         self.printed("lrs show")
-        self.printed("lrs set", "mclock", "capacity=20000/s")
+        self.printed("lrs set", "mclock", "capacity=20000/s", "cost_unit=8193B")
+        settings = {each["name"]: (each["policy"], each["value"], each["unit"]) for each in self.printed("lrs show")["settings"]}
+        self.assertEqual(settings, {"max_foms": (None, 128, ""), "io_wait_goal": (None, 0.001, "seconds"),
+                                    "capacity": ("mclock", 20000, "per second"), "cost_unit": ("mclock", 8193, "bytes")})
+        self.assertIn(b"\nmclock: capacity=20000/s cost_unit=8193\n", self.ctl("lrs", "show"))
+        self.printed("lrs set", "mclock", "cost_unit=none")
         self.printed("lrs rule add", "r op=read reservation=10/s weight=2 limit=100/s")
         self.printed("lrs rule add", "s op=write soft_limit=100/s")
         self.printed("lrs rule change", "r weight=3")
@@ -307,7 +354,9 @@ class JsonTest(StorageTestCase):
     def use_keys(self):
         self.printed("key create", "ann", "--groups", "staff", "--quota", "fast=,10")
         self.printed("key create", "bob", "--out", self.directory / "bob.key", "--quota", "fast=1GiB")
-        self.assertEqual(len(self.printed("key list")["principals"]), 3)
+        quotas = {each["name"]: each["quotas"] for each in self.printed("key list")["principals"]}
+        self.assertEqual(quotas, {"dev": [], "ann": [{"pool": "fast", "bytes": None, "objects": 10}],
+                                  "bob": [{"pool": "fast", "bytes": 1 << 30, "objects": None}]})
         self.printed("quota")
         issuer, token = self.dir / "issuer.key", self.directory / "token"
         self.printed("token create", "--issuer", issuer, "--rights", "read")
@@ -330,8 +379,8 @@ class JsonTest(StorageTestCase):
         self.printed("devices")
         critical = 2
         self.assertEqual(self.printed("health", exit_code=critical)["state"], "critical")
-        self.assertEqual(self.printed("df")[0]["missing_disks"], 1)
-        self.assertIn(None, [each["size"] for each in self.printed("ls", exit_code=REFUSED)])
+        self.assertEqual(self.printed("df")["pools"][0]["missing_disks"], 1)
+        self.assertIn(None, [each["size"] for each in self.printed("ls", exit_code=REFUSED)["objects"]])
         self.printed("device forget", "d1", "--yes")
 
     def drain(self):

@@ -130,7 +130,7 @@ class ObjectsTest(StorageTestCase):
         self.assertEqual(self.names(), [])
 
     def used(self):
-        return sum(each["used"] for each in json.loads(self.ctl("df", "--json")))
+        return sum(each["used"] for each in json.loads(self.ctl("df", "--json"))["pools"])
 
     # -- parts of objects --
 
@@ -210,7 +210,7 @@ class ObjectsTest(StorageTestCase):
 
     def test_what_may_be_on_a_missing_disk_is_not_said_to_be_gone(self):
         self.refused(NOT_FOUND, ["stat: nothing: no object has that name"], "stat", "nothing")
-        disk = json.loads(self.daemon.ctl("--json", "devices").stdout)[0]
+        disk = json.loads(self.daemon.ctl("--json", "devices").stdout)["devices"][0]
         contents, lost = {}, set()
         while not 2 <= len(lost) < len(contents):
             name = f"o{len(contents):03}"
@@ -233,15 +233,15 @@ class ObjectsTest(StorageTestCase):
                 with self.subTest(arguments):
                     self.refused(REFUSED, [f"{arguments[0]}: ", *why], *arguments)
         self.assertIn("\nfast: 1 disk is missing; it is not in these figures\n", self.ctl("df").decode())
-        self.assertEqual(json.loads(self.ctl("df", "--json"))[0]["missing_disks"], 1)
+        self.assertEqual(json.loads(self.ctl("df", "--json"))["pools"][0]["missing_disks"], 1)
         done = self.ctl_bytes("ls")
         self.assertEqual(done.returncode, REFUSED)
         self.assertEqual(done.stdout.decode().split(), sorted(contents.keys() - lost))
         self.assertRegex(done.stderr.decode(), rf"^fopctl: ls: [^\n]*{disk['name']} \([^\n]*\n$")
         done = self.ctl_bytes("ls", "--json")
         self.assertEqual(done.returncode, REFUSED)
-        self.assertEqual([each["name"] for each in json.loads(done.stdout)], sorted(contents.keys() - lost))
-        self.assertEqual(json.loads(self.ctl_bytes("ls", "none", "--json").stdout), [])
+        self.assertEqual([each["name"] for each in json.loads(done.stdout)["objects"]], sorted(contents.keys() - lost))
+        self.assertEqual(json.loads(self.ctl_bytes("ls", "none", "--json").stdout), {"objects": []})
         replaced = min(lost)
         for name in (replaced, "new"):
             contents[name] = b"new"
@@ -266,8 +266,8 @@ class ObjectsTest(StorageTestCase):
         self.assertEqual(self.ctl("stat", "--fid", fid, "--json"), by_name)
         self.assertEqual(self.ctl("stat", "--fid", fid), self.ctl("stat", "a"))
         self.assertEqual(self.ctl("ls", "--fid", fid), b"a\n")
-        self.assertEqual(json.loads(self.ctl("ls", "--fid", fid, "--json")),
-                         [each for each in json.loads(self.ctl("ls", "--json")) if each["fid"] == fid])
+        self.assertEqual(json.loads(self.ctl("ls", "--fid", fid, "--json"))["objects"],
+                         [each for each in json.loads(self.ctl("ls", "--json"))["objects"] if each["fid"] == fid])
         self.ctl("mv", "a", "b")
         self.assertEqual(self.ctl("ls", "--fid", fid), b"b\n")
         self.ctl("rm", "b")
@@ -288,8 +288,8 @@ class ObjectsTest(StorageTestCase):
         self.assertEqual(self.names("01"), expected[10:20])
         self.assertEqual(self.names(expected[-1]), expected[-1:])
         self.assertEqual(self.names("nothing"), [])
-        self.assertEqual(json.loads(self.ctl("ls", "nothing", "--json")), [])
-        listed = json.loads(self.ctl("ls", "--json"))
+        self.assertEqual(json.loads(self.ctl("ls", "nothing", "--json")), {"objects": []})
+        listed = json.loads(self.ctl("ls", "--json"))["objects"]
         self.assertEqual([each["name"] for each in listed], expected)
         self.assertEqual({each["size"] for each in listed}, {0})
 
@@ -336,14 +336,14 @@ class ObjectsTest(StorageTestCase):
         self.assertEqual(self.names(), ["b"])
         fid = json.loads(self.ctl("stat", "b", "--json"))["fid"]
         done = self.ctl_bytes("rm", "nothing", "b", "--json")
-        self.assertEqual((done.returncode, json.loads(done.stdout)), (NOT_FOUND, [{"name": "b", "fid": fid}]))
+        self.assertEqual((done.returncode, json.loads(done.stdout)), (NOT_FOUND, {"removed": [{"name": "b", "fid": fid}]}))
 
     def test_df_and_pools(self):
-        pool, = json.loads(self.ctl("df", "--json"))
+        pool, = json.loads(self.ctl("df", "--json"))["pools"]
         self.assertEqual(pool["pool"], "fast")
         self.assertEqual(pool["used"] + pool["free"], pool["capacity"])
         self.put("a", content(MIB), "--pool", "fast")
-        pool, = json.loads(self.ctl("df", "--pool", "fast", "--json"))
+        pool, = json.loads(self.ctl("df", "--pool", "fast", "--json"))["pools"]
         self.assertEqual(pool["objects"], 1)
         self.assertEqual(pool["missing_disks"], 0)
         self.assertIn("fast", self.ctl("df").decode())
@@ -388,7 +388,7 @@ class ObjectsTest(StorageTestCase):
         pulled, received = (self.daemon.metrics()[each] - earlier for each, earlier in zip(moved, before))
         self.assertEqual(pulled, 0)
         self.assertLess(received, 64 << 10)
-        self.assertEqual(json.loads(self.ctl("quota", "--json", "--key", key))[0]["objects"], 1)
+        self.assertEqual(json.loads(self.ctl("quota", "--json", "--key", key))["quotas"][0]["objects"], 1)
 
     def test_quotas_that_the_daemon_would_refuse(self):
         principals = (self.dir / "principals.yaml").read_text()
@@ -417,11 +417,11 @@ class ObjectsTest(StorageTestCase):
                      *ada, data=content(4096))
         self.ctl("write", "a", "--offset", "0", *ada, data=content(MIB, 1))
         self.put("theirs", content(2 * MIB))
-        own, = json.loads(self.ctl("quota", "--json", *ada))
+        own, = json.loads(self.ctl("quota", "--json", *ada))["quotas"]
         self.assertEqual(own, {"pool": "fast", "owner": "ada", "used": MIB, "quota": MIB, "objects": 1,
                                "objects_quota": 3})
         self.kill_and_start()
-        everybody = json.loads(self.ctl("quota", "--pool", "fast", "--json"))
+        everybody = json.loads(self.ctl("quota", "--pool", "fast", "--json"))["quotas"]
         self.assertEqual({each["owner"]: each["used"] for each in everybody},
                          {None: 3 * MIB, "ada": MIB, "dev": 2 * MIB})
         self.refused(REFUSED, ["no pool"], "quota", "--pool", "nowhere")
@@ -437,7 +437,7 @@ class ObjectsTest(StorageTestCase):
         self.ctl("reload")
         self.ctl("put", "-", "b", *ada, data=content(4096))
         self.ctl("rm", "a", *ada)
-        own, = json.loads(self.ctl("quota", "--json", *ada))
+        own, = json.loads(self.ctl("quota", "--json", *ada))["quotas"]
         self.assertEqual((own["used"], own["quota"], own["objects"]), (4096, 2 * MIB, 1))
 
     def test_chmod_and_chown(self):

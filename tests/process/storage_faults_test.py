@@ -76,7 +76,7 @@ class FaultsTestCase(StorageTestCase):
     def devices(self):
         done = self.daemon.ctl("--json", "devices")
         self.assertEqual(done.returncode, DONE, done.stderr)
-        return json.loads(done.stdout)
+        return json.loads(done.stdout)["devices"]
 
 
 class DamageTest(FaultsTestCase):
@@ -338,7 +338,7 @@ class DamageTest(FaultsTestCase):
         self.refused(REFUSED, ["not enough space left on the disk of the object"], "put", file, "a")
 
     def free_bytes(self):
-        return json.loads(self.ctl("df", "--json"))[0]["free"]
+        return json.loads(self.ctl("df", "--json"))["pools"][0]["free"]
 
 
 class UploadsTest(FaultsTestCase):

@@ -67,12 +67,12 @@ class StoreTest(ProcessTestCase):
 
     def assert_objects(self, *names):
         """These and no others, each as it was put."""
-        self.assertEqual({each["name"] for each in json.loads(self.ctl("--json", "ls"))}, set(names))
+        self.assertEqual({each["name"] for each in json.loads(self.ctl("--json", "ls"))["objects"]}, set(names))
         for name in names:
             self.assertEqual(self.ctl("get", name, "-"), f"this is {name.removesuffix('-moved')}")
 
     def check(self, *arguments, code=DONE):
-        return {each["device"]: each for each in json.loads(self.ctl("--json", "store", "check", *arguments, code=code))}
+        return {each["device"]: each for each in json.loads(self.ctl("--json", "store", "check", *arguments, code=code))["checks"]}
 
     def assert_well(self, objects):
         checks = self.check()
@@ -81,7 +81,7 @@ class StoreTest(ProcessTestCase):
         self.assertEqual(sum(each["names"] for each in checks.values()), objects)
 
     def states(self):
-        return {each["name"]: each["state"] for each in json.loads(self.ctl("--json", "devices"))}
+        return {each["name"]: each["state"] for each in json.loads(self.ctl("--json", "devices"))["devices"]}
 
     # -- store check --
 
@@ -121,7 +121,7 @@ class StoreTest(ProcessTestCase):
         self.fopd.settings["devices"][1].pop("size")
         self.fopd.write_config()
         self.start()
-        devices = {each["name"]: each for each in json.loads(self.ctl("--json", "devices"))}
+        devices = {each["name"]: each for each in json.loads(self.ctl("--json", "devices"))["devices"]}
         self.assertEqual([each["state"] for each in devices.values()], ["good", "given-up"])
         why = f"given-up: {devices['d1']['reason']}\n"
         for verb in (["scrub"], ["store", "check"]):
@@ -175,7 +175,7 @@ class StoreTest(ProcessTestCase):
     def check_offline(self, code=DONE):
         done = run_fopd("--config", self.fopd.config_path, "--check-store")
         self.assertEqual(done.returncode, code, done.stderr)
-        return {each["device"]: each for each in json.loads(done.stdout)} if code in (DONE, REFUSED) else done
+        return {each["device"]: each for each in json.loads(done.stdout)["checks"]} if code in (DONE, REFUSED) else done
 
     def test_a_check_without_a_daemon(self):
         self.start()

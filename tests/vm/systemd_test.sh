@@ -288,7 +288,7 @@ admin() {
 }
 # names JQ-CONDITION: of the objects for which it is true. The administrator may look at all of them.
 names() {
-    { admin ls --json 2>/dev/null || true; } | jq --raw-output ".[] | select($1) | .name"
+    { admin ls --json 2>/dev/null || true; } | jq --raw-output ".objects[] | select($1) | .name"
 }
 is_on_missing_disk() {
     admin --json get "$1" "$keys/one" 2>&1 | jq --exit-status '.code == "medium_missing"'
@@ -328,7 +328,7 @@ check "objects: bob stores some" stores bob videos
 check "objects: ann fetches hers" fetches ann photos
 check "objects: bob may not read hers" exits 77 bob get photos/1 "$keys/stolen"
 check "disks: both are open" \
-    is "d0 good d1 good" sh -c "fopctl --json devices | jq --raw-output '.[] | .name, .state' | paste -sd ' '"
+    is "d0 good d1 good" sh -c "fopctl --json devices | jq --raw-output '.devices[] | .name, .state' | paste -sd ' '"
 check "disks: nothing needs attention" fopctl health
 
 check "limit: the policy has rules" fopctl lrs set tbf
@@ -358,7 +358,7 @@ check "lost disk: health is critical" exits 2 fopctl health
 check "lost disk: health names the disk and counts the objects" \
     is "CRITICAL: disk d1 is missing (slot 2): $lost_count of 8 objects cannot be read" fopctl health
 check "lost disk: devices says so" \
-    is "good given-up" sh -c "fopctl --json devices | jq --raw-output '.[].state' | paste -sd ' '"
+    is "good given-up" sh -c "fopctl --json devices | jq --raw-output '.devices[].state' | paste -sd ' '"
 check "lost disk: status lists the slot" \
     status_is '.missing_slots | length == 1 and .[0].slot == 2 and .[0].device == "d1"'
 check "lost disk: the metrics say so" is 1 metric 'fopd_slots_missing{pool="fast"}'
