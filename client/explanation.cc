@@ -5,91 +5,99 @@
 #include <array>
 #include <cstdio>
 #include <functional>
-#include <vector>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
+#include "client/table.h"
 #include "core/stable_sort.h"
 
 namespace fopd::client {
 
 namespace {
 
-using fop::SpentOn;
-
-struct Part {
+struct PartName {
     const char* key;    // With --json.
     const char* words;  // For people.
-    Duration time;
 };
+// As CallTimes::parts().
+constexpr std::array<PartName, CallTimes::kPartCount> kParts{{
+    {"unsent", "waited to be sent by the client"},
+    {"network", "network"},
+    {"policy", "waited for a turn in the policy"},
+    {"buffer", "waited for a buffer"},
+    {"lock", "waited for another fop"},
+    {"client", "moved bytes from or to the client"},
+    {"room", "waited for space on the disk"},
+    {"disk_queue", "waited for a turn at the disk"},
+    {"disk", "read or wrote the disk"},
+    {"log", "waited for the log to be durable"},
+    {"locality", "travelled to another locality"},
+    {"server", "computed by the server"},
+}};
 
-// In the order in which a fop passes them.
-std::vector<Part> parts_of(const CallTimes& times) {
-    return {
-        {"unsent", "waited to be sent by the client", times.unsent},
-        {"network", "network", times.network()},
-        {"policy", "waited for a turn in the policy", times.of(SpentOn::kPolicy)},
-        {"buffer", "waited for a buffer", times.of(SpentOn::kBuffer)},
-        {"lock", "waited for another fop", times.of(SpentOn::kLock)},
-        {"client", "moved bytes from or to the client", times.of(SpentOn::kClient)},
-        {"room", "waited for space on the disk", times.of(SpentOn::kRoom)},
-        {"disk_queue", "waited for a turn at the disk", times.of(SpentOn::kDiskQueue)},
-        {"disk", "read or wrote the disk", times.of(SpentOn::kDisk)},
-        {"log", "waited for the log to be durable", times.of(SpentOn::kLog)},
-        {"locality", "travelled to another locality", times.of(SpentOn::kLocality)},
-        {"server", "computed by the server", times.computed()},
-    };
-}
+struct Part {
+    PartName name;
+    double seconds;
+};
 
 double seconds(Duration time) {
     return std::chrono::duration<double>(time).count();
 }
 
-std::string time_text(Duration time) {
-    std::array<char, 32> text{};
-    const double value = seconds(time);
-    if (value >= 1) {
-        std::snprintf(text.data(), text.size(), "%.2f s", value);
-    } else if (value >= 0.001) {
-        std::snprintf(text.data(), text.size(), "%.1f ms", value * 1e3);
-    } else {
-        std::snprintf(text.data(), text.size(), "%.0f us", value * 1e6);
-    }
-    return text.data();
+std::array<Part, kParts.size()> parts_of(const CallTimes& times) {
+    const auto durations = times.parts();
+    std::array<Part, kParts.size()> parts{};
+    for (std::size_t i = 0; i < parts.size(); ++i) parts[i] = {kParts[i], seconds(durations[i])};
+    return parts;
 }
 
-std::string line_of(const Part& part, Duration total) {
+// Empty for a part that rounds to nothing.
+std::string line_of(const Part& part, double total) {
+    if (part.seconds * 1000 < total || part.seconds <= 0) return {};
     std::array<char, 80> text{};
-    const double share = total > Duration::zero() ? 100 * seconds(part.time) / seconds(total) : 0;
-    std::snprintf(text.data(), text.size(), "  %-34s %10s %4.0f %%\n", part.words,
-                  time_text(part.time).c_str(), share);
+    std::snprintf(text.data(), text.size(), "  %-34s %10s %4.0f %%\n", part.name.words,
+                  latency_of(part.seconds).c_str(), 100 * part.seconds / total);
     return text.data();
 }
 
 nlohmann::ordered_json json_of(const CallTimes& times) {
     nlohmann::ordered_json object{{"total", seconds(times.total)}};
-    for (const Part& part : parts_of(times)) object[part.key] = seconds(part.time);
+    for (const Part& part : parts_of(times)) object[part.name.key] = part.seconds;
     return object;
+}
+
+// The mean and 99 % of the values, in microseconds.
+double mean_us(const core::Histogram& of) {
+    return of.count() == 0 ? 0
+                           : static_cast<double>(of.sum()) / static_cast<double>(of.count()) / 1000;
+}
+double p99_us(const core::Histogram& of) {
+    return static_cast<double>(std::min(of.percentile(0.99), of.max())) / 1000;
+}
+
+std::string load_line(const char* words, const core::Histogram& of) {
+    std::array<char, 80> text{};
+    std::snprintf(text.data(), text.size(), "  %-34s %10s %10s\n", words,
+                  latency_of(mean_us(of) / 1e6).c_str(), latency_of(p99_us(of) / 1e6).c_str());
+    return text.data();
 }
 
 }  // namespace
 
 std::string explanation(const TimeLedger::Figures& figures) {
     if (figures.calls == 0) return {};
-    const CallTimes& sum = figures.sum;
+    const double total = seconds(figures.sum.total);
     std::string text = "where the time went: " + std::to_string(figures.calls) +
-                       (figures.calls == 1 ? " fop, " : " fops, ") + time_text(sum.total) +
+                       (figures.calls == 1 ? " fop, " : " fops, ") + latency_of(total) +
                        " in all\n";
-    for (const Part& part : parts_of(sum)) {
-        // What rounds to nothing is left out.
-        if (part.time * 1000 >= sum.total) text += line_of(part, sum.total);
-    }
+    for (const Part& part : parts_of(figures.sum)) text += line_of(part, total);
     if (figures.calls == 1) return text;
     auto slowest = parts_of(figures.slowest);
-    core::stable_sort(slowest, std::greater{}, &Part::time);
-    text += "  the slowest fop took " + time_text(figures.slowest.total) + ": " +
-            time_text(slowest[0].time) + " " + slowest[0].words + ", " +
-            time_text(slowest[1].time) + " " + slowest[1].words + "\n";
+    core::stable_sort(slowest, std::greater{}, &Part::seconds);
+    text += "  the slowest fop took " + latency_of(seconds(figures.slowest.total)) + ": " +
+            latency_of(slowest[0].seconds) + " " + slowest[0].name.words + ", " +
+            latency_of(slowest[1].seconds) + " " + slowest[1].name.words + "\n";
     return text;
 }
 
@@ -97,6 +105,28 @@ nlohmann::ordered_json explanation_json(const TimeLedger::Figures& figures) {
     return {{"fops", figures.calls},
             {"seconds", json_of(figures.sum)},
             {"slowest", json_of(figures.slowest)}};
+}
+
+std::string load_explanation(const LoadTimes& times) {
+    if (times.total().count() == 0) return {};
+    std::array<char, 80> title{};
+    std::snprintf(title.data(), title.size(), "  %-34s %10s %10s\n", "", "mean", "p99");
+    std::string text = "where the time of " + std::to_string(times.total().count()) +
+                       " fops went:\n" + title.data();
+    for (std::size_t i = 0; i < kParts.size(); ++i) {
+        if (times.part(i).max() > 0) text += load_line(kParts[i].words, times.part(i));
+    }
+    return text + load_line("in all", times.total());
+}
+
+nlohmann::ordered_json load_explanation_json(const LoadTimes& times) {
+    nlohmann::ordered_json parts = nlohmann::ordered_json::array();
+    const auto add = [&parts](const char* name, const core::Histogram& of) {
+        parts.push_back({{"name", name}, {"mean_us", mean_us(of)}, {"p99_us", p99_us(of)}});
+    };
+    add("total", times.total());
+    for (std::size_t i = 0; i < kParts.size(); ++i) add(kParts[i].key, times.part(i));
+    return {{"fops", times.total().count()}, {"parts", std::move(parts)}};
 }
 
 }  // namespace fopd::client

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "client/load_times.h"
 #include "client/time_ledger.h"
 
 namespace fopd::client {
@@ -14,5 +15,9 @@ namespace fopd::client {
 std::string explanation(const TimeLedger::Figures& figures);
 // The same for programs, in seconds.
 nlohmann::ordered_json explanation_json(const TimeLedger::Figures& figures);
+
+// The mean and the 99th percentile of all parts of a load's fops. Empty without fops.
+std::string load_explanation(const LoadTimes& times);
+nlohmann::ordered_json load_explanation_json(const LoadTimes& times);
 
 }  // namespace fopd::client

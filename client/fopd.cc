@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "client/c_call.h"
+#include "client/client_times.h"
 #include "client/endpoint.h"
 #include "client/request_fault.h"
 #include "client/session_thread.h"
@@ -86,6 +87,10 @@ SessionThread::World world_for(const fabric::Address& server) {
 }
 
 }  // namespace
+
+void pass_times_on(fopd_client* client, fabric::TimesUser& to) {
+    client->thread->pass_times_on(to);
+}
 
 }  // namespace fopd::client
 

@@ -178,6 +178,9 @@ public:
     // Ends all calls in flight. Idempotent; the destructor calls it.
     void close() { handle_.reset(); }
 
+    // For the functions of fopd.h. It belongs to this object; null unless it is open.
+    fopd_client* handle() const { return handle_.get(); }
+
     // Where the time of all fops went so far. REQUIRES: open.
     fopd_times times() const {
         fopd_times times;

@@ -11,6 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "client/client_times.h"
 #include "core/clock.h"
 
 namespace fopd::client {
@@ -73,18 +74,20 @@ class Job {
 public:
     Job(const LoadOptions& options, const core::Clock& clock, const LoadWindow& window,
         Running& running)
-        : options_(options), clock_(clock), window_(window), running_(running) {}
+        : options_(options), clock_(clock), window_(window), running_(running), times_(clock) {}
 
     // Tells `running` when there is a session, or none.
     libfopd::Outcome open() {
         const libfopd::Outcome opened = libfopd::Client::open(options_.server, client_);
         if (!opened) return opened;
+        if (options_.explain) pass_times_on(client_.handle(), times_);
         client_.connected({}, [this](const libfopd::Outcome& outcome) {
             running_.one_ended(outcome ? nullptr : &outcome);
         });
         return opened;
     }
     void start() {
+        times_.count_from(window_.begin, window_.end);
         for (std::uint32_t i = 0; i < options_.depth; ++i) {
             CallState& call = calls_.emplace_back();
             call.data.assign(options_.size_bytes, static_cast<char>('a' + i % 26));
@@ -103,6 +106,7 @@ public:
     void add_to(LoadResult& result) const {
         result.latency.merge(latency_);
         result.errors += errors_;
+        if (result.times != nullptr) result.times->add(times_);
         for (const CallState& call : calls_) {
             if (call.answered && options_.op != LoadOp::kPing && call.into != call.data) {
                 ++result.errors;
@@ -158,6 +162,7 @@ private:
     // No call begins while the client is closed. Recursive: a call may end before it has returned.
     std::recursive_mutex mutex_;
     bool closing_ = false;
+    LoadTimes times_;  // Outlives the client.
     libfopd::Client client_;
 };
 
@@ -188,6 +193,7 @@ std::expected<std::unique_ptr<LoadResult>, libfopd::Outcome> run_load(const Load
     for (Job& job : jobs) job.close();
     if (auto failure = running.failure()) return std::unexpected(*std::move(failure));
     auto result = std::make_unique<LoadResult>();
+    if (options.explain) result->times = std::make_unique<LoadTimes>(clock);
     result->window = going_on ? options.window : window.over_at(stopped_at);
     result->interrupted = !going_on;
     for (const Job& job : jobs) job.add_to(*result);

@@ -9,6 +9,7 @@
 
 #include "client/fopd.hpp"
 #include "client/interrupts.h"
+#include "client/load_times.h"
 #include "core/histogram.h"
 #include "core/time.h"
 
@@ -20,6 +21,7 @@ struct LoadOptions {
     libfopd::Options server;
     LoadOp op = LoadOp::kEcho;
     std::size_t size_bytes = 0;
+    bool explain = false;     // Says where the time of the fops went.
     std::uint32_t depth = 1;  // Calls in flight in each job.
     std::uint32_t jobs = 1;   // Sessions, each with a thread of its own.
     Duration warm_up{};
@@ -42,7 +44,8 @@ struct LoadResult {
     core::Histogram latency;    // Latencies of calls that began and ended in the window.
     std::uint64_t errors = 0;   // Failed calls after the warm-up, also after the window's end.
     std::string first_error{};  // Text of the first one. Set by object loads only.
-    Duration window{};          // Until the interrupt, if there was one.
+    std::unique_ptr<LoadTimes> times{};  // With `explain`, if there was a measurement.
+    Duration window{};                   // Until the interrupt, if there was one.
     bool interrupted = false;
 };
 

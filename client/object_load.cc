@@ -164,7 +164,8 @@ public:
           clock_(clock),
           running_(running),
           target_(target),
-          prefix_(target.name + "-" + std::to_string(number) + "-") {
+          prefix_(target.name + "-" + std::to_string(number) + "-"),
+          times_(clock) {
         thread_ = std::thread([this] {
             run();
             running_.one_ended();
@@ -175,6 +176,7 @@ public:
     void add_to(LoadResult& result) const {
         result.latency.merge(latency_);
         result.errors += errors_;
+        if (result.times != nullptr) result.times->add(times_);
         if (result.first_error.empty()) result.first_error = first_error_;
     }
 
@@ -187,6 +189,7 @@ private:
     void run() {
         ObjectSession::Options options = options_.server;
         options.interrupt_fd = running_.stop_fd();
+        if (options_.explain) options.times = &times_;
         auto session = ObjectSession::open(options);
         if (!session) {
             return running_.fail({.no_session = std::move(session.error())});
@@ -198,7 +201,9 @@ private:
                        .random = core::Random(session_->entropy().number())});
             fill({worker.memory.get(), options_.size_bytes}, worker.random);
         }
-        if (running_.wait_for_all()) session_->run(run_workers());
+        if (!running_.wait_for_all()) return;
+        times_.count_from(running_.window().begin, running_.window().end);
+        session_->run(run_workers());
     }
     Task<void> run_workers() {
         core::Gate gate;
@@ -283,6 +288,7 @@ private:
     core::Histogram latency_;
     std::uint64_t errors_ = 0;
     std::string first_error_;
+    LoadTimes times_;
 };
 
 // The objects of a run. The main thread makes and removes them, with its own sessions.
@@ -385,6 +391,7 @@ std::expected<std::unique_ptr<LoadResult>, LoadFailure> run_object_load(
     if (problem) {
         failure = LoadFailure{.problem = *std::move(problem)};
     } else if (!result->interrupted) {
+        if (options.explain) result->times = std::make_unique<LoadTimes>(clock);
         ObjectRunning running(options, clock);
         std::vector<std::unique_ptr<ObjectJob>> jobs;
         for (std::uint32_t i = 0; i < options.jobs; ++i) {

@@ -20,6 +20,7 @@ struct ObjectLoadOptions {
     ObjectSession::Options server{};
     ObjectOp op = ObjectOp::kRead;
     std::uint64_t size_bytes = 4096;
+    bool explain = false;     // Says where the time of the fops went.
     std::uint32_t depth = 1;  // Operations in flight in each job.
     std::uint32_t jobs = 1;   // Sets of sessions, each with a thread of its own.
     Duration warm_up{};

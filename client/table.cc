@@ -124,6 +124,12 @@ std::string span_of(double seconds) {
     return both(whole / 86400, "d", whole / 3600 % 24, "h");
 }
 
+std::string latency_of(double seconds) {
+    if (seconds >= 0 && seconds < 999.5e-6) return fixed(seconds * 1e6, 0) + "us";
+    if (seconds >= 0 && seconds < 0.99995) return fixed(seconds * 1e3, 1) + "ms";
+    return span_of(seconds);
+}
+
 std::string clipped(const std::string& text, std::size_t columns_max) {
     if (width_of(text) <= columns_max) return text;
     std::string cut;

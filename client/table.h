@@ -29,6 +29,9 @@ std::string size_of(std::uint64_t bytes);
 // "3d 4h", "2h 5m", "1m 7s", "3.2s".
 std::string span_of(double seconds);
 
+// A short time: "602us", "12.3ms"; from a second on as span_of().
+std::string latency_of(double seconds);
+
 // The text, cut to at most so many columns; where something is left out, it ends with "…".
 std::string clipped(const std::string& text, std::size_t columns_max);
 

@@ -18,11 +18,16 @@ struct CallTimes {
     Duration unsent{};                                  // Until the client could send it.
     std::array<Duration, fop::kSpentOnCount> server{};  // By fop::SpentOn, as the server says.
 
+    static CallTimes of_call(const fop::TimeSpent& at_server, Duration unsent, Duration total);
     Duration of(fop::SpentOn what) const { return server[static_cast<std::size_t>(what)]; }
     // On the network, and in the client's and the server's network code.
     Duration network() const;
     // What the server computed: the rest of its time.
     Duration computed() const;
+
+    // All parts of the total, in the order in which a fop passes them.
+    static constexpr std::size_t kPartCount = 12;
+    std::array<Duration, kPartCount> parts() const;
 };
 
 // Adds up where the time of calls went. Any thread may call its functions.
@@ -36,10 +41,13 @@ public:
 
     void on_times(const fop::TimeSpent& at_server, Duration unsent, Duration total) override;
     Figures figures() const;
+    // From now on, tells `to` as well. It outlives the ledger.
+    void pass_on(fabric::TimesUser& to);
 
 private:
     mutable std::mutex mutex_;
     Figures figures_;
+    fabric::TimesUser* to_ = nullptr;
 };
 
 }  // namespace fopd::client

@@ -42,9 +42,7 @@ Cell percent(double share) {
 }
 Cell latency(double us) {
     if (us <= 0) return {"-", 0};
-    if (us < 1000) return {fixed(us, 0) + "us", us};
-    if (us < 1e6) return {fixed(us / 1000, 1) + "ms", us};
-    return {fixed(us / 1e6, 1) + "s", us};
+    return {latency_of(us / 1e6), us};
 }
 TopTable load_table(const char* title, const std::vector<LoadRates>& loads) {
     TopTable table{.titles = {title, "OPS/S", "BYTES/S", "P50", "P99"}, .rows = {}};

@@ -16,6 +16,7 @@
 
 #include "client/command_line.h"
 #include "client/exit_code.h"
+#include "client/explanation.h"
 #include "client/interrupts.h"
 #include "client/load.h"
 #include "client/object_load.h"
@@ -43,6 +44,7 @@ libfopd::Options options_of(const Call& call) {
     options.protect = call.remote.protect;
     options.job = call.remote.job;
     options.timeout = std::chrono::ceil<std::chrono::microseconds>(call.timeout);
+    options.explain = call.arguments.explain;
     return options;
 }
 
@@ -221,6 +223,7 @@ void declare_bench(CLI::App& app, VerbArguments& arguments) {
     app.add_option("--object-size", arguments.object_bytes, "How large an object is made")
         ->transform(size_between(1, fop::kOffsetMax))
         ->capture_default_str();
+    declare_explain(app, arguments);
 }
 
 Duration in_ns(double seconds) {
@@ -236,6 +239,7 @@ Measured measure_messages(const Call& call, LoadOp op, std::uint64_t size_bytes,
     auto done = run_load({.server = options_of(call),
                           .op = op,
                           .size_bytes = size_bytes,
+                          .explain = asked.explain,
                           .depth = asked.depth,
                           .jobs = asked.jobs,
                           .warm_up = in_ns(std::min(asked.seconds * kWarmUpShare, kWarmUpMax)),
@@ -262,6 +266,7 @@ Measured measure_objects(const Call& call, ObjectOp op, Interrupts& interrupts) 
         {.server = session_options(call),
          .op = op,
          .size_bytes = asked.size_bytes,
+         .explain = asked.explain,
          .depth = asked.depth,
          .jobs = asked.jobs,
          .warm_up = in_ns(std::min(asked.seconds * kWarmUpShare, kWarmUpMax)),
@@ -311,20 +316,20 @@ int run_bench(const Call& call) {
     const auto percentile = [&result](double share) {
         return microseconds(std::min(result.latency.percentile(share), result.latency.max()));
     };
-    const nlohmann::ordered_json object{
-        {"op", asked.op},
-        {"size", size_bytes},
-        {"depth", asked.depth},
-        {"jobs", asked.jobs},
-        {"seconds", seconds},
-        {"ops", result.latency.count()},
-        {"ops_per_s", ops_per_s},
-        {"bytes_per_s", ops_per_s * static_cast<double>(size_bytes)},
-        {"p50_us", percentile(0.5)},
-        {"p99_us", percentile(0.99)},
-        {"p999_us", percentile(0.999)},
-        {"errors", result.errors},
-        {"interrupted", result.interrupted}};
+    nlohmann::ordered_json object{{"op", asked.op},
+                                  {"size", size_bytes},
+                                  {"depth", asked.depth},
+                                  {"jobs", asked.jobs},
+                                  {"seconds", seconds},
+                                  {"ops", result.latency.count()},
+                                  {"ops_per_s", ops_per_s},
+                                  {"bytes_per_s", ops_per_s * static_cast<double>(size_bytes)},
+                                  {"p50_us", percentile(0.5)},
+                                  {"p99_us", percentile(0.99)},
+                                  {"p999_us", percentile(0.999)},
+                                  {"errors", result.errors},
+                                  {"interrupted", result.interrupted}};
+    if (result.times != nullptr) object["explain"] = load_explanation_json(*result.times);
     const int printed = show(call, dumped(object), [&] {
         return (result.interrupted ? "interrupted: " : "") + asked.op + "  " +
                std::to_string(size_bytes) + " B  depth " + std::to_string(asked.depth) + "  jobs " +
@@ -333,7 +338,8 @@ int run_bench(const Call& call) {
                fixed(ops_per_s * static_cast<double>(size_bytes) / 1e6, 1) +
                " MB/s\np50/p99/p999 " + fixed(percentile(0.5), 1) + "/" +
                fixed(percentile(0.99), 1) + "/" + fixed(percentile(0.999), 1) + " us\n" +
-               std::to_string(result.errors) + " errors\n";
+               std::to_string(result.errors) + " errors\n" +
+               (result.times == nullptr ? "" : load_explanation(*result.times));
     });
     if (!result.first_error.empty()) complain("bench: the first error: " + result.first_error);
     return printed != kExitDone ? printed : result.errors > 0 ? kExitRefused : kExitDone;

@@ -97,7 +97,7 @@ _fopctl() {
         case $verb in
             status) options+=" --wait" ;;
             top | ping) options+=" --interval --count" ;;
-            bench) options+=" --op --size --depth --jobs --seconds --durable --pool --object --object-size" ;;
+            bench) options+=" --op --size --depth --jobs --seconds --durable --pool --object --object-size --explain" ;;
             put) options+=" --pool --group --no-replace --recursive --explain" ;;
             read) options+=" --pool --offset --length --explain" ;;
             punch) options+=" --pool --offset --length" ;;

@@ -65,6 +65,7 @@ completes "bench" --server tcp://127.0.0.1:1 --key "$scratch/admin.sock" b
 completes "echo" bench --op e
 completes "--server --size --seconds" bench --json --s
 completes "--op --object --object-size" bench --depth 4 --o
+completes "--explain" bench --e
 completes "create list revoke" key ""
 completes "revoke" token r
 completes "" key list ""

@@ -301,7 +301,14 @@ class JsonTest(StorageTestCase):
     def use_network(self):
         self.printed("ping", "--count", 1)
         self.printed("bench", "--seconds", 0.1)
-        self.printed("bench", "--op", "write", "--object-size", "64k", "--seconds", 0.1)
+        parts = ["total", "unsent", "network", "policy", "buffer", "lock", "client", "room", "disk_queue", "disk", "log", "locality", "server"]
+        for op in ("echo", "write"):
+            done = self.printed("bench", "--op", op, "--object-size", "64k", "--seconds", 0.3, "--explain")
+            self.assertEqual([each["name"] for each in done["explain"]["parts"]], parts)
+            self.assertGreater(done["explain"]["fops"], 0)
+            total, *named = done["explain"]["parts"]
+            # Each part is rounded, by 1/2048 at most.
+            self.assertAlmostEqual(sum(each["mean_us"] for each in named), total["mean_us"], delta=0.05 * total["mean_us"] + 2)
 
     def use_scheduler(self):
         self.printed("lrs show")

@@ -42,7 +42,7 @@ class RequestSchedulingTest(LrsTestCase):
             done = self.ctl("get", "a", file, "--explain", "--json")
         times = json.loads(done.stdout)["explain"]["slowest"]
         self.assertGreater(times["policy"], 0.8 * times["total"])
-        self.assertRegex(self.ctl("get", "a", file, "--explain").stderr, r"waited for a turn in the policy +\S+ m?s +\d+ %")
+        self.assertRegex(self.ctl("get", "a", file, "--explain").stderr, r"waited for a turn in the policy +[\d.]+m?s +\d+ %")
         self.fopd.stop(self.daemon)
 
     def test_a_client_that_is_killed_leaves_nothing_in_the_queue(self):

@@ -1,0 +1,86 @@
+// Goal: short times have one form, and an explanation of a load has the mean and the 99th
+// percentile of each part of its fops' time.
+#include "client/explanation.h"
+
+#include <nlohmann/json.hpp>
+
+#include "client/load_times.h"
+#include "client/table.h"
+#include "tests/catch.h"
+
+using namespace fopd;
+using namespace fopd::client;
+using fop::SpentOn;
+
+namespace {
+
+// Stands where it is put.
+class StandingClock final : public core::Clock {
+public:
+    Instant now() const override { return at; }
+    WallTime wall() const override { return {}; }
+    Instant at{1h};
+};
+
+fop::TimeSpent at_server(Duration policy, Duration log, Duration computed) {
+    fop::TimeSpent spent;
+    spent.set(SpentOn::kTotal, policy + log + computed);
+    spent.set(SpentOn::kPolicy, policy);
+    spent.set(SpentOn::kLog, log);
+    return spent;
+}
+
+nlohmann::json part_of(const LoadTimes& times, const std::string& name) {
+    const nlohmann::json explained = load_explanation_json(times);
+    for (const auto& each : explained.at("parts")) {
+        if (each.at("name") == name) return each;
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("fopctl: a short time is shown in the unit that suits it", "[client]") {
+    CHECK(latency_of(0) == "0us");
+    CHECK(latency_of(602e-6) == "602us");
+    CHECK(latency_of(999.4e-6) == "999us");
+    CHECK(latency_of(999.6e-6) == "1.0ms");
+    CHECK(latency_of(0.0123) == "12.3ms");
+    CHECK(latency_of(0.99996) == "1.0s");
+    CHECK(latency_of(3.21) == "3.2s");
+    CHECK(latency_of(67) == "1m 7s");
+    CHECK(latency_of(-1) == "-");
+}
+
+TEST_CASE("fopctl: a load is explained by the mean and the 99th percentile of each part",
+          "[client]") {
+    StandingClock clock;
+    LoadTimes times(clock);
+    const auto tell = [&](Duration log) {
+        times.on_times(at_server(200us, log, 100us), 50us, log + 400us);
+    };
+    tell(1ms);  // Before the measurement.
+    times.count_from(clock.at - 1s, clock.at + 1s);
+    for (int i = 0; i < 98; ++i) tell(1ms);
+    tell(101ms);
+    tell(101ms);
+    tell(2s);  // It began before.
+    clock.at += 2s;
+    tell(1ms);  // It ended afterwards.
+
+    CHECK(times.total().count() == 100);
+    CHECK(part_of(times, "total").at("mean_us").get<double>() == Approx(3400).epsilon(0.01));
+    CHECK(part_of(times, "log").at("mean_us").get<double>() == Approx(3000).epsilon(0.01));
+    CHECK(part_of(times, "log").at("p99_us").get<double>() == Approx(101'000).epsilon(0.07));
+    CHECK(part_of(times, "policy").at("p99_us").get<double>() == Approx(200).epsilon(0.07));
+    CHECK(part_of(times, "unsent").at("mean_us").get<double>() == Approx(50).epsilon(0.01));
+    CHECK(part_of(times, "network").at("mean_us").get<double>() == Approx(50).epsilon(0.01));
+    CHECK(part_of(times, "server").at("mean_us").get<double>() == Approx(100).epsilon(0.01));
+    CHECK(part_of(times, "disk").at("p99_us") == 0);
+
+    const std::string page = load_explanation(times);
+    CHECK_THAT(page, ContainsSubstring("where the time of 100 fops went:\n"));
+    CHECK_THAT(page, ContainsSubstring("  waited for the log to be durable        3.0ms"));
+    CHECK(page.find("read or wrote the disk") == std::string::npos);
+    CHECK(load_explanation(LoadTimes(clock)).empty());
+}
