@@ -216,6 +216,12 @@ Task<Outcome<std::map<std::string, std::uint32_t>>> ObjectClient::missing_disks(
     co_return slots_.missing_disks();
 }
 
+Task<Outcome<bool>> ObjectClient::is_on_missing_disk(fop::Fid fid, Wait wait) {
+    const auto loaded = co_await slots_.load(wait);
+    if (!loaded) co_return std::unexpected(loaded.error());
+    co_return slots_.is_missing(fid.slot());
+}
+
 Task<Outcome<std::vector<QuotaUse>>> ObjectClient::quota(std::string pool, Wait wait) {
     std::vector<std::byte> payload(fop::kListingBytesMax);
     std::vector<QuotaUse> uses;

@@ -119,6 +119,8 @@ public:
     Task<Outcome<std::vector<PoolSpace>>> statfs(Wait wait);
     // How many disks of each pool are missing; pools without are left out.
     Task<Outcome<std::map<std::string, std::uint32_t>>> missing_disks(Wait wait);
+    // Whether the disk of the object is missing. Asks the server once.
+    Task<Outcome<bool>> is_on_missing_disk(fop::Fid fid, Wait wait);
     // For one pool; empty: for all. An administrator gets the uses of all owners.
     Task<Outcome<std::vector<QuotaUse>>> quota(std::string pool, Wait wait);
 

@@ -218,6 +218,11 @@ std::map<std::string, std::uint32_t> Slots::missing_disks() const {
     return missing;
 }
 
+bool Slots::is_missing(std::uint16_t slot) const {
+    const auto found = slots_.find(slot);
+    return found == slots_.end() || found->second.state == fop::ListedSlotState::kMissing;
+}
+
 std::uint16_t Slots::locality_of(std::uint16_t slot) const {
     const auto found = slots_.find(slot);
     return found == slots_.end() ? std::uint16_t{0} : found->second.locality;

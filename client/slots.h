@@ -63,6 +63,8 @@ public:
     // REQUIRES: loaded. How many disks of each pool are missing. Pools without missing disks are
     // not included.
     std::map<std::string, std::uint32_t> missing_disks() const;
+    // REQUIRES: loaded. Whether the slot's disk is missing, or the server does not know the slot.
+    bool is_missing(std::uint16_t slot) const;
 
     // Makes a new object: tries the pool's slots in turn while they have no space or accept no
     // objects, then again with a newer table if a disk has been removed meanwhile.

@@ -59,6 +59,7 @@ struct VerbArguments {
     bool recursive = false;
     bool all = false;
     bool is_long = false;
+    bool missing = false;
     bool buffered = false;
     bool explain = false;
 

@@ -35,6 +35,21 @@ namespace {
 
 using Run = ObjectRun;
 
+using Entries = std::vector<ObjectPage::Entry>;
+
+// Those of the entries whose disk is missing. Only these, and objects that the key may not read,
+// have no size.
+Task<Outcome<Entries>> keep_missing(Run* run, Entries entries) {
+    Entries left;
+    for (ObjectPage::Entry& each : entries) {
+        if (each.size_bytes != fop::kSizeUnknown) continue;
+        const auto missing = co_await run->objects.is_on_missing_disk(each.fid, run->wait());
+        if (!missing) co_return std::unexpected(missing.error());
+        if (*missing) left.push_back(std::move(each));
+    }
+    co_return left;
+}
+
 constexpr std::string_view kListBegin = R"({"objects":[)";
 constexpr std::string_view kListEnd = "]}\n";
 
@@ -42,7 +57,8 @@ constexpr std::string_view kListEnd = "]}\n";
 Task<int> list(Run* run) {
     const Output output = run->call.output;
     ObjectClient::ListWish wish{.pool = run->arguments.pool, .prefix = run->arguments.prefix};
-    bool is_first = true;
+    bool is_first = true;      // The page.
+    bool needs_comma = false;  // Before the next object.
     for (;;) {
         ObjectClient::ListWish next = wish;
         auto page = co_await run->objects.list(std::move(next), run->wait());
@@ -53,12 +69,20 @@ Task<int> list(Run* run) {
             std::string end(is_first ? kListBegin : "");
             end += kListEnd;
             if (is_open && !print(end)) co_return kExitRefused;
+            if (is_whole && run->arguments.missing) {
+                client::remark("ls: " + page.error().words);
+                co_return kExitDone;
+            }
             if (is_misuse(page.error())) co_return run->complain_about(page.error());
             co_return run->complain_about(run->arguments.prefix, page.error());
         }
+        if (run->arguments.missing) {
+            auto left = co_await keep_missing(run, std::move(page->entries));
+            if (!left) co_return run->complain_about(run->arguments.prefix, left.error());
+            page->entries = std::move(*left);
+        }
         std::string text;
         if (is_first && output == Output::kJson) text = kListBegin;
-        bool needs_comma = !is_first;
         for (const ObjectPage::Entry& entry : page->entries) {
             if (output == Output::kPage) text += line_of(entry, run->arguments.is_long);
             if (output == Output::kJson)

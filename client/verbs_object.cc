@@ -120,7 +120,10 @@ void declare_stat(CLI::App& app, VerbArguments& arguments) {
 void declare_ls(CLI::App& app, VerbArguments& arguments) {
     auto* const pool = declare_pool(app, arguments);
     auto* const prefix = app.add_option("prefix", arguments.prefix, "The beginning of the names");
-    declare_fid(app, arguments)->excludes(pool)->excludes(prefix);
+    auto* const missing =
+        app.add_flag("--missing", arguments.missing,
+                     "Only those whose disk is missing: their data cannot be read");
+    declare_fid(app, arguments)->excludes(pool)->excludes(prefix)->excludes(missing);
     app.add_flag("--long", arguments.is_long, "Sizes and times, too");
 }
 void declare_mv(CLI::App& app, VerbArguments& arguments) {
@@ -421,7 +424,8 @@ constexpr std::array kObjectVerbs{
          run_verb<on_object<write>>},
     Verb{"append", "Append standard input to an object", "append log <lines", kTimeoutDefault,
          declare_one, run_verb<on_object<append>>},
-    Verb{"ls", "List objects by name", "ls 2026/ --long\nls --fid 0001000000000002247c070000000001",
+    Verb{"ls", "List objects by name",
+         "ls 2026/ --long\nls --missing\nls --fid 0001000000000002247c070000000001",
          kTimeoutDefault, declare_ls, run_list},
     Verb{"stat", "Show size, owner, mode and times of an object",
          "stat 2026/results.tar\nstat --fid 0001000000000002247c070000000001", kTimeoutDefault,

@@ -76,7 +76,7 @@ _fopctl() {
     for ((index = 1; index < COMP_CWORD; index++)); do
         word=${COMP_WORDS[index]}
         case $word in
-            --json | --quiet | --wide | --delegate | --version | --help | --no-replace | --buffered | --long | --durable | --end | --show | --yes | --all | --explain | -r | --recursive) ;;
+            --json | --quiet | --wide | --delegate | --version | --help | --no-replace | --buffered | --long | --durable | --end | --show | --yes | --all | --explain | --missing | -r | --recursive) ;;
             --*=*) ;;
             -*) ((index++)) ;;
             *)
@@ -102,7 +102,7 @@ _fopctl() {
             read) options+=" --pool --offset --length --explain" ;;
             punch) options+=" --pool --offset --length" ;;
             write) options+=" --pool --offset --buffered" ;;
-            ls) options+=" --pool --long --fid" ;;
+            ls) options+=" --pool --long --missing --fid" ;;
             stat) options+=" --pool --fid" ;;
             mv) options+=" --pool --no-replace" ;;
             get) options+=" --pool --recursive --explain" ;;

@@ -12,7 +12,7 @@ from pathlib import Path
 from fopd_process import DONE, NO_SERVER, wait_until
 from help_test import verbs
 from json_rules import faults
-from storage_process import NOT_FOUND, REFUSED, StorageTestCase
+from storage_process import NOT_FOUND, REFUSED, USAGE, StorageTestCase
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "formats" / "json.md"
 
@@ -387,7 +387,15 @@ class JsonTest(StorageTestCase):
         critical = 2
         self.assertEqual(self.printed("health", exit_code=critical)["state"], "critical")
         self.assertEqual(self.printed("df")["pools"][0]["missing_disks"], 1)
-        self.assertIn(None, [each["size"] for each in self.printed("ls", exit_code=REFUSED)["objects"]])
+        listed = self.printed("ls", exit_code=REFUSED)["objects"]
+        lost = [each for each in listed if each["size"] is None]
+        self.assertTrue(0 < len(lost) < len(listed), listed)
+        self.assertEqual(self.printed("ls", "--missing"), {"objects": lost})
+        done = self.ctl_bytes("ls", "--missing")
+        self.assertEqual((done.returncode, done.stdout.decode().split()), (DONE, [each["name"] for each in lost]))
+        self.assertRegex(done.stderr, rb"^fopctl: ls: there may be others, [^\n]*d1 \([^\n]*\n$")
+        self.assertEqual(self.printed("ls", "--missing", "nothing"), {"objects": []})
+        self.refused(USAGE, ["--missing"], "ls", "--missing", "--fid", lost[0]["fid"])
         self.printed("device forget", "d1", "--yes")
 
     def drain(self):
