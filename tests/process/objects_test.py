@@ -488,6 +488,22 @@ class ObjectsTest(StorageTestCase):
         self.assertEqual(path.stat().st_mode & 0o777, 0o600)
         return path
 
+    def test_rm_names_the_right_that_is_missing(self):
+        alice, bob = self.key_for("alice", "read,write,create,delete"), self.key_for("bob", "read,delete")
+        carol, dave = self.key_for("carol", "read"), self.key_for("dave", "delete")
+        self.put("hers", b"secret", *alice)
+        self.put("hers too", b"secret", *alice)
+        self.refused(NOT_ALLOWED, ["rm: hers: may not delete: the object's mode does not let you\n"], "rm", "hers", *bob)
+        self.refused(NOT_ALLOWED, ["rm: hers: may not delete: your rights are read\n"], "rm", "hers", *carol)
+        self.refused(NOT_ALLOWED, ["rm: hers: may not read: your rights are delete\n"], "rm", "hers", *dave)
+        self.refused(NOT_FOUND, ["rm: her: "], "rm", "her", *bob)
+        self.ctl("chmod", "644", "hers", *alice)
+        self.refused(NOT_ALLOWED, ["rm: hers: may not delete: mode 0644, owner alice\n"], "rm", "hers", *bob)
+        # Whoever may write to it may remove it, also without reading it.
+        self.ctl("chmod", "602", "hers", *alice)
+        self.ctl("rm", "hers", *bob)
+        self.assertEqual(self.names(), ["hers too"])
+
     def test_a_token_lends_what_is_anothers(self):
         alice, bob = self.key_for("alice", "read,write,create,delete"), self.key_for("bob", "read,write")
         self.put("hers", b"secret", *alice)
