@@ -33,7 +33,7 @@ public:
 
     void push(Request& request, Instant /*now*/) override {
         std::string& name = push_by_key(request);
-        if (name.empty()) name = class_name(request);
+        if (name.empty()) name = crr_class_name(request.attributes, by_);
     }
     Next pop(Instant now) override {
         Request* const request = turns_.pop();
@@ -50,9 +50,6 @@ public:
         count(request, now);
         turns_.remove(request);
     }
-    std::string class_name(const Request& request) const override {
-        return crr_class_name(request.attributes, by_);
-    }
     bool visit_classes(Instant /*now*/, const ClassVisitor& visitor) override {
         turns_.for_each([&visitor](const Turns::Shown& shown) {
             visitor({.name = shown.name,
@@ -62,7 +59,7 @@ public:
         });
         return true;
     }
-    std::string_view class_name_of(const Request& popped) const override {
+    std::string_view class_name(const Request& popped) const override {
         return Turns::name_of(popped);
     }
     void remove(Request& request) override { turns_.remove(request); }

@@ -61,14 +61,11 @@ public:
     bool is_held_back(const Request& request, Instant now) const override {
         return inner_->is_held_back(request, now);
     }
-    std::string class_name(const Request& request) const override {
-        return inner_->class_name(request);
-    }
     bool visit_classes(Instant now, const ClassVisitor& visitor) override {
         return inner_->visit_classes(now, visitor);
     }
-    std::string_view class_name_of(const Request& popped) const override {
-        return inner_->class_name_of(popped);
+    std::string_view class_name(const Request& popped) const override {
+        return inner_->class_name(popped);
     }
 
     std::size_t write_epoch(std::span<std::byte> room, Instant now) override {

@@ -65,16 +65,11 @@ public:
 
     // -- for status reports --
 
-    // The name of the class that the request belongs to; the request may wait, run or have ended.
-    virtual std::string class_name(const Request& /*request*/) const {
-        return std::string(kAllClasses);
-    }
-
     // Calls `visitor` for each class. Returns false if the policy has no classes.
     virtual bool visit_classes(Instant /*now*/, const ClassVisitor& /*visitor*/) { return false; }
 
     // The class of a request that pop() has just returned. Valid until the next call.
-    virtual std::string_view class_name_of(const Request& /*popped*/) const { return kAllClasses; }
+    virtual std::string_view class_name(const Request& /*popped*/) const { return kAllClasses; }
 
     // -- for policies that coordinate with the policies of other nodes --
 

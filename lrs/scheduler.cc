@@ -313,11 +313,6 @@ bool Scheduler::is_held_back(const Request& request) const {
 
 // -- figures --
 
-std::string Scheduler::class_name(const Request& request) const {
-    if (request.attributes.lane != Lane::kData) return {};
-    return policy_->class_name(request);
-}
-
 void Scheduler::visit_classes(Instant now, const ClassVisitor& visitor) {
     const LaneFigures& data = figures(Lane::kData);
     std::uint64_t shown = 0;
@@ -350,10 +345,10 @@ std::vector<ClassFigures> Scheduler::class_figures() {
     return all;
 }
 
-std::string_view Scheduler::class_name_of(const Request& delivered) const {
+std::string_view Scheduler::class_name(const Request& delivered) const {
     const bool is_chosen =
         delivered.attributes.lane == Lane::kData && delivered.number_ == policy_number_;
-    return is_chosen ? policy_->class_name_of(delivered) : std::string_view();
+    return is_chosen ? policy_->class_name(delivered) : std::string_view();
 }
 
 std::vector<ClassNews> Scheduler::take_class_news() {

@@ -113,16 +113,13 @@ public:
     const LaneFigures& figures(Lane lane) const { return figures_[index_of(lane)]; }
     // For tests; collect() exports them.
     const PolicyFigures& policy_figures() const { return policy_figures_; }
-    // The class of the present policy that the request belongs to; empty for control requests,
-    // which have none.
-    std::string class_name(const Request& request) const;
     // The figures of the policy's classes. A policy without classes has one, the whole data lane.
     std::vector<ClassFigures> class_figures();
     // News of the classes that have changed since the last call or have waiting requests.
     std::vector<ClassNews> take_class_news();
     // The class of the request that a getter has just received; empty: a control request, which has
     // none, or one that no policy chose. Valid until on_request() ends.
-    std::string_view class_name_of(const Request& delivered) const;
+    std::string_view class_name(const Request& delivered) const;
     // Any thread.
     void collect(core::MetricSink& sink, std::string_view locality) const;
 

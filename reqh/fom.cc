@@ -81,6 +81,7 @@ void Fom::begin(fabric::IncomingFop& fop, const fop::FopType& type) {
                   .size_bytes = request.payload.size() + bulk_bytes,
                   .deadline = fop.deadline(),
                   .arrived_at = services_.reactor.now()};
+    of_class.clear();
     load_class.reset();
     fop.cancel_source().add(*this);
 }

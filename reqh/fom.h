@@ -137,7 +137,9 @@ public:
     FopId id() const { return {.session = fop_->caller().session, .request = fop_->request().id}; }
     const PhaseTimes& times() const { return times_; }
     Instant started_at() const { return started_at_; }
-    // Of its class in the figures of the load; none: it has had no turn, or no class.
+    // Its class when the policy chose it; empty: it has had no turn, or no policy chose it.
+    std::string of_class{};
+    // Of its class in the figures of the load; none: it has no class.
     std::optional<NamedLoad::Row> load_class{};
     // How long its reads and writes have waited for devices. Valid after run().
     Duration io_wait() const { return io_wait_; }

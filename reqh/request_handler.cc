@@ -85,8 +85,8 @@ void RequestHandler::ask() {
 void RequestHandler::on_request(lrs::Request* request) {
     if (request == nullptr) return;
     Fom& fom = static_cast<Fom&>(*request);
-    const std::string_view class_name = requests_.class_name_of(*request);
-    if (!class_name.empty()) fom.load_class = load_.class_row(class_name, reactor_.now());
+    fom.of_class = requests_.class_name(*request);
+    if (!fom.of_class.empty()) fom.load_class = load_.class_row(fom.of_class, reactor_.now());
     if (has_share(fom)) have_turn(fom);
     ask();
 }
@@ -370,7 +370,6 @@ void RequestHandler::report_slow(const Fom& fom, const FopRecord& record, const 
     const std::string waited_for = to_text(record.waited.wait);
     const fop::Request& request = fom.fop().request();
     const std::string fid = fid_in(fom.type(), request, reply);
-    const std::string of_class = requests_.class_name(fom);
     std::array<core::Field, 15 + kPhaseCount> fields;
     std::size_t count = 0;
     const auto say = [&fields, &count](const core::Field& field) { fields[count++] = field; };
@@ -379,7 +378,7 @@ void RequestHandler::report_slow(const Fom& fom, const FopRecord& record, const 
     say({"peer", record.peer.view()});
     say({"principal", record.principal.view()});
     say({"job", fom.attributes.job});
-    say({"class", std::string_view(of_class)});
+    say({"class", std::string_view(fom.of_class)});
     say({"locality", locality_});
     say({"pool", fom.attributes.pool});
     say({"object", name_in(request)});

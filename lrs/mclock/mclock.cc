@@ -474,7 +474,7 @@ bool Mclock::is_held_back(const Request& request, Instant now) const {
     return of->is_at_limit(ticks_at(now));
 }
 
-std::string_view Mclock::class_name_of(const Request& popped) const {
+std::string_view Mclock::class_name(const Request& popped) const {
     return static_cast<const TrafficClass*>(static_cast<const PolicyPlace&>(popped).queue)->name;
 }
 

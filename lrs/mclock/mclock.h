@@ -85,11 +85,8 @@ public:
     void complete(Request& /*request*/, Instant /*now*/) override {}
     void let_pass(Request& request, Instant now) override;
     bool is_held_back(const Request& request, Instant now) const override;
-    std::string class_name(const Request& request) const override {
-        return share_.rules->rule_for(request.attributes).class_name(request.attributes);
-    }
     bool visit_classes(Instant now, const ClassVisitor& visitor) override;
-    std::string_view class_name_of(const Request& popped) const override;
+    std::string_view class_name(const Request& popped) const override;
 
     // The number of classes it keeps. For tests.
     std::size_t class_count() const { return classes_.count(); }

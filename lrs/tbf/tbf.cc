@@ -567,7 +567,7 @@ bool Tbf::is_held_back(const Request& request, Instant now) const {
     return of->is_throttled(ticks_at(now));
 }
 
-std::string_view Tbf::class_name_of(const Request& popped) const {
+std::string_view Tbf::class_name(const Request& popped) const {
     return static_cast<const TrafficClass*>(static_cast<const PolicyPlace&>(popped).queue)->name;
 }
 

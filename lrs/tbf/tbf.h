@@ -79,11 +79,8 @@ public:
     Adapted adapt(const PolicySettings& settings, const PolicyParts& parts, Instant now) override;
     void move(Request& request, Instant now) override;
     bool is_held_back(const Request& request, Instant now) const override;
-    std::string class_name(const Request& request) const override {
-        return rules_->rule_for(request.attributes).class_name(request.attributes);
-    }
     bool visit_classes(Instant now, const ClassVisitor& visitor) override;
-    std::string_view class_name_of(const Request& popped) const override;
+    std::string_view class_name(const Request& popped) const override;
 
     // Replaces the rules, also for waiting requests. The caller must call pop() again. Returns
     // kByMoves if a waiting request may belong to another class under the new rules.
