@@ -209,7 +209,7 @@ Task<AdminReply> AdminApi::reload(AdminRequest) {
     if (reloaded) {
         JsonWriter json;
         json.begin_object();
-        json.list("changed", reloaded->changed);
+        json.list("changed", keys_in_force(reloaded->changes));
         json.list("needs_restart", reloaded->needs_restart);
         json.field("hash", std::string_view(reloaded->hash));
         json.key("devices").begin_array();
@@ -223,7 +223,7 @@ Task<AdminReply> AdminApi::reload(AdminRequest) {
         json.end_array();
         json.end_object();
         AdminReply reply = json_reply(kOk, json.text());
-        reply.changes = reloaded->changes;
+        reply.changes = reloaded->for_audit();
         for (const DeviceOutcome& each : reloaded->devices) {
             if (!each.done()) reply.reason = "device " + each.device + ": " + each.words;
         }
@@ -267,9 +267,9 @@ Task<AdminReply> AdminApi::keys_reload(AdminRequest) {
                             reloaded.error().problems);
     }
     JsonWriter json;
-    json.begin_object().list("changed", reloaded->changed).end_object();
+    json.begin_object().list("changed", keys_in_force(reloaded->changes)).end_object();
     AdminReply reply = json_reply(kOk, json.text());
-    reply.changes = reloaded->changes;
+    reply.changes = reloaded->for_audit();
     co_return reply;
 }
 

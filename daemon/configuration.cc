@@ -32,6 +32,14 @@ std::expected<config::SnapshotPtr, Configuration::Refused> Configuration::read()
     return std::unexpected(std::move(refused));
 }
 
+std::vector<std::string> keys_in_force(const config::Changes& changes) {
+    std::vector<std::string> keys;
+    for (const config::Change& each : changes) {
+        if (each.reload == config::Reload::kLive) keys.push_back(each.path);
+    }
+    return keys;
+}
+
 std::expected<Configuration::Reloaded, Configuration::Refused> Configuration::reload(
     const Check& check) {
     const auto next = read();
@@ -54,7 +62,6 @@ std::expected<Configuration::Reloaded, Configuration::Refused> Configuration::re
                                     .new_value = std::string(level_name(log_level())),
                                     .reload = config::Reload::kLive});
     }
-    for (const config::Change& change : reloaded.changes) reloaded.changed.push_back(change.path);
     waiting_.clear();
     for (const config::Change& change : applied.waiting) {
         waiting_.push_back(change.path);

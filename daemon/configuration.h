@@ -15,6 +15,9 @@
 
 namespace fopd::daemon {
 
+// The keys of the changes that are in force now, and do not wait for a restart.
+std::vector<std::string> keys_in_force(const config::Changes& changes);
+
 // The configuration of one node over its life: the settings that were loaded, those in force, and
 // those that differ from the file. Belongs to the control thread.
 class Configuration {
@@ -31,9 +34,8 @@ public:
     std::string hash() const { return config::hash(*current_.snapshot()); }
 
     struct Reloaded {
-        std::vector<std::string> changed;  // In force now.
-        // The changed settings with their values: those in force now, and those that this reload
-        // has found and that wait for a restart.
+        // The changed settings: those in force now, and those that this reload has found and that
+        // wait for a restart.
         config::Changes changes{};
         std::vector<std::string>
             needs_restart;  // Not in force yet, from this reload or an earlier one.

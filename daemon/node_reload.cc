@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,7 +18,20 @@ config::Change new_content(const std::string& key) {
             .reload = config::Reload::kLive};
 }
 
+config::Changes joined(config::Changes changes, const config::Changes& more) {
+    changes.insert(changes.end(), more.begin(), more.end());
+    return changes;
+}
+
 }  // namespace
+
+config::Changes NodeReload::Reloaded::for_audit() const {
+    return joined(changes, principals);
+}
+
+config::Changes NodeReload::ReloadedKeys::for_audit() const {
+    return joined(changes, principals);
+}
 
 // The start has read the configuration.
 NodeReload::NodeReload(const Parts& parts) : parts_(parts) {
@@ -82,19 +94,17 @@ NodeReload::Outcome NodeReload::reload_settings(DeviceRequests::Plan* plan) {
         }
         return std::unexpected(std::move(reloaded.error()));
     }
-    for (std::string& key : changed_files(*parts_.access.current(), *access)) {
-        // The key is listed already if it also names another file now.
-        const bool is_there = std::ranges::find(reloaded->changed, key) != reloaded->changed.end();
-        if (is_there) continue;
-        reloaded->changes.push_back(new_content(key));
-        reloaded->changed.push_back(std::move(key));
-    }
-    std::ranges::move(changed_principals(*parts_.access.current(), *access),
-                      std::back_inserter(reloaded->changes));
-    apply(std::move(access));
-    report(*reloaded);
     Reloaded all;
     static_cast<Configuration::Reloaded&>(all) = *std::move(reloaded);
+    for (const std::string& key : changed_files(*parts_.access.current(), *access)) {
+        // The key is listed already if it also names another file now.
+        const bool is_there =
+            std::ranges::find(all.changes, key, &config::Change::path) != all.changes.end();
+        if (!is_there) all.changes.push_back(new_content(key));
+    }
+    all.principals = changed_principals(*parts_.access.current(), *access);
+    apply(std::move(access));
+    report(all);
     return all;
 }
 
@@ -136,21 +146,20 @@ std::expected<NodeReload::ReloadedKeys, Configuration::Refused> NodeReload::relo
         return std::unexpected(
             Configuration::Refused{.busy = false, .problems = {access.error().message}});
     }
-    ReloadedKeys reloaded{.changed = changed_files(*parts_.access.current(), **access)};
-    config::Changes principals = changed_principals(*parts_.access.current(), **access);
+    ReloadedKeys reloaded{.principals = changed_principals(*parts_.access.current(), **access)};
+    for (const std::string& key : changed_files(*parts_.access.current(), **access))
+        reloaded.changes.push_back(new_content(key));
     configuration.set_auth(auth);
     parts_.access.use(*std::move(access));
     parts_.updates.send();
     parts_.access.report();
     parts_.layout.apply_quotas();
-    for (const std::string& key : reloaded.changed) {
-        reloaded.changes.push_back(new_content(key));
+    for (const config::Change& change : reloaded.changes) {
         emit_each(parts_.world.events, core::Level::kInfo, "daemon.config_changed",
-                  {{"key", std::string_view(key)}});
+                  {{"key", std::string_view(change.path)}});
     }
-    std::ranges::move(principals, std::back_inserter(reloaded.changes));
     emit_each(parts_.world.events, core::Level::kInfo, "daemon.keys_reloaded",
-              {{"changed", static_cast<std::uint64_t>(reloaded.changed.size())}});
+              {{"changed", static_cast<std::uint64_t>(reloaded.changes.size())}});
     return reloaded;
 }
 
@@ -164,7 +173,8 @@ void NodeReload::apply(AccessPtr access) {
 
 void NodeReload::report(const Configuration::Reloaded& reloaded) const {
     core::EventSink& events = parts_.world.events;
-    for (const std::string& key : reloaded.changed) {
+    const std::vector<std::string> changed = keys_in_force(reloaded.changes);
+    for (const std::string& key : changed) {
         emit_each(events, core::Level::kInfo, "daemon.config_changed",
                   {{"key", std::string_view(key)}});
     }
@@ -174,7 +184,7 @@ void NodeReload::report(const Configuration::Reloaded& reloaded) const {
     }
     emit_each(events, core::Level::kInfo, "daemon.reloaded",
               {{"config_hash", std::string_view(reloaded.hash)},
-               {"changed", static_cast<std::uint64_t>(reloaded.changed.size())}});
+               {"changed", static_cast<std::uint64_t>(changed.size())}});
 }
 
 }  // namespace fopd::daemon

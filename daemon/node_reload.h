@@ -40,7 +40,9 @@ public:
     // at run time, opens the disks that are new in the configuration, and removes those that are
     // not in it any more. Refused as busy unless the node is ready.
     struct Reloaded : Configuration::Reloaded {
-        std::vector<DeviceOutcome> devices;
+        config::Changes principals{};
+        std::vector<DeviceOutcome> devices{};
+        config::Changes for_audit() const;  // All changes, also those of principals.
     };
     using Outcome = std::expected<Reloaded, Configuration::Refused>;
     Task<Outcome> run();
@@ -50,8 +52,9 @@ public:
     // principals takes up the one that its configuration names by now. Waits for no other change of
     // the node. Refused as busy unless the node serves.
     struct ReloadedKeys {
-        std::vector<std::string> changed;  // The configuration keys.
-        config::Changes changes{};         // The same, with the values.
+        config::Changes changes{};  // Of the files that the configuration names.
+        config::Changes principals{};
+        config::Changes for_audit() const;
     };
     std::expected<ReloadedKeys, Configuration::Refused> reload_keys();
     // The files of principals: the one in use, and the one that the configuration names by now.

@@ -401,7 +401,7 @@ void Process::on_signal(const Signal& received) {
 Task<void> Process::reload(AdminCaller sender) {
     const auto reloaded = co_await node_->reload();
     AdminReply reply;
-    if (reloaded) reply.changes = reloaded->changes;
+    if (reloaded) reply.changes = reloaded->for_audit();
     if (!reloaded) reply = failure(kConflict, reloaded.error().problems.front());
     audit(events_, {.method = "signal", .path = "SIGHUP", .caller = sender}, reply);
     if (reloaded || !reloaded.error().busy) co_return;
