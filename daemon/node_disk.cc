@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/ensure.h"
+#include "devices/aligned_bytes.h"
 #include "io_sched/disk.h"
 #include "objects/home_volume.h"
 
@@ -310,6 +311,7 @@ Task<void> NodeDisk::close() {
         home_->stores.remove(*slot_);
         const auto removed = co_await home_->io.remove_device(medium());
         ENSURE(removed.has_value());
+        co_await probes_.close(locality_.reactor);
     }
     Result<void> closed{};
     if (volume_ != nullptr) closed = co_await close_volume();
@@ -344,8 +346,21 @@ Task<void> NodeDisk::let_go() {
     if (bay_disk_ != nullptr) co_await bay_disk_->close();
 }
 
+void NodeDisk::probe_if_due() {
+    if (probes_.count() > 0 || !device_->health().may_be_good(locality_.reactor.now())) return;
+    locality_.reactor.spawn(probes_, probe());
+}
+
+// Reads a block of a suspect disk. A disk that is not used has no other operation that could show
+// that it is well again.
+Task<void> NodeDisk::probe() {
+    const devices::AlignedBytes block(1);
+    [[maybe_unused]] const auto read = co_await device_->read(block.buffer(), 0, {});
+}
+
 void NodeDisk::publish(std::uint64_t check_findings) {
     if (!offered_) return;
+    probe_if_due();
     figures_.check_findings.set(check_findings);
     // The volume may have failed for a reason the device did not see.
     if (stage() == DiskStage::kServing && !volume_->serving()) {

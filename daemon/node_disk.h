@@ -175,6 +175,8 @@ private:
     void offer();
     Task<void> let_go();
     void make_volume();
+    void probe_if_due();
+    Task<void> probe();
     void report(core::Level level, std::string_view event, std::string_view reason) const;
     void report_opened(Duration took) const;
     void enter(DiskStage stage) { stage_.store(stage, std::memory_order_release); }
@@ -183,6 +185,7 @@ private:
     const devices::DeviceSettings settings_;
     const HomeLocality locality_;
     core::Gate duties_;
+    core::Gate probes_;  // At most one read at a time.
 
     std::unique_ptr<BayDisk> bay_disk_;
     std::optional<devices::WatchedDevice> device_;  // Kept after close, for its health.

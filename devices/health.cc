@@ -40,7 +40,7 @@ bool Health::ended(const Ended& what, Instant now) {
     figures.count.add(1);
     figures.latency.record(what.took);
     if (what.result) figures.bytes.add(what.size_bytes);
-    bool changed = forgive(now);
+    bool changed = what.result && forgive(now);
     if (what.took > rule_.slow_after) {
         figures.slow.add(1);
         changed = note_slow(now) || changed;
@@ -80,8 +80,7 @@ bool Health::mark_read_only(const char* reason) {
 }
 
 bool Health::forgive(Instant now) {
-    if (state() != DeviceState::kSuspect || now < suspect_until_) return false;
-    return change(DeviceState::kGood, "");
+    return may_be_good(now) && change(DeviceState::kGood, "");
 }
 
 bool Health::change(DeviceState state, const char* reason) {

@@ -26,7 +26,8 @@ const char* to_string(DeviceOp op);
 struct HealthRule {
     Duration slow_after = 1s;      // An operation that takes longer is slow.
     std::uint32_t slow_count = 3;  // This many slow ones within `memory` make a device suspect.
-    Duration memory = 10min;       // How long it stays suspect after the last cause.
+    Duration memory = 10min;       // How long it stays suspect after the last cause; then the next
+                                   // operation that succeeds makes it good.
     Duration stuck_after = 10s;    // An operation that has not ended after this time, or at most
                                    // twice that, counts as stuck.
 };
@@ -57,6 +58,10 @@ public:
     // if the state has changed.
     bool mark_suspect(const char* reason, Instant now);
     bool mark_read_only(const char* reason);
+    // Whether an operation that succeeds would make a suspect device good.
+    bool may_be_good(Instant now) const {
+        return state() == DeviceState::kSuspect && now >= suspect_until_;
+    }
 
     DeviceState state() const { return state_.load(std::memory_order_relaxed); }
     // The reason for the state; empty if good.

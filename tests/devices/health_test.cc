@@ -75,6 +75,22 @@ TEST_CASE("devices health: a failed read makes a device suspect for a while", "[
     REQUIRE(health.state() == DeviceState::kGood);
 }
 
+TEST_CASE("devices health: only a success makes a suspect device good", "[devices]") {
+    Health health;
+    health.ended(fast(DeviceOp::kRead, kFailed), kStart);
+    REQUIRE_FALSE(health.may_be_good(kStart + 9min));
+    REQUIRE(health.may_be_good(kStart + 10min));
+
+    const Result<void> cancelled = std::unexpected(Error{.code = Errc::kCancelled});
+    REQUIRE_FALSE(health.ended(fast(DeviceOp::kRead, cancelled), kStart + 10min));
+    REQUIRE(health.state() == DeviceState::kSuspect);
+    REQUIRE_FALSE(health.ended(fast(DeviceOp::kRead, kFailed), kStart + 11min));
+    REQUIRE_FALSE(health.may_be_good(kStart + 20min));
+    REQUIRE(health.ended(fast(DeviceOp::kRead), kStart + 21min));
+    REQUIRE(health.state() == DeviceState::kGood);
+    REQUIRE_FALSE(health.may_be_good(kStart + 1h));
+}
+
 TEST_CASE("devices health: several outliers make a device suspect, some spread out do not",
           "[devices]") {
     Health health({.slow_after = 1s, .slow_count = 3, .memory = 10min});
