@@ -17,8 +17,6 @@ using nlohmann::json;
 
 // How many classes of the request scheduler are shown.
 constexpr std::size_t kClassesMax = 20;
-// How many classes, or principals, a daemon counts apart.
-constexpr std::size_t kCountedNamesMax = 64;
 
 std::vector<LoadSample> loads_of(const json& list) {
     std::vector<LoadSample> loads;
@@ -52,6 +50,9 @@ double percentile_us(const Latency& latency, double share) {
 }
 
 LoadRates load_between(const LoadSample& before, const LoadSample& now, double interval_s) {
+    // A name that lost its counters, and got new ones, began at 0 again.
+    const LoadSample none;
+    if (now.count < before.count) return load_between(none, now, interval_s);
     Latency latency = now.latency;
     for (const auto& [limit, ended] : before.latency) {
         const auto same = latency.find(limit);
@@ -67,13 +68,12 @@ LoadRates load_between(const LoadSample& before, const LoadSample& now, double i
             .p99_us = percentile_us(latency, 0.99)};
 }
 
-// A name that was not there before began at 0, unless the daemon had no room for more names: then
-// it may have got the counters of another one, and shows nothing.
+// The counters of a name that was not there before began at 0.
 LoadRates load_between(const std::vector<LoadSample>& before, const LoadSample& now,
                        double interval_s) {
     const auto known = std::ranges::find(before, now.name, &LoadSample::name);
     if (known != before.end()) return load_between(*known, now, interval_s);
-    return load_between(before.size() < kCountedNamesMax ? LoadSample{} : now, now, interval_s);
+    return load_between(LoadSample{}, now, interval_s);
 }
 
 std::vector<LoadRates> loads_between(const std::vector<LoadSample>& before,

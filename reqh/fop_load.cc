@@ -1,6 +1,7 @@
 #include "reqh/fop_load.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace fopd::reqh {
 
@@ -24,13 +25,21 @@ NamedLoad::Row NamedLoad::row_of(std::string_view name, Instant now) {
             const std::optional<Row> room = find_room(now);
             if (!room) return 0;
             last_ = *room;
-            by_name_.erase(rows_[last_].name);
-            rows_[last_].name = name;
-            by_name_.emplace(name, last_);
+            give(last_, name);
         }
     }
     rows_[last_].used_at = now;
     return last_;
+}
+
+void NamedLoad::give(Row row, std::string_view name) {
+    Named& named = rows_[row];
+    by_name_.erase(named.name);
+    if (!named.name.empty()) {
+        named.former = std::exchange(named.figures, std::make_unique<LoadFigures>());
+    }
+    named.name = name;
+    by_name_.emplace(name, row);
 }
 
 // A row for a new name; none: all are in use.

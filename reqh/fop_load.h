@@ -15,8 +15,8 @@
 namespace fopd::reqh {
 
 // Figures by name, for a limited number of names; fops of other names are counted together. A name
-// without fops for kForgottenAfter may lose its row to a new name, for which the figures continue
-// from where they are: only differences of the figures of one name have a meaning.
+// without fops for kForgottenAfter may lose its row and its figures to a new name, whose figures
+// begin at 0.
 class NamedLoad {
 public:
     static constexpr std::size_t kNamedMax = 64;
@@ -38,7 +38,11 @@ private:
         std::string name;
         Instant used_at{};
         std::unique_ptr<LoadFigures> figures = std::make_unique<LoadFigures>();
+        // Of the name that had the row before: somebody may still read them. Kept until the row has
+        // another name again, kForgottenAfter later at the earliest.
+        std::unique_ptr<LoadFigures> former{};
     };
+    void give(Row row, std::string_view name);
     std::optional<Row> find_room(Instant now);
 
     std::vector<Named> rows_;
@@ -72,7 +76,8 @@ public:
         std::string name;
         const LoadFigures* figures;
     };
-    // On the reactor of the locality. The figures exist as long as this object.
+    // On the reactor of the locality. Any thread may read the figures for kForgottenAfter, as long
+    // as this object exists.
     std::vector<Row> rows() const;
 
 private:

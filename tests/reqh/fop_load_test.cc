@@ -74,3 +74,32 @@ TEST_CASE("reqh load: a new name gets the row of a name without fops", "[reqh]")
     CHECK(load.row_of("0", later) == 0);
     CHECK(load.row_of("1", later) != row);
 }
+
+TEST_CASE("reqh load: the figures of a new name do not begin with those of another one", "[reqh]") {
+    NamedLoad load;
+    const Instant begin{1h};
+    const auto figures_of = [&load](const std::string& wanted) {
+        const LoadFigures* found = nullptr;
+        load.for_each([&](const std::string& name, const LoadFigures& figures) {
+            if (name == wanted) found = &figures;
+        });
+        return found;
+    };
+    for (std::size_t i = 0; i < NamedLoad::kNamedMax; ++i) {
+        LoadFigures& figures = load.at(load.row_of(std::to_string(i), begin));
+        figures.bytes.add(1'000'000);
+        figures.latency.record(7);
+    }
+    const LoadFigures* const before = figures_of("0");
+    const Instant later = begin + NamedLoad::kForgottenAfter;
+    for (std::size_t i = 1; i < NamedLoad::kNamedMax; ++i) load.row_of(std::to_string(i), later);
+
+    load.at(load.row_of("new", later)).bytes.add(5);
+    CHECK(figures_of("0") == nullptr);
+    REQUIRE(figures_of("new") != nullptr);
+    CHECK(figures_of("new")->bytes.get() == 5);
+    CHECK(figures_of("new")->latency.count() == 0);
+    // Whoever has asked before can still read them.
+    CHECK(before->bytes.get() == 1'000'000);
+    CHECK(figures_of("1")->bytes.get() == 1'000'000);
+}
