@@ -29,6 +29,7 @@
 #include "fop/hex.h"
 #include "fop/name.h"
 #include "fop/principal.h"
+#include "fop/reserved_names.h"
 #include "fop/rights.h"
 #include "fop/token.h"
 
@@ -311,6 +312,11 @@ int run_key_create(const Call& call) {
                               : !groups ? "groups are names with commas between, each once"
                                         : quotas.error(),
                               kExitUsage);
+    }
+    if (fop::is_reserved_name(asked.name)) {
+        return complain_about(
+            call, "no principal may be called " + asked.name + ": reports call other clients so",
+            kExitUsage);
     }
     auto opened = open_principals(call, ReplacedFile::Missing::kEmpty);
     if (!opened) return opened.error();

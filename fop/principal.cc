@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/utf8.h"
+#include "fop/reserved_names.h"
 
 namespace fopd::fop {
 
@@ -29,6 +30,10 @@ std::expected<KeyRing, std::string> KeyRing::make(Contents contents) {
         if (name.empty()) return std::unexpected("a principal has no name");
         if (!is_name(name)) {
             return std::unexpected("a principal's name is longer than 64 bytes or not plain text");
+        }
+        if (is_reserved_name(name)) {
+            return std::unexpected("no principal may be called " + name +
+                                   ": reports call other clients so");
         }
         if (!names.insert(name).second) {
             return std::unexpected("there are two principals " + name);

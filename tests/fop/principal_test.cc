@@ -58,6 +58,12 @@ TEST_CASE("fop principal: invalid key rings are refused with a reason", "[fop]")
                  ContainsSubstring("plain text"));
     REQUIRE_THAT(problem({.principals = {{.name = std::string(65, 'a'), .keys = {key(1)}}}}),
                  ContainsSubstring("64 bytes"));
+    for (const char* const name : {"other", "peers", "unauthenticated"}) {
+        REQUIRE(problem({.principals = {{.name = name, .keys = {key(1)}}}}) ==
+                "no principal may be called " + std::string(name) +
+                    ": reports call other clients so");
+    }
+    REQUIRE(problem({.principals = {{.name = "others", .keys = {key(1)}}}}).empty());
     REQUIRE_THAT(problem({.principals = {{.name = "ann"}}}), ContainsSubstring("ann has no key"));
     REQUIRE_THAT(problem({.principals = {{.name = "ann", .keys = {key(1)}},
                                          {.name = "ann", .keys = {key(2)}}}}),

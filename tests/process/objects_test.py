@@ -406,6 +406,12 @@ class ObjectsTest(StorageTestCase):
         self.ctl("key", "create", "ada", "--quota", "fast=8192", "--out", self.directory / "ada.key")
         self.assertEqual(self.daemon.metrics()['fopd_principal_quota_bytes{pool="fast",principal="ada"}'], 8192)
 
+    def test_names_that_no_principal_may_have(self):
+        principals = (self.dir / "principals.yaml").read_text()
+        for name in ("other", "peers", "unauthenticated"):
+            self.refused(USAGE, [f"key create: no principal may be called {name}: reports call other clients so"], "key", "create", name)
+        self.assertEqual((self.dir / "principals.yaml").read_text(), principals)
+
     def test_a_quota_of_a_principal(self):
         path = self.directory / "ada.key"
         done = run_program(FOPCTL, "key", "create", "ada", "--rights", "read,write,create,delete", "--quota",

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace fopd::fop {
+
+// What reports call clients that are no principal of their own: all beyond those that are counted
+// by name, peers, and clients without a key. No principal may be called so.
+inline constexpr std::array<std::string_view, 3> kReservedNames{"other", "peers",
+                                                                "unauthenticated"};
+constexpr bool is_reserved_name(std::string_view name) {
+    return std::ranges::find(kReservedNames, name) != kReservedNames.end();
+}
+
+}  // namespace fopd::fop
