@@ -107,6 +107,16 @@ nlohmann::ordered_json explanation_json(const TimeLedger::Figures& figures) {
             {"slowest", json_of(figures.slowest)}};
 }
 
+std::string parts_page(const nlohmann::json& seconds_by_part) {
+    std::string text;
+    const double total = seconds_by_part.at("total").get<double>();
+    for (const PartName& name : kParts) {
+        const auto found = seconds_by_part.find(name.key);
+        if (found != seconds_by_part.end()) text += line_of({name, found->get<double>()}, total);
+    }
+    return text;
+}
+
 std::string load_explanation(const LoadTimes& times) {
     if (times.total().count() == 0) return {};
     std::array<char, 80> title{};

@@ -15,6 +15,8 @@ namespace fopd::client {
 std::string explanation(const TimeLedger::Figures& figures);
 // The same for programs, in seconds.
 nlohmann::ordered_json explanation_json(const TimeLedger::Figures& figures);
+// For people, a line for each part that took time. `seconds_by_part` has the total, too.
+std::string parts_page(const nlohmann::json& seconds_by_part);
 
 // The mean and the 99th percentile of all parts of a load's fops. Empty without fops.
 std::string load_explanation(const LoadTimes& times);

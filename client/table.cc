@@ -91,6 +91,10 @@ std::string span_shown(const nlohmann::json& seconds) {
     return span_of(seconds.get<double>());
 }
 
+std::string latency_shown(const nlohmann::json& seconds) {
+    return latency_of(seconds.get<double>());
+}
+
 std::string fixed(double number, int digits) {
     if (!std::isfinite(number)) return "-";
     std::array<char, 400> text{};

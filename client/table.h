@@ -19,6 +19,7 @@ std::string shown(const nlohmann::json& value);
 // A number of bytes, and a number of seconds.
 std::string size_shown(const nlohmann::json& bytes);
 std::string span_shown(const nlohmann::json& seconds);
+std::string latency_shown(const nlohmann::json& seconds);
 
 // A number with `digits` decimal places.
 std::string fixed(double number, int digits);

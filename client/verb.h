@@ -67,6 +67,7 @@ struct VerbArguments {
     std::optional<std::uint64_t> if_version;
 
     std::string id;  // The id of a fop or a token.
+    bool slow = false;
     std::string file;
     std::string public_file;
     std::string name;

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -13,6 +15,7 @@
 #include "client/command_line.h"
 #include "client/disk_table.h"
 #include "client/exit_code.h"
+#include "client/explanation.h"
 #include "client/interrupts.h"
 #include "client/table.h"
 #include "client/top.h"
@@ -228,7 +231,12 @@ int run_sessions(const Call& call) {
 }
 
 void declare_trace(CLI::App& app, VerbArguments& arguments) {
-    app.add_option("fop", arguments.id, "The fop, as the log names it; none: all that wait or run");
+    auto* const fop = app.add_option("fop", arguments.id,
+                                     "The fop, as the log names it; none: all that wait or run");
+    app.add_flag(
+           "--slow", arguments.slow,
+           "Instead, the last ones that took longer than log.slow_fop, and where their time went")
+        ->excludes(fop);
 }
 
 // `fop` keeps the order in which the fop went through its phases.
@@ -248,7 +256,37 @@ std::string trace_page(const nlohmann::ordered_json& fop) {
     for (const auto& [phase, seconds] : fop.at("phases").items()) {
         rows.push_back({shown(json(phase)), fixed(seconds.get<double>() * 1e6, 1)});
     }
-    return page + table(rows);
+    page += table(rows);
+    if (fop.contains("spent")) page += "\nwhere the time went:\n" + parts_page(fop["spent"]);
+    return page;
+}
+
+// "log 97 %, disk 3 %": the parts that are at least a hundredth of the time, the longest first.
+std::string where_shown(const json& fop) {
+    const json& spent = fop.at("spent");
+    const double total = spent.at("total").get<double>();
+    std::vector<std::pair<double, std::string>> parts;
+    for (const auto& [name, seconds] : spent.items()) {
+        const double share = total > 0 ? seconds.get<double>() / total : 0;
+        if (name != "total" && share >= 0.01) parts.emplace_back(share, name);
+    }
+    std::ranges::sort(parts, std::ranges::greater());
+    std::string text;
+    for (const auto& [share, name] : parts) {
+        text += (text.empty() ? "" : ", ") + shown(json(name)) + " " + fixed(share * 100, 0) + " %";
+    }
+    return text;
+}
+
+std::string slow_table(const json& answer) {
+    return table(answer.at("fops"), {{"FOP", "id", shown, Column::Kind::kWhole},
+                                     {"OP", "op"},
+                                     {"PEER", "peer", shown, Column::Kind::kWide},
+                                     {"PRINCIPAL", "principal"},
+                                     {"STATUS", "status", shown, Column::Kind::kWide},
+                                     {"ARRIVED", "age_s", span_shown, Column::Kind::kWide},
+                                     {"TOOK", "spent/total", latency_shown},
+                                     {"WHERE THE TIME WENT", "", where_shown}});
 }
 
 // The daemon gives the oldest fop first, which may hang.
@@ -270,6 +308,9 @@ std::string fop_table(const json& answer) {
 
 int run_trace(const Call& call) {
     const std::string& id = call.arguments.id;
+    if (call.arguments.slow) {
+        return show_answer(call, call.client.get("/v1/trace?slow=yes"), &slow_table);
+    }
     if (id.empty()) return show_answer(call, call.client.get("/v1/trace"), &fop_table);
     // Other text is not sent: it could change the meaning of the URL.
     if (id.find_first_not_of("0123456789abcdefABCDEF-") != std::string::npos) {

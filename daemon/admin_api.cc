@@ -13,7 +13,6 @@
 #include "daemon/admin_reply.h"
 #include "daemon/health.h"
 #include "daemon/json_writer.h"
-#include "daemon/load_report.h"
 #include "daemon/log_format.h"
 #include "daemon/open_metrics.h"
 #include "daemon/settings.h"
@@ -22,9 +21,6 @@
 namespace fopd::daemon {
 
 namespace {
-
-// Fops that wait for their turn, in one answer.
-constexpr std::size_t kQueuedFopsMax = 1000;
 
 constexpr std::string_view kBadConfiguration =
     "the configuration is not valid; nothing was changed";
@@ -396,51 +392,6 @@ Task<AdminReply> AdminApi::log_level(AdminRequest request) {
 
 AdminReply AdminApi::not_serving() const {
     return failure(kUnavailable, std::string("the node is ") + to_string(parts_.node.state()));
-}
-
-Task<AdminReply> AdminApi::sessions(AdminRequest) {
-    if (!parts_.node.life().serving()) co_return not_serving();
-    const auto sessions = co_await parts_.node.questions().sessions();
-    JsonWriter json;
-    json.begin_object().key("sessions").begin_array();
-    for (const LocalityQuestions::LocalSession& each : sessions) write_session(json, each);
-    json.end_array().end_object();
-    co_return json_reply(kOk, json.text());
-}
-
-Task<AdminReply> AdminApi::trace(AdminRequest request) {
-    const auto word = request.query.find("id");
-    const bool all = word == request.query.end();
-    const auto id = all ? std::nullopt : reqh::parse_fop_id(word->second);
-    if (!all && !id)
-        co_return failure(kBadRequest, "id is a session and a request, such as 5f3a-17");
-    if (!parts_.node.life().serving()) co_return not_serving();
-    if (all) {
-        const auto list = co_await parts_.node.questions().fops(kQueuedFopsMax);
-        JsonWriter json;
-        json.begin_object().key("fops").begin_array();
-        for (const reqh::FopRecord& each : list.fops) write_fop(json, each, parts_.node.now());
-        json.end_array().field("left_out", list.left_out).end_object();
-        co_return json_reply(kOk, json.text());
-    }
-    const auto record = co_await parts_.node.questions().trace(*id);
-    if (!record) {
-        co_return failure(kNotFound, "no fop of this name waits, runs or is among the last ones");
-    }
-    JsonWriter json;
-    write_fop(json, *record, parts_.node.now());
-    co_return json_reply(kOk, json.text());
-}
-
-Task<AdminReply> AdminApi::load(AdminRequest) {
-    if (!parts_.node.life().serving()) co_return not_serving();
-    LoadReport report;
-    const auto rows = co_await parts_.node.questions().load();
-    report.add(rows);
-    for (const auto& disk : parts_.node.disks().all()) report.add(*disk);
-    JsonWriter json;
-    report.write(json);
-    co_return json_reply(kOk, json.text());
 }
 
 Task<AdminReply> AdminApi::scrub(AdminRequest request) {

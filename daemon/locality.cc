@@ -163,6 +163,11 @@ reqh::FopList Locality::fops(std::size_t queued_max) const {
     return fabric_->handler.in_flight(queued_max);
 }
 
+reqh::FopList Locality::slow_fops() const {
+    if (fabric_ == nullptr) return {};
+    return fabric_->handler.slow();
+}
+
 std::optional<reqh::FopRecord> Locality::trace(reqh::FopId id) const {
     if (fabric_ == nullptr) return std::nullopt;
     return fabric_->handler.trace(id);

@@ -138,6 +138,7 @@ public:
     // -- on the locality's reactor --
     std::vector<fabric::SessionInfo> sessions();
     reqh::FopList fops(std::size_t queued_max) const;
+    reqh::FopList slow_fops() const;
     std::optional<reqh::FopRecord> trace(reqh::FopId id) const;
     // Empty without a network. The figures exist until drop_fops(); any thread may read them.
     std::vector<reqh::FopLoad::Row> load() const;

@@ -45,6 +45,16 @@ Task<reqh::FopList> LocalityQuestions::fops(std::size_t queued_max) {
     co_return all;
 }
 
+Task<reqh::FopList> LocalityQuestions::slow_fops() {
+    reqh::FopList all;
+    for (const auto& locality : localities_) {
+        auto ask = [&locality] { return locality->slow_fops(); };
+        auto some = co_await core::run_on(control_, locality->reactor(), ask);
+        all.add(std::move(some), 0);
+    }
+    co_return all;
+}
+
 Task<std::vector<reqh::FopLoad::Row>> LocalityQuestions::load() {
     std::vector<reqh::FopLoad::Row> all;
     for (const auto& locality : localities_) {

@@ -34,6 +34,8 @@ public:
     Task<std::vector<lrs::ClassFigures>> class_figures(std::size_t count_max);
     // The running fops, and the `queued_max` oldest of those that wait for their turn.
     Task<reqh::FopList> fops(std::size_t queued_max);
+    // The last slow fops of each locality, the oldest first.
+    Task<reqh::FopList> slow_fops();
     Task<std::optional<reqh::FopRecord>> trace(reqh::FopId id);
     // What the fops of each locality do.
     Task<std::vector<reqh::FopLoad::Row>> load();

@@ -10,6 +10,7 @@
 #include "daemon/version.h"
 #include "fabric/address.h"
 #include "fabric/session/session.h"
+#include "fop/spent_names.h"
 #include "lrs/classes/key.h"
 #include "objects/fids.h"
 
@@ -165,6 +166,17 @@ void write_session(JsonWriter& json, const LocalityQuestions::LocalSession& sess
     json.end_object();
 }
 
+namespace {
+
+void write_spent(JsonWriter& json, const fop::TimeSpent& spent) {
+    json.key("spent").begin_object();
+    for (std::size_t i = 0; i < fop::kSpentOnCount; ++i)
+        json.field(fop::kSpentNames[i], in_seconds(spent.of(static_cast<fop::SpentOn>(i))));
+    json.field(fop::kComputedName, in_seconds(fop::computed(spent))).end_object();
+}
+
+}  // namespace
+
 void write_fop(JsonWriter& json, const reqh::FopRecord& record, Instant now) {
     const bool finished = record.state == reqh::FopRecord::State::kFinished;
     json.begin_object();
@@ -184,6 +196,7 @@ void write_fop(JsonWriter& json, const reqh::FopRecord& record, Instant now) {
         json.field("waited_for", std::string_view(reqh::to_text(record.waited.wait)));
         json.field("waited_s", in_seconds(record.waited.span));
     }
+    if (finished) write_spent(json, record.spent);
     json.field("age_s", in_seconds(now - record.arrived_at));
     json.key("phases").begin_object();
     for (std::size_t i = 0; i < reqh::kPhaseCount; ++i) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "core/time.h"
 #include "fop/fop_type.h"
 #include "fop/status.h"
+#include "fop/time_spent.h"
 #include "reqh/phase.h"
 #include "reqh/progress.h"
 
@@ -58,6 +60,7 @@ struct FopRecord {
     PhaseTimes times;
     Wait wait{};                 // The reason for which it waits now.
     Progress::Longest waited{};  // The longest completed wait; of a finished fop.
+    fop::TimeSpent spent{};      // Of a finished fop.
 };
 
 // Fops that have not ended, the oldest first.
@@ -81,6 +84,8 @@ public:
     // The newest record with that id.
     const FopRecord* find(FopId id) const;
     std::size_t count() const { return records_.size(); }
+    // All of them, in no order.
+    std::span<const FopRecord> all() const { return records_; }
 
 private:
     std::vector<FopRecord> records_;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/stable_sort.h"
+#include "fop/spent_names.h"
 #include "reqh/request_object.h"
 
 namespace fopd::reqh {
@@ -260,8 +261,12 @@ void RequestHandler::finish(Fom& fom, const fop::Reply& reply) {
     fom.describe(record);
     record.state = FopRecord::State::kFinished;
     record.status = reply.status;
+    record.spent = fom.time_spent();
     // Time in the queue does not count: the policy decides it, and reports it itself.
-    if (fom.times().running() >= slow_fop_) report_slow(fom, record, reply);
+    if (fom.times().running() >= slow_fop_) {
+        slow_.add() = record;
+        report_slow(fom, record, reply);
+    }
     if (fom.share() != nullptr) shares_.give_back(*fom.share());
     fom.reply(reply);
     free_.push_back(&fom);
@@ -335,9 +340,17 @@ std::optional<FopRecord> RequestHandler::trace(FopId id) const {
         return each.state() != Fom::State::kFree && each.id() == id;
     });
     if (fom != foms_.end()) return describe(*fom);
-    const FopRecord* const finished = history_.find(id);
+    const FopRecord* finished = history_.find(id);
+    if (finished == nullptr) finished = slow_.find(id);
     if (finished == nullptr) return std::nullopt;
     return *finished;
+}
+
+FopList RequestHandler::slow() const {
+    FopList list;
+    list.fops.assign(slow_.all().begin(), slow_.all().end());
+    std::ranges::stable_sort(list.fops, {}, &FopRecord::arrived_at);
+    return list;
 }
 
 void RequestHandler::look_for_hung() {
@@ -366,11 +379,15 @@ void RequestHandler::report_slow(const Fom& fom, const FopRecord& record, const 
         "queued_s",      "authenticate_s", "local_resources_s", "distributed_resources_s",
         "load_object_s", "authorise_s",    "fetch_s",           "transaction_s",
         "execute_s",     "reply_s"};
+    // As fop::kSpentNames; the total is in `seconds`.
+    static constexpr std::array<std::string_view, fop::kSpentOnCount> kSpentKeys{
+        "",       "policy_s",     "buffer_s", "lock_s", "client_s",
+        "room_s", "disk_queue_s", "disk_s",   "log_s",  "locality_s"};
     const std::string id = format_fop_id(record.id);
     const std::string waited_for = to_text(record.waited.wait);
     const fop::Request& request = fom.fop().request();
     const std::string fid = fid_in(fom.type(), request, reply);
-    std::array<core::Field, 15 + kPhaseCount> fields;
+    std::array<core::Field, 15 + kPhaseCount + fop::kSpentOnCount> fields;
     std::size_t count = 0;
     const auto say = [&fields, &count](const core::Field& field) { fields[count++] = field; };
     say({"fop", std::string_view(id)});
@@ -390,6 +407,11 @@ void RequestHandler::report_slow(const Fom& fom, const FopRecord& record, const 
         const auto phase = static_cast<Phase>(index);
         if (record.times.reached(phase)) say({kKeys[index], in_seconds(record.times.of(phase))});
     }
+    for (std::size_t index = 1; index < fop::kSpentOnCount; ++index) {
+        const Duration part = record.spent.of(static_cast<fop::SpentOn>(index));
+        if (part > Duration::zero()) say({kSpentKeys[index], in_seconds(part)});
+    }
+    say({"server_s", in_seconds(fop::computed(record.spent))});
     if (!waited_for.empty()) {
         say({"waited_for", std::string_view(waited_for)});
         say({"waited_s", in_seconds(record.waited.span)});

@@ -81,7 +81,9 @@ public:
 
     // The fops that run, and the `queued_max` oldest of those that wait for their turn.
     FopList in_flight(std::size_t queued_max) const;
-    // A fop that is queued, runs, or is among the last that finished.
+    // The last fops that took longer than the limit for slow fops, the oldest first.
+    FopList slow() const;
+    // A fop that is queued, runs, or is among the last that finished or were slow.
     std::optional<FopRecord> trace(FopId id) const;
 
     // Any thread may call the functions below.
@@ -154,6 +156,7 @@ private:
     FopMetrics metrics_;
     FopLoad load_{metrics_};
     FopHistory history_;
+    FopHistory slow_;
     FopAudit audit_;
     ParkTimer park_timer_{*this};
     std::size_t parked_count_ = 0;

@@ -76,7 +76,7 @@ _fopctl() {
     for ((index = 1; index < COMP_CWORD; index++)); do
         word=${COMP_WORDS[index]}
         case $word in
-            --json | --quiet | --wide | --delegate | --version | --help | --no-replace | --buffered | --long | --durable | --end | --show | --yes | --all | --explain | --missing | -r | --recursive) ;;
+            --json | --quiet | --wide | --delegate | --version | --help | --no-replace | --buffered | --long | --durable | --end | --show | --yes | --all | --explain | --slow | --missing | -r | --recursive) ;;
             --*=*) ;;
             -*) ((index++)) ;;
             *)
@@ -98,6 +98,7 @@ _fopctl() {
             status) options+=" --wait" ;;
             top | ping) options+=" --interval --count" ;;
             bench) options+=" --op --size --depth --jobs --seconds --durable --pool --object --object-size --explain" ;;
+            trace) options+=" --slow" ;;
             put) options+=" --pool --group --no-replace --recursive --explain" ;;
             read) options+=" --pool --offset --length --explain" ;;
             punch) options+=" --pool --offset --length" ;;

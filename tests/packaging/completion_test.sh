@@ -66,6 +66,7 @@ completes "echo" bench --op e
 completes "--server --size --seconds" bench --json --s
 completes "--op --object --object-size" bench --depth 4 --o
 completes "--explain" bench --e
+completes "--slow" trace --sl
 completes "--missing" ls --m
 completes "create list revoke" key ""
 completes "revoke" token r

@@ -307,7 +307,7 @@ class JsonTest(StorageTestCase):
             self.assertEqual([each["name"] for each in done["explain"]["parts"]], parts)
             self.assertGreater(done["explain"]["fops"], 0)
             total, *named = done["explain"]["parts"]
-            # Each part is rounded, by 1/2048 at most.
+            # A part is rounded by 1/2048, and the sum is not less than the whole, of which it is made.
             self.assertAlmostEqual(sum(each["mean_us"] for each in named), total["mean_us"], delta=0.05 * total["mean_us"] + 2)
 
     def use_scheduler(self):
@@ -340,7 +340,34 @@ class JsonTest(StorageTestCase):
         wait_until(lambda: any("waits_for" in each for each in self.printed("trace")["fops"]), "a fop that waits")
         self.printed("sessions")
         load.kill()
+        self.use_slow_fops()
         self.printed("log-level", "debug")
+
+    def use_slow_fops(self):
+        config = self.dir / "fopd.yaml"
+        text = config.read_text()
+        config.write_text(text + "log: { slow_fop: 1ms }\n")
+        self.ctl("reload")
+        slow = self.printed("trace", "--slow")["fops"]
+        wait_until(lambda: self.ctl("bench", "--op", "write", "--durable", "--depth", 64, "--object-size", "64k", "--seconds", 0.3)
+                   and self.printed("trace", "--slow")["fops"] != slow, "a slow fop")
+        slow = self.printed("trace", "--slow")["fops"]
+        self.assertEqual({each["state"] for each in slow}, {"finished"})
+        ages = [each["age_s"] for each in slow]
+        self.assertEqual(ages, sorted(ages, reverse=True))
+        fop = self.compare("trace FOP", self.ctl("--json", "trace", slow[-1]["id"]))
+        self.assertEqual(fop["spent"], slow[-1]["spent"])
+        line = re.search(rf"reqh\.slow_fop fop={fop['id']} .*", self.daemon.log())[0]
+        for name, seconds in fop["spent"].items():
+            said = re.search(rf"\b{name}_s=(\S+)", line)
+            if name != "total" and (seconds or name == "server"):
+                self.assertAlmostEqual(float(said[1]), seconds, delta=1e-6, msg=line)
+        page = self.ctl("trace", "--slow").decode()
+        self.assertRegex(page, r"^FOP +OP +PRINCIPAL +TOOK +WHERE THE TIME WENT\n")
+        self.assertIn("\nwhere the time went:\n  ", self.ctl("trace", fop["id"]).decode())
+        self.refused(USAGE, ["--slow"], "trace", "--slow", fop["id"])
+        config.write_text(text)
+        self.ctl("reload")
 
     def use_disks(self):
         self.printed("devices")

@@ -34,6 +34,32 @@ TEST_CASE("reqh: a slow fop is an event with the time of each phase", "[reqh]") 
     CHECK(event.numbers.at("queued_s") == Approx(0.2));
     CHECK(event.numbers.at("execute_s") == Approx(0.6));
     CHECK(event.numbers.at("local_resources_s") == 0);
+    CHECK(event.numbers.at("client_s") == Approx(0.6).epsilon(0.001));
+    CHECK(event.numbers.at("policy_s") == Approx(0.2).epsilon(0.001));
+    CHECK_FALSE(event.numbers.contains("disk_s"));
+    CHECK(event.numbers.at("server_s") < 0.05 * 0.8);
+
+    const FopList slow = node.handler.slow();
+    REQUIRE(slow.fops.size() == 1);
+    CHECK(format_fop_id(slow.fops.front().id) == "5f-2");
+    CHECK(slow.fops.front().spent.of(fop::SpentOn::kTotal) >= 799ms);
+    CHECK(in_seconds(slow.fops.front().spent.of(fop::SpentOn::kClient)) ==
+          event.numbers.at("client_s"));
+}
+
+TEST_CASE("reqh: the last slow fops are kept when many others have finished since", "[reqh]") {
+    HandlerWorld node;
+    node.send(bulk_echo(kPiece, 300ms));
+    node.world.run_for(10s);
+    for (std::size_t i = 0; i < 2 * FopHistory::kCountMax; ++i) {
+        node.send(ping());
+        node.world.run_for(10ms);
+    }
+
+    const FopList slow = node.handler.slow();
+    REQUIRE(slow.fops.size() == 1);
+    CHECK(slow.fops.front().type->name == "bulk_echo");
+    REQUIRE(node.handler.trace(slow.fops.front().id).has_value());
 }
 
 TEST_CASE("reqh: a slow fop's event has its object, job, class, bytes and locality", "[reqh]") {

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "fop/time_spent.h"
+
+namespace fopd::fop {
+
+// What logs and JSON call the parts of a fop's time, by SpentOn.
+inline constexpr std::array<std::string_view, kSpentOnCount> kSpentNames{
+    "total", "policy", "buffer", "lock", "client", "room", "disk_queue", "disk", "log", "locality"};
+// The rest of the total.
+inline constexpr std::string_view kComputedName = "server";
+
+// What the server computed: the time that has no other name.
+inline Duration computed(const TimeSpent& times) {
+    Duration rest = times.of(SpentOn::kTotal);
+    for (std::size_t i = 1; i < kSpentOnCount; ++i) rest -= times.of(static_cast<SpentOn>(i));
+    return std::max(rest, Duration::zero());
+}
+
+}  // namespace fopd::fop
