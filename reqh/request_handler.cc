@@ -349,7 +349,7 @@ std::optional<FopRecord> RequestHandler::trace(FopId id) const {
 FopList RequestHandler::slow() const {
     FopList list;
     list.fops.assign(slow_.all().begin(), slow_.all().end());
-    std::ranges::stable_sort(list.fops, {}, &FopRecord::arrived_at);
+    core::stable_sort(list.fops, std::less{}, &FopRecord::arrived_at);
     return list;
 }
 
