@@ -88,14 +88,15 @@ std::expected<std::unique_ptr<LocalTree>, std::string> LocalTree::open(const std
         errno != EEXIST) {
         return std::unexpected(file_words(directory, errno));
     }
-    const int access = missing == Missing::kMake ? O_PATH : O_RDONLY;
+    const int access = missing == Missing::kProblem ? O_RDONLY : O_PATH;
     const int fd = ::open(directory.c_str(), access | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return std::unexpected(file_words(directory, errno));
+    const bool is_empty = fd < 0 && errno == ENOENT && missing == Missing::kEmpty;
+    if (fd < 0 && !is_empty) return std::unexpected(file_words(directory, errno));
     return std::unique_ptr<LocalTree>(new LocalTree(directory, fd));
 }
 
 LocalTree::~LocalTree() {
-    ::close(fd_);
+    if (fd_ >= 0) ::close(fd_);
 }
 
 std::string LocalTree::shown(std::string_view path) const {
@@ -178,7 +179,10 @@ std::optional<LocalEntry> LocalWalk::next() {
             // was in it, and no copy is made of any of it.
             return failed(std::move(path), errno);
         }
-        if (S_ISREG(info.st_mode)) return LocalEntry{.path = std::move(path)};
+        if (S_ISREG(info.st_mode)) {
+            return LocalEntry{.path = std::move(path),
+                              .size_bytes = static_cast<std::uint64_t>(info.st_size)};
+        }
         if (!S_ISDIR(info.st_mode)) {
             return LocalEntry{.kind = LocalEntry::Kind::kSkipped,
                               .path = std::move(path),

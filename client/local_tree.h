@@ -27,8 +27,9 @@ std::string_view fault_of_path(std::string_view path);
 // All calls block, and may come from several threads.
 class LocalTree {
 public:
-    // kMake is for trees that are written: they need not be readable.
-    enum class Missing : std::uint8_t { kProblem, kMake };
+    // kMake is for trees that are written: they need not be readable. kEmpty is for trees that
+    // would be written: the tree is only looked at, and nothing is in it.
+    enum class Missing : std::uint8_t { kProblem, kMake, kEmpty };
     // The directory itself may be a symbolic link. Errors here and below are for people, and name
     // the file.
     static std::expected<std::unique_ptr<LocalTree>, std::string> open(const std::string& directory,
@@ -54,7 +55,7 @@ private:
     LocalTree(std::string directory, int fd) : directory_(std::move(directory)), fd_(fd) {}
 
     const std::string directory_;
-    const int fd_;
+    const int fd_;          // -1: there is no directory.
     std::mutex finishing_;  // One file at a time: others see the names that it takes.
     std::set<FileId> finished_;
 };
@@ -63,8 +64,9 @@ private:
 struct LocalEntry {
     enum class Kind : std::uint8_t { kFile, kEmptyDirectory, kSkipped, kFailed };
     Kind kind = Kind::kFile;
-    std::string path{};   // In the tree.
-    std::string words{};  // kSkipped: its type. kFailed: the reason, which names the file.
+    std::string path{};            // In the tree.
+    std::string words{};           // kSkipped: its type. kFailed: the reason, which names the file.
+    std::uint64_t size_bytes = 0;  // kFile: its size.
 };
 
 // Visits all that is in a tree, in order of the names in each directory. Does not follow symbolic

@@ -109,8 +109,20 @@ Task<void> TreeTransfer::run_lane() {
     for (;;) {
         auto item = co_await take_next();
         if (!item) co_return;
-        co_await move(std::move(*item));
+        if (options_.only_plans) {
+            co_await plan(std::move(*item));
+            // The server need not be asked for each object.
+            co_await reactor_.maybe_yield();
+        } else {
+            co_await move(std::move(*item));
+        }
     }
+}
+
+Task<void> TreeTransfer::plan(Item item) {
+    watcher_.on_planned({.name = std::move(item.name), .size_bytes = item.size_bytes});
+    done(item.size_bytes.value_or(0));
+    co_return;
 }
 
 Task<std::optional<TreeTransfer::Item>> TreeTransfer::take_next() {
@@ -188,10 +200,25 @@ Task<std::optional<TreeTransfer::Item>> TreePut::next() {
             fail(unusable_name(std::move(name), good.error().context));
             continue;
         }
-        Item item{.name = std::move(name), .path = std::move(entry.path)};
+        Item item{
+            .name = std::move(name), .path = std::move(entry.path), .size_bytes = entry.size_bytes};
         co_return item;
     }
     co_return std::nullopt;
+}
+
+Task<void> TreePut::plan(Item item) {
+    if (example_.no_replace) {
+        std::string name = item.name;
+        std::string pool = example_.pool;
+        auto info = co_await client_.lookup(std::move(pool), std::move(name), wait());
+        if (info) info = failed(fop::Status::kExists, "there is one of that name already");
+        if (info.error().status != fop::Status::kNotFound) {
+            fail(unmoved(std::move(item.name), std::move(info.error())));
+            co_return;
+        }
+    }
+    co_await TreeTransfer::plan(std::move(item));
 }
 
 Task<void> TreePut::move(Item item) {
@@ -267,6 +294,7 @@ Task<std::optional<TreeTransfer::Item>> TreeGet::next() {
             continue;
         }
         Item item{.name = std::move(entry.name), .path = std::move(path)};
+        if (entry.size_bytes != fop::kSizeUnknown) item.size_bytes = entry.size_bytes;
         co_return item;
     }
 }
@@ -336,10 +364,8 @@ Task<std::optional<TreeTransfer::Item>> TreeRemove::next() {
     if (!found) fail(unmoved(walk_.prefix(), std::move(found.error())));
     if (!found || *found == nullptr) co_return std::nullopt;
     ObjectWalk::Entry entry = walk_.take();
-    const bool is_known = entry.size_bytes != fop::kSizeUnknown;
-    Item item{.name = std::move(entry.name),
-              .fid = entry.fid,
-              .size_bytes = is_known ? entry.size_bytes : 0};
+    Item item{.name = std::move(entry.name), .fid = entry.fid};
+    if (entry.size_bytes != fop::kSizeUnknown) item.size_bytes = entry.size_bytes;
     co_return item;
 }
 
@@ -350,7 +376,7 @@ Task<void> TreeRemove::move(Item item) {
         fail(unmoved(std::move(item.name), std::move(removed.error())));
         co_return;
     }
-    done(item.size_bytes);
+    done(item.size_bytes.value_or(0));
 }
 
 }  // namespace fopd::client

@@ -66,6 +66,12 @@ public:
     // A skipped file that is not regular. `what` describes its type; `shown` is its name.
     virtual void on_skipped(std::string_view shown, std::string_view what) = 0;
     virtual void on_empty_directory(std::string_view shown) = 0;
+    // An object that would be moved, in a transfer that only plans.
+    struct Planned {
+        std::string name{};
+        std::optional<std::uint64_t> size_bytes{};  // None: the server does not know it.
+    };
+    virtual void on_planned(const Planned& planned) = 0;
 };
 
 // A transfer of many objects, several of which are in flight at a time. Each is moved as a whole or
@@ -79,6 +85,8 @@ public:
     struct Options {
         std::uint32_t objects_in_flight = 16;
         Duration patience{30s};  // The time limit of the server for one window of an object.
+        // Reports what would be moved, and changes nothing.
+        bool only_plans = false;
         core::CancelSource& cancel;
     };
     Task<void> run();
@@ -102,7 +110,7 @@ protected:
         std::string name{};  // The object's name.
         std::string path{};  // The file's path below the directory.
         fop::Fid fid{};
-        std::uint64_t size_bytes = 0;
+        std::optional<std::uint64_t> size_bytes{};  // None: the server does not know it.
     };
     TreeTransfer(core::Reactor& reactor, TreeWatcher& watcher, Options options);
     ~TreeTransfer() = default;
@@ -113,6 +121,8 @@ protected:
     virtual Task<std::optional<Item>> next() = 0;
     // Calls done() or fail().
     virtual Task<void> move(Item item) = 0;
+    // In place of move() if the transfer only plans.
+    virtual Task<void> plan(Item item);
 
     void done(std::uint64_t bytes);
     void fail(TreeFailure failure);
@@ -163,6 +173,7 @@ public:
 private:
     Task<std::optional<Item>> next() override;
     Task<void> move(Item item) override;
+    Task<void> plan(Item item) override;
 
     LocalWorld world_;
     ObjectClient& client_;

@@ -57,6 +57,7 @@ struct VerbArguments {
     std::optional<std::uint64_t> length;
     bool no_replace = false;
     bool recursive = false;
+    bool dry_run = false;
     bool all = false;
     bool is_long = false;
     bool buffered = false;

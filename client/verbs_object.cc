@@ -75,9 +75,6 @@ void declare_one(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);
     declare_name(app, arguments)->required();
 }
-CLI::Option* declare_recursive(CLI::App& app, VerbArguments& arguments, const char* summary) {
-    return app.add_flag("-r,--recursive", arguments.recursive, summary);
-}
 void declare_put(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);
     app.add_option("file", arguments.file, "The file, or - for standard input")->required();
@@ -552,8 +549,8 @@ int run_remove(const Call& call) {
 
 constexpr std::array kObjectVerbs{
     Verb{"put", "Store a file as an object, durably",
-         "put results.tar 2026/results.tar\nput -r results 2026/", kTimeoutDefault, declare_put,
-         run_verb_or_tree<put, put_tree>},
+         "put results.tar 2026/results.tar\nput -r results 2026/\nput -r --dry-run results 2026/",
+         kTimeoutDefault, declare_put, run_verb_or_tree<put, put_tree>},
     Verb{"get", "Fetch an object into a file",
          "get 2026/results.tar results.tar\nget -r 2026/ results", kTimeoutDefault, declare_get,
          run_verb_or_tree<on_object<get>, get_tree>},
@@ -571,8 +568,8 @@ constexpr std::array kObjectVerbs{
          declare_stat, run_stat},
     Verb{"mv", "Rename an object", "mv draft final", kTimeoutDefault, declare_mv,
          run_verb<on_object<move>>},
-    Verb{"rm", "Remove objects", "rm old-1 old-2\nrm -r 2025/", kTimeoutDefault, declare_rm,
-         run_remove},
+    Verb{"rm", "Remove objects", "rm old-1 old-2\nrm -r 2025/\nrm -r --dry-run 2025/",
+         kTimeoutDefault, declare_rm, run_remove},
     Verb{"truncate", "Set the size of an object", "truncate log 0", kTimeoutDefault,
          declare_truncate, run_verb<on_object<truncate>>},
     Verb{"punch", "Make a hole in an object", "punch table --offset 1M --length 64k",

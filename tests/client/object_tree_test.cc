@@ -29,10 +29,12 @@ public:
         skipped.emplace_back(shown);
     }
     void on_empty_directory(std::string_view shown) override { empty.emplace_back(shown); }
+    void on_planned(const Planned& each) override { planned[each.name] = each.size_bytes; }
 
     std::map<std::string, TreeFailure> failures;
     std::vector<std::string> skipped;
     std::vector<std::string> empty;
+    std::map<std::string, std::optional<std::uint64_t>> planned;
 };
 
 // Counts the calls that do not block the reactor.
@@ -99,7 +101,10 @@ public:
 
     LocalWorld world() { return {.reactor = *stage.reactor, .offload = offload, .cancel = cancel}; }
     TreeTransfer::Options options() {
-        return {.objects_in_flight = in_flight, .patience = patience, .cancel = cancel};
+        return {.objects_in_flight = in_flight,
+                .patience = patience,
+                .only_plans = only_plans,
+                .cancel = cancel};
     }
     std::unique_ptr<LocalTree> open() {
         auto tree = LocalTree::open(top(), LocalTree::Missing::kProblem);
@@ -139,6 +144,7 @@ public:
     core::CancelSource cancel;
     std::uint32_t in_flight = 4;
     Duration patience{60s};
+    bool only_plans = false;
     std::uint64_t bytes = 0;
     TreeTransfer::End early_end{};
 

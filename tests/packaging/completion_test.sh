@@ -91,6 +91,8 @@ completes "$scratch/admin.sock" get -r abc "$scratch/ad"
 completes "--recursive" put --rec
 completes "--admin --all" rm -r --a
 completes "--yes" rm --ye
+completes "--dry-run" get -r --d
+completes "abc a\\ b" rm -r --dry-run a
 completes "abc a\\ b x" chmod 640 ""
 completes "" mv x ""
 completes "d0 d1" --admin "$scratch/admin.sock" scrub ""

@@ -251,6 +251,7 @@ class JsonTest(StorageTestCase):
         tree = self.directory / "tree"
         tree.mkdir()
         (tree / "file").write_bytes(b"bytes")
+        self.printed("put -r", "--dry-run", tree, "t/")
         self.printed("put -r", tree, "t/")
         self.assertEqual(len(self.printed("put -r", "--no-replace", tree, "t/", exit_code=REFUSED)["failed"]), 1)
         self.printed("get -r", "t/", self.directory / "copy")

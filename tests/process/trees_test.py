@@ -94,6 +94,47 @@ class TreesTest(StorageTestCase):
         done = self.ctl_bytes("put", "-r", self.source, "a/", "--quiet")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (DONE, b"", b""))
 
+    # -- only said --
+
+    def test_a_dry_run_says_what_would_be_done_and_does_nothing(self):
+        self.write({"a": b"1", "d/b": b"22", "bad\nname": b"3"})
+        (self.source / "link").symlink_to("a")
+        done = self.ctl_bytes("put", "-r", "--dry-run", self.source, "p/")
+        self.assertEqual(done.returncode, REFUSED)
+        self.assertEqual(done.stdout.decode().splitlines(),
+                         ["would store p/a, 1 B", "would store p/d/b, 2 B",
+                          "2 objects would be stored, 3 B; skipped 1 file; 1 failed"])
+        self.assertIn(b"control character", done.stderr)
+        self.assertEqual(self.names(), [])
+
+        (self.source / "bad\nname").unlink()
+        self.ctl("put", "-r", self.source, "p/")
+        done, _ = self.summary("get", "-r", "--dry-run", "p/", self.target)
+        self.assertEqual(done["planned"], [{"do": "get", "name": "p/a", "size": 1}, {"do": "get", "name": "p/d/b", "size": 2}])
+        self.assertEqual((done["objects"], done["bytes"]), (2, 3))
+        self.assertFalse(self.target.exists())
+        self.refused(USAGE, ["Not a directory"], "get", "-r", "--dry-run", "p/", self.source / "a")
+
+        done, _ = self.summary("rm", "-r", "p/", "--dry-run")
+        self.assertEqual(done["planned"], [{"do": "rm", "name": "p/a", "size": 1}, {"do": "rm", "name": "p/d/b", "size": 2}])
+        self.assertEqual(self.ctl("rm", "-r", "p/", "--dry-run").decode().splitlines()[-1], "2 objects would be removed, 3 B")
+        self.assertEqual(self.ctl("rm", "-r", "p/", "--dry-run", "--quiet"), b"")
+        self.assertEqual(self.names(), ["p/a", "p/d/b"])
+
+    def test_a_dry_run_of_nothing(self):
+        self.source.mkdir()
+        done, _ = self.summary("put", "-r", "--dry-run", self.source, "p/")
+        self.assertEqual((done["planned"], done["objects"]), ([], 0))
+        self.refused_with_summary(NOT_FOUND, "rm: a/: no object has a name that begins so", "rm", "-r", "a/", "--dry-run")
+        self.refused(USAGE, ["--recursive"], "put", "--dry-run", self.source, "p")
+
+    def test_a_dry_run_with_no_replace_finds_what_is_there(self):
+        self.write({"a": b"1", "b": b"2"})
+        self.put("p/a", b"old")
+        done, _ = self.summary("put", "-r", "--dry-run", "--no-replace", self.source, "p/", exit_code=REFUSED)
+        self.assertEqual(([each["name"] for each in done["planned"]], [each["code"] for each in done["failed"]]),
+                         (["p/b"], ["exists"]))
+
     # -- what is left out --
 
     def test_what_is_no_file_is_skipped(self):
