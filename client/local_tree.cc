@@ -139,6 +139,15 @@ std::expected<std::unique_ptr<LocalSink>, std::string> LocalTree::open_sink(
                                       .shown = std::move(name)});
 }
 
+std::optional<FileStamp> LocalTree::look(const std::string& path) const {
+    const core::OwnedFd file(open_below(fd_, path, O_PATH | O_NOFOLLOW));
+    struct stat info{};
+    if (file.get() < 0 || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+        return std::nullopt;
+    }
+    return stamp_of(info);
+}
+
 Outcome<void> LocalTree::finish(LocalSink& sink) {
     const std::lock_guard lock(finishing_);
     const auto there = sink.replaced();
@@ -180,8 +189,7 @@ std::optional<LocalEntry> LocalWalk::next() {
             return failed(std::move(path), errno);
         }
         if (S_ISREG(info.st_mode)) {
-            return LocalEntry{.path = std::move(path),
-                              .size_bytes = static_cast<std::uint64_t>(info.st_size)};
+            return LocalEntry{.path = std::move(path), .stamp = stamp_of(info)};
         }
         if (!S_ISDIR(info.st_mode)) {
             return LocalEntry{.kind = LocalEntry::Kind::kSkipped,

@@ -46,6 +46,9 @@ public:
     // Makes the directories above the file.
     std::expected<std::unique_ptr<LocalSink>, std::string> open_sink(LocalWorld world,
                                                                      const std::string& path) const;
+    // The stamp of a regular file; none: there is no such file, or it cannot be reached.
+    std::optional<FileStamp> look(const std::string& path) const;
+
     // Gives the file of open_sink() its name, unless another one that was finished before has this
     // name: to some file systems "a" and "A" are the same.
     Outcome<void> finish(LocalSink& sink);
@@ -64,9 +67,9 @@ private:
 struct LocalEntry {
     enum class Kind : std::uint8_t { kFile, kEmptyDirectory, kSkipped, kFailed };
     Kind kind = Kind::kFile;
-    std::string path{};            // In the tree.
-    std::string words{};           // kSkipped: its type. kFailed: the reason, which names the file.
-    std::uint64_t size_bytes = 0;  // kFile: its size.
+    std::string path{};   // In the tree.
+    std::string words{};  // kSkipped: its type. kFailed: the reason, which names the file.
+    FileStamp stamp{};    // kFile: its stamp.
 };
 
 // Visits all that is in a tree, in order of the names in each directory. Does not follow symbolic

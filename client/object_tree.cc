@@ -35,6 +35,39 @@ TreeFailure unmoved(std::string name, Problem problem) {
     return {.name = std::move(name), .cause = Cause::kServer, .problem = std::move(problem)};
 }
 
+// The version of an object that was put, until it is changed.
+constexpr std::uint64_t kFirstVersion = 1;
+
+// Writes into the journal how far the upload of a file is.
+class JournaledUpload final : public UploadWatcher {
+public:
+    struct File {
+        std::string path{};
+        FileStamp stamp{};
+        std::string group{};
+    };
+    JournaledUpload(PutJournal& journal, File file) : journal_(journal), file_(std::move(file)) {}
+
+    // What an earlier run has sent of the same file; null: nothing.
+    const BegunUpload* earlier() const {
+        const PutJournal::Begun* const begun = journal_.find_upload(file_.path);
+        const bool is_same =
+            begun != nullptr && begun->stamp == file_.stamp && begun->group == file_.group;
+        return is_same ? &begun->upload : nullptr;
+    }
+    void on_begun(const BegunUpload& upload) override {
+        journal_.add_upload(file_.path,
+                            {.stamp = file_.stamp, .group = file_.group, .upload = upload});
+    }
+    void on_sent(const fop::Fid& fid, UploadedWindow window) override {
+        journal_.add_sent(fid, window);
+    }
+
+private:
+    PutJournal& journal_;
+    const File file_;
+};
+
 }  // namespace
 
 // -- names --
@@ -109,6 +142,14 @@ Task<void> TreeTransfer::run_lane() {
     for (;;) {
         auto item = co_await take_next();
         if (!item) co_return;
+        if (options_.skip != Options::Skip::kNothing) {
+            const bool skipped = co_await is_there(&*item);
+            if (skipped) {
+                ++unchanged_;
+                co_await reactor_.maybe_yield();
+                continue;
+            }
+        }
         if (options_.only_plans) {
             co_await plan(std::move(*item));
             // The server need not be asked for each object.
@@ -117,6 +158,10 @@ Task<void> TreeTransfer::run_lane() {
             co_await move(std::move(*item));
         }
     }
+}
+
+Task<bool> TreeTransfer::is_there(const Item* /*item*/) {
+    co_return false;
 }
 
 Task<void> TreeTransfer::plan(Item item) {
@@ -181,9 +226,13 @@ Task<std::optional<TreeTransfer::Item>> TreePut::next() {
                                core::printable(tree_.shown({})) + ": " + describe(found.error())));
             break;
         }
-        if (!*found) break;
+        if (!*found) {
+            has_found_all_ = !has_missed_some_;
+            break;
+        }
         LocalEntry entry = std::move(**found);
         std::string name = example_.name + entry.path;
+        has_missed_some_ |= entry.kind == LocalEntry::Kind::kFailed;
         switch (entry.kind) {
             case LocalEntry::Kind::kSkipped:
                 watcher_.on_skipped(tree_.shown(entry.path), entry.words);
@@ -200,11 +249,33 @@ Task<std::optional<TreeTransfer::Item>> TreePut::next() {
             fail(unusable_name(std::move(name), good.error().context));
             continue;
         }
-        Item item{
-            .name = std::move(name), .path = std::move(entry.path), .size_bytes = entry.size_bytes};
+        Item item{.name = std::move(name),
+                  .path = std::move(entry.path),
+                  .size_bytes = entry.stamp.size_bytes,
+                  .stamp = entry.stamp};
         co_return item;
     }
     co_return std::nullopt;
+}
+
+// An object that is to be new is never there already: that is a failure.
+Task<bool> TreePut::is_there(const Item* item) {
+    if (example_.no_replace) co_return false;
+    fop::Fid stored{};
+    if (options_.skip == Options::Skip::kEqual) {
+        const PutJournal::Stored* const known =
+            journal_ == nullptr ? nullptr : journal_->find(item->path);
+        if (known == nullptr || known->stamp != item->stamp) co_return false;
+        stored = known->fid;
+    }
+    std::string name = item->name;
+    std::string pool = example_.pool;
+    const auto info = co_await client_.lookup(std::move(pool), std::move(name), wait());
+    // If it cannot be found out, the put will fail and tell.
+    if (!info || info->size_bytes != item->stamp.size_bytes) co_return false;
+    if (!example_.group.empty() && info->group != example_.group) co_return false;
+    if (options_.skip == Options::Skip::kSameSize) co_return true;
+    co_return info->fid == stored && info->version == kFirstVersion;
 }
 
 Task<void> TreePut::plan(Item item) {
@@ -212,7 +283,7 @@ Task<void> TreePut::plan(Item item) {
         std::string name = item.name;
         std::string pool = example_.pool;
         auto info = co_await client_.lookup(std::move(pool), std::move(name), wait());
-        if (info) info = failed(fop::Status::kExists, "there is one of that name already");
+        if (info) info = failed(fop::Status::kExists, "an object of that name exists already");
         if (info.error().status != fop::Status::kNotFound) {
             fail(unmoved(std::move(item.name), std::move(info.error())));
             co_return;
@@ -236,6 +307,14 @@ Task<void> TreePut::move(Item item) {
     Put put(reactor_, client_, source, transfer());
     NewObject object = example_;
     object.name = item.name;
+    std::optional<JournaledUpload> upload;
+    if (journal_ != nullptr && source.is_settled() && !object.no_replace) {
+        upload.emplace(*journal_,
+                       JournaledUpload::File{
+                           .path = item.path, .stamp = source.stamp(), .group = object.group});
+        if (const BegunUpload* const earlier = upload->earlier()) put.go_on(*earlier);
+        put.watch(*upload);
+    }
     const InFlight shown(*this, put);
     auto fid = co_await put.run(std::move(object));
     if (!fid) {
@@ -243,23 +322,29 @@ Task<void> TreePut::move(Item item) {
         co_return;
     }
     const bool is_whole = put.size_bytes() == source.size_bytes();
-    auto look = [&source] { return source.is_unchanged(); };
-    const auto unchanged = co_await world_.offload.run(reactor_, look);
-    if (!unchanged) {
-        fail(unmoved(std::move(item.name), failed(unchanged.error()).error()));
+    auto look = [&source] { return source.stamp_now(); };
+    const auto now = co_await world_.offload.run(reactor_, look);
+    if (!now) {
+        fail(unmoved(std::move(item.name), failed(now.error()).error()));
         co_return;
     }
-    if (!*unchanged) {
-        fail(unusable_file(std::move(item.name), file_words(source.name(), unchanged->error())));
+    if (!*now) {
+        fail(unusable_file(std::move(item.name), file_words(source.name(), now->error())));
         co_return;
     }
-    if (!**unchanged || !is_whole) {
+    const FileStamp& stamp = source.stamp();
+    const bool is_unchanged =
+        (*now)->size_bytes == stamp.size_bytes && (*now)->modified_ns == stamp.modified_ns;
+    if (!is_unchanged || !is_whole) {
         fail(
             unusable_file(std::move(item.name),
                           core::printable(source.name()) +
                               ": it changed while it was read; the object is stored, but may be no "
                               "copy of any state of the file"));
         co_return;
+    }
+    if (journal_ != nullptr && source.is_settled() && **now == stamp) {
+        journal_->add(item.path, {.stamp = stamp, .fid = *fid});
     }
     done(put.size_bytes());
 }
@@ -295,8 +380,21 @@ Task<std::optional<TreeTransfer::Item>> TreeGet::next() {
         }
         Item item{.name = std::move(entry.name), .path = std::move(path)};
         if (entry.size_bytes != fop::kSizeUnknown) item.size_bytes = entry.size_bytes;
+        item.changed_ns = entry.changed_ns;
         co_return item;
     }
+}
+
+// A file that was fetched has the time at which its object was changed last.
+Task<bool> TreeGet::is_there(const Item* item) {
+    if (!item->size_bytes) co_return false;
+    auto job = [this, item] { return tree_.look(item->path); };
+    const auto looked = co_await world_.offload.run(reactor_, job);
+    if (!looked || !*looked) co_return false;
+    const FileStamp& stamp = **looked;
+    if (stamp.size_bytes != *item->size_bytes) co_return false;
+    co_return options_.skip == Options::Skip::kSameSize ||
+        stamp.modified_ns == static_cast<std::int64_t>(item->changed_ns);
 }
 
 std::optional<std::string> TreeGet::find_file_above(const std::string& path) {
@@ -340,6 +438,7 @@ Task<void> TreeGet::move(Item item) {
         fail(unmoved(std::move(item.name), std::move(got.error())));
         co_return;
     }
+    sink.set_modified(info->changed_ns);
     auto end = [this, &sink] { return tree_.finish(sink); };
     auto finished = co_await world_.offload.run(reactor_, end);
     if (!finished) {

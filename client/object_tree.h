@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "client/local_tree.h"
+#include "client/put_journal.h"
 #include "client/transfer.h"
 #include "core/gate.h"
 #include "core/wait_queue.h"
@@ -87,6 +88,13 @@ public:
         Duration patience{30s};  // The time limit of the server for one window of an object.
         // Reports what would be moved, and changes nothing.
         bool only_plans = false;
+        // What is there already, and not moved again.
+        enum class Skip : std::uint8_t {
+            kNothing,
+            kEqual,     // What has certainly the same bytes.
+            kSameSize,  // What has the same size, though its bytes may differ.
+        };
+        Skip skip = Skip::kNothing;
         core::CancelSource& cancel;
     };
     Task<void> run();
@@ -94,6 +102,8 @@ public:
     // So far.
     std::uint64_t objects() const { return objects_; }
     std::uint64_t bytes() const { return bytes_; }
+    // Objects that were not moved, because they are there already.
+    std::uint64_t unchanged() const { return unchanged_; }
     // With the bytes of objects in flight.
     std::uint64_t moved_bytes() const;
     // Why it ended early without being cancelled.
@@ -111,6 +121,8 @@ protected:
         std::string path{};  // The file's path below the directory.
         fop::Fid fid{};
         std::optional<std::uint64_t> size_bytes{};  // None: the server does not know it.
+        FileStamp stamp{};                          // The file's.
+        std::uint64_t changed_ns = 0;               // When the object was changed last.
     };
     TreeTransfer(core::Reactor& reactor, TreeWatcher& watcher, Options options);
     ~TreeTransfer() = default;
@@ -121,6 +133,8 @@ protected:
     virtual Task<std::optional<Item>> next() = 0;
     // Calls done() or fail().
     virtual Task<void> move(Item item) = 0;
+    // Whether it is there already, as the options say. REQUIRES: they skip something.
+    virtual Task<bool> is_there(const Item* item);
     // In place of move() if the transfer only plans.
     virtual Task<void> plan(Item item);
 
@@ -155,6 +169,7 @@ private:
 
     std::uint64_t objects_ = 0;
     std::uint64_t bytes_ = 0;
+    std::uint64_t unchanged_ = 0;
     std::set<const Transfer*> in_flight_;
     std::uint32_t unanswered_ = 0;  // Since the last answer.
     End early_end_ = End::kNotEarly;
@@ -169,10 +184,15 @@ public:
     // All objects are made like `example`; its name is the prefix.
     TreePut(LocalWorld world, ObjectClient& objects, const LocalTree& tree, NewObject example,
             TreeWatcher& watcher, Options options);
+    // Before run(). What the journal has is skipped with Skip::kEqual, and what is stored is added.
+    void use(PutJournal& journal) { journal_ = &journal; }
+    // Whether all files of the tree were found.
+    bool has_found_all() const { return has_found_all_; }
 
 private:
     Task<std::optional<Item>> next() override;
     Task<void> move(Item item) override;
+    Task<bool> is_there(const Item* item) override;
     Task<void> plan(Item item) override;
 
     LocalWorld world_;
@@ -180,6 +200,9 @@ private:
     const LocalTree& tree_;
     const NewObject example_;
     LocalWalk walk_;
+    PutJournal* journal_ = nullptr;
+    bool has_found_all_ = false;
+    bool has_missed_some_ = false;
 };
 
 // Fetches the objects into a local tree. The path of a file is what follows the prefix. If one
@@ -192,6 +215,7 @@ public:
 private:
     Task<std::optional<Item>> next() override;
     Task<void> move(Item item) override;
+    Task<bool> is_there(const Item* item) override;
     // The object that has the name of a directory of this path. Remembers the path.
     std::optional<std::string> find_file_above(const std::string& path);
 

@@ -13,19 +13,28 @@ namespace fopd::client {
 
 namespace {
 
-constexpr std::size_t kLabelMax = 40;
+constexpr std::size_t kTreeLabelMax = 40;
 constexpr std::uint64_t kRemarksMax = 1000;
-const std::string kPlannedBegin = R"({"planned":[)";
+constexpr std::string_view kPlannedBegin = R"({"planned":[)";
 
-// The words of a verb for what it does, such as "store", and has done.
+// The words for what is done.
 struct Words {
-    std::string_view does;
+    std::string_view does;  // In JSON.
+    std::string_view would;
     std::string_view done;
 };
-constexpr Words words_of(std::string_view verb) {
-    if (verb == "put") return {.does = "store", .done = "stored"};
-    if (verb == "get") return {.does = "fetch", .done = "fetched"};
-    return {.does = "remove", .done = "removed"};
+constexpr Words words_of(TreeReport::Doing doing) {
+    switch (doing) {
+        case TreeReport::Doing::kPut: return {.does = "put", .would = "store", .done = "stored"};
+        case TreeReport::Doing::kGet: return {.does = "get", .would = "fetch", .done = "fetched"};
+        case TreeReport::Doing::kRemove: break;
+    }
+    return {.does = "rm", .would = "remove", .done = "removed"};
+}
+
+constexpr TreeReport::Doing doing_of(std::string_view verb) {
+    if (verb.ends_with("put")) return TreeReport::Doing::kPut;
+    return verb.ends_with("get") ? TreeReport::Doing::kGet : TreeReport::Doing::kRemove;
 }
 
 }  // namespace
@@ -61,28 +70,32 @@ void TreeReport::on_planned(const Planned& planned) {
     if (run_.call.output == Output::kQuiet) return;
     if (line_ != nullptr) line_->clear();
     if (run_.call.output == Output::kPage) {
-        print_piece("would " + std::string(words_of(verb_).does) + " " +
+        print_piece("would " + std::string(words_of(doing_).would) + " " +
                     core::printable(planned.name) +
                     (planned.size_bytes ? ", " + size_of(*planned.size_bytes) : "") + "\n");
         return;
     }
     nlohmann::ordered_json size(nullptr);
     if (planned.size_bytes) size = *planned.size_bytes;
-    const nlohmann::ordered_json entry{{"do", verb_}, {"name", planned.name}, {"size", size}};
-    print_piece((std::exchange(has_planned_, true) ? ",\n" : kPlannedBegin) + dumped(entry));
+    const nlohmann::ordered_json entry{
+        {"do", words_of(doing_).does}, {"name", planned.name}, {"size", size}};
+    const std::string_view before =
+        std::exchange(has_planned_, true) ? std::string_view(",\n") : kPlannedBegin;
+    print_piece(std::string(before) + dumped(entry));
 }
 
 void TreeReport::print_piece(std::string_view text) {
     if (is_printable_) is_printable_ = print(text);
 }
 
-Task<void> TreeReport::transfer(TreeTransfer* tree, std::string label) {
+Task<void> TreeReport::transfer(TreeTransfer* tree, Doing doing, std::string label) {
+    doing_ = doing;
     ProgressLine line(
         run_.reactor,
         [tree] {
             return ProgressLine::Moved{.bytes = tree->moved_bytes(), .objects = tree->objects()};
         },
-        {.label = std::string(verb_) + " " + core::printable(label).substr(0, kLabelMax),
+        {.label = std::string(verb_) + " " + core::printable(label).substr(0, kTreeLabelMax),
          .wanted = run_.call.output == Output::kPage});
     line_ = &line;
     co_await tree->run();
@@ -90,12 +103,19 @@ Task<void> TreeReport::transfer(TreeTransfer* tree, std::string label) {
     co_await line.close();
     objects_ += tree->objects();
     bytes_ += tree->bytes();
+    unchanged_ += tree->unchanged();
     if (tree->gave_up()) {
         const bool is_refused = tree->early_end() == TreeTransfer::End::kRefused;
         complain(std::string(verb_) +
                  (is_refused ? ": the server does not let this client connect any more"
                              : ": the server did not answer many times in a row") +
                  "; the rest was not tried");
+    }
+}
+
+void TreeReport::remark_once(std::string_view words) {
+    if (run_.call.output != Output::kQuiet) {
+        client::remark(std::string(verb_) + ": " + std::string(words));
     }
 }
 
@@ -114,7 +134,10 @@ int TreeReport::end() {
     if (run_.call.output == Output::kJson) {
         std::string text = dumped(summary());
         // The list of what is planned is the first field.
-        if (only_plans()) text = (has_planned_ ? "" : kPlannedBegin) + "],\n" + text.substr(1);
+        if (only_plans()) {
+            text = std::string(has_planned_ ? "" : kPlannedBegin) + "]" +
+                   std::string(std::string_view(",\n")) + text.substr(1);
+        }
         print_piece(text + "\n");
     }
     if (failures_.count() > 0) return failures_.exit_code();
@@ -124,6 +147,7 @@ int TreeReport::end() {
 nlohmann::ordered_json TreeReport::summary() const {
     return {{"objects", objects_},
             {"bytes", bytes_},
+            {"unchanged", unchanged_},
             {"skipped", skipped_},
             {"empty_directories", empty_directories_},
             {"interrupted", run_.cancel.cancelled()},
@@ -134,7 +158,8 @@ nlohmann::ordered_json TreeReport::summary() const {
 std::string TreeReport::summary_line() const {
     std::string text = run_.cancel.cancelled() ? "interrupted: " : "";
     text += counted(objects_, "object", "objects") + (only_plans() ? " would be " : " ") +
-            std::string(words_of(verb_).done) + ", " + size_of(bytes_);
+            std::string(words_of(doing_of(verb_)).done) + ", " + size_of(bytes_);
+    if (unchanged_ > 0) text += "; " + std::to_string(unchanged_) + " unchanged";
     if (skipped_ > 0) text += "; skipped " + counted(skipped_, "file", "files");
     if (empty_directories_ > 0) {
         text += "; " + counted(empty_directories_, "empty directory", "empty directories");

@@ -27,8 +27,11 @@ public:
     void on_empty_directory(std::string_view shown) override;
     void on_planned(const Planned& planned) override;
 
+    enum class Doing : std::uint8_t { kPut, kGet, kRemove };
     // Transfers with a progress line. May be called for several trees, one after another.
-    Task<void> transfer(TreeTransfer* tree, std::string label);
+    Task<void> transfer(TreeTransfer* tree, Doing doing, std::string label);
+    // For a notice that is not about one file.
+    void remark_once(std::string_view words);
     // Prints the summary. Returns the exit code: that of the first failure.
     int end();
 
@@ -48,8 +51,10 @@ private:
     const ObjectRun& run_;
     const std::string_view verb_;
     ProgressLine* line_ = nullptr;
+    Doing doing_ = Doing::kPut;
     std::uint64_t objects_ = 0;
     std::uint64_t bytes_ = 0;
+    std::uint64_t unchanged_ = 0;
     std::uint64_t skipped_ = 0;
     std::uint64_t empty_directories_ = 0;
     TreeFailures failures_;

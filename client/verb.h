@@ -58,6 +58,8 @@ struct VerbArguments {
     bool no_replace = false;
     bool recursive = false;
     bool dry_run = false;
+    bool size_only = false;
+    bool no_skip = false;
     bool all = false;
     bool is_long = false;
     bool buffered = false;

@@ -81,13 +81,17 @@ void declare_put(CLI::App& app, VerbArguments& arguments) {
     declare_name(app, arguments)->required();
     app.add_option("--group", arguments.group, "Whose members may read it");
     app.add_flag("--no-replace", arguments.no_replace, "Fail if there is one of that name");
-    declare_recursive(app, arguments, "Store all files of a directory, below the name");
+    declare_skipping(
+        app, arguments,
+        declare_recursive(app, arguments, "Store all files of a directory, below the name"));
     declare_explain(app, arguments);
 }
 void declare_get(CLI::App& app, VerbArguments& arguments) {
     declare_one(app, arguments);
     app.add_option("file", arguments.file, "The file, or - for standard output")->required();
-    declare_recursive(app, arguments, "Fetch all objects below the name into a directory");
+    declare_skipping(
+        app, arguments,
+        declare_recursive(app, arguments, "Fetch all objects below the name into a directory"));
     declare_explain(app, arguments);
 }
 void declare_read(CLI::App& app, VerbArguments& arguments) {
@@ -367,7 +371,8 @@ Task<int> list(Run* run) {
         std::string text;
         for (const ObjectPage::Entry& entry : page->entries) {
             if (output == Output::kPage) text += line_of(entry, run->arguments.is_long);
-            if (output == Output::kJson) text += (is_first ? "[" : ",\n") + dumped(json_of(entry));
+            if (output == Output::kJson) text += (is_first ? "[" : ",
+") + dumped(json_of(entry));
             is_first = false;
         }
         if (page->end && output == Output::kJson) text += is_first ? "[]\n" : "]\n";

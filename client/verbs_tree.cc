@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -20,6 +21,7 @@
 #include "client/exit_code.h"
 #include "client/object_run.h"
 #include "client/object_tree.h"
+#include "client/put_journal.h"
 #include "client/replaced_file.h"
 #include "client/request_fault.h"
 #include "client/table.h"
@@ -51,8 +53,13 @@ int run_checked(const Call& call, ObjectRun::Body body) {
 }
 
 TreeTransfer::Options transfer_options(ObjectRun* run) {
-    return {
-        .patience = run->call.timeout, .only_plans = run->arguments.dry_run, .cancel = run->cancel};
+    using Skip = TreeTransfer::Options::Skip;
+    return {.patience = run->call.timeout,
+            .only_plans = run->arguments.dry_run,
+            .skip = run->arguments.no_skip     ? Skip::kNothing
+                    : run->arguments.size_only ? Skip::kSameSize
+                                               : Skip::kEqual,
+            .cancel = run->cancel};
 }
 
 ObjectWalk::Options walk_options(ObjectRun* run, std::string prefix) {
@@ -69,6 +76,30 @@ TreeFailure nothing_found(const std::string& prefix) {
                                                 : "no object name begins with this prefix"}};
 }
 
+// Null: there is none, and each file is stored.
+std::unique_ptr<PutJournal> open_journal(const ObjectRun& run, TreeReport& report) {
+    if (run.arguments.no_replace) return nullptr;
+    auto directory = whole_path(run.arguments.file);
+    if (!directory) return nullptr;
+    const std::string path = journal_path({.server = run.call.remote.server,
+                                           .pool = run.arguments.pool,
+                                           .prefix = run.arguments.prefix,
+                                           .directory = std::move(*directory)});
+    if (path.empty()) return nullptr;
+    const bool writes = !run.arguments.dry_run;
+    std::string words;
+    if (const int os_errno = writes ? make_journal_directory(path) : 0; os_errno != 0) {
+        words = file_words(path, os_errno);
+    } else {
+        auto journal =
+            PutJournal::open(path, writes ? PutJournal::Access::kWrite : PutJournal::Access::kRead);
+        if (journal) return std::move(*journal);
+        words = std::move(journal.error());
+    }
+    report.remark_once(words + "; so all files are stored");
+    return nullptr;
+}
+
 Task<int> put_tree_in(ObjectRun* run) {
     const std::string& directory = run->arguments.file;
     auto tree = LocalTree::open(directory, LocalTree::Missing::kProblem);
@@ -80,7 +111,12 @@ Task<int> put_tree_in(ObjectRun* run) {
                       .no_replace = run->arguments.no_replace};
     TreePut transfer(run->local(), run->objects, **tree, std::move(example), report,
                      transfer_options(run));
-    co_await report.transfer(&transfer, directory);
+    const auto journal = open_journal(*run, report);
+    if (journal != nullptr) transfer.use(*journal);
+    co_await report.transfer(&transfer, TreeReport::Doing::kPut, directory);
+    const bool is_whole =
+        transfer.has_found_all() && !transfer.gave_up() && !run->cancel.cancelled();
+    if (is_whole && journal != nullptr && !run->arguments.no_skip) journal->forget_others();
     co_return report.end();
 }
 
@@ -101,7 +137,7 @@ Task<int> get_tree_in(ObjectRun* run) {
                                                                     : LocalTree::Missing::kMake);
     if (!tree) co_return complain_about(run->call, tree.error(), kExitUsage);
     TreeGet transfer(run->local(), run->objects, walk, **tree, report, transfer_options(run));
-    co_await report.transfer(&transfer, run->arguments.prefix);
+    co_await report.transfer(&transfer, TreeReport::Doing::kGet, run->arguments.prefix);
     co_return report.end();
 }
 
@@ -215,7 +251,7 @@ Task<int> remove_tree_in(ObjectRun* run) {
         }
         if (!first || *first == nullptr) continue;
         TreeRemove transfer(run->reactor, run->objects, walk, report, transfer_options(run));
-        co_await report.transfer(&transfer, prefix);
+        co_await report.transfer(&transfer, TreeReport::Doing::kRemove, prefix);
         if (transfer.gave_up()) break;
     }
     co_return report.end();
@@ -245,6 +281,17 @@ CLI::Option* declare_recursive(CLI::App& app, VerbArguments& arguments, const ch
         ->needs(recursive);
     return recursive;
 }
+void declare_skipping(CLI::App& app, VerbArguments& arguments, CLI::Option* recursive) {
+    auto* const size_only =
+        app.add_flag("--size-only", arguments.size_only, "Skip all that has the same size");
+    auto* const no_skip =
+        app.add_flag("--no-skip", arguments.no_skip, "Do not skip what is there and equal");
+    size_only->excludes(no_skip);
+    if (recursive == nullptr) return;
+    size_only->needs(recursive);
+    no_skip->needs(recursive);
+}
+
 int put_tree(const Call& call) {
     return run_in_tree(call, &put_tree_in);
 }

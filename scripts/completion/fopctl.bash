@@ -76,7 +76,7 @@ _fopctl() {
     for ((index = 1; index < COMP_CWORD; index++)); do
         word=${COMP_WORDS[index]}
         case $word in
-            --json | --quiet | --wide | --delegate | --version | --help | --no-replace | --buffered | --long | --durable | --end | --show | --yes | --all | --explain | -r | --recursive | --dry-run) ;;
+            --json | --quiet | --wide | --delegate | --version | --help | --no-replace | --buffered | --long | --durable | --end | --show | --yes | --all | --explain | -r | --recursive | --dry-run | --size-only | --no-skip) ;;
             --*=*) ;;
             -*) ((index++)) ;;
             *)
@@ -98,14 +98,14 @@ _fopctl() {
             status) options+=" --wait" ;;
             top | ping) options+=" --interval --count" ;;
             bench) options+=" --op --size --depth --jobs --seconds --durable --pool --object --object-size" ;;
-            put) options+=" --pool --group --no-replace --recursive --dry-run --explain" ;;
+            put) options+=" --pool --group --no-replace --recursive --size-only --no-skip --dry-run --explain" ;;
             read) options+=" --pool --offset --length --explain" ;;
             punch) options+=" --pool --offset --length" ;;
             write) options+=" --pool --offset --buffered" ;;
             ls) options+=" --pool --long --fid" ;;
             stat) options+=" --pool --fid" ;;
             mv) options+=" --pool --no-replace" ;;
-            get) options+=" --pool --recursive --dry-run --explain" ;;
+            get) options+=" --pool --recursive --size-only --no-skip --dry-run --explain" ;;
             rm) options+=" --pool --recursive --dry-run --yes --all" ;;
             append | truncate | chmod | chown | sync | df | quota) options+=" --pool" ;;
             "device forget") options+=" --slot --yes" ;;
