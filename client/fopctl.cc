@@ -72,6 +72,7 @@ void declare_settings(CLI::App& app, Settings& settings) {
 const char* about_group(std::string_view about) {
     if (about == "device") return "Add, remove or write off a disk";
     if (about == "key") return "Manage the principals and their keys";
+    if (about == "mirror") return "Make a directory and objects equal, by sending the differences";
     if (about == "lrs") return "Show and change the policy of the request scheduler";
     if (about == "rule") return "Show and change the rules of the policy";
     if (about == "token") return "Create and revoke tokens, which lend rights";
@@ -162,6 +163,7 @@ int main(int argc, char** argv) {
         std::span<const Verb> verbs;
     };
     const std::array sections{Section{"Objects", object_verbs()},
+                              Section{"Objects", mirror_verbs()},
                               Section{"Network", fabric_verbs()},
                               Section{"Node", node_verbs()},
                               Section{"Disks", disk_verbs()},

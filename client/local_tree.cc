@@ -148,6 +148,25 @@ std::optional<FileStamp> LocalTree::look(const std::string& path) const {
     return stamp_of(info);
 }
 
+int LocalTree::remove(const std::string& path, What what) const {
+    int flags = what == What::kDirectory ? AT_REMOVEDIR : 0;
+    std::string_view rest(path);
+    for (;;) {
+        const std::size_t slash = rest.rfind('/');
+        const std::string above(slash == rest.npos ? "." : rest.substr(0, slash));
+        const std::string leaf(rest.substr(slash == rest.npos ? 0 : slash + 1));
+        const core::OwnedFd directory(open_below(fd_, above, O_PATH | O_DIRECTORY));
+        const bool is_gone =
+            directory.get() >= 0 && ::unlinkat(directory.get(), leaf.c_str(), flags) == 0;
+        const bool is_first = rest.size() == path.size();
+        if (!is_gone && is_first) return errno;
+        // A directory above stays if there is something else in it.
+        if (!is_gone || slash == rest.npos) return 0;
+        rest = rest.substr(0, slash);
+        flags = AT_REMOVEDIR;
+    }
+}
+
 Outcome<void> LocalTree::finish(LocalSink& sink) {
     const std::lock_guard lock(finishing_);
     const auto there = sink.replaced();

@@ -48,6 +48,11 @@ public:
                                                                      const std::string& path) const;
     // The stamp of a regular file; none: there is no such file, or it cannot be reached.
     std::optional<FileStamp> look(const std::string& path) const;
+    enum class What : std::uint8_t { kFile, kDirectory };
+    // Removes a file of any type, or an empty directory, and then the directories above it that are
+    // empty now, but not the top one. Returns 0 or an errno.
+    int remove(const std::string& path, What what) const;
+    bool is_there() const { return fd_ >= 0; }
 
     // Gives the file of open_sink() its name, unless another one that was finished before has this
     // name: to some file systems "a" and "A" are the same.

@@ -2,6 +2,7 @@
 #include "client/object_tree.h"
 
 #include <algorithm>
+#include <climits>
 #include <utility>
 
 #include "client/replaced_file.h"
@@ -232,6 +233,10 @@ Task<std::optional<TreeTransfer::Item>> TreePut::next() {
         }
         LocalEntry entry = std::move(**found);
         std::string name = example_.name + entry.path;
+        // A skipped file has its name, too; what is behind a directory that failed is not known.
+        const bool has_name =
+            entry.kind == LocalEntry::Kind::kFile || entry.kind == LocalEntry::Kind::kSkipped;
+        if (names_ != nullptr && has_name) names_->push_back(name);
         has_missed_some_ |= entry.kind == LocalEntry::Kind::kFailed;
         switch (entry.kind) {
             case LocalEntry::Kind::kSkipped:
@@ -459,10 +464,15 @@ TreeRemove::TreeRemove(core::Reactor& reactor, ObjectClient& objects, ObjectWalk
     : TreeTransfer(reactor, watcher, options), client_(objects), walk_(walk) {}
 
 Task<std::optional<TreeTransfer::Item>> TreeRemove::next() {
-    auto found = co_await walk_.peek();
-    if (!found) fail(unmoved(walk_.prefix(), std::move(found.error())));
-    if (!found || *found == nullptr) co_return std::nullopt;
-    ObjectWalk::Entry entry = walk_.take();
+    ObjectWalk::Entry entry;
+    bool is_kept = true;
+    while (is_kept) {
+        auto found = co_await walk_.peek();
+        if (!found) fail(unmoved(walk_.prefix(), std::move(found.error())));
+        if (!found || *found == nullptr) co_return std::nullopt;
+        entry = walk_.take();
+        is_kept = kept_ != nullptr && std::ranges::binary_search(*kept_, entry.name);
+    }
     Item item{.name = std::move(entry.name), .fid = entry.fid};
     if (entry.size_bytes != fop::kSizeUnknown) item.size_bytes = entry.size_bytes;
     co_return item;
@@ -473,6 +483,60 @@ Task<void> TreeRemove::move(Item item) {
     auto removed = co_await client_.remove(item.fid, std::move(from), wait());
     if (!removed) {
         fail(unmoved(std::move(item.name), std::move(removed.error())));
+        co_return;
+    }
+    done(item.size_bytes.value_or(0));
+}
+
+// -- removing local files --
+
+TreePrune::TreePrune(LocalWorld world, LocalTree& tree, const std::vector<std::string>& kept,
+                     TreeWatcher& watcher, Options options)
+    : TreeTransfer(world.reactor, watcher, options),
+      world_(world),
+      tree_(tree),
+      kept_(kept),
+      walk_(tree, PATH_MAX) {}
+
+Task<std::optional<TreeTransfer::Item>> TreePrune::next() {
+    while (!cancelled()) {
+        auto job = [this] { return walk_.next(); };
+        auto found = co_await world_.offload.run(reactor_, job);
+        if (!found) {
+            fail(unusable_file({},
+                               core::printable(tree_.shown({})) + ": " + describe(found.error())));
+            break;
+        }
+        if (!*found) break;
+        LocalEntry entry = std::move(**found);
+        if (entry.kind == LocalEntry::Kind::kFailed) {
+            fail(unusable_file(std::move(entry.path), std::move(entry.words)));
+            continue;
+        }
+        const bool is_directory = entry.kind == LocalEntry::Kind::kEmptyDirectory;
+        const bool is_top = entry.path.empty();
+        if (is_top || (!is_directory && std::ranges::binary_search(kept_, entry.path))) continue;
+        Item item{.name = tree_.shown(entry.path), .path = std::move(entry.path)};
+        if (entry.kind == LocalEntry::Kind::kFile) item.size_bytes = entry.stamp.size_bytes;
+        item.is_directory = is_directory;
+        co_return item;
+    }
+    co_return std::nullopt;
+}
+
+Task<void> TreePrune::move(Item item) {
+    auto job = [this, &item] {
+        return tree_.remove(
+            item.path, item.is_directory ? LocalTree::What::kDirectory : LocalTree::What::kFile);
+    };
+    const auto os_errno = co_await world_.offload.run(reactor_, job);
+    if (!os_errno) {
+        fail(unusable_file(item.path,
+                           core::printable(item.name) + ": " + describe(os_errno.error())));
+        co_return;
+    }
+    if (*os_errno != 0) {
+        fail(unusable_file(item.path, file_words(item.name, *os_errno)));
         co_return;
     }
     done(item.size_bytes.value_or(0));

@@ -123,6 +123,7 @@ protected:
         std::optional<std::uint64_t> size_bytes{};  // None: the server does not know it.
         FileStamp stamp{};                          // The file's.
         std::uint64_t changed_ns = 0;               // When the object was changed last.
+        bool is_directory = false;                  // An empty one, which is removed.
     };
     TreeTransfer(core::Reactor& reactor, TreeWatcher& watcher, Options options);
     ~TreeTransfer() = default;
@@ -186,6 +187,8 @@ public:
             TreeWatcher& watcher, Options options);
     // Before run(). What the journal has is skipped with Skip::kEqual, and what is stored is added.
     void use(PutJournal& journal) { journal_ = &journal; }
+    // Before run(). The names of the objects of all files, also of those that are not stored.
+    void collect(std::vector<std::string>& names) { names_ = &names; }
     // Whether all files of the tree were found.
     bool has_found_all() const { return has_found_all_; }
 
@@ -201,6 +204,7 @@ private:
     const NewObject example_;
     LocalWalk walk_;
     PutJournal* journal_ = nullptr;
+    std::vector<std::string>* names_ = nullptr;
     bool has_found_all_ = false;
     bool has_missed_some_ = false;
 };
@@ -232,6 +236,8 @@ class TreeRemove final : public TreeTransfer {
 public:
     TreeRemove(core::Reactor& reactor, ObjectClient& objects, ObjectWalk& walk,
                TreeWatcher& watcher, Options options);
+    // Before run(). Objects with these names stay. They are sorted, and outlive the transfer.
+    void keep(const std::vector<std::string>& names) { kept_ = &names; }
 
 private:
     Task<std::optional<Item>> next() override;
@@ -239,6 +245,24 @@ private:
 
     ObjectClient& client_;
     ObjectWalk& walk_;
+    const std::vector<std::string>* kept_ = nullptr;
+};
+
+// Removes the files of a local tree, and its empty directories, but those with the names.
+class TreePrune final : public TreeTransfer {
+public:
+    // The paths are sorted, and outlive the transfer.
+    TreePrune(LocalWorld world, LocalTree& tree, const std::vector<std::string>& kept,
+              TreeWatcher& watcher, Options options);
+
+private:
+    Task<std::optional<Item>> next() override;
+    Task<void> move(Item item) override;
+
+    LocalWorld world_;
+    LocalTree& tree_;
+    const std::vector<std::string>& kept_;
+    LocalWalk walk_;
 };
 
 }  // namespace fopd::client

@@ -101,8 +101,9 @@ Task<void> TreeReport::transfer(TreeTransfer* tree, Doing doing, std::string lab
     co_await tree->run();
     line_ = nullptr;
     co_await line.close();
-    objects_ += tree->objects();
-    bytes_ += tree->bytes();
+    const bool is_aside = doing == Doing::kRemove && doing_of(verb_) != Doing::kRemove;
+    (is_aside ? removed_ : objects_) += tree->objects();
+    if (!is_aside) bytes_ += tree->bytes();
     unchanged_ += tree->unchanged();
     if (tree->gave_up()) {
         const bool is_refused = tree->early_end() == TreeTransfer::End::kRefused;
@@ -148,6 +149,7 @@ nlohmann::ordered_json TreeReport::summary() const {
     return {{"objects", objects_},
             {"bytes", bytes_},
             {"unchanged", unchanged_},
+            {"removed", removed_},
             {"skipped", skipped_},
             {"empty_directories", empty_directories_},
             {"interrupted", run_.cancel.cancelled()},
@@ -160,6 +162,7 @@ std::string TreeReport::summary_line() const {
     text += counted(objects_, "object", "objects") + (only_plans() ? " would be " : " ") +
             std::string(words_of(doing_of(verb_)).done) + ", " + size_of(bytes_);
     if (unchanged_ > 0) text += "; " + std::to_string(unchanged_) + " unchanged";
+    if (removed_ > 0) text += "; " + std::to_string(removed_) + " removed";
     if (skipped_ > 0) text += "; skipped " + counted(skipped_, "file", "files");
     if (empty_directories_ > 0) {
         text += "; " + counted(empty_directories_, "empty directory", "empty directories");

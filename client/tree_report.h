@@ -28,7 +28,8 @@ public:
     void on_planned(const Planned& planned) override;
 
     enum class Doing : std::uint8_t { kPut, kGet, kRemove };
-    // Transfers with a progress line. May be called for several trees, one after another.
+    // Transfers with a progress line. May be called for several trees, one after another. What is
+    // removed is counted apart, unless the verb is about nothing else.
     Task<void> transfer(TreeTransfer* tree, Doing doing, std::string label);
     // For a notice that is not about one file.
     void remark_once(std::string_view words);
@@ -55,6 +56,7 @@ private:
     std::uint64_t objects_ = 0;
     std::uint64_t bytes_ = 0;
     std::uint64_t unchanged_ = 0;
+    std::uint64_t removed_ = 0;
     std::uint64_t skipped_ = 0;
     std::uint64_t empty_directories_ = 0;
     TreeFailures failures_;

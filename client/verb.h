@@ -60,6 +60,7 @@ struct VerbArguments {
     bool dry_run = false;
     bool size_only = false;
     bool no_skip = false;
+    bool remove_others = false;
     bool all = false;
     bool is_long = false;
     bool buffered = false;
@@ -124,6 +125,7 @@ std::span<const Verb> disk_verbs();
 std::span<const Verb> fabric_verbs();
 std::span<const Verb> key_verbs();
 std::span<const Verb> lrs_verbs();
+std::span<const Verb> mirror_verbs();
 std::span<const Verb> node_verbs();
 std::span<const Verb> object_verbs();
 

@@ -76,6 +76,19 @@ TreeFailure nothing_found(const std::string& prefix) {
                                                 : "no object name begins with this prefix"}};
 }
 
+// What the names of the objects below the prefix have behind it, in order.
+Task<Outcome<std::vector<std::string>>> list_below(ObjectRun* run, std::string prefix) {
+    const std::size_t size = prefix.size();
+    ObjectWalk walk(run->reactor, run->objects, walk_options(run, std::move(prefix)));
+    std::vector<std::string> names;
+    for (;;) {
+        const auto next = co_await walk.peek();
+        if (!next) co_return std::unexpected(next.error());
+        if (*next == nullptr) co_return names;
+        names.push_back(walk.take().name.substr(size));
+    }
+}
+
 // Null: there is none, and each file is stored.
 std::unique_ptr<PutJournal> open_journal(const ObjectRun& run, TreeReport& report) {
     if (run.arguments.no_replace) return nullptr;
@@ -100,6 +113,27 @@ std::unique_ptr<PutJournal> open_journal(const ObjectRun& run, TreeReport& repor
     return nullptr;
 }
 
+// Removes the objects for which there is no file.
+Task<void> remove_other_objects(ObjectRun* run, TreeReport* report,
+                                std::vector<std::string>* names) {
+    if (names->empty()) {
+        const TreeFailure failure{
+            .name = run->arguments.prefix,
+            .cause = TreeFailure::Cause::kFile,
+            .problem = {.status = fop::Status::kInternal,
+                        .words = core::printable(run->arguments.file) +
+                                 ": no file is in it, so nothing is removed"}};
+        report->on_failure(failure);
+        co_return;
+    }
+    std::ranges::sort(*names);
+    ObjectWalk walk(run->reactor, run->objects, walk_options(run, run->arguments.prefix));
+    TreeRemove transfer(run->reactor, run->objects, walk, *report, transfer_options(run));
+    transfer.keep(*names);
+    std::string label = run->arguments.prefix;
+    co_await report->transfer(&transfer, TreeReport::Doing::kRemove, std::move(label));
+}
+
 Task<int> put_tree_in(ObjectRun* run) {
     const std::string& directory = run->arguments.file;
     auto tree = LocalTree::open(directory, LocalTree::Missing::kProblem);
@@ -113,10 +147,17 @@ Task<int> put_tree_in(ObjectRun* run) {
                      transfer_options(run));
     const auto journal = open_journal(*run, report);
     if (journal != nullptr) transfer.use(*journal);
+    std::vector<std::string> names;
+    if (run->arguments.remove_others) transfer.collect(names);
     co_await report.transfer(&transfer, TreeReport::Doing::kPut, directory);
     const bool is_whole =
         transfer.has_found_all() && !transfer.gave_up() && !run->cancel.cancelled();
     if (is_whole && journal != nullptr && !run->arguments.no_skip) journal->forget_others();
+    if (run->arguments.remove_others && is_whole) {
+        co_await remove_other_objects(run, &report, &names);
+    } else if (run->arguments.remove_others && !run->cancel.cancelled()) {
+        report.remark_once("nothing is removed, because not all files could be found");
+    }
     co_return report.end();
 }
 
@@ -136,6 +177,17 @@ Task<int> get_tree_in(ObjectRun* run) {
         LocalTree::open(run->arguments.file, run->arguments.dry_run ? LocalTree::Missing::kEmpty
                                                                     : LocalTree::Missing::kMake);
     if (!tree) co_return complain_about(run->call, tree.error(), kExitUsage);
+    if (run->arguments.remove_others && (*tree)->is_there()) {
+        // Before anything is fetched: what is removed may have its place, or need its space.
+        auto names = co_await list_below(run, run->arguments.prefix);
+        if (!names) {
+            const TreeFailure failure{.name = run->arguments.prefix, .problem = names.error()};
+            if (!run->cancel.cancelled()) report.on_failure(failure);
+            co_return report.end();
+        }
+        TreePrune prune(run->local(), **tree, *names, report, transfer_options(run));
+        co_await report.transfer(&prune, TreeReport::Doing::kRemove, run->arguments.file);
+    }
     TreeGet transfer(run->local(), run->objects, walk, **tree, report, transfer_options(run));
     co_await report.transfer(&transfer, TreeReport::Doing::kGet, run->arguments.prefix);
     co_return report.end();
@@ -293,6 +345,10 @@ void declare_skipping(CLI::App& app, VerbArguments& arguments, CLI::Option* recu
 }
 
 int put_tree(const Call& call) {
+    if (call.arguments.remove_others && call.arguments.names.front().empty()) {
+        return complain_about(
+            call, "all names begin with \"\", and --delete would remove their objects", kExitUsage);
+    }
     return run_in_tree(call, &put_tree_in);
 }
 

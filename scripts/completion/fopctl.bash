@@ -34,7 +34,7 @@ _fopctl() {
     local current=${COMP_WORDS[COMP_CWORD]}
     local previous=${COMP_WORDS[COMP_CWORD - 1]}
     local global_options="--server --key --token --protect --job --admin --json --quiet --wide --color --timeout --version --help"
-    local verbs="put get read write append ls stat mv rm truncate punch chmod chown sync df quota ping bench status health top sessions devices device scrub store lrs trace reload drain log-level keygen key token"
+    local verbs="put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror ping bench status health top sessions devices device scrub store lrs trace reload drain log-level keygen key token"
     COMPREPLY=()
 
     # The argument of an option.
@@ -76,13 +76,13 @@ _fopctl() {
     for ((index = 1; index < COMP_CWORD; index++)); do
         word=${COMP_WORDS[index]}
         case $word in
-            --json | --quiet | --wide | --delegate | --version | --help | --no-replace | --buffered | --long | --durable | --end | --show | --yes | --all | --explain | -r | --recursive | --dry-run | --size-only | --no-skip) ;;
+            --json | --quiet | --wide | --delegate | --version | --help | --no-replace | --buffered | --long | --durable | --end | --show | --yes | --all | --explain | -r | --recursive | --dry-run | --size-only | --no-skip | --delete) ;;
             --*=*) ;;
             -*) ((index++)) ;;
             *)
                 if [[ -z $verb ]]; then
                     verb=$word
-                elif [[ $verb == key || $verb == token || $verb == device || $verb == store || $verb == lrs || $verb == "lrs rule" ]]; then
+                elif [[ $verb == key || $verb == token || $verb == device || $verb == store || $verb == mirror || $verb == lrs || $verb == "lrs rule" ]]; then
                     verb+=" $word"
                 else
                     first=${first:-$word}
@@ -106,6 +106,8 @@ _fopctl() {
             stat) options+=" --pool --fid" ;;
             mv) options+=" --pool --no-replace" ;;
             get) options+=" --pool --recursive --size-only --no-skip --dry-run --explain" ;;
+            "mirror put") options+=" --pool --group --delete --size-only --no-skip --dry-run" ;;
+            "mirror get") options+=" --pool --delete --size-only --no-skip --dry-run" ;;
             rm) options+=" --pool --recursive --dry-run --yes --all" ;;
             append | truncate | chmod | chown | sync | df | quota) options+=" --pool" ;;
             "device forget") options+=" --slot --yes" ;;
@@ -121,7 +123,7 @@ _fopctl() {
         return
     fi
     # The file of `get` stands behind the name.
-    if [[ $verb == put && $arguments == 0 ]] || [[ $verb == get && $arguments == 1 ]]; then
+    if [[ $verb == ?(mirror\ )put && $arguments == 0 ]] || [[ $verb == ?(mirror\ )get && $arguments == 1 ]]; then
         compopt -o filenames 2>/dev/null
         mapfile -t COMPREPLY < <(compgen -f -- "$current")
         return
@@ -143,7 +145,7 @@ _fopctl() {
         return
     fi
     case $verb:$arguments in
-        get:0 | read:0 | write:0 | append:0 | stat:0 | mv:0 | truncate:0 | punch:0 | chmod:1 | chown:1 | rm:* | sync:* | put:1)
+        get:0 | "mirror get:0" | "mirror put:1" | read:0 | write:0 | append:0 | stat:0 | mv:0 | truncate:0 | punch:0 | chmod:1 | chown:1 | rm:* | sync:* | put:1)
             mapfile -t COMPREPLY < <(_fopctl_objects "$current")
             return
             ;;
@@ -161,6 +163,7 @@ _fopctl() {
             ;;
         "") mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$current") ;;
         log-level) mapfile -t COMPREPLY < <(compgen -W "trace debug info warn error" -- "$current") ;;
+        mirror) mapfile -t COMPREPLY < <(compgen -W "put get" -- "$current") ;;
         key) mapfile -t COMPREPLY < <(compgen -W "create list revoke" -- "$current") ;;
         token) mapfile -t COMPREPLY < <(compgen -W "create revoke" -- "$current") ;;
         device) mapfile -t COMPREPLY < <(compgen -W "add remove forget" -- "$current") ;;

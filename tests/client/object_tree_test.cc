@@ -591,6 +591,34 @@ TEST_CASE("client object tree: a file is fetched again if it or its object has c
     }
 }
 
+TEST_CASE("client object tree: objects and files that are kept are not removed", "[client]") {
+    Trees trees;
+    for (const std::string name : {"p/a", "p/b", "p/c/d", "q"}) trees.add(name, "1");
+    ObjectWalk walk(*trees.stage.reactor, *trees.stage.client, {.prefix = "p/"});
+    TreeRemove remove(*trees.stage.reactor, *trees.stage.client, walk, trees.watcher,
+                      trees.options());
+    const std::vector<std::string> kept{"p/b", "p/e"};
+    remove.keep(kept);
+    trees.run(remove);
+    REQUIRE(trees.names() == std::vector<std::string>{"p/b", "q"});
+
+    trees.write(
+        {{"a", "1"}, {"b/c", "2"}, {"b/d", "3"}, {"e/f/g", "4"}, {"e/h", "5"}, {"i\nj", "6"}});
+    fs::create_directories(fs::path(trees.top()) / "empty/deep");
+    fs::create_directory_symlink("..", fs::path(trees.top()) / "link");
+    const auto tree = trees.open();
+    const std::vector<std::string> files{"b/d", "e"};
+    TreePrune prune(trees.world(), *tree, files, trees.watcher, trees.options());
+    trees.run(prune);
+    REQUIRE(trees.written() == Files{{"mine", "mine"}, {"top/b/d", "3"}});
+    REQUIRE(fs::is_empty(trees.top()) == false);
+    std::vector<std::string> left;
+    for (const auto& each : fs::directory_iterator(trees.top()))
+        left.push_back(each.path().filename());
+    REQUIRE(left == std::vector<std::string>{"b"});
+    REQUIRE(trees.watcher.failures.empty());
+}
+
 TEST_CASE("client object walk: the next object stays until it is taken", "[client]") {
     Trees trees;
     trees.add("a/1", "");

@@ -41,7 +41,7 @@ completes() {
     fi
 }
 
-completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota ping bench status health top sessions devices device scrub store lrs trace reload drain log-level keygen key token" ""
+completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror ping bench status health top sessions devices device scrub store lrs trace reload drain log-level keygen key token" ""
 completes "read reload" re
 completes "chmod chown" ch
 completes "--pool" chmod 640 --po
@@ -49,7 +49,7 @@ completes "abc a\\ b x" chown ada:staff ""
 completes "" nonsense
 completes "--server --key --token --protect --job --admin --json --quiet --wide --color --timeout --version --help" --
 completes "--job --json" --j
-completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota ping bench status health top sessions devices device scrub store lrs trace reload drain log-level keygen key token" --json ""
+completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror ping bench status health top sessions devices device scrub store lrs trace reload drain log-level keygen key token" --json ""
 completes "log-level" --timeout 5 lo
 completes "" --timeout ""
 completes "trace debug info warn error" log-level ""
@@ -92,6 +92,12 @@ completes "--recursive" put --rec
 completes "--admin --all" rm -r --a
 completes "--yes" rm --ye
 completes "--dry-run" get -r --d
+completes "put get" mirror ""
+completes "$scratch/admin.sock" mirror put "$scratch/ad"
+completes "abc a\\ b" mirror put --delete "$scratch" a
+completes "abc a\\ b" mirror get a
+completes "$scratch/admin.sock" mirror get abc "$scratch/ad"
+completes "--delete --dry-run" mirror put --d
 completes "abc a\\ b" rm -r --dry-run a
 completes "abc a\\ b x" chmod 640 ""
 completes "" mv x ""

@@ -255,6 +255,8 @@ class JsonTest(StorageTestCase):
         self.printed("put -r", tree, "t/")
         self.assertEqual(len(self.printed("put -r", "--no-replace", tree, "t/", exit_code=REFUSED)["failed"]), 1)
         self.printed("get -r", "t/", self.directory / "copy")
+        self.printed("mirror put", "--delete", tree, "t/")
+        self.printed("mirror get", "--delete", "t/", self.directory / "copy")
         self.printed("rm -r", "t/", "--yes")
 
     def use_network(self):

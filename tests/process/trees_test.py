@@ -59,7 +59,7 @@ class TreesTest(StorageTestCase):
         self.assertEqual(self.written(), files)
         # A second time, over what is there.
         done, complaint = self.summary("get", "-r", "--no-skip", "2026/", self.target)
-        self.assertEqual(done, {"objects": 302, "bytes": size, "unchanged": 0, "skipped": 0, "empty_directories": 0,
+        self.assertEqual(done, {"objects": 302, "bytes": size, "unchanged": 0, "removed": 0, "skipped": 0, "empty_directories": 0,
                                 "interrupted": False, "failed": [], "more_failed": 0})
         self.assertIsNone(complaint)
         self.assertEqual(self.written(), files)
