@@ -80,7 +80,7 @@ void TreeReport::on_planned(const Planned& planned) {
     const nlohmann::ordered_json entry{
         {"do", words_of(doing_).does}, {"name", planned.name}, {"size", size}};
     const std::string_view before =
-        std::exchange(has_planned_, true) ? std::string_view(",\n") : kPlannedBegin;
+        std::exchange(has_planned_, true) ? run_.call.list_separator() : kPlannedBegin;
     print_piece(std::string(before) + dumped(entry));
 }
 
@@ -137,7 +137,7 @@ int TreeReport::end() {
         // The list of what is planned is the first field.
         if (only_plans()) {
             text = std::string(has_planned_ ? "" : kPlannedBegin) + "]" +
-                   std::string(std::string_view(",\n")) + text.substr(1);
+                   std::string(run_.call.list_separator()) + text.substr(1);
         }
         print_piece(text + "\n");
     }

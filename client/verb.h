@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <expected>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -71,6 +72,7 @@ struct VerbArguments {
 
     std::string id;  // The id of a fop or a token.
     std::string file;
+    bool keep_going = false;
     std::string public_file;
     std::string name;
     std::string rights;
@@ -97,6 +99,22 @@ struct Remote {
 
 enum class Output : std::uint8_t { kPage, kJson, kQuiet };
 
+class SharedSession;
+
+// Runs command lines, which have the options of all verbs that this one has, if they give no
+// others.
+class CommandLines {
+public:
+    virtual ~CommandLines() = default;
+    // Returns the exit code. What is complained about is printed when it has returned.
+    virtual int run(std::vector<std::string> words) = 0;
+};
+// Where command lines come from.
+struct LineSource {
+    SharedSession* shared = nullptr;  // The session of all of them; null: each verb has its own.
+    bool is_typed = false;  // At a terminal: an interrupt ends a verb, but not the program.
+};
+
 // One run of a verb.
 struct Call {
     std::string_view verb;
@@ -105,6 +123,12 @@ struct Call {
     Duration timeout;
     Output output;
     VerbArguments arguments;
+    // For verbs that run others; empty: this one is run by such a verb.
+    std::function<std::unique_ptr<CommandLines>(const LineSource& source)> open_lines{};
+    LineSource source{};
+
+    // What is between the elements of a long list in JSON. In a batch each result is a line.
+    std::string_view list_separator() const { return source.shared == nullptr ? ",\n" : ","; }
 };
 
 // A verb of fopctl.
@@ -128,6 +152,7 @@ std::span<const Verb> lrs_verbs();
 std::span<const Verb> mirror_verbs();
 std::span<const Verb> node_verbs();
 std::span<const Verb> object_verbs();
+std::span<const Verb> session_verbs();
 
 // Adds --interval and --count, for verbs that repeat.
 void declare_repetition(CLI::App& app, VerbArguments& arguments, const char* interval_summary,

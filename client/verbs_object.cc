@@ -371,8 +371,9 @@ Task<int> list(Run* run) {
         std::string text;
         for (const ObjectPage::Entry& entry : page->entries) {
             if (output == Output::kPage) text += line_of(entry, run->arguments.is_long);
-            if (output == Output::kJson) text += (is_first ? "[" : ",
-") + dumped(json_of(entry));
+            if (output == Output::kJson)
+                text += std::string(is_first ? "[" : run->call.list_separator()) +
+                        dumped(json_of(entry));
             is_first = false;
         }
         if (page->end && output == Output::kJson) text += is_first ? "[]\n" : "]\n";

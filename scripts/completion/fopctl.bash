@@ -34,7 +34,7 @@ _fopctl() {
     local current=${COMP_WORDS[COMP_CWORD]}
     local previous=${COMP_WORDS[COMP_CWORD - 1]}
     local global_options="--server --key --token --protect --job --admin --json --quiet --wide --color --timeout --version --help"
-    local verbs="put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror ping bench status health top sessions devices device scrub store lrs trace reload drain log-level keygen key token"
+    local verbs="put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror batch shell ping bench status health top sessions devices device scrub store lrs trace reload drain log-level keygen key token"
     COMPREPLY=()
 
     # The argument of an option.
@@ -76,7 +76,7 @@ _fopctl() {
     for ((index = 1; index < COMP_CWORD; index++)); do
         word=${COMP_WORDS[index]}
         case $word in
-            --json | --quiet | --wide | --delegate | --version | --help | --no-replace | --buffered | --long | --durable | --end | --show | --yes | --all | --explain | -r | --recursive | --dry-run | --size-only | --no-skip | --delete) ;;
+            --json | --quiet | --wide | --delegate | --version | --help | --no-replace | --buffered | --long | --durable | --end | --show | --yes | --all | --explain | -r | --recursive | --dry-run | --size-only | --no-skip | --delete | --keep-going) ;;
             --*=*) ;;
             -*) ((index++)) ;;
             *)
@@ -106,6 +106,7 @@ _fopctl() {
             stat) options+=" --pool --fid" ;;
             mv) options+=" --pool --no-replace" ;;
             get) options+=" --pool --recursive --size-only --no-skip --dry-run --explain" ;;
+            batch) options+=" --keep-going" ;;
             "mirror put") options+=" --pool --group --delete --size-only --no-skip --dry-run" ;;
             "mirror get") options+=" --pool --delete --size-only --no-skip --dry-run" ;;
             rm) options+=" --pool --recursive --dry-run --yes --all" ;;
@@ -170,7 +171,7 @@ _fopctl() {
         lrs) mapfile -t COMPREPLY < <(compgen -W "show set which save rule" -- "$current") ;;
         "lrs rule") mapfile -t COMPREPLY < <(compgen -W "list add change del load" -- "$current") ;;
         store) mapfile -t COMPREPLY < <(compgen -W "check backup" -- "$current") ;;
-        keygen | "store backup" | "lrs rule load")
+        batch | keygen | "store backup" | "lrs rule load")
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             ;;

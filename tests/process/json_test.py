@@ -16,7 +16,7 @@ from storage_process import NOT_FOUND, REFUSED, StorageTestCase
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "formats" / "json.md"
 
 # What they print is not JSON, or nothing at all.
-VERBS_WITHOUT_JSON = {"read", "keygen", "key revoke", "token revoke"}
+VERBS_WITHOUT_JSON = {"read", "batch", "shell", "keygen", "key revoke", "token revoke"}
 # What only a check finds that meets a damaged index or log.
 NOT_SEEN_HERE = re.compile(r"`store check` \[\]\.found\[\]")
 
@@ -324,6 +324,8 @@ class JsonTest(StorageTestCase):
             done = self.ctl_bytes("--json", *words)
             self.assertEqual((done.returncode, done.stdout), (exit_code, b""))
             self.assertEqual(self.compare("errors", done.stderr)["exit_code"], exit_code)
+        done = self.ctl_bytes("--json", "batch", data=b"\nstat nothing\n")
+        self.assertEqual(self.compare("errors", done.stderr)["line"], 2)
 
     def lose_a_disk(self):
         self.stop()
