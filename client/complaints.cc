@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -22,6 +23,7 @@ namespace {
 struct Kept {
     std::mutex guard;  // Threads of bench complain, too.
     bool in_json = false;
+    std::uint64_t line_number = 0;
     std::string code;
     std::vector<std::string> lines;
     std::vector<std::string> remarks;
@@ -45,7 +47,9 @@ bool keep(std::vector<std::string> Kept::* list, std::string_view line) {
 }
 
 void print_complaint(std::string_view text, Tint tint) {
-    const std::string line = tinted("fopctl: " + std::string(text), tint, STDERR_FILENO);
+    const std::uint64_t number = kept().line_number;
+    const std::string where = number == 0 ? "" : "line " + std::to_string(number) + ": ";
+    const std::string line = tinted("fopctl: " + where + std::string(text), tint, STDERR_FILENO);
     std::fprintf(stderr, "%s\n", line.c_str());
 }
 
@@ -86,19 +90,25 @@ void note_error_code(std::string_view code) {
     if (kept().code.empty()) kept().code = code;
 }
 
-void complain_in_json() {
-    kept().in_json = true;
+void complain_as(Complaints form) {
+    kept().in_json = form == Complaints::kJson;
+}
+
+void complain_about_line(std::uint64_t number) {
+    kept().line_number = number;
 }
 
 int end_complaints(int exit_code) {
     Kept& all = kept();
     const std::lock_guard lock(all.guard);
     all.lines.insert(all.lines.end(), all.remarks.begin(), all.remarks.end());
+    const std::string code = std::exchange(all.code, {});
     if (!all.in_json || all.lines.empty()) return exit_code;
     nlohmann::ordered_json object;
     object["error"] = all.lines.front();
-    object["code"] = all.code.empty() ? code_name(exit_code) : all.code;
+    object["code"] = code.empty() ? code_name(exit_code) : code;
     object["exit_code"] = exit_code;
+    if (all.line_number != 0) object["line"] = all.line_number;
     object["details"] = std::vector<std::string>(all.lines.begin() + 1, all.lines.end());
     std::fprintf(stderr, "%s\n", dumped(object).c_str());
     all.lines.clear();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 namespace fopd::client {
@@ -16,13 +17,16 @@ void remark(std::string_view text);
 // A further line about the last complaint, such as one of several mistakes in a file.
 void complain_further(std::string_view line);
 // Sets the stable error code for --json, where it is more specific than the exit code. Only the
-// first call has an effect.
+// first call of a command has an effect.
 void note_error_code(std::string_view code);
 
-// From now on, complaints are collected for one JSON object.
-void complain_in_json();
-// Prints the JSON object if complaints were collected. Called once, at the end. Returns the exit
-// code.
+// Whether complaints are printed at once, or collected for one JSON object, from now on.
+enum class Complaints : unsigned char { kLines, kJson };
+void complain_as(Complaints form);
+// From now on, complaints are about this line of a file of command lines; 0: about none.
+void complain_about_line(std::uint64_t number);
+// Prints the JSON object if complaints were collected. Called at the end of each command. Returns
+// the exit code.
 int end_complaints(int exit_code);
 
 }  // namespace fopd::client

@@ -32,6 +32,7 @@ struct EndpointText {
     std::string user{};      // On whose behalf the client acts; empty: the key's principal.
     std::string token{};     // A token or the name of its file; empty: none.
     std::string protect{};   // "seal" or "encrypt"; empty: seal.
+    friend bool operator==(const EndpointText&, const EndpointText&) = default;
 };
 
 // Also reads the key and the token. An error is the reason for people, safe for a terminal.

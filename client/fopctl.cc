@@ -4,7 +4,9 @@
 #include <array>
 #include <cmath>
 #include <csignal>
+#include <cstdint>
 #include <exception>
+#include <expected>
 #include <memory>
 #include <span>
 #include <string>
@@ -72,6 +74,7 @@ void declare_settings(CLI::App& app, Settings& settings) {
 const char* about_group(std::string_view about) {
     if (about == "device") return "Add, remove or write off a disk";
     if (about == "key") return "Manage the principals and their keys";
+    if (about == "mirror") return "Make a directory and objects equal, by sending the differences";
     if (about == "lrs") return "Show and change the policy of the request scheduler";
     if (about == "rule") return "Show and change the rules of the policy";
     if (about == "token") return "Create and revoke tokens, which lend rights";
@@ -121,22 +124,124 @@ CLI::App* declare_verb(CLI::App& app, const Verb& verb, const char* heading) {
     return sub;
 }
 
-int run(const Verb& verb, const Settings& settings, const VerbArguments& arguments) {
-    const Duration timeout = settings.timeout_s > 0
-                                 ? std::chrono::duration_cast<Duration>(
-                                       std::chrono::duration<double>(settings.timeout_s))
-                                 : verb.timeout;
-    const AdminClient client(settings.admin, timeout);
-    const Output output = settings.json    ? Output::kJson
-                          : settings.quiet ? Output::kQuiet
-                                           : Output::kPage;
+// The command line of the program, or those that a verb reads.
+class CommandLine final : public CommandLines {
+public:
+    // `source` is null for the program's own; only that reads the environment.
+    CommandLine(const Settings& defaults, const LineSource* source) : defaults_(defaults) {
+        if (source != nullptr) source_ = *source;
+        settings_ = defaults_;
+        app_.formatter(std::make_shared<HelpPage>());
+        app_.fallthrough();  // Global options may stand after the verb, too.
+        app_.require_subcommand(0, 1);
+        declare_settings(app_, settings_);
+        if (source != nullptr) {
+            for (CLI::Option* const each : app_.get_options()) each->envname("");
+        }
+        declare_verbs();
+        fresh_ = arguments_;
+    }
+
+    int run(std::vector<std::string> words) override {
+        settings_ = defaults_;
+        arguments_ = fresh_;
+        chosen_ = nullptr;
+        complain_as(defaults_.json ? Complaints::kJson : Complaints::kLines);
+        const auto parsed = parse(std::move(words));
+        if (!parsed) return parsed.error();
+        choose_colours(settings_.color);
+        choose_table_width(settings_.wide ? TableWidth::kWhole : TableWidth::kPage);
+        complain_as(settings_.json ? Complaints::kJson : Complaints::kLines);
+        if (chosen_ == nullptr) {
+            complain("no verb; fopctl --help lists them");
+            return kExitUsage;
+        }
+        if (!std::isfinite(settings_.timeout_s) || !std::isfinite(arguments_.interval_s) ||
+            !std::isfinite(arguments_.seconds)) {
+            complain("a time is a number of seconds");
+            return kExitUsage;
+        }
+        return run_chosen();
+    }
+
+private:
+    void declare_verbs();
+    // An exit code: nothing is to be run.
+    std::expected<void, int> parse(std::vector<std::string> words);
+    int run_chosen();
+
+    const Settings defaults_;
+    LineSource source_{};
+    CLI::App app_{"Store and fetch objects, and administer a running fopd.", "fopctl"};
+    Settings settings_;
+    VerbArguments arguments_;
+    VerbArguments fresh_;  // Of no line yet.
+    const Verb* chosen_ = nullptr;
+};
+
+void CommandLine::declare_verbs() {
+    struct Section {
+        const char* heading;
+        std::span<const Verb> verbs;
+    };
+    const std::array sections{Section{"Objects", object_verbs()},
+                              Section{"Objects", mirror_verbs()},
+                              Section{"Many verbs in one session", session_verbs()},
+                              Section{"Network", fabric_verbs()},
+                              Section{"Node", node_verbs()},
+                              Section{"Disks", disk_verbs()},
+                              Section{"Request scheduler (LRS)", lrs_verbs()},
+                              Section{"Principals, keys and tokens", key_verbs()}};
+    for (const auto& [heading, verbs] : sections) {
+        for (const Verb& verb : verbs) {
+            CLI::App* const sub = declare_verb(app_, verb, heading);
+            if (verb.declare != nullptr) verb.declare(*sub, arguments_);
+            sub->callback([this, &verb] { chosen_ = &verb; });
+        }
+    }
+}
+
+std::expected<void, int> CommandLine::parse(std::vector<std::string> words) {
+    // Parsing may fail before it reaches --json.
+    const bool wants_json = std::ranges::find(words, "--json") != words.end();
     try {
-        return verb.run({.verb = verb.name,
-                         .client = client,
-                         .remote = settings.remote,
-                         .timeout = timeout,
-                         .output = output,
-                         .arguments = arguments});
+        std::ranges::reverse(words);  // The library wants them so.
+        app_.parse(std::move(words));
+        return {};
+    } catch (const CLI::ParseError& error) {
+        if (error.get_exit_code() == 0) return std::unexpected(app_.exit(error));
+        if (wants_json) complain_as(Complaints::kJson);
+        complain(refusal(app_, error));
+        note_error_code("usage");
+        return std::unexpected(app_.got_subcommand("health") ? kExitHealthUnknown : kExitUsage);
+    }
+}
+
+int CommandLine::run_chosen() {
+    const Verb& verb = *chosen_;
+    const Duration timeout = settings_.timeout_s > 0
+                                 ? std::chrono::duration_cast<Duration>(
+                                       std::chrono::duration<double>(settings_.timeout_s))
+                                 : verb.timeout;
+    const AdminClient client(settings_.admin, timeout);
+    const Output output = settings_.json    ? Output::kJson
+                          : settings_.quiet ? Output::kQuiet
+                                            : Output::kPage;
+    Call call{.verb = verb.name,
+              .client = client,
+              .remote = settings_.remote,
+              .timeout = timeout,
+              .output = output,
+              .arguments = arguments_,
+              .open_lines = {},
+              .source = source_};
+    if (source_.shared == nullptr) {
+        call.open_lines = [this](const LineSource& source) {
+            return std::make_unique<CommandLine>(settings_, &source);
+        };
+    }
+    try {
+        return verb.run(call);
     } catch (const nlohmann::json::exception&) {
         complain("the program at " + client.name() +
                  " is not an fopd that this fopctl knows: its reply has another form");
@@ -148,56 +253,10 @@ int main(int argc, char** argv) {
     // The parent process may have set it to be ignored, but a closed standard output must end
     // fopctl.
     std::signal(SIGPIPE, SIG_DFL);
-    CLI::App app("Store and fetch objects, and administer a running fopd.", "fopctl");
-    app.formatter(std::make_shared<HelpPage>());
-    app.fallthrough();  // Global options may stand after the verb, too.
-    app.require_subcommand(0, 1);
-    Settings settings;
-    VerbArguments arguments;
-    choose_colours(settings.color);
-    declare_settings(app, settings);
-    const Verb* chosen = nullptr;
-    struct Section {
-        const char* heading;
-        std::span<const Verb> verbs;
-    };
-    const std::array sections{Section{"Objects", object_verbs()},
-                              Section{"Network", fabric_verbs()},
-                              Section{"Node", node_verbs()},
-                              Section{"Disks", disk_verbs()},
-                              Section{"Request scheduler (LRS)", lrs_verbs()},
-                              Section{"Principals, keys and tokens", key_verbs()}};
-    for (const auto& [heading, verbs] : sections) {
-        for (const Verb& verb : verbs) {
-            CLI::App* const sub = declare_verb(app, verb, heading);
-            if (verb.declare != nullptr) verb.declare(*sub, arguments);
-            sub->callback([&chosen, &verb] { chosen = &verb; });
-        }
-    }
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-        if (error.get_exit_code() == 0) return app.exit(error);
-        // Parsing may have failed before it reached --json.
-        const std::span<char*> words(argv, static_cast<std::size_t>(argc));
-        if (std::ranges::find(words, std::string_view("--json")) != words.end()) complain_in_json();
-        complain(refusal(app, error));
-        note_error_code("usage");
-        return app.got_subcommand("health") ? kExitHealthUnknown : kExitUsage;
-    }
-    choose_colours(settings.color);
-    if (settings.wide) show_wide_tables();
-    if (settings.json) complain_in_json();
-    if (chosen == nullptr) {
-        complain("no verb; fopctl --help lists them");
-        return kExitUsage;
-    }
-    if (!std::isfinite(settings.timeout_s) || !std::isfinite(arguments.interval_s) ||
-        !std::isfinite(arguments.seconds)) {
-        complain("a time is a number of seconds");
-        return kExitUsage;
-    }
-    return run(*chosen, settings, arguments);
+    CommandLine line({}, nullptr);
+    choose_colours("auto");
+    const std::span<char*> words(argv, static_cast<std::size_t>(argc));
+    return line.run({words.begin() + (words.empty() ? 0 : 1), words.end()});
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "client/local_file.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -10,6 +11,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client/replaced_file.h"
@@ -43,7 +45,27 @@ ssize_t read_at(int fd, std::uint64_t offset, std::span<std::byte> into) {
     return static_cast<ssize_t>(done);
 }
 
+std::int64_t ns_of(const timespec& time) {
+    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+// Whether the clock that file systems read does not show this time any more.
+bool is_over(const timespec& time) {
+    timespec now{};
+    if (::clock_gettime(CLOCK_REALTIME_COARSE, &now) != 0) return false;
+    // Some file systems keep whole seconds.
+    if (time.tv_nsec == 0) now.tv_nsec = 0;
+    return ns_of(time) < ns_of(now);
+}
+
 }  // namespace
+
+FileStamp stamp_of(const struct stat& info) {
+    return {.size_bytes = static_cast<std::uint64_t>(info.st_size),
+            .inode = info.st_ino,
+            .modified_ns = ns_of(info.st_mtim),
+            .changed_ns = ns_of(info.st_ctim)};
+}
 
 // -- reading --
 
@@ -70,16 +92,15 @@ std::expected<std::unique_ptr<LocalSource>, std::string> LocalSource::take(Local
     if (at < 0) return std::unexpected(file_words(source->name_, errno));
     source->begin_ = static_cast<std::uint64_t>(at);
     source->size_bytes_ = static_cast<std::uint64_t>(std::max<off_t>(info.st_size - at, 0));
-    source->changed_ = info.st_mtim;
+    source->stamp_ = stamp_of(info);
+    source->is_settled_ = is_over(info.st_ctim);
     return source;
 }
 
-std::expected<bool, int> LocalSource::is_unchanged() const {
+std::expected<FileStamp, int> LocalSource::stamp_now() const {
     struct stat info{};
     if (::fstat(fd_, &info) != 0) return std::unexpected(errno);
-    const off_t size = info.st_size - static_cast<off_t>(begin_);
-    return static_cast<std::uint64_t>(std::max<off_t>(size, 0)) == size_bytes_ &&
-           info.st_mtim.tv_sec == changed_.tv_sec && info.st_mtim.tv_nsec == changed_.tv_nsec;
+    return stamp_of(info);
 }
 
 LocalSource::~LocalSource() {
@@ -226,6 +247,13 @@ Outcome<void> LocalSink::finish() {
             return file_failed(name_, errno);
         }
         draft_ = draft;
+    }
+    if (modified_ns_) {
+        const std::uint64_t second = 1'000'000'000;
+        const std::array times{timespec{.tv_sec = 0, .tv_nsec = UTIME_OMIT},
+                               timespec{.tv_sec = static_cast<time_t>(*modified_ns_ / second),
+                                        .tv_nsec = static_cast<long>(*modified_ns_ % second)}};
+        if (::futimens(fd_, times.data()) != 0) return file_failed(name_, errno);
     }
     // Some file systems report a full disk only here.
     if (::close(std::exchange(fd_, -1)) != 0) return file_failed(name_, errno);

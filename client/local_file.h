@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include <time.h>
+#include <sys/stat.h>
 
 #include "client/transfer.h"
 #include "core/cancel.h"
@@ -25,6 +25,17 @@ struct LocalWorld {
     core::CancelSource& cancel;
 };
 
+// What is not the same any more when the bytes of a file have changed, or another file has its
+// name.
+struct FileStamp {
+    std::uint64_t size_bytes = 0;
+    std::uint64_t inode = 0;
+    std::int64_t modified_ns = 0;  // Of the bytes. Since 1970; programs may set it to any time.
+    std::int64_t changed_ns = 0;   // Of the bytes, the owner, or other attributes.
+    friend bool operator==(const FileStamp&, const FileStamp&) = default;
+};
+FileStamp stamp_of(const struct stat& info);
+
 // A file, or with "-" standard input. Only a regular file can be read again.
 class LocalSource final : public ByteSource {
 public:
@@ -40,9 +51,13 @@ public:
     bool repeats() const override { return is_regular_; }
     std::uint64_t size_bytes() const override { return size_bytes_; }
 
-    // REQUIRES: a regular file. Whether its size and the time of its last change are still those of
-    // when it was opened. Blocks. Fails with an errno.
-    std::expected<bool, int> is_unchanged() const;
+    // REQUIRES: a regular file. Its stamp when it was opened.
+    const FileStamp& stamp() const { return stamp_; }
+    // Whether every change after it was opened gives it another stamp. A change that follows
+    // another one so soon that the clock of the file system stands still does not.
+    bool is_settled() const { return is_settled_; }
+    // Its stamp now. Blocks. Fails with an errno.
+    std::expected<FileStamp, int> stamp_now() const;
     // For messages.
     const std::string& name() const { return name_; }
 
@@ -57,7 +72,8 @@ private:
     bool is_regular_ = false;
     std::uint64_t begin_ = 0;  // Standard input may be a file that was read up to here.
     std::uint64_t size_bytes_ = 0;
-    timespec changed_{};  // When its bytes were changed last.
+    FileStamp stamp_{};
+    bool is_settled_ = false;
 };
 
 // Which file it is, whatever its names are.
@@ -87,6 +103,8 @@ public:
     ~LocalSink() override;
 
     Task<Outcome<void>> write(std::span<const std::byte> from) override;
+    // Before finish(): when the bytes of a regular file were changed last, since 1970.
+    void set_modified(std::uint64_t modified_ns) { modified_ns_ = modified_ns; }
     Outcome<void> finish();
 
     // For messages.
@@ -110,6 +128,7 @@ private:
     std::string leaf_{};     // The name of the new file in the directory.
     std::string draft_{};    // Its temporary name in the directory; empty: none.
     int fd_ = -1;
+    std::optional<std::uint64_t> modified_ns_;  // None: the time at which they are written.
 };
 
 }  // namespace fopd::client

@@ -88,14 +88,15 @@ std::expected<std::unique_ptr<LocalTree>, std::string> LocalTree::open(const std
         errno != EEXIST) {
         return std::unexpected(file_words(directory, errno));
     }
-    const int access = missing == Missing::kMake ? O_PATH : O_RDONLY;
+    const int access = missing == Missing::kProblem ? O_RDONLY : O_PATH;
     const int fd = ::open(directory.c_str(), access | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return std::unexpected(file_words(directory, errno));
+    const bool is_empty = fd < 0 && errno == ENOENT && missing == Missing::kEmpty;
+    if (fd < 0 && !is_empty) return std::unexpected(file_words(directory, errno));
     return std::unique_ptr<LocalTree>(new LocalTree(directory, fd));
 }
 
 LocalTree::~LocalTree() {
-    ::close(fd_);
+    if (fd_ >= 0) ::close(fd_);
 }
 
 std::string LocalTree::shown(std::string_view path) const {
@@ -138,6 +139,34 @@ std::expected<std::unique_ptr<LocalSink>, std::string> LocalTree::open_sink(
                                       .shown = std::move(name)});
 }
 
+std::optional<FileStamp> LocalTree::look(const std::string& path) const {
+    const core::OwnedFd file(open_below(fd_, path, O_PATH | O_NOFOLLOW));
+    struct stat info{};
+    if (file.get() < 0 || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+        return std::nullopt;
+    }
+    return stamp_of(info);
+}
+
+int LocalTree::remove(const std::string& path, What what) const {
+    int flags = what == What::kDirectory ? AT_REMOVEDIR : 0;
+    std::string_view rest(path);
+    for (;;) {
+        const std::size_t slash = rest.rfind('/');
+        const std::string above(slash == rest.npos ? "." : rest.substr(0, slash));
+        const std::string leaf(rest.substr(slash == rest.npos ? 0 : slash + 1));
+        const core::OwnedFd directory(open_below(fd_, above, O_PATH | O_DIRECTORY));
+        const bool is_gone =
+            directory.get() >= 0 && ::unlinkat(directory.get(), leaf.c_str(), flags) == 0;
+        const bool is_first = rest.size() == path.size();
+        if (!is_gone && is_first) return errno;
+        // A directory above stays if there is something else in it.
+        if (!is_gone || slash == rest.npos) return 0;
+        rest = rest.substr(0, slash);
+        flags = AT_REMOVEDIR;
+    }
+}
+
 Outcome<void> LocalTree::finish(LocalSink& sink) {
     const std::lock_guard lock(finishing_);
     const auto there = sink.replaced();
@@ -178,7 +207,9 @@ std::optional<LocalEntry> LocalWalk::next() {
             // was in it, and no copy is made of any of it.
             return failed(std::move(path), errno);
         }
-        if (S_ISREG(info.st_mode)) return LocalEntry{.path = std::move(path)};
+        if (S_ISREG(info.st_mode)) {
+            return LocalEntry{.path = std::move(path), .stamp = stamp_of(info)};
+        }
         if (!S_ISDIR(info.st_mode)) {
             return LocalEntry{.kind = LocalEntry::Kind::kSkipped,
                               .path = std::move(path),

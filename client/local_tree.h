@@ -27,8 +27,9 @@ std::string_view fault_of_path(std::string_view path);
 // All calls block, and may come from several threads.
 class LocalTree {
 public:
-    // kMake is for trees that are written: they need not be readable.
-    enum class Missing : std::uint8_t { kProblem, kMake };
+    // kMake is for trees that are written: they need not be readable. kEmpty is for trees that
+    // would be written: the tree is only looked at, and nothing is in it.
+    enum class Missing : std::uint8_t { kProblem, kMake, kEmpty };
     // The directory itself may be a symbolic link. Errors here and below are for people, and name
     // the file.
     static std::expected<std::unique_ptr<LocalTree>, std::string> open(const std::string& directory,
@@ -45,6 +46,14 @@ public:
     // Makes the directories above the file.
     std::expected<std::unique_ptr<LocalSink>, std::string> open_sink(LocalWorld world,
                                                                      const std::string& path) const;
+    // The stamp of a regular file; none: there is no such file, or it cannot be reached.
+    std::optional<FileStamp> look(const std::string& path) const;
+    enum class What : std::uint8_t { kFile, kDirectory };
+    // Removes a file of any type, or an empty directory, and then the directories above it that are
+    // empty now, but not the top one. Returns 0 or an errno.
+    int remove(const std::string& path, What what) const;
+    bool is_there() const { return fd_ >= 0; }
+
     // Gives the file of open_sink() its name, unless another one that was finished before has this
     // name: to some file systems "a" and "A" are the same.
     Outcome<void> finish(LocalSink& sink);
@@ -54,7 +63,7 @@ private:
     LocalTree(std::string directory, int fd) : directory_(std::move(directory)), fd_(fd) {}
 
     const std::string directory_;
-    const int fd_;
+    const int fd_;          // -1: there is no directory.
     std::mutex finishing_;  // One file at a time: others see the names that it takes.
     std::set<FileId> finished_;
 };
@@ -65,6 +74,7 @@ struct LocalEntry {
     Kind kind = Kind::kFile;
     std::string path{};   // In the tree.
     std::string words{};  // kSkipped: its type. kFailed: the reason, which names the file.
+    FileStamp stamp{};    // kFile: its stamp.
 };
 
 // Visits all that is in a tree, in order of the names in each directory. Does not follow symbolic

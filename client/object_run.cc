@@ -34,6 +34,48 @@ bool are_names(const Call& call) {
 
 }  // namespace
 
+std::expected<ObjectSession*, ObjectSession::Failure> SharedSession::open(
+    const ObjectSession::Options& options) {
+    const bool is_same =
+        session_ != nullptr && options.endpoint == options_.endpoint && options.job == options_.job;
+    if (is_same) return session_.get();
+    session_.reset();
+    auto opened = ObjectSession::open(options);
+    if (!opened) return std::unexpected(std::move(opened.error()));
+    session_ = std::move(*opened);
+    options_ = options;
+    return session_.get();
+}
+
+Result<core::Offload*> SharedSession::offload() {
+    if (offload_ == nullptr) {
+        auto made = core::make_thread_offload({.name = "fopctl-files"});
+        if (!made) return std::unexpected(made.error());
+        offload_ = std::move(*made);
+    }
+    return offload_.get();
+}
+
+namespace {
+
+// No deadline: somebody thinks about what to type.
+Task<bool> wait_for(core::Reactor* reactor, int fd, Interrupts* interrupts) {
+    core::CancelSource cancel;
+    CancelledBy interrupt(*reactor, interrupts->fd(), cancel);
+    const auto ready = co_await reactor->poll(fd, POLLIN, {.cancel = &cancel});
+    co_await interrupt.close();
+    co_return ready.has_value();
+}
+
+}  // namespace
+
+bool SharedSession::wait(int fd, Interrupts& interrupts) {
+    if (session_ == nullptr) return interrupts.wait(fd, 24h * 365);
+    if (session_->run(wait_for(&session_->reactor(), fd, &interrupts))) return true;
+    interrupts.take();
+    return false;
+}
+
 ObjectSession::Options session_options(const Call& call) {
     return {.endpoint = {.server = call.remote.server,
                          .key_file = call.remote.key_file,
@@ -108,15 +150,20 @@ Task<void> ObjectRun::watch() {
 
 int run_object_verb(const Call& call, ObjectRun::Body body) {
     if (!are_names(call)) return kExitUsage;
-    Interrupts interrupts(Interrupts::Usual::kNothing);
+    Interrupts interrupts(call.source.is_typed ? Interrupts::Usual::kInterrupt
+                                               : Interrupts::Usual::kNothing);
     TimeLedger times;
+    SharedSession own;
+    // The ledger is told of all that happens in its session, so both are the verb's own.
+    const bool is_alone = call.source.shared == nullptr || call.arguments.explain;
+    SharedSession& shared = is_alone ? own : *call.source.shared;
     ObjectSession::Options options = session_options(call);
     if (call.arguments.explain) options.times = &times;
     options.interrupt_fd = interrupts.fd();
-    auto session = ObjectSession::open(options);
+    auto session = shared.open(options);
     if (!session && !interrupts.wait(-1, Duration::zero())) return kExitRefused;
     if (!session) return complain_about(call, session.error());
-    auto offload = core::make_thread_offload({.name = "fopctl-files"});
+    const auto offload = shared.offload();
     if (!offload) {
         complain(describe(offload.error()));
         return kExitInternal;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <expected>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,6 +26,28 @@ ObjectSession::Options session_options(const Call& call);
 std::string advice(const Call& call, ObjectSession::Failure::Kind kind);
 // Prints the reason why there is no session. Returns the exit code.
 int complain_about(const Call& call, const ObjectSession::Failure& failure);
+
+// What verbs about objects that are run one after another need: a session, and threads for files.
+class SharedSession {
+public:
+    SharedSession() = default;
+    SharedSession(const SharedSession&) = delete;
+    SharedSession& operator=(const SharedSession&) = delete;
+
+    // The session that there is, if it was opened with the same options; otherwise a new one takes
+    // its place.
+    std::expected<ObjectSession*, ObjectSession::Failure> open(
+        const ObjectSession::Options& options);
+    Result<core::Offload*> offload();
+    // Waits until the descriptor is readable, while the session stays alive. False: a signal
+    // arrived.
+    bool wait(int fd, Interrupts& interrupts);
+
+private:
+    ObjectSession::Options options_;  // Of the session.
+    std::unique_ptr<ObjectSession> session_;
+    std::unique_ptr<core::Offload> offload_;
+};
 
 // One run of a verb about objects: its session, which ends when a signal arrives.
 class ObjectRun {

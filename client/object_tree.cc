@@ -2,6 +2,7 @@
 #include "client/object_tree.h"
 
 #include <algorithm>
+#include <climits>
 #include <utility>
 
 #include "client/replaced_file.h"
@@ -34,6 +35,39 @@ TreeFailure unusable_file(std::string name, std::string words) {
 TreeFailure unmoved(std::string name, Problem problem) {
     return {.name = std::move(name), .cause = Cause::kServer, .problem = std::move(problem)};
 }
+
+// The version of an object that was put, until it is changed.
+constexpr std::uint64_t kFirstVersion = 1;
+
+// Writes into the journal how far the upload of a file is.
+class JournaledUpload final : public UploadWatcher {
+public:
+    struct File {
+        std::string path{};
+        FileStamp stamp{};
+        std::string group{};
+    };
+    JournaledUpload(PutJournal& journal, File file) : journal_(journal), file_(std::move(file)) {}
+
+    // What an earlier run has sent of the same file; null: nothing.
+    const BegunUpload* earlier() const {
+        const PutJournal::Begun* const begun = journal_.find_upload(file_.path);
+        const bool is_same =
+            begun != nullptr && begun->stamp == file_.stamp && begun->group == file_.group;
+        return is_same ? &begun->upload : nullptr;
+    }
+    void on_begun(const BegunUpload& upload) override {
+        journal_.add_upload(file_.path,
+                            {.stamp = file_.stamp, .group = file_.group, .upload = upload});
+    }
+    void on_sent(const fop::Fid& fid, UploadedWindow window) override {
+        journal_.add_sent(fid, window);
+    }
+
+private:
+    PutJournal& journal_;
+    const File file_;
+};
 
 }  // namespace
 
@@ -109,8 +143,32 @@ Task<void> TreeTransfer::run_lane() {
     for (;;) {
         auto item = co_await take_next();
         if (!item) co_return;
-        co_await move(std::move(*item));
+        if (options_.skip != Options::Skip::kNothing) {
+            const bool skipped = co_await is_there(&*item);
+            if (skipped) {
+                ++unchanged_;
+                co_await reactor_.maybe_yield();
+                continue;
+            }
+        }
+        if (options_.only_plans) {
+            co_await plan(std::move(*item));
+            // The server need not be asked for each object.
+            co_await reactor_.maybe_yield();
+        } else {
+            co_await move(std::move(*item));
+        }
     }
+}
+
+Task<bool> TreeTransfer::is_there(const Item* /*item*/) {
+    co_return false;
+}
+
+Task<void> TreeTransfer::plan(Item item) {
+    watcher_.on_planned({.name = std::move(item.name), .size_bytes = item.size_bytes});
+    done(item.size_bytes.value_or(0));
+    co_return;
 }
 
 Task<std::optional<TreeTransfer::Item>> TreeTransfer::take_next() {
@@ -169,9 +227,17 @@ Task<std::optional<TreeTransfer::Item>> TreePut::next() {
                                core::printable(tree_.shown({})) + ": " + describe(found.error())));
             break;
         }
-        if (!*found) break;
+        if (!*found) {
+            has_found_all_ = !has_missed_some_;
+            break;
+        }
         LocalEntry entry = std::move(**found);
         std::string name = example_.name + entry.path;
+        // A skipped file has its name, too; what is behind a directory that failed is not known.
+        const bool has_name =
+            entry.kind == LocalEntry::Kind::kFile || entry.kind == LocalEntry::Kind::kSkipped;
+        if (names_ != nullptr && has_name) names_->push_back(name);
+        has_missed_some_ |= entry.kind == LocalEntry::Kind::kFailed;
         switch (entry.kind) {
             case LocalEntry::Kind::kSkipped:
                 watcher_.on_skipped(tree_.shown(entry.path), entry.words);
@@ -188,10 +254,47 @@ Task<std::optional<TreeTransfer::Item>> TreePut::next() {
             fail(unusable_name(std::move(name), good.error().context));
             continue;
         }
-        Item item{.name = std::move(name), .path = std::move(entry.path)};
+        Item item{.name = std::move(name),
+                  .path = std::move(entry.path),
+                  .size_bytes = entry.stamp.size_bytes,
+                  .stamp = entry.stamp};
         co_return item;
     }
     co_return std::nullopt;
+}
+
+// An object that is to be new is never there already: that is a failure.
+Task<bool> TreePut::is_there(const Item* item) {
+    if (example_.no_replace) co_return false;
+    fop::Fid stored{};
+    if (options_.skip == Options::Skip::kEqual) {
+        const PutJournal::Stored* const known =
+            journal_ == nullptr ? nullptr : journal_->find(item->path);
+        if (known == nullptr || known->stamp != item->stamp) co_return false;
+        stored = known->fid;
+    }
+    std::string name = item->name;
+    std::string pool = example_.pool;
+    const auto info = co_await client_.lookup(std::move(pool), std::move(name), wait());
+    // If it cannot be found out, the put will fail and tell.
+    if (!info || info->size_bytes != item->stamp.size_bytes) co_return false;
+    if (!example_.group.empty() && info->group != example_.group) co_return false;
+    if (options_.skip == Options::Skip::kSameSize) co_return true;
+    co_return info->fid == stored && info->version == kFirstVersion;
+}
+
+Task<void> TreePut::plan(Item item) {
+    if (example_.no_replace) {
+        std::string name = item.name;
+        std::string pool = example_.pool;
+        auto info = co_await client_.lookup(std::move(pool), std::move(name), wait());
+        if (info) info = failed(fop::Status::kExists, "an object of that name exists already");
+        if (info.error().status != fop::Status::kNotFound) {
+            fail(unmoved(std::move(item.name), std::move(info.error())));
+            co_return;
+        }
+    }
+    co_await TreeTransfer::plan(std::move(item));
 }
 
 Task<void> TreePut::move(Item item) {
@@ -209,6 +312,14 @@ Task<void> TreePut::move(Item item) {
     Put put(reactor_, client_, source, transfer());
     NewObject object = example_;
     object.name = item.name;
+    std::optional<JournaledUpload> upload;
+    if (journal_ != nullptr && source.is_settled() && !object.no_replace) {
+        upload.emplace(*journal_,
+                       JournaledUpload::File{
+                           .path = item.path, .stamp = source.stamp(), .group = object.group});
+        if (const BegunUpload* const earlier = upload->earlier()) put.go_on(*earlier);
+        put.watch(*upload);
+    }
     const InFlight shown(*this, put);
     auto fid = co_await put.run(std::move(object));
     if (!fid) {
@@ -216,23 +327,29 @@ Task<void> TreePut::move(Item item) {
         co_return;
     }
     const bool is_whole = put.size_bytes() == source.size_bytes();
-    auto look = [&source] { return source.is_unchanged(); };
-    const auto unchanged = co_await world_.offload.run(reactor_, look);
-    if (!unchanged) {
-        fail(unmoved(std::move(item.name), failed(unchanged.error()).error()));
+    auto look = [&source] { return source.stamp_now(); };
+    const auto now = co_await world_.offload.run(reactor_, look);
+    if (!now) {
+        fail(unmoved(std::move(item.name), failed(now.error()).error()));
         co_return;
     }
-    if (!*unchanged) {
-        fail(unusable_file(std::move(item.name), file_words(source.name(), unchanged->error())));
+    if (!*now) {
+        fail(unusable_file(std::move(item.name), file_words(source.name(), now->error())));
         co_return;
     }
-    if (!**unchanged || !is_whole) {
+    const FileStamp& stamp = source.stamp();
+    const bool is_unchanged =
+        (*now)->size_bytes == stamp.size_bytes && (*now)->modified_ns == stamp.modified_ns;
+    if (!is_unchanged || !is_whole) {
         fail(
             unusable_file(std::move(item.name),
                           core::printable(source.name()) +
                               ": it changed while it was read; the object is stored, but may be no "
                               "copy of any state of the file"));
         co_return;
+    }
+    if (journal_ != nullptr && source.is_settled() && **now == stamp) {
+        journal_->add(item.path, {.stamp = stamp, .fid = *fid});
     }
     done(put.size_bytes());
 }
@@ -267,8 +384,22 @@ Task<std::optional<TreeTransfer::Item>> TreeGet::next() {
             continue;
         }
         Item item{.name = std::move(entry.name), .path = std::move(path)};
+        if (entry.size_bytes != fop::kSizeUnknown) item.size_bytes = entry.size_bytes;
+        item.changed_ns = entry.changed_ns;
         co_return item;
     }
+}
+
+// A file that was fetched has the time at which its object was changed last.
+Task<bool> TreeGet::is_there(const Item* item) {
+    if (!item->size_bytes) co_return false;
+    auto job = [this, item] { return tree_.look(item->path); };
+    const auto looked = co_await world_.offload.run(reactor_, job);
+    if (!looked || !*looked) co_return false;
+    const FileStamp& stamp = **looked;
+    if (stamp.size_bytes != *item->size_bytes) co_return false;
+    co_return options_.skip == Options::Skip::kSameSize ||
+        stamp.modified_ns == static_cast<std::int64_t>(item->changed_ns);
 }
 
 std::optional<std::string> TreeGet::find_file_above(const std::string& path) {
@@ -312,6 +443,7 @@ Task<void> TreeGet::move(Item item) {
         fail(unmoved(std::move(item.name), std::move(got.error())));
         co_return;
     }
+    sink.set_modified(info->changed_ns);
     auto end = [this, &sink] { return tree_.finish(sink); };
     auto finished = co_await world_.offload.run(reactor_, end);
     if (!finished) {
@@ -332,14 +464,17 @@ TreeRemove::TreeRemove(core::Reactor& reactor, ObjectClient& objects, ObjectWalk
     : TreeTransfer(reactor, watcher, options), client_(objects), walk_(walk) {}
 
 Task<std::optional<TreeTransfer::Item>> TreeRemove::next() {
-    auto found = co_await walk_.peek();
-    if (!found) fail(unmoved(walk_.prefix(), std::move(found.error())));
-    if (!found || *found == nullptr) co_return std::nullopt;
-    ObjectWalk::Entry entry = walk_.take();
-    const bool is_known = entry.size_bytes != fop::kSizeUnknown;
-    Item item{.name = std::move(entry.name),
-              .fid = entry.fid,
-              .size_bytes = is_known ? entry.size_bytes : 0};
+    ObjectWalk::Entry entry;
+    bool is_kept = true;
+    while (is_kept) {
+        auto found = co_await walk_.peek();
+        if (!found) fail(unmoved(walk_.prefix(), std::move(found.error())));
+        if (!found || *found == nullptr) co_return std::nullopt;
+        entry = walk_.take();
+        is_kept = kept_ != nullptr && std::ranges::binary_search(*kept_, entry.name);
+    }
+    Item item{.name = std::move(entry.name), .fid = entry.fid};
+    if (entry.size_bytes != fop::kSizeUnknown) item.size_bytes = entry.size_bytes;
     co_return item;
 }
 
@@ -350,7 +485,61 @@ Task<void> TreeRemove::move(Item item) {
         fail(unmoved(std::move(item.name), std::move(removed.error())));
         co_return;
     }
-    done(item.size_bytes);
+    done(item.size_bytes.value_or(0));
+}
+
+// -- removing local files --
+
+TreePrune::TreePrune(LocalWorld world, LocalTree& tree, const std::vector<std::string>& kept,
+                     TreeWatcher& watcher, Options options)
+    : TreeTransfer(world.reactor, watcher, options),
+      world_(world),
+      tree_(tree),
+      kept_(kept),
+      walk_(tree, PATH_MAX) {}
+
+Task<std::optional<TreeTransfer::Item>> TreePrune::next() {
+    while (!cancelled()) {
+        auto job = [this] { return walk_.next(); };
+        auto found = co_await world_.offload.run(reactor_, job);
+        if (!found) {
+            fail(unusable_file({},
+                               core::printable(tree_.shown({})) + ": " + describe(found.error())));
+            break;
+        }
+        if (!*found) break;
+        LocalEntry entry = std::move(**found);
+        if (entry.kind == LocalEntry::Kind::kFailed) {
+            fail(unusable_file(std::move(entry.path), std::move(entry.words)));
+            continue;
+        }
+        const bool is_directory = entry.kind == LocalEntry::Kind::kEmptyDirectory;
+        const bool is_top = entry.path.empty();
+        if (is_top || (!is_directory && std::ranges::binary_search(kept_, entry.path))) continue;
+        Item item{.name = tree_.shown(entry.path), .path = std::move(entry.path)};
+        if (entry.kind == LocalEntry::Kind::kFile) item.size_bytes = entry.stamp.size_bytes;
+        item.is_directory = is_directory;
+        co_return item;
+    }
+    co_return std::nullopt;
+}
+
+Task<void> TreePrune::move(Item item) {
+    auto job = [this, &item] {
+        return tree_.remove(
+            item.path, item.is_directory ? LocalTree::What::kDirectory : LocalTree::What::kFile);
+    };
+    const auto os_errno = co_await world_.offload.run(reactor_, job);
+    if (!os_errno) {
+        fail(unusable_file(item.path,
+                           core::printable(item.name) + ": " + describe(os_errno.error())));
+        co_return;
+    }
+    if (*os_errno != 0) {
+        fail(unusable_file(item.path, file_words(item.name, *os_errno)));
+        co_return;
+    }
+    done(item.size_bytes.value_or(0));
 }
 
 }  // namespace fopd::client

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "client/local_tree.h"
+#include "client/put_journal.h"
 #include "client/transfer.h"
 #include "core/gate.h"
 #include "core/wait_queue.h"
@@ -66,6 +67,12 @@ public:
     // A skipped file that is not regular. `what` describes its type; `shown` is its name.
     virtual void on_skipped(std::string_view shown, std::string_view what) = 0;
     virtual void on_empty_directory(std::string_view shown) = 0;
+    // An object that would be moved, in a transfer that only plans.
+    struct Planned {
+        std::string name{};
+        std::optional<std::uint64_t> size_bytes{};  // None: the server does not know it.
+    };
+    virtual void on_planned(const Planned& planned) = 0;
 };
 
 // A transfer of many objects, several of which are in flight at a time. Each is moved as a whole or
@@ -79,6 +86,15 @@ public:
     struct Options {
         std::uint32_t objects_in_flight = 16;
         Duration patience{30s};  // The time limit of the server for one window of an object.
+        // Reports what would be moved, and changes nothing.
+        bool only_plans = false;
+        // What is there already, and not moved again.
+        enum class Skip : std::uint8_t {
+            kNothing,
+            kEqual,     // What has certainly the same bytes.
+            kSameSize,  // What has the same size, though its bytes may differ.
+        };
+        Skip skip = Skip::kNothing;
         core::CancelSource& cancel;
     };
     Task<void> run();
@@ -86,6 +102,8 @@ public:
     // So far.
     std::uint64_t objects() const { return objects_; }
     std::uint64_t bytes() const { return bytes_; }
+    // Objects that were not moved, because they are there already.
+    std::uint64_t unchanged() const { return unchanged_; }
     // With the bytes of objects in flight.
     std::uint64_t moved_bytes() const;
     // Why it ended early without being cancelled.
@@ -102,7 +120,10 @@ protected:
         std::string name{};  // The object's name.
         std::string path{};  // The file's path below the directory.
         fop::Fid fid{};
-        std::uint64_t size_bytes = 0;
+        std::optional<std::uint64_t> size_bytes{};  // None: the server does not know it.
+        FileStamp stamp{};                          // The file's.
+        std::uint64_t changed_ns = 0;               // When the object was changed last.
+        bool is_directory = false;                  // An empty one, which is removed.
     };
     TreeTransfer(core::Reactor& reactor, TreeWatcher& watcher, Options options);
     ~TreeTransfer() = default;
@@ -113,6 +134,10 @@ protected:
     virtual Task<std::optional<Item>> next() = 0;
     // Calls done() or fail().
     virtual Task<void> move(Item item) = 0;
+    // Whether it is there already, as the options say. REQUIRES: they skip something.
+    virtual Task<bool> is_there(const Item* item);
+    // In place of move() if the transfer only plans.
+    virtual Task<void> plan(Item item);
 
     void done(std::uint64_t bytes);
     void fail(TreeFailure failure);
@@ -145,6 +170,7 @@ private:
 
     std::uint64_t objects_ = 0;
     std::uint64_t bytes_ = 0;
+    std::uint64_t unchanged_ = 0;
     std::set<const Transfer*> in_flight_;
     std::uint32_t unanswered_ = 0;  // Since the last answer.
     End early_end_ = End::kNotEarly;
@@ -159,16 +185,28 @@ public:
     // All objects are made like `example`; its name is the prefix.
     TreePut(LocalWorld world, ObjectClient& objects, const LocalTree& tree, NewObject example,
             TreeWatcher& watcher, Options options);
+    // Before run(). What the journal has is skipped with Skip::kEqual, and what is stored is added.
+    void use(PutJournal& journal) { journal_ = &journal; }
+    // Before run(). The names of the objects of all files, also of those that are not stored.
+    void collect(std::vector<std::string>& names) { names_ = &names; }
+    // Whether all files of the tree were found.
+    bool has_found_all() const { return has_found_all_; }
 
 private:
     Task<std::optional<Item>> next() override;
     Task<void> move(Item item) override;
+    Task<bool> is_there(const Item* item) override;
+    Task<void> plan(Item item) override;
 
     LocalWorld world_;
     ObjectClient& client_;
     const LocalTree& tree_;
     const NewObject example_;
     LocalWalk walk_;
+    PutJournal* journal_ = nullptr;
+    std::vector<std::string>* names_ = nullptr;
+    bool has_found_all_ = false;
+    bool has_missed_some_ = false;
 };
 
 // Fetches the objects into a local tree. The path of a file is what follows the prefix. If one
@@ -181,6 +219,7 @@ public:
 private:
     Task<std::optional<Item>> next() override;
     Task<void> move(Item item) override;
+    Task<bool> is_there(const Item* item) override;
     // The object that has the name of a directory of this path. Remembers the path.
     std::optional<std::string> find_file_above(const std::string& path);
 
@@ -197,6 +236,8 @@ class TreeRemove final : public TreeTransfer {
 public:
     TreeRemove(core::Reactor& reactor, ObjectClient& objects, ObjectWalk& walk,
                TreeWatcher& watcher, Options options);
+    // Before run(). Objects with these names stay. They are sorted, and outlive the transfer.
+    void keep(const std::vector<std::string>& names) { kept_ = &names; }
 
 private:
     Task<std::optional<Item>> next() override;
@@ -204,6 +245,24 @@ private:
 
     ObjectClient& client_;
     ObjectWalk& walk_;
+    const std::vector<std::string>* kept_ = nullptr;
+};
+
+// Removes the files of a local tree, and its empty directories, but those with the names.
+class TreePrune final : public TreeTransfer {
+public:
+    // The paths are sorted, and outlive the transfer.
+    TreePrune(LocalWorld world, LocalTree& tree, const std::vector<std::string>& kept,
+              TreeWatcher& watcher, Options options);
+
+private:
+    Task<std::optional<Item>> next() override;
+    Task<void> move(Item item) override;
+
+    LocalWorld world_;
+    LocalTree& tree_;
+    const std::vector<std::string>& kept_;
+    LocalWalk walk_;
 };
 
 }  // namespace fopd::client

@@ -167,8 +167,8 @@ std::string folded(std::string_view text, std::size_t indent) {
     return lines + line + "\n";
 }
 
-void show_wide_tables() {
-    tables_are_wide() = true;
+void choose_table_width(TableWidth width) {
+    tables_are_wide() = width == TableWidth::kWhole;
 }
 
 bool are_tables_wide() {

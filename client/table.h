@@ -43,9 +43,10 @@ std::string folded(std::string_view text, std::size_t indent);
 // The width of tables and folded text.
 inline constexpr std::size_t kPageWidth = 80;
 
-// From now on, tables have all columns, and are as wide as these need. Before, tables fit into
-// kPageWidth: some columns are left out, and long texts are cut.
-void show_wide_tables();
+// Tables have all columns, and are as wide as these need, or they fit into kPageWidth, as without
+// this call: some columns are left out, and long texts are cut.
+enum class TableWidth : unsigned char { kPage, kWhole };
+void choose_table_width(TableWidth width);
 bool are_tables_wide();
 
 // Lines of aligned columns with two blanks between; numbers are aligned to the right. To make the

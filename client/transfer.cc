@@ -113,6 +113,24 @@ Task<Outcome<void>> Sending::lane(std::span<std::byte> memory) {
 Put::Put(core::Reactor& reactor, ObjectClient& objects, ByteSource& source, TransferOptions options)
     : Sending(reactor, objects, source, options) {}
 
+void Put::go_on(const BegunUpload& upload) {
+    if (upload.window_bytes != options_.window_bytes) return;
+    const std::uint64_t count = source_.size_bytes() / options_.window_bytes;
+    fid_ = upload.fid;
+    goes_on_ = true;
+    for (const UploadedWindow& each : upload.windows) {
+        if (each.index >= count || each.incarnation == 0) continue;
+        if (!is_sent(each.index * options_.window_bytes)) moved_ += options_.window_bytes;
+        record(each.index, each.incarnation);
+        end_ = std::max(end_, (each.index + 1) * options_.window_bytes);
+    }
+}
+
+void Put::record(std::uint64_t index, std::uint64_t incarnation) {
+    if (index >= incarnations_.size()) incarnations_.resize(index + 1);
+    incarnations_[index] = incarnation;
+}
+
 Task<Outcome<fop::Fid>> Put::run(NewObject object) {
     object_ = std::move(object);
     const auto memory = std::make_unique_for_overwrite<std::byte[]>(options_.window_bytes);
@@ -132,7 +150,11 @@ Task<Outcome<fop::Fid>> Put::upload(Window first) {
     for (int tries = 0; tries < kTries; ++tries) {
         done = co_await upload_once(first);
         if (done) co_return fid_;
-        const fop::Status status = done.error().status;
+        fop::Status status = done.error().status;
+        // Another principal has begun it.
+        const bool is_foreign = std::exchange(goes_on_, false) && status == fop::Status::kDenied &&
+                                done.error().answered;
+        if (is_foreign) status = fop::Status::kNotFound;
         if (status != fop::Status::kLost && status != fop::Status::kNotFound) break;
         if (!source_.repeats() && !first_only_) {
             done = lost("the server lost some of it, and the input cannot be read again");
@@ -142,7 +164,11 @@ Task<Outcome<fop::Fid>> Put::upload(Window first) {
         fid_ = {};
         forget_all_but(0);
     }
-    if (fid_.is_set()) co_await objects_.uploads().abort(fid_);
+    const fop::Status status = done.error().status;
+    const bool is_silence = !done.error().answered &&
+                            (status == fop::Status::kCancelled || status == fop::Status::kTimedOut);
+    const bool may_go_on = watcher_ != nullptr && is_silence;
+    if (fid_.is_set() && !may_go_on) co_await objects_.uploads().abort(fid_);
     co_return std::unexpected(std::move(done.error()));
 }
 
@@ -153,6 +179,9 @@ Task<Outcome<void>> Put::upload_once(Window first) {
             co_await objects_.uploads().begin(std::move(copy), source_.size_bytes(), wait());
         if (!begun) co_return std::unexpected(std::move(begun.error()));
         fid_ = *begun;
+        if (watcher_ != nullptr) {
+            watcher_->on_begun({.fid = fid_, .window_bytes = options_.window_bytes});
+        }
     }
     if (!is_sent(0)) {
         auto sent = co_await send(first);
@@ -200,9 +229,12 @@ Task<Outcome<void>> Put::send(Window window) {
     }
     if (incarnation == 0) co_return sent;
     const std::uint64_t index = window.offset / options_.window_bytes;
-    if (index >= incarnations_.size()) incarnations_.resize(index + 1);
-    incarnations_[index] = incarnation;
+    record(index, incarnation);
     moved_ += window.bytes.size();
+    const bool is_whole = window.bytes.size() == options_.window_bytes;
+    if (watcher_ != nullptr && is_whole) {
+        watcher_->on_sent(fid_, {.index = index, .incarnation = incarnation});
+    }
     co_return {};
 }
 

@@ -33,6 +33,27 @@ public:
     virtual Task<Outcome<void>> write(std::span<const std::byte> from) = 0;
 };
 
+// A whole window that the server has taken, in one of its incarnations.
+struct UploadedWindow {
+    std::uint64_t index = 0;
+    std::uint64_t incarnation = 0;
+};
+
+// An upload that has begun, and what the server has of it.
+struct BegunUpload {
+    fop::Fid fid{};
+    std::uint64_t window_bytes = 0;
+    std::vector<UploadedWindow> windows{};
+};
+
+// Is told what another Put needs to go on with an upload.
+class UploadWatcher {
+public:
+    virtual ~UploadWatcher() = default;
+    virtual void on_begun(const BegunUpload& upload) = 0;
+    virtual void on_sent(const fop::Fid& fid, UploadedWindow window) = 0;
+};
+
 struct TransferOptions {
     // Each lane has memory for one window, and moves one window at a time, so `lanes` is the number
     // of windows in flight.
@@ -116,6 +137,12 @@ class Put final : public Sending {
 public:
     Put(core::Reactor& reactor, ObjectClient& objects, ByteSource& source,
         TransferOptions options = {});
+    // Before run(). The upload of an object that does not fit into one window goes on with these
+    // windows, if the server still has them. REQUIRES: of the same bytes, for the same object.
+    void go_on(const BegunUpload& upload);
+    // Before run(). The watcher outlives the transfer. When the transfer is cancelled, or the
+    // server does not answer, an upload with a watcher is not aborted.
+    void watch(UploadWatcher& watcher) { watcher_ = &watcher; }
     Task<Outcome<fop::Fid>> run(NewObject object);
     // REQUIRES: run() has succeeded. The size of the object.
     std::uint64_t size_bytes() const { return end_; }
@@ -127,8 +154,11 @@ private:
     Task<Outcome<void>> send(Window window) override;
     bool is_sent(std::uint64_t offset) const override;
     void forget_all_but(std::uint64_t incarnation);
+    void record(std::uint64_t index, std::uint64_t incarnation);
 
     NewObject object_;
+    UploadWatcher* watcher_ = nullptr;
+    bool goes_on_ = false;  // The upload was begun by another transfer.
     fop::Fid fid_{};
     bool first_only_ = true;  // Only the first window was read; it is still in memory.
     // The incarnation that took each window; 0: not sent.

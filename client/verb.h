@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <expected>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -57,6 +58,10 @@ struct VerbArguments {
     std::optional<std::uint64_t> length;
     bool no_replace = false;
     bool recursive = false;
+    bool dry_run = false;
+    bool size_only = false;
+    bool no_skip = false;
+    bool remove_others = false;
     bool all = false;
     bool is_long = false;
     bool missing = false;
@@ -69,6 +74,7 @@ struct VerbArguments {
     std::string id;  // The id of a fop or a token.
     bool slow = false;
     std::string file;
+    bool keep_going = false;
     std::string public_file;
     std::string name;
     std::string rights;
@@ -95,6 +101,22 @@ struct Remote {
 
 enum class Output : std::uint8_t { kPage, kJson, kQuiet };
 
+class SharedSession;
+
+// Runs command lines, which have the options of all verbs that this one has, if they give no
+// others.
+class CommandLines {
+public:
+    virtual ~CommandLines() = default;
+    // Returns the exit code. What is complained about is printed when it has returned.
+    virtual int run(std::vector<std::string> words) = 0;
+};
+// Where command lines come from.
+struct LineSource {
+    SharedSession* shared = nullptr;  // The session of all of them; null: each verb has its own.
+    bool is_typed = false;  // At a terminal: an interrupt ends a verb, but not the program.
+};
+
 // One run of a verb.
 struct Call {
     std::string_view verb;
@@ -103,6 +125,12 @@ struct Call {
     Duration timeout;
     Output output;
     VerbArguments arguments;
+    // For verbs that run others; empty: this one is run by such a verb.
+    std::function<std::unique_ptr<CommandLines>(const LineSource& source)> open_lines{};
+    LineSource source{};
+
+    // What is between the elements of a long list in JSON. In a batch each result is a line.
+    std::string_view list_separator() const { return source.shared == nullptr ? ",\n" : ","; }
 };
 
 // A verb of fopctl.
@@ -123,8 +151,10 @@ std::span<const Verb> disk_verbs();
 std::span<const Verb> fabric_verbs();
 std::span<const Verb> key_verbs();
 std::span<const Verb> lrs_verbs();
+std::span<const Verb> mirror_verbs();
 std::span<const Verb> node_verbs();
 std::span<const Verb> object_verbs();
+std::span<const Verb> session_verbs();
 
 // Adds --interval and --count, for verbs that repeat.
 void declare_repetition(CLI::App& app, VerbArguments& arguments, const char* interval_summary,

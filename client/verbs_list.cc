@@ -86,7 +86,8 @@ Task<int> list(Run* run) {
         for (const ObjectPage::Entry& entry : page->entries) {
             if (output == Output::kPage) text += line_of(entry, run->arguments.is_long);
             if (output == Output::kJson)
-                text += (needs_comma ? ",\n" : "") + dumped(json_of(entry));
+                text += std::string(needs_comma ? run->call.list_separator() : "") +
+                        dumped(json_of(entry));
             needs_comma = true;
         }
         if (page->end && output == Output::kJson) text += kListEnd;

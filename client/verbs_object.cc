@@ -76,22 +76,23 @@ void declare_one(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);
     declare_name(app, arguments)->required();
 }
-CLI::Option* declare_recursive(CLI::App& app, VerbArguments& arguments, const char* summary) {
-    return app.add_flag("-r,--recursive", arguments.recursive, summary);
-}
 void declare_put(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);
     app.add_option("file", arguments.file, "The file, or - for standard input")->required();
     declare_name(app, arguments)->required();
     app.add_option("--group", arguments.group, "Whose members may read it");
     app.add_flag("--no-replace", arguments.no_replace, "Fail if there is one of that name");
-    declare_recursive(app, arguments, "Store all files of a directory, below the name");
+    declare_skipping(
+        app, arguments,
+        declare_recursive(app, arguments, "Store all files of a directory, below the name"));
     declare_explain(app, arguments);
 }
 void declare_get(CLI::App& app, VerbArguments& arguments) {
     declare_one(app, arguments);
     app.add_option("file", arguments.file, "The file, or - for standard output")->required();
-    declare_recursive(app, arguments, "Fetch all objects below the name into a directory");
+    declare_skipping(
+        app, arguments,
+        declare_recursive(app, arguments, "Fetch all objects below the name into a directory"));
     declare_explain(app, arguments);
 }
 void declare_read(CLI::App& app, VerbArguments& arguments) {
@@ -428,8 +429,8 @@ int run_remove(const Call& call) {
 
 constexpr std::array kObjectVerbs{
     Verb{"put", "Store a file as an object, durably",
-         "put results.tar 2026/results.tar\nput -r results 2026/", kTimeoutDefault, declare_put,
-         run_verb_or_tree<put, put_tree>},
+         "put results.tar 2026/results.tar\nput -r results 2026/\nput -r --dry-run results 2026/",
+         kTimeoutDefault, declare_put, run_verb_or_tree<put, put_tree>},
     Verb{"get", "Fetch an object into a file",
          "get 2026/results.tar results.tar\nget -r 2026/ results", kTimeoutDefault, declare_get,
          run_verb_or_tree<on_object<get>, get_tree>},
@@ -448,8 +449,8 @@ constexpr std::array kObjectVerbs{
          declare_stat, run_stat},
     Verb{"mv", "Rename an object", "mv draft final", kTimeoutDefault, declare_mv,
          run_verb<on_object<move>>},
-    Verb{"rm", "Remove objects", "rm old-1 old-2\nrm -r 2025/", kTimeoutDefault, declare_rm,
-         run_remove},
+    Verb{"rm", "Remove objects", "rm old-1 old-2\nrm -r 2025/\nrm -r --dry-run 2025/",
+         kTimeoutDefault, declare_rm, run_remove},
     Verb{"truncate", "Set the size of an object", "truncate log 0", kTimeoutDefault,
          declare_truncate, run_verb<on_object<truncate>>},
     Verb{"punch", "Make a hole in an object", "punch table --offset 1M --length 64k",

@@ -5,12 +5,14 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <poll.h>
 #include <termios.h>
@@ -19,154 +21,17 @@
 #include "client/exit_code.h"
 #include "client/object_run.h"
 #include "client/object_tree.h"
+#include "client/put_journal.h"
 #include "client/replaced_file.h"
 #include "client/request_fault.h"
 #include "client/table.h"
-#include "client/tree_failures.h"
+#include "client/tree_report.h"
 #include "core/printable.h"
 #include "fop/name.h"
 
 namespace fopd::client {
 
 namespace {
-
-// The words of a verb for what it has done, such as "stored".
-constexpr std::string_view done_word(std::string_view verb) {
-    if (verb == "put") return "stored";
-    return verb == "get" ? "fetched" : "removed";
-}
-
-std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
-    return std::to_string(count) + " " + std::string(count == 1 ? one : many);
-}
-
-// Prints failures and skipped files while a tree is transferred, up to a limit, and the summary at
-// the end.
-class TreeReport final : public TreeWatcher {
-public:
-    explicit TreeReport(const ObjectRun& run)
-        : run_(run),
-          verb_(run.call.verb),
-          failures_(run.call.output == Output::kJson ? TreeFailures::Keep::kListed
-                                                     : TreeFailures::Keep::kNothing) {}
-
-    void on_failure(const TreeFailure& failure) override {
-        if (!failures_.add(failure)) return;
-        if (line_ != nullptr) line_->clear();
-        complain_about(failure);
-    }
-    void on_skipped(std::string_view shown, std::string_view what) override {
-        ++skipped_;
-        remark(core::printable(shown) + ": skipped, as it is " + std::string(what));
-    }
-    void on_empty_directory(std::string_view shown) override {
-        ++empty_directories_;
-        remark(core::printable(shown) + ": the directory is empty, and no object stands for it");
-    }
-
-    // Transfers with a progress line. May be called for several trees, one after another.
-    Task<void> transfer(TreeTransfer* tree, std::string label) {
-        ProgressLine line(
-            run_.reactor,
-            [tree] {
-                return ProgressLine::Moved{.bytes = tree->moved_bytes(),
-                                           .objects = tree->objects()};
-            },
-            {.label = std::string(verb_) + " " + core::printable(label).substr(0, kLabelMax),
-             .wanted = run_.call.output == Output::kPage});
-        line_ = &line;
-        co_await tree->run();
-        line_ = nullptr;
-        co_await line.close();
-        objects_ += tree->objects();
-        bytes_ += tree->bytes();
-        if (tree->gave_up()) {
-            const bool is_refused = tree->early_end() == TreeTransfer::End::kRefused;
-            complain(std::string(verb_) +
-                     (is_refused ? ": the server does not let this client connect any more"
-                                 : ": the server did not answer many times in a row") +
-                     "; the rest was not tried");
-        }
-    }
-
-    // Returns the exit code: that of the first failure.
-    int end() const {
-        const bool is_interrupted = run_.cancel.cancelled();
-        if (failures_.unlisted_count() > 0) {
-            complain(std::string(verb_) + ": " +
-                     counted(failures_.unlisted_count(), "more failure", "more failures"));
-        }
-        if (remarks() > kRemarksMax && run_.call.output != Output::kQuiet) {
-            client::remark(std::string(verb_) + ": " +
-                           counted(remarks() - kRemarksMax, "more file or empty directory",
-                                   "more files and empty directories") +
-                           " left out");
-        }
-        nlohmann::ordered_json summary{{"objects", objects_},
-                                       {"bytes", bytes_},
-                                       {"skipped", skipped_},
-                                       {"empty_directories", empty_directories_},
-                                       {"interrupted", is_interrupted},
-                                       {"failed", failed()},
-                                       {"more_failed", failures_.unlisted_count()}};
-        const int shown = show(run_.call, dumped(summary), [&] {
-            std::string text = is_interrupted ? "interrupted: " : "";
-            text += counted(objects_, "object", "objects") + " " + std::string(done_word(verb_)) +
-                    ", " + size_of(bytes_);
-            if (skipped_ > 0) text += "; skipped " + counted(skipped_, "file", "files");
-            if (empty_directories_ > 0) {
-                text += "; " + counted(empty_directories_, "empty directory", "empty directories");
-            }
-            if (failures_.count() > 0) text += "; " + std::to_string(failures_.count()) + " failed";
-            return text + "\n";
-        });
-        return failures_.count() == 0 ? shown : failures_.exit_code();
-    }
-
-private:
-    using Cause = TreeFailure::Cause;
-    static constexpr std::size_t kLabelMax = 40;
-    static constexpr std::uint64_t kRemarksMax = 1000;
-
-    nlohmann::ordered_json failed() const {
-        auto list = nlohmann::ordered_json::array();
-        for (const TreeFailures::Listed& each : failures_.listed()) {
-            list.push_back({{"name", each.name},
-                            {"error", each.words},
-                            {"code", each.code},
-                            {"exit_code", static_cast<int>(each.exit_code)}});
-        }
-        return list;
-    }
-    void complain_about(const TreeFailure& failure) const {
-        if (failure.cause == Cause::kServer) {
-            run_.complain_about(failure.name, failure.problem);
-            return;
-        }
-        note_error_code(code_of(failure));
-        const bool is_named = failure.cause == Cause::kName;
-        client::complain_about(
-            run_.call,
-            (is_named ? core::printable(failure.name) + ": " : "") + failure.problem.words,
-            kExitRefused);
-    }
-    std::uint64_t remarks() const { return skipped_ + empty_directories_; }
-    // --quiet suppresses notices; only errors are printed.
-    void remark(const std::string& words) const {
-        if (run_.call.output == Output::kQuiet || remarks() > kRemarksMax) return;
-        if (line_ != nullptr) line_->clear();
-        client::remark(std::string(verb_) + ": " + words);
-    }
-
-    const ObjectRun& run_;
-    const std::string_view verb_;
-    ProgressLine* line_ = nullptr;
-    std::uint64_t objects_ = 0;
-    std::uint64_t bytes_ = 0;
-    std::uint64_t skipped_ = 0;
-    std::uint64_t empty_directories_ = 0;
-    TreeFailures failures_;
-};
 
 // The names of objects in a tree begin so; empty: all names do.
 std::string prefix_of(const std::string& name) {
@@ -188,7 +53,13 @@ int run_checked(const Call& call, ObjectRun::Body body) {
 }
 
 TreeTransfer::Options transfer_options(ObjectRun* run) {
-    return {.patience = run->call.timeout, .cancel = run->cancel};
+    using Skip = TreeTransfer::Options::Skip;
+    return {.patience = run->call.timeout,
+            .only_plans = run->arguments.dry_run,
+            .skip = run->arguments.no_skip     ? Skip::kNothing
+                    : run->arguments.size_only ? Skip::kSameSize
+                                               : Skip::kEqual,
+            .cancel = run->cancel};
 }
 
 ObjectWalk::Options walk_options(ObjectRun* run, std::string prefix) {
@@ -205,6 +76,64 @@ TreeFailure nothing_found(const std::string& prefix) {
                                                 : "no object name begins with this prefix"}};
 }
 
+// What the names of the objects below the prefix have behind it, in order.
+Task<Outcome<std::vector<std::string>>> list_below(ObjectRun* run, std::string prefix) {
+    const std::size_t size = prefix.size();
+    ObjectWalk walk(run->reactor, run->objects, walk_options(run, std::move(prefix)));
+    std::vector<std::string> names;
+    for (;;) {
+        const auto next = co_await walk.peek();
+        if (!next) co_return std::unexpected(next.error());
+        if (*next == nullptr) co_return names;
+        names.push_back(walk.take().name.substr(size));
+    }
+}
+
+// Null: there is none, and each file is stored.
+std::unique_ptr<PutJournal> open_journal(const ObjectRun& run, TreeReport& report) {
+    if (run.arguments.no_replace) return nullptr;
+    auto directory = whole_path(run.arguments.file);
+    if (!directory) return nullptr;
+    const std::string path = journal_path({.server = run.call.remote.server,
+                                           .pool = run.arguments.pool,
+                                           .prefix = run.arguments.prefix,
+                                           .directory = std::move(*directory)});
+    if (path.empty()) return nullptr;
+    const bool writes = !run.arguments.dry_run;
+    std::string words;
+    if (const int os_errno = writes ? make_journal_directory(path) : 0; os_errno != 0) {
+        words = file_words(path, os_errno);
+    } else {
+        auto journal =
+            PutJournal::open(path, writes ? PutJournal::Access::kWrite : PutJournal::Access::kRead);
+        if (journal) return std::move(*journal);
+        words = std::move(journal.error());
+    }
+    report.remark_once(words + "; so all files are stored");
+    return nullptr;
+}
+
+// Removes the objects for which there is no file.
+Task<void> remove_other_objects(ObjectRun* run, TreeReport* report,
+                                std::vector<std::string>* names) {
+    if (names->empty()) {
+        const TreeFailure failure{
+            .name = run->arguments.prefix,
+            .cause = TreeFailure::Cause::kFile,
+            .problem = {.status = fop::Status::kInternal,
+                        .words = core::printable(run->arguments.file) +
+                                 ": no file is in it, so nothing is removed"}};
+        report->on_failure(failure);
+        co_return;
+    }
+    std::ranges::sort(*names);
+    ObjectWalk walk(run->reactor, run->objects, walk_options(run, run->arguments.prefix));
+    TreeRemove transfer(run->reactor, run->objects, walk, *report, transfer_options(run));
+    transfer.keep(*names);
+    std::string label = run->arguments.prefix;
+    co_await report->transfer(&transfer, TreeReport::Doing::kRemove, std::move(label));
+}
+
 Task<int> put_tree_in(ObjectRun* run) {
     const std::string& directory = run->arguments.file;
     auto tree = LocalTree::open(directory, LocalTree::Missing::kProblem);
@@ -216,7 +145,19 @@ Task<int> put_tree_in(ObjectRun* run) {
                       .no_replace = run->arguments.no_replace};
     TreePut transfer(run->local(), run->objects, **tree, std::move(example), report,
                      transfer_options(run));
-    co_await report.transfer(&transfer, directory);
+    const auto journal = open_journal(*run, report);
+    if (journal != nullptr) transfer.use(*journal);
+    std::vector<std::string> names;
+    if (run->arguments.remove_others) transfer.collect(names);
+    co_await report.transfer(&transfer, TreeReport::Doing::kPut, directory);
+    const bool is_whole =
+        transfer.has_found_all() && !transfer.gave_up() && !run->cancel.cancelled();
+    if (is_whole && journal != nullptr && !run->arguments.no_skip) journal->forget_others();
+    if (run->arguments.remove_others && is_whole) {
+        co_await remove_other_objects(run, &report, &names);
+    } else if (run->arguments.remove_others && !run->cancel.cancelled()) {
+        report.remark_once("nothing is removed, because not all files could be found");
+    }
     co_return report.end();
 }
 
@@ -232,10 +173,23 @@ Task<int> get_tree_in(ObjectRun* run) {
         if (!run->cancel.cancelled()) report.on_failure(failure);
         co_return report.end();
     }
-    auto tree = LocalTree::open(run->arguments.file, LocalTree::Missing::kMake);
+    auto tree =
+        LocalTree::open(run->arguments.file, run->arguments.dry_run ? LocalTree::Missing::kEmpty
+                                                                    : LocalTree::Missing::kMake);
     if (!tree) co_return complain_about(run->call, tree.error(), kExitUsage);
+    if (run->arguments.remove_others && (*tree)->is_there()) {
+        // Before anything is fetched: what is removed may have its place, or need its space.
+        auto names = co_await list_below(run, run->arguments.prefix);
+        if (!names) {
+            const TreeFailure failure{.name = run->arguments.prefix, .problem = names.error()};
+            if (!run->cancel.cancelled()) report.on_failure(failure);
+            co_return report.end();
+        }
+        TreePrune prune(run->local(), **tree, *names, report, transfer_options(run));
+        co_await report.transfer(&prune, TreeReport::Doing::kRemove, run->arguments.file);
+    }
     TreeGet transfer(run->local(), run->objects, walk, **tree, report, transfer_options(run));
-    co_await report.transfer(&transfer, run->arguments.prefix);
+    co_await report.transfer(&transfer, TreeReport::Doing::kGet, run->arguments.prefix);
     co_return report.end();
 }
 
@@ -284,7 +238,7 @@ std::string what_is_removed(const ObjectRun* run, const std::vector<std::string>
 
 // Whether the user is sure: by --yes, or by an answer. Otherwise an exit code; nothing is done.
 Task<std::optional<int>> ask_if_sure(ObjectRun* run, const std::vector<std::string>* prefixes) {
-    if (run->arguments.is_sure) co_return std::nullopt;
+    if (run->arguments.is_sure || run->arguments.dry_run) co_return std::nullopt;
     FoundObjects all;
     for (std::size_t i = 0; i < prefixes->size(); ++i) {
         std::string prefix = (*prefixes)[i];
@@ -349,7 +303,7 @@ Task<int> remove_tree_in(ObjectRun* run) {
         }
         if (!first || *first == nullptr) continue;
         TreeRemove transfer(run->reactor, run->objects, walk, report, transfer_options(run));
-        co_await report.transfer(&transfer, prefix);
+        co_await report.transfer(&transfer, TreeReport::Doing::kRemove, prefix);
         if (transfer.gave_up()) break;
     }
     co_return report.end();
@@ -373,7 +327,28 @@ int run_in_tree(const Call& call, ObjectRun::Body body) {
 
 }  // namespace
 
+CLI::Option* declare_recursive(CLI::App& app, VerbArguments& arguments, const char* summary) {
+    auto* const recursive = app.add_flag("-r,--recursive", arguments.recursive, summary);
+    app.add_flag("--dry-run", arguments.dry_run, "Only say what would be done, with --recursive")
+        ->needs(recursive);
+    return recursive;
+}
+void declare_skipping(CLI::App& app, VerbArguments& arguments, CLI::Option* recursive) {
+    auto* const size_only =
+        app.add_flag("--size-only", arguments.size_only, "Skip all that has the same size");
+    auto* const no_skip =
+        app.add_flag("--no-skip", arguments.no_skip, "Do not skip what is there and equal");
+    size_only->excludes(no_skip);
+    if (recursive == nullptr) return;
+    size_only->needs(recursive);
+    no_skip->needs(recursive);
+}
+
 int put_tree(const Call& call) {
+    if (call.arguments.remove_others && call.arguments.names.front().empty()) {
+        return complain_about(
+            call, "all names begin with \"\", and --delete would remove their objects", kExitUsage);
+    }
     return run_in_tree(call, &put_tree_in);
 }
 

@@ -34,7 +34,7 @@ _fopctl() {
     local current=${COMP_WORDS[COMP_CWORD]}
     local previous=${COMP_WORDS[COMP_CWORD - 1]}
     local global_options="--server --key --token --protect --job --admin --json --quiet --wide --color --timeout --version --help"
-    local verbs="put get read write append ls stat mv rm truncate punch chmod chown sync df quota ping bench status health top sessions devices device scrub store lrs trace reload drain log-level keygen key token"
+    local verbs="put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror batch shell ping bench status health top sessions devices device scrub store lrs trace reload drain log-level keygen key token"
     COMPREPLY=()
 
     # The argument of an option.
@@ -76,13 +76,13 @@ _fopctl() {
     for ((index = 1; index < COMP_CWORD; index++)); do
         word=${COMP_WORDS[index]}
         case $word in
-            --json | --quiet | --wide | --delegate | --version | --help | --no-replace | --buffered | --long | --durable | --end | --show | --yes | --all | --explain | --slow | --missing | -r | --recursive) ;;
+            --json | --quiet | --wide | --delegate | --version | --help | --no-replace | --buffered | --long | --durable | --end | --show | --yes | --all | --explain | --slow | --missing | -r | --recursive | --dry-run | --size-only | --no-skip | --delete | --keep-going) ;;
             --*=*) ;;
             -*) ((index++)) ;;
             *)
                 if [[ -z $verb ]]; then
                     verb=$word
-                elif [[ $verb == key || $verb == token || $verb == device || $verb == store || $verb == lrs || $verb == "lrs rule" ]]; then
+                elif [[ $verb == key || $verb == token || $verb == device || $verb == store || $verb == mirror || $verb == lrs || $verb == "lrs rule" ]]; then
                     verb+=" $word"
                 else
                     first=${first:-$word}
@@ -99,15 +99,18 @@ _fopctl() {
             top | ping) options+=" --interval --count" ;;
             bench) options+=" --op --size --depth --jobs --seconds --durable --pool --object --object-size --explain" ;;
             trace) options+=" --slow" ;;
-            put) options+=" --pool --group --no-replace --recursive --explain" ;;
+            put) options+=" --pool --group --no-replace --recursive --size-only --no-skip --dry-run --explain" ;;
             read) options+=" --pool --offset --length --explain" ;;
             punch) options+=" --pool --offset --length" ;;
             write) options+=" --pool --offset --buffered" ;;
             ls) options+=" --pool --long --missing --fid" ;;
             stat) options+=" --pool --fid" ;;
             mv) options+=" --pool --no-replace" ;;
-            get) options+=" --pool --recursive --explain" ;;
-            rm) options+=" --pool --recursive --yes --all" ;;
+            get) options+=" --pool --recursive --size-only --no-skip --dry-run --explain" ;;
+            batch) options+=" --keep-going" ;;
+            "mirror put") options+=" --pool --group --delete --size-only --no-skip --dry-run" ;;
+            "mirror get") options+=" --pool --delete --size-only --no-skip --dry-run" ;;
+            rm) options+=" --pool --recursive --dry-run --yes --all" ;;
             append | truncate | chmod | chown | sync | df | quota) options+=" --pool" ;;
             "device forget") options+=" --slot --yes" ;;
             "store check") options+=" --end --show" ;;
@@ -122,7 +125,7 @@ _fopctl() {
         return
     fi
     # The file of `get` stands behind the name.
-    if [[ $verb == put && $arguments == 0 ]] || [[ $verb == get && $arguments == 1 ]]; then
+    if [[ $verb == ?(mirror\ )put && $arguments == 0 ]] || [[ $verb == ?(mirror\ )get && $arguments == 1 ]]; then
         compopt -o filenames 2>/dev/null
         mapfile -t COMPREPLY < <(compgen -f -- "$current")
         return
@@ -144,7 +147,7 @@ _fopctl() {
         return
     fi
     case $verb:$arguments in
-        get:0 | read:0 | write:0 | append:0 | stat:0 | mv:0 | truncate:0 | punch:0 | chmod:1 | chown:1 | rm:* | sync:* | put:1)
+        get:0 | "mirror get:0" | "mirror put:1" | read:0 | write:0 | append:0 | stat:0 | mv:0 | truncate:0 | punch:0 | chmod:1 | chown:1 | rm:* | sync:* | put:1)
             mapfile -t COMPREPLY < <(_fopctl_objects "$current")
             return
             ;;
@@ -162,13 +165,14 @@ _fopctl() {
             ;;
         "") mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$current") ;;
         log-level) mapfile -t COMPREPLY < <(compgen -W "trace debug info warn error" -- "$current") ;;
+        mirror) mapfile -t COMPREPLY < <(compgen -W "put get" -- "$current") ;;
         key) mapfile -t COMPREPLY < <(compgen -W "create list revoke" -- "$current") ;;
         token) mapfile -t COMPREPLY < <(compgen -W "create revoke" -- "$current") ;;
         device) mapfile -t COMPREPLY < <(compgen -W "add remove forget" -- "$current") ;;
         lrs) mapfile -t COMPREPLY < <(compgen -W "show set which save rule" -- "$current") ;;
         "lrs rule") mapfile -t COMPREPLY < <(compgen -W "list add change del load" -- "$current") ;;
         store) mapfile -t COMPREPLY < <(compgen -W "check backup" -- "$current") ;;
-        keygen | "store backup" | "lrs rule load")
+        batch | keygen | "store backup" | "lrs rule load")
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             ;;

@@ -29,6 +29,7 @@ public:
         std::string group{};
         std::uint16_t mode = 0;
         std::uint64_t version = 1;
+        std::uint64_t changed_ns = 1'500'000'000'123'456'789;
         std::vector<std::byte> bytes{};
         bool visible = true;
         bool no_replace = false;
@@ -298,8 +299,10 @@ private:
         const fop::Attributes all{.fid = fid,
                                   .size_bytes = found->bytes.size(),
                                   .version = found->version,
+                                  .changed_ns = found->changed_ns,
                                   .incarnation = incarnation,
                                   .owner = "tester",
+                                  .group = found->group,
                                   .name = found->name,
                                   .mode = found->mode};
         if (by_name) {
@@ -332,8 +335,11 @@ private:
                 break;
             }
             ++count;
-            writer.add(fop::ListEntry{
-                .fid = fid, .size_bytes = now.objects.at(fid).bytes.size(), .name = name});
+            const Object& each = now.objects.at(fid);
+            writer.add(fop::ListEntry{.fid = fid,
+                                      .size_bytes = each.bytes.size(),
+                                      .changed_ns = each.changed_ns,
+                                      .name = name});
             last_cursor_ = name;
         }
         done.payload.resize(writer.written().size());

@@ -10,6 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include <sys/stat.h>
+#include <time.h>
+
 #include "tests/catch.h"
 #include "tests/client/object_stage.h"
 #include "tests/temp_dir.h"
@@ -29,10 +32,12 @@ public:
         skipped.emplace_back(shown);
     }
     void on_empty_directory(std::string_view shown) override { empty.emplace_back(shown); }
+    void on_planned(const Planned& each) override { planned[each.name] = each.size_bytes; }
 
     std::map<std::string, TreeFailure> failures;
     std::vector<std::string> skipped;
     std::vector<std::string> empty;
+    std::map<std::string, std::optional<std::uint64_t>> planned;
 };
 
 // Counts the calls that do not block the reactor.
@@ -99,7 +104,11 @@ public:
 
     LocalWorld world() { return {.reactor = *stage.reactor, .offload = offload, .cancel = cancel}; }
     TreeTransfer::Options options() {
-        return {.objects_in_flight = in_flight, .patience = patience, .cancel = cancel};
+        return {.objects_in_flight = in_flight,
+                .patience = patience,
+                .only_plans = only_plans,
+                .skip = skip,
+                .cancel = cancel};
     }
     std::unique_ptr<LocalTree> open() {
         auto tree = LocalTree::open(top(), LocalTree::Missing::kProblem);
@@ -112,8 +121,10 @@ public:
     std::uint64_t put(NewObject example) {
         const auto tree = open();
         TreePut transfer(world(), *stage.client, *tree, std::move(example), watcher, options());
+        if (journal != nullptr) transfer.use(*journal);
         run(transfer);
         early_end = transfer.early_end();
+        unchanged = transfer.unchanged();
         bytes = transfer.bytes();
         return transfer.objects();
     }
@@ -123,6 +134,7 @@ public:
         TreeGet transfer(world(), *stage.client, walk, *tree, watcher, options());
         run(transfer);
         bytes = transfer.bytes();
+        unchanged = transfer.unchanged();
         return transfer.objects();
     }
     std::uint64_t remove(std::string prefix) {
@@ -139,6 +151,10 @@ public:
     core::CancelSource cancel;
     std::uint32_t in_flight = 4;
     Duration patience{60s};
+    bool only_plans = false;
+    TreeTransfer::Options::Skip skip = TreeTransfer::Options::Skip::kNothing;
+    PutJournal* journal = nullptr;
+    std::uint64_t unchanged = 0;
     std::uint64_t bytes = 0;
     TreeTransfer::End early_end{};
 
@@ -453,6 +469,154 @@ TEST_CASE("client object tree: files are opened and finished without blocking th
     for (const std::string name : {"p/a", "p/b", "p/c"}) trees.add(name, "");
     REQUIRE(trees.get("p/") == 3);
     REQUIRE(trees.offload.count == 6);
+}
+
+TEST_CASE("client object tree: a plan changes nothing", "[client]") {
+    Trees trees;
+    trees.only_plans = true;
+    trees.write({{"a", "1"}, {"d/b", "22"}});
+    REQUIRE(trees.put({.name = "p/"}) == 2);
+    REQUIRE(trees.bytes == 3);
+    REQUIRE(trees.watcher.planned["p/d/b"] == 2);
+    REQUIRE(trees.names().empty());
+    trees.watcher.planned.clear();
+    trees.add("q/x", "333");
+    REQUIRE(trees.get("q/") == 1);
+    REQUIRE(trees.written() == Files{{"mine", "mine"}, {"top/a", "1"}, {"top/d/b", "22"}});
+    REQUIRE(trees.remove("q/") == 1);
+    REQUIRE(trees.watcher.planned["q/x"] == 3);
+    REQUIRE(trees.names() == std::vector<std::string>{"q/x"});
+}
+
+// The clock of the file system must not show the time any more at which the files were written.
+void wait_until_settled(const std::string& path) {
+    struct stat info{};
+    REQUIRE(::stat(path.c_str(), &info) == 0);
+    timespec now{};
+    do {
+        clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    } while (now.tv_sec == info.st_ctim.tv_sec && now.tv_nsec <= info.st_ctim.tv_nsec);
+}
+
+TEST_CASE("client object tree: what was stored is not stored again, unless either has changed",
+          "[client]") {
+    using Skip = TreeTransfer::Options::Skip;
+    TempDir place;
+    const auto opened = PutJournal::open(place / "journal", PutJournal::Access::kWrite);
+    REQUIRE(opened.has_value());
+    Trees trees;
+    trees.skip = Skip::kEqual;
+    trees.journal = opened->get();
+    trees.write({{"a", "one"}, {"b", "two"}, {"c", "six"}});
+    wait_until_settled(trees.top() + "/c");
+    REQUIRE(trees.put({.name = "p/"}) == 3);
+    REQUIRE(trees.put({.name = "p/"}) == 0);
+    REQUIRE(trees.unchanged == 3);
+
+    SECTION("a file has changed") {
+        trees.write({{"b", "TWO"}});
+        REQUIRE(trees.put({.name = "p/"}) == 1);
+    }
+    SECTION("a file with the same size and time has its name") {
+        const fs::path file = fs::path(trees.top()) / "b";
+        const auto time = fs::last_write_time(file);
+        fs::remove(file);
+        trees.write({{"b", "TWO"}});
+        fs::last_write_time(file, time);
+        REQUIRE(trees.put({.name = "p/"}) == 1);
+        REQUIRE(trees.text_of("p/b") == "TWO");
+    }
+    SECTION("an object has changed") {
+        auto& object = trees.stage.store.now.objects[trees.stage.store.now.names["p/b"]];
+        object.bytes[0] = std::byte{'x'};
+        ++object.version;
+        REQUIRE(trees.put({.name = "p/"}) == 1);
+    }
+    SECTION("another object has its name") {
+        trees.add("p/b", "xxx");
+        REQUIRE(trees.put({.name = "p/"}) == 1);
+    }
+    SECTION("an object is gone") {
+        trees.stage.store.now.names.erase("p/b");
+        REQUIRE(trees.put({.name = "p/"}) == 1);
+    }
+    SECTION("the objects get another group") {
+        REQUIRE(trees.put({.name = "p/", .group = "others"}) == 3);
+        REQUIRE(trees.put({.name = "p/", .group = "others"}) == 0);
+    }
+    SECTION("nothing is to be replaced") {
+        REQUIRE(trees.put({.name = "p/", .no_replace = true}) == 0);
+        REQUIRE(trees.unchanged == 0);
+        REQUIRE(trees.watcher.failures.size() == 3);
+        return;
+    }
+    SECTION("nothing is skipped") {
+        trees.skip = Skip::kNothing;
+        REQUIRE(trees.put({.name = "p/"}) == 3);
+        trees.skip = Skip::kEqual;
+    }
+    REQUIRE(trees.watcher.failures.empty());
+    wait_until_settled(trees.top() + "/b");
+    trees.put({.name = "p/"});
+    REQUIRE(trees.put({.name = "p/"}) == 0);
+}
+
+TEST_CASE("client object tree: a file is fetched again if it or its object has changed",
+          "[client]") {
+    using Skip = TreeTransfer::Options::Skip;
+    Trees trees;
+    trees.skip = GENERATE(Skip::kEqual, Skip::kSameSize);
+    trees.add("p/a", "one");
+    trees.add("p/b", "two");
+    REQUIRE(trees.get("p/") == 2);
+    REQUIRE(trees.get("p/") == 0);
+    REQUIRE(trees.unchanged == 2);
+
+    SECTION("the file has another size") {
+        trees.write({{"b", "longer"}});
+        REQUIRE(trees.get("p/") == 1);
+    }
+    SECTION("the file was written") {
+        trees.write({{"b", "TWO"}});
+        REQUIRE(trees.get("p/") == (trees.skip == Skip::kEqual ? 1 : 0));
+    }
+    SECTION("the object was written") {
+        auto& object = trees.stage.store.now.objects[trees.stage.store.now.names["p/b"]];
+        ++object.changed_ns;
+        REQUIRE(trees.get("p/") == (trees.skip == Skip::kEqual ? 1 : 0));
+    }
+    SECTION("the file is gone") {
+        fs::remove(fs::path(trees.top()) / "b");
+        REQUIRE(trees.get("p/") == 1);
+    }
+}
+
+TEST_CASE("client object tree: objects and files that are kept are not removed", "[client]") {
+    Trees trees;
+    for (const std::string name : {"p/a", "p/b", "p/c/d", "q"}) trees.add(name, "1");
+    ObjectWalk walk(*trees.stage.reactor, *trees.stage.client, {.prefix = "p/"});
+    TreeRemove remove(*trees.stage.reactor, *trees.stage.client, walk, trees.watcher,
+                      trees.options());
+    const std::vector<std::string> kept{"p/b", "p/e"};
+    remove.keep(kept);
+    trees.run(remove);
+    REQUIRE(trees.names() == std::vector<std::string>{"p/b", "q"});
+
+    trees.write(
+        {{"a", "1"}, {"b/c", "2"}, {"b/d", "3"}, {"e/f/g", "4"}, {"e/h", "5"}, {"i\nj", "6"}});
+    fs::create_directories(fs::path(trees.top()) / "empty/deep");
+    fs::create_directory_symlink("..", fs::path(trees.top()) / "link");
+    const auto tree = trees.open();
+    const std::vector<std::string> files{"b/d", "e"};
+    TreePrune prune(trees.world(), *tree, files, trees.watcher, trees.options());
+    trees.run(prune);
+    REQUIRE(trees.written() == Files{{"mine", "mine"}, {"top/b/d", "3"}});
+    REQUIRE(fs::is_empty(trees.top()) == false);
+    std::vector<std::string> left;
+    for (const auto& each : fs::directory_iterator(trees.top()))
+        left.push_back(each.path().filename());
+    REQUIRE(left == std::vector<std::string>{"b"});
+    REQUIRE(trees.watcher.failures.empty());
 }
 
 TEST_CASE("client object walk: the next object stays until it is taken", "[client]") {

@@ -34,6 +34,7 @@ public:
         std::ranges::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(from),
                             static_cast<std::ptrdiff_t>(size), into.begin());
         read_ = offset + size;
+        if (cancels_at && offset >= *cancels_at) cancel.cancel();
         if (fails_at && offset >= *fails_at) {
             co_return std::unexpected(Problem{.words = "the source failed"});
         }
@@ -49,6 +50,8 @@ public:
     std::uint64_t size_bytes() const override { return repeats_ ? bytes_.size() : 0; }
 
     std::optional<std::uint64_t> fails_at{};
+    std::optional<std::uint64_t> cancels_at{};
+    core::CancelSource cancel;
     std::optional<std::uint64_t> crash_at{};  // The server's, before this window is sent.
     bool crash_is_due = false;
 
@@ -70,6 +73,30 @@ public:
     std::vector<std::byte> bytes;
     bool fails = false;
 };
+
+// What a later program would know of an upload.
+class Witness final : public UploadWatcher {
+public:
+    void on_begun(const BegunUpload& begun) override { upload = begun; }
+    void on_sent(const fop::Fid& fid, UploadedWindow window) override {
+        REQUIRE(fid == upload.fid);
+        upload.windows.push_back(window);
+    }
+    BegunUpload upload{};
+};
+
+// Cancels a put when it reads this window.
+Witness put_until(Stage& stage, const std::vector<std::byte>& bytes, std::uint64_t offset) {
+    Bytes source(stage, bytes, Repeats::kYes);
+    source.cancels_at = offset;
+    TransferOptions options = kSmall;
+    options.cancel = &source.cancel;
+    Witness witness;
+    Put put(*stage.reactor, *stage.client, source, options);
+    put.watch(witness);
+    REQUIRE_FALSE(stage.run(put.run({.name = "a"})).has_value());
+    return witness;
+}
 
 template <typename T>
 std::vector<T> part(const std::vector<T>& all, std::size_t from, std::size_t count) {
@@ -129,6 +156,69 @@ TEST_CASE("client transfer: a put that fails leaves nothing behind", "[client]")
     REQUIRE(stage.store.find("a") == nullptr);
     REQUIRE(stage.store.count("upload_abort") == 1);
     REQUIRE(stage.store.now.objects.empty());
+}
+
+TEST_CASE("client transfer: a put goes on where a cancelled one has stopped", "[client]") {
+    const auto length = GENERATE(std::uint64_t{12 * kWindow}, std::uint64_t{12 * kWindow + 5});
+    for (std::uint64_t stop = kWindow; stop <= 12 * kWindow; stop += kWindow) {
+        CAPTURE(length, stop);
+        Stage stage;
+        const auto bytes = pattern(length);
+        const Witness witness = put_until(stage, bytes, stop);
+        REQUIRE(stage.store.count("upload_abort") == 0);
+        REQUIRE(witness.upload.windows.size() * kWindow <= stop + kWindow);
+        REQUIRE((witness.upload.windows.size() + 3) * kWindow >= stop);
+        stage.world.run_for(1s);  // What was in flight arrives.
+        const std::size_t written = stage.store.count("upload_write");
+
+        Bytes source(stage, bytes, Repeats::kYes);
+        Put put(*stage.reactor, *stage.client, source, kSmall);
+        put.go_on(witness.upload);
+        REQUIRE(stage.done(put.run({.name = "a"})) == witness.upload.fid);
+
+        REQUIRE(put.size_bytes() == length);
+        REQUIRE(put.moved_bytes() == length);
+        REQUIRE(stage.store.find("a")->bytes == bytes);
+        const std::size_t windows = (length + kWindow - 1) / kWindow;
+        REQUIRE(stage.store.count("upload_write") - written ==
+                windows - witness.upload.windows.size());
+    }
+}
+
+TEST_CASE("client transfer: a put does not go on with what the server has lost", "[client]") {
+    const bool forgets = GENERATE(false, true);
+    Stage stage;
+    stage.store.begins_uploads_durably = !forgets;
+    const auto bytes = pattern(12 * kWindow + 5);
+    const Witness witness = put_until(stage, bytes, 6 * kWindow);
+    REQUIRE(witness.upload.windows.size() > 2);
+    stage.crash();
+
+    Bytes source(stage, bytes, Repeats::kYes);
+    Put put(*stage.reactor, *stage.client, source, kSmall);
+    put.go_on(witness.upload);
+    const fop::Fid fid = stage.done(put.run({.name = "a"}));
+
+    REQUIRE((fid == witness.upload.fid) == !forgets);
+    REQUIRE(stage.store.find("a")->bytes == bytes);
+    REQUIRE(put.moved_bytes() == bytes.size());
+}
+
+TEST_CASE("client transfer: an upload of other windows, or of nobody, begins anew", "[client]") {
+    Stage stage;
+    const auto bytes = pattern(12 * kWindow);
+    Witness witness = put_until(stage, bytes, 6 * kWindow);
+    SECTION("other windows") {
+        witness.upload.window_bytes *= 2;
+    }
+    SECTION("no upload") {
+        witness.upload.fid.low += 1000;
+    }
+    Bytes source(stage, bytes, Repeats::kYes);
+    Put put(*stage.reactor, *stage.client, source, kSmall);
+    put.go_on(witness.upload);
+    REQUIRE(stage.done(put.run({.name = "a"})) != witness.upload.fid);
+    REQUIRE(stage.store.find("a")->bytes == bytes);
 }
 
 TEST_CASE("client transfer: ranges come in order, and end where the object does", "[client]") {

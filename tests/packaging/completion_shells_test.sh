@@ -99,6 +99,7 @@ completes "rule,save,set,show,which" lrs ""
 completes "--job,--json" --j
 completes "--pool,--principal,--protect" token create --p
 completes "--recursive" rm --rec
+completes "--delete" mirror put --del
 completes "log-level" --timeout 5 lo
 completes "" --timeout ""
 completes "debug,error,info,trace,warn" log-level ""

@@ -41,7 +41,7 @@ completes() {
     fi
 }
 
-completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota ping bench status health top sessions devices device scrub store lrs trace reload drain log-level keygen key token" ""
+completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror batch shell ping bench status health top sessions devices device scrub store lrs trace reload drain log-level keygen key token" ""
 completes "read reload" re
 completes "chmod chown" ch
 completes "--pool" chmod 640 --po
@@ -49,7 +49,7 @@ completes "abc a\\ b x" chown ada:staff ""
 completes "" nonsense
 completes "--server --key --token --protect --job --admin --json --quiet --wide --color --timeout --version --help" --
 completes "--job --json" --j
-completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota ping bench status health top sessions devices device scrub store lrs trace reload drain log-level keygen key token" --json ""
+completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror batch shell ping bench status health top sessions devices device scrub store lrs trace reload drain log-level keygen key token" --json ""
 completes "log-level" --timeout 5 lo
 completes "" --timeout ""
 completes "trace debug info warn error" log-level ""
@@ -61,7 +61,7 @@ completes "" top --count ""
 completes "" status --i
 completes "" status ""
 completes "--quiet" status --q
-completes "bench" --server tcp://127.0.0.1:1 --key "$scratch/admin.sock" b
+completes "bench" --server tcp://127.0.0.1:1 --key "$scratch/admin.sock" be
 completes "echo" bench --op e
 completes "--server --size --seconds" bench --json --s
 completes "--op --object --object-size" bench --depth 4 --o
@@ -94,6 +94,16 @@ completes "$scratch/admin.sock" get -r abc "$scratch/ad"
 completes "--recursive" put --rec
 completes "--admin --all" rm -r --a
 completes "--yes" rm --ye
+completes "--dry-run" get -r --d
+completes "put get" mirror ""
+completes "$scratch/admin.sock" batch --keep-going "$scratch/ad"
+completes "--key --keep-going" batch --ke
+completes "$scratch/admin.sock" mirror put "$scratch/ad"
+completes "abc a\\ b" mirror put --delete "$scratch" a
+completes "abc a\\ b" mirror get a
+completes "$scratch/admin.sock" mirror get abc "$scratch/ad"
+completes "--delete --dry-run" mirror put --d
+completes "abc a\\ b" rm -r --dry-run a
 completes "abc a\\ b x" chmod 640 ""
 completes "" mv x ""
 completes "d0 d1" --admin "$scratch/admin.sock" scrub ""

@@ -17,7 +17,7 @@ from storage_process import NOT_FOUND, REFUSED, USAGE, StorageTestCase
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "formats" / "json.md"
 
 # What they print is not JSON, or nothing at all.
-VERBS_WITHOUT_JSON = {"read", "keygen", "key revoke", "token revoke"}
+VERBS_WITHOUT_JSON = {"read", "batch", "shell", "keygen", "key revoke", "token revoke"}
 # What only a check finds that meets a damaged index or log.
 NOT_SEEN_HERE = re.compile(r"`store check` checks\[\]\.found\[\]")
 
@@ -293,9 +293,12 @@ class JsonTest(StorageTestCase):
         tree = self.directory / "tree"
         tree.mkdir()
         (tree / "file").write_bytes(b"bytes")
+        self.printed("put -r", "--dry-run", tree, "t/")
         self.printed("put -r", tree, "t/")
         self.assertEqual(len(self.printed("put -r", "--no-replace", tree, "t/", exit_code=REFUSED)["failed"]), 1)
         self.printed("get -r", "t/", self.directory / "copy")
+        self.printed("mirror put", "--delete", tree, "t/")
+        self.printed("mirror get", "--delete", "t/", self.directory / "copy")
         self.printed("rm -r", "t/", "--yes")
 
     def use_network(self):
@@ -404,6 +407,8 @@ class JsonTest(StorageTestCase):
             done = self.ctl_bytes("--json", *words)
             self.assertEqual((done.returncode, done.stdout), (exit_code, b""))
             self.assertEqual(self.compare("errors", done.stderr)["exit_code"], exit_code)
+        done = self.ctl_bytes("--json", "batch", data=b"\nstat nothing\n")
+        self.assertEqual(self.compare("errors", done.stderr)["line"], 2)
 
     def lose_a_disk(self):
         self.stop()

@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 
-from fopd_process import DONE, FOPCTL, PROGRAM_SECONDS, USAGE, ProcessTestCase, wait_until
+from fopd_process import DONE, FOPCTL, IS_ROOT, OTHER_USER, PROGRAM_SECONDS, USAGE, ProcessTestCase, as_other_user, wait_until
 
 REFUSED, NOT_FOUND, BAD_DATA, TRY_LATER, NOT_ALLOWED = 1, 66, 74, 75, 77
 KIB, MIB = 1 << 10, 1 << 20
@@ -29,6 +29,7 @@ class StorageTestCase(ProcessTestCase):
     def setUp(self):
         super().setUp()
         self.dir = self.directory / "dev"
+        self.state = self.directory / "state"
         self.starts_count = 0
         self.address = "tcp://127.0.0.1:0"
         self.start()
@@ -46,6 +47,7 @@ class StorageTestCase(ProcessTestCase):
         self.environment = os.environ | {name: value.strip("'") for name, value in variables}
         self.address = re.search("fopd.fabric.listening address=(tcp://[0-9.]+:[0-9]+)", self.daemon.log())[1]
         self.environment["FOPD_SERVER"] = self.address
+        self.environment["XDG_STATE_HOME"] = str(self.state)
 
     def kill_and_start(self):
         self.daemon.kill()
@@ -92,6 +94,17 @@ class StorageTestCase(ProcessTestCase):
             self.assertIn(word, text)
         if exit_code != USAGE:
             self.assertRegex(text, r"^fopctl: [^\n]+\n$")
+
+    def as_who_may_not_read_all(self):
+        """Root may read everything, so it becomes somebody else, with a key of their own."""
+        if not IS_ROOT:
+            return {}
+        key = self.directory / "key"
+        shutil.copy(self.environment["FOPD_KEY"], key)
+        os.chown(key, OTHER_USER, OTHER_USER)
+        key.chmod(0o600)
+        # Nor may they write where root keeps its journals.
+        return as_other_user(env=self.environment | {"FOPD_KEY": str(key), "XDG_STATE_HOME": "", "HOME": ""})
 
     def put(self, name, data, *options, **others):
         self.ctl("put", "-", name, *options, data=data, **others)

@@ -5,14 +5,13 @@ import os
 import pty
 import random
 import select
-import shutil
 import signal
 import socket
 import subprocess
 import unittest
 from pathlib import Path
 
-from fopd_process import DONE, FOPCTL, IS_ROOT, OTHER_USER, USAGE, as_other_user, wait_until
+from fopd_process import DONE, FOPCTL, USAGE, wait_until
 from storage_process import MIB, NOT_FOUND, REFUSED, SECONDS, StorageTestCase, content
 
 
@@ -59,8 +58,8 @@ class TreesTest(StorageTestCase):
         self.assertRegex(self.ctl("get", "-r", "2026/", self.target).decode(), r"^302 objects fetched, [0-9.]+ MiB\n$")
         self.assertEqual(self.written(), files)
         # A second time, over what is there.
-        done, complaint = self.summary("get", "-r", "2026/", self.target)
-        self.assertEqual(done, {"objects": 302, "bytes": size, "skipped": 0, "empty_directories": 0,
+        done, complaint = self.summary("get", "-r", "--no-skip", "2026/", self.target)
+        self.assertEqual(done, {"objects": 302, "bytes": size, "unchanged": 0, "removed": 0, "skipped": 0, "empty_directories": 0,
                                 "interrupted": False, "failed": [], "more_failed": 0})
         self.assertIsNone(complaint)
         self.assertEqual(self.written(), files)
@@ -94,6 +93,47 @@ class TreesTest(StorageTestCase):
         done = self.ctl_bytes("put", "-r", self.source, "a/", "--quiet")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (DONE, b"", b""))
 
+    # -- only said --
+
+    def test_a_dry_run_says_what_would_be_done_and_does_nothing(self):
+        self.write({"a": b"1", "d/b": b"22", "bad\nname": b"3"})
+        (self.source / "link").symlink_to("a")
+        done = self.ctl_bytes("put", "-r", "--dry-run", self.source, "p/")
+        self.assertEqual(done.returncode, REFUSED)
+        self.assertEqual(done.stdout.decode().splitlines(),
+                         ["would store p/a, 1 B", "would store p/d/b, 2 B",
+                          "2 objects would be stored, 3 B; skipped 1 file; 1 failed"])
+        self.assertIn(b"control character", done.stderr)
+        self.assertEqual(self.names(), [])
+
+        (self.source / "bad\nname").unlink()
+        self.ctl("put", "-r", self.source, "p/")
+        done, _ = self.summary("get", "-r", "--dry-run", "p/", self.target)
+        self.assertEqual(done["planned"], [{"do": "get", "name": "p/a", "size": 1}, {"do": "get", "name": "p/d/b", "size": 2}])
+        self.assertEqual((done["objects"], done["bytes"]), (2, 3))
+        self.assertFalse(self.target.exists())
+        self.refused(USAGE, ["Not a directory"], "get", "-r", "--dry-run", "p/", self.source / "a")
+
+        done, _ = self.summary("rm", "-r", "p/", "--dry-run")
+        self.assertEqual(done["planned"], [{"do": "rm", "name": "p/a", "size": 1}, {"do": "rm", "name": "p/d/b", "size": 2}])
+        self.assertEqual(self.ctl("rm", "-r", "p/", "--dry-run").decode().splitlines()[-1], "2 objects would be removed, 3 B")
+        self.assertEqual(self.ctl("rm", "-r", "p/", "--dry-run", "--quiet"), b"")
+        self.assertEqual(self.names(), ["p/a", "p/d/b"])
+
+    def test_a_dry_run_of_nothing(self):
+        self.source.mkdir()
+        done, _ = self.summary("put", "-r", "--dry-run", self.source, "p/")
+        self.assertEqual((done["planned"], done["objects"]), ([], 0))
+        self.refused_with_summary(NOT_FOUND, "rm: a/: no object has a name that begins so", "rm", "-r", "a/", "--dry-run")
+        self.refused(USAGE, ["--recursive"], "put", "--dry-run", self.source, "p")
+
+    def test_a_dry_run_with_no_replace_finds_what_is_there(self):
+        self.write({"a": b"1", "b": b"2"})
+        self.put("p/a", b"old")
+        done, _ = self.summary("put", "-r", "--dry-run", "--no-replace", self.source, "p/", exit_code=REFUSED)
+        self.assertEqual(([each["name"] for each in done["planned"]], [each["code"] for each in done["failed"]]),
+                         (["p/b"], ["exists"]))
+
     # -- what is left out --
 
     def test_what_is_no_file_is_skipped(self):
@@ -117,16 +157,6 @@ class TreesTest(StorageTestCase):
         self.assertEqual(self.names(), ["a/d/y", "a/x", "b/d/y", "b/x"])
         self.assertEqual((summary["skipped"], summary["empty_directories"], summary["failed"]), (4, 1, []))
         self.assertEqual((complaint["code"], complaint["exit_code"]), ("warning", DONE))
-
-    def as_who_may_not_read_all(self):
-        """Root may read everything, so it becomes somebody else, with a key of their own."""
-        if not IS_ROOT:
-            return {}
-        key = self.directory / "key"
-        shutil.copy(self.environment["FOPD_KEY"], key)
-        os.chown(key, OTHER_USER, OTHER_USER)
-        key.chmod(0o600)
-        return as_other_user(env=self.environment | {"FOPD_KEY": str(key)})
 
     def test_a_file_that_cannot_be_read_does_not_stop_the_others(self):
         self.write({"a": b"1", "b": b"2", "c/d": b"3", "e/f": b"4"})

@@ -148,7 +148,8 @@ class TutorialTest(ProcessTestCase):
         session.mkdir()
         metrics = f"127.0.0.1:{free_port()}"
         environment = {name: value for name, value in os.environ.items() if not name.startswith("FOPD")}
-        environment |= {"PATH": f"{self.make_programs(metrics)}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
+        environment |= {"PATH": f"{self.make_programs(metrics)}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8",
+                        "XDG_STATE_HOME": str(session / "state")}
         shell = Shell(session, environment)
         self.addCleanup(shell.end)
         page = PAGE.read_text().replace(PAGE_DIRECTORY, str(session)).replace(PAGE_METRICS, metrics)

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "client/local_file.h"
+#include "client/transfer.h"
+#include "core/owned_fd.h"
+
+namespace fopd::client {
+
+// What has been stored of a directory, in a file that outlives the program: another run does not
+// send these files again, and goes on with the uploads that were in progress.
+//
+// The file is only added to, a line at a time, so that a program that is killed loses nothing but
+// its last line. A line that is damaged is ignored: what it is about is sent again.
+class PutJournal {
+public:
+    struct Stored {
+        FileStamp stamp{};  // The file's when it was read.
+        fop::Fid fid{};     // The object that was made of it.
+    };
+    struct Begun {
+        FileStamp stamp{};
+        std::string group{};  // The group of the new object.
+        BegunUpload upload{};
+    };
+
+    // kRead changes nothing; a missing file is an empty journal. One that another program writes to
+    // is not opened for writing. The error is for people, and names the file.
+    enum class Access : std::uint8_t { kRead, kWrite };
+    static std::expected<std::unique_ptr<PutJournal>, std::string> open(const std::string& path,
+                                                                        Access access);
+    PutJournal(const PutJournal&) = delete;
+    PutJournal& operator=(const PutJournal&) = delete;
+
+    // What is known of the file of this path; null: nothing. Borrowed until the next change.
+    const Stored* find(const std::string& path);
+    const Begun* find_upload(const std::string& path) const;
+    void add(const std::string& path, const Stored& stored);
+    void add_upload(const std::string& path, Begun begun);
+    void add_sent(const fop::Fid& fid, UploadedWindow window);
+    // Every file of the directory was looked for with find() or added: forgets the others.
+    void forget_others();
+
+private:
+    explicit PutJournal(std::string path) : path_(std::move(path)) {}
+
+    struct Known {
+        Stored stored{};
+        bool is_seen = false;
+    };
+    void read_line(std::string_view line);
+    void keep(const fop::Fid& fid, UploadedWindow window);
+    void append(const std::string& line);
+    // Replaces the file by one without outdated lines. Returns 0 or an errno.
+    int rewrite();
+    std::string text() const;
+
+    const std::string path_;
+    core::OwnedFd file_;  // Locked; -1: nothing is written, or not any more.
+    std::unordered_map<std::string, Known> known_;
+    std::map<std::string, Begun> uploads_;
+    std::map<fop::Fid, std::string> paths_;  // Of the uploads.
+    std::uint64_t line_count_ = 0;
+};
+
+// The journal of a directory whose files are stored below a prefix; empty: the environment names no
+// place for it.
+struct PutPlace {
+    std::string server{};
+    std::string pool{};
+    std::string prefix{};
+    std::string directory{};
+};
+std::string journal_path(const PutPlace& place);
+// Makes the directories of journal_path(). Returns 0 or an errno.
+int make_journal_directory(const std::string& path);
+
+}  // namespace fopd::client

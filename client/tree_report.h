@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "client/object_run.h"
+#include "client/object_tree.h"
+#include "client/tree_failures.h"
+
+namespace fopd::client {
+
+// "1 object", "2 objects".
+std::string counted(std::uint64_t count, std::string_view one, std::string_view many);
+
+// Prints failures and skipped files while a tree is transferred, up to a limit, and the summary at
+// the end.
+class TreeReport final : public TreeWatcher {
+public:
+    explicit TreeReport(const ObjectRun& run);
+
+    void on_failure(const TreeFailure& failure) override;
+    void on_skipped(std::string_view shown, std::string_view what) override;
+    void on_empty_directory(std::string_view shown) override;
+    void on_planned(const Planned& planned) override;
+
+    enum class Doing : std::uint8_t { kPut, kGet, kRemove };
+    // Transfers with a progress line. May be called for several trees, one after another. What is
+    // removed is counted apart, unless the verb is about nothing else.
+    Task<void> transfer(TreeTransfer* tree, Doing doing, std::string label);
+    // For a notice that is not about one file.
+    void remark_once(std::string_view words);
+    // Prints the summary. Returns the exit code: that of the first failure.
+    int end();
+
+private:
+    using Cause = TreeFailure::Cause;
+
+    nlohmann::ordered_json failed() const;
+    void complain_about(const TreeFailure& failure) const;
+    bool only_plans() const { return run_.arguments.dry_run; }
+    std::uint64_t remarks() const { return skipped_ + empty_directories_; }
+    void remark(const std::string& words) const;
+    nlohmann::ordered_json summary() const;
+    std::string summary_line() const;
+    // Prints a piece of the result, unless an earlier piece could not be printed.
+    void print_piece(std::string_view text);
+
+    const ObjectRun& run_;
+    const std::string_view verb_;
+    ProgressLine* line_ = nullptr;
+    Doing doing_ = Doing::kPut;
+    std::uint64_t objects_ = 0;
+    std::uint64_t bytes_ = 0;
+    std::uint64_t unchanged_ = 0;
+    std::uint64_t removed_ = 0;
+    std::uint64_t skipped_ = 0;
+    std::uint64_t empty_directories_ = 0;
+    TreeFailures failures_;
+    bool has_planned_ = false;
+    bool is_printable_ = true;
+};
+
+}  // namespace fopd::client

@@ -1,0 +1,155 @@
+// Goal: what the journal returns was written to it, whatever has happened to its file: the program
+// was killed in a line, or something else is in it. Method: real files, damaged by hand.
+#include "client/put_journal.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <sys/stat.h>
+
+#include "tests/catch.h"
+#include "tests/temp_dir.h"
+
+namespace fopd::client::testing {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Access = PutJournal::Access;
+
+constexpr fop::Fid kFid{.high = 1ULL << 48, .low = 7};
+constexpr FileStamp kStamp{.size_bytes = 5, .inode = 11, .modified_ns = -3, .changed_ns = 40};
+
+class JournalPlace {
+public:
+    std::string path() const { return temp_ / "a.journal"; }
+    std::unique_ptr<PutJournal> open(Access access = Access::kWrite) const {
+        auto journal = PutJournal::open(path(), access);
+        if (!journal) FAIL(journal.error());
+        return std::move(*journal);
+    }
+    std::string text() const {
+        std::ifstream file(path(), std::ios::binary);
+        return {std::istreambuf_iterator<char>(file), {}};
+    }
+    void write(const std::string& text) const {
+        std::ofstream(path(), std::ios::binary | std::ios::trunc) << text;
+    }
+
+private:
+    TempDir temp_;
+};
+
+}  // namespace
+
+TEST_CASE("client put journal: what was stored is known to the next program", "[client]") {
+    const JournalPlace place;
+    place.open()->add("d/a b", {.stamp = kStamp, .fid = kFid});
+
+    const auto journal = place.open(GENERATE(Access::kWrite, Access::kRead));
+    const auto* const found = journal->find("d/a b");
+    REQUIRE(found != nullptr);
+    REQUIRE(found->stamp == kStamp);
+    REQUIRE(found->fid == kFid);
+    REQUIRE(journal->find("d/a") == nullptr);
+    struct stat info{};
+    REQUIRE(::stat(place.path().c_str(), &info) == 0);
+    REQUIRE((info.st_mode & 0777) == 0600);
+}
+
+TEST_CASE("client put journal: an upload is known with its windows until the file is stored",
+          "[client]") {
+    const JournalPlace place;
+    {
+        const auto journal = place.open();
+        journal->add_upload(
+            "a",
+            {.stamp = kStamp, .group = "staff", .upload = {.fid = kFid, .window_bytes = 4096}});
+        journal->add_sent(kFid, {.index = 3, .incarnation = 9});
+        journal->add_sent({.high = 1, .low = 1}, {.index = 4, .incarnation = 9});
+    }
+    {
+        const auto journal = place.open();
+        const auto* const begun = journal->find_upload("a");
+        REQUIRE(begun != nullptr);
+        REQUIRE(begun->stamp == kStamp);
+        REQUIRE(begun->group == "staff");
+        REQUIRE(begun->upload.fid == kFid);
+        REQUIRE(begun->upload.window_bytes == 4096);
+        REQUIRE(begun->upload.windows.size() == 1);
+        REQUIRE(begun->upload.windows[0].index == 3);
+        REQUIRE(begun->upload.windows[0].incarnation == 9);
+        journal->add("a", {.stamp = kStamp, .fid = kFid});
+    }
+    REQUIRE(place.open()->find_upload("a") == nullptr);
+}
+
+TEST_CASE("client put journal: a line that was cut off is ignored, and those after it are not",
+          "[client]") {
+    const JournalPlace place;
+    place.open()->add("a", {.stamp = kStamp, .fid = kFid});
+    const std::string whole = place.text();
+    place.open()->add("b", {.stamp = kStamp, .fid = kFid});
+    const std::string both = place.text();
+    for (std::size_t size = 0; size < both.size(); ++size) {
+        CAPTURE(size);
+        place.write(both.substr(0, size));
+        const auto journal = place.open();
+        REQUIRE((journal->find("a") != nullptr) == (size >= whole.size()));
+        REQUIRE(journal->find("b") == nullptr);
+        journal->add("c", {.stamp = kStamp, .fid = kFid});
+        REQUIRE(place.open(Access::kRead)->find("c") != nullptr);
+    }
+}
+
+TEST_CASE("client put journal: what is no journal has no files in it", "[client]") {
+    const JournalPlace place;
+    const auto text = GENERATE(std::string("\0\0\0\n", 4), std::string("stored\tx\n"),
+                               std::string("fopctl put journal 1\nstored\t1\t2\n\nsent\n"
+                                           "stored\t00\t1\t2\t3\t4\ta\nbegun\t\t\t\t\t\t\t\ta\n"));
+    place.write(text);
+    const auto journal = place.open();
+    REQUIRE(journal->find("a") == nullptr);
+    REQUIRE(journal->find_upload("a") == nullptr);
+}
+
+TEST_CASE("client put journal: one program writes to it at a time", "[client]") {
+    const JournalPlace place;
+    const auto journal = place.open();
+    journal->add("a", {.stamp = kStamp, .fid = kFid});
+    const auto second = PutJournal::open(place.path(), Access::kWrite);
+    REQUIRE_FALSE(second.has_value());
+    REQUIRE(second.error().find("another fopctl") != std::string::npos);
+    REQUIRE(place.open(Access::kRead)->find("a") != nullptr);
+}
+
+TEST_CASE("client put journal: files that are gone are forgotten, and the file is short again",
+          "[client]") {
+    const JournalPlace place;
+    {
+        const auto journal = place.open();
+        for (int i = 0; i < 3000; ++i) journal->add("same", {.stamp = kStamp, .fid = kFid});
+        journal->add("gone", {.stamp = kStamp, .fid = kFid});
+    }
+    const std::size_t long_size = place.text().size();
+    {
+        const auto journal = place.open();
+        REQUIRE(place.text().size() < long_size / 100);
+        REQUIRE(journal->find("same") != nullptr);
+        journal->forget_others();
+        journal->add("new", {.stamp = kStamp, .fid = kFid});
+    }
+    const auto journal = place.open(Access::kRead);
+    REQUIRE(journal->find("same") != nullptr);
+    REQUIRE(journal->find("new") != nullptr);
+    REQUIRE(journal->find("gone") == nullptr);
+}
+
+TEST_CASE("client put journal: reading makes no file", "[client]") {
+    const JournalPlace place;
+    REQUIRE(place.open(Access::kRead)->find("a") == nullptr);
+    REQUIRE_FALSE(fs::exists(place.path()));
+}
+
+}  // namespace fopd::client::testing
