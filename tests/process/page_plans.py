@@ -44,6 +44,7 @@ COMMON = {
     "fopctl bench --op read": Run("fopctl bench --op read --seconds 0.1"),
     "fopctl bench --op write --durable": Run("fopctl bench --op write --durable --seconds 0.1"),
     "fopctl drain": Run("fopctl drain && end && begin"),
+    "fopctl get -r": Run("fopctl get -r reports/ reports"),
     "fopctl ls --fid FID": Run("fopctl ls --fid $fid"),
     "fopctl device add NAME": Run("fopctl device add d2", before=NEW_DISK),
     "fopctl device remove NAME": Run("fopctl device remove d2"),
@@ -87,7 +88,6 @@ README = {
     "build/release/bin/fopctl bench --op read --size 4k --depth 32 --seconds 3":
         Run("build/release/bin/fopctl bench --op read --size 4k --depth 32 --seconds 0.1 --object-size 4M"),
     "build/release/bin/fopctl top --interval 1 --count 5": Run("build/release/bin/fopctl top --interval 0.1 --count 2"),
-    "fopctl put": Run("fopctl put --help"),
     "kill %1": Run("kill %1; wait $fopd"),
     "(cd build/release && cpack -G DEB)": Elsewhere("scripts/test", "cpack -G DEB"),
     "sudo apt install ./build/release/fopd_*.deb ./build/release/fopctl_*.deb":
@@ -231,10 +231,24 @@ LIBRARY = {
         Elsewhere("tests/packaging/packages_test.sh", "$(pkg-config --cflags --libs fopd)"),
 }
 
+IF_YOU_KNOW = {
+    "fopctl put --pool fast FILE NAME": Run("fopctl put --pool fast copy NAME"),
+    "fopctl bench --op write --durable --seconds 10 --pool fast":
+        Run("fopctl bench --op write --durable --seconds 0.1 --pool fast --object-size 4M"),
+    "fopctl device remove d0": Run(status=1),
+    "fopctl device forget d0": Run(status=1),
+    "fopctl put FILE NAME": Run("fopctl put copy NAME"),
+    "fopctl rm -r NAME/ --yes": Run(before="fopctl put -r results NAME/"),
+    "fopctl token create --issuer issuer.key --rights read --object NAME --expires 12h":
+        Run(before="fopctl put copy NAME; cp -p node/issuer.key ."),
+    "fopctl get NAME FILE": Run(before="fopctl put copy NAME"),
+}
+
 PLANS = {
     "README.md": Page(README, has_node=False),
     "CONTRIBUTING.md": Page(CONTRIBUTING),
     "docs/changes.md": Page(CHANGES),
+    "docs/if-you-know.md": Page(IF_YOU_KNOW),
     "docs/measurements.md": Page(MEASUREMENTS),
     "docs/running.md": Page(RUNNING),
     "docs/tutorial.md": Page(TUTORIAL),
