@@ -314,7 +314,7 @@ class TreesTest(StorageTestCase):
             with self.subTest(arguments):
                 for name in ("a/b/c", "a/d", "ab"):
                     self.put(name, b"12")
-                self.refused(REFUSED, ["sure of 2 objects, 4 B, below a/\n"], "rm", "-r", *arguments)
+                self.refused(REFUSED, ["confirm with --yes: 2 objects, 4 B, below a/\n"], "rm", "-r", *arguments)
                 done, complaint = self.summary("rm", "-r", *arguments, "--yes")
                 self.assertEqual((done["objects"], done["failed"], complaint), (2, [], None))
                 self.assertEqual(self.names(), ["ab"])
