@@ -191,7 +191,7 @@ class LrsAdminTest(LrsTestCase):
                             (["max_foms=0"], "lrs.max_foms"), (["quantum=1"], "fifo has nothing to set; known here: max_foms"),
                             (["crr", "policy=tbf"], "quantum, by of crr; max_foms, io_wait_goal of lrs"),
                             (["crr", "quantun=1"], "quantum"), (["fifo", "quantum=1"], "lrs.fifo"),
-                            (["crr", "quantum=1\nw: 2"], "no value"),
+                            (["crr", "quantum=1\nw: 2"], "is not a value"),
                             (["tbf", "rules=[a job=a rate=-1/s]"], "lrs.tbf.rules[0]")):
             self.assertIn(said, self.ctl("lrs", "set", *words, code=CONFIG).stderr)
         self.ctl("lrs", "set", "crr", "quantum", code=USAGE)
