@@ -228,7 +228,8 @@ int run_sessions(const Call& call) {
 }
 
 void declare_trace(CLI::App& app, VerbArguments& arguments) {
-    app.add_option("fop", arguments.id, "The fop, as the log names it; none: all that wait or run");
+    app.add_option("fop", arguments.id,
+                   "The fop, as the log names it; by default all that wait or run");
 }
 
 // `fop` keeps the order in which the fop went through its phases.
