@@ -43,7 +43,7 @@ std::expected<Endpoint, std::string> read_endpoint(const EndpointText& text) {
         return unusable("protect is seal or encrypt, not " + text.protect);
     }
     made.credentials.user = text.user;
-    if (!fop::is_name(made.credentials.user)) return unusable("the user is no name");
+    if (!fop::is_name(made.credentials.user)) return unusable("the user is not a valid name");
     if (!text.token.empty()) {
         auto token = read_token(text.token);
         if (!token) return unusable("token: " + token.error());

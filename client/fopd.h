@@ -32,27 +32,27 @@ extern "C" {
 /* How a call ended. Numbers are added to, never changed. */
 enum fopd_status {
     FOPD_OK = 0,
-    FOPD_INVALID = 1,          /* The request makes no sense, whenever it is made. */
+    FOPD_INVALID = 1,          /* The request is not valid. */
     FOPD_UNREACHABLE = 2,      /* No fopd answers at the address. */
     FOPD_DENIED = 3,           /* The key is not accepted, or a right is missing. */
-    FOPD_TRY_AGAIN = 4,        /* The server is busy or draining, and still was when it was asked
-                                  again for 10 s; nothing was begun. */
+    FOPD_TRY_AGAIN = 4,        /* The server is busy or draining, also after retries for 10 s;
+                                  nothing was begun. */
     FOPD_TIMED_OUT = 5,        /* The timeout passed before the call ended. */
     FOPD_CLOSED = 6,           /* The client was closed before the call ended. */
-    FOPD_CANCELLED = 7,        /* It was given up. */
-    FOPD_CORRUPT = 8,          /* Bytes changed on their way or at rest. */
+    FOPD_CANCELLED = 7,        /* The call was cancelled. */
+    FOPD_CORRUPT = 8,          /* Data were damaged on the network or on the disk. */
     FOPD_NO_SPACE = 9,         /* A bounded resource is used up: memory, disk, a queue. */
-    FOPD_NOT_FOUND = 10,       /* There is no such thing. */
+    FOPD_NOT_FOUND = 10,       /* There is no such object, pool, slot or upload. */
     FOPD_OUTCOME_UNKNOWN = 11, /* The call may or may not have been executed. */
     FOPD_UNSUPPORTED = 12,     /* The server, or this host, cannot do it. */
-    FOPD_FAILED = 13,          /* A failure inside the server, of a device, or of the network. */
+    FOPD_FAILED = 13,          /* The server, a device or the network has failed. */
     FOPD_EXISTS = 14,          /* An object of that name exists already. */
-    FOPD_QUOTA = 15,           /* More than the pool or the owner may use. */
-    FOPD_READ_ONLY = 16,       /* The medium takes no changes any more. */
-    FOPD_MEDIUM_MISSING = 17,  /* It is, or may be, on a medium that is not there, or may have been
-                                  done there. */
-    FOPD_LOST = 18,            /* What was acknowledged as buffered before is gone; the words name
-                                  the object and the bytes. */
+    FOPD_QUOTA = 15,           /* The quota of the pool or the owner does not allow it. */
+    FOPD_READ_ONLY = 16,       /* The disk takes no changes any more. */
+    FOPD_MEDIUM_MISSING = 17,  /* The object is or may be on a missing disk, or the change may
+                                  have been made there. */
+    FOPD_LOST = 18,            /* An acknowledged buffered write is lost; the words name the object
+                                  and the bytes. */
 };
 
 /* "denied"; "unknown" for a number this library does not know. */
@@ -63,7 +63,8 @@ FOPD_API const char* fopd_status_name(int status);
 typedef struct fopd_result {
     int status;                 /* enum fopd_status */
     size_t bytes;               /* The number of bytes returned. */
-    char words[FOPD_WORDS_MAX]; /* Why it failed, for people: one line, safe for a terminal. */
+    char words[FOPD_WORDS_MAX]; /* The reason of a failure, for people: one line, safe for a
+                                   terminal. */
 } fopd_result;
 
 /* `result` is borrowed for the call. */
@@ -82,19 +83,20 @@ typedef struct fopd_options {
                              when there was no session yet; all its addresses are tried. Schemes
                              are tcp, verbs and ofi+tcp; the latter two need the plug-in
                              for libfabric (package fopd-ofi). */
-    const char* key_file; /* With the 64 hexadecimal digits of a principal's key. It is refused when
-                             others can read it. Without a key file the server must accept clients
-                             without a key. */
-    const char* user;     /* For whom this client acts, if its principal may; null for itself. */
-    const char* job;      /* By which the server's rules may know the work; null for none. */
-    uint64_t timeout_us;  /* Of calls that do not say; 30 s by default. */
-    const char* token;    /* A capability token, or the file it is in, which goes with each call and
-                             lends what it says; null for none. To use several, open a client for
-                             each. */
-    const char* protect;  /* "seal", as for null: messages prove their sender, and can be read on
-                             the way. "encrypt": all that follows the handshake is encrypted, only
-                             over tcp. A server that does the other one (fabric.protect) refuses. */
-    int explain;          /* Not 0: the server tells for each fop where its time went; see
+    const char* key_file; /* The file with a principal's key, 64 hexadecimal digits. It is refused
+                             if others can read it. Without a key file the server must accept
+                             clients without a key. */
+    const char* user;     /* The user for whom this client acts, if its principal may; null for
+                             itself. */
+    const char* job;      /* The name of the job, which the server's rules can match; null for
+                             none. */
+    uint64_t timeout_us;  /* Of calls without a timeout of their own; 30 s by default. */
+    const char* token;    /* A capability token or its file, which is sent with each call; null for
+                             none. To use several, open a client for each. */
+    const char* protect;  /* "seal", as for null: messages are authenticated, and can be read on
+                             the path. "encrypt": everything after the handshake is encrypted, only
+                             over tcp. A server with another fabric.protect refuses. */
+    int explain;          /* Not 0: the server reports where the time of each fop went; see
                              fopd_get_times(). */
 } fopd_options;
 
@@ -105,14 +107,14 @@ FOPD_API void fopd_options_init_sized(fopd_options* options, size_t size);
 FOPD_API void fopd_options_init(fopd_options* options);
 #define fopd_options_init(options) fopd_options_init_sized((options), sizeof(fopd_options))
 
-/* Makes a client, which begins to connect; says why there is none in `why`, which may be null.
- * Nothing of the options is needed after the call. Returns the status. */
+/* Makes a client, which begins to connect. On failure `why`, which may be null, has the reason.
+ * The options are not used after the call. Returns the status. */
 FOPD_API int fopd_open(const fopd_options* options, fopd_client** client, fopd_result* why);
 
-/* Ends the calls under way as FOPD_CLOSED, waits until all of them have ended, and frees the
- * client, which may be null; a server's name that is being looked up is waited for. No other call
- * may be under way in another thread. From the library's thread it does not wait: what is under way
- * ends after it has returned. */
+/* Ends the calls in flight as FOPD_CLOSED, waits until all of them have ended, and frees the
+ * client, which may be null. It also waits for a lookup of the server's name. No other call may be
+ * running in another thread. On the library's thread it does not wait: calls in flight end after
+ * it has returned. */
 FOPD_API void fopd_close(fopd_client* client);
 
 /* Where the time of all fops that were answered since the client was opened went: sums, in
@@ -146,15 +148,15 @@ typedef struct fopd_call {
 } fopd_call;
 FOPD_API void fopd_call_init(fopd_call* call);
 
-/* `call` may be null for the defaults. What does not even begin calls `done` too, before it
+/* `call` may be null for the defaults. A call that cannot begin also calls `done`, before it
  * returns. */
 
-/* There is a session. Fails when the server refuses it, and as soon as a try to connect fails. */
+/* Ends when there is a session. Fails if the server refuses it or the first connect fails. */
 FOPD_API void fopd_connected(fopd_client* client, const fopd_call* call, fopd_done done,
                              void* context);
 FOPD_API int fopd_connected_wait(fopd_client* client, const fopd_call* call, fopd_result* result);
 
-/* The server answers. */
+/* Ends when the server has answered. */
 FOPD_API void fopd_ping(fopd_client* client, const fopd_call* call, fopd_done done, void* context);
 FOPD_API int fopd_ping_wait(fopd_client* client, const fopd_call* call, fopd_result* result);
 
@@ -179,19 +181,18 @@ FOPD_API int fopd_bulk_echo_wait(fopd_client* client, const fopd_call* call, con
  * its bytes name it by its fid, which stays the same when its name changes; fopd_lookup() has it.
  * A pool that is null is the server's default one.
  *
- * What is written buffered is acknowledged as soon as all can see it. The client keeps it until it
- * is durable, and writes it again when the server shows that it was started anew and has lost it;
- * fopd_sync() waits until all of it is durable. Everything else is durable when it has ended. A
- * long read or write travels in several pieces, so that only what is put is there as a whole or
- * not at all.
+ * A buffered write is acknowledged as soon as it is visible. The client keeps its data until they
+ * are durable, and writes them again if the server has restarted and lost them; fopd_sync() waits
+ * until all of them are durable. All other calls are durable when they have ended. A long read or
+ * write is divided into several fops, so only fopd_put() is atomic.
  *
- * Where others have changed the bytes since the server lost them, or have removed the object, they
- * are not written again but lost, and so they are if the server refuses them for a reason that
- * lasts, such as a full disk: FOPD_LOST says so once, with words that name the object by its fid,
- * the bytes and the reason. It ends the next call about the object, which has done nothing then and
- * may be made again, or a sync, whichever comes first. What only fails for the moment is tried
- * again by the next calls; until then those that look at the object or append to it, and
- * fopd_sync(), end with the reason. All other calls have their own outcome. */
+ * A lost buffered write is not written again if another client has changed the bytes or removed
+ * the object since, or if the server refuses it for a lasting reason, such as a full disk.
+ * FOPD_LOST reports it once, with words that name the object by its fid, the bytes and the reason.
+ * It ends the next call about the object, which has done nothing and may be repeated, or a sync,
+ * whichever comes first. A write that fails for a temporary reason is retried by the next calls;
+ * until then calls that look at the object or append to it, and fopd_sync(), end with that reason.
+ * All other calls have their own outcome. */
 
 #define FOPD_NAME_MAX 480
 #define FOPD_PRINCIPAL_MAX 64
@@ -223,7 +224,7 @@ typedef struct fopd_new_object {
     const char* pool;
     const char* group; /* Null: the first group of the principal. */
     uint32_t mode;     /* 0640 by default. */
-    int no_replace;    /* FOPD_EXISTS instead of replacing one of that name. */
+    int no_replace;    /* FOPD_EXISTS instead of replacing an object of that name. */
 } fopd_new_object;
 FOPD_API void fopd_new_object_init(fopd_new_object* object);
 
@@ -236,8 +237,8 @@ FOPD_API int fopd_put_wait(fopd_client* client, const fopd_call* call,
                            const fopd_new_object* object, const void* data, size_t bytes,
                            fopd_fid* fid, fopd_result* result);
 
-/* The first `bytes` bytes of an object, or all there are; `object` says how large it is, and may be
- * null. */
+/* Reads the first `bytes` bytes of an object, or the whole object if it is smaller; `object`, which
+ * may be null, gets its attributes. */
 FOPD_API void fopd_get(fopd_client* client, const fopd_call* call, const char* pool,
                        const char* name, void* into, size_t bytes, fopd_object* object,
                        fopd_done done, void* context);
@@ -245,7 +246,7 @@ FOPD_API int fopd_get_wait(fopd_client* client, const fopd_call* call, const cha
                            const char* name, void* into, size_t bytes, fopd_object* object,
                            fopd_result* result);
 
-/* What is known about an object. */
+/* The attributes of an object. */
 FOPD_API void fopd_lookup(fopd_client* client, const fopd_call* call, const char* pool,
                           const char* name, fopd_object* object, fopd_done done, void* context);
 FOPD_API int fopd_lookup_wait(fopd_client* client, const fopd_call* call, const char* pool,
@@ -273,8 +274,8 @@ FOPD_API int fopd_write_wait(fopd_client* client, const fopd_call* call, const f
                              uint64_t offset, const void* data, size_t bytes, int durability,
                              fopd_result* result);
 
-/* At most FOPD_APPEND_MAX bytes, in one piece. `offset` is set to where they are, and may be
- * null. */
+/* Appends at most FOPD_APPEND_MAX bytes, atomically. `offset`, which may be null, is set to the
+ * offset of the first one. */
 #define FOPD_APPEND_MAX (4U << 20)
 FOPD_API void fopd_append(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
                           const void* data, size_t bytes, uint64_t* offset, fopd_done done,
@@ -295,7 +296,7 @@ FOPD_API void fopd_punch(fopd_client* client, const fopd_call* call, const fopd_
 FOPD_API int fopd_punch_wait(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
                              uint64_t offset, uint64_t bytes, fopd_result* result);
 
-/* Who may do what with an object. */
+/* Owner, group and mode of an object. */
 #define FOPD_MODE_KEPT UINT32_MAX
 typedef struct fopd_attributes {
     size_t size; /* As in fopd_options; set by fopd_attributes_init(), which changes nothing. */

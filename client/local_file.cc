@@ -177,7 +177,7 @@ std::expected<std::unique_ptr<LocalSink>, std::string> LocalSink::open_at(LocalW
         return std::unexpected(file_words(sink->name_, EISDIR));
     }
     if (is_there && !S_ISREG(info.st_mode)) {
-        return std::unexpected(core::printable(sink->name_) + ": it is no regular file");
+        return std::unexpected(core::printable(sink->name_) + ": it is not a regular file");
     }
     return begun(std::move(sink), is_there ? info.st_mode : 0);
 }

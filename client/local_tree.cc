@@ -118,7 +118,7 @@ std::expected<std::unique_ptr<LocalSource>, std::string> LocalTree::open_source(
         return std::unexpected(file_words(name, errno));
     }
     if (!S_ISREG(info.st_mode)) {
-        return std::unexpected(core::printable(name) + ": it is no regular file any more");
+        return std::unexpected(core::printable(name) + ": it is not a regular file any more");
     }
     return LocalSource::take(world, file.release(), name);
 }

@@ -50,7 +50,7 @@ std::unexpected<Problem> failed(const Error& error) {
 }
 
 std::unexpected<Problem> nonsense() {
-    return failed(fop::Status::kInternal, "the server's answer makes no sense");
+    return failed(fop::Status::kInternal, "the server's answer is not valid");
 }
 
 std::unexpected<Problem> refused(const fabric::Answer& answer) {
@@ -60,7 +60,7 @@ std::unexpected<Problem> refused(const fabric::Answer& answer) {
                                               : std::string_view(answer.words));
     // With every other status, the server has already looked for an earlier execution of the fop.
     problem.may_be_done = answer.sent_before && answer.status == fop::Status::kMediumMissing;
-    if (problem.may_be_done) problem.words += "; it may have been done before that";
+    if (problem.may_be_done) problem.words += "; the change may have been made before";
     return std::unexpected(std::move(problem));
 }
 

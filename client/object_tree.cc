@@ -341,11 +341,10 @@ Task<void> TreePut::move(Item item) {
     const bool is_unchanged =
         (*now)->size_bytes == stamp.size_bytes && (*now)->modified_ns == stamp.modified_ns;
     if (!is_unchanged || !is_whole) {
-        fail(
-            unusable_file(std::move(item.name),
-                          core::printable(source.name()) +
-                              ": it changed while it was read; the object is stored, but may be no "
-                              "copy of any state of the file"));
+        fail(unusable_file(std::move(item.name),
+                           core::printable(source.name()) +
+                               ": it changed while it was read; the object is stored, and may mix "
+                               "several states of the file"));
         co_return;
     }
     if (journal_ != nullptr && source.is_settled() && **now == stamp) {
@@ -437,7 +436,7 @@ Task<void> TreeGet::move(Item item) {
     const fop::Range whole{.offset = 0, .length = info->size_bytes};
     auto got = co_await get.run(info->fid, whole);
     if (got && *got != info->size_bytes) {
-        got = failed(fop::Status::kTryAgain, "it became shorter meanwhile");
+        got = failed(fop::Status::kTryAgain, "it became shorter in the meantime");
     }
     if (!got) {
         fail(unmoved(std::move(item.name), std::move(got.error())));

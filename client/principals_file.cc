@@ -218,7 +218,8 @@ std::expected<void, std::string> PrincipalsFile::read() {
         if (line.starts_with(kPrincipals) && principals_at_ == kNowhere) {
             const std::string_view rest = line.substr(kPrincipals.size());
             const bool is_empty_list = rest.starts_with(" []") && is_end(rest.substr(3));
-            if (!is_end(rest) && !is_empty_list) return problem("principals are not one a block");
+            if (!is_end(rest) && !is_empty_list)
+                return problem("expected one principal in each block");
             principals_at_ = at;
             section = Section::kPrincipals;
         } else if (line.starts_with(kRevoked) && revoked_at_ == kNowhere) {
@@ -249,7 +250,7 @@ std::expected<void, std::string> PrincipalsFile::read() {
         const auto& each = principals_[i];
         const std::string where = "line " + std::to_string(blocks_[i].first + 1) + ": ";
         if (each.name.empty()) return std::unexpected(where + "a principal without a name");
-        if (find(each.name) != &each) return std::unexpected(where + "a name is there twice");
+        if (find(each.name) != &each) return std::unexpected(where + "a name is used twice");
     }
     return {};
 }
@@ -276,7 +277,7 @@ std::expected<void, std::string> PrincipalsFile::read_principal_line(std::string
     Principal& principal = principals_.back();
     const auto colon = line.find(": ");
     const std::string_view field = line.substr(0, colon);
-    if (colon == std::string_view::npos) return foreign("no field of a principal");
+    if (colon == std::string_view::npos) return foreign("not a field of a principal");
     std::string_view value = line.substr(colon + 2);
     value.remove_prefix(std::min(value.find_first_not_of(' '), value.size()));
     const auto take = [](auto&& found, auto& into) -> std::expected<void, std::string> {
@@ -302,7 +303,7 @@ std::expected<void, std::string> PrincipalsFile::read_principal_line(std::string
             return {};
         }
     }
-    return foreign("no field of a principal that fopctl knows");
+    return foreign("a field of a principal that fopctl does not know");
 }
 
 std::expected<void, std::string> PrincipalsFile::read_revoked_line(std::size_t at,
@@ -311,14 +312,14 @@ std::expected<void, std::string> PrincipalsFile::read_revoked_line(std::size_t a
         const std::string_view rest = line.substr(kTokens.size());
         tokens_are_empty_list_ = rest.starts_with(" []") && is_end(rest.substr(3));
         if (!is_end(rest) && !tokens_are_empty_list_) {
-            return foreign("revoked tokens are not one a line");
+            return foreign("expected one revoked token in each line");
         }
         tokens_at_ = at;
         return {};
     }
     if (line.starts_with(kToken) && tokens_at_ != kNowhere && !tokens_are_empty_list_) {
         const auto id = whole_scalar(line.substr(kToken.size()));
-        if (!id || !is_hex(*id, 32)) return foreign("no token of 32 hexadecimal digits");
+        if (!id || !is_hex(*id, 32)) return foreign("not a token number of 32 hexadecimal digits");
         revoked_.push_back(*id);
         return {};
     }

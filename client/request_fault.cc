@@ -49,8 +49,9 @@ std::string fault_in(const Body& body) {
 
 std::string fault_of_name(std::string_view what, std::string_view text) {
     if (fop::is_name(text)) return {};
-    return "the " + std::string(what) + " " + beginning_of(text) + " is no name: at most " +
-           std::to_string(fop::kNameBytesMax) + " bytes of UTF-8 without control characters";
+    return "the " + std::string(what) + " " + beginning_of(text) +
+           " is not a valid name: at most " + std::to_string(fop::kNameBytesMax) +
+           " bytes of UTF-8 without control characters";
 }
 
 std::string fault_of(const fabric::CallRequest& request) {

@@ -86,7 +86,7 @@ int fetch(const Call& call, const json& backup, Draft& draft) {
 }  // namespace
 
 void declare_store_backup(CLI::App& app, VerbArguments& arguments) {
-    app.add_option("file", arguments.file, "Where to, on this machine")->required();
+    app.add_option("file", arguments.file, "The file, on this machine")->required();
 }
 
 int run_store_backup(const Call& call) {

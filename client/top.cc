@@ -263,7 +263,7 @@ std::expected<int, Answer> show_rates(const Call& call, Screen& screen) {
 }  // namespace
 
 void declare_top(CLI::App& app, VerbArguments& arguments) {
-    declare_repetition(app, arguments, "Seconds between two looks", 0.01);
+    declare_repetition(app, arguments, "Seconds between two measurements", 0.01);
 }
 
 int run_top(const Call& call) {

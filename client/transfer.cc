@@ -13,7 +13,7 @@ namespace {
 
 // How often the same window, or an upload as a whole, is sent because the server loses it.
 constexpr int kTries = 4;
-constexpr const char* kLoses = "the server loses the data again and again";
+constexpr const char* kLoses = "the server has lost the data several times";
 
 std::unexpected<Problem> lost(const char* words) {
     return failed(fop::Status::kLost, words);

@@ -95,7 +95,7 @@ Task<Outcome<fop::Fid>> Uploads::put_at(Beginning beginning, std::span<const std
             if (ended && ended->done) co_return chunks.fid();
             if (ended) {
                 chunks.keep_only(ended->incarnation);
-                done = failed(fop::Status::kLost, "the server loses the data again and again");
+                done = failed(fop::Status::kLost, "the server has lost the data several times");
                 continue;
             }
             done = std::unexpected(std::move(ended.error()));

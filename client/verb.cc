@@ -38,7 +38,7 @@ void declare_repetition(CLI::App& app, VerbArguments& arguments, const char* int
     app.add_option("--interval", arguments.interval_s, interval_summary)
         ->check(seconds_between(interval_min_s, 86400))
         ->capture_default_str();
-    app.add_option("--count", arguments.count, "End after so many; 0 goes on")
+    app.add_option("--count", arguments.count, "End after this many; 0: do not end")
         ->check(whole_between(0, 1'000'000'000))
         ->capture_default_str();
 }

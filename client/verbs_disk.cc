@@ -33,7 +33,7 @@ bool is_device_name(const std::string& device) {
 }
 
 int complain_about_device(const Call& call) {
-    return complain_about(call, "a device is named as in the configuration", kExitUsage);
+    return complain_about(call, "name a device as in the configuration", kExitUsage);
 }
 
 // Begins or ends the work on the devices that the arguments name. Returns the daemon's answer, or
@@ -45,7 +45,7 @@ std::expected<json, int> order(const Call& call, std::string path) {
 }
 
 void declare_devices(CLI::App& app, VerbArguments& arguments, const char* show_summary) {
-    app.add_option("device", arguments.device, "One of the devices; none: all of them");
+    app.add_option("device", arguments.device, "The device; by default all devices");
     app.add_flag("--end", arguments.end, "End the running scrubs");
     app.add_flag("--show", arguments.show, show_summary);
 }
@@ -103,10 +103,10 @@ std::string device_page(const json& done) {
                shown(now.at("pool")) + ", " + size_shown(now.at("free")) + " of " +
                size_shown(now.at("capacity")) + " free\n";
     }
-    std::string page = device + " is out, and may be used elsewhere\n";
+    std::string page = device + " is removed; another node may use it\n";
     if (done.at("in_file").get<bool>()) {
-        page += "it still stands in " + shown(done.at("file")) +
-                ": the next start opens it again, and so does `fopctl device add " + device + "`\n";
+        page += shown(done.at("file")) + " still names it: the next start, or `fopctl device add " +
+                device + "`, opens it again\n";
     }
     return page;
 }
@@ -127,8 +127,8 @@ int run_device_remove(const Call& call) {
 
 void declare_device_forget(CLI::App& app, VerbArguments& arguments) {
     auto* const device =
-        app.add_option("device", arguments.device, "The device that is lost, as the node calls it");
-    app.add_option("--slot", arguments.slot, "Or the slot it had")
+        app.add_option("device", arguments.device, "The lost disk, as the node calls it");
+    app.add_option("--slot", arguments.slot, "The slot of the lost disk, instead of its name")
         ->excludes(device)
         ->check(whole_between(1, 65535));
     app.add_flag("--yes", arguments.is_sure, "Confirm that all objects on it are lost for good");
@@ -140,7 +140,7 @@ std::string forgotten_page(const json& done) {
                        " is written off: disk " + shown(lost.at("disk")) + " with " +
                        shown(lost.at("objects")) + " known objects is forgotten\n";
     if (done.at("in_file").get<bool>()) {
-        page += shown(done.at("device")) + " still stands in " + shown(done.at("file")) + "\n";
+        page += shown(done.at("file")) + " still names " + shown(done.at("device")) + "\n";
     }
     return page;
 }
@@ -148,7 +148,7 @@ std::string forgotten_page(const json& done) {
 int run_device_forget(const Call& call) {
     const std::string& device = call.arguments.device;
     if (device.empty() != call.arguments.slot.has_value() || !is_device_name(device)) {
-        complain("device forget: either a device, named as in the configuration, or --slot");
+        complain("device forget: name either a device, as in the configuration, or --slot");
         return kExitUsage;
     }
     std::string path = "/v1/device/forget?";

@@ -204,20 +204,19 @@ int take_effect(const Call& call, const Opened& opened) {
     const auto answer = call.client.post("/v1/keys/reload");
     if (!answer && answer.error().kind == AdminFailure::kNoServer) {
         remark(call,
-               "no fopd runs here; the change counts from its start, if auth.principals in "
-               "its configuration names " +
+               "no fopd is running here; the change takes effect when fopd starts, if "
+               "auth.principals in its configuration names " +
                    core::printable(opened.file.path()));
         return kExitDone;
     }
     if (!answer) {
-        remark(call, "the file is changed, but whether fopd has read it is not known");
+        remark(call, "the file is changed, but it is unknown whether fopd has read it");
         return checked(call, answer).error();
     }
     if (answer->status == 200) {
         if (opened.open_to_all) {
             remark(call,
-                   "fopd lets in everybody, with a key or without one, as long as auth.mode is "
-                   "none");
+                   "fopd admits every client, with or without a key, as long as auth.mode is none");
         }
         return kExitDone;
     }
@@ -235,9 +234,9 @@ void declare_file(CLI::App& app, VerbArguments& arguments) {
 // -- keygen --
 
 void declare_keygen(CLI::App& app, VerbArguments& arguments) {
-    app.add_option("file", arguments.file, "Where the key goes; must not be there yet")->required();
+    app.add_option("file", arguments.file, "The new file for the key")->required();
     app.add_option("--public", arguments.public_file,
-                   "Where its public half goes, for auth.issuer_public");
+                   "The new file for its public half, for auth.issuer_public");
 }
 
 int run_keygen(const Call& call) {
@@ -266,12 +265,12 @@ void declare_key_create(CLI::App& app, VerbArguments& arguments) {
     declare_file(app, arguments);
     arguments.rights = "read,write,create,delete";
     app.add_option("--rights", arguments.rights,
-                   "Of read, write, create, delete and admin, with commas between")
+                   "Rights: read, write, create, delete, admin, with commas between")
         ->capture_default_str();
     app.add_option("--groups", arguments.groups, "The groups it belongs to, with commas between");
-    app.add_flag("--delegate", arguments.delegate, "It may act for other users");
+    app.add_flag("--delegate", arguments.delegate, "Let it act for other users");
     app.add_option("--quota", arguments.quotas,
-                   "What it may have in a pool: POOL=BYTES, POOL=BYTES,OBJECTS or POOL=,OBJECTS");
+                   "Its quota in a pool: POOL=BYTES, POOL=BYTES,OBJECTS or POOL=,OBJECTS");
     app.add_option("--out", arguments.file, "A new file for the key; else it is printed");
 }
 
@@ -321,8 +320,7 @@ int run_key_create(const Call& call) {
     auto opened = open_principals(call, ReplacedFile::Missing::kEmpty);
     if (!opened) return opened.error();
     if (opened->principals.find(asked.name) != nullptr) {
-        return complain_about(call, core::printable(asked.name) + " is there already",
-                              kExitRefused);
+        return complain_about(call, core::printable(asked.name) + " exists already", kExitRefused);
     }
     const fop::Key key = new_key();
     PrincipalsFile::Principal principal{.name = asked.name,
@@ -405,7 +403,7 @@ int run_key_revoke(const Call& call) {
     auto opened = open_principals(call, ReplacedFile::Missing::kProblem);
     if (!opened) return opened.error();
     if (opened->principals.find(call.arguments.name) == nullptr) {
-        return complain_about(call, core::printable(call.arguments.name) + " is no principal",
+        return complain_about(call, core::printable(call.arguments.name) + " is not a principal",
                               kExitNotFound);
     }
     opened->principals.remove(call.arguments.name);
@@ -418,19 +416,20 @@ void declare_token_create(CLI::App& app, VerbArguments& arguments) {
     app.add_option("--issuer", arguments.issuer_file, "The issuer's key, of fopctl keygen")
         ->required();
     app.add_option("--rights", arguments.rights,
-                   "Of read, write, create, delete and admin, with commas between")
+                   "Rights: read, write, create, delete, admin, with commas between")
         ->required();
     app.add_option("--principal", arguments.principal,
                    "Only this principal may use it; without it, every client that has it");
     app.add_option("--pool", arguments.pool, "Only in this pool");
     auto* const by_name = app.add_option("--object", arguments.object,
-                                         "Only this object, which the server is asked for");
-    app.add_option("--fid", arguments.fid, "Only the object of this number, as stat shows it")
+                                         "Only this object; the server is asked for its fid");
+    app.add_option("--fid", arguments.fid, "Only the object with this fid, as stat shows it")
         ->excludes(by_name);
     app.add_option("--out", arguments.file, "A new file for the token; else it is printed");
     app.add_option("--expires", arguments.expires, "For how long, such as 15min, 12h or 7d")
         ->capture_default_str();
-    app.add_option("--generation", arguments.generation, "By which all older ones are revoked")
+    app.add_option("--generation", arguments.generation,
+                   "The generation of the token; lower ones can be revoked")
         ->check(whole_between(0, INT64_MAX))
         ->capture_default_str();
 }
@@ -473,10 +472,10 @@ int run_token_create(const Call& call) {
     const auto span = seconds_in(asked.expires);
     const std::string object_fault = fault_of_object(asked);
     const char* const fault = !rights          ? rights.error().context
-                              : rights->none() ? "a token without rights is of no use"
+                              : rights->none() ? "a token needs at least one right"
                               : !span          ? "--expires is a number with s, min, h or d"
-                              : !fop::is_name(asked.principal) ? "the principal is no name"
-                              : !fop::is_name(asked.pool)      ? "the pool is no name"
+                              : !fop::is_name(asked.principal) ? "the principal is not a valid name"
+                              : !fop::is_name(asked.pool)      ? "the pool is not a valid name"
                               : !object_fault.empty()          ? object_fault.c_str()
                                                                : nullptr;
     if (fault != nullptr) return complain_about(call, fault, kExitUsage);
@@ -533,7 +532,7 @@ std::optional<std::string> token_id_in(const std::string& text) {
 
 int run_token_revoke(const Call& call) {
     const auto id = token_id_in(call.arguments.id);
-    if (!id) return complain_about(call, "neither a token nor its number or file", kExitUsage);
+    if (!id) return complain_about(call, "not a token, its number or its file", kExitUsage);
     auto opened = open_principals(call, ReplacedFile::Missing::kEmpty);
     if (!opened) return opened.error();
     if (opened->principals.is_revoked(*id)) return kExitDone;

@@ -14,7 +14,7 @@ namespace fopd::client {
 
 Task<Outcome<ObjectInfo>> find_by_fid(ObjectRun* run) {
     const auto fid = parse_fid(run->arguments.fid);
-    if (!fid) co_return failed(fop::Status::kNotFound, "that is no number of an object");
+    if (!fid) co_return failed(fop::Status::kNotFound, "that is not the fid of an object");
     co_return co_await run->objects.stat(*fid, run->wait());
 }
 

@@ -98,7 +98,7 @@ std::string class_table(const json& classes) {
 
 std::string difference_line(const json& differs) {
     if (differs.empty()) return {};
-    return "other than in the file: " + shown(differs) + "; `fopctl lrs save` writes it there\n";
+    return "differs from the file: " + shown(differs) + "; `fopctl lrs save` writes it there\n";
 }
 
 // The value of a setting as the configuration has it.
@@ -189,7 +189,7 @@ int run_lrs_set(const Call& call) {
     std::span<const std::string> words = call.arguments.words;
     const std::string& file = call.arguments.file;
     if (words.empty() && file.empty()) {
-        complain("lrs set: nothing to set was said; write a policy, KEY=VALUE or --rules FILE");
+        complain("lrs set: nothing to set; give a policy, KEY=VALUE or --rules FILE");
         return kExitUsage;
     }
     std::string target = "/v1/lrs/set";
@@ -208,7 +208,7 @@ int run_lrs_set(const Call& call) {
         }
         const std::string key = word.substr(0, end);
         if (!seen.insert(key).second) {
-            complain("lrs set: " + core::printable(key) + " is there twice; write it once");
+            complain("lrs set: " + core::printable(key) + " is given twice; write it once");
             return kExitUsage;
         }
         target += target.find('?') == std::string::npos ? '?' : '&';
@@ -255,7 +255,7 @@ int change_rules(const Call& call, std::string target, const std::string& body =
 
 void declare_if_version(CLI::App& app, VerbArguments& arguments) {
     app.add_option("--if-version", arguments.if_version,
-                   "Only if the rules have this version still")
+                   "Change the rules only if they have this version")
         ->check(whole_between(0, UINT64_MAX));
 }
 
@@ -357,7 +357,7 @@ int run_lrs_save(const Call& call) {
         if (const auto failed = write_draft(call, *draft)) return *failed;
     }
     return show_answer(call, call.client.post("/v1/lrs/saved"), [&](const json& saved) {
-        if (!is_new) return shown(saved.at("file")) + " says so already\n";
+        if (!is_new) return shown(saved.at("file")) + " has these settings already\n";
         return "saved in " + shown(saved.at("file")) + ": " + shown(draft->at("differs")) + "\n";
     });
 }

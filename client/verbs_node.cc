@@ -231,8 +231,8 @@ int run_sessions(const Call& call) {
 }
 
 void declare_trace(CLI::App& app, VerbArguments& arguments) {
-    auto* const fop = app.add_option("fop", arguments.id,
-                                     "The fop, as the log names it; none: all that wait or run");
+    auto* const fop = app.add_option(
+        "fop", arguments.id, "The fop, as the log names it; by default all that wait or run");
     app.add_flag(
            "--slow", arguments.slow,
            "Instead, the last ones that took longer than log.slow_fop, and where their time went")

@@ -50,7 +50,7 @@ Task<int> on_object(Run* run) {
 
 CLI::Option* declare_pool(CLI::App& app, VerbArguments& arguments) {
     return app.add_option("--pool", arguments.pool,
-                          "Which pool; by default the server's default one");
+                          "The pool; by default the server's default pool");
 }
 void declare_pool_only(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);
@@ -80,8 +80,8 @@ void declare_put(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);
     app.add_option("file", arguments.file, "The file, or - for standard input")->required();
     declare_name(app, arguments)->required();
-    app.add_option("--group", arguments.group, "Whose members may read it");
-    app.add_flag("--no-replace", arguments.no_replace, "Fail if there is one of that name");
+    app.add_option("--group", arguments.group, "The group whose members may read it");
+    app.add_flag("--no-replace", arguments.no_replace, "Fail if an object of that name exists");
     declare_skipping(
         app, arguments,
         declare_recursive(app, arguments, "Store all files of a directory, below the name"));
@@ -97,18 +97,19 @@ void declare_get(CLI::App& app, VerbArguments& arguments) {
 }
 void declare_read(CLI::App& app, VerbArguments& arguments) {
     declare_one(app, arguments);
-    declare_size(app, "--offset", arguments.offset, "From where, such as 4k or 1M");
-    declare_length(app, arguments, "How much; by default up to the end");
+    declare_size(app, "--offset", arguments.offset, "The offset, such as 4k or 1M");
+    declare_length(app, arguments, "The length; by default up to the end");
     declare_explain(app, arguments);
 }
 void declare_write(CLI::App& app, VerbArguments& arguments) {
     declare_one(app, arguments);
-    declare_size(app, "--offset", arguments.offset, "Where to, such as 4k or 1M")->required();
+    declare_size(app, "--offset", arguments.offset, "The offset, such as 4k or 1M")->required();
     app.add_flag("--buffered", arguments.buffered, "Do not wait until it is durable");
 }
 CLI::Option* declare_fid(CLI::App& app, VerbArguments& arguments) {
     return app
-        .add_option("--fid", arguments.fid, "Instead, the object with this number, in any pool")
+        .add_option("--fid", arguments.fid,
+                    "The fid of the object, in any pool, instead of its name")
         ->check([](const std::string& text) {
             return std::string(parse_fid(text) ? "" : "must be the 32 hexadecimal digits of a fid");
         });
@@ -131,7 +132,7 @@ void declare_mv(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);
     declare_name(app, arguments, "old")->required();
     app.add_option("new", arguments.new_name, "Its new name")->required();
-    app.add_flag("--no-replace", arguments.no_replace, "Fail if there is one of that name");
+    app.add_flag("--no-replace", arguments.no_replace, "Fail if an object of that name exists");
 }
 void declare_rm(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);
@@ -168,12 +169,12 @@ void declare_truncate(CLI::App& app, VerbArguments& arguments) {
 }
 void declare_punch(CLI::App& app, VerbArguments& arguments) {
     declare_one(app, arguments);
-    declare_size(app, "--offset", arguments.offset, "From where, such as 4k or 1M")->required();
-    declare_length(app, arguments, "How much")->required();
+    declare_size(app, "--offset", arguments.offset, "The offset, such as 4k or 1M")->required();
+    declare_length(app, arguments, "The length")->required();
 }
 void declare_sync(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);
-    declare_name(app, arguments)->description("One object; without it, everything");
+    declare_name(app, arguments)->description("One object; by default all objects");
 }
 
 // -- whole objects --
@@ -212,7 +213,7 @@ Task<int> copy_range(Run* run, ObjectInfo info, fop::Range wanted) {
     if (!got) co_return run->complain_about(got.error());
     const bool is_whole = run->call.verb == "get";
     if (is_whole && *got != info.size_bytes) {
-        complain("get: " + core::printable(run->name()) + ": it became shorter meanwhile");
+        complain("get: " + core::printable(run->name()) + ": it became shorter in the meantime");
         co_return kExitTryLater;
     }
     if (auto finished = (*sink)->finish(); !finished) {

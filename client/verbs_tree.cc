@@ -319,8 +319,7 @@ Call with_prefix(const Call& call) {
 
 int run_in_tree(const Call& call, ObjectRun::Body body) {
     if (call.arguments.file == "-") {
-        return complain_about(call, "- is no directory: --recursive is about directories",
-                              kExitUsage);
+        return complain_about(call, "- is not a directory: --recursive needs one", kExitUsage);
     }
     return run_checked(with_prefix(call), body);
 }
@@ -360,8 +359,7 @@ int remove_tree(const Call& call) {
     Call changed = call;
     for (std::string& name : changed.arguments.names) {
         if (name.empty()) {
-            return complain_about(call, "all names begin with \"\": --all says that you mean it",
-                                  kExitUsage);
+            return complain_about(call, "\"\" selects all objects: use --all for that", kExitUsage);
         }
         name = prefix_of(name);
     }

@@ -182,24 +182,23 @@ int main(int argc, char* argv[]) try {
     app.set_version_flag("--version", "fopd " + std::string(version()));
     auto* const config = app.add_option("--config", arguments.config_file,
                                         "The configuration file [/etc/fopd/fopd.yaml]");
-    auto* const check =
-        app.add_flag("--check-config", arguments.check_config,
-                     "Check the configuration and end: 0, or 78 and every error on standard error");
+    auto* const check = app.add_flag(
+        "--check-config", arguments.check_config,
+        "Check the configuration and exit: 0, or 78 with every error on standard error");
     auto* const print =
         app.add_flag("--print-config", arguments.print_config,
-                     "Print the effective configuration with every default, and end")
+                     "Print the configuration in effect, with every default, and exit")
             ->excludes(check);
     app.add_flag("--sample-config", arguments.sample_config,
-                 "Print a configuration file with every key, its default and what it is for");
-    auto* const check_store =
-        app.add_flag("--check-store", arguments.check_store,
-                     "Check the disks while no daemon runs, print the report, and end: 0, or 1 "
-                     "when something is wrong")
-            ->excludes(check)
-            ->excludes(print);
+                 "Print a sample configuration file: every key, its default and a comment");
+    auto* const check_store = app.add_flag("--check-store", arguments.check_store,
+                                           "Check the disks while no daemon runs, print the "
+                                           "report, and exit: 0, or 1 with findings")
+                                  ->excludes(check)
+                                  ->excludes(print);
     auto* const restore_store =
         app.add_option("--restore-store", arguments.restore_file,
-                       "Restore the missing files of the data directory from a backup, and end")
+                       "Restore the missing files of the data directory from a backup, and exit")
             ->type_name("FILE")
             ->excludes(check)
             ->excludes(print)

@@ -18,30 +18,31 @@ namespace fopd::daemon {
 namespace {
 
 config::Section<NodeSettings> node_section() {
-    config::Section<NodeSettings> section("node", "Who this node is and where it keeps its data.");
-    section.field("name", &NodeSettings::name,
-                  config::text({.length_max = 64, .charset = config::Charset::kName}),
-                  "What other nodes and the log call it. Empty: the host's name.");
-    section.field("data_dir", &NodeSettings::data_dir, config::path(),
-                  "Where the daemon keeps its data: exists, writable for its user, on a local file "
-                  "system.");
+    config::Section<NodeSettings> section("node", "The name of this node, and its files.");
+    section.field(
+        "name", &NodeSettings::name,
+        config::text({.length_max = 64, .charset = config::Charset::kName}),
+        "The name of the node in its log and for other nodes. Empty: the name of the host.");
+    section.field(
+        "data_dir", &NodeSettings::data_dir, config::path(),
+        "The data directory: must exist on a local file system, writable for the daemon's user.");
     section.field("drain_timeout", &NodeSettings::drain_timeout,
                   config::duration({.min = Duration{0}, .max = 24h}),
-                  "How long a stop waits for what still runs.", {.reload = config::Reload::kLive});
+                  "How long a stop waits for running fops.", {.reload = config::Reload::kLive});
     return section;
 }
 
 config::Section<LocalitySettings> locality_section() {
     config::Section<LocalitySettings> section(
-        "localities", "The threads that do the work, each with a core and an io_uring of its own.");
+        "localities",
+        "The threads that execute fops, each with a core and an io_uring of its own.");
     section.field("cores", &LocalitySettings::cores,
                   config::auto_or(config::integer<std::uint32_t>({.min = 1, .max = 1024})),
-                  "How many. auto: half of the cores the process may use, at least one.");
-    section.field(
-        "buffers", &LocalitySettings::buffers_bytes,
-        config::size({.min = 256ULL << 10, .max = 64ULL << 30}),
-        "Memory for I/O of each locality, registered with the kernel. The memory lock limit "
-        "(LimitMEMLOCK=) must allow it for all of them.");
+                  "Their number. auto: half of the cores that the process may use, at least one.");
+    section.field("buffers", &LocalitySettings::buffers_bytes,
+                  config::size({.min = 256ULL << 10, .max = 64ULL << 30}),
+                  "I/O memory of each locality, registered with the kernel. The limit of locked "
+                  "memory (LimitMEMLOCK=) must hold that of all localities.");
     section.field("receive_buffers", &LocalitySettings::receive_buffers,
                   config::integer<std::uint32_t>({.min = 16, .max = 65536}),
                   "Messages of 16 KiB that each locality can receive at a time, from all clients.");
@@ -57,12 +58,12 @@ config::Section<LocalitySettings> locality_section() {
 }
 
 config::Section<AuthSettings> auth_section() {
-    config::Section<AuthSettings> section("auth", "Who may talk to this node.");
+    config::Section<AuthSettings> section("auth", "Which clients may connect, and their keys.");
     section.field("mode", &AuthSettings::mode,
                   config::choice<AuthSettings::Mode>({{"required", AuthSettings::Mode::kRequired},
                                                       {"none", AuthSettings::Mode::kNone}}),
-                  "required: clients prove their identity. none: every client may do everything; "
-                  "for tests.",
+                  "required: clients authenticate with a key. none: every client may do "
+                  "everything; for tests.",
                   {.reload = config::Reload::kLive});
     section.field(
         "principals", &AuthSettings::principals, config::none_or(config::path()),
@@ -73,9 +74,9 @@ config::Section<AuthSettings> auth_section() {
         "peer_key", &AuthSettings::peer_keys,
         config::one_or_more(config::path(),
                             {.length_max = 16, .doubles = config::ListRule::Doubles::kRefused}),
-        "The key all daemons of the cluster share: a file of 64 hexadecimal digits that "
-        "only its owner may read. A list while the key is changed: that of the current "
-        "key, then those of previous ones that are still accepted.",
+        "The key that all daemons of the cluster share: a file of 64 hexadecimal digits that only "
+        "its owner may read. While the key is changed, a list of files: first that of the current "
+        "key, then those of previous keys that are still accepted.",
         {.reload = config::Reload::kLive});
     section.field(
         "issuer_public", &AuthSettings::issuer_public, config::none_or(config::path()),
@@ -86,40 +87,39 @@ config::Section<AuthSettings> auth_section() {
 }
 
 config::Section<AdminSettings> admin_section() {
-    config::Section<AdminSettings> section("admin", "How the node is administered and watched.");
+    config::Section<AdminSettings> section("admin", "Administration and metrics.");
     section.field("socket", &AdminSettings::socket, config::path(),
-                  "The UNIX socket fopctl talks to; its group may.");
+                  "The UNIX socket that fopctl connects to, open to its group.");
     section.field("metrics", &AdminSettings::metrics, config::none_or(config::address()),
-                  "Where GET /metrics is answered, for Prometheus; nothing else is.");
+                  "The address that serves /metrics, for Prometheus, and no other path.");
     return section;
 }
 
 config::Section<LogSettings> log_section() {
-    config::Section<LogSettings> section("log", "What is logged, and how.");
+    config::Section<LogSettings> section("log", "The log and the audit trail.");
     section.field("level", &LogSettings::level,
                   config::choice<core::Level>({{"trace", core::Level::kTrace},
                                                {"debug", core::Level::kDebug},
                                                {"info", core::Level::kInfo},
                                                {"warn", core::Level::kWarn},
                                                {"error", core::Level::kError}}),
-                  "The least important events that are logged.", {.reload = config::Reload::kLive});
-    section.field(
-        "slow_fop", &LogSettings::slow_fop, config::duration({.min = 1ms, .max = 1h}),
-        "A fop that took this long once it had its turn is logged, with the time it spent in "
-        "each phase.",
-        {.reload = config::Reload::kLive});
+                  "The lowest level of events that are logged.", {.reload = config::Reload::kLive});
+    section.field("slow_fop", &LogSettings::slow_fop, config::duration({.min = 1ms, .max = 1h}),
+                  "A fop that took longer than this after it had its turn is logged, with the time "
+                  "it spent in each phase.",
+                  {.reload = config::Reload::kLive});
     section.field("format", &LogSettings::format,
                   config::auto_or(config::choice<LogFormat>({{"text", LogFormat::kText},
                                                              {"json", LogFormat::kJson},
                                                              {"journald", LogFormat::kJournald}})),
-                  "auto: journal fields where standard error is the journal's, else text.");
+                  "auto: journal fields if standard error is connected to the journal, else text.");
     section.field(
         "audit", &LogSettings::audit, config::none_or(config::path()),
         "The file of the audit trail: administrative requests with their callers, and denied fops. "
-        "A JSON object in each line. A file that was renamed or removed is made again. "
-        "none: the trail is a part of the log, as events audit.*.");
+        "Each line is a JSON object. A file that was renamed or removed is made anew. none: the "
+        "trail is a part of the log, as events audit.*.");
     section.field("audit_changes", &LogSettings::audit_changes, config::boolean(),
-                  "Whether the audit trail has each fop that changed an object, too.",
+                  "Whether the audit trail also has each fop that changed an object.",
                   {.reload = config::Reload::kLive});
     return section;
 }

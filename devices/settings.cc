@@ -29,26 +29,27 @@ bool is_in_dev(const std::string& path) {
 
 config::ListSection<DeviceSettings> devices_section() {
     config::Record<DeviceSettings> record;
-    record.field("name", &DeviceSettings::name, name_type(), "What the log and fopctl call it.",
+    record.field("name", &DeviceSettings::name, name_type(),
+                 "The name of the disk in the log and in fopctl.",
                  {.need = config::Need::kRequired, .example = "d0"});
     record.field("path", &DeviceSettings::path, config::path(),
-                 "A block device, best by its name below /dev/disk/by-id, or a file. This and what "
-                 "follows change only of a disk that is not open.",
+                 "A block device, preferably by its name below /dev/disk/by-id, or a file. This "
+                 "key and the next ones cannot change while the disk is open.",
                  {.reload = config::Reload::kLive,
                   .need = config::Need::kRequired,
                   .example = "/var/lib/fopd/d0.img"});
     record.field("size", &DeviceSettings::size_bytes,
                  config::none_or(config::size(
                      {.min = kSizeBytesMin, .max = kSizeBytesMax, .multiple_of = kBlockBytes})),
-                 "A file that is not there is made with this size. One that is there keeps its "
-                 "own. none: it must be there.",
+                 "The size with which a missing file is made. An existing file keeps its size. "
+                 "none: the file must exist.",
                  {.reload = config::Reload::kLive});
     record.field("thin", &DeviceSettings::thin, config::boolean(),
-                 "A file that is made takes space as it fills, instead of all at once. When there "
-                 "is none left where it lies, the disk takes no more writes.",
+                 "Whether a file that is made takes space as it fills, instead of all at once. "
+                 "When its file system is full, the disk takes no more writes.",
                  {.reload = config::Reload::kLive});
     record.field(
-        "pool", &DeviceSettings::pool, name_type(), "The pool whose objects it holds.",
+        "pool", &DeviceSettings::pool, name_type(), "The pool of the disk.",
         {.reload = config::Reload::kLive, .need = config::Need::kRequired, .example = "fast"});
     record.identified_by("name");
     record.check([](const DeviceSettings& device, config::Complaints& complaints) {
@@ -57,24 +58,22 @@ config::ListSection<DeviceSettings> devices_section() {
     });
     // The settings of an open disk cannot change: the daemon refuses such a reload.
     return {"devices",
-            "The disks of this node. A reload opens those that are new, and lets those go that are "
-            "left out, when nothing is on them.",
+            "The disks of this node. A reload opens disks that are new in the list, and closes "
+            "empty disks that it no longer has.",
             std::move(record), config::ListRule{}, config::Reload::kLive};
 }
 
 config::ListSection<PoolSettings> pools_section() {
     config::Record<PoolSettings> record;
-    record.field("name", &PoolSettings::name, name_type(), "What clients call it.",
+    record.field("name", &PoolSettings::name, name_type(), "The name of the pool.",
                  {.need = config::Need::kRequired, .example = "fast"});
     record.field("family", &PoolSettings::family, config::choice<Family>({{"disk", Family::kDisk}}),
-                 "The kind of its media.");
-    record.field(
-        "quota", &PoolSettings::quota_bytes, config::none_or(config::size({.min = 1})),
-        "How many bytes its objects may have on the disks. none: as many as there is space "
-        "for.",
-        {.reload = config::Reload::kLive});
+                 "The kind of its devices.");
+    record.field("quota", &PoolSettings::quota_bytes, config::none_or(config::size({.min = 1})),
+                 "How many bytes its objects may take on the disks. none: no limit.",
+                 {.reload = config::Reload::kLive});
     record.identified_by("name");
-    return {"pools", "What clients put objects into: disks with a name.", std::move(record)};
+    return {"pools", "Named sets of disks that hold objects.", std::move(record)};
 }
 
 std::string check_devices(const std::vector<DeviceSettings>& devices,

@@ -14,7 +14,7 @@ config::TypePtr<Address> address_type() {
             const auto address = parse_address(scalar.text);
             if (!address) {
                 return std::unexpected(
-                    config::Mistake{.wrong = config::in_quotes(scalar.text) + " is no address",
+                    config::Mistake{.wrong = config::in_quotes(scalar.text) + " is not an address",
                                     .right = address.error().context});
             }
             if (address->locality) {
@@ -30,28 +30,29 @@ config::TypePtr<Address> address_type() {
 }  // namespace
 
 config::Section<FabricSettings> fabric_section() {
-    config::Section<FabricSettings> section("fabric", "The network clients come by.");
-    section.field("listen", &FabricSettings::listen,
-                  config::list_of(address_type(), {.length_max = 16,
-                                                   .doubles = config::ListRule::Doubles::kRefused}),
-                  "Where clients connect: tcp:// on every network, verbs:// with RDMA hardware; "
-                  "ofi+tcp:// is TCP by libfabric, which trusts every host that reaches it. "
-                  "Numeric addresses.");
+    config::Section<FabricSettings> section("fabric", "The network of clients.");
+    section.field(
+        "listen", &FabricSettings::listen,
+        config::list_of(address_type(),
+                        {.length_max = 16, .doubles = config::ListRule::Doubles::kRefused}),
+        "Numeric addresses where clients connect: tcp:// on every network, verbs:// with RDMA "
+        "hardware; ofi+tcp:// is TCP by libfabric, which trusts every host that reaches the port.");
     section.field("inline_max", &FabricSettings::inline_max,
                   config::size({.min = 0, .max = 12U << 10}),
-                  "Larger payloads are fetched from the client's memory, or placed in it, instead "
-                  "of travelling in a message.");
+                  "The largest payload that travels in a message; larger ones are read from the "
+                  "client's memory or written to it.");
     section.field("lease", &FabricSettings::lease, config::duration({.min = 1s, .max = 1h}),
-                  "A silent peer is dead after this. Clients say something at half of it.");
+                  "A session whose client sends nothing for this time is ended. A client sends "
+                  "something at least every half of it.");
     section.field("handshake_timeout", &FabricSettings::handshake_timeout,
                   config::duration({.min = 100ms, .max = 10min}),
-                  "A client that has not proved its identity by then is disconnected.");
+                  "A client that has not authenticated within this time is disconnected.");
     section.field("protect", &FabricSettings::protection,
                   config::choice<fop::Protection>(
                       {{"seal", fop::Protection::kSeal}, {"encrypt", fop::Protection::kEncrypt}}),
-                  "seal: each message proves its sender, and everybody on the way can read it. "
-                  "encrypt: all that follows the handshake is encrypted (AES-256-GCM); only over "
-                  "tcp://. Clients that want the other one are refused.");
+                  "seal: each message is authenticated, and everyone on the path can read it. "
+                  "encrypt: everything after the handshake is encrypted (AES-256-GCM); only over "
+                  "tcp://. Clients with the other setting are refused.");
     section.check([](const FabricSettings& settings, config::Complaints& complaints) {
         for (const Address& each : settings.listen) {
             if (each.scheme == settings.listen.front().scheme) continue;

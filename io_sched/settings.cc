@@ -28,28 +28,31 @@ config::TypePtr<const Algorithm*> algorithms_for(IoType type) {
 }  // namespace
 
 config::Section<IoSchedSettings> io_sched_section() {
-    config::Section<IoSchedSettings> section("io_sched", "Which read or write a device does next.");
+    config::Section<IoSchedSettings> section("io_sched",
+                                             "The order of the reads and writes of a device.");
     section.field("read_algo", &IoSchedSettings::read_algo, algorithms_for(IoType::kRead),
                   "The order of reads.");
     section.field("write_algo", &IoSchedSettings::write_algo, algorithms_for(IoType::kWrite),
                   "The order of writes.");
     section.field("format_algo", &IoSchedSettings::format_algo, algorithms_for(IoType::kFormat),
-                  "The order of formats: space that is given up.");
+                  "The order in which freed space is discarded.");
     section.field("dispatch_algo", &IoSchedSettings::dispatch_algo,
-                  named_rows(dispatch_algorithms()), "Which of these may use which devices.");
+                  named_rows(dispatch_algorithms()),
+                  "How devices are divided among these three. none: each uses all devices.");
     section.field("request_algo", &IoSchedSettings::request_algo, named_rows(request_algorithms()),
-                  "Which of these is next.");
-    section.field("elevator_max_wait", &IoSchedSettings::elevator_max_wait,
-                  config::duration({.min = 1ms, .max = 1h}),
-                  "A request that has waited for longer goes before requests that lie nearer.");
+                  "Which of these three is next. fifo: the one whose request is the oldest.");
+    section.field(
+        "elevator_max_wait", &IoSchedSettings::elevator_max_wait,
+        config::duration({.min = 1ms, .max = 1h}),
+        "elevator: a request that has waited for longer goes before requests at nearer places.");
     section.field("latency_goal", &IoSchedSettings::latency_goal,
                   config::auto_or(config::duration({.min = 10us, .max = 10s})),
-                  "A device gets as much to do at a time as it does within this time; auto is 20ms "
-                  "for disks that turn and 2ms for others.");
-    section.field(
-        "depth_max", &IoSchedSettings::depth_max,
-        config::integer<std::uint32_t>({.min = 1, .max = 4096}),
-        "Reads and writes a device has at a time, at most; one counts once more for each 64KiB.");
+                  "A device gets as many requests at a time as it completes within this time; auto "
+                  "is 20ms for rotating disks and 2ms for others.");
+    section.field("depth_max", &IoSchedSettings::depth_max,
+                  config::integer<std::uint32_t>({.min = 1, .max = 4096}),
+                  "How many reads and writes a device has at a time, at most. Each counts once, "
+                  "and once more for each 64KiB.");
     return section;
 }
 

@@ -110,10 +110,10 @@ config::Record<CrrSettings> crr_record() {
     config::Record<CrrSettings> record;
     record.field("quantum", &CrrSettings::quantum,
                  config::integer<std::uint32_t>({.min = 1, .max = 65535}),
-                 "Fops of one in a row, before the next one has its turn.",
-                 {.reload = config::Reload::kLive});
+                 "How many fops run in one turn.", {.reload = config::Reload::kLive});
     record.field("by", &CrrSettings::by, those_who_ask(),
-                 "Whose turns they are; clients are in the turns of their principals.",
+                 "The parties that take turns. client: principals take turns, and within them "
+                 "their clients.",
                  {.reload = config::Reload::kLive});
     return record;
 }

@@ -56,10 +56,9 @@ config::Record<DelaySettings> delay_record() {
     config::Record<DelaySettings> record;
     const config::DurationRule rule{.max = 1h};
     record.field("min", &DelaySettings::min, config::duration(rule),
-                 "A fop that is delayed waits for at least this time.",
-                 {.reload = config::Reload::kLive});
-    record.field("max", &DelaySettings::max, config::duration(rule), "And at most for this time.",
-                 {.reload = config::Reload::kLive});
+                 "A delayed fop waits for at least this time.", {.reload = config::Reload::kLive});
+    record.field("max", &DelaySettings::max, config::duration(rule),
+                 "A delayed fop waits for at most this time.", {.reload = config::Reload::kLive});
     record.field("percent", &DelaySettings::percent,
                  config::integer<std::uint32_t>({.min = 0, .max = 100}),
                  "How many of a hundred fops are delayed.", {.reload = config::Reload::kLive});

@@ -45,24 +45,24 @@ constexpr std::array kPolicies{
             [](const RequestAttributes& request, const PolicySettings& settings,
                const PolicyParts& /*parts*/) { return crr_class_name(request, settings.crr.by); },
     },
-    PolicyEntry{.name = "deadline",
-                .summary = "Another policy's order, until something has waited for too long.",
-                .scope = Scope::kLocality,
-                .client_order = ClientOrder::kMixed,  // kKept if the inner policy keeps it.
-                .make =
-                    [](const PolicySettings& settings, const PolicyParts& parts) {
-                        const DeadlineSettings& own = settings.deadline;
-                        return make_deadline(own.policy->make(settings, parts), own.wait_max);
-                    },
-                .is_same =
-                    [](const PolicySettings& one, const PolicySettings& other) {
-                        return one.deadline == other.deadline &&
-                               one.deadline.policy->is_same(one, other);
-                    },
-                .inner = [](const PolicySettings& settings) { return settings.deadline.policy; }},
+    PolicyEntry{
+        .name = "deadline",
+        .summary = "Another policy's order, but fops that have waited for too long run first.",
+        .scope = Scope::kLocality,
+        .client_order = ClientOrder::kMixed,  // kKept if the inner policy keeps it.
+        .make =
+            [](const PolicySettings& settings, const PolicyParts& parts) {
+                const DeadlineSettings& own = settings.deadline;
+                return make_deadline(own.policy->make(settings, parts), own.wait_max);
+            },
+        .is_same =
+            [](const PolicySettings& one, const PolicySettings& other) {
+                return one.deadline == other.deadline && one.deadline.policy->is_same(one, other);
+            },
+        .inner = [](const PolicySettings& settings) { return settings.deadline.policy; }},
     PolicyEntry{
         .name = "delay",
-        .summary = "A fault to test with: some fops are late.",
+        .summary = "A fault for tests: some fops are delayed.",
         .scope = Scope::kLocality,
         .client_order = ClientOrder::kMixed,
         .make = [](const PolicySettings& settings,
@@ -78,7 +78,7 @@ constexpr std::array kPolicies{
                 .is_same = [](const PolicySettings& /*one*/,
                               const PolicySettings& /*other*/) { return true; }},
     PolicyEntry{.name = "mclock",
-                .summary = "Rules say what is reserved for each class, its weight and its limit.",
+                .summary = "Rules give each class a reservation, a weight and a limit.",
                 .scope = Scope::kNode,
                 .client_order = ClientOrder::kMixed,
                 .make =
@@ -111,7 +111,7 @@ constexpr std::array kPolicies{
     },
     PolicyEntry{
         .name = "tbf",
-        .summary = "Rules say how much each class of fops may have.",
+        .summary = "Rules limit the rate of each class of fops.",
         .scope = Scope::kNode,
         .client_order = ClientOrder::kMixed,
         .make =

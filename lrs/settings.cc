@@ -32,10 +32,10 @@ config::TypePtr<const PolicyEntry*> policy_names(Wanted wanted) {
 config::Record<DeadlineSettings> deadline_record() {
     config::Record<DeadlineSettings> record;
     record.field("policy", &DeadlineSettings::policy, policy_names(Wanted::kInner),
-                 "The order of what has not waited for too long.",
+                 "The policy for fops that have not waited for too long.",
                  {.reload = config::Reload::kLive});
     record.field("wait_max", &DeadlineSettings::wait_max, config::duration({.min = 1ms, .max = 1h}),
-                 "What has waited for this time goes before everything else, the oldest first.",
+                 "Fops that have waited for this time run before all others, the oldest first.",
                  {.reload = config::Reload::kLive});
     return record;
 }
@@ -45,18 +45,19 @@ config::Record<DeadlineSettings> deadline_record() {
 config::Section<LrsSettings> lrs_section() {
     config::Section<LrsSettings> section("lrs", "Which fop runs next, and how many at a time.");
     section.field<const PolicyEntry*>("policy", &LrsSettings::policy, policy_names(Wanted::kAll),
-                                      "The order of what waits to run.",
+                                      "The order in which waiting fops run.",
                                       {.reload = config::Reload::kLive});
-    section.field("max_foms", &LrsSettings::max_foms,
-                  config::integer<std::uint32_t>({.min = 1, .max = 65536}),
-                  "Fops that run at a time, in each locality; the others wait in their order.",
-                  {.reload = config::Reload::kLive});
-    section.field("io_wait_goal", &LrsSettings::io_wait_goal,
-                  config::none_or(config::duration({.min = 10us, .max = 10s})),
-                  "Fewer run while the reads and writes of one wait longer than this for their "
-                  "devices, on the mean: what waits here waits in the policy's order. none: it "
-                  "does not matter.",
-                  {.reload = config::Reload::kLive});
+    section.field(
+        "max_foms", &LrsSettings::max_foms,
+        config::integer<std::uint32_t>({.min = 1, .max = 65536}),
+        "How many fops run at a time in each locality; the others wait in the policy's order.",
+        {.reload = config::Reload::kLive});
+    section.field(
+        "io_wait_goal", &LrsSettings::io_wait_goal,
+        config::none_or(config::duration({.min = 10us, .max = 10s})),
+        "Fewer fops run while their reads and writes wait longer than this for their devices, on "
+        "average, so that more fops wait in the policy's order. none: the number is fixed.",
+        {.reload = config::Reload::kLive});
     section.field<CrrSettings>("crr", &LrsSettings::crr, config::map_of(crr_record()),
                                summary_of("crr"));
     section.field<DeadlineSettings>("deadline", &LrsSettings::deadline,
@@ -163,7 +164,7 @@ std::expected<config::Node, config::Problem> read_value(const NamedValue& named,
         config::Problem{.file = {},
                         .position = {},
                         .key = std::string(path),
-                        .wrong = config::in_quotes(named.value) + " is no value",
+                        .wrong = config::in_quotes(named.value) + " is not a value",
                         .right = "write it as it stands in the configuration, 16 or [a, b]"});
 }
 

@@ -24,7 +24,7 @@ config::TypePtr<Offsets> offsets_type() {
                     "write logical; io_sched's elevator goes by the places on the disk"});
             }
             return std::unexpected(config::Mistake{
-                config::in_quotes(scalar.text) + " are no offsets", "write logical"});
+                config::in_quotes(scalar.text) + " are not offsets", "write logical"});
         },
         [](const Offsets& /*offsets*/) { return config::plain_scalar("logical"); });
 }
@@ -78,16 +78,17 @@ config::Record<SortedTurnsSettings> sorted_turns_record(const char* whose) {
     config::Record<SortedTurnsSettings> record;
     record.field("quantum", &SortedTurnsSettings::quantum,
                  config::integer<std::uint32_t>({.min = 1, .max = kQuantumMax}),
-                 std::string("Fops of ") + whose + " that are put in order and run in a row.",
+                 std::string("Fops of ") + whose + " that are sorted and run in one turn.",
                  {.reload = config::Reload::kLive});
     record.field("ops", &SortedTurnsSettings::ops,
                  config::choice<OrderedOps>({{"reads", OrderedOps::kReads},
                                              {"writes", OrderedOps::kWrites},
                                              {"both", OrderedOps::kBoth}}),
-                 "Which fops are put in order; others take turns with these, one by one.",
+                 "Which fops are sorted; other fops take turns with these, one by one.",
                  {.reload = config::Reload::kLive});
     record.field("offsets", &SortedTurnsSettings::offsets, offsets_type(),
-                 "By which offsets: those in the object. Those on the disk are the elevator's.",
+                 "The offsets by which fops are sorted: those in the object. io_sched sorts by "
+                 "place on the disk.",
                  {.reload = config::Reload::kLive});
     return record;
 }

@@ -33,7 +33,7 @@ config::TypePtr<std::uint64_t> operations_per_second() {
                 return rate->per_second;
             }
             return std::unexpected(config::Mistake{
-                config::in_quotes(scalar.text) + " is no rate of requests", "write " + allowed});
+                config::in_quotes(scalar.text) + " is not a rate of requests", "write " + allowed});
         },
         [](const std::uint64_t& rate) {
             return config::plain_scalar(std::to_string(rate) + "/s");
@@ -61,9 +61,9 @@ std::optional<RuleMistake> overbooked(const MclockSettings& settings, const Mclo
                                rules.reservations_text() + ")";
     if (!settings.capacity) {
         return RuleMistake{
-            .wrong = in_all + ", and the node's capacity is not said",
+            .wrong = in_all + ", and the node's capacity is not set",
             .right =
-                "set lrs.mclock.capacity to what the node can do in a second, such as 20000/s"};
+                "set lrs.mclock.capacity to the rate that the node can serve, such as 20000/s"};
     }
     if (reserved <= *settings.capacity) return std::nullopt;
     return RuleMistake{
@@ -73,16 +73,19 @@ std::optional<RuleMistake> overbooked(const MclockSettings& settings, const Mclo
 
 config::Record<MclockSettings> mclock_record() {
     config::Record<MclockSettings> record;
-    record.field("capacity", &MclockSettings::capacity, config::none_or(operations_per_second()),
-                 "What the node can do: all reservations together are at most this.",
-                 {.reload = config::Reload::kLive});
-    record.field("cost_unit", &MclockSettings::cost_unit,
-                 config::none_or(config::size({.min = CostModel::kUnitMin})),
-                 "So many bytes cost as much as a fop does without any; none: data costs nothing.",
-                 {.reload = config::Reload::kLive});
+    record.field(
+        "capacity", &MclockSettings::capacity, config::none_or(operations_per_second()),
+        "The rate that the node can serve; the sum of all reservations must not exceed it.",
+        {.reload = config::Reload::kLive});
+    record.field(
+        "cost_unit", &MclockSettings::cost_unit,
+        config::none_or(config::size({.min = CostModel::kUnitMin})),
+        "So many bytes of data cost as much as a fop without data. none: data cost nothing.",
+        {.reload = config::Reload::kLive});
     record.field("rules", &MclockSettings::rules,
                  config::list_of(mclock_rule_type(), {.length_max = kRulesMax + 1}),
-                 "Who has which share; docs/formats/rules.md.", {.reload = config::Reload::kLive});
+                 "The classes and their shares; docs/formats/rules.md.",
+                 {.reload = config::Reload::kLive});
     record.check(check_mclock);
     return record;
 }

@@ -36,7 +36,7 @@ config::Record<TbfSettings> tbf_record() {
     config::Record<TbfSettings> record;
     record.field(
         "rules", &TbfSettings::rules, config::list_of(rule_type(), {.length_max = kRulesMax + 1}),
-        "Who may have how much; docs/formats/rules.md.", {.reload = config::Reload::kLive});
+        "The classes and their limits; docs/formats/rules.md.", {.reload = config::Reload::kLive});
     record.check(check_rules);
     return record;
 }

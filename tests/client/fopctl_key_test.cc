@@ -187,16 +187,16 @@ TEST_CASE("fopctl key create: the daemon's user can read the file", "[client]") 
     REQUIRE(mode_of(f.file) == 0640);
 }
 
-TEST_CASE("fopctl key create: without a daemon it counts from its start", "[client]") {
+TEST_CASE("fopctl key create: without a daemon it takes effect at the next start", "[client]") {
     const Fixture f;
 
     const Ran ran = f.run({"key", "create", "one"});
     const Ran again = f.run({"key", "create", "one"});
 
     REQUIRE(ran.exit_code == 0);
-    REQUIRE_THAT(ran.err, ContainsSubstring("from its start"));
+    REQUIRE_THAT(ran.err, ContainsSubstring("takes effect when fopd starts"));
     REQUIRE(again.exit_code == 1);
-    REQUIRE_THAT(again.err, ContainsSubstring("one is there already"));
+    REQUIRE_THAT(again.err, ContainsSubstring("one exists already"));
 }
 
 TEST_CASE("fopctl key create: a refusal by the daemon restores the file", "[client]") {

@@ -329,7 +329,7 @@ TEST_CASE("client local walk: what has become no file is not opened", "[client]"
     REQUIRE(mkfifo(place.in("a").c_str(), 0600) == 0);
     const auto source = place.tree->open_source(place.world(), "a");
     REQUIRE_FALSE(source.has_value());
-    REQUIRE(source.error().find("no regular file any more") != std::string::npos);
+    REQUIRE(source.error().find("not a regular file any more") != std::string::npos);
 }
 
 }  // namespace fopd::client::testing

@@ -55,7 +55,7 @@ TEST_CASE("client objects: a change with unknown outcome on a missing disk is no
     REQUIRE_FALSE(made.has_value());
     REQUIRE(made.error().status == fop::Status::kMediumMissing);
     REQUIRE(made.error().may_be_done);
-    REQUIRE_THAT(made.error().words, ContainsSubstring("it may have been done before that"));
+    REQUIRE_THAT(made.error().words, ContainsSubstring("the change may have been made before"));
     REQUIRE(stage.store.count(is_put ? "upload_begin" : "create") == (is_put ? 0 : 1));
     REQUIRE(stage.store.now.objects.size() == 1);
     REQUIRE(stage.store.now.names.at("a").slot() == slot);

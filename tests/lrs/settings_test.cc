@@ -259,8 +259,8 @@ TEST_CASE("lrs settings: values refused in the file are refused by hand", "[lrs]
     CHECK(refusal("crr", {{"policy", "tbf"}}).find("unknown key") != std::string::npos);
     CHECK(refusal("fifo", {{"max_foms", "0"}}).starts_with("lrs.max_foms: "));
     CHECK(refusal("fifo", {{"max_foms", "["}}).starts_with("lrs.max_foms: "));
-    CHECK(refusal("crr", {{"quantum", "1\nw: 2"}}).find("is no value") != std::string::npos);
-    CHECK(refusal("crr", {{"quantum", "["}}).find("is no value") != std::string::npos);
+    CHECK(refusal("crr", {{"quantum", "1\nw: 2"}}).find("is not a value") != std::string::npos);
+    CHECK(refusal("crr", {{"quantum", "["}}).find("is not a value") != std::string::npos);
     CHECK(refusal("crr", {{"quantum", ""}}).starts_with("lrs.crr.quantum: "));
     CHECK(refusal("deadline", {{"policy", "deadline"}}).starts_with("lrs.deadline.policy: "));
     CHECK(refusal("tbf", {{"rules", "[a job=a rate=-1/s]"}}).starts_with("lrs.tbf.rules[0]: "));

@@ -134,8 +134,8 @@ class DeviceChangesTest(ProcessTestCase):
         self.start()
         before = self.devices()["d1"]
         answer = self.remove("d1")
-        self.assertIn("d1 is out", answer)
-        self.assertIn(f"still stands in {self.fopd.config_path}", answer)
+        self.assertIn("d1 is removed", answer)
+        self.assertIn(f"{self.fopd.config_path} still names it", answer)
         self.assertEqual(self.states(), {"d0": "good", "d1": "removed"})
         self.assertEqual([each["device"] for each in json.loads(self.ctl("--json", "store", "check"))["checks"]], ["d0"])
         self.assertEqual(self.devices()["d1"]["slot"], before["slot"])

@@ -281,7 +281,7 @@ class KeyTest(FabricTestCase):
         done = run_program(FOPCTL, "key", "create", "other", env=self.environment() | {"FOPD_PRINCIPALS": str(path)})
         self.assertEqual(done.returncode, DONE, done.stderr)
         self.assertIn("other", path.read_text())
-        self.assertIn("lets in everybody", done.stderr)
+        self.assertIn("admits every client", done.stderr)
         self.assertEqual(self.daemon.status()["log_level"], "debug")
         self.assertNotEqual(self.daemon.events("fopd.daemon.keys_reloaded"), [])
         self.n.stop(self.daemon)

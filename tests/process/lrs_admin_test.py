@@ -150,7 +150,7 @@ class LrsAdminTest(LrsTestCase):
         self.assertEqual(status["config"]["differs"], ["lrs.policy", "lrs.crr.quantum"])
         self.assertNotEqual(status["config"]["hash"], hash_before)
         self.assertIn("lrs.crr.quantum", self.ctl("status").stdout)
-        self.assertIn("other than in the file: lrs.policy, lrs.crr.quantum", self.ctl("lrs", "show").stdout)
+        self.assertIn("differs from the file: lrs.policy, lrs.crr.quantum", self.ctl("lrs", "show").stdout)
         events = self.daemon.events("fopd.daemon.config_changed")
         self.assertEqual([(each["key"], each["by"]) for each in events],
                          [("lrs.policy", "hand"), ("lrs.crr.quantum", "hand")])
@@ -169,7 +169,9 @@ class LrsAdminTest(LrsTestCase):
         done = json.loads(self.ctl("lrs", "set", "max_foms=1", "io_wait_goal=none", "--json").stdout)
         self.assertEqual((done["policy"], done["changed"]), ("fifo", ["lrs.max_foms", "lrs.io_wait_goal"]))
         self.assertEqual(self.settings(), {"max_foms": 1, "io_wait_goal": None})
-        self.assertTrue(self.ctl("lrs", "show").stdout.startswith("policy fifo, 0 queued\nmax_foms=1 io_wait_goal=none\nother "))
+        self.assertTrue(self.ctl("lrs", "show").stdout.startswith("policy fifo, 0 queued
+max_foms=1 io_wait_goal=none
+differs "))
 
         # It acts at once: of eight all but one wait.
         self.ctl("lrs", "set", "max_foms=128")
@@ -195,11 +197,11 @@ class LrsAdminTest(LrsTestCase):
                             (["max_foms=0"], "lrs.max_foms"), (["quantum=1"], "fifo has nothing to set; known here: max_foms"),
                             (["crr", "policy=tbf"], "quantum, by of crr; max_foms, io_wait_goal of lrs"),
                             (["crr", "quantun=1"], "quantum"), (["fifo", "quantum=1"], "lrs.fifo"),
-                            (["crr", "quantum=1\nw: 2"], "no value"),
+                            (["crr", "quantum=1\nw: 2"], "is not a value"),
                             (["tbf", "rules=[a job=a rate=-1/s]"], "lrs.tbf.rules[0]")):
             self.assertIn(said, self.ctl("lrs", "set", *words, code=CONFIG).stderr)
         self.ctl("lrs", "set", "crr", "quantum", code=USAGE)
-        self.assertIn("quantum is there twice", self.ctl("lrs", "set", "crr", "quantum=5", "quantum=6", code=USAGE).stderr)
+        self.assertIn("quantum is given twice", self.ctl("lrs", "set", "crr", "quantum=5", "quantum=6", code=USAGE).stderr)
         self.assertEqual(self.daemon.ask("POST", "/v1/lrs/set?policy=crr&crr.quantum=5&crr.quantum=6")[0], 400)
         self.assertIn("nothing to set", self.ctl("lrs", "set", code=USAGE).stderr)
         self.assertEqual(self.daemon.ask("POST", "/v1/lrs/set")[0], 400)
@@ -461,7 +463,7 @@ class LrsAdminTest(LrsTestCase):
 
     def test_what_runs_can_be_saved(self):
         self.start_with("lrs:  # Whose turn it is.\n  policy: fifo  # As they come.\n\n# Who it is.\n")
-        self.assertIn("says so already", self.ctl("lrs", "save").stdout)
+        self.assertIn("has these settings already", self.ctl("lrs", "save").stdout)
         before = self.fopd.config_path.read_text()
         self.ctl("lrs", "set", "tbf")
         self.ctl("lrs", "rule", "add", "a job={\"x y\" z} rate=1/s")

@@ -49,7 +49,7 @@ class ObjectsTest(StorageTestCase):
                 self.assertEqual(done.returncode, USAGE, done.stderr)
 
     def test_texts_that_no_server_takes(self):
-        name = ["is no name: at most 64 bytes of UTF-8 without control characters"]
+        name = ["is not a valid name: at most 64 bytes of UTF-8 without control characters"]
         for text in ("p" * 65, "p" * 256, "a\nb", b"\xff", "p" * 100_000):
             shown = text[:24] if len(text) > 24 else {"a\nb": "a\\nb", b"\xff": "\\xff"}[text]
             for arguments in (["ls"], ["stat", "a"], ["quota"], ["put", "-", "a"], ["bench", "--op", "read"]):

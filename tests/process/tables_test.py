@@ -43,7 +43,7 @@ class TablesTest(StorageTestCase):
         self.use_long_names()
         self.load()
         # Lines that begin as these are no rows of a table, or have a path.
-        rests = ("other than in the file:", "policy ", "mclock:", "config ", "d0 ", "d1 ")
+        rests = ("differs from the file:", "policy ", "mclock:", "config ", "d0 ", "d1 ")
         for verb in ("status", "sessions", "trace", "devices", "scrub", "store check", "df", "quota", "lrs show", "lrs rule list",
                      "key list", "top --count 1 --interval 0.1"):
             with self.subTest(verb):

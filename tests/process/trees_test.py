@@ -328,7 +328,7 @@ class TreesTest(StorageTestCase):
         self.refused(REFUSED, ["rm: nothing is removed: confirm with --yes: 2 objects, 4 B, below a/"],
                      "rm", "-r", "a/")
         self.refused(REFUSED, ["5 objects, 10 B, all of the default pool"], "rm", "-r", "--all")
-        self.refused(USAGE, ["--all says that you mean it"], "rm", "-r", "", "--yes")
+        self.refused(USAGE, ["use --all for that"], "rm", "-r", "", "--yes")
         self.refused(USAGE, ["rm: name is required"], "rm", "-r", "--yes")
         self.refused(USAGE, ["rm: name is required"], "rm")
         self.refused(USAGE, ["--all"], "rm", "-r", "a", "--all", "--yes")
@@ -344,7 +344,7 @@ class TreesTest(StorageTestCase):
             with self.subTest(arguments):
                 for name in ("a/b/c", "a/d", "ab"):
                     self.put(name, b"12")
-                self.refused(REFUSED, ["sure of 2 objects, 4 B, below a/\n"], "rm", "-r", *arguments)
+                self.refused(REFUSED, ["confirm with --yes: 2 objects, 4 B, below a/\n"], "rm", "-r", *arguments)
                 done, complaint = self.summary("rm", "-r", *arguments, "--yes")
                 self.assertEqual((done["objects"], done["failed"], complaint), (2, [], None))
                 self.assertEqual(self.names(), ["ab"])
@@ -418,10 +418,10 @@ class TreesTest(StorageTestCase):
         self.write({"file": b"x"})
         self.refused(USAGE, ["missing: No such file"], "put", "-r", self.directory / "missing", "b/")
         self.refused(USAGE, ["Not a directory"], "put", "-r", self.source / "file", "b/")
-        self.refused(USAGE, ["- is no directory"], "put", "-r", "-", "b/")
+        self.refused(USAGE, ["- is not a directory"], "put", "-r", "-", "b/")
         self.refused(USAGE, ["No such file"], "get", "-r", "a/", self.directory / "missing" / "below")
         self.refused(USAGE, ["Not a directory"], "get", "-r", "a/", self.source / "file")
-        self.refused(USAGE, ["- is no directory"], "get", "-r", "a/", "-")
+        self.refused(USAGE, ["- is not a directory"], "get", "-r", "a/", "-")
         self.refused(USAGE, ["control character"], "get", "-r", "a\nb", self.target)
         self.refused(USAGE, ["the group"], "put", "-r", self.source, "b/", "--group", "g" * 100)
         self.assertEqual(self.names(), ["a/b"])

@@ -12,26 +12,20 @@ directly before a block says what is special about it:
 All run in one shell, in a directory of its own, with ports of its own in place of the default ones.
 """
 
-import os
 import re
-import shlex
-import signal
-import socket
-import subprocess
-import threading
 import time
 import unittest
 from pathlib import Path
 from typing import NamedTuple
 
-from fopd_process import DEADLINE_SECONDS, FOPCTL, FOPD, PROGRAM_SECONDS, ProcessTestCase
+from fopd_process import DEADLINE_SECONDS, ProcessTestCase
+from page_shell import Shell, environment_with, free_port, make_programs
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "tutorial.md"
 PROMPT, INDENT, LEFT_OUT = "$ ", "    ", "…"
 # What the page calls the directory of the session, and where it has the metrics.
 PAGE_DIRECTORY = "/home/you/tutorial"
 PAGE_METRICS = "127.0.0.1:9420"
-END_MARK = "the command has ended with"
 
 # An id; or a number, time, date or address, with its unit if it has one.
 NUMBER = r"(?<!\w)(?:[0-9a-f]{8,}(?:-\d+)?|\d+(?:[.:T-]\d+)*(?:Z|[mun]?s| ?(?:B|[KMGT]iB))?)(?!\w)"
@@ -89,68 +83,12 @@ def matches(step, output):
     return re.fullmatch(pattern_of(wanted.strip(), varies) + r"\s*", given.strip() + "\n") is not None
 
 
-class Shell:
-    """A bash that is given one command after the other."""
-
-    def __init__(self, directory, environment):
-        self._bash = subprocess.Popen(["bash", "--noprofile", "--norc"], cwd=directory, env=environment, text=True,
-                                      errors="replace", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                      stderr=subprocess.STDOUT, start_new_session=True)
-        self._watchdog = threading.Timer(PROGRAM_SECONDS, self._kill)
-        self._watchdog.start()
-
-    def run(self, command):
-        """Its exit status and output."""
-        self._bash.stdin.write(f"{{ {command}\n}} </dev/null; printf '\\n%s %s\\n' {shlex.quote(END_MARK)} $?\n")
-        self._bash.stdin.flush()
-        lines = []
-        for line in self._bash.stdout:
-            if line.startswith(END_MARK):
-                return int(line.split()[-1]), "".join(lines)[:-1]
-            lines.append(line)
-        raise AssertionError(f"the shell ended, or did not end in time, with: {command}\n{''.join(lines)}")
-
-    def end(self):
-        """With all that it has started."""
-        self._watchdog.cancel()
-        self._watchdog.join()
-        self._kill()
-        self._bash.wait()
-        self._bash.stdin.close()
-        self._bash.stdout.close()
-
-    def _kill(self):
-        os.killpg(self._bash.pid, signal.SIGKILL)  # The shell is not waited for before, so this is its number.
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 class TutorialTest(ProcessTestCase):
-    def make_programs(self, metrics):
-        """fopd and fopctl as they would be installed, with other ports than those that may be taken."""
-        programs = self.directory / "programs"
-        programs.mkdir()
-        (programs / "fopctl").symlink_to(Path(FOPCTL).resolve())
-        fopd = programs / "fopd"
-        ports = f"--listen tcp://127.0.0.1:{free_port()} --metrics {metrics}"
-        fopd.write_text("#!/bin/sh\n"
-                        f'case "$1" in --dev) set -- "$@" {ports} ;; esac\n'
-                        f'exec {shlex.quote(str(Path(FOPD).resolve()))} "$@"\n')
-        fopd.chmod(0o755)
-        return programs
-
     def test_the_page(self):
         session = self.directory / "session"
         session.mkdir()
         metrics = f"127.0.0.1:{free_port()}"
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("FOPD")}
-        environment |= {"PATH": f"{self.make_programs(metrics)}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8",
-                        "XDG_STATE_HOME": str(session / "state")}
-        shell = Shell(session, environment)
+        shell = Shell(session, environment_with(make_programs(self.directory / "programs", metrics), XDG_STATE_HOME=str(session / "state")))
         self.addCleanup(shell.end)
         page = PAGE.read_text().replace(PAGE_DIRECTORY, str(session)).replace(PAGE_METRICS, metrics)
         steps = steps_of(page)

@@ -377,6 +377,22 @@ check "lost disk: ready with it" soon 60 is_ready
 check "lost disk: nothing needs attention any more" fopctl health
 check "lost disk: ann has hers again" fetches ann photos
 check "lost disk: bob has his again" fetches bob videos
+
+### The commands of the pages that need the service, as they stand there; tests/process/page_plans.py looks for them here.
+
+damaged_objects() {
+    journalctl -u fopd FOPD_EVENT=fopd.store.scrub_found_damage --since today -o json |
+        jq -r '.FOPD_OBJECT + " " + .FOPD_NAME' | sort -u
+}
+check "pages: errors" journalctl -u fopd -p err
+check "pages: warnings" journalctl -u fopd -p warning --since today
+check "pages: one event" journalctl -u fopd FOPD_EVENT=fopd.devices.state
+check "pages: an event of a disk" journalctl -u fopd FOPD_EVENT=fopd.devices.error FOPD_DEVICE=d0
+check "pages: damaged objects" damaged_objects
+check "pages: who administered" journalctl -u fopd FOPD_EVENT=fopd.audit.administration
+check "pages: who was denied" journalctl -u fopd FOPD_EVENT=fopd.audit.denied FOPD_PRINCIPAL=ann
+check "pages: memory" systemctl show --property MemoryPeak fopd
+check "pages: rotation" cp /usr/share/doc/fopd/examples/logrotate /etc/logrotate.d/fopd
 check "newcomer: stops" systemctl stop fopd
 rm -rf "$keys" $images/d0.img $images/d1.img /etc/fopd/principals.yaml
 configure "$original_config"
