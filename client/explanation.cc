@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <functional>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -93,7 +94,8 @@ std::string explanation(const TimeLedger::Figures& figures) {
                        " in all\n";
     for (const Part& part : parts_of(figures.sum)) text += line_of(part, total);
     if (figures.calls == 1) return text;
-    auto slowest = parts_of(figures.slowest);
+    const auto parts = parts_of(figures.slowest);
+    std::vector<Part> slowest(parts.begin(), parts.end());
     core::stable_sort(slowest, std::greater{}, &Part::seconds);
     text += "  the slowest fop took " + latency_of(seconds(figures.slowest.total)) + ": " +
             latency_of(slowest[0].seconds) + " " + slowest[0].name.words + ", " +

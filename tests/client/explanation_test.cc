@@ -88,6 +88,6 @@ TEST_CASE("fopctl: a load is explained by the mean and the 99th percentile of ea
 TEST_CASE("fopctl: the parts of one fop are shown with their share", "[client]") {
     const nlohmann::json spent{{"total", 0.5}, {"policy", 0}, {"disk", 0.4}, {"server", 0.1}};
     CHECK(parts_page(spent) ==
-          "  read or wrote the disk                 400.0ms   80 %\n"
-          "  computed by the server                 100.0ms   20 %\n");
+          "  read or wrote the disk                400.0ms   80 %\n"
+          "  computed by the server                100.0ms   20 %\n");
 }

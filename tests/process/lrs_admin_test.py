@@ -119,7 +119,7 @@ class LrsAdminTest(LrsTestCase):
         self.start(policy="crr", crr={"by": "job"})
         written = self.write(seconds=0.3, job="dd.0")
         self.assertGreaterEqual(self.class_named("job=dd.0")["served"], written)
-        self.assertIn("crr: by=job quantum=1\n", self.ctl("lrs", "show").stdout)
+        self.assertIn("crr: quantum=1 by=job\n", self.ctl("lrs", "show").stdout)
         self.ctl("lrs", "set", "by=user")
         written = self.write(seconds=0.3, job="dd.0")
         self.assertTrue([each for each in self.lrs()["classes"] if each["name"].startswith("user=")])

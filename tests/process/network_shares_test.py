@@ -96,7 +96,7 @@ class SharesTest(ManySessionsTestCase):
         self.clients = self.open_sessions()
         self.assertEqual(self.daemon.metrics()["fopd_sessions"], 1 + self.SESSIONS)
         self.best_share(f"beside {self.SESSIONS} sessions", self.wait_a_moment, credits)
-        self.best_share(f"while {self.of_one_program} of them come and go", self.come_and_go, credits)
+        self.best_share(f"while {self.of_one_program} of them come and go", self.come_and_go)
         for each in self.clients:
             each.kill()
         self.expect_content(self.ours)

@@ -124,7 +124,7 @@ class TreesTest(StorageTestCase):
         self.source.mkdir()
         done, _ = self.summary("put", "-r", "--dry-run", self.source, "p/")
         self.assertEqual((done["planned"], done["objects"]), ([], 0))
-        self.refused_with_summary(NOT_FOUND, "rm: a/: no object has a name that begins so", "rm", "-r", "a/", "--dry-run")
+        self.refused_with_summary(NOT_FOUND, "rm: a/: no object name begins with this prefix", "rm", "-r", "a/", "--dry-run")
         self.refused(USAGE, ["--recursive"], "put", "--dry-run", self.source, "p")
 
     def test_a_dry_run_with_no_replace_finds_what_is_there(self):
