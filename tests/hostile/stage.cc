@@ -128,12 +128,12 @@ std::vector<Duration> Bystander::take_latencies() {
 
 // -- the stage --
 
-HostileStage::HostileStage(const Kind& kind, const HostileOptions& options)
-    : transport_(kind.make()) {
+HostileStage::HostileStage(const Kind& kind, const HostileOptions& options) {
     if (kind.world == World::kVirtual) {
         world_.emplace(7);
         clock_ = &world_->clock();
     }
+    transport_ = kind.make(world());
     server_loop_ = make_loop();
     hostile_loop_ = make_loop();
     bystander_loop_ = make_loop();

@@ -127,8 +127,8 @@ private:
     std::unique_ptr<Loop> make_loop();
     static daemon::LiveSettings live_settings(const Reload& files);
 
-    std::unique_ptr<Transport> transport_;
     std::optional<ReplayedWorld> world_;
+    std::unique_ptr<Transport> transport_;
     core::PosixClock posix_clock_;
     const core::Clock* clock_ = &posix_clock_;
     core::SeededEntropy entropy_{4711};

@@ -17,11 +17,16 @@ from network_process import (P99_FLOOR_US, Ended, NetworkTestCase, Passage, Repe
 
 # How long they attack; a minute in the long tier.
 SECONDS = float(os.environ.get("FOPD_CLIENTS_SECONDS", "3"))
+# Times are compared in the long tier only, where the machine is quiet.
+IS_QUIET = SECONDS >= 10 and not IS_SANITIZED
 BYSTANDER_KEY = "0123456789abcdef" * 4
 
 
 class SlowPassage(Passage):
-    """Passes the bytes of one side on a few at a time, with a pause after each few."""
+    """Passes the bytes of one side on a few at a time, with a pause after each few; those of the handshake at once, as it
+    has a limited time."""
+
+    HANDSHAKE_BYTES = 1000
 
     def __init__(self, server, of_client, count, pause_seconds):
         self._of_client, self._count, self._pause_seconds = of_client, count, pause_seconds
@@ -32,10 +37,13 @@ class SlowPassage(Passage):
             return super()._pass_on_all(source, target, from_client)
         target.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         source.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        passed = 0
         try:
-            while data := source.recv(self._count):
+            while data := source.recv(max(self._count, self.HANDSHAKE_BYTES - passed)):
                 target.sendall(data)
-                time.sleep(self._pause_seconds)
+                passed += len(data)
+                if passed >= self.HANDSHAKE_BYTES:
+                    time.sleep(self._pause_seconds)
         except OSError:
             pass  # One of the two has ended.
         self._shut(target, socket.SHUT_WR)
@@ -67,8 +75,10 @@ class Attack:
     def end(self):
         for each in self._repeating:
             each.__exit__()
+        # The server may have refused some of them.
+        left = sum(each.process.poll() is None for each in self._programs)
+        self._test.assertGreater(left, len(self._programs) / 2, [each.err() for each in self._programs])
         for each in self._programs:
-            self._test.assertIsNone(each.process.poll(), each.err())
             each.kill()
         for each in self._relays + self._strangers:
             each.close()
@@ -114,8 +124,7 @@ class Attack:
 
 class AttackersWithKeysTest(NetworkTestCase):
     LEASE_SECONDS = 5 * SLOWNESS
-    # In a few seconds, other load on the machine may distort the figures, so they are measured again.
-    P99_FACTOR_MAX, ROUNDS_MAX = (2, 2) if SECONDS >= 10 else (4, 3)
+    P99_FACTOR_MAX, ROUNDS_MAX = 2, 2
     KEPT_FACTOR_MAX = 1.1
     MEMORY_BACK_SECONDS = 60 * SLOWNESS
 
@@ -160,10 +169,11 @@ class AttackersWithKeysTest(NetworkTestCase):
             print(f"{what}: p99 {here:.0f} us, beside an attack on another daemon {elsewhere:.0f} us; "
                   f"{before >> 20} MiB before, {after >> 20} after", end="; ")
             at_most = self.P99_FACTOR_MAX * max(elsewhere, P99_FLOOR_US)
-            if IS_SANITIZED or here < at_most:
+            if not IS_QUIET or here < at_most:
                 break
-        if not IS_SANITIZED:
+        if IS_QUIET:
             self.assertLess(here, at_most)
+        if not IS_SANITIZED:
             wait_until(lambda: self.daemon.resident_bytes() < self.KEPT_FACTOR_MAX * before, "memory is back",
                        seconds=self.MEMORY_BACK_SECONDS)
         self.wait_files(files)

@@ -233,7 +233,7 @@ TEST_CASE("sim node: a reload applies live keys, and names those that need a res
     const auto reloaded = reload(cluster, node);
 
     REQUIRE(reloaded.has_value());
-    REQUIRE(keys_in_force(reloaded->changes) ==
+    REQUIRE(daemon::keys_in_force(reloaded->changes) ==
             std::vector<std::string>{"node.drain_timeout", "log.level"});
     REQUIRE(reloaded->needs_restart == std::vector<std::string>{"localities.cores"});
     REQUIRE(node.manager().reloading_count() == 1);
