@@ -9,12 +9,13 @@
 namespace fopd::client {
 
 TEST_CASE("http answer: status and body", "[client]") {
-    const auto [bytes, status, body] = GENERATE(table<std::string, int, std::string>(
-        {{"HTTP/1.1 200 OK\r\nContent-Type: text\r\n\r\n{}", 200, "{}"},
-         {"HTTP/1.0 404 Not Found\r\n\r\n", 404, ""},
-         {"HTTP/1.1 200\r\ncontent-LENGTH:\t2 \r\n\r\nab", 200, "ab"},
-         {"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 1\r\n\r\nab", 503, "a"},
-         {"HTTP/1.1 200 OK\r\n\r\na\r\n\r\nb", 200, "a\r\n\r\nb"}}));
+    const auto [bytes, status, body] =
+        GENERATE(Catch::Generators::table<std::string, int, std::string>(
+            {{"HTTP/1.1 200 OK\r\nContent-Type: text\r\n\r\n{}", 200, "{}"},
+             {"HTTP/1.0 404 Not Found\r\n\r\n", 404, ""},
+             {"HTTP/1.1 200\r\ncontent-LENGTH:\t2 \r\n\r\nab", 200, "ab"},
+             {"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 1\r\n\r\nab", 503, "a"},
+             {"HTTP/1.1 200 OK\r\n\r\na\r\n\r\nb", 200, "a\r\n\r\nb"}}));
     CAPTURE(bytes);
 
     const auto answer = parse_http_answer(bytes);
@@ -25,7 +26,7 @@ TEST_CASE("http answer: status and body", "[client]") {
 }
 
 TEST_CASE("http answer: a parse error has the reason", "[client]") {
-    const auto [bytes, why] = GENERATE(table<std::string, std::string>(
+    const auto [bytes, why] = GENERATE(Catch::Generators::table<std::string, std::string>(
         {{"", "it is empty"},
          {"garbage\r\n\r\n", "it is not HTTP/1.1"},
          {"HTTP/1.1 2x0 OK\r\n\r\n", "it is not HTTP/1.1"},
