@@ -701,16 +701,17 @@ TEST_CASE("fopctl device forget: a device or a slot, and it says what is lost", 
 
 TEST_CASE("fopctl devices: a line for each disk, and why one is not used", "[client]") {
     Fixture f;
-    const std::string list = R"([{"name":"d0","family":"disk","pool":"fast","path":"/a",)"
-                             R"("state":"good","read_only":false,"reason":"",)"
-                             R"("capacity":8588886016,"used":1048576,"free":8587837440,)"
-                             R"("slot":1,"disk":"00","locality":0,"errors":0,)"
-                             R"("scrub":{"damaged_blocks":3},"damaged_blocks":2,)"
-                             R"("used_percent":97,"nearly_full":true},)"
-                             R"({"name":"d1","family":"disk","pool":"fast","path":"/b",)"
-                             R"("state":"given-up","read_only":false,"reason":"is \u001b[2J",)"
-                             R"("capacity":null,"used":null,"free":null,)"
-                             R"("slot":null,"disk":null,"locality":1,"errors":3}])";
+    const std::string list =
+        R"({"devices":[{"name":"d0","family":"disk","pool":"fast","path":"/a",)"
+        R"("state":"good","read_only":false,"reason":"",)"
+        R"("capacity":8588886016,"used":1048576,"free":8587837440,)"
+        R"("slot":1,"disk":"00","locality":0,"errors":0,)"
+        R"("scrub":{"damaged_blocks":3},"damaged_blocks":2,)"
+        R"("used_percent":97,"nearly_full":true},)"
+        R"({"name":"d1","family":"disk","pool":"fast","path":"/b",)"
+        R"("state":"given-up","read_only":false,"reason":"is \u001b[2J",)"
+        R"("capacity":null,"used":null,"free":null,)"
+        R"("slot":null,"disk":null,"locality":1,"errors":3}]})";
     f.handler.put("/v1/devices", 200, list);
 
     const Ran page = f.run({"devices"});

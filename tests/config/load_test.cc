@@ -210,7 +210,7 @@ limits:
 storage:
   pools:
     - name: a
-      quota: 0
+      quota: 0B
       age_max: 1h
       family: disk
     - name: b

@@ -90,7 +90,7 @@ class BatchTest(StorageTestCase):
                               data=f"ls\nstat a\nstat none\nput -r --dry-run {tree} t\nls --pool none\nstat b\n".encode())
         self.assertEqual(done.returncode, NOT_FOUND)
         results = [json.loads(line) for line in done.stdout.splitlines()]
-        self.assertEqual([each["name"] for each in results[0]], ["a", "b"])
+        self.assertEqual([each["name"] for each in results[0]["objects"]], ["a", "b"])
         self.assertEqual((results[1]["name"], results[3]["name"]), ("a", "b"))
         self.assertEqual([each["name"] for each in results[2]["planned"]], ["t/c", "t/d"])
         errors = [json.loads(line) for line in done.stderr.splitlines()]
@@ -103,7 +103,7 @@ class BatchTest(StorageTestCase):
         self.assertEqual(done.returncode, DONE, done.stderr)
         plain, listed, again = done.stdout.splitlines()
         self.assertEqual((plain, again), (b"a", b"a"))
-        self.assertEqual(json.loads(listed)[0]["name"], "a")
+        self.assertEqual(json.loads(listed)["objects"][0]["name"], "a")
         done = self.ctl_bytes("batch", "--keep-going", "--timeout", "2", data=f"ls\nls --server {self.address}\n".encode(),
                               env=environment)
         self.assertEqual((done.returncode, done.stdout), (NO_SERVER, b"a\n"))

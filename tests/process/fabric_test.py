@@ -269,7 +269,7 @@ class KeyTest(FabricTestCase):
         self.n.settings["auth"] = {"mode": "none"}
         self.n.write_config()
         self.start()
-        for arguments in (["key", "create", "other"], ["key", "revoke", "tester"], ["key", "list"],
+        for arguments in (["key", "create", "second"], ["key", "revoke", "tester"], ["key", "list"],
                           ["token", "revoke", "ab" * 16]):
             words = self.ctl(*arguments, code=REFUSED).stderr
             self.assertIn(f"let auth.principals in {self.n.config_path} name one", words)
@@ -277,10 +277,10 @@ class KeyTest(FabricTestCase):
         self.ctl("log-level", "debug")
         path = self.n.path / "new.yaml"
         self.n.write_config(auth={"principals": str(path)})
-        self.assertIn(f"fopd uses {path} as", self.ctl("key", "create", "other", code=REFUSED).stderr)
-        done = run_program(FOPCTL, "key", "create", "other", env=self.environment() | {"FOPD_PRINCIPALS": str(path)})
+        self.assertIn(f"fopd uses {path} as", self.ctl("key", "create", "second", code=REFUSED).stderr)
+        done = run_program(FOPCTL, "key", "create", "second", env=self.environment() | {"FOPD_PRINCIPALS": str(path)})
         self.assertEqual(done.returncode, DONE, done.stderr)
-        self.assertIn("other", path.read_text())
+        self.assertIn("second", path.read_text())
         self.assertIn("admits every client", done.stderr)
         self.assertEqual(self.daemon.status()["log_level"], "debug")
         self.assertNotEqual(self.daemon.events("fopd.daemon.keys_reloaded"), [])
@@ -342,7 +342,7 @@ class KeyTest(FabricTestCase):
         self.start()
         before = self.n.principals_path.read_text().replace("rights: [read, write, admin]", "rights: [read, fly]")
         self.n.principals_path.write_text(before)
-        done = self.ctl("key", "create", "other", code=78)
+        done = self.ctl("key", "create", "second", code=78)
         self.assertIn("as it was", done.stderr)
         self.assertEqual(self.n.principals_path.read_text(), before)
         self.ping()

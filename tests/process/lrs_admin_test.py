@@ -169,9 +169,7 @@ class LrsAdminTest(LrsTestCase):
         done = json.loads(self.ctl("lrs", "set", "max_foms=1", "io_wait_goal=none", "--json").stdout)
         self.assertEqual((done["policy"], done["changed"]), ("fifo", ["lrs.max_foms", "lrs.io_wait_goal"]))
         self.assertEqual(self.settings(), {"max_foms": 1, "io_wait_goal": None})
-        self.assertTrue(self.ctl("lrs", "show").stdout.startswith("policy fifo, 0 queued
-max_foms=1 io_wait_goal=none
-differs "))
+        self.assertTrue(self.ctl("lrs", "show").stdout.startswith("policy fifo, 0 queued\nmax_foms=1 io_wait_goal=none\ndiffers "))
 
         # It acts at once: of eight all but one wait.
         self.ctl("lrs", "set", "max_foms=128")

@@ -29,7 +29,7 @@ class SharesTest(ManySessionsTestCase):
         other = self.node("other")
         for node in (self.n, other):
             node.write_principals({"name": "tester", "key": CLIENT_KEY, "rights": rights},
-                                  {"name": "other", "key": OTHER_KEY, "rights": rights})
+                                  {"name": "second", "key": OTHER_KEY, "rights": rights})
         self.other_address = other.start_ready().events("fopd.fabric.listening")[0]["address"]
         self.start()
         self.ours = self.fopctl("ping", "--interval", "0.01", kind=Witness, key=self.other_key)
@@ -38,7 +38,7 @@ class SharesTest(ManySessionsTestCase):
     def credits(self):
         """How many fops a session of the other principal may have in flight."""
         sessions = json.loads(self.ctl("sessions", "--json").stdout)["sessions"]
-        return max(each["fop_credits"] for each in sessions if each["principal"] == "other")
+        return max(each["fop_credits"] for each in sessions if each["principal"] == "second")
 
     def load(self, server=None):
         return self.fopctl("bench", "--op", "echo", "--size", "4k", "--depth", "16", "--seconds", self.SECONDS, "--json",

@@ -44,7 +44,6 @@ COMMON = {
     "fopctl bench --op read": Run("fopctl bench --op read --seconds 0.1"),
     "fopctl bench --op write --durable": Run("fopctl bench --op write --durable --seconds 0.1"),
     "fopctl drain": Run("fopctl drain && end && begin"),
-    "fopctl get -r": Run("fopctl get -r reports/ reports"),
     "fopctl ls --fid FID": Run("fopctl ls --fid $fid"),
     "fopctl device add NAME": Run("fopctl device add d2", before=NEW_DISK),
     "fopctl device remove NAME": Run("fopctl device remove d2"),
@@ -124,6 +123,8 @@ RUNNING = {
         "systemctl show --property MemoryPeak fopd",
         "cp /usr/share/doc/fopd/examples/logrotate /etc/logrotate.d/fopd",
     ]),
+    "fopctl mirror get": PART,
+    'fopctl mirror get --pool fast "" /backup/fast': Run('fopctl mirror get --pool fast "" backup'),
     "promtool check config /etc/prometheus/prometheus.yml": Elsewhere("tests/process/monitoring_test.py", "promtool"),
     "systemctl reload prometheus": Not("Prometheus is not a part of fopd"),
     "systemctl edit fopd": Not("it opens an editor"),
@@ -244,11 +245,17 @@ IF_YOU_KNOW = {
     "fopctl get NAME FILE": Run(before="fopctl put copy NAME"),
 }
 
+REPORT = {
+    "cc -o libfabric-report libfabric-report.c -lfabric && ./libfabric-report":
+        Elsewhere("tests/bench/CMakeLists.txt", "libfabric_report"),
+}
+
 PLANS = {
     "README.md": Page(README, has_node=False),
     "CONTRIBUTING.md": Page(CONTRIBUTING),
     "docs/changes.md": Page(CHANGES),
     "docs/if-you-know.md": Page(IF_YOU_KNOW),
+    "docs/libfabric-report.md": Page(REPORT, has_node=False),
     "docs/measurements.md": Page(MEASUREMENTS),
     "docs/running.md": Page(RUNNING),
     "docs/tutorial.md": Page(TUTORIAL),

@@ -16,8 +16,8 @@ from page_plans import COMMON, PLANS, Elsewhere, Page, Run
 from page_shell import Shell, environment_with, free_port, make_programs, make_script
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-# Whose blocks show bytes, rules and JSON.
-WITH_OTHER_BLOCKS = ("docs/formats/", "docs/decisions/")
+# Whose blocks show bytes, rules, JSON and output.
+WITH_OTHER_BLOCKS = ("docs/formats/", "docs/decisions/", "docs/libfabric-report.md")
 
 PRELUDE = r"""
 begin() {
