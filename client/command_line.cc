@@ -84,13 +84,28 @@ std::vector<std::string> options_of(const CLI::App& app) {
     return options;
 }
 
+// Verbs of other programs, and the verb of fopctl that does the same.
+struct OtherName {
+    std::string_view word;
+    std::string_view verb;
+};
+constexpr std::array kOtherNames{
+    OtherName{"cat", "get"},   OtherName{"cp", "put"},     OtherName{"copy", "put"},
+    OtherName{"delete", "rm"}, OtherName{"del", "rm"},     OtherName{"download", "get"},
+    OtherName{"list", "ls"},   OtherName{"move", "mv"},    OtherName{"remove", "rm"},
+    OtherName{"rename", "mv"}, OtherName{"upload", "put"},
+};
+
 std::string words_about_verb(const CLI::App& group, const std::vector<std::string>& rest) {
     const auto unknown = std::ranges::find_if(
         rest, [](const std::string& word) { return !word.starts_with('-') || word.size() == 1; });
     const std::vector<std::string> known = verbs_of(group);
     if (unknown == rest.end()) return "a verb is missing; known here: " + config::joined(known);
-    const std::string near = did_you_mean(*unknown, known);
     const bool is_whole = group.get_parent() == nullptr;
+    const auto other = std::ranges::find(kOtherNames, *unknown, &OtherName::word);
+    const std::string near = is_whole && other != kOtherNames.end()
+                                 ? "; did you mean " + std::string(other->verb) + "?"
+                                 : did_you_mean(*unknown, known);
     return "there is no verb " + config::shown_key(*unknown) +
            (!near.empty() ? near
             : is_whole    ? "; fopctl --help lists all verbs"

@@ -255,8 +255,13 @@ int main(int argc, char** argv) {
     std::signal(SIGPIPE, SIG_DFL);
     CommandLine line({}, nullptr);
     choose_colours("auto");
-    const std::span<char*> words(argv, static_cast<std::size_t>(argc));
-    return line.run({words.begin() + (words.empty() ? 0 : 1), words.end()});
+    const std::span<char*> given(argv, static_cast<std::size_t>(argc));
+    std::vector<std::string> words(given.begin() + (given.empty() ? 0 : 1), given.end());
+    if (!words.empty() && words.front() == "help") {  // `fopctl help put` is `fopctl put --help`.
+        words.erase(words.begin());
+        words.emplace_back("--help");
+    }
+    return line.run(std::move(words));
 }
 
 }  // namespace

@@ -267,9 +267,10 @@ Task<std::optional<TreeTransfer::Item>> TreePut::next() {
 Task<bool> TreePut::is_there(const Item* item) {
     if (example_.no_replace) co_return false;
     fop::Fid stored{};
+    // Looked for in any case, so that the journal keeps it.
+    const PutJournal::Stored* const known =
+        journal_ == nullptr ? nullptr : journal_->find(item->path);
     if (options_.skip == Options::Skip::kEqual) {
-        const PutJournal::Stored* const known =
-            journal_ == nullptr ? nullptr : journal_->find(item->path);
         if (known == nullptr || known->stamp != item->stamp) co_return false;
         stored = known->fid;
     }

@@ -50,6 +50,10 @@ TreeReport::TreeReport(const ObjectRun& run)
                                                  : TreeFailures::Keep::kNothing) {}
 
 void TreeReport::on_failure(const TreeFailure& failure) {
+    const fop::Status status = failure.problem.status;
+    const bool lacks_space = failure.cause == Cause::kServer &&
+                             (status == fop::Status::kNoSpace || status == fop::Status::kQuota);
+    if (!lacks_space) has_failed_with_space_left_ = true;
     if (!failures_.add(failure)) return;
     if (line_ != nullptr) line_->clear();
     complain_about(failure);
@@ -162,7 +166,9 @@ std::string TreeReport::summary_line() const {
     text += counted(objects_, "object", "objects") + (only_plans() ? " would be " : " ") +
             std::string(words_of(doing_of(verb_)).done) + ", " + size_of(bytes_);
     if (unchanged_ > 0) text += "; " + std::to_string(unchanged_) + " unchanged";
-    if (removed_ > 0) text += "; " + std::to_string(removed_) + " removed";
+    if (removed_ > 0) {
+        text += "; " + std::to_string(removed_) + (only_plans() ? " would be removed" : " removed");
+    }
     if (skipped_ > 0) text += "; skipped " + counted(skipped_, "file", "files");
     if (empty_directories_ > 0) {
         text += "; " + counted(empty_directories_, "empty directory", "empty directories");

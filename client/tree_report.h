@@ -31,6 +31,8 @@ public:
     // Transfers with a progress line. May be called for several trees, one after another. What is
     // removed is counted apart, unless the verb is about nothing else.
     Task<void> transfer(TreeTransfer* tree, Doing doing, std::string label);
+    // Whether something failed that removing objects cannot mend: not a full disk or quota.
+    bool has_failed_with_space_left() const { return has_failed_with_space_left_; }
     // For a notice that is not about one file.
     void remark_once(std::string_view words);
     // Prints the summary. Returns the exit code: that of the first failure.
@@ -60,6 +62,7 @@ private:
     std::uint64_t skipped_ = 0;
     std::uint64_t empty_directories_ = 0;
     TreeFailures failures_;
+    bool has_failed_with_space_left_ = false;
     bool has_planned_ = false;
     bool is_printable_ = true;
 };

@@ -69,6 +69,9 @@ Task<int> list(Run* run) {
             std::string end(is_first ? kListBegin : "");
             end += kListEnd;
             if (is_open && !print(end)) co_return kExitRefused;
+            // The result of the next line begins a line.
+            const bool is_in_batch = run->call.source.shared != nullptr;
+            if (!is_whole && !is_first && is_in_batch && output == Output::kJson) print("\n");
             if (is_whole && run->arguments.missing) {
                 client::remark("ls: " + page.error().words);
                 co_return kExitDone;

@@ -133,6 +133,7 @@ public:
                 break;
             }
             const int exit_code = end_complaints(run_line(*line));
+            if (exit_code == kExitNotAllowed) shared_.close();
             complain_as(call_.output == Output::kJson ? Complaints::kJson : Complaints::kLines);
             if (exit_code_ == kExitDone) exit_code_ = exit_code;
         }
@@ -226,7 +227,7 @@ int run_shell(const Call& call) {
         } else if (!words->empty()) {
             auto other = meant(std::move(*words));
             if (!other) return kExitDone;
-            lines->run(std::move(*other));
+            if (lines->run(std::move(*other)) == kExitNotAllowed) shared.close();
         }
         end_complaints(kExitDone);
     }

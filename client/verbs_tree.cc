@@ -154,7 +154,12 @@ Task<int> put_tree_in(ObjectRun* run) {
         transfer.has_found_all() && !transfer.gave_up() && !run->cancel.cancelled();
     if (is_whole && journal != nullptr && !run->arguments.no_skip) journal->forget_others();
     if (run->arguments.remove_others && is_whole) {
-        co_await remove_other_objects(run, &report, &names);
+        // A file that was renamed and cannot be stored under its new name keeps its old object.
+        if (report.has_failed_with_space_left()) {
+            report.remark_once("nothing is removed, because not all files could be stored");
+        } else {
+            co_await remove_other_objects(run, &report, &names);
+        }
     } else if (run->arguments.remove_others && !run->cancel.cancelled()) {
         report.remark_once("nothing is removed, because not all files could be found");
     }
@@ -180,13 +185,13 @@ Task<int> get_tree_in(ObjectRun* run) {
     if (run->arguments.remove_others && (*tree)->is_there()) {
         // Before anything is fetched: what is removed may have its place, or need its space.
         auto names = co_await list_below(run, run->arguments.prefix);
-        if (!names) {
-            const TreeFailure failure{.name = run->arguments.prefix, .problem = names.error()};
-            if (!run->cancel.cancelled()) report.on_failure(failure);
-            co_return report.end();
+        if (names) {
+            TreePrune prune(run->local(), **tree, *names, report, transfer_options(run));
+            co_await report.transfer(&prune, TreeReport::Doing::kRemove, run->arguments.file);
+        } else {
+            // The transfer reports why, after all objects that are known.
+            report.remark_once("nothing is removed, because not all objects could be listed");
         }
-        TreePrune prune(run->local(), **tree, *names, report, transfer_options(run));
-        co_await report.transfer(&prune, TreeReport::Doing::kRemove, run->arguments.file);
     }
     TreeGet transfer(run->local(), run->objects, walk, **tree, report, transfer_options(run));
     co_await report.transfer(&transfer, TreeReport::Doing::kGet, run->arguments.prefix);

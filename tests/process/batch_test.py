@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -13,7 +14,7 @@ import unittest
 from pathlib import Path
 
 from fopd_process import DONE, FOPCTL, NO_SERVER, USAGE, wait_until
-from storage_process import NOT_FOUND, REFUSED, SECONDS, StorageTestCase
+from storage_process import NOT_ALLOWED, NOT_FOUND, REFUSED, SECONDS, StorageTestCase
 
 
 class BatchTest(StorageTestCase):
@@ -143,6 +144,30 @@ class BatchTest(StorageTestCase):
         process.stdin.flush()
         output, complaints = process.communicate(timeout=SECONDS)
         self.assertEqual((process.returncode, output, complaints), (DONE, b"1", b""))
+
+    def test_a_key_that_is_valid_again(self):
+        """The session of a revoked key is refused for good; the next line connects anew."""
+        self.put("a", b"1")
+        principals = self.dir / "principals.yaml"
+        text = principals.read_text()
+        process = self.start_ctl("batch", "--keep-going")
+
+        def read_a():
+            process.stdin.write(b"read a\n")
+            process.stdin.flush()
+
+        read_a()
+        wait_until(lambda: select.select([process.stdout], [], [], 0)[0], "an answer")
+        self.assertEqual(os.read(process.stdout.fileno(), 10), b"1")
+        principals.write_text(re.sub("[0-9a-f]{64}", "ab" * 32, text))
+        self.daemon.ctl("reload")
+        read_a()
+        wait_until(lambda: select.select([process.stderr], [], [], 0)[0], "a refusal")
+        principals.write_text(text)
+        self.daemon.ctl("reload")
+        read_a()
+        output, complaints = process.communicate(timeout=SECONDS)
+        self.assertEqual((process.returncode, output), (NOT_ALLOWED, b"1"), complaints)
 
     def test_an_interrupt_ends_the_batch(self):
         rules = self.directory / "rules"

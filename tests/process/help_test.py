@@ -48,6 +48,10 @@ class HelpTest(ProcessTestCase):
                          else "10 seconds" if words == ["health"] else "30 seconds")
                 self.assertRegex(page, f"(?m)^Default of --timeout: {limit}$")
 
+    def test_help_is_a_word_too(self):
+        self.assertEqual(run_program(FOPCTL, "help", "put").stdout, help_of("put"))
+        self.assertEqual(run_program(FOPCTL, "help").stdout, help_of())
+
     def test_sections(self):
         page = help_of()
         self.assertNotRegex(page, LIBRARY_WORDS)
@@ -57,6 +61,7 @@ class HelpTest(ProcessTestCase):
     def test_words_about_a_wrong_command_line(self):
         for words, message in (
                 (["staus"], "there is no verb staus; did you mean status?"),
+                (["delete", "a"], "there is no verb delete; did you mean rm?"),
                 (["lrs", "rule", "ad"], "lrs rule: there is no verb ad; did you mean add?"),
                 (["bench", "--sise", "3"], "bench: there is no option --sise; did you mean --size?"),
                 (["bench", "--depth", "0"], 'bench: --depth: must be a whole number from 1 to 100000, not "0"'),

@@ -77,8 +77,14 @@ class AgainTest(MirrorTestCase):
         self.ctl("write", "m/c", "--offset", 0, data=b"SIX")
         self.assertEqual(self.moved("put", "-r", self.source, "m/", "--size-only"), (0, 3, 0))
         self.assertEqual([self.get(f"m/{name}") for name in "abc"], [b"one", b"TWO", b"SIX"])
-        self.assertEqual(self.moved("put", "-r", self.source, "m/"), (3, 0, 0))
+        self.write({"d": b"not changed"})
+        self.assertEqual(self.moved("put", "-r", self.source, "m/", "--size-only"), (1, 3, 0))
+        # Skipping by size forgets nothing that is known.
+        self.assertEqual(self.moved("put", "-r", self.source, "m/", "--size-only"), (0, 4, 0))
+        self.assertEqual(self.moved("put", "-r", self.source, "m/"), (3, 1, 0))
         self.assertEqual([self.get(f"m/{name}") for name in "abc"], [b"ONE", b"two", b"six"])
+        (self.source / "d").unlink()
+        self.ctl("rm", "m/d")
 
         self.ctl("get", "-r", "m/", self.target)
         self.put("m/a", b"new")
@@ -289,6 +295,11 @@ class MirrorTest(MirrorTestCase):
         done = self.ctl_bytes("mirror", "put", "--delete", self.source, "m")
         self.assertEqual(done.returncode, REFUSED)
         self.assertIn(b"control character", done.stderr)
+        # A file may have been renamed, and could not be stored under its new name.
+        self.assertIn(b"nothing is removed, because not all files could be stored", done.stderr)
+        self.assertEqual(self.names(), ["m/a", "m/b", "m/link"])
+        (self.source / "new\nline").unlink()
+        self.assertEqual(self.ctl_bytes("mirror", "put", "--delete", self.source, "m").returncode, DONE)
         self.assertEqual(self.names(), ["m/a", "m/link"])
 
     def test_a_full_disk(self):

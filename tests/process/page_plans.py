@@ -239,6 +239,8 @@ IF_YOU_KNOW = {
     "fopctl device remove d0": Run(status=1),
     "fopctl device forget d0": Run(status=1),
     "fopctl put FILE NAME": Run("fopctl put copy NAME"),
+    "fopctl mirror put DIR NAME/": Run("fopctl mirror put results NAME/"),
+    "fopctl mirror put --delete DIR NAME/": Run("fopctl mirror put --delete results NAME/"),
     "fopctl rm -r NAME/ --yes": Run(before="fopctl put -r results NAME/"),
     "fopctl token create --issuer issuer.key --rights read --object NAME --expires 12h":
         Run(before="fopctl put copy NAME; cp -p node/issuer.key ."),
