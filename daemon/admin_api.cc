@@ -508,7 +508,12 @@ Task<AdminReply> AdminApi::store_backup(AdminRequest) {
     backing_up_ = true;
     const auto made = co_await parts_.node.backup().write(backup->get());
     backing_up_ = false;
-    if (!made) co_return failure(kUnprocessable, "no backup: " + describe(made.error()));
+    if (!made) {
+        const bool may_be_tried_again =
+            made.error().code == Errc::kBusy || made.error().code == Errc::kClosed;
+        co_return failure(may_be_tried_again ? kUnavailable : kUnprocessable,
+                          "no backup: " + describe(made.error()));
+    }
     backup_ = std::move(*backup);
     ++backup_number_;
     emit(parts_.events, core::Level::kInfo, "daemon.backup_made",

@@ -17,7 +17,8 @@ Task<Result<void>> NodeBackup::write(StoreBackup* backup) {
     const auto turn = co_await parts_.turn.begin();
     if (!turn) {
         co_return std::unexpected(
-            Error{.code = Errc::kBusy, .context = "a disk comes or goes, or the node is stopping"});
+            Error{.code = Errc::kBusy,
+                  .context = "another change of the disks is in progress, or the node drains"});
     }
     running_ = backup;
     const auto done = co_await write_all(backup);

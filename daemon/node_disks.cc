@@ -432,8 +432,11 @@ const NodeDisk* NodeDisks::disk_of(const SlotEntry& entry) const {
 
 namespace {
 
+// For clients: without what the administrator can do, which stands behind a semicolon and is in the
+// log and in the list of devices.
 std::string name_and_reason(const NodeDisk& disk) {
-    const std::string why = disk.reason().empty() ? "" : ": " + disk.reason();
+    const std::string cause = disk.reason().substr(0, disk.reason().find(';'));
+    const std::string why = cause.empty() ? "" : ": " + cause;
     return disk.settings().name + " (" + to_string(disk.stage()) + why + ")";
 }
 

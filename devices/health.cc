@@ -40,8 +40,9 @@ bool Health::ended(const Ended& what, Instant now) {
     figures.count.add(1);
     figures.latency.record(what.took);
     if (what.result) figures.bytes.add(what.size_bytes);
-    bool changed = what.result && forgive(now);
-    if (what.took > rule_.slow_after) {
+    const bool is_slow = what.took > rule_.slow_after;
+    bool changed = what.result && !is_slow && forgive(now);
+    if (is_slow) {
         figures.slow.add(1);
         changed = note_slow(now) || changed;
     }

@@ -152,7 +152,9 @@ private:
 }  // namespace
 
 std::unique_ptr<Transport> make_ofi_transport(core::EventSink& events, OfiOptions options) {
-    const auto plug_in = load(events);
+    // Once in a process, and by one thread at a time: two would take each other's signal handlers
+    // for those of the process.
+    static const Result<const OfiPlugIn*> plug_in = load(events);
     if (!plug_in) return std::make_unique<MissingTransport>(plug_in.error());
     return (*plug_in)->make(events, std::move(options));
 }

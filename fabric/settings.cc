@@ -2,6 +2,7 @@
 
 #include "config/problem.h"
 #include "config/types.h"
+#include "fabric/socket_address.h"
 
 namespace fopd::fabric {
 
@@ -21,6 +22,11 @@ config::TypePtr<Address> address_type() {
                 return std::unexpected(config::Mistake{
                     .wrong = config::in_quotes(scalar.text) + " names a locality",
                     .right = "leave out the part after the port: clients name localities"});
+            }
+            if (address->scheme != kMemScheme && !socket_address(*address, address->scheme)) {
+                return std::unexpected(
+                    config::Mistake{.wrong = config::in_quotes(scalar.text) + " names a host",
+                                    .right = "use a numeric address, such as 0.0.0.0"});
             }
             return *address;
         },
