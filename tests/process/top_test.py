@@ -57,7 +57,8 @@ class TopTest(StorageTestCase):
         by_name = {key: {each["name"]: each for each in page[key]} for key in ("ops", "principals", "devices", "classes")}
         write, dev = by_name["ops"]["write"], by_name["principals"]["dev"]
         self.assertAlmostEqual(write["bytes_per_s"], write["ops_per_s"] * 4096, delta=write["bytes_per_s"] * 0.01)
-        self.assertGreaterEqual(dev["ops_per_s"], write["ops_per_s"])
+        # Of the same fops, but the counters are not read in one moment.
+        self.assertGreater(dev["ops_per_s"], 0.9 * write["ops_per_s"])
         for each in (write, dev, max(page["devices"], key=lambda each: each["ops_per_s"])):
             self.assertGreater(each["ops_per_s"], 0)
             self.assertTrue(0 < each["p50_us"] <= each["p99_us"], each)
