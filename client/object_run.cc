@@ -39,7 +39,7 @@ std::expected<ObjectSession*, ObjectSession::Failure> SharedSession::open(
     const bool is_same =
         session_ != nullptr && options.endpoint == options_.endpoint && options.job == options_.job;
     if (is_same) return session_.get();
-    session_.reset();
+    close();
     auto opened = ObjectSession::open(options);
     if (!opened) return std::unexpected(std::move(opened.error()));
     session_ = std::move(*opened);

@@ -39,7 +39,10 @@ public:
     std::expected<ObjectSession*, ObjectSession::Failure> open(
         const ObjectSession::Options& options);
     // The next open() connects anew. A session whose key was refused is refused for good.
-    void close() { session_.reset(); }
+    void close() {
+        offload_.reset();  // Its thread may be about to leave the session's reactor.
+        session_.reset();
+    }
     Result<core::Offload*> offload();
     // Waits until the descriptor is readable, while the session stays alive. False: a signal
     // arrived.
