@@ -21,6 +21,10 @@ class MirrorTestCase(StorageTestCase):
             file = (top or self.source) / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(data)
+        # A file that is stored within the tick of the file system's clock in which it was written is not recorded.
+        last, probe = file.stat().st_ctime_ns, self.directory / "tick"
+        while not probe.exists() or probe.stat().st_ctime_ns <= last:
+            probe.write_bytes(b"")
 
     def summary(self, *arguments, exit_code=DONE, **options):
         done = self.ctl_bytes(*arguments, "--json", **options)
