@@ -139,7 +139,6 @@ Task<std::uint64_t> Locality::close() {
             co_await fabric_->host.sent(after(reactor_.now(), kFarewellMax));
         co_await fabric_->host.close();
     }
-    buffers_.close();
     co_return left;
 }
 
@@ -150,6 +149,8 @@ void Locality::drop_fops() {
 
 Task<std::uint64_t> Locality::close_store() {
     if (store_ != nullptr) co_await store_->stores.stop();
+    // Until then a scrub or the coalescer may have a piece.
+    buffers_.close();
     co_return 0;
 }
 

@@ -126,13 +126,13 @@ public:
     // Accepts no new work, answers queued fops with "try again", and waits until no fop runs, at
     // most until `deadline`. Returns the number still running.
     Task<std::uint64_t> drain(Instant deadline);
-    // Cuts off the remaining fops, ends the sessions and releases the buffers. Returns the number
-    // cut off.
+    // Cuts off the remaining fops and ends the sessions. Returns the number cut off.
     Task<std::uint64_t> close();
     // Destroys the remaining sessions and fops in whatever state they are. REQUIRES: closed, or no
     // coroutine runs.
     void drop_fops();
-    // Stops the work on objects other than fops. REQUIRES: all localities have closed.
+    // Stops the work on objects other than fops, and releases the buffers. REQUIRES: all localities
+    // have closed.
     Task<std::uint64_t> close_store();
 
     // -- on the locality's reactor --

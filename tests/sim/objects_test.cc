@@ -182,6 +182,12 @@ void live_through(const ObjectFault& fault, std::uint64_t seed) {
     stage.must(stage.end());
 }
 
+Task<void> scrub(daemon::Locality* locality) {
+    const auto begun = locality->scrub()->begin(1);
+    REQUIRE(begun.has_value());
+    co_return;
+}
+
 }  // namespace
 
 TEST_CASE("sim objects: replies about shared objects are true", "[sim]") {
@@ -428,6 +434,24 @@ TEST_CASE("sim objects: a full disk takes no more, keeps what it has, and has ro
     INFO(stage.book().summary());
     REQUIRE(stage.book().count("put no_space") > 0);
     REQUIRE(stage.book().count("put done") > 0);
+}
+
+// A scrub reads into pieces of the locality's buffers, which are closed when the node stops.
+TEST_CASE("sim objects: a node stops while a scrub reads", "[sim]") {
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+        ReplayedStage stage(seed, {.disks = 1});
+        stage.must(stage.start());
+        stage.work(2, 10);
+        stage.must(stage.play());
+        for (std::uint32_t each = 0; each < stage.user_count(); ++each) stage.user(each).leave();
+        stage.world().run_for(10s);
+        daemon::Locality& locality = *stage.node().node().localities()[0];
+        locality.reactor().spawn(locality.work(), scrub(&locality));
+
+        stage.must(stage.end());
+
+        REQUIRE(stage.node().events().errors().empty());
+    }
 }
 
 TEST_CASE("sim objects: a flush that makes nothing durable is missed", "[sim]") {
