@@ -322,6 +322,9 @@ class MonitoringTest(StorageTestCase):
         earlier = Scrape(self.daemon)
         for _ in range(61):
             self.assertNotEqual(self.ctl_bytes("ping", "--count", "1", "--key", wrong).returncode, DONE)
+        # A refusal may be counted after the client has heard of it.
+        refused = 'fopd_sessions_refused_total{locality="0"}'
+        wait_until(lambda: Scrape(self.daemon).values[refused] - earlier.values[refused] >= 61, "all of them")
         self.expect_firing(earlier)
 
 
