@@ -8,25 +8,19 @@ import time
 import unittest
 
 from fopd_process import DONE, USAGE, wait_until
-from storage_process import MIB, NOT_FOUND, REFUSED, SECONDS, StorageTestCase, content
+from storage_process import MIB, NOT_FOUND, REFUSED, SECONDS, content
+from tree_process import TreeTestCase
 
 # Of Linux; the clock that file systems read.
 CLOCK_REALTIME_COARSE = 5
 
 
-class MirrorTestCase(StorageTestCase):
-    def setUp(self):
-        super().setUp()
-        self.source, self.target = self.directory / "source", self.directory / "target"
-
+class MirrorTestCase(TreeTestCase):
     def write(self, files, top=None):
-        """{path: bytes}"""
-        for path, data in files.items():
-            file = (top or self.source) / path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(data)
+        super().write(files, top)
         # A file that is stored within the tick of the file system's clock in which it was written is not recorded.
-        while time.clock_gettime_ns(CLOCK_REALTIME_COARSE) <= file.stat().st_ctime_ns:
+        last = (top or self.source) / list(files)[-1]
+        while time.clock_gettime_ns(CLOCK_REALTIME_COARSE) <= last.stat().st_ctime_ns:
             pass
 
     def summary(self, *arguments, exit_code=DONE, **options):

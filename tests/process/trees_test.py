@@ -12,22 +12,12 @@ import unittest
 from pathlib import Path
 
 from fopd_process import DONE, FOPCTL, USAGE, wait_until
-from storage_process import MIB, NOT_FOUND, REFUSED, SECONDS, StorageTestCase, content
+from storage_process import MIB, NOT_FOUND, REFUSED, SECONDS, content
+from tree_process import TreeTestCase
 
 
-class TreesTest(StorageTestCase):
-    def setUp(self):
-        super().setUp()
-        self.source, self.target = self.directory / "source", self.directory / "target"
-
+class TreesTest(TreeTestCase):
     # -- what is here and there --
-
-    def write(self, files, top=None):
-        """{path: bytes}"""
-        for path, data in files.items():
-            file = (top or self.source) / path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(data)
 
     def written(self, top=None):
         top = top or self.target
