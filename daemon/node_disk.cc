@@ -46,11 +46,12 @@ NodeDisk::NodeDisk(const DiskWorld& world, const HomeLocality& locality,
 
 NodeDisk::~NodeDisk() = default;
 
-void NodeDisk::give_up(std::string reason) {
+void NodeDisk::give_up(std::string cause, std::string advice) {
     ENSURE(stage() == DiskStage::kOpening);
-    reason_ = std::move(reason);
+    cause_ = std::move(cause);
+    advice_ = std::move(advice);
     enter(DiskStage::kGivenUp);
-    report(core::Level::kError, "daemon.device_given_up", reason_);
+    report(core::Level::kError, "daemon.device_given_up", reason());
 }
 
 void NodeDisk::stand_for(store::Slot slot, const devices::DiskId& disk) {
@@ -61,8 +62,8 @@ void NodeDisk::stand_for(store::Slot slot, const devices::DiskId& disk) {
 
 void NodeDisk::lose_slot() {
     ENSURE(was_not_opened());
-    reason_ = "its disk was written off; fopctl device add " + settings_.name +
-              " takes a new one in its place";
+    cause_ = "its disk was written off";
+    advice_ = "fopctl device add " + settings_.name + " takes a new one in its place";
 }
 
 void NodeDisk::report(core::Level level, std::string_view event, std::string_view reason) const {
@@ -267,12 +268,13 @@ Task<Result<void>> NodeDisk::try_open(store::Volume::Mode mode) {
 
 // Opens a disk read-only whose log lacks entries that were flushed.
 Task<Result<void>> NodeDisk::open_damaged(Error error) {
-    reason_ = std::string(error.context) + " (entries " + std::to_string(damage_.first_seq) +
-              " to " + std::to_string(damage_.last_seq) + "); the disk is opened read-only";
+    cause_ = std::string(error.context) + " (entries " + std::to_string(damage_.first_seq) +
+             " to " + std::to_string(damage_.last_seq) + ")";
+    advice_ = "the disk is opened read-only";
     const auto opened = co_await try_open(store::Volume::Mode::kReadOnly);
     if (!opened) co_return opened;
     device_->mark_read_only(error.context);
-    report(core::Level::kError, "daemon.device_damaged", reason_);
+    report(core::Level::kError, "daemon.device_damaged", reason());
     enter(DiskStage::kDamaged);
     co_return opened;
 }

@@ -116,11 +116,16 @@ public:
     // Set if the disk belongs to this node, or is about to.
     std::optional<store::Slot> slot() const { return slot_; }
     const devices::DiskId& disk_id() const { return disk_id_; }
-    void give_up(std::string reason);
+    // `advice`: what the administrator can do, or what follows; for the log and the list of
+    // devices.
+    void give_up(std::string cause, std::string advice = {});
     // The slot that the disk had is written off, so its reason is another one from now on.
     // REQUIRES: was_not_opened().
     void lose_slot();
-    const std::string& reason() const { return reason_; }
+    // The cause, and behind a semicolon the advice if there is one.
+    std::string reason() const { return advice_.empty() ? cause_ : cause_ + "; " + advice_; }
+    // For clients.
+    const std::string& cause() const { return cause_; }
 
     // -- on its locality's reactor, between begin() and close() --
 
@@ -205,7 +210,8 @@ private:
     std::optional<store::Slot> slot_;
     devices::DiskId disk_id_{};
     store::LogDamage damage_;  // Found by the last try_open().
-    std::string reason_;
+    std::string cause_;
+    std::string advice_;
 
     std::atomic<DiskStage> stage_ = DiskStage::kOpening;
     std::atomic<const devices::Health*> health_ = nullptr;

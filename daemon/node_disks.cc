@@ -303,11 +303,12 @@ bool NodeDisks::may_make(NodeDisk& disk) {
         disk.allow_making();
         return true;
     }
-    disk.give_up(disk.absence() + "; no file is made, because this " +
-                 (missing->device.empty() ? "may be" : "is") + " the missing disk of slot " +
-                 std::to_string(missing->slot) +
-                 ", which may have objects: bring it back, or write it off with fopctl device "
-                 "forget");
+    disk.give_up(disk.absence(),
+                 std::string("no file is made, because this ") +
+                     (missing->device.empty() ? "may be" : "is") + " the missing disk of slot " +
+                     std::to_string(missing->slot) +
+                     ", which may have objects: bring it back, or write it off with fopctl device "
+                     "forget");
     return false;
 }
 
@@ -432,11 +433,8 @@ const NodeDisk* NodeDisks::disk_of(const SlotEntry& entry) const {
 
 namespace {
 
-// For clients: without what the administrator can do, which stands behind a semicolon and is in the
-// log and in the list of devices.
-std::string name_and_reason(const NodeDisk& disk) {
-    const std::string cause = disk.reason().substr(0, disk.reason().find(';'));
-    const std::string why = cause.empty() ? "" : ": " + cause;
+std::string name_and_cause(const NodeDisk& disk) {
+    const std::string why = disk.cause().empty() ? "" : ": " + disk.cause();
     return disk.settings().name + " (" + to_string(disk.stage()) + why + ")";
 }
 
@@ -446,7 +444,7 @@ std::string NodeDisks::why_missing(const SlotEntry& entry) const {
     if (entry.use != SlotUse::kInUse) return {};
     const NodeDisk* const disk = disk_of(entry);
     if (disk != nullptr && disk->stage() == DiskStage::kServing) return {};
-    if (disk != nullptr) return name_and_reason(*disk);
+    if (disk != nullptr) return name_and_cause(*disk);
     const auto away =
         std::ranges::find(away_, entry.slot, [](const Away& each) { return each.known.slot; });
     if (away != away_.end()) return away->settings.name + " (removed)";
@@ -492,7 +490,7 @@ std::vector<std::string> NodeDisks::strangers_of(const std::string& pool) const 
         if (disk->was_blank()) continue;
         const SlotEntry* const known = slots_.find(disk->disk_id());
         if (known == nullptr || disk_of(*known) == nullptr) {
-            strangers.push_back(name_and_reason(*disk));
+            strangers.push_back(name_and_cause(*disk));
         }
     }
     return strangers;
