@@ -36,21 +36,20 @@ Task<std::vector<lrs::ClassFigures>> LocalityQuestions::class_figures(std::size_
 }
 
 Task<reqh::FopList> LocalityQuestions::fops(std::size_t queued_max) {
-    reqh::FopList all;
-    for (const auto& locality : localities_) {
-        auto ask = [&locality, queued_max] { return locality->fops(queued_max); };
-        auto some = co_await core::run_on(control_, locality->reactor(), ask);
-        all.add(std::move(some), queued_max);
-    }
-    co_return all;
+    return fops_of([queued_max](const Locality& locality) { return locality.fops(queued_max); },
+                   queued_max);
 }
 
 Task<reqh::FopList> LocalityQuestions::slow_fops() {
+    return fops_of([](const Locality& locality) { return locality.slow_fops(); }, 0);
+}
+
+Task<reqh::FopList> LocalityQuestions::fops_of(FopsOf of, std::size_t queued_max) {
     reqh::FopList all;
     for (const auto& locality : localities_) {
-        auto ask = [&locality] { return locality->slow_fops(); };
+        auto ask = [&locality, &of] { return of(*locality); };
         auto some = co_await core::run_on(control_, locality->reactor(), ask);
-        all.add(std::move(some), 0);
+        all.add(std::move(some), queued_max);
     }
     co_return all;
 }

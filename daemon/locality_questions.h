@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -41,6 +42,10 @@ public:
     Task<std::vector<reqh::FopLoad::Row>> load();
 
 private:
+    using FopsOf = std::function<reqh::FopList(const Locality&)>;
+    // The fops that each locality gives.
+    Task<reqh::FopList> fops_of(FopsOf of, std::size_t queued_max);
+
     core::Reactor& control_;
     const std::vector<std::unique_ptr<Locality>>& localities_;
     ClassLedger& classes_;
