@@ -12,14 +12,15 @@
 
 #include "client/table.h"
 #include "core/stable_sort.h"
+#include "fop/spent_names.h"
 
 namespace fopd::client {
 
 namespace {
 
 struct PartName {
-    const char* key;    // With --json.
-    const char* words;  // For people.
+    std::string_view key;  // With --json.
+    const char* words;     // For people.
 };
 // As CallTimes::parts().
 constexpr std::array<PartName, CallTimes::kPartCount> kParts{{
@@ -36,6 +37,15 @@ constexpr std::array<PartName, CallTimes::kPartCount> kParts{{
     {"locality", "travelled to another locality"},
     {"server", "computed by the server"},
 }};
+
+// The daemon names the parts of a slow fop so, too.
+constexpr bool has_names_of_server() {
+    for (std::size_t i = 1; i < fop::kSpentOnCount; ++i) {
+        if (kParts[i + 1].key != fop::kSpentNames[i]) return false;
+    }
+    return kParts.back().key == fop::kComputedName;
+}
+static_assert(has_names_of_server());
 
 struct Part {
     PartName name;
@@ -74,7 +84,7 @@ double mean_us(const core::Histogram& of) {
                            : static_cast<double>(of.sum()) / static_cast<double>(of.count()) / 1000;
 }
 double p99_us(const core::Histogram& of) {
-    return static_cast<double>(std::min(of.percentile(0.99), of.max())) / 1000;
+    return static_cast<double>(of.percentile(0.99)) / 1000;
 }
 
 std::string load_line(const char* words, const core::Histogram& of) {
@@ -133,7 +143,7 @@ std::string load_explanation(const LoadTimes& times) {
 
 nlohmann::ordered_json load_explanation_json(const LoadTimes& times) {
     nlohmann::ordered_json parts = nlohmann::ordered_json::array();
-    const auto add = [&parts](const char* name, const core::Histogram& of) {
+    const auto add = [&parts](std::string_view name, const core::Histogram& of) {
         parts.push_back({{"name", name}, {"mean_us", mean_us(of)}, {"p99_us", p99_us(of)}});
     };
     add("total", times.total());

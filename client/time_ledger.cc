@@ -2,8 +2,8 @@
 #include "client/time_ledger.h"
 
 #include <algorithm>
-#include <numeric>
-#include <span>
+
+#include "fop/spent_names.h"
 
 namespace fopd::client {
 
@@ -14,24 +14,14 @@ Duration CallTimes::network() const {
 }
 
 Duration CallTimes::computed() const {
-    const std::span<const Duration> named = std::span(server).subspan(1);
-    const Duration sum = std::accumulate(named.begin(), named.end(), Duration::zero());
-    return std::max(of(SpentOn::kTotal) - sum, Duration::zero());
+    return fop::computed(*this);
 }
 
 std::array<Duration, CallTimes::kPartCount> CallTimes::parts() const {
-    return {unsent,
-            network(),
-            of(SpentOn::kPolicy),
-            of(SpentOn::kBuffer),
-            of(SpentOn::kLock),
-            of(SpentOn::kClient),
-            of(SpentOn::kRoom),
-            of(SpentOn::kDiskQueue),
-            of(SpentOn::kDisk),
-            of(SpentOn::kLog),
-            of(SpentOn::kLocality),
-            computed()};
+    std::array<Duration, kPartCount> parts{unsent, network()};
+    std::copy(server.begin() + 1, server.end(), parts.begin() + 2);
+    parts.back() = computed();
+    return parts;
 }
 
 CallTimes CallTimes::of_call(const fop::TimeSpent& at_server, Duration unsent, Duration total) {

@@ -25,8 +25,9 @@ struct CallTimes {
     // What the server computed: the rest of its time.
     Duration computed() const;
 
-    // All parts of the total, in the order in which a fop passes them.
-    static constexpr std::size_t kPartCount = 12;
+    // All parts of the total, in the order in which a fop passes them: unsent, network, those by
+    // fop::SpentOn but the server's total, computed.
+    static constexpr std::size_t kPartCount = 2 + fop::kSpentOnCount;
     std::array<Duration, kPartCount> parts() const;
 };
 

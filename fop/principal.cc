@@ -16,10 +16,10 @@ bool is_name(std::string_view text) {
 std::string share_name(const Identity& identity) {
     switch (identity.kind) {
         case AuthKind::kPrincipal: return "principal " + identity.name;
-        case AuthKind::kPeer: return "peers";
+        case AuthKind::kPeer: return std::string(kPeers);
         case AuthKind::kNone: break;
     }
-    return "unauthenticated";
+    return std::string(kUnauthenticated);
 }
 
 std::expected<KeyRing, std::string> KeyRing::make(Contents contents) {

@@ -8,8 +8,10 @@ namespace fopd::fop {
 
 // What reports call clients that are no principal of their own: all beyond those that are counted
 // by name, peers, and clients without a key. No principal may be called so.
-inline constexpr std::array<std::string_view, 3> kReservedNames{"other", "peers",
-                                                                "unauthenticated"};
+inline constexpr std::string_view kOtherClients = "other";
+inline constexpr std::string_view kPeers = "peers";
+inline constexpr std::string_view kUnauthenticated = "unauthenticated";
+inline constexpr std::array kReservedNames{kOtherClients, kPeers, kUnauthenticated};
 constexpr bool is_reserved_name(std::string_view name) {
     return std::ranges::find(kReservedNames, name) != kReservedNames.end();
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -13,8 +14,10 @@ inline constexpr std::array<std::string_view, kSpentOnCount> kSpentNames{
 // The rest of the total.
 inline constexpr std::string_view kComputedName = "server";
 
-// What the server computed: the time that has no other name.
-inline Duration computed(const TimeSpent& times) {
+// What the server computed: the time that has no other name. `times` is a TimeSpent, or a sum of
+// several.
+template <typename Times>
+Duration computed(const Times& times) {
     Duration rest = times.of(SpentOn::kTotal);
     for (std::size_t i = 1; i < kSpentOnCount; ++i) rest -= times.of(static_cast<SpentOn>(i));
     return std::max(rest, Duration::zero());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/time.h"
+#include "fop/reserved_names.h"
 #include "reqh/fop_metrics.h"
 
 namespace fopd::reqh {
@@ -21,7 +22,7 @@ class NamedLoad {
 public:
     static constexpr std::size_t kNamedMax = 64;
     static constexpr Duration kForgottenAfter = 10min;
-    static constexpr std::string_view kOthers = "other";
+    static constexpr std::string_view kOthers = fop::kOtherClients;
 
     // Rows are never taken away, so a number stays valid.
     using Row = std::uint32_t;
