@@ -104,8 +104,8 @@ Result<const OfiPlugIn*> load(core::EventSink& events) {
             Error{.code = Errc::kUnsupported,
                   .context = "fopd-ofi.so is missing, install the package fopd-ofi"});
     }
-    void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-    if (library == nullptr) {
+    void* library = nullptr;
+    {
         const KeptSignals kept;
         library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     }
