@@ -60,7 +60,7 @@ std::string describe(const DiskContents& contents) {
     add(parts, contents.uploads, "upload", "uploads");
     add(parts, contents.extents, "extent", "extents");
     add(parts, contents.replies, "recorded reply that a client may still ask for",
-        "replies that their clients may yet ask for");
+        "recorded replies that clients may still ask for");
     if (parts.empty()) return "nothing";
     std::string text = contents.is_all ? "" : "more than ";
     for (std::size_t i = 0; i < parts.size(); ++i) {

@@ -26,7 +26,8 @@ struct DiskContents {
     bool empty() const { return objects == 0 && uploads == 0 && replies == 0; }
     bool holds_only_replies() const { return objects == 0 && uploads == 0; }
 };
-// "3 objects with 2 names, 1 upload, 17 extents and 4 replies that their clients may yet ask for".
+// "3 objects with 2 names, 1 upload, 17 extents and 4 recorded replies that clients may still ask
+// for".
 std::string describe(const DiskContents& contents);
 
 // Takes a disk out of its locality in three steps: no new objects are placed on it; all holds on it
