@@ -132,6 +132,13 @@ std::string words_about_rest(const CLI::App& verb, const std::vector<std::string
 
 }  // namespace
 
+std::vector<std::string> with_help_option(std::vector<std::string> words) {
+    if (words.empty() || words.front() != "help") return words;
+    words.erase(words.begin());
+    words.emplace_back("--help");
+    return words;
+}
+
 CLI::Validator whole_between(std::uint64_t low, std::uint64_t high) {
     return check([low, high](std::string& text) -> std::string {
         const auto number = core::whole_number(text);

@@ -20,6 +20,9 @@ CLI::Validator one_of(std::vector<std::string> words);
 // A size as the configuration has it, such as 4k or 1MiB, which becomes a number of bytes.
 CLI::Validator size_between(std::uint64_t low, std::uint64_t high);
 
+// `help put` as `put --help`; all other words as they are.
+std::vector<std::string> with_help_option(std::vector<std::string> words);
+
 // Formats --help: the name of each value, its meaning and its default.
 class HelpPage final : public CLI::Formatter {
 public:

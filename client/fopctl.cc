@@ -257,11 +257,7 @@ int main(int argc, char** argv) {
     choose_colours("auto");
     const std::span<char*> given(argv, static_cast<std::size_t>(argc));
     std::vector<std::string> words(given.begin() + (given.empty() ? 0 : 1), given.end());
-    if (!words.empty() && words.front() == "help") {  // `fopctl help put` is `fopctl put --help`.
-        words.erase(words.begin());
-        words.emplace_back("--help");
-    }
-    return line.run(std::move(words));
+    return line.run(with_help_option(std::move(words)));
 }
 
 }  // namespace

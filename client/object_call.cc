@@ -41,6 +41,11 @@ std::optional<fop::Fid> parse_fid(std::string_view text) {
     return fid;
 }
 
+bool is_silence(const Problem& problem) {
+    return !problem.answered &&
+           (problem.status == fop::Status::kTimedOut || problem.status == fop::Status::kCancelled);
+}
+
 std::unexpected<Problem> failed(fop::Status status, std::string words) {
     return std::unexpected(Problem{.status = status, .words = std::move(words)});
 }

@@ -31,6 +31,9 @@ struct Problem {
 template <typename T>
 using Outcome = std::expected<T, Problem>;
 
+// Whether the call ended without an answer, at its deadline or because it was cancelled.
+bool is_silence(const Problem& problem);
+
 struct ObjectClientOptions {
     fabric::Address server{};
     fop::Credentials credentials{};

@@ -192,15 +192,15 @@ void TreeTransfer::done(std::uint64_t bytes) {
 }
 
 void TreeTransfer::fail(TreeFailure failure) {
-    const bool is_unanswered = failure.cause == Cause::kServer && !failure.problem.answered;
-    const bool is_silence = is_unanswered && (failure.problem.status == fop::Status::kTimedOut ||
-                                              failure.problem.status == fop::Status::kCancelled);
+    const bool is_of_server = failure.cause == Cause::kServer;
+    const bool is_silence = is_of_server && client::is_silence(failure.problem);
     // Not reported: the caller that cancelled the transfer knows why.
     if (is_silence && cancelled()) return;
     // Failures of this machine say nothing about the server.
     if (failure.problem.answered) unanswered_ = 0;
     if (is_silence && ++unanswered_ >= options_.objects_in_flight) early_end_ = End::kNoAnswer;
-    if (is_unanswered && failure.problem.status == fop::Status::kDenied) {
+    if (is_of_server && !failure.problem.answered &&
+        failure.problem.status == fop::Status::kDenied) {
         early_end_ = End::kRefused;
     }
     watcher_.on_failure(failure);
@@ -263,6 +263,10 @@ Task<std::optional<TreeTransfer::Item>> TreePut::next() {
     co_return std::nullopt;
 }
 
+Task<Outcome<ObjectInfo>> TreePut::look_up(const std::string& name) {
+    return client_.lookup(example_.pool, name, wait());
+}
+
 // An object that is to be new is never there already: that is a failure.
 Task<bool> TreePut::is_there(const Item* item) {
     if (example_.no_replace) co_return false;
@@ -274,9 +278,7 @@ Task<bool> TreePut::is_there(const Item* item) {
         if (known == nullptr || known->stamp != item->stamp) co_return false;
         stored = known->fid;
     }
-    std::string name = item->name;
-    std::string pool = example_.pool;
-    const auto info = co_await client_.lookup(std::move(pool), std::move(name), wait());
+    const auto info = co_await look_up(item->name);
     // If it cannot be found out, the put will fail and tell.
     if (!info || info->size_bytes != item->stamp.size_bytes) co_return false;
     if (!example_.group.empty() && info->group != example_.group) co_return false;
@@ -286,9 +288,7 @@ Task<bool> TreePut::is_there(const Item* item) {
 
 Task<void> TreePut::plan(Item item) {
     if (example_.no_replace) {
-        std::string name = item.name;
-        std::string pool = example_.pool;
-        auto info = co_await client_.lookup(std::move(pool), std::move(name), wait());
+        auto info = co_await look_up(item.name);
         if (info) info = failed(fop::Status::kExists, "an object of that name exists already");
         if (info.error().status != fop::Status::kNotFound) {
             fail(unmoved(std::move(item.name), std::move(info.error())));

@@ -197,6 +197,7 @@ private:
     Task<void> move(Item item) override;
     Task<bool> is_there(const Item* item) override;
     Task<void> plan(Item item) override;
+    Task<Outcome<ObjectInfo>> look_up(const std::string& name);
 
     LocalWorld world_;
     ObjectClient& client_;

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <span>
 #include <utility>
@@ -16,6 +15,7 @@
 
 #include "client/object_call.h"
 #include "client/replaced_file.h"
+#include "core/whole_number.h"
 #include "fop/hash.h"
 #include "fop/hex.h"
 
@@ -41,9 +41,9 @@ std::vector<std::string_view> fields_of(std::string_view line) {
 
 template <typename Number>
 bool read_number(std::string_view text, Number& number) {
-    const char* const end = text.data() + text.size();
-    const auto [at, error] = std::from_chars(text.data(), end, number);
-    return error == std::errc() && at == end;
+    const auto read = core::whole_number<Number>(text);
+    if (read) number = *read;
+    return read.has_value();
 }
 
 bool read_stamp(std::span<const std::string_view> fields, FileStamp& stamp) {

@@ -164,10 +164,7 @@ Task<Outcome<fop::Fid>> Put::upload(Window first) {
         fid_ = {};
         forget_all_but(0);
     }
-    const fop::Status status = done.error().status;
-    const bool is_silence = !done.error().answered &&
-                            (status == fop::Status::kCancelled || status == fop::Status::kTimedOut);
-    const bool may_go_on = watcher_ != nullptr && is_silence;
+    const bool may_go_on = watcher_ != nullptr && is_silence(done.error());
     if (fid_.is_set() && !may_go_on) co_await objects_.uploads().abort(fid_);
     co_return std::unexpected(std::move(done.error()));
 }

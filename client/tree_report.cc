@@ -118,7 +118,7 @@ Task<void> TreeReport::transfer(TreeTransfer* tree, Doing doing, std::string lab
     }
 }
 
-void TreeReport::remark_once(std::string_view words) {
+void TreeReport::remark_once(std::string_view words) const {
     if (run_.call.output != Output::kQuiet) {
         client::remark(std::string(verb_) + ": " + std::string(words));
     }
@@ -129,11 +129,10 @@ int TreeReport::end() {
         complain(std::string(verb_) + ": " +
                  counted(failures_.unlisted_count(), "more failure", "more failures"));
     }
-    if (remarks() > kRemarksMax && run_.call.output != Output::kQuiet) {
-        client::remark(std::string(verb_) + ": " +
-                       counted(remarks() - kRemarksMax, "more file or empty directory",
-                               "more files and empty directories") +
-                       " left out");
+    if (remarks() > kRemarksMax) {
+        remark_once(counted(remarks() - kRemarksMax, "more file or empty directory",
+                            "more files and empty directories") +
+                    " left out");
     }
     if (run_.call.output == Output::kPage) print_piece(summary_line());
     if (run_.call.output == Output::kJson) {
@@ -202,9 +201,9 @@ void TreeReport::complain_about(const TreeFailure& failure) const {
 
 // --quiet suppresses notices; only errors are printed.
 void TreeReport::remark(const std::string& words) const {
-    if (run_.call.output == Output::kQuiet || remarks() > kRemarksMax) return;
+    if (remarks() > kRemarksMax) return;
     if (line_ != nullptr) line_->clear();
-    client::remark(std::string(verb_) + ": " + words);
+    remark_once(words);
 }
 
 }  // namespace fopd::client

@@ -34,7 +34,7 @@ public:
     // Whether something failed that removing objects cannot mend: not a full disk or quota.
     bool has_failed_with_space_left() const { return has_failed_with_space_left_; }
     // For a notice that is not about one file.
-    void remark_once(std::string_view words);
+    void remark_once(std::string_view words) const;
     // Prints the summary. Returns the exit code: that of the first failure.
     int end();
 

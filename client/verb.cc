@@ -43,6 +43,11 @@ void declare_repetition(CLI::App& app, VerbArguments& arguments, const char* int
         ->capture_default_str();
 }
 
+CLI::Option* declare_pool(CLI::App& app, VerbArguments& arguments) {
+    return app.add_option("--pool", arguments.pool,
+                          "The pool; by default the server's default pool");
+}
+
 void declare_explain(CLI::App& app, VerbArguments& arguments) {
     app.add_flag("--explain", arguments.explain, "Say where the time of the fops went");
 }

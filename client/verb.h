@@ -19,7 +19,8 @@
 
 namespace CLI {  // NOLINT(readability-identifier-naming): the library's.
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace fopd::client {
 
@@ -160,6 +161,8 @@ std::span<const Verb> session_verbs();
 void declare_repetition(CLI::App& app, VerbArguments& arguments, const char* interval_summary,
                         double interval_min_s);
 
+// Adds --pool, for objects.
+CLI::Option* declare_pool(CLI::App& app, VerbArguments& arguments);
 // Adds --explain.
 void declare_explain(CLI::App& app, VerbArguments& arguments);
 

@@ -20,7 +20,7 @@ void declare_mirror_prefix(CLI::App& app, VerbArguments& arguments) {
         ->required();
 }
 void declare_mirror_options(CLI::App& app, VerbArguments& arguments, const char* others) {
-    app.add_option("--pool", arguments.pool, "Which pool; by default the server's default one");
+    declare_pool(app, arguments);
     app.add_flag("--delete", arguments.remove_others, others);
     app.add_flag("--dry-run", arguments.dry_run, "Only say what would be done");
     declare_skipping(app, arguments, nullptr);
@@ -28,7 +28,7 @@ void declare_mirror_options(CLI::App& app, VerbArguments& arguments, const char*
 void declare_mirror_put(CLI::App& app, VerbArguments& arguments) {
     declare_mirror_place(app, arguments, "The directory");
     declare_mirror_prefix(app, arguments);
-    app.add_option("--group", arguments.group, "Whose members may read new objects");
+    app.add_option("--group", arguments.group, "The group whose members may read new objects");
     declare_mirror_options(app, arguments, "Remove objects for which there is no file");
 }
 void declare_mirror_get(CLI::App& app, VerbArguments& arguments) {

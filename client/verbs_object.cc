@@ -48,10 +48,6 @@ Task<int> on_object(Run* run) {
 
 // -- what verbs take --
 
-CLI::Option* declare_pool(CLI::App& app, VerbArguments& arguments) {
-    return app.add_option("--pool", arguments.pool,
-                          "The pool; by default the server's default pool");
-}
 void declare_pool_only(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);
 }

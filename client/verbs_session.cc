@@ -101,10 +101,7 @@ std::expected<core::OwnedFd, int> take_standard_input() {
 // What is typed in a shell means another line, or the end: none.
 std::optional<std::vector<std::string>> meant(std::vector<std::string> words) {
     if (words.front() == "exit" || words.front() == "quit") return std::nullopt;
-    if (words.front() != "help") return words;
-    words.erase(words.begin());
-    words.emplace_back("--help");
-    return words;
+    return with_help_option(std::move(words));
 }
 
 // Runs the lines of a file. Returns the exit code of the first that failed.
