@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "client/command_line.h"
 #include "client/exit_code.h"
 #include "client/interrupts.h"
 #include "client/object_run.h"
