@@ -56,8 +56,8 @@ void NodeDisk::give_up(std::string cause, std::string advice) {
 
 void NodeDisk::stand_for(store::Slot slot, const devices::DiskId& disk) {
     ENSURE(was_not_opened());
-    slot_ = slot;
     disk_id_ = disk;
+    use_slot(slot);
 }
 
 void NodeDisk::lose_slot() {
@@ -104,8 +104,8 @@ Task<void> NodeDisk::look() {
     if (!verdict) {
         give_up(after_colon("its label cannot be read", verdict.error()));
     } else if (*verdict == devices::Verdict::kOurs) {
-        slot_ = label_->label().slot;
         disk_id_ = label_->label().disk;
+        use_slot(label_->label().slot);
     } else if (*verdict == devices::Verdict::kBlank || *verdict == devices::Verdict::kRetired) {
         is_new_ = true;
         world_.entropy.fill(disk_id_);
@@ -144,12 +144,12 @@ Task<void> NodeDisk::begin() {
 // Until an empty store has been written, the label marks the disk as empty: after a crash in the
 // middle, the disk is taken again.
 Task<Result<void>> NodeDisk::take() {
-    ENSURE(slot_.has_value());
+    ENSURE(slot().has_value());
     devices::NewLabel fresh{
         .disk = disk_id_,
         .created_unix_ns = world_.clock.wall().unix_ns,
         .segment_bytes = segment_bytes_for(device_->geometry().size_bytes),
-        .slot = *slot_,
+        .slot = *slot(),
         .state = devices::LabelState::kRetired,
     };
     const auto marked = co_await label_->take(fresh);
@@ -170,7 +170,7 @@ Task<Result<void>> NodeDisk::take() {
               {{"device", std::string_view(settings_.name)},
                {"path", std::string_view(settings_.path)},
                {"pool", std::string_view(settings_.pool)},
-               {"slot", std::uint64_t{*slot_}},
+               {"slot", std::uint64_t{*slot()}},
                {"disk", std::string_view(devices::format_id(disk_id_))},
                {"segment_bytes", std::uint64_t{fresh.segment_bytes}}});
     co_return Result<void>{};
@@ -284,7 +284,7 @@ void NodeDisk::report_opened(Duration took) const {
               {{"device", std::string_view(settings_.name)},
                {"path", std::string_view(settings_.path)},
                {"pool", std::string_view(settings_.pool)},
-               {"slot", std::uint64_t{*slot_}},
+               {"slot", std::uint64_t{*slot()}},
                {"disk", std::string_view(devices::format_id(disk_id_))},
                {"locality", std::uint64_t{locality_.index}},
                {"capacity_bytes", figures_.capacity_bytes.get()},
@@ -310,7 +310,7 @@ Task<void> NodeDisk::close() {
     if (before == DiskStage::kClosed || before == DiskStage::kGivenUp) co_return;
     if (offered_) {
         offered_ = false;
-        home_->stores.remove(*slot_);
+        home_->stores.remove(*slot());
         const auto removed = co_await home_->io.remove_device(medium());
         ENSURE(removed.has_value());
         co_await probes_.close(locality_.reactor);
@@ -373,7 +373,7 @@ void NodeDisk::publish(std::uint64_t check_findings) {
     figures_.free_bytes.set(use.free_blocks * devices::kBlockBytes);
     figures_.index_is_full.set(volume_->index_failure() ? 1 : 0);
     figures_.log_is_full.set(volume_->is_log_full() ? 1 : 0);
-    if (const objects::HomeVolume* const found = home_->stores.find(*slot_); found != nullptr) {
+    if (const objects::HomeVolume* const found = home_->stores.find(*slot()); found != nullptr) {
         figures_.checksum_errors.set(found->checksum_errors().get());
         figures_.coalesced_bytes.set(found->coalesced_blocks().get() * devices::kBlockBytes);
         const objects::ReplyShares& replies = found->reply_shares();

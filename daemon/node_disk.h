@@ -112,9 +112,14 @@ public:
     // The disk is blank and to be taken; it needs a slot.
     bool is_new() const { return was_blank() && stage() == DiskStage::kOpening; }
     bool was_blank() const { return is_new_; }
-    void use_slot(store::Slot slot) { slot_ = slot; }
-    // Set if the disk belongs to this node, or is about to.
-    std::optional<store::Slot> slot() const { return slot_; }
+    void use_slot(store::Slot slot) { slot_.store(slot, std::memory_order_release); }
+    // Set if the disk belongs to this node, or is about to. Its id does not change once this is
+    // set. May be called while look() runs.
+    std::optional<store::Slot> slot() const {
+        const std::int32_t slot = slot_.load(std::memory_order_acquire);
+        if (slot == kNoSlot) return std::nullopt;
+        return static_cast<store::Slot>(slot);
+    }
     const devices::DiskId& disk_id() const { return disk_id_; }
     // `advice`: what the administrator can do, or what follows; for the log and the list of
     // devices.
@@ -132,7 +137,7 @@ public:
     // Null if the disk was given up. The volume may be open for reading only.
     store::Volume* volume() const { return volume_.get(); }
     // The disk's id in the locality's I/O scheduler.
-    io_sched::MediumId medium() const { return io_sched::MediumId{*slot_}; }
+    io_sched::MediumId medium() const { return io_sched::MediumId{*slot()}; }
     // Updates the figures. `check_findings`: of the disk's newest check.
     void publish(std::uint64_t check_findings = 0);
     // Shows the entries of its index at present. REQUIRES: the volume exists until this ends.
@@ -167,6 +172,7 @@ public:
 
 private:
     enum class Finding : std::uint8_t { kFound, kMade };
+    static constexpr std::int32_t kNoSlot = -1;
 
     bool is_to_be_made(const Error& error) const;
     Task<Result<void>> take();
@@ -207,8 +213,8 @@ private:
     std::string absence_;
     bool is_new_ = false;
     bool is_released_ = false;  // Set the label to released on close.
-    std::optional<store::Slot> slot_;
     devices::DiskId disk_id_{};
+    std::atomic<std::int32_t> slot_ = kNoSlot;
     store::LogDamage damage_;  // Found by the last try_open().
     std::string cause_;
     std::string advice_;

@@ -453,6 +453,7 @@ std::string NodeDisks::why_missing(const SlotEntry& entry) const {
 
 std::vector<std::string> NodeDisks::lost_slots() const {
     std::vector<std::string> lost;
+    if (!opened_) return lost;  // Disks may not have been identified yet.
     for (const SlotEntry& entry : slots_.entries()) {
         if (entry.use != SlotUse::kInUse || disk_of(entry) != nullptr) continue;
         lost.push_back("slot " + std::to_string(entry.slot) + " of pool " + entry.pool +

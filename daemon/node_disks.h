@@ -83,7 +83,8 @@ public:
 
     // In words, why the disk of a slot cannot be read; empty if it can.
     std::string why_missing(const SlotEntry& entry) const;
-    // In words, the slots that may have objects and that no configured disk has.
+    // In words, the slots that may have objects and that no configured disk has. Empty before
+    // open() has ended.
     std::vector<std::string> lost_slots() const;
     // Empty before open() has ended.
     std::vector<MissingSlot> missing_slots() const;
