@@ -73,21 +73,34 @@ std::string line_of(const fop::Fid& fid, const UploadedWindow& window) {
            std::to_string(window.incarnation) + "\n";
 }
 
+// Whether the path still leads to the open file. If not, whoever replaced the file holds a lock on
+// another one.
+bool is_named(int fd, const std::string& path) {
+    struct stat opened{};
+    struct stat named{};
+    return ::fstat(fd, &opened) == 0 && ::stat(path.c_str(), &named) == 0 &&
+           opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
 }  // namespace
 
 std::expected<std::unique_ptr<PutJournal>, std::string> PutJournal::open(const std::string& path,
                                                                          Access access) {
     std::unique_ptr<PutJournal> journal(new PutJournal(path));
     const bool writes = access == Access::kWrite;
-    core::OwnedFd file(
-        ::open(path.c_str(), (writes ? O_RDWR | O_CREAT | O_APPEND : O_RDONLY) | O_CLOEXEC, 0600));
-    if (file.get() < 0 && errno == ENOENT && !writes) return journal;
-    if (file.get() < 0) return std::unexpected(file_words(path, errno));
-    if (writes && ::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-        return std::unexpected(errno == EWOULDBLOCK
-                                   ? path + ": another fopctl stores the same directory"
-                                   : file_words(path, errno));
-    }
+    const int flags = (writes ? O_RDWR | O_CREAT | O_APPEND : O_RDONLY) | O_CLOEXEC;
+    core::OwnedFd file;
+    do {
+        file = core::OwnedFd(::open(path.c_str(), flags, 0600));
+        if (file.get() < 0 && errno == ENOENT && !writes) return journal;
+        if (file.get() < 0) return std::unexpected(file_words(path, errno));
+        if (writes && ::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+            return std::unexpected(errno == EWOULDBLOCK
+                                       ? path + ": another fopctl stores the same directory"
+                                       : file_words(path, errno));
+        }
+        // Each time, another program has replaced the file between the two calls.
+    } while (writes && !is_named(file.get(), path));
     std::string text;
     if (const int os_errno = read_all(file.get(), kJournalBytesMax, text); os_errno != 0) {
         return std::unexpected(file_words(path, os_errno));
@@ -121,7 +134,7 @@ void PutJournal::read_line(std::string_view line) {
         Known known{.stored = {.fid = *fid}};
         if (!read_stamp(std::span(fields).subspan(kStampAt, 4), known.stored.stamp)) return;
         const std::string path(fields[6]);
-        uploads_.erase(path);
+        forget_upload(path);
         known_[path] = known;
     } else if (fields[0] == "begun" && fields.size() == 9) {
         Begun begun{.group = std::string(fields[7]), .upload = {.fid = *fid}};
@@ -129,8 +142,10 @@ void PutJournal::read_line(std::string_view line) {
             !read_number(fields[6], begun.upload.window_bytes)) {
             return;
         }
-        paths_[*fid] = fields[8];
-        uploads_[std::string(fields[8])] = std::move(begun);
+        std::string path(fields[8]);
+        forget_upload(path);
+        paths_[*fid] = path;
+        uploads_[std::move(path)] = std::move(begun);
     } else if (fields[0] == "sent" && fields.size() == 4) {
         UploadedWindow window;
         if (read_number(fields[2], window.index) && read_number(fields[3], window.incarnation)) {
@@ -140,6 +155,9 @@ void PutJournal::read_line(std::string_view line) {
 }
 
 const PutJournal::Stored* PutJournal::find(const std::string& path) {
+    if (const auto upload = uploads_.find(path); upload != uploads_.end()) {
+        upload->second.is_seen = true;
+    }
     const auto found = known_.find(path);
     if (found == known_.end()) return nullptr;
     found->second.is_seen = true;
@@ -153,12 +171,14 @@ const PutJournal::Begun* PutJournal::find_upload(const std::string& path) const 
 
 void PutJournal::add(const std::string& path, const Stored& stored) {
     known_[path] = {.stored = stored, .is_seen = true};
-    uploads_.erase(path);
+    forget_upload(path);
     append(line_of(path, stored));
 }
 
 void PutJournal::add_upload(const std::string& path, Begun begun) {
     append(line_of(path, begun));
+    begun.is_seen = true;
+    forget_upload(path);
     paths_[begun.upload.fid] = path;
     uploads_[path] = std::move(begun);
 }
@@ -176,10 +196,19 @@ void PutJournal::keep(const fop::Fid& fid, UploadedWindow window) {
     upload->second.upload.windows.push_back(window);
 }
 
+void PutJournal::forget_upload(const std::string& path) {
+    const auto upload = uploads_.find(path);
+    if (upload == uploads_.end()) return;
+    paths_.erase(upload->second.upload.fid);
+    uploads_.erase(upload);
+}
+
 void PutJournal::forget_others() {
-    const std::size_t count = known_.size();
-    std::erase_if(known_, [](const auto& each) { return !each.second.is_seen; });
-    const bool is_outdated = known_.size() < count;
+    const auto is_unseen = [](const auto& each) { return !each.second.is_seen; };
+    const std::size_t forgotten = std::erase_if(known_, is_unseen);
+    const std::size_t uploads_forgotten = std::erase_if(uploads_, is_unseen);
+    std::erase_if(paths_, [this](const auto& each) { return !uploads_.contains(each.second); });
+    const bool is_outdated = forgotten + uploads_forgotten > 0;
     // A journal that cannot be rewritten has more than it needs.
     if (is_outdated && file_.get() >= 0) [[maybe_unused]]
         const int os_errno = rewrite();

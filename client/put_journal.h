@@ -31,6 +31,7 @@ public:
         FileStamp stamp{};
         std::string group{};  // The group of the new object.
         BegunUpload upload{};
+        bool is_seen = false;  // Whether the file was looked for with find().
     };
 
     // kRead changes nothing; a missing file is an empty journal. One that another program writes to
@@ -47,7 +48,8 @@ public:
     void add(const std::string& path, const Stored& stored);
     void add_upload(const std::string& path, Begun begun);
     void add_sent(const fop::Fid& fid, UploadedWindow window);
-    // Every file of the directory was looked for with find() or added: forgets the others.
+    // Every file of the directory was looked for with find() or added: forgets the others, also
+    // their uploads.
     void forget_others();
 
 private:
@@ -59,6 +61,7 @@ private:
     };
     void read_line(std::string_view line);
     void keep(const fop::Fid& fid, UploadedWindow window);
+    void forget_upload(const std::string& path);
     void append(const std::string& line);
     // Replaces the file by one without outdated lines. Returns 0 or an errno.
     int rewrite();

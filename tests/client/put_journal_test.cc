@@ -2,9 +2,11 @@
 // was killed in a line, or something else is in it. Method: real files, damaged by hand.
 #include "client/put_journal.h"
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include <sys/stat.h>
 
@@ -144,6 +146,59 @@ TEST_CASE("client put journal: files that are gone are forgotten, and the file i
     REQUIRE(journal->find("same") != nullptr);
     REQUIRE(journal->find("new") != nullptr);
     REQUIRE(journal->find("gone") == nullptr);
+}
+
+TEST_CASE("client put journal: uploads of files that are gone are forgotten", "[client]") {
+    const JournalPlace place;
+    const fop::Fid other{.high = 1ULL << 48, .low = 8};
+    {
+        const auto journal = place.open();
+        journal->add_upload("gone", {.stamp = kStamp, .upload = {.fid = kFid}});
+        journal->add_sent(kFid, {.index = 1, .incarnation = 9});
+        journal->add_upload("there", {.stamp = kStamp, .upload = {.fid = other}});
+    }
+    {
+        const auto journal = place.open();
+        REQUIRE(journal->find("there") == nullptr);
+        journal->forget_others();
+        REQUIRE(journal->find_upload("gone") == nullptr);
+        // Its windows are of no upload any more.
+        journal->add_sent(kFid, {.index = 2, .incarnation = 9});
+    }
+    const auto journal = place.open(Access::kRead);
+    REQUIRE(journal->find_upload("gone") == nullptr);
+    REQUIRE(journal->find_upload("there") != nullptr);
+}
+
+// Each program replaces the file while the other one opens it.
+TEST_CASE("client put journal: a file that was replaced is not locked in place of the new one",
+          "[client]") {
+    constexpr int kTurns = 3000;
+    const JournalPlace place;
+    std::atomic<int> holders = 0;
+    std::atomic<int> most = 0;
+    const auto work = [&] {
+        for (int i = 0; i < kTurns; ++i) {
+            auto journal = PutJournal::open(place.path(), Access::kWrite);
+            if (!journal) continue;
+            const int now = ++holders;
+            if (now > most) most = now;
+            if (now == 1) (*journal)->add("gone", {.stamp = kStamp, .fid = kFid});
+            --holders;
+            journal->reset();
+            journal = PutJournal::open(place.path(), Access::kWrite);
+            if (!journal) continue;
+            const int again = ++holders;
+            if (again > most) most = again;
+            (*journal)->forget_others();
+            --holders;
+        }
+    };
+    {
+        const std::jthread first(work);
+        const std::jthread second(work);
+    }
+    REQUIRE(most == 1);
 }
 
 TEST_CASE("client put journal: reading makes no file", "[client]") {
