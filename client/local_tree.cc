@@ -148,6 +148,19 @@ std::optional<FileStamp> LocalTree::look(const std::string& path) const {
     return stamp_of(info);
 }
 
+bool LocalTree::is_blocked(const std::string& path) const {
+    std::size_t end = 0;
+    while (end < path.size()) {
+        end = std::min(path.find('/', end + 1), path.size());
+        const core::OwnedFd file(open_below(fd_, path.substr(0, end), O_PATH | O_NOFOLLOW));
+        struct stat info{};
+        if (file.get() < 0 || ::fstat(file.get(), &info) != 0) return false;
+        const bool is_last = end == path.size();
+        if (is_last ? !S_ISREG(info.st_mode) : !S_ISDIR(info.st_mode)) return true;
+    }
+    return false;
+}
+
 int LocalTree::remove(const std::string& path, What what) const {
     int flags = what == What::kDirectory ? AT_REMOVEDIR : 0;
     std::string_view rest(path);

@@ -48,6 +48,9 @@ public:
                                                                      const std::string& path) const;
     // The stamp of a regular file; none: there is no such file, or it cannot be reached.
     std::optional<FileStamp> look(const std::string& path) const;
+    // Whether something else than a regular file has the path, or something else than a directory
+    // that of a directory above it.
+    bool is_blocked(const std::string& path) const;
     enum class What : std::uint8_t { kFile, kDirectory };
     // Removes a file of any type, or an empty directory, and then the directories above it that are
     // empty now, but not the top one. Returns 0 or an errno.

@@ -177,10 +177,15 @@ Task<std::optional<TreeTransfer::Item>> TreeTransfer::take_next() {
         [[maybe_unused]] const auto woken = co_await turns_.wait({});
     }
     if (ended_ || gave_up() || cancelled()) co_return std::nullopt;
+    if (options_.items_max && taken_ == *options_.items_max) co_return std::nullopt;
     is_taking_ = true;
     auto item = co_await next();
     is_taking_ = false;
-    if (!item) ended_ = true;
+    if (item) {
+        ++taken_;
+    } else {
+        ended_ = true;
+    }
     turns_.wake_all();
     co_return item;
 }
@@ -237,6 +242,9 @@ Task<std::optional<TreeTransfer::Item>> TreePut::next() {
         const bool has_name =
             entry.kind == LocalEntry::Kind::kFile || entry.kind == LocalEntry::Kind::kSkipped;
         if (names_ != nullptr && has_name) names_->push_back(name);
+        if (names_ != nullptr && entry.kind == LocalEntry::Kind::kSkipped) {
+            names_->push_back(name + "/");
+        }
         has_missed_some_ |= entry.kind == LocalEntry::Kind::kFailed;
         switch (entry.kind) {
             case LocalEntry::Kind::kSkipped:
@@ -368,9 +376,12 @@ Task<std::optional<TreeTransfer::Item>> TreeGet::next() {
     for (;;) {
         auto found = co_await walk_.peek();
         if (!found) fail(unmoved(walk_.prefix(), std::move(found.error())));
+        has_found_all_ = found && *found == nullptr;
         if (!found || *found == nullptr) co_return std::nullopt;
         ObjectWalk::Entry entry = walk_.take();
+        if (only_ != nullptr && !only_->contains(entry.name)) continue;
         std::string path = entry.name.substr(walk_.prefix().size());
+        if (paths_ != nullptr) paths_->push_back(path);
         // The server is not trusted to give the names of objects only.
         const std::string_view fault = fault_of_path(path);
         if (!fault.empty()) {
@@ -413,6 +424,15 @@ std::optional<std::string> TreeGet::find_file_above(const std::string& path) {
     return std::nullopt;
 }
 
+Task<bool> TreeGet::set_aside_if_blocked(const Item* item) {
+    if (blocked_ == nullptr) co_return false;
+    auto job = [this, item] { return tree_.is_blocked(item->path); };
+    const auto is_blocked = co_await world_.offload.run(reactor_, job);
+    if (!is_blocked || !*is_blocked) co_return false;
+    blocked_->insert(item->name);
+    co_return true;
+}
+
 Task<void> TreeGet::move(Item item) {
     std::string name = item.name;
     std::string pool = walk_.pool();
@@ -428,7 +448,8 @@ Task<void> TreeGet::move(Item item) {
         co_return;
     }
     if (!*opened) {
-        fail(unusable_file(std::move(item.name), std::move(opened->error())));
+        const bool is_later = co_await set_aside_if_blocked(&item);
+        if (!is_later) fail(unusable_file(std::move(item.name), std::move(opened->error())));
         co_return;
     }
     LocalSink& sink = ***opened;
@@ -465,17 +486,25 @@ TreeRemove::TreeRemove(core::Reactor& reactor, ObjectClient& objects, ObjectWalk
 
 Task<std::optional<TreeTransfer::Item>> TreeRemove::next() {
     ObjectWalk::Entry entry;
-    bool is_kept = true;
-    while (is_kept) {
+    do {
         auto found = co_await walk_.peek();
         if (!found) fail(unmoved(walk_.prefix(), std::move(found.error())));
         if (!found || *found == nullptr) co_return std::nullopt;
         entry = walk_.take();
-        is_kept = kept_ != nullptr && std::ranges::binary_search(*kept_, entry.name);
-    }
+    } while (is_kept(entry.name));
     Item item{.name = std::move(entry.name), .fid = entry.fid};
     if (entry.size_bytes != fop::kSizeUnknown) item.size_bytes = entry.size_bytes;
     co_return item;
+}
+
+bool TreeRemove::is_kept(std::string_view name) const {
+    if (kept_ == nullptr) return false;
+    if (std::ranges::binary_search(*kept_, name)) return true;
+    for (std::size_t slash = name.find('/'); slash != name.npos;
+         slash = name.find('/', slash + 1)) {
+        if (std::ranges::binary_search(*kept_, name.substr(0, slash + 1))) return true;
+    }
+    return false;
 }
 
 Task<void> TreeRemove::move(Item item) {

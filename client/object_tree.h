@@ -51,8 +51,9 @@ private:
 struct TreeFailure {
     enum class Cause : std::uint8_t {
         kServer,
-        kFile,  // The words name the file.
-        kName,  // It cannot be the name of an object, or of a file.
+        kFile,     // The words name the file.
+        kName,     // It cannot be the name of an object, or of a file.
+        kTooMany,  // More would be removed than the caller allows.
     };
     std::string name{};  // The object's name.
     Cause cause = Cause::kServer;
@@ -95,6 +96,8 @@ public:
             kSameSize,  // What has the same size, though its bytes may differ.
         };
         Skip skip = Skip::kNothing;
+        // No more than so many are moved. None: all.
+        std::optional<std::uint64_t> items_max{};
         core::CancelSource& cancel;
     };
     Task<void> run();
@@ -171,6 +174,7 @@ private:
     std::uint64_t objects_ = 0;
     std::uint64_t bytes_ = 0;
     std::uint64_t unchanged_ = 0;
+    std::uint64_t taken_ = 0;
     std::set<const Transfer*> in_flight_;
     std::uint32_t unanswered_ = 0;  // Since the last answer.
     End early_end_ = End::kNotEarly;
@@ -187,7 +191,9 @@ public:
             TreeWatcher& watcher, Options options);
     // Before run(). What the journal has is skipped with Skip::kEqual, and what is stored is added.
     void use(PutJournal& journal) { journal_ = &journal; }
-    // Before run(). The names of the objects of all files, also of those that are not stored.
+    // Before run(). The names of the objects of all files, also of those that are not stored. A
+    // name with a slash at its end stands for all objects below it: something else than a directory
+    // is there, such as a symbolic link, and what is behind it is not known.
     void collect(std::vector<std::string>& names) { names_ = &names; }
     // Whether all files of the tree were found.
     bool has_found_all() const { return has_found_all_; }
@@ -212,15 +218,29 @@ private:
 
 // Fetches the objects into a local tree. The path of a file is what follows the prefix. If one
 // object has the name of a directory that another one needs, the latter fails.
+//
+// With a list of blocked objects it does not fail for those whose place in the tree something has
+// that is not a regular file, or whose directory is a file: when that is removed, a second transfer
+// fetches them.
 class TreeGet final : public TreeTransfer {
 public:
     TreeGet(LocalWorld world, ObjectClient& objects, ObjectWalk& walk, LocalTree& tree,
             TreeWatcher& watcher, Options options);
+    // Before run(). The paths of the files of all objects that were listed, in order.
+    void collect(std::vector<std::string>& paths) { paths_ = &paths; }
+    // Before run(). Adds the names of the blocked objects.
+    void set_aside(std::set<std::string>& blocked) { blocked_ = &blocked; }
+    // Before run(). Fetches these objects only.
+    void fetch_only(const std::set<std::string>& names) { only_ = &names; }
+    // Whether all objects were listed.
+    bool has_found_all() const { return has_found_all_; }
 
 private:
     Task<std::optional<Item>> next() override;
     Task<void> move(Item item) override;
     Task<bool> is_there(const Item* item) override;
+    // Moves it later instead of now. False: it is not blocked, or there is no list.
+    Task<bool> set_aside_if_blocked(const Item* item);
     // The object that has the name of a directory of this path. Remembers the path.
     std::optional<std::string> find_file_above(const std::string& path);
 
@@ -228,6 +248,10 @@ private:
     ObjectClient& client_;
     ObjectWalk& walk_;
     LocalTree& tree_;
+    std::vector<std::string>* paths_ = nullptr;
+    std::set<std::string>* blocked_ = nullptr;
+    const std::set<std::string>* only_ = nullptr;
+    bool has_found_all_ = false;
     // The earlier paths with which the last one begins. Each is longer than the one before it.
     std::vector<std::string> beginnings_;
 };
@@ -237,12 +261,14 @@ class TreeRemove final : public TreeTransfer {
 public:
     TreeRemove(core::Reactor& reactor, ObjectClient& objects, ObjectWalk& walk,
                TreeWatcher& watcher, Options options);
-    // Before run(). Objects with these names stay. They are sorted, and outlive the transfer.
+    // Before run(). Objects with these names stay, and those below a name that ends with a slash.
+    // They are sorted, and outlive the transfer.
     void keep(const std::vector<std::string>& names) { kept_ = &names; }
 
 private:
     Task<std::optional<Item>> next() override;
     Task<void> move(Item item) override;
+    bool is_kept(std::string_view name) const;
 
     ObjectClient& client_;
     ObjectWalk& walk_;

@@ -7,6 +7,7 @@ std::string_view code_of(const TreeFailure& failure) {
     switch (failure.cause) {
         case TreeFailure::Cause::kFile: return "file";
         case TreeFailure::Cause::kName: return "bad_name";
+        case TreeFailure::Cause::kTooMany: return "too_many";
         case TreeFailure::Cause::kServer: break;
     }
     return is_misuse(failure.problem) ? "usage" : fop::to_string(failure.problem.status);

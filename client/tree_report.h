@@ -33,6 +33,7 @@ public:
     Task<void> transfer(TreeTransfer* tree, Doing doing, std::string label);
     // Whether something failed that removing objects cannot mend: not a full disk or quota.
     bool has_failed_with_space_left() const { return has_failed_with_space_left_; }
+    bool has_failed() const { return failures_.count() > 0; }
     // For a notice that is not about one file.
     void remark_once(std::string_view words) const;
     // Prints the summary. Returns the exit code: that of the first failure.

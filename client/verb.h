@@ -63,6 +63,7 @@ struct VerbArguments {
     bool size_only = false;
     bool no_skip = false;
     bool remove_others = false;
+    std::optional<std::uint64_t> remove_max;
     bool all = false;
     bool is_long = false;
     bool missing = false;

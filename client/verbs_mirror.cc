@@ -21,7 +21,10 @@ void declare_mirror_prefix(CLI::App& app, VerbArguments& arguments) {
 }
 void declare_mirror_options(CLI::App& app, VerbArguments& arguments, const char* others) {
     declare_pool(app, arguments);
-    app.add_flag("--delete", arguments.remove_others, others);
+    auto* const removes = app.add_flag("--delete", arguments.remove_others, others);
+    app.add_option("--max-delete", arguments.remove_max,
+                   "Remove nothing if --delete would remove more than this number")
+        ->needs(removes);
     app.add_flag("--dry-run", arguments.dry_run, "Only say what would be done");
     declare_skipping(app, arguments, nullptr);
 }
@@ -42,8 +45,8 @@ constexpr std::array kMirrorVerbs{
          "mirror put results 2026/\nmirror put --delete --dry-run results 2026/", kTimeoutDefault,
          declare_mirror_put, put_tree},
     Verb{"mirror get", "Make a directory equal to the objects below a name",
-         "mirror get 2026/ results\nmirror get --delete 2026/ results", kTimeoutDefault,
-         declare_mirror_get, get_tree},
+         "mirror get 2026/ results\nmirror get --delete --max-delete 100 2026/ results",
+         kTimeoutDefault, declare_mirror_get, get_tree},
 };
 
 }  // namespace

@@ -76,19 +76,6 @@ TreeFailure nothing_found(const std::string& prefix) {
                                                 : "no object name begins with this prefix"}};
 }
 
-// What the names of the objects below the prefix have behind it, in order.
-Task<Outcome<std::vector<std::string>>> list_below(ObjectRun* run, std::string prefix) {
-    const std::size_t size = prefix.size();
-    ObjectWalk walk(run->reactor, run->objects, walk_options(run, std::move(prefix)));
-    std::vector<std::string> names;
-    for (;;) {
-        const auto next = co_await walk.peek();
-        if (!next) co_return std::unexpected(next.error());
-        if (*next == nullptr) co_return names;
-        names.push_back(walk.take().name.substr(size));
-    }
-}
-
 // Null: there is none, and each file is stored.
 std::unique_ptr<PutJournal> open_journal(const ObjectRun& run, TreeReport& report) {
     if (run.arguments.no_replace) return nullptr;
@@ -113,6 +100,52 @@ std::unique_ptr<PutJournal> open_journal(const ObjectRun& run, TreeReport& repor
     return nullptr;
 }
 
+// Counts what would be removed. A failure is reported by the count alone: nothing is removed then.
+class PlannedCount final : public TreeWatcher {
+public:
+    explicit PlannedCount(TreeReport& report) : report_(report) {}
+
+    void on_failure(const TreeFailure& failure) override {
+        has_failed_ = true;
+        report_.on_failure(failure);
+    }
+    void on_skipped(std::string_view /*shown*/, std::string_view /*what*/) override {}
+    void on_empty_directory(std::string_view /*shown*/) override {}
+    void on_planned(const Planned& /*planned*/) override { ++count_; }
+    bool has_failed() const { return has_failed_; }
+    std::uint64_t count() const { return count_; }
+
+private:
+    TreeReport& report_;
+    std::uint64_t count_ = 0;
+    bool has_failed_ = false;
+};
+
+TreeTransfer::Options count_options(ObjectRun* run) {
+    return {.patience = run->call.timeout, .only_plans = true, .cancel = run->cancel};
+}
+
+TreeTransfer::Options removal_options(ObjectRun* run) {
+    return {.patience = run->call.timeout,
+            .only_plans = run->arguments.dry_run,
+            .items_max = run->arguments.remove_max,
+            .cancel = run->cancel};
+}
+
+// Whether --max-delete allows it; otherwise that is a failure of the verb.
+bool may_remove(const ObjectRun& run, TreeReport& report, const PlannedCount& count) {
+    if (run.cancel.cancelled() || count.has_failed()) return false;
+    const std::uint64_t most = *run.arguments.remove_max;
+    if (count.count() <= most) return true;
+    report.on_failure({.name = run.arguments.prefix,
+                       .cause = TreeFailure::Cause::kTooMany,
+                       .problem = {.status = fop::Status::kInternal,
+                                   .words = "nothing is removed: --delete would remove " +
+                                            std::to_string(count.count()) +
+                                            ", and --max-delete allows " + std::to_string(most)}});
+    return false;
+}
+
 // Removes the objects for which there is no file.
 Task<void> remove_other_objects(ObjectRun* run, TreeReport* report,
                                 std::vector<std::string>* names) {
@@ -127,11 +160,33 @@ Task<void> remove_other_objects(ObjectRun* run, TreeReport* report,
         co_return;
     }
     std::ranges::sort(*names);
+    if (run->arguments.remove_max) {
+        PlannedCount count(*report);
+        ObjectWalk walk(run->reactor, run->objects, walk_options(run, run->arguments.prefix));
+        TreeRemove counted(run->reactor, run->objects, walk, count, count_options(run));
+        counted.keep(*names);
+        co_await counted.run();
+        if (!may_remove(*run, *report, count)) co_return;
+    }
     ObjectWalk walk(run->reactor, run->objects, walk_options(run, run->arguments.prefix));
-    TreeRemove transfer(run->reactor, run->objects, walk, *report, transfer_options(run));
+    TreeRemove transfer(run->reactor, run->objects, walk, *report, removal_options(run));
     transfer.keep(*names);
     std::string label = run->arguments.prefix;
     co_await report->transfer(&transfer, TreeReport::Doing::kRemove, std::move(label));
+}
+
+// Removes the files for which there is no object.
+Task<void> remove_other_files(ObjectRun* run, TreeReport* report, LocalTree* tree,
+                              std::vector<std::string>* paths) {
+    std::ranges::sort(*paths);
+    if (run->arguments.remove_max) {
+        PlannedCount count(*report);
+        TreePrune counted(run->local(), *tree, *paths, count, count_options(run));
+        co_await counted.run();
+        if (!may_remove(*run, *report, count)) co_return;
+    }
+    TreePrune prune(run->local(), *tree, *paths, *report, removal_options(run));
+    co_await report->transfer(&prune, TreeReport::Doing::kRemove, run->arguments.file);
 }
 
 Task<int> put_tree_in(ObjectRun* run) {
@@ -182,19 +237,30 @@ Task<int> get_tree_in(ObjectRun* run) {
         LocalTree::open(run->arguments.file, run->arguments.dry_run ? LocalTree::Missing::kEmpty
                                                                     : LocalTree::Missing::kMake);
     if (!tree) co_return complain_about(run->call, tree.error(), kExitUsage);
-    if (run->arguments.remove_others && (*tree)->is_there()) {
-        // Before anything is fetched: what is removed may have its place, or need its space.
-        auto names = co_await list_below(run, run->arguments.prefix);
-        if (names) {
-            TreePrune prune(run->local(), **tree, *names, report, transfer_options(run));
-            co_await report.transfer(&prune, TreeReport::Doing::kRemove, run->arguments.file);
-        } else {
-            // The transfer reports why, after all objects that are known.
-            report.remark_once("nothing is removed, because not all objects could be listed");
-        }
-    }
+    const bool removes = run->arguments.remove_others && (*tree)->is_there();
     TreeGet transfer(run->local(), run->objects, walk, **tree, report, transfer_options(run));
+    std::vector<std::string> paths;
+    std::set<std::string> blocked;
+    if (removes) {
+        transfer.collect(paths);
+        transfer.set_aside(blocked);
+    }
     co_await report.transfer(&transfer, TreeReport::Doing::kGet, run->arguments.prefix);
+    if (!removes || run->cancel.cancelled()) co_return report.end();
+    // Only then: until all is fetched, what would be removed may be the only copy.
+    if (!transfer.has_found_all() || transfer.gave_up()) {
+        report.remark_once("nothing is removed, because not all objects could be listed");
+    } else if (report.has_failed()) {
+        report.remark_once("nothing is removed, because not all objects could be fetched");
+    } else {
+        co_await remove_other_files(run, &report, tree->get(), &paths);
+    }
+    if (blocked.empty() || run->cancel.cancelled()) co_return report.end();
+    // These had to wait for what was in their place, and fail if it still is.
+    ObjectWalk again(run->reactor, run->objects, walk_options(run, run->arguments.prefix));
+    TreeGet rest(run->local(), run->objects, again, **tree, report, transfer_options(run));
+    rest.fetch_only(blocked);
+    co_await report.transfer(&rest, TreeReport::Doing::kGet, run->arguments.prefix);
     co_return report.end();
 }
 

@@ -66,7 +66,7 @@ _fopctl() {
             ;;
         --server | --job | --timeout | --interval | --count | --size | --depth | --jobs | --seconds | \
             --rights | --groups | --quota | --principal | --expires | --generation | --group | --offset | --length | \
-            --object | --object-size | --fid | --if-version | --slot)
+            --object | --object-size | --fid | --if-version | --slot | --max-delete)
             return
             ;;
     esac
@@ -108,8 +108,8 @@ _fopctl() {
             mv) options+=" --pool --no-replace" ;;
             get) options+=" --pool --recursive --size-only --no-skip --dry-run --explain" ;;
             batch) options+=" --keep-going" ;;
-            "mirror put") options+=" --pool --group --delete --size-only --no-skip --dry-run" ;;
-            "mirror get") options+=" --pool --delete --size-only --no-skip --dry-run" ;;
+            "mirror put") options+=" --pool --group --delete --max-delete --size-only --no-skip --dry-run" ;;
+            "mirror get") options+=" --pool --delete --max-delete --size-only --no-skip --dry-run" ;;
             rm) options+=" --pool --recursive --dry-run --yes --all" ;;
             append | truncate | chmod | chown | sync | df | quota) options+=" --pool" ;;
             "device forget") options+=" --slot --yes" ;;

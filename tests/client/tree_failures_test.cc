@@ -55,6 +55,7 @@ TEST_CASE("client tree failures: the exit code is that of the cause", "[client]"
         {failure_of(Cause::kServer, fop::Status::kExists), "exists", kExitRefused},
         {failure_of(Cause::kFile, fop::Status::kInternal), "file", kExitRefused},
         {failure_of(Cause::kName, fop::Status::kMalformed), "bad_name", kExitRefused},
+        {failure_of(Cause::kTooMany, fop::Status::kInternal), "too_many", kExitRefused},
         {unsent, "usage", kExitUsage}};
     TreeFailures failures(TreeFailures::Keep::kListed);
     for (const Row& row : rows) failures.add(row.failure);

@@ -103,6 +103,8 @@ completes "abc a\\ b" mirror put --delete "$scratch" a
 completes "abc a\\ b" mirror get a
 completes "$scratch/admin.sock" mirror get abc "$scratch/ad"
 completes "--delete --dry-run" mirror put --d
+completes "--max-delete" mirror get --max
+completes "" mirror get --delete --max-delete ""
 completes "abc a\\ b" rm -r --dry-run a
 completes "abc a\\ b x" chmod 640 ""
 completes "" mv x ""

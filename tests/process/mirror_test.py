@@ -250,6 +250,53 @@ class MirrorTest(MirrorTestCase):
         done = subprocess.run(["diff", "--recursive", self.source, self.target], capture_output=True, timeout=SECONDS)
         self.assertEqual((done.returncode, done.stdout), (0, b""))
 
+    def test_nothing_is_removed_before_all_is_fetched(self):
+        """Until then, what would be removed may be the only copy."""
+        self.write({"a": b"1", "d/b": b"2"})
+        self.ctl("mirror", "put", self.source, "m")
+        self.write({"renamed": b"3", "d/b": b"old"}, self.target)
+        self.target.chmod(0o777)
+        (self.target / "d").chmod(0o500)
+        self.addCleanup((self.target / "d").chmod, 0o700)
+        done = self.ctl_bytes("mirror", "get", "m", self.target, "--delete", **self.as_who_may_not_read_all())
+        self.assertEqual(done.returncode, REFUSED)
+        self.assertIn(b"nothing is removed, because not all objects could be fetched", done.stderr)
+        self.assertEqual((self.target / "a").read_bytes(), b"1")
+        self.assertEqual((self.target / "renamed").read_bytes(), b"3")
+        (self.target / "d").chmod(0o700)
+        self.assertEqual(self.moved("mirror", "get", "m", self.target, "--delete"), (1, 1, 1))
+        self.assertFalse((self.target / "renamed").exists())
+
+    def test_no_more_than_allowed_is_removed(self):
+        self.write({str(number): b"1" for number in range(5)})
+        self.ctl("mirror", "put", self.source, "m")
+        self.ctl("mirror", "get", "m", self.target)
+        for number in range(3):
+            (self.source / str(number)).unlink()
+        for more in ([], ["--dry-run"]):
+            done = self.ctl_bytes("mirror", "put", self.source, "m", "--delete", "--max-delete", 2, *more)
+            self.assertEqual(done.returncode, REFUSED)
+            self.assertIn(b"nothing is removed: --delete would remove 3, and --max-delete allows 2", done.stderr)
+        self.assertEqual(len(self.names()), 5)
+        self.assertEqual(self.moved("mirror", "put", self.source, "m", "--delete", "--max-delete", 3), (0, 2, 3))
+
+        done = self.summary("mirror", "get", "m", self.target, "--delete", "--max-delete", 2, exit_code=REFUSED)
+        self.assertEqual([each["code"] for each in done["failed"]], ["too_many"])
+        self.assertEqual(len(list(self.target.iterdir())), 5)
+        self.assertEqual(self.moved("mirror", "get", "m", self.target, "--delete", "--max-delete", 3), (0, 2, 3))
+        self.assertEqual(len(list(self.target.iterdir())), 2)
+        self.refused(USAGE, ["--delete"], "mirror", "get", "m", self.target, "--max-delete", 3)
+
+    def test_objects_below_a_symbolic_link_stay(self):
+        """What is behind the link was not looked at."""
+        self.write({"d/a": b"1", "d/e/b": b"2", "f": b"3"})
+        self.ctl("mirror", "put", self.source, "m")
+        (self.source / "d").rename(self.directory / "elsewhere")
+        (self.source / "d").symlink_to(self.directory / "elsewhere")
+        self.put("m/d2", b"4")
+        self.assertEqual(self.moved("mirror", "put", self.source, "m", "--delete"), (0, 1, 1))
+        self.assertEqual(self.names(), ["m/d/a", "m/d/e/b", "m/f"])
+
     def test_a_source_that_is_not_there_removes_nothing(self):
         self.write({"a": b"1"})
         self.ctl("mirror", "put", self.source, "m")
