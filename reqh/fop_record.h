@@ -92,4 +92,31 @@ private:
     std::size_t next_ = 0;  // Index of the oldest, once all are used.
 };
 
+// The last slow fops of each principal. When the list is full, the oldest of the principal that has
+// the most gives way, so that no principal can drive the fops of all others out.
+class SlowFops {
+public:
+    static constexpr std::size_t kCountMax = FopHistory::kCountMax;
+
+    SlowFops() { entries_.reserve(kCountMax); }
+
+    // `share` is the name under which the fop's sender is counted.
+    void add(const FopRecord& record, std::string_view share);
+    // The newest record with that id.
+    const FopRecord* find(FopId id) const;
+    // All of them, in the order in which they were added.
+    std::vector<FopRecord> all() const;
+
+private:
+    struct Entry {
+        std::uint64_t number = 0;  // They rise.
+        ShortText share{};
+        FopRecord record{};
+    };
+    Entry& place_for(std::string_view share);
+
+    std::vector<Entry> entries_;
+    std::uint64_t last_number_ = 0;
+};
+
 }  // namespace fopd::reqh

@@ -264,7 +264,7 @@ void RequestHandler::finish(Fom& fom, const fop::Reply& reply) {
     record.spent = fom.time_spent();
     // Time in the queue does not count: the policy decides it, and reports it itself.
     if (fom.times().running() >= slow_fop_) {
-        slow_.add() = record;
+        slow_.add(record, fom.fop().caller().share);
         report_slow(fom, record, reply);
     }
     if (fom.share() != nullptr) shares_.give_back(*fom.share());
@@ -348,7 +348,7 @@ std::optional<FopRecord> RequestHandler::trace(FopId id) const {
 
 FopList RequestHandler::slow() const {
     FopList list;
-    list.fops.assign(slow_.all().begin(), slow_.all().end());
+    list.fops = slow_.all();
     core::stable_sort(list.fops, std::less{}, &FopRecord::arrived_at);
     return list;
 }

@@ -156,7 +156,7 @@ private:
     FopMetrics metrics_;
     FopLoad load_{metrics_};
     FopHistory history_;
-    FopHistory slow_;
+    SlowFops slow_;
     FopAudit audit_;
     ParkTimer park_timer_{*this};
     std::size_t parked_count_ = 0;

@@ -47,6 +47,36 @@ TEST_CASE("reqh fop history: the last 256 are kept, the newest of a name is foun
     CHECK(history.find({.session = 1, .request = 299})->status == fop::Status::kDenied);
 }
 
+TEST_CASE("reqh slow fops: a principal cannot drive out those of the others", "[reqh]") {
+    SlowFops slow;
+    const auto add = [&slow](std::uint64_t request, const char* share) {
+        FopRecord record;
+        record.id = {.session = 1, .request = request};
+        slow.add(record, share);
+    };
+    const auto is_there = [&slow](std::uint64_t request) {
+        return slow.find({.session = 1, .request = request}) != nullptr;
+    };
+    add(1, "alice");
+    for (std::uint64_t request = 1000; request < 2000; ++request) add(request, "greedy");
+    add(2, "bob");
+    for (std::uint64_t request = 2000; request < 3000; ++request) add(request, "greedy");
+
+    CHECK(is_there(1));
+    CHECK(is_there(2));
+    CHECK(slow.all().size() == SlowFops::kCountMax);
+    CHECK(is_there(2999));
+    CHECK(is_there(3000 - SlowFops::kCountMax + 2));
+    CHECK_FALSE(is_there(3000 - SlowFops::kCountMax + 1));
+    CHECK(slow.all().front().id.request == 1);
+
+    // The others gain no more than their part either.
+    for (std::uint64_t request = 3000; request < 4000; ++request) add(request, "bob");
+    CHECK(is_there(1));
+    CHECK(is_there(2999));
+    CHECK(is_there(3999));
+}
+
 TEST_CASE("reqh phase times: each phase has what passed in it", "[reqh]") {
     PhaseTimes times;
     times.begin(Instant(1s));
