@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "config/problem.h"
+#include "config/units.h"
 
 namespace fopd::daemon {
 
@@ -12,18 +13,39 @@ namespace {
 
 using DeviceList = std::vector<devices::DeviceSettings>;
 
+// These are for the making of a file, and say nothing of a disk that exists.
+constexpr const char* kSizeKey = "size";
+constexpr const char* kThinKey = "thin";
+
 const devices::DeviceSettings* find_device(const DeviceList& list, const std::string& name) {
     const auto found = std::ranges::find(list, name, &devices::DeviceSettings::name);
     return found == list.end() ? nullptr : &*found;
 }
 
-// The key of the first difference; empty: none.
-std::string difference(const devices::DeviceSettings& one, const devices::DeviceSettings& other) {
-    if (one.path != other.path) return "path";
-    if (one.size_bytes != other.size_bytes) return "size";
-    if (one.thin != other.thin) return "thin";
-    if (one.pool != other.pool) return "pool";
-    return {};
+// The keys that differ.
+std::vector<std::string> differences(const devices::DeviceSettings& one,
+                                     const devices::DeviceSettings& other) {
+    std::vector<std::string> keys;
+    if (one.path != other.path) keys.emplace_back("path");
+    if (one.size_bytes != other.size_bytes) keys.emplace_back(kSizeKey);
+    if (one.thin != other.thin) keys.emplace_back(kThinKey);
+    if (one.pool != other.pool) keys.emplace_back("pool");
+    return keys;
+}
+
+// Why the key of an open disk cannot be changed by a reload.
+std::string why_kept(const std::string& key, const devices::DeviceSettings& open) {
+    std::string words = "the " + key + " of " + open.name + ", which is open, has changed; ";
+    if (key == kThinKey) {
+        return words +
+               "only a file that is made follows it, not a disk that exists, also after a "
+               "restart: set it back to " +
+               (open.thin ? "true" : "false");
+    }
+    if (key != kSizeKey) return words + "that needs a restart";
+    return words + "a disk that exists keeps its size, also after a restart: set it back to " +
+           (open.size_bytes ? config::format_size(*open.size_bytes) : "none") +
+           ", and for more space add another disk";
 }
 
 constexpr const char* kNoSuchDevice = "the node has no device of that name";
@@ -167,19 +189,20 @@ std::string DeviceRequests::why_not_lost(const LostDevice& which) const {
 
 // -- following a configuration --
 
-std::vector<std::string> DeviceRequests::check_open_disks(const config::Snapshot& next) const {
-    std::vector<std::string> problems;
+DeviceRequests::Conflicts DeviceRequests::check_open_disks(const config::Snapshot& next) const {
+    Conflicts conflicts;
     for (const auto& disk : parts_.disks.all()) {
         if (!is_open(disk.get())) continue;
         const devices::DeviceSettings& open = disk->settings();
         const auto* const wanted = find_device(next.get<DeviceList>(), open.name);
         if (wanted == nullptr) continue;
-        const std::string key = difference(open, *wanted);
-        if (key.empty()) continue;
-        problems.push_back(parts_.configuration.file() + ": devices: the " + key + " of " +
-                           open.name + ", which is open, has changed; that needs a restart");
+        for (const std::string& key : differences(open, *wanted)) {
+            conflicts.problems.push_back(parts_.configuration.file() +
+                                         ": devices: " + why_kept(key, open));
+            conflicts.need_restart &= key != kSizeKey && key != kThinKey;
+        }
     }
-    return problems;
+    return conflicts;
 }
 
 Task<std::vector<DeviceOutcome>> DeviceRequests::follow(const Plan* plan) {
@@ -200,7 +223,7 @@ Task<std::vector<DeviceOutcome>> DeviceRequests::follow(const Plan* plan) {
     for (const devices::DeviceSettings& wanted : plan->wanted) {
         if (is_open(parts_.disks.find(wanted.name))) continue;
         const auto* const before = find_device(plan->before, wanted.name);
-        if (before != nullptr && difference(*before, wanted).empty()) continue;
+        if (before != nullptr && differences(*before, wanted).empty()) continue;
         devices::DeviceSettings settings = wanted;
         auto outcome = co_await open_disk(std::move(settings));
         outcomes.push_back(std::move(outcome));

@@ -55,8 +55,12 @@ public:
 
     // -- following a configuration, by a caller that has the turn --
 
-    // The settings of open disks that are different in `next`, in words: none of them can change.
-    std::vector<std::string> check_open_disks(const config::Snapshot& next) const;
+    struct Conflicts {
+        std::vector<std::string> problems{};
+        bool need_restart = true;  // A restart takes all these changes.
+    };
+    // The settings of open disks that are different in `next`: none of them can change.
+    Conflicts check_open_disks(const config::Snapshot& next) const;
     // Opens disks that are new in the configuration and removes those no longer in it. A disk that
     // was removed by hand and is still configured stays out.
     struct Plan {

@@ -81,13 +81,15 @@ NodeReload::Outcome NodeReload::reload_settings(DeviceRequests::Plan* plan) {
     Configuration& configuration = parts_.world.configuration;
     plan->before = configuration.current()->get<DeviceList>();
     AccessPtr access;
-    auto reloaded = configuration.reload([this, plan, &access](const config::Snapshot& next) {
+    bool needs_restart = false;
+    auto reloaded = configuration.reload([&, this](const config::Snapshot& next) {
         plan->wanted = next.get<DeviceList>();
-        return check(next, &access);
+        auto conflicts = check(next, &access);
+        needs_restart = conflicts.need_restart && !conflicts.problems.empty();
+        return std::move(conflicts.problems);
     });
     if (!reloaded) {
-        // With valid settings and files, only open disks are in the way.
-        reloaded.error().needs_restart = access != nullptr;
+        reloaded.error().needs_restart = needs_restart;
         for (const std::string& problem : reloaded.error().problems) {
             emit_each(parts_.world.events, core::Level::kError, "daemon.config_refused",
                       {{"problem", std::string_view(problem)}});
@@ -108,12 +110,17 @@ NodeReload::Outcome NodeReload::reload_settings(DeviceRequests::Plan* plan) {
     return all;
 }
 
-std::vector<std::string> NodeReload::check(const config::Snapshot& next, AccessPtr* access) const {
+DeviceRequests::Conflicts NodeReload::check(const config::Snapshot& next, AccessPtr* access) const {
+    DeviceRequests::Conflicts conflicts = parts_.devices.check_open_disks(next);
     // A bad access file that the configuration names changes nothing either.
     auto loaded = parts_.access.load(next);
-    if (!loaded) return {loaded.error().message};
-    *access = *std::move(loaded);
-    return parts_.devices.check_open_disks(next);
+    if (loaded) {
+        *access = *std::move(loaded);
+    } else {
+        conflicts.problems.insert(conflicts.problems.begin(), loaded.error().message);
+        conflicts.need_restart = false;
+    }
+    return conflicts;
 }
 
 // The settings in use, and the file of principals that the configuration names if none is in use.

@@ -78,7 +78,7 @@ private:
     Outcome reload_settings(DeviceRequests::Plan* plan);
     // Loads the access rules that `next` names. Returns what keeps the running node from following
     // `next`; nothing if it can.
-    std::vector<std::string> check(const config::Snapshot& next, AccessPtr* access) const;
+    DeviceRequests::Conflicts check(const config::Snapshot& next, AccessPtr* access) const;
     void apply(AccessPtr access);
     void report(const Configuration::Reloaded& reloaded) const;
 
