@@ -6,6 +6,7 @@
 
 #include "config/text_check.h"
 #include "daemon/space_watch.h"
+#include "devices/settings.h"
 
 namespace fopd::daemon {
 
@@ -34,6 +35,7 @@ public:
         look_at_state();
         look_at_missing_disks();
         for (const DiskReport& each : node_.disks().reports()) look_at_disk(each);
+        look_at_pools();
         look_at_localities();
         look_at_configuration();
         look_at_quotas();
@@ -52,6 +54,7 @@ private:
     void look_at_missing_disks();
     void look_at_disk(const DiskReport& disk);
     void look_at_scrub(const DiskReport& disk);
+    void look_at_pools();
     void look_at_localities();
     void look_at_configuration();
     void look_at_quotas();
@@ -152,6 +155,20 @@ void Examination::look_at_scrub(const DiskReport& disk) {
                               number_of(static_cast<std::uint64_t>(age / 24h), "day"));
 }
 
+// While the node starts its disks are opened, and when it ends they are closed.
+void Examination::look_at_pools() {
+    if (node_.state() != NodeState::kReady) return;
+    const std::vector<DiskReport> disks = node_.disks().reports();
+    for (const auto& pool : configuration_.current()->get<std::vector<devices::PoolSettings>>()) {
+        const bool has_disk = std::ranges::any_of(disks, [&pool](const DiskReport& disk) {
+            return disk.pool == pool.name && disk.capacity_bytes.has_value();
+        });
+        if (has_disk) continue;
+        add(Cause::kNoDisk,
+            "pool " + pool.name + " has no open disk: no object in it can be stored or read");
+    }
+}
+
 void Examination::look_at_localities() {
     for (std::size_t index = 0; index < node_.localities().size(); ++index) {
         if (node_.watch().silent_for(index) <= LocalityWatch::kStuckAfter) continue;
@@ -233,7 +250,10 @@ std::string health_json(const NodeHealth& health) {
         text += (text.empty() ? "" : "; ") + each.text;
     }
     if (health.problems.empty()) {
-        text = number_of(health.open_disks, "disk") + ", " + number_of(health.objects, "object");
+        // A pool without disks would be a problem.
+        text = health.open_disks == 0 ? "no disk is configured, and no object can be stored"
+                                      : number_of(health.open_disks, "disk") + ", " +
+                                            number_of(health.objects, "object");
     }
     JsonWriter json;
     json.begin_object()
