@@ -31,11 +31,16 @@ void Schema::add(std::shared_ptr<const AnySection> section) {
     sections_.push_back(std::move(section));
 }
 
-void Schema::rule(const std::string& section, Rule rule) {
+std::size_t Schema::index_of(const std::string& section) const {
     const auto name = std::ranges::find(names_, section);
     ENSURE(name != names_.end());
-    rules_.push_back(
-        {.section = static_cast<std::size_t>(name - names_.begin()), .rule = std::move(rule)});
+    return static_cast<std::size_t>(name - names_.begin());
+}
+
+void Schema::rule(const std::string& section, const std::vector<std::string>& others, Rule rule) {
+    Between between{.section = index_of(section), .others = {}, .rule = std::move(rule)};
+    for (const std::string& each : others) between.others.push_back(index_of(each));
+    rules_.push_back(std::move(between));
 }
 
 std::expected<SnapshotPtr, Problems> Schema::load_file(const std::string& file_name) const {
@@ -61,13 +66,15 @@ std::expected<SnapshotPtr, Problems> Schema::load_text(std::string_view text,
         snapshot->records_.push_back(
             sections_[index]->read(value == nullptr ? absent : *value, problems));
     }
-    if (!problems.empty()) return std::unexpected(finished(std::move(problems), file_name));
+    const auto is_read = [&](std::size_t index) { return snapshot->records_[index] != nullptr; };
     for (const Between& each : rules_) {
-        const auto mistake = each.rule(*snapshot);
-        if (!mistake) continue;
+        if (!is_read(each.section) || !std::ranges::all_of(each.others, is_read)) continue;
         const Node* const value = (*values)[each.section];
-        problems.push_back({file_name, value == nullptr ? Position{} : value->position,
-                            names_[each.section], mistake->wrong, mistake->right});
+        for (Mistake& mistake : each.rule(*snapshot)) {
+            problems.push_back({file_name, value == nullptr ? Position{} : value->position,
+                                names_[each.section], std::move(mistake.wrong),
+                                std::move(mistake.right)});
+        }
     }
     if (!problems.empty()) return std::unexpected(finished(std::move(problems), file_name));
     return snapshot;

@@ -73,13 +73,13 @@ public:
         add(std::make_shared<const ListSectionOf<Item>>(std::move(section)));
     }
 
-    // A condition on several sections, checked after all of them were read without problems.
-    // Violations are reported at `section`. A reload keeps old values of restart-only keys beside
-    // new values of live keys, without checking rules again; so a rule must not depend on live
-    // keys.
-    // REQUIRES: the section was added.
-    using Rule = std::function<std::optional<Mistake>(const Snapshot&)>;
-    void rule(const std::string& section, Rule rule);
+    // A condition on several sections, `section` and `others`, checked if all of them were read
+    // without problems, whatever other sections have. Returns all violations, which are reported at
+    // `section`. A reload keeps old values of restart-only keys beside new values of live keys,
+    // without checking rules again; so a rule must not depend on live keys.
+    // REQUIRES: the sections were added, and the rule reads no others.
+    using Rule = std::function<std::vector<Mistake>(const Snapshot&)>;
+    void rule(const std::string& section, const std::vector<std::string>& others, Rule rule);
 
     // A snapshot, or all problems, in the order of the file. Never throws; an unreadable file is a
     // problem of the key "file". Refuses anything but a regular file, so it never waits for a
@@ -94,11 +94,13 @@ public:
 
 private:
     void add(std::shared_ptr<const AnySection> section);
+    std::size_t index_of(const std::string& section) const;
 
     std::vector<std::shared_ptr<const AnySection>> sections_;
     std::vector<std::string> names_;  // The names of sections_, in the same order.
     struct Between {
         std::size_t section;  // Index in sections_.
+        std::vector<std::size_t> others;
         Rule rule;
     };
     std::vector<Between> rules_;

@@ -126,24 +126,29 @@ config::Section<LogSettings> log_section() {
 
 // A pool's contents are identified by the pool's id, which is derived from its name; so ids must
 // differ.
-std::optional<config::Mistake> check_pools(const config::Snapshot& settings) {
+std::vector<config::Mistake> check_pools(const config::Snapshot& settings) {
+    std::vector<config::Mistake> mistakes;
     std::map<objects::PoolId, std::string_view> names;
     for (const auto& pool : settings.get<std::vector<devices::PoolSettings>>()) {
         const auto [other, is_new] = names.try_emplace(objects::pool_id(pool.name), pool.name);
         if (is_new) continue;
-        return config::Mistake{.wrong = "pools " + std::string(other->second) + " and " +
-                                        pool.name + " would have the same id",
-                               .right = "another name for one of them"};
+        mistakes.push_back({.wrong = "pools " + std::string(other->second) + " and " + pool.name +
+                                     " would have the same id",
+                            .right = "another name for one of them"});
     }
-    return std::nullopt;
+    return mistakes;
 }
 
-std::optional<config::Mistake> check_disks(const config::Snapshot& settings) {
-    std::string wrong = devices::check_devices(settings.get<std::vector<devices::DeviceSettings>>(),
-                                               settings.get<std::vector<devices::PoolSettings>>());
-    if (wrong.empty()) return std::nullopt;
-    return config::Mistake{.wrong = std::move(wrong),
-                           .right = "each device is of a pool in pools, and has a path of its own"};
+std::vector<config::Mistake> check_disks(const config::Snapshot& settings) {
+    std::vector<config::Mistake> mistakes;
+    for (std::string& wrong :
+         devices::check_devices(settings.get<std::vector<devices::DeviceSettings>>(),
+                                settings.get<std::vector<devices::PoolSettings>>())) {
+        mistakes.push_back(
+            {.wrong = std::move(wrong),
+             .right = "each device is of a pool in pools, and has a path of its own"});
+    }
+    return mistakes;
 }
 
 }  // namespace
@@ -161,8 +166,8 @@ config::Schema make_schema() {
     schema.add(io_sched::io_sched_section());
     schema.add(devices::pools_section());
     schema.add(devices::devices_section());
-    schema.rule("pools", &check_pools);
-    schema.rule("devices", &check_disks);
+    schema.rule("pools", {}, &check_pools);
+    schema.rule("devices", {"pools"}, &check_disks);
     return schema;
 }
 

@@ -76,22 +76,23 @@ config::ListSection<PoolSettings> pools_section() {
     return {"pools", "Named sets of disks that hold objects.", std::move(record)};
 }
 
-std::string check_devices(const std::vector<DeviceSettings>& devices,
-                          const std::vector<PoolSettings>& pools) {
+std::vector<std::string> check_devices(const std::vector<DeviceSettings>& devices,
+                                       const std::vector<PoolSettings>& pools) {
+    std::vector<std::string> problems;
     for (auto device = devices.begin(); device != devices.end(); ++device) {
         if (std::ranges::find(pools, device->pool, &PoolSettings::name) == pools.end()) {
-            return "device " + device->name + " is of pool " + device->pool +
-                   ", which pools does not have";
+            problems.push_back("device " + device->name + " is of pool " + device->pool +
+                               ", which pools does not have");
         }
         const auto same = std::find_if(
             devices.begin(), device,
             [device](const DeviceSettings& each) { return each.path == device->path; });
         if (same != device) {
-            return "devices " + same->name + " and " + device->name + " have one path, " +
-                   device->path;
+            problems.push_back("devices " + same->name + " and " + device->name +
+                               " have one path, " + device->path);
         }
     }
-    return {};
+    return problems;
 }
 
 }  // namespace fopd::devices

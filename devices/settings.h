@@ -30,9 +30,9 @@ struct PoolSettings {
 config::ListSection<DeviceSettings> devices_section();
 config::ListSection<PoolSettings> pools_section();
 
-// Checks both together, after the sections have passed their own checks: finds a device whose pool
-// does not exist, or two devices with one path. Empty if there is no problem.
-std::string check_devices(const std::vector<DeviceSettings>& devices,
-                          const std::vector<PoolSettings>& pools);
+// Checks both together, after the sections have passed their own checks: finds each device
+// whose pool does not exist, and all devices with one path. Empty if there is no problem.
+std::vector<std::string> check_devices(const std::vector<DeviceSettings>& devices,
+                                       const std::vector<PoolSettings>& pools);
 
 }  // namespace fopd::devices

@@ -63,7 +63,7 @@ config::Section<FabricSettings> fabric_section() {
         for (const Address& each : settings.listen) {
             if (each.scheme == settings.listen.front().scheme) continue;
             complaints.add("listen", "addresses of different schemes", "use one for all of them");
-            return;
+            break;
         }
         if (settings.protection != fop::Protection::kEncrypt) return;
         for (const Address& each : settings.listen) {

@@ -288,20 +288,28 @@ TEST_CASE("config load: a rule between sections is asked once each is right by i
           "[config]") {
     Schema schema = example::schema();
     std::size_t asked = 0;
-    schema.rule("limits", [&asked](const Snapshot& settings) -> std::optional<Mistake> {
+    schema.rule("limits", {"node"}, [&asked](const Snapshot& settings) -> std::vector<Mistake> {
         ++asked;
-        if (settings.get<example::Node>().verbose) return std::nullopt;
-        return Mistake{.wrong = "too quiet", .right = "be verbose"};
+        if (settings.get<example::Node>().verbose) return {};
+        return {{.wrong = "too quiet", .right = "be verbose"},
+                {.wrong = "sad", .right = "be glad"}};
     });
 
     const auto wrong = schema.load_text("node: { nope: 1 }\n", "f.yaml");
     REQUIRE_FALSE(wrong.has_value());
     REQUIRE(asked == 0);
+    // What is wrong elsewhere does not hide it.
+    const auto beside = schema.load_text("node: {}\nstorage: { pools: 3 }\n", "f.yaml");
+    REQUIRE_FALSE(beside.has_value());
+    REQUIRE(beside.error().size() == 3);
+    REQUIRE(asked == 1);
+    asked = 0;
 
     const auto refused = schema.load_text("node: {}\nlimits:\n  nice: 3\n", "f.yaml");
     REQUIRE_FALSE(refused.has_value());
-    REQUIRE(refused.error().size() == 1);
-    REQUIRE(to_string(refused.error().front()) == "f.yaml:3:3: limits: too quiet, be verbose");
+    REQUIRE(refused.error().size() == 2);
+    REQUIRE(to_string(refused.error()[0]) == "f.yaml:3:3: limits: too quiet, be verbose");
+    REQUIRE(to_string(refused.error()[1]) == "f.yaml:3:3: limits: sad, be glad");
 
     REQUIRE(to_string(schema.load_text("", "f.yaml").error().front()) ==
             "f.yaml:1:1: limits: too quiet, be verbose");

@@ -75,7 +75,7 @@ TEST_CASE("devices settings: a pool that is none and a path twice are refused", 
     const DeviceSettings stray{.name = "d2", .path = "/b", .pool = "slow"};
 
     REQUIRE(check_devices({first}, pools).empty());
-    REQUIRE(check_devices({first, twin}, pools) == "devices d0 and d1 have one path, /a");
-    REQUIRE(check_devices({first, stray}, pools) ==
-            "device d2 is of pool slow, which pools does not have");
+    REQUIRE(check_devices({first, twin, stray}, pools) ==
+            std::vector<std::string>{"devices d0 and d1 have one path, /a",
+                                     "device d2 is of pool slow, which pools does not have"});
 }
