@@ -126,7 +126,13 @@ std::unique_ptr<Policy> make_crr(const CrrSettings& settings, std::uint64_t seed
 std::string crr_class_name(const RequestAttributes& attributes, Key by) {
     Digits digits;
     const std::string_view text = text_of(by, attributes, digits);
-    if (by == Key::kClient) return std::string(text);
+    if (by == Key::kClient) {
+        std::string name = crr_class_name(attributes, Key::kPrincipal);
+        // A described request may be of any client.
+        if (attributes.client == ClientId{}) return name;
+        if (!name.empty()) name += ' ';
+        return name.append(name_of(by)).append("=").append(text);
+    }
     if (by == Key::kPrincipal && !is_proved(attributes)) return std::string(attributes.share);
     std::string name(name_of(by));
     name += '=';

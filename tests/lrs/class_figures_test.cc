@@ -88,11 +88,11 @@ TEST_CASE("lrs classes: those of crr are the clients, and stay known while idle"
 
     const auto classes = shell.scheduler.class_figures();
     CHECK(classes.size() == 2);
-    const ClassFigures& first = named(classes, "ab" + std::string(30, '0'));
+    const ClassFigures& first = named(classes, "client=ab" + std::string(30, '0'));
     CHECK(first.queued == 0);
     CHECK(first.served == 3);
     CHECK(first.bytes == 30);
-    const ClassFigures& second = named(classes, "02" + std::string(30, '0'));
+    const ClassFigures& second = named(classes, "client=02" + std::string(30, '0'));
     CHECK(second.queued == 1);
     CHECK(second.served == 1);
 }
@@ -283,7 +283,7 @@ TEST_CASE("lrs classes: counting continues when a policy's settings change", "[l
     shell.getter.ask(2);
     CHECK(shell.getter.taken().back() == 8);
     const auto classes = shell.scheduler.class_figures();
-    CHECK(named(classes, "01" + std::string(30, '0')).served == 5);
+    CHECK(named(classes, "client=01" + std::string(30, '0')).served == 5);
 
     // And what waits for a second now goes first.
     shell.bring(1, 10);

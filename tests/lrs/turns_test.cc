@@ -198,6 +198,17 @@ TEST_CASE("lrs crr: the classes of those without a name of their own are called 
     CHECK(crr_class_name({.principal = "ann", .share = "peers"}, Key::kPrincipal) == "peers");
 }
 
+TEST_CASE("lrs crr: the class of a client has the name of its principal, too", "[lrs]") {
+    RequestAttributes attributes{.principal = "ann", .share = "principal ann"};
+    // A described request without a client.
+    CHECK(crr_class_name(attributes, Key::kClient) == "principal=ann");
+    attributes.client[0] = std::byte{0xab};
+    const std::string client = "client=ab" + std::string(30, '0');
+    CHECK(crr_class_name(attributes, Key::kClient) == "principal=ann " + client);
+    attributes.share = "unauthenticated";
+    CHECK(crr_class_name(attributes, Key::kClient) == "unauthenticated " + client);
+}
+
 TEST_CASE("lrs crr: a client with much gets no more than its turn", "[lrs]") {
     const auto policy = make_crr({.quantum = 4}, 1);
     RequestMaker requests(1);

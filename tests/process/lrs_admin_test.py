@@ -100,7 +100,9 @@ class LrsAdminTest(LrsTestCase):
         served = sorted(each["served"] for each in self.lrs()["classes"])
         self.assertGreaterEqual(sum(served), first + second)
         for each in self.lrs()["classes"]:
-            self.assertRegex(each["name"], "^[0-9a-f]{32}$")
+            self.assertRegex(each["name"], "^unauthenticated client=[0-9a-f]{32}$")
+        # A request that is described without a client may be of any of them.
+        self.assertEqual(json.loads(self.ctl("lrs", "which", "op=read principal=ann", "--json").stdout)["class"], "principal=ann")
         self.fopd.stop(self.daemon)
 
     def test_sessions_have_the_names_that_crr_has_for_clients(self):
@@ -109,7 +111,7 @@ class LrsAdminTest(LrsTestCase):
 
         def clients_with_classes():
             found = json.loads(self.ctl("sessions", "--json").stdout)["sessions"]
-            return {each["client"] for each in found} & {each["name"] for each in self.lrs()["classes"]}
+            return {each["client"] for each in found} & {each["name"].split("=")[-1] for each in self.lrs()["classes"]}
         found = wait_until(clients_with_classes, "a session is of a client that has a class")
         load.end()
         self.assertRegex(found.pop(), "^[0-9a-f]{32}$")
