@@ -1,6 +1,7 @@
 // Goal: fopctl prints what the server said and ends with the documented exit code, whatever is at
 // the other end of the socket.
 // Method: run the program against the real admin server with answers of the test's own.
+// The file is long because the answers and the pages that they become stand beside each other.
 #include <array>
 #include <csignal>
 #include <cstring>

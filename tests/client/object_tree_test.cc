@@ -1,6 +1,7 @@
 // Goal: trees are stored, fetched and removed object by object: several at a time, each whole, none
 // stopped by another one, and none outside of the directory. Method: real directories, the fake
 // store in the simulated world, and names that only a hostile server lists.
+// The file is long because all transfers of trees are tried on the same stage, which is made here.
 #include "client/object_tree.h"
 
 #include <filesystem>

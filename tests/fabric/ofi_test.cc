@@ -2,6 +2,7 @@
 // nothing of the kernel's behind.
 // Method: connections over the loopback device, to the same reactor, to one that stands still, to a
 // process that is killed, and to plain sockets that do not speak the provider's protocol.
+// The file is long because these peers are made here, and each is used by several tests.
 
 #include <algorithm>
 #include <cerrno>

@@ -1,7 +1,7 @@
 // Goal: every transport keeps the contract of fabric/transport.h.
 // Method: a server and a client on reactors of their own, in each world a transport runs in. A test
 // waits for what must come; that something does not come is looked at where it would have come by
-// then, in the order of one connection.
+// then, in the order of one connection. The file is long because the contract is.
 
 #include <array>
 #include <string>

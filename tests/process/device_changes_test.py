@@ -1,4 +1,6 @@
-"""Disks that come to a running daemon and go: by hand, by a reload, while clients are at work, and killed in between."""
+"""Disks that come to a running daemon and go: by hand, by a reload, while clients are at work, and killed in between.
+
+The file is long because all ways of a change are tried on the same node, by the same steps."""
 
 import hashlib
 import json

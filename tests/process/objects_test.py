@@ -1,4 +1,6 @@
-"""Objects: what users store with fopctl is there, whole, and only for those who may see it."""
+"""Objects: what users store with fopctl is there, whole, and only for those who may see it.
+
+The file is long because it has the tests of all verbs about single objects, which share a node and its files."""
 
 import json
 import os
