@@ -47,7 +47,12 @@ Node::Node(NodeWorld world, NodeOptions options)
             .configuration = world_.configuration,
             .policies = policies_,
             .check_ready = [this] { return life_.check_ready(); },
-            .apply = [this] { updates_.send(); }}),
+            .apply =
+                [this] {
+                    updates_.send();
+                    rule_warnings_.note();
+                }}),
+      rule_warnings_(access_, lrs_, world_.events),
       class_ledger_(world_.events),
       updates_({.control = world_.control,
                 .configuration = world_.configuration,
@@ -105,6 +110,7 @@ Node::Node(NodeWorld world, NodeOptions options)
       reload_({.world = world_,
                .turn = turn_,
                .access = access_,
+               .rules = rule_warnings_,
                .updates = updates_,
                .layout = layout_,
                .devices = device_requests_,
@@ -250,6 +256,7 @@ Task<void> Node::look_after_disks() {
 std::vector<std::string> Node::warnings() const {
     std::vector<std::string> all = warnings_;
     if (!access_.warning().empty()) all.emplace_back(access_.warning());
+    std::ranges::move(rule_warnings_.all(), std::back_inserter(all));
     std::ranges::move(device_warnings_.all(), std::back_inserter(all));
     std::ranges::move(disks_.lost_slots(), std::back_inserter(all));
     return all;
@@ -317,6 +324,7 @@ Task<Started<void>> Node::listen() {
     }
     warn_of_transport();
     access_.report();
+    rule_warnings_.note();
     co_return {};
 }
 

@@ -31,6 +31,7 @@
 #include "daemon/node_life.h"
 #include "daemon/node_reload.h"
 #include "daemon/node_world.h"
+#include "daemon/rule_warnings.h"
 #include "daemon/space_watch.h"
 #include "daemon/start_problem.h"
 #include "objects/name_parts.h"
@@ -129,6 +130,7 @@ private:
     NodeAccess access_;
     lrs::PolicyNode policies_;
     LrsChanges lrs_;
+    RuleWarnings rule_warnings_;
     ClassLedger class_ledger_;
     LocalityUpdates updates_;
     NodeDisks disks_;

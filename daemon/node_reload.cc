@@ -160,6 +160,7 @@ std::expected<NodeReload::ReloadedKeys, Configuration::Refused> NodeReload::relo
     parts_.access.use(*std::move(access));
     parts_.updates.send();
     parts_.access.report();
+    parts_.rules.note();
     parts_.layout.apply_quotas();
     for (const config::Change& change : reloaded.changes) {
         emit_each(parts_.world.events, core::Level::kInfo, "daemon.config_changed",
@@ -175,6 +176,7 @@ void NodeReload::apply(AccessPtr access) {
     parts_.world.apply_settings();
     parts_.updates.send();
     parts_.access.report();
+    parts_.rules.note();
     parts_.layout.apply_quotas();
 }
 

@@ -17,6 +17,7 @@
 #include "daemon/node_layout.h"
 #include "daemon/node_life.h"
 #include "daemon/node_world.h"
+#include "daemon/rule_warnings.h"
 
 namespace fopd::daemon {
 
@@ -29,6 +30,7 @@ public:
         const NodeWorld& world;
         ChangeTurn& turn;
         NodeAccess& access;
+        RuleWarnings& rules;
         LocalityUpdates& updates;
         NodeLayout& layout;
         DeviceRequests& devices;
