@@ -10,6 +10,8 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "fabric/build_fingerprint.h"
 
@@ -51,8 +53,14 @@ private:
 // it.
 struct OwnFolder {
     fs::path folder;
+    uid_t owner = 0;  // The file's.
     bool is_program = false;
 };
+
+uid_t owner_of(const fs::path& file) {
+    struct stat info{};
+    return ::stat(file.c_str(), &info) == 0 ? info.st_uid : 0;
+}
 
 OwnFolder own_folder() {
     Dl_info info{};
@@ -63,9 +71,12 @@ OwnFolder own_folder() {
     std::error_code failed;
     if (name.empty()) {
         return {.folder = fs::read_symlink("/proc/self/exe", failed).parent_path(),
+                .owner = owner_of("/proc/self/exe"),
                 .is_program = true};
     }
-    return {.folder = fs::canonical(name, failed).parent_path(), .is_program = false};
+    return {.folder = fs::canonical(name, failed).parent_path(),
+            .owner = owner_of(name),
+            .is_program = false};
 }
 
 // The plug-in's possible paths. Those relative to this file come first, so that a program that was
@@ -74,7 +85,7 @@ OwnFolder own_folder() {
 std::vector<fs::path> places() {
     std::vector<fs::path> folders;
     if (::getauxval(AT_SECURE) == 0) {
-        const auto [folder, is_program] = own_folder();
+        const auto [folder, owner, is_program] = own_folder();
         if (!folder.empty() && is_program) {
             folders = {folder / ".." / FOPD_LIBRARY_FOLDER, folder / "../lib"};
         } else if (!folder.empty()) {
@@ -84,6 +95,27 @@ std::vector<fs::path> places() {
     folders.push_back(fs::path("/usr") / FOPD_LIBRARY_FOLDER);
     for (fs::path& folder : folders) folder = (folder / "fopd" / kOfiPlugInFile).lexically_normal();
     return folders;
+}
+
+// Why somebody who may not change this program could have put the plug-in there; empty if nobody
+// could. Root, the user of this process and the owner of its program may.
+std::string why_unsafe(const fs::path& file) {
+    const uid_t owner = own_folder().owner;
+    std::error_code failed;
+    for (const fs::path& each :
+         {file.parent_path(), fs::canonical(file, failed).parent_path(), file}) {
+        struct stat info{};
+        if (::stat(each.c_str(), &info) != 0) return each.string() + " cannot be looked at";
+        if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+            return each.string() + " can be written by others than its owner";
+        }
+        if (info.st_uid != 0 && info.st_uid != ::geteuid() && info.st_uid != owner) {
+            return each.string() +
+                   " belongs to neither root, nor the user of this process, nor "
+                   "the owner of its program";
+        }
+    }
+    return {};
 }
 
 Error unusable(core::EventSink& events, std::string_view file, std::string_view reason,
@@ -103,6 +135,12 @@ Result<const OfiPlugIn*> load(core::EventSink& events) {
         return std::unexpected(
             Error{.code = Errc::kUnsupported,
                   .context = "fopd-ofi.so is missing, install the package fopd-ofi"});
+    }
+    if (const std::string reason = why_unsafe(file); !reason.empty()) {
+        return std::unexpected(
+            unusable(events, file, reason,
+                     "fopd-ofi.so or its folder can be written by others, so it is not loaded: "
+                     "correct owner and mode, or install the package fopd-ofi again"));
     }
     void* library = nullptr;
     {

@@ -9,7 +9,7 @@ import unittest
 from pathlib import Path
 
 from fabric_test import REFUSED, FabricTestCase
-from fopd_process import (DEADLINE_SECONDS, FOPCTL, FOPD, IS_SANITIZED, SCHEME, SYSTEM, copied, plug_in_of,
+from fopd_process import (DEADLINE_SECONDS, FOPCTL, FOPD, IS_ROOT, IS_SANITIZED, OTHER_USER, SCHEME, SYSTEM, copied, plug_in_of,
                           run_program, wait_until)
 
 LIBRARIES = ("libfabric", "fopd-ofi")
@@ -144,6 +144,30 @@ class PlugInTest(FabricTestCase):
         failed = self.n.test.daemons[-1].events("fopd.fabric.plug_in_failed")
         self.assertEqual([each["file"] for each in failed], [str(self.prefix / "lib/fopd/fopd-ofi.so")])
         self.assertIn("ELF", failed[0]["reason"])
+
+    def test_one_that_others_may_write_is_refused(self):
+        self.place(plug_in_of(FOPD)[0])
+        folder = self.prefix / "lib/fopd"
+        for path, mode in ((folder, 0o777), (folder / "fopd-ofi.so", 0o664), (folder / "fopd-ofi.so", 0o646)):
+            with self.subTest(path=path, mode=mode):
+                usual = path.stat().st_mode & 0o777
+                path.chmod(mode)
+                self.refused("fopd-ofi.so or its folder can be written by others", "package fopd-ofi")
+                failed = self.n.test.daemons[-1].events("fopd.fabric.plug_in_failed")
+                self.assertEqual([each["reason"] for each in failed], [f"{path} can be written by others than its owner"])
+                path.chmod(usual)
+
+    @unittest.skipUnless(IS_ROOT, "needs root")
+    def test_one_of_another_user_is_refused(self):
+        self.place(plug_in_of(FOPD)[0])
+        os.chown(self.prefix / "lib/fopd/fopd-ofi.so", OTHER_USER, OTHER_USER)
+        self.refused("fopd-ofi.so or its folder can be written by others")
+        # Who owns the program may change it anyway.
+        for program in (self.fopd, self.fopctl):
+            os.chown(program, OTHER_USER, OTHER_USER)
+        daemon = self.n.start_ready(executable=self.fopd)
+        self.assertEqual(loaded(daemon.pid), [*LIBRARIES])
+        self.n.stop(daemon)
 
     def test_a_daemon_at_tcp_needs_none(self):
         self.n.write_config(fabric={"listen": ["tcp://127.0.0.1:0"]})
