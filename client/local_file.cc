@@ -103,6 +103,23 @@ std::expected<FileStamp, int> LocalSource::stamp_now() const {
     return stamp_of(info);
 }
 
+Task<Outcome<FileStamp>> LocalSource::check_unchanged(std::uint64_t read_bytes) const {
+    if (!is_regular_) co_return FileStamp{};
+    auto look = [this] { return stamp_now(); };
+    const auto now = co_await world_.offload.run(world_.reactor, look);
+    if (!now) co_return failed(now.error());
+    if (!*now) co_return file_failed(name_, now->error());
+    // Files of the kernel have bytes although their size is 0.
+    const bool is_whole = read_bytes == size_bytes_ || stamp_.size_bytes == 0;
+    const bool is_unchanged =
+        (*now)->size_bytes == stamp_.size_bytes && (*now)->modified_ns == stamp_.modified_ns;
+    if (is_whole && is_unchanged) co_return **now;
+    co_return failed(fop::Status::kInternal,
+                     core::printable(name_) +
+                         ": it changed while it was read; the object is stored, and may mix "
+                         "several states of the file");
+}
+
 LocalSource::~LocalSource() {
     if (fd_ >= 0) ::close(fd_);
 }

@@ -58,6 +58,9 @@ public:
     bool is_settled() const { return is_settled_; }
     // Its stamp now. Blocks. Fails with an errno.
     std::expected<FileStamp, int> stamp_now() const;
+    // After its bytes were read and sent: a failure, which names the file, if they were not those
+    // of one state of it. Otherwise its stamp now; that of a stream is empty.
+    Task<Outcome<FileStamp>> check_unchanged(std::uint64_t read_bytes) const;
     // For messages.
     const std::string& name() const { return name_; }
 

@@ -335,28 +335,15 @@ Task<void> TreePut::move(Item item) {
         fail(unmoved(std::move(item.name), std::move(fid.error())));
         co_return;
     }
-    const bool is_whole = put.size_bytes() == source.size_bytes();
-    auto look = [&source] { return source.stamp_now(); };
-    const auto now = co_await world_.offload.run(reactor_, look);
+    const auto now = co_await source.check_unchanged(put.size_bytes());
     if (!now) {
-        fail(unmoved(std::move(item.name), failed(now.error()).error()));
-        co_return;
-    }
-    if (!*now) {
-        fail(unusable_file(std::move(item.name), file_words(source.name(), now->error())));
+        const bool is_of_file = now.error().status == fop::Status::kInternal;
+        fail(is_of_file ? unusable_file(std::move(item.name), now.error().words)
+                        : unmoved(std::move(item.name), now.error()));
         co_return;
     }
     const FileStamp& stamp = source.stamp();
-    const bool is_unchanged =
-        (*now)->size_bytes == stamp.size_bytes && (*now)->modified_ns == stamp.modified_ns;
-    if (!is_unchanged || !is_whole) {
-        fail(unusable_file(std::move(item.name),
-                           core::printable(source.name()) +
-                               ": it changed while it was read; the object is stored, and may mix "
-                               "several states of the file"));
-        co_return;
-    }
-    if (journal_ != nullptr && source.is_settled() && **now == stamp) {
+    if (journal_ != nullptr && source.is_settled() && *now == stamp) {
         journal_->add(item.path, {.stamp = stamp, .fid = *fid});
     }
     done(put.size_bytes());

@@ -190,6 +190,11 @@ Task<int> put(Run* run) {
     auto fid = co_await transfer.run(std::move(object));
     co_await line.close();
     if (!fid) co_return run->complain_about(fid.error());
+    const auto checked = co_await (*source)->check_unchanged(transfer.size_bytes());
+    if (!checked) {
+        note_error_code("file");
+        co_return complain_about(run->call, checked.error().words, kExitRefused);
+    }
     co_return run->done(
         {{"name", run->name()}, {"fid", hex_of(*fid)}, {"size", transfer.moved_bytes()}});
 }

@@ -204,6 +204,24 @@ class AgainTest(MirrorTestCase):
         self.assert_equal_trees()
 
 
+    def test_a_single_file_that_changes_while_it_is_stored_is_reported(self):
+        self.write({"large": content(32 * MIB)})
+        self.slow_down(15)
+        unused = self.used()
+        process = self.start_ctl("put", self.source / "large", "large", "--job", "tree", "--json")
+        wait_until(lambda: self.used() > unused + 4 * MIB or process.poll() is not None, "the first windows")
+        with (self.source / "large").open("r+b") as file:
+            file.write(b"other")
+        _, complaints = process.communicate(timeout=SECONDS)
+        self.assertEqual(process.returncode, REFUSED)
+        complaint = json.loads(complaints)
+        self.assertIn("it changed while it was read", complaint["error"])
+        self.assertEqual(complaint["code"], "file")
+        self.slow_down(1000)
+        # Files of the kernel have no size.
+        self.ctl("put", "/proc/cpuinfo", "cpuinfo")
+
+
 class MirrorTest(MirrorTestCase):
     def test_there_and_back(self):
         self.write({"a": b"1", "d/b": b"22", "d/e/c": b"333"})
