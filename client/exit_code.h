@@ -29,8 +29,9 @@ struct StatusExit {
     ExitCode exit_code;
 };
 inline constexpr std::array kStatusExits{
-    StatusExit{200, kExitDone},   StatusExit{403, kExitNotAllowed}, StatusExit{404, kExitNotFound},
-    StatusExit{422, kExitConfig}, StatusExit{503, kExitTryLater},   StatusExit{504, kExitTryLater},
+    StatusExit{200, kExitDone},     StatusExit{400, kExitUsage},  StatusExit{403, kExitNotAllowed},
+    StatusExit{404, kExitNotFound}, StatusExit{422, kExitConfig}, StatusExit{503, kExitTryLater},
+    StatusExit{504, kExitTryLater},
 };
 
 // The exit code for an HTTP status; a status that is not in the table is a refusal.
@@ -62,7 +63,8 @@ constexpr ExitCode exit_code_of(fop::Status status) {
         case fop::Status::kUnknownFop:
         case fop::Status::kVersion: return kExitNoServer;
         case fop::Status::kDenied: return kExitNotAllowed;
-        case fop::Status::kNotFound: return kExitNotFound;
+        case fop::Status::kNotFound:
+        case fop::Status::kWrongPool: return kExitNotFound;
         case fop::Status::kTryAgain:
         case fop::Status::kBusy:
         case fop::Status::kTimedOut: return kExitTryLater;

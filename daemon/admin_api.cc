@@ -504,14 +504,14 @@ Task<AdminReply> AdminApi::store_backup(AdminRequest) {
     const std::string& directory = parts_.configuration.current()->get<NodeSettings>().data_dir;
     auto backup =
         StoreBackup::begin(directory, {.node = parts_.node.id(), .made = parts_.clock.wall()});
-    if (!backup) co_return failure(kUnprocessable, "no backup: " + describe(backup.error()));
+    if (!backup) co_return failure(kConflict, "no backup: " + describe(backup.error()));
     backing_up_ = true;
     const auto made = co_await parts_.node.backup().write(backup->get());
     backing_up_ = false;
     if (!made) {
         const bool may_be_tried_again =
             made.error().code == Errc::kBusy || made.error().code == Errc::kClosed;
-        co_return failure(may_be_tried_again ? kUnavailable : kUnprocessable,
+        co_return failure(may_be_tried_again ? kUnavailable : kConflict,
                           "no backup: " + describe(made.error()));
     }
     backup_ = std::move(*backup);
@@ -538,7 +538,7 @@ Task<AdminReply> AdminApi::store_backup_part(AdminRequest request) {
         co_return failure(kNotFound, "this backup is not here any more");
     }
     auto part = backup_->read(*at, kPartBytes);
-    if (!part) co_return failure(kUnprocessable, describe(part.error()));
+    if (!part) co_return failure(kConflict, describe(part.error()));
     co_return AdminReply{
         .status = kOk, .content_type = "application/octet-stream", .body = std::move(*part)};
 }

@@ -54,13 +54,14 @@ class FopctlCodesTest(StorageTestCase):
 
     def code_2_usage(self, code):
         for words in (["putt"], ["put", "/none/such", "name"], ["get", "a", "/none/such"], ["--key", "/none/such", "ls"],
-                      ["--token", "/none/such", "ls"]):
+                      ["--token", "/none/such", "ls"], ["lrs", "which", "colour=red"], ["lrs", "which", "pool=none"]):
             self.ctl(*words, exit_code=code)
         self.assertEqual(code, USAGE)
 
     def code_66_not_found(self, code):
         for words in (["get", "none", "-"], ["trace", "5f3a-17"], ["device", "remove", "none"], ["device", "forget", "--slot", "99"],
-                      ["lrs", "rule", "del", "none"], ["key", "revoke", "none"], ["--server", self.address + "/99", "ls"]):
+                      ["lrs", "rule", "del", "none"], ["key", "revoke", "none"],
+                      ["ls", "--pool", "none"], ["df", "--pool", "none"], ["put", "/dev/null", "a", "--pool", "none"], ["--server", self.address + "/99", "ls"]):
             self.ctl(*words, exit_code=code)
         self.assertEqual(code, NOT_FOUND)
 
@@ -111,6 +112,8 @@ class FopctlCodesTest(StorageTestCase):
         config.write_text(good + "nonsense: 1\n")
         self.ctl("reload", exit_code=code)
         config.write_text(good)
+        for words in (["set", "crr", "quantum=0"], ["set", "none"], ["rule", "add", "x nonsense"]):
+            self.ctl("lrs", *words, exit_code=code)
         self.assertEqual(code, CONFIG)
 
 

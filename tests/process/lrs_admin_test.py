@@ -330,7 +330,7 @@ class LrsAdminTest(LrsTestCase):
         page = self.ctl("lrs", "which", "op=read size=1").stdout
         self.assertEqual(page, "policy fifo: class all\nwith tbf: class small{op=read}\n"
                                "rule small op=read&size<64KiB rate=20000/s\n")
-        self.assertIn("colour", self.ctl("lrs", "which", "colour=red", code=REFUSED).stderr)
+        self.assertIn("colour", self.ctl("lrs", "which", "colour=red", code=USAGE).stderr)
         self.fopd.stop(self.daemon)
 
     # -- mclock --

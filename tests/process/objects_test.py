@@ -317,7 +317,7 @@ class ObjectsTest(StorageTestCase):
         self.put("a", b"x")
         for arguments, code, exit_code in ((["stat", "b"], "not_found", NOT_FOUND),
                                            (["put", "-", "a", "--no-replace"], "exists", REFUSED),
-                                           (["ls", "--pool", "nowhere"], "wrong_pool", REFUSED),
+                                           (["ls", "--pool", "nowhere"], "wrong_pool", NOT_FOUND),
                                            (["write", "a"], "usage", USAGE)):
             done = self.ctl_bytes("--json", *arguments)
             self.assertEqual((done.returncode, done.stdout), (exit_code, b""))
@@ -353,7 +353,7 @@ class ObjectsTest(StorageTestCase):
         for arguments in (["put", "-", "b"], ["get", "a", "-"], ["stat", "a"], ["ls"], ["rm", "a"], ["df"], ["quota"],
                           ["sync"], ["sync", "a"], ["mv", "a", "b"], ["truncate", "a", "1"]):
             with self.subTest(arguments):
-                self.refused(REFUSED, [f"{arguments[0]}: ", "pool nowhere: there is no "], *arguments, "--pool",
+                self.refused(NOT_FOUND, [f"{arguments[0]}: ", "pool nowhere: there is no "], *arguments, "--pool",
                              "nowhere")
         self.assertEqual(self.names(), ["a"])
 
@@ -432,7 +432,7 @@ class ObjectsTest(StorageTestCase):
         everybody = json.loads(self.ctl("quota", "--pool", "fast", "--json"))["quotas"]
         self.assertEqual({each["owner"]: each["used"] for each in everybody},
                          {None: 3 * MIB, "ada": MIB, "dev": 2 * MIB})
-        self.refused(REFUSED, ["no pool"], "quota", "--pool", "nowhere")
+        self.refused(NOT_FOUND, ["no pool"], "quota", "--pool", "nowhere")
         self.assertIn("(all)", self.ctl("quota").decode())
 
         principals = self.dir / "principals.yaml"
@@ -606,7 +606,7 @@ class ObjectsTest(StorageTestCase):
         self.assertEqual(self.names(), ["mine"])
         self.refused(REFUSED, ["mine: "], "bench", "--op", "read", "--object", "mine", "--size", "1M")
         self.refused(USAGE, ["--object-size"], "bench", "--op", "read", "--size", "1M", "--object-size", "4k")
-        self.refused(REFUSED, ["bench: pool nowhere: "], "bench", "--op", "read", "--pool", "nowhere")
+        self.refused(NOT_FOUND, ["bench: pool nowhere: "], "bench", "--op", "read", "--pool", "nowhere")
 
     def test_bench_that_creates(self):
         options = ("--op", "create", "--depth", "4", "--jobs", "2")
@@ -618,7 +618,7 @@ class ObjectsTest(StorageTestCase):
         names = self.names()
         self.assertGreaterEqual(len(names), done["ops"])
         self.assertTrue(all(name.startswith("kept-") for name in names), names[:3])
-        self.refused(REFUSED, ["bench: pool nowhere: "], "bench", "--op", "create", "--pool", "nowhere")
+        self.refused(NOT_FOUND, ["bench: pool nowhere: "], "bench", "--op", "create", "--pool", "nowhere")
 
     def test_memory_is_bounded(self):
         """Of a client that moves far more than it may hold."""

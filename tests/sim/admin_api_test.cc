@@ -297,7 +297,7 @@ TEST_CASE("sim admin: a backup is read in pieces until the next one or its end",
     CHECK(whole.body.size() == size_bytes);
     CHECK(part("1", 10).body == whole.body.substr(10));
     CHECK(part("1", size_bytes).body.empty());
-    CHECK(part("1", size_bytes + 1).status == 422);
+    CHECK(part("1", size_bytes + 1).status == 409);
     CHECK(part("one", 0).status == 400);
     CHECK(stage.refused("/v1/store/backup-part", {{"backup", "1"}}) ==
           "400 backup and at are numbers");
@@ -317,9 +317,9 @@ TEST_CASE("sim admin: a backup that cannot be written fails", "[sim]") {
     AdminStage stage(18, {.nodes = 1, .disks = 1}, "", directory / "gone");
     stage.wait_ready();
 
-    CHECK(stage.refused("/v1/store/backup").starts_with("422 no backup: "));
+    CHECK(stage.refused("/v1/store/backup").starts_with("409 no backup: "));
     // It is not under way any more, either.
-    CHECK(stage.refused("/v1/store/backup").starts_with("422 no backup: "));
+    CHECK(stage.refused("/v1/store/backup").starts_with("409 no backup: "));
 }
 
 // -- configuration --
