@@ -23,9 +23,11 @@ const char* to_string(Errc code) {
 }
 
 std::string describe(const Error& error) {
-    std::string text;
-    if (error.context[0] != '\0') text.append(error.context).append(": ");
-    text.append(to_string(error.code));
+    std::string text(error.context);
+    // A context of kBusy says who or what is busy.
+    if (error.code != Errc::kBusy || text.empty()) {
+        text.append(text.empty() ? "" : ": ").append(to_string(error.code));
+    }
     if (error.os_errno != 0) {
         text.append(" (").append(std::generic_category().message(error.os_errno)).append(")");
     }

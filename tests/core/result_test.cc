@@ -11,6 +11,15 @@ TEST_CASE("core result: describe names context, kind and errno", "[core]") {
 
     REQUIRE(error.code == Errc::kNoSpace);
     REQUIRE(describe(error) == "write log: no space (No space left on device)");
+    REQUIRE(describe({.code = Errc::kClosed, .context = "the node"}) == "the node: closed");
+    REQUIRE(describe({.code = Errc::kClosed}) == "closed");
+}
+
+TEST_CASE("core result: what is busy is not said twice", "[core]") {
+    REQUIRE(describe({.code = Errc::kBusy, .context = "the server drains"}) == "the server drains");
+    REQUIRE(describe({.code = Errc::kBusy}) == "busy");
+    REQUIRE(describe({.code = Errc::kBusy, .os_errno = EADDRINUSE, .context = "bind"}) ==
+            "bind (Address already in use)");
 }
 
 TEST_CASE("core result: an unknown errno is an I/O error and keeps its number", "[core]") {
