@@ -169,7 +169,7 @@ std::string quota_table(const nlohmann::json& uses) {
                              return limit.is_null() ? std::string("none") : size_shown(limit);
                          }},
                         {"OBJECTS", "objects"},
-                        {"QUOTA", "objects_quota", [](const nlohmann::json& limit) {
+                        {"OBJECT QUOTA", "objects_quota", [](const nlohmann::json& limit) {
                              return limit.is_null() ? std::string("none") : shown(limit);
                          }}});
 }
