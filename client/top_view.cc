@@ -156,7 +156,7 @@ std::string top_json(const TopRates& rates) {
                                      {"bytes_per_s", at.load.bytes},
                                      {"p50_us", at.load.p50_us},
                                      {"p99_us", at.load.p99_us},
-                                     {"throttled", at.throttled},
+                                     {"throttled_share", at.throttled},
                                      {"oldest_s", at.oldest_s}});
     }
     const auto add = [&object](const char* key, const std::vector<LoadRates>& loads) {

@@ -567,7 +567,7 @@ class LrsAdminTest(LrsTestCase):
         top = json.loads(self.ctl("top", "--interval", "0.3", "--count", "1", "--json").stdout)
         first = top["classes"][0]
         self.assertEqual((first["name"], first["queued"], first["served_per_s"]), ("held{job=held op=write}", 8, 0))
-        self.assertGreater(first["throttled"], 0.5)
+        self.assertGreater(first["throttled_share"], 0.5)
         self.assertRegex(self.ctl("top", "--interval", "0.1", "--count", "1").stdout, r"held\{job=held op=write\} +8 ")
         self.ctl("lrs", "set", "fifo")
         ended()
