@@ -89,6 +89,7 @@ public:
     LocalWalk(const LocalTree& tree, std::size_t path_bytes_max);
     // None: that was all. Blocks.
     std::optional<LocalEntry> next();
+    const LocalTree& tree() const { return tree_; }
 
 private:
     struct Level {

@@ -190,6 +190,16 @@ Task<std::optional<TreeTransfer::Item>> TreeTransfer::take_next() {
     co_return item;
 }
 
+Task<std::expected<std::optional<LocalEntry>, TreeTransfer::Failed>> TreeTransfer::next_entry(
+    LocalWorld world, LocalWalk* walk, std::string name) {
+    auto job = [walk] { return walk->next(); };
+    auto found = co_await world.offload.run(reactor_, job);
+    if (found) co_return *std::move(found);
+    fail(unusable_file(std::move(name),
+                       core::printable(walk->tree().shown({})) + ": " + describe(found.error())));
+    co_return std::unexpected(Failed{});
+}
+
 void TreeTransfer::done(std::uint64_t bytes) {
     ++objects_;
     bytes_ += bytes;
@@ -225,13 +235,9 @@ TreePut::TreePut(LocalWorld world, ObjectClient& objects, const LocalTree& tree,
 
 Task<std::optional<TreeTransfer::Item>> TreePut::next() {
     while (!cancelled()) {
-        auto job = [this] { return walk_.next(); };
-        auto found = co_await world_.offload.run(reactor_, job);
-        if (!found) {
-            fail(unusable_file(example_.name,
-                               core::printable(tree_.shown({})) + ": " + describe(found.error())));
-            break;
-        }
+        std::string owner = example_.name;
+        auto found = co_await next_entry(world_, &walk_, std::move(owner));
+        if (!found) break;
         if (!*found) {
             has_found_all_ = !has_missed_some_;
             break;
@@ -516,14 +522,9 @@ TreePrune::TreePrune(LocalWorld world, LocalTree& tree, const std::vector<std::s
 
 Task<std::optional<TreeTransfer::Item>> TreePrune::next() {
     while (!cancelled()) {
-        auto job = [this] { return walk_.next(); };
-        auto found = co_await world_.offload.run(reactor_, job);
-        if (!found) {
-            fail(unusable_file({},
-                               core::printable(tree_.shown({})) + ": " + describe(found.error())));
-            break;
-        }
-        if (!*found) break;
+        std::string unnamed;
+        auto found = co_await next_entry(world_, &walk_, std::move(unnamed));
+        if (!found || !*found) break;
         LocalEntry entry = std::move(**found);
         if (entry.kind == LocalEntry::Kind::kFailed) {
             fail(unusable_file(std::move(entry.path), std::move(entry.words)));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <expected>
 #include <optional>
 #include <set>
 #include <string>
@@ -142,6 +143,12 @@ protected:
     // In place of move() if the transfer only plans.
     virtual Task<void> plan(Item item);
 
+    // The next entry of a local tree; none: that was all. If the walk cannot go on, that is
+    // reported as a failure of `name`.
+    struct Failed {};
+    Task<std::expected<std::optional<LocalEntry>, Failed>> next_entry(LocalWorld world,
+                                                                      LocalWalk* walk,
+                                                                      std::string name);
     void done(std::uint64_t bytes);
     void fail(TreeFailure failure);
     bool cancelled() const { return options_.cancel.cancelled(); }
