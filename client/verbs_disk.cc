@@ -137,8 +137,8 @@ void declare_device_forget(CLI::App& app, VerbArguments& arguments) {
 std::string forgotten_page(const json& done) {
     const json& lost = done.at("lost");
     std::string page = "slot " + shown(lost.at("slot")) + " of pool " + shown(lost.at("pool")) +
-                       " is written off: disk " + shown(lost.at("disk")) + " with " +
-                       shown(lost.at("objects")) + " known objects is forgotten\n";
+                       " is written off: disk " + shown(lost.at("disk")) + " with at least " +
+                       shown(lost.at("objects")) + " objects is forgotten\n";
     if (done.at("in_file").get<bool>()) {
         page += shown(done.at("file")) + " still names " + shown(done.at("device")) + "\n";
     }

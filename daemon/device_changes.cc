@@ -15,8 +15,10 @@ constexpr Duration kLookAgainAfter = 100ms;
 // How long running fops may take on a disk that is empty.
 constexpr Duration kFopsEndWithin = 10s;
 
+// Names that were given moments before the node was killed may be on the lost disk alone.
 std::string count_of_objects(std::uint64_t count) {
-    return std::to_string(count) + (count == 1 ? " object" : " objects") + " with a name";
+    return "at least " + std::to_string(count) + (count == 1 ? " object" : " objects") +
+           " with a name";
 }
 
 std::unexpected<Error> stopping() {

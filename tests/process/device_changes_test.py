@@ -438,7 +438,7 @@ class DeviceChangesTest(ProcessTestCase):
         self.assertIn(f"disks of the slots {slot}, 3 have that name; say which one with --slot; " + warning, words)
         self.assertEqual(self.states(), {"d0": "good", "d1": "good", f"slot-{slot}": "missing"})
         words = self.forget("--slot", slot, code=REFUSED)
-        self.assertRegex(words, f": {len(lost)} objects? with a name would be lost")
+        self.assertRegex(words, f": at least {len(lost)} objects? with a name would be lost")
         self.assertIn("its disk is not there", self.ctl("get", min(lost), "-", code=REFUSED))
         answer = json.loads(self.forget("--slot", slot, "--yes", "--json"))
         self.assertEqual((answer["result"], answer["lost"]["slot"], answer["lost"]["objects"]),

@@ -11,7 +11,7 @@ TEST_CASE("sim disks: a lost disk is forgotten on command, for good", "[sim]") {
     OneIsLost machine(21);
     const auto asked = machine.forget({.slot = 2});
     REQUIRE(asked.kind == daemon::DeviceOutcome::Kind::kNotForgotten);
-    REQUIRE_THAT(asked.words, ContainsSubstring("1 object with a name would be lost"));
+    REQUIRE_THAT(asked.words, ContainsSubstring("at least 1 object with a name would be lost"));
     REQUIRE(machine.state() == objects::SlotState::kMissing);
     REQUIRE(machine.owner_of("lost").has_value());
     REQUIRE(machine.node.node().warnings().size() == 2);
