@@ -53,6 +53,13 @@ Task<Outcome<Entries>> keep_missing(Run* run, Entries entries) {
 constexpr std::string_view kListBegin = R"({"objects":[)";
 constexpr std::string_view kListEnd = "]}\n";
 
+// Closes the list after a failure. A list of which nothing was printed is empty if it is whole, and
+// no list otherwise. False: it could not be printed.
+bool end_list(const Run& run, bool is_first, bool is_whole) {
+    if (run.call.output != Output::kJson || (is_first && !is_whole)) return true;
+    return print(std::string(is_first ? kListBegin : "") + std::string(kListEnd));
+}
+
 // Prints page by page, so that memory does not grow with the number of names.
 Task<int> list(Run* run) {
     const Output output = run->call.output;
@@ -65,13 +72,7 @@ Task<int> list(Run* run) {
         if (!page) {
             // With a disk missing, the names on the other disks were all listed before.
             const bool is_whole = page.error().status == fop::Status::kMediumMissing;
-            const bool is_open = is_whole && output == Output::kJson;
-            std::string end(is_first ? kListBegin : "");
-            end += kListEnd;
-            if (is_open && !print(end)) co_return kExitRefused;
-            // The result of the next line begins a line.
-            const bool is_in_batch = run->call.source.shared != nullptr;
-            if (!is_whole && !is_first && is_in_batch && output == Output::kJson) print("\n");
+            if (!end_list(*run, is_first, is_whole)) co_return kExitRefused;
             if (is_whole && run->arguments.missing) {
                 client::remark("ls: " + page.error().words);
                 co_return kExitDone;
@@ -81,7 +82,10 @@ Task<int> list(Run* run) {
         }
         if (run->arguments.missing) {
             auto left = co_await keep_missing(run, std::move(page->entries));
-            if (!left) co_return run->complain_about(run->arguments.prefix, left.error());
+            if (!left) {
+                if (!end_list(*run, is_first, false)) co_return kExitRefused;
+                co_return run->complain_about(run->arguments.prefix, left.error());
+            }
             page->entries = std::move(*left);
         }
         std::string text;

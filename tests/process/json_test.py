@@ -5,6 +5,7 @@ of the page. In the end each row of a table must have been seen, so that nothing
 """
 
 import json
+import os
 import re
 import unittest
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 from fopd_process import DONE, NO_SERVER, wait_until
 from help_test import verbs
 from json_rules import faults
-from storage_process import NOT_FOUND, REFUSED, USAGE, StorageTestCase
+from storage_process import NOT_FOUND, REFUSED, SECONDS, USAGE, StorageTestCase
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "formats" / "json.md"
 
@@ -439,6 +440,23 @@ class JsonTest(StorageTestCase):
         self.printed("health", exit_code=warning)
         self.stop()
         self.printed("health", exit_code=critical)
+
+    def test_a_list_that_ends_early_is_json(self):
+        """More than fits into a pipe is listed, and the server is killed before it is read."""
+        tree = self.directory / "tree"
+        tree.mkdir()
+        for number in range(3000):
+            (tree / f"{number:04}-{'x' * 100}").write_bytes(b"")
+        self.ctl("put", "-r", tree, "t")
+        process = self.start_ctl("ls", "--json", "--timeout", "0.5")
+        first = os.read(process.stdout.fileno(), 1)
+        self.daemon.kill()
+        printed, complaints = process.communicate(timeout=SECONDS)
+        self.assertNotEqual(process.returncode, DONE)
+        self.assertRegex(json.loads(complaints)["error"], "^ls: ")
+        listed = json.loads(first + printed)["objects"]
+        self.assertGreater(len(listed), 0)
+        self.assertLess(len(listed), 3000)
 
 
 if __name__ == "__main__":
