@@ -54,9 +54,7 @@ void declare_scrub(CLI::App& app, VerbArguments& arguments) {
     declare_devices(app, arguments, "Only show how far they are");
 }
 
-std::string scrub_table(json devices, const std::string& wanted) {
-    const auto is_other = [&](const json& at) { return at.at("name") != wanted; };
-    if (!wanted.empty()) std::erase_if(devices.get_ref<json::array_t&>(), is_other);
+std::string scrub_table(const json& devices) {
     return table(devices, {{"DEVICE", "name"},
                            {"SCRUB", "scrub/state"},
                            {"READ", "scrub/read", size_shown},
@@ -77,13 +75,16 @@ int run_scrub(const Call& call) {
     const auto answer = call.client.get("/v1/devices");
     const auto body = checked(call, answer);
     if (!body) return body.error();
-    const json& devices = body->at("devices");
-    const auto is_wanted = [&device](const json& at) { return at.at("name") == device; };
-    if (!device.empty() && std::ranges::none_of(devices, is_wanted)) {
+    // In the order of the daemon's fields.
+    auto shown_body = nlohmann::ordered_json::parse(answer->body);
+    auto& devices = shown_body.at("devices").get_ref<nlohmann::ordered_json::array_t&>();
+    if (!device.empty()) std::erase_if(devices, [&](auto& at) { return at.at("name") != device; });
+    if (!device.empty() && devices.empty()) {
         complain("scrub: there is no device " + device);
         return kExitNotFound;
     }
-    const int code = show(call, answer->body, [&] { return scrub_table(devices, device); });
+    const int code =
+        show(call, dumped(shown_body), [&] { return scrub_table(shown_body.at("devices")); });
     for (const json& problem : problems) complain("scrub: " + shown(problem));
     return code == kExitDone && !problems.empty() ? kExitRefused : code;
 }

@@ -379,7 +379,8 @@ class JsonTest(StorageTestCase):
     def use_disks(self):
         self.printed("devices")
         self.printed("scrub")
-        self.printed("scrub", "d0", "--end")
+        done = self.printed("scrub", "d0", "--end")
+        self.assertEqual([each["name"] for each in done["devices"]], ["d0"])
         self.printed("store check")
         self.printed("store backup", self.directory / "backup")
         config = self.dir / "fopd.yaml"
