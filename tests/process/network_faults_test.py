@@ -296,8 +296,13 @@ class KeysTest(NetworkTestCase):
         self.wait_at_rest(sessions=1)
         self.wait_files(files)
         self.assertIsNone(in_use.process.poll(), in_use.err())
+        refused = self.daemon.metrics()["fopd_sessions_refused_total"]
+        lines = len(self.daemon.events("fopd.fabric.session_refused"))
         self.reload(key=NEW_KEY)
         self.assertEqual(in_use.wait_end(), NOT_ALLOWED, in_use.err())
+        # It came back with the old key, and its refusal is counted after it was told.
+        self.wait_figure("fopd_sessions_refused_total", refused + 1)
+        self.daemon.wait_event("fopd.fabric.session_refused", lines + 1)
         self.expect_refused({"key": old}, {"key": old})
         self.ping(key=new)
         self.wait_at_rest()
