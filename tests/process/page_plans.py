@@ -236,7 +236,8 @@ IF_YOU_KNOW = {
     "fopctl put --pool fast FILE NAME": Run("fopctl put --pool fast copy NAME"),
     "fopctl bench --op write --durable --seconds 10 --pool fast":
         Run("fopctl bench --op write --durable --seconds 0.1 --pool fast --object-size 4M"),
-    "fopctl device remove d0": Run(status=1),
+    # Of so many objects some are on each disk.
+    "fopctl device remove d0": Run(before="for i in $(seq 20); do fopctl put copy spread/$i; done", status=1),
     "fopctl device forget d0": Run(status=1),
     "fopctl put FILE NAME": Run("fopctl put copy NAME"),
     "fopctl mirror put DIR NAME/": Run("fopctl mirror put results NAME/"),
