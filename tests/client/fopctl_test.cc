@@ -356,7 +356,7 @@ TEST_CASE("fopctl refused: each status of the server has its exit code", "[clien
         const char* code;
     };
     const Row row =
-        GENERATE(Row{400, 1, "refused"}, Row{403, 77, "not_allowed"}, Row{404, 66, "not_found"},
+        GENERATE(Row{400, 2, "usage"}, Row{403, 77, "not_allowed"}, Row{404, 66, "not_found"},
                  Row{500, 1, "refused"}, Row{503, 75, "try_later"}, Row{504, 75, "try_later"});
     Fixture f;
     f.handler.put("/v1/drain", row.status, "{\"error\":\"the reason\\u001b why\"}");

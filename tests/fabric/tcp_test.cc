@@ -56,8 +56,13 @@ public:
     // As many bytes, or fewer if the connection ends before.
     std::string receive(std::size_t count) {
         std::string bytes(count, '\0');
-        const ssize_t got = ::recv(fd_.get(), bytes.data(), count, MSG_WAITALL);
-        bytes.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+        std::size_t size = 0;
+        // MSG_WAITALL returns early when the thread has other work to do for the kernel.
+        for (ssize_t got = 1; size < count && got > 0;) {
+            got = ::recv(fd_.get(), bytes.data() + size, count - size, MSG_WAITALL);
+            if (got > 0) size += static_cast<std::size_t>(got);
+        }
+        bytes.resize(size);
         return bytes;
     }
     bool ends_within(Duration span) {
