@@ -43,7 +43,8 @@ struct LoadedTape {
     bool write_protected = false;
     // A cartridge that cleans the drive, and has no data.
     bool cleaning = false;
-    // The number written in the cartridge's own memory, if it has one. Two cartridges never share it.
+    // The number written in the cartridge's own memory, if it has one. Two cartridges never share
+    // it.
     std::string serial;
 };
 
@@ -55,8 +56,9 @@ struct LoadedTape {
 // at block 0, and later unloaded, after which the changer can take it away.
 //
 // Data that was written is durable when a later write_filemarks() that is not immediate, or sync(),
-// has succeeded. After a failed write or sync, everything since the last success is unknown: a drive
-// may report an error late. Writing at a position ends the data there: what was behind it is lost.
+// has succeeded. After a failed write or sync, everything since the last success is unknown: a
+// drive may report an error late. Writing at a position ends the data there: what was behind it is
+// lost.
 class TapeDrive {
 public:
     virtual ~TapeDrive() = default;

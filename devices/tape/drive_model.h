@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "core/time.h"
+
+namespace fopd::devices {
+
+// What the parts of a locate cost. A locate costs `base`, and what applies of the rest.
+struct LocateCosts {
+    Duration base = 4'290ms;
+    Duration wrap_change = 6'690ms;
+    Duration band_change = 3'200ms;
+    // To the other half of the tape's length. Negative: the tape is then at full speed anyway.
+    Duration half_change = -6'040ms;
+    Duration direction_change = 5'220ms;
+    // The target is behind in the writing direction of the same wrap.
+    Duration step_back = 11'320ms;
+    Duration per_lpos = 619'200ns;
+};
+
+// A generation of drives with its own cartridges. Pure data; see drive_models() for its sources.
+//
+// A tape is written in wraps: the first runs from its beginning to its end, the second back, and so
+// on. A longitudinal position (LPOS) is a number of marks along the length of the tape, and the
+// same for all wraps.
+struct DriveModel {
+    std::string_view technology;  // Of drive and cartridge, such as "lto9".
+    std::uint64_t capacity_bytes = 0;
+    std::uint64_t rate_bytes_s = 0;  // Of data that cannot be compressed.
+    // Data that come slower than this make the tape stop and reposition, again and again.
+    std::uint64_t floor_bytes_s = 0;
+    std::uint64_t buffer_bytes = 0;
+    Duration load{0};         // From the cartridge's arrival until the drive is ready.
+    Duration unload{0};       // Of a rewound tape.
+    Duration rewind_mean{0};  // From a random position; twice this for the whole length.
+    std::uint32_t wraps = 0;
+    std::uint64_t lpos_begin = 0;
+    std::uint64_t lpos_length = 0;
+    LocateCosts costs = {};
+};
+
+// The tape is divided across its width into so many bands, which are filled one after the other.
+inline constexpr std::uint32_t kTapeBands = 4;
+// A tape that stopped has to go back before it can go on.
+inline constexpr Duration kBackhitch = 3s;
+// What a changer needs to move a cartridge.
+inline constexpr Duration kChangerMove = 4s;
+
+// All generations, the oldest first: "lto6" to "lto10".
+std::span<const DriveModel> drive_models();
+// Null: no such technology.
+const DriveModel* find_drive_model(std::string_view technology);
+// Whether the drive can read cartridges of that technology, and write them.
+bool can_read(std::string_view drive, std::string_view cartridge);
+bool can_write(std::string_view drive, std::string_view cartridge);
+// The same tape with less, or more, data on each wrap. REQUIRES: not 0 bytes.
+DriveModel with_capacity(const DriveModel& model, std::uint64_t capacity_bytes);
+// Where the early warning of a cartridge begins: so many bytes before its end, at least 1 MiB
+// unless the cartridge is smaller than 4 MiB.
+std::uint64_t early_warning_bytes(std::uint64_t capacity_bytes);
+
+// A physical place on the tape.
+struct TapePlace {
+    std::uint32_t wrap = 0;
+    std::uint64_t lpos = 0;
+
+    friend bool operator==(const TapePlace&, const TapePlace&) = default;
+};
+
+// The place of block 0.
+TapePlace beginning_of(const DriveModel& model);
+// The place at which so many bytes precede, if all wraps hold equally many; at most the end.
+TapePlace place_of_byte(const DriveModel& model, std::uint64_t byte);
+// The place of a block, if `wrap_ends` says for each wrap, from the first one on, which block is
+// the first behind it. Blocks of a wrap are equally far apart. Wraps that it does not have are as
+// long as the last one that it has. REQUIRES: `wrap_ends` increases, and is not empty.
+TapePlace place_of_block(const DriveModel& model, std::uint64_t block,
+                         std::span<const std::uint64_t> wrap_ends);
+
+// The time from the end of one operation to the first byte of the next one: 0 if that is at the
+// same place.
+Duration locate_time(const DriveModel& model, TapePlace from, TapePlace to);
+Duration rewind_time(const DriveModel& model, TapePlace from);
+// At the drive's full rate.
+Duration transfer_time(const DriveModel& model, std::uint64_t size_bytes);
+
+// The buffer of a drive between the host, which writes, and the tape. The tape starts when the
+// buffer is a quarter full. The buffer empties at the full rate while it is more than half full,
+// and otherwise at the floor, so that the tape keeps moving. When it is empty, the tape stops, and
+// has to reposition before the next start.
+//
+// Times are those of the caller, and never go back.
+class WriteStream {
+public:
+    // The model outlives it.
+    explicit WriteStream(const DriveModel& model) : model_(&model) {}
+
+    // Takes a block. Returns when the host can go on: at once, or when the buffer has room for it.
+    Instant write(Instant now, std::uint64_t size_bytes);
+    // Writes the buffer to the tape, which then stops. Returns when that is done.
+    Instant flush(Instant now);
+    // The tape was moved after a flush(): the next start needs no repositioning of its own.
+    void tape_moved() { at_end_of_data_ = false; }
+    // How often the tape had to reposition.
+    std::uint64_t backhitches() const { return backhitches_; }
+
+private:
+    void drain(Instant until);
+    void start(Instant now);
+
+    const DriveModel* model_;
+    Instant now_{};  // When the buffer has so many bytes; in the future while the tape repositions.
+    std::uint64_t buffered_bytes_ = 0;
+    bool moving_ = false;
+    bool at_end_of_data_ = false;  // The tape stopped where it had written.
+    std::uint64_t backhitches_ = 0;
+};
+
+}  // namespace fopd::devices
