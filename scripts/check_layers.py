@@ -18,7 +18,8 @@ ALLOWED = {
     "eh": {"core", "config", "fop", "fabric"},
     "lrs": {"core", "config", "fop"},
     "objects": {"core", "fop", "devices", "store", "io_sched"},
-    "reqh": {"core", "config", "fop", "fabric", "store", "io_sched", "lrs", "objects"},
+    "library": {"core", "config", "fop", "devices", "store", "io_sched", "objects"},
+    "reqh": {"core", "config", "fop", "fabric", "store", "io_sched", "lrs", "objects", "library"},
     "client": {"core", "config", "fop", "fabric"},
 }
 ALLOWED["daemon"] = set(ALLOWED) - {"client"}

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace fopd::library {
+
+// The number of a cartridge in its node, by which records of copies name it. Never used again for
+// another cartridge.
+using CartridgeId = std::uint32_t;
+
+// What may be done with a cartridge. The order is that of docs and of the names below.
+enum class CartridgeState : std::uint8_t {
+    kBlank,     // Nothing is on it; it can be labelled for any pool.
+    kOk,        // Has the node's label; can be read and written.
+    kFull,      // Can be read. Nothing more fits.
+    kReadOnly,  // Can be read. Writing it failed, or it is write-protected.
+    kSuspect,   // Can be read. Its content is not as recorded, such as shorter.
+    kForeign,   // Has data that the node has not written, or another cartridge's label.
+    kFailed,    // Cannot be read.
+    kMissing,   // Not in the library.
+    kExported,  // Taken out of the library on request.
+    kDisabled,  // An administrator has forbidden its use.
+};
+inline constexpr std::array<std::string_view, 10> kCartridgeStateNames{
+    "blank",   "ok",     "full",    "read-only", "suspect",
+    "foreign", "failed", "missing", "exported",  "disabled"};
+
+constexpr std::string_view to_string(CartridgeState state) {
+    return kCartridgeStateNames[static_cast<std::size_t>(state)];
+}
+std::optional<CartridgeState> parse_cartridge_state(std::string_view name);
+
+// Copies on a cartridge in this state can be read.
+constexpr bool is_readable(CartridgeState state) {
+    return state == CartridgeState::kOk || state == CartridgeState::kFull ||
+           state == CartridgeState::kReadOnly || state == CartridgeState::kSuspect;
+}
+
+// A cartridge of a library, as the node knows it.
+struct Cartridge {
+    CartridgeId id = 0;
+    std::string barcode;
+    // Of the label VOL1; empty until the cartridge is labelled.
+    std::string vsn = {};
+    // Whose objects it has; empty until it is labelled.
+    std::string pool = {};
+    std::string technology = {};  // Such as "lto9"; empty until it was loaded once.
+    std::string serial = {};      // Of the cartridge's own memory; empty if it has none.
+    // Grows with each label. Copies that were made under an earlier generation are gone.
+    std::uint32_t generation = 0;
+    CartridgeState state = CartridgeState::kBlank;
+    std::string reason = {};  // Why it has this state, in words; empty if it needs none.
+    std::uint64_t capacity_bytes = 0;
+    // The durable end of its data: complete tape files, and the block behind the last of them.
+    std::uint64_t files = 0;
+    std::uint64_t end_block = 0;
+    std::uint64_t used_bytes = 0;  // By the tape files up to there.
+    // Of used_bytes, those of copies that no object has any more.
+    std::uint64_t dead_bytes = 0;
+    std::uint64_t mounts = 0;
+
+    friend bool operator==(const Cartridge&, const Cartridge&) = default;
+};
+
+}  // namespace fopd::library

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/gate.h"
+#include "core/reactor.h"
+#include "core/result.h"
+#include "core/task.h"
+#include "library/cartridge.h"
+#include "library/recall.h"
+
+namespace fopd::library {
+
+class Staging;
+
+// A drive as lists show it.
+struct DriveRow {
+    std::string name;
+    std::string serial;
+    std::string technology;
+    std::string barcode = {};   // Of the loaded cartridge; empty: none.
+    std::string activity = {};  // "idle", "reading", "writing", "exchanging", "down"
+    std::string reason = {};    // Why it is down.
+};
+
+// What an administrator asked for, and what became of it: nothing, or why not.
+struct MediaOutcome {
+    enum class Kind : std::uint8_t {
+        kDone,
+        kNoSuchMedium,
+        kNoSuchDrive,
+        kRefused,  // It is in use, holds data, …: `words` says it.
+        kFailed,
+    };
+    Kind kind = Kind::kDone;
+    std::string words = {};
+};
+
+enum class FormatForce : std::uint8_t { kRefuseData, kForgetData };
+
+// The node's tape library, as others than it use it: fops and the administrator. Lives on one
+// locality. All calls are made on its reactor; other localities use run_task_on() or run_on() with
+// LibraryDoor.
+class LibraryService {
+public:
+    virtual ~LibraryService() = default;
+
+    // Waits until every object of the pool that is on a disk when it is called has its copies on
+    // tape, and writes them at once. kNotFound: it is not a pool of this library. kIo: some could
+    // not be written.
+    virtual Task<Result<void>> sync(std::string pool, core::WaitOptions wait) = 0;
+
+    // In the order in which they are expected to end, at most `rows_max`.
+    virtual std::vector<RecallRow> recalls(std::size_t rows_max) const = 0;
+    virtual std::optional<RecallRow> find_recall(Ticket ticket) const = 0;
+    virtual std::vector<Cartridge> media() const = 0;
+    virtual std::vector<DriveRow> drives() const = 0;
+
+    // Labels a cartridge for a pool. Refuses one that holds data of an object or of others, unless
+    // told to forget the data.
+    struct FormatWish {
+        std::string barcode;
+        std::string pool;
+        FormatForce force = FormatForce::kRefuseData;
+    };
+    virtual Task<MediaOutcome> format(FormatWish wish) = 0;
+    // Brings a cartridge to a drive that is idle, and loads it.
+    struct LoadWish {
+        std::string barcode;
+        std::string drive;
+    };
+    virtual Task<MediaOutcome> load(LoadWish wish) = 0;
+    // Takes the cartridge of an idle drive back to its slot.
+    virtual Task<MediaOutcome> unload(std::string drive) = 0;
+};
+
+// How a locality of a node reaches its library and the staging of all localities. Immutable once
+// the node serves.
+struct LibraryDoor {
+    LibraryService* service = nullptr;  // Null: the node has no library.
+    core::Reactor* reactor = nullptr;
+    core::Gate* gate = nullptr;  // Of the library's locality, for run_task_on().
+    // By locality.
+    std::vector<Staging*> stagings = {};
+};
+
+}  // namespace fopd::library

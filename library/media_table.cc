@@ -1,0 +1,265 @@
+#include "library/media_table.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <span>
+#include <utility>
+
+#include "core/crc32c.h"
+#include "core/ensure.h"
+#include "core/whole_number.h"
+
+namespace fopd::library {
+
+namespace {
+
+constexpr std::string_view kTitle = "fopd-media ";
+constexpr std::string_view kVersion = "1";
+constexpr std::string_view kHexDigits = "0123456789abcdef";
+constexpr std::size_t kBarcodeBytesMin = 6;
+constexpr std::size_t kBarcodeBytesMax = 32;
+
+std::uint32_t checksum(std::string_view text) {
+    return core::crc32c(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+std::string hex(std::uint32_t number) {
+    std::array<char, 9> text{};
+    std::snprintf(text.data(), text.size(), "%08x", number);
+    return text.data();
+}
+
+bool is_plain(char c) {
+    return c > ' ' && c < '\x7f' && c != '%';
+}
+
+// All bytes but those of plain text become "%20" and the like, so that a value is one word.
+std::string encode(std::string_view value) {
+    std::string text;
+    for (const char c : value) {
+        if (is_plain(c)) {
+            text += c;
+            continue;
+        }
+        const auto byte = static_cast<unsigned char>(c);
+        text += {'%', kHexDigits[byte >> 4U], kHexDigits[byte & 0xfU]};
+    }
+    return text;
+}
+
+// Accepts only what encode() writes, so that a table has one text.
+std::optional<std::string> decode(std::string_view text) {
+    std::string value;
+    while (!text.empty()) {
+        std::size_t taken = 1;
+        if (text.front() == '%') {
+            taken = 3;
+            if (text.size() < taken) return std::nullopt;
+            const std::size_t high = kHexDigits.find(text[1]);
+            const std::size_t low = kHexDigits.find(text[2]);
+            if (high == kHexDigits.npos || low == kHexDigits.npos) return std::nullopt;
+            value += static_cast<char>(high << 4U | low);
+            if (is_plain(value.back())) return std::nullopt;
+        } else {
+            if (!is_plain(text.front())) return std::nullopt;
+            value += text.front();
+        }
+        text.remove_prefix(taken);
+    }
+    return value;
+}
+
+// The words of a line, taken from its front. Remembers whether one was wrong.
+class Words {
+public:
+    explicit Words(std::string_view line) : rest_(line) {}
+
+    std::string_view next() {
+        const std::size_t size = std::min(rest_.find(' '), rest_.size());
+        const std::string_view word = rest_.substr(0, size);
+        if (word.empty()) good_ = false;
+        rest_.remove_prefix(size);
+        // A blank at the end would be a further, empty word.
+        if (rest_.size() == 1) good_ = false;
+        if (!rest_.empty()) rest_.remove_prefix(1);
+        return word;
+    }
+    void expect(std::string_view word) { good_ = good_ && next() == word; }
+
+    // The text of "key=text".
+    std::string_view value(std::string_view key) {
+        const std::string_view word = next();
+        if (word.size() <= key.size() || !word.starts_with(key) || word[key.size()] != '=') {
+            good_ = false;
+            return {};
+        }
+        return word.substr(key.size() + 1);
+    }
+    void read(std::string_view key, std::string& into) {
+        auto text = decode(value(key));
+        if (!text) good_ = false;
+        into = std::move(text).value_or("");
+    }
+    template <typename Number>
+    void number(std::string_view text, Number& into) {
+        const auto number = core::whole_number<Number>(text);
+        if (!number || std::to_string(*number) != text) good_ = false;
+        into = number.value_or(0);
+    }
+    template <typename Number>
+    void read(std::string_view key, Number& into) {
+        number(value(key), into);
+    }
+    void fail() { good_ = false; }
+    bool ended() const { return good_ && rest_.empty(); }
+
+private:
+    std::string_view rest_;
+    bool good_ = true;
+};
+
+std::string line_of(const Cartridge& each) {
+    const auto text = [](std::string_view key, std::string_view value) {
+        return " " + std::string(key) + "=" + encode(value);
+    };
+    const auto number = [](std::string_view key, std::uint64_t value) {
+        return " " + std::string(key) + "=" + std::to_string(value);
+    };
+    return "cartridge " + std::to_string(each.id) + " " + each.barcode +
+           text("state", to_string(each.state)) + text("vsn", each.vsn) + text("pool", each.pool) +
+           text("technology", each.technology) + text("serial", each.serial) +
+           number("generation", each.generation) + number("capacity", each.capacity_bytes) +
+           number("files", each.files) + number("end", each.end_block) +
+           number("used", each.used_bytes) + number("dead", each.dead_bytes) +
+           number("mounts", each.mounts) + text("reason", each.reason) + "\n";
+}
+
+std::optional<Cartridge> parse_line(std::string_view line) {
+    Words words(line);
+    Cartridge each;
+    words.expect("cartridge");
+    words.number(words.next(), each.id);
+    each.barcode = words.next();
+    const auto state = parse_cartridge_state(words.value("state"));
+    if (!state || !is_barcode(each.barcode) || each.id == 0) words.fail();
+    each.state = state.value_or(CartridgeState::kBlank);
+    words.read("vsn", each.vsn);
+    words.read("pool", each.pool);
+    words.read("technology", each.technology);
+    words.read("serial", each.serial);
+    words.read("generation", each.generation);
+    words.read("capacity", each.capacity_bytes);
+    words.read("files", each.files);
+    words.read("end", each.end_block);
+    words.read("used", each.used_bytes);
+    words.read("dead", each.dead_bytes);
+    words.read("mounts", each.mounts);
+    words.read("reason", each.reason);
+    if (!words.ended() || each.reason.size() > MediaTable::kReasonBytesMax) return std::nullopt;
+    return each;
+}
+
+Error damaged() {
+    return {.code = Errc::kCorrupt, .context = "the table of media is damaged"};
+}
+
+// Takes the next line, without its end.
+std::optional<std::string_view> take_line(std::string_view& rest) {
+    const std::size_t size = rest.find('\n');
+    if (size == rest.npos) return std::nullopt;
+    const std::string_view line = rest.substr(0, size);
+    rest.remove_prefix(size + 1);
+    return line;
+}
+
+}  // namespace
+
+std::optional<CartridgeState> parse_cartridge_state(std::string_view name) {
+    const auto found = std::ranges::find(kCartridgeStateNames, name);
+    if (found == kCartridgeStateNames.end()) return std::nullopt;
+    return static_cast<CartridgeState>(found - kCartridgeStateNames.begin());
+}
+
+bool is_barcode(std::string_view text) {
+    if (text.size() < kBarcodeBytesMin || text.size() > kBarcodeBytesMax) return false;
+    return std::ranges::all_of(
+        text, [](char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); });
+}
+
+std::string MediaTable::text() const {
+    std::string text = std::string(kTitle) + std::string(kVersion) + "\n";
+    text += "next " + std::to_string(next_) + "\n";
+    for (const Cartridge& each : cartridges_) text += line_of(each);
+    return text + "end " + hex(checksum(text)) + "\n";
+}
+
+Result<MediaTable> MediaTable::parse(std::string_view text) {
+    std::string_view rest = text;
+    const auto title = take_line(rest);
+    if (!title || !title->starts_with(kTitle)) return std::unexpected(damaged());
+    if (title->substr(kTitle.size()) != kVersion) {
+        return std::unexpected(Error{.code = Errc::kUnsupported,
+                                     .context = "the table of media is of a later version"});
+    }
+    MediaTable table;
+    const auto next = take_line(rest);
+    Words next_words(next.value_or(""));
+    next_words.expect("next");
+    next_words.number(next_words.next(), table.next_);
+    if (!next_words.ended()) return std::unexpected(damaged());
+    for (;;) {
+        const std::string_view before = text.substr(0, text.size() - rest.size());
+        const auto line = take_line(rest);
+        if (!line) return std::unexpected(damaged());
+        if (line->starts_with("end ")) {
+            if (!rest.empty() || line->substr(4) != hex(checksum(before))) break;
+            return table;
+        }
+        auto each = parse_line(*line);
+        if (!each || each->id >= table.next_ || table.find(each->barcode) != nullptr) break;
+        if (!table.cartridges_.empty() && each->id <= table.cartridges_.back().id) break;
+        if (table.cartridges_.size() == kCartridgesMax) break;
+        table.cartridges_.push_back(*std::move(each));
+    }
+    return std::unexpected(damaged());
+}
+
+const Cartridge* MediaTable::find(CartridgeId id) const {
+    const auto found = std::ranges::lower_bound(cartridges_, id, {}, &Cartridge::id);
+    return found == cartridges_.end() || found->id != id ? nullptr : &*found;
+}
+
+const Cartridge* MediaTable::find(std::string_view barcode) const {
+    const auto found = std::ranges::find(cartridges_, barcode, &Cartridge::barcode);
+    return found == cartridges_.end() ? nullptr : &*found;
+}
+
+Cartridge* MediaTable::add(std::string_view barcode) {
+    ENSURE(is_barcode(barcode));
+    ENSURE(find(barcode) == nullptr);
+    if (cartridges_.size() == kCartridgesMax) return nullptr;
+    cartridges_.push_back({.id = next_, .barcode = std::string(barcode)});
+    ++next_;
+    return &cartridges_.back();
+}
+
+Cartridge* MediaTable::change(CartridgeId id) {
+    const auto found = std::ranges::lower_bound(cartridges_, id, {}, &Cartridge::id);
+    return found == cartridges_.end() || found->id != id ? nullptr : &*found;
+}
+
+void MediaTable::set_state(CartridgeId id, CartridgeState state, std::string_view reason) {
+    Cartridge* const cartridge = change(id);
+    ENSURE(cartridge != nullptr);
+    cartridge->state = state;
+    cartridge->reason = reason.substr(0, kReasonBytesMax);
+}
+
+void MediaTable::forget(CartridgeId id) {
+    const auto erased =
+        std::erase_if(cartridges_, [id](const auto& each) { return each.id == id; });
+    ENSURE(erased == 1);
+}
+
+}  // namespace fopd::library

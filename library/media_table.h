@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+#include "library/cartridge.h"
+
+namespace fopd::library {
+
+// All cartridges that a node's library has or had, and what the node knows of each. Pure; its text
+// is kept beside the table of slots (docs/formats/media.md).
+class MediaTable {
+public:
+    static constexpr std::size_t kCartridgesMax = 65'536;
+    static constexpr std::size_t kReasonBytesMax = 200;
+
+    // kUnsupported: a later version has written it. kCorrupt: it is not a table, or damaged.
+    static Result<MediaTable> parse(std::string_view text);
+    std::string text() const;
+
+    // By ascending id.
+    const std::vector<Cartridge>& all() const { return cartridges_; }
+    const Cartridge* find(CartridgeId id) const;
+    const Cartridge* find(std::string_view barcode) const;
+
+    // A new cartridge, blank, with the next id. Null: the table is full. REQUIRES: the barcode is
+    // valid, and not in the table. The result is valid until the next add().
+    Cartridge* add(std::string_view barcode);
+    // To change a cartridge; its id and barcode stay. Null: there is none.
+    Cartridge* change(CartridgeId id);
+    // Sets the state, and the reason shortened to kReasonBytesMax. REQUIRES: it is in the table.
+    void set_state(CartridgeId id, CartridgeState state, std::string_view reason);
+    // Its id is not used again. REQUIRES: it is in the table.
+    void forget(CartridgeId id);
+
+    friend bool operator==(const MediaTable&, const MediaTable&) = default;
+
+private:
+    CartridgeId next_ = 1;
+    std::vector<Cartridge> cartridges_;
+};
+
+// 6 to 32 capital letters and digits. The first six are its volume serial number.
+bool is_barcode(std::string_view text);
+
+}  // namespace fopd::library

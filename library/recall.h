@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/time.h"
+#include "store/fid.h"
+
+namespace fopd::library {
+
+// A recall brings an object's bytes back from tape to the disk of its slot. An object has at most
+// one, however many ask, so the object's fid is the ticket by which clients wait for the recall,
+// and cancel it.
+using Ticket = store::Fid;
+
+// Recalls that clients wait for go before staging in bulk.
+inline constexpr std::uint8_t kRecallPriorityDefault = 128;
+
+struct RecallWish {
+    store::Fid fid{};
+    // Recalls with a higher one go first. A second wish raises that of the recall that is there.
+    std::uint8_t priority = kRecallPriorityDefault;
+    // The bytes stay on the disk at least for so long after the wish.
+    Duration pin{0};
+};
+
+// The answer to a wish.
+enum class RecallAsked : std::uint8_t {
+    kOnDisk,   // The bytes are there; nothing to wait for.
+    kWaiting,  // A recall is recorded, and survives restarts.
+};
+
+// How a recall ended.
+struct RecallEnd {
+    enum class How : std::uint8_t {
+        kDone,       // The bytes are on the disk, or were when there was no recall.
+        kFailed,     // No copy can be read; `reason` says why.
+        kCancelled,  // On request.
+        kGone,       // The object was removed.
+    };
+    How how = How::kDone;
+    std::string reason = {};
+};
+
+// A recall as lists show it.
+struct RecallRow {
+    enum class State : std::uint8_t {
+        kWaiting,  // For its cartridge.
+        kReading,
+    };
+    Ticket ticket{};
+    State state = State::kWaiting;
+    std::uint8_t priority = kRecallPriorityDefault;
+    std::uint64_t size_bytes = 0;
+    Instant asked_at{};       // After a restart: when the node had started.
+    std::string cartridge{};  // The barcode of the copy that will be read.
+    std::uint64_t place = 0;  // How many recalls are to end before it.
+    // When it is expected to end; nothing where nothing is known to tell from.
+    std::optional<Instant> expected_at{};
+};
+
+}  // namespace fopd::library

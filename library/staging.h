@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "core/reactor.h"
+#include "core/result.h"
+#include "core/task.h"
+#include "library/recall.h"
+#include "store/fid.h"
+
+namespace fopd::library {
+
+// The objects of tape pools on the disks of one locality: which of them need a copy on tape, which
+// have left the disk, and the recalls that bring these back. Each locality has one.
+//
+// All calls are made on its reactor, which is that of the home of the object; another locality
+// reaches it with core::run_task_on() and the gate of the stores (as fops reach objects).
+class Staging {
+public:
+    virtual ~Staging() = default;
+
+    // Records a recall of an object, or joins the one that it has. Durable on return. kNotFound:
+    // there is no such object here. kUnsupported: the node has no library that could bring it back.
+    virtual Task<Result<RecallAsked>> recall(RecallWish wish, core::WaitOptions wait) = 0;
+    // Waits until the object's recall ends. Ends at once when it has none. Holds nothing.
+    virtual Task<Result<RecallEnd>> wait_for_recall(Ticket ticket, core::WaitOptions wait) = 0;
+    // Ends the object's recall. kNotFound: it has none.
+    virtual Task<Result<void>> cancel_recall(Ticket ticket, core::WaitOptions wait) = 0;
+    // Frees the disk's blocks of an object that is on tape, durably; does nothing if it has none.
+    // kBusy: its current bytes are not on tape yet, or it is pinned, or in use. kNotFound: there is
+    // no such object here.
+    virtual Task<Result<void>> release(store::Fid fid, core::WaitOptions wait) = 0;
+};
+
+}  // namespace fopd::library

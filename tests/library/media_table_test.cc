@@ -1,0 +1,100 @@
+// Goal: the table of media reads back as it was written, and a damaged one is refused.
+
+#include "library/media_table.h"
+
+#include <string>
+
+#include "tests/catch.h"
+
+using namespace fopd;
+using namespace fopd::library;
+
+namespace {
+
+MediaTable two_cartridges() {
+    MediaTable table;
+    Cartridge& first = *table.add("V00001L9");
+    first.vsn = "V00001";
+    first.pool = "cold";
+    first.technology = "lto9";
+    first.generation = 2;
+    first.state = CartridgeState::kOk;
+    first.capacity_bytes = 18'000'000'000'000;
+    first.files = 12;
+    first.end_block = 345;
+    first.used_bytes = 6'789;
+    first.dead_bytes = 100;
+    first.mounts = 3;
+    table.add("V00002L9");
+    table.set_state(2, CartridgeState::kForeign, "its label is of \"another\" 100% node\n");
+    return table;
+}
+
+}  // namespace
+
+TEST_CASE("library media: a table reads back", "[library]") {
+    const MediaTable table = two_cartridges();
+
+    REQUIRE(table.text() ==
+            "fopd-media 1\n"
+            "next 3\n"
+            "cartridge 1 V00001L9 state=ok vsn=V00001 pool=cold technology=lto9 serial= "
+            "generation=2 capacity=18000000000000 files=12 end=345 used=6789 dead=100 mounts=3 "
+            "reason=\n"
+            "cartridge 2 V00002L9 state=foreign vsn= pool= technology= serial= generation=0 "
+            "capacity=0 files=0 end=0 used=0 dead=0 mounts=0 "
+            "reason=its%20label%20is%20of%20\"another\"%20100%25%20node%0a\n"
+            "end 318e64e6\n");
+    const auto again = MediaTable::parse(table.text());
+    REQUIRE(again.has_value());
+    REQUIRE(*again == table);
+    REQUIRE(MediaTable::parse(MediaTable().text()).value() == MediaTable());
+}
+
+TEST_CASE("library media: every changed byte and every cut is noticed", "[library]") {
+    const std::string text = two_cartridges().text();
+
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        CAPTURE(at);
+        std::string changed = text;
+        changed[at] = static_cast<char>(changed[at] ^ 1);
+        REQUIRE_FALSE(MediaTable::parse(changed).has_value());
+        REQUIRE(MediaTable::parse(text.substr(0, at)).error().code == Errc::kCorrupt);
+    }
+    REQUIRE(MediaTable::parse(text + "\n").error().code == Errc::kCorrupt);
+    REQUIRE(MediaTable::parse(text + text).error().code == Errc::kCorrupt);
+}
+
+TEST_CASE("library media: the table of a later version is not called damaged", "[library]") {
+    REQUIRE(MediaTable::parse("fopd-media 2\nwhatever\n").error().code == Errc::kUnsupported);
+}
+
+TEST_CASE("library media: an id is not used again", "[library]") {
+    MediaTable table = two_cartridges();
+    table.forget(2);
+    const auto again = MediaTable::parse(table.text());
+    REQUIRE(again.has_value());
+    MediaTable later = *again;
+
+    REQUIRE(later.add("V00003L9")->id == 3);
+    REQUIRE(later.find(2) == nullptr);
+    REQUIRE(later.find("V00002L9") == nullptr);
+}
+
+TEST_CASE("library media: what a barcode is", "[library]") {
+    REQUIRE(is_barcode("V00001"));
+    REQUIRE(is_barcode("V00001L9"));
+    REQUIRE_FALSE(is_barcode(""));
+    REQUIRE_FALSE(is_barcode("V0001"));
+    REQUIRE_FALSE(is_barcode("V00 01"));
+    REQUIRE_FALSE(is_barcode("v00001"));
+    REQUIRE_FALSE(is_barcode(std::string(33, 'A')));
+}
+
+TEST_CASE("library media: a reason that is too long is shortened", "[library]") {
+    MediaTable table = two_cartridges();
+    table.set_state(1, CartridgeState::kFailed, std::string(1000, 'x'));
+
+    REQUIRE(table.find(1)->reason.size() == MediaTable::kReasonBytesMax);
+    REQUIRE(MediaTable::parse(table.text()).value() == table);
+}
