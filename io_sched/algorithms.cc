@@ -17,11 +17,16 @@ constexpr std::array kAlgorithms{
     Algorithm{"fifo", "In the order of arrival.", {true, true, true}, &make_fifo},
 };
 constexpr std::array kDispatchAlgorithms{
-    DispatchAlgorithm{"none", "Every scheduler uses every device.", &share_all_devices},
+    DispatchAlgorithm{"none", "Every scheduler uses every device.",
+                      [](const IoSchedSettings&) -> std::unique_ptr<DeviceDispatch> {
+                          return std::make_unique<ShareAllDevices>();
+                      }},
 };
 constexpr std::array kRequestAlgorithms{
     RequestAlgorithm{"fifo", "From the scheduler whose next request is the oldest.",
-                     &oldest_request},
+                     [](const IoSchedSettings&) -> std::unique_ptr<RequestDispatch> {
+                         return std::make_unique<OldestRequest>();
+                     }},
 };
 
 // Sorted, without duplicates.

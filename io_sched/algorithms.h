@@ -5,13 +5,15 @@
 #include <span>
 #include <string_view>
 
+#include "io_sched/dispatch.h"
 #include "io_sched/io_scheduler.h"
 
 namespace fopd::io_sched {
 
 struct IoSchedSettings;
 
-// An algorithm that orders the requests of one type, and gives each a device and a medium.
+// An algorithm for disks that orders the requests of one type, and gives each a device and a
+// medium.
 struct Algorithm {
     std::string_view name;                  // The word users write in the configuration.
     std::string_view summary;               // One line, for lists and documents.
@@ -23,16 +25,14 @@ struct Algorithm {
 struct DispatchAlgorithm {
     std::string_view name;
     std::string_view summary;
-    // Called before every dispatch pass of the main scheduler, with all devices.
-    void (*dispatch)(std::span<IoDevice* const> devices, std::span<IoScheduler* const> schedulers);
+    std::unique_ptr<DeviceDispatch> (*make)(const IoSchedSettings& settings);
 };
 
 // Chooses the scheduler whose request goes next.
 struct RequestAlgorithm {
     std::string_view name;
     std::string_view summary;
-    // Returns one of the requests that are not null; null if all are.
-    IoRequest* (*next)(std::span<IoRequest* const, kIoTypeCount> peeked);
+    std::unique_ptr<RequestDispatch> (*make)(const IoSchedSettings& settings);
 };
 
 // All algorithms, by name. Static.

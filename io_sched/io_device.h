@@ -4,30 +4,84 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 #include "core/counter.h"
+#include "core/ensure.h"
 #include "io_sched/depth_control.h"
 #include "io_sched/io_request.h"
 
 namespace fopd::io_sched {
 
-// A device as schedulers see it: its medium, and whether it has room for another operation. Several
-// schedulers may share a device. Used on one reactor.
+enum class DeviceState : std::uint8_t {
+    kReady,
+    kDown,  // Gets no operations; those that run end.
+};
+
+// What a device accepts: of disks "disk", of drives and cartridges their generation, such as
+// "lto9". In static storage.
+using Technology = std::string_view;
+inline constexpr Technology kDiskTechnology = "disk";
+
+// A device as schedulers see it: its state, its medium if it has one, the position there, and
+// whether it has room for another operation. Several schedulers may share a device. Used on one
+// reactor.
 class IoDevice {
 public:
-    IoDevice(MediumId medium, DepthOptions options) : medium_(medium), depth_(options) {
+    // A disk, which is one medium for life.
+    IoDevice(MediumId medium, DepthOptions options)
+        : family_(IoFamily::kDisk), technology_(kDiskTechnology), medium_(medium), depth_(options) {
+        allowed_.set(depth_.depth());
+    }
+    // A drive, which has one medium after the other, or none, and does one operation at a time.
+    // `number` is unique among the drives of a library, and not 0.
+    struct Drive {
+        std::uint8_t number;
+        Technology technology;
+    };
+    explicit IoDevice(const Drive& drive)
+        : family_(IoFamily::kTape),
+          number_(drive.number),
+          technology_(drive.technology),
+          depth_({.min = 1, .max = 1}) {
+        ENSURE(drive.number != 0);
         allowed_.set(depth_.depth());
     }
     IoDevice(const IoDevice&) = delete;
     IoDevice& operator=(const IoDevice&) = delete;
 
-    MediumId medium() const { return medium_; }
-    // Reads and writes share the queue depth. Formats do not count in it, because a format takes
-    // long and says nothing about read or write latency; one format runs at a time.
+    IoFamily family() const { return family_; }
+    std::uint8_t number() const { return number_; }
+    Technology technology() const { return technology_; }
+    bool is_fixed() const { return family_ == IoFamily::kDisk; }
+
+    DeviceState state() const { return state_; }
+    void set_state(DeviceState state) { state_ = state; }
+
+    // Of a drive: the cartridge that it has, or that it is getting for the operation that runs.
+    std::optional<MediumId> medium() const { return medium_; }
+    // Where the last operation on that medium ended, in the terms of IoPart::offset.
+    std::uint64_t position() const { return position_; }
+    // REQUIRES: a drive.
+    void set_medium(std::optional<MediumId> medium, std::uint64_t position = 0) {
+        ENSURE(!is_fixed());
+        medium_ = medium;
+        position_ = position;
+    }
+    void set_position(std::uint64_t position) { position_ = position; }
+
+    // Reads and writes share the queue depth. Formats of a disk do not count in it, because a
+    // format takes long and says nothing about read or write latency; one format runs at a time.
+    // A drive does one operation at a time, of whatever type.
     bool has_room(IoType type) const {
+        if (state_ != DeviceState::kReady) return false;
+        if (!is_fixed()) return is_idle();
         if (type == IoType::kFormat) return running_count(IoType::kFormat) == 0;
         return weight_ < depth_.depth() || in_flight() < std::min(kAlways, depth_.depth());
     }
+    // Nothing runs.
+    bool is_idle() const { return in_flight() == 0 && running_count(IoType::kFormat) == 0; }
 
     void begin(IoType type, std::uint64_t size_bytes = 0) {
         core::Counter& running = running_[index(type)];
@@ -70,7 +124,12 @@ private:
 
     static std::size_t index(IoType type) { return static_cast<std::size_t>(type); }
 
-    const MediumId medium_;
+    const IoFamily family_;
+    DeviceState state_ = DeviceState::kReady;
+    const std::uint8_t number_ = 0;
+    const Technology technology_;
+    std::optional<MediumId> medium_;
+    std::uint64_t position_ = 0;
     DepthControl depth_;
     std::uint64_t weight_ = 0;  // The weight of the reads and writes in flight.
     std::array<core::Counter, kIoTypeCount> running_;

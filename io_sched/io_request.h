@@ -26,19 +26,37 @@ inline constexpr std::array<std::string_view, kIoTypeCount> kIoTypeNames{"read",
 // cleaning.
 enum class IoPriority : std::uint8_t { kForeground, kBackground };
 
-// A storage medium: a disk, or a cartridge wherever it is now. The code that adds devices assigns
-// the numbers.
+// A family of devices has a set of I/O schedulers of its own. A disk is one medium for life; a tape
+// drive has one cartridge after the other.
+enum class IoFamily : std::uint8_t { kDisk, kTape };
+inline constexpr std::size_t kIoFamilyCount = 2;
+inline constexpr std::array<std::string_view, kIoFamilyCount> kIoFamilyNames{"disk", "tape"};
+
+// A storage medium: a disk, or a cartridge wherever it is now. The code that adds devices and media
+// assigns the numbers.
 enum class MediumId : std::uint32_t {};
+
+// A write with this medium goes to a cartridge that the scheduler chooses; it is then in its place.
+inline constexpr MediumId kAnyMedium{std::numeric_limits<std::uint32_t>::max()};
 
 // One medium of a request, and the location of the bytes on it.
 struct IoPart {
+    static constexpr std::uint16_t kUnknownWrap = std::numeric_limits<std::uint16_t>::max();
+
     // The part's progress, written by the scheduler. Parts that a read did not need stay kWaiting.
     enum class State : std::uint8_t { kWaiting, kTaken, kDone, kFailed };
 
     MediumId medium{};
+    // On a disk, bytes. On a cartridge, the bytes that precede it: an order, not an address. The
+    // executor knows the block.
     std::uint64_t offset = 0;
     std::uint64_t size_bytes = 0;
     State state = State::kWaiting;
+    // Set by the scheduler: the IoDevice::number() of the drive on which it failed; 0: none.
+    std::uint8_t failed_on = 0;
+    // The physical place on a cartridge, if it is known.
+    std::uint16_t wrap = kUnknownWrap;
+    std::uint32_t lpos = 0;
 };
 
 class MainScheduler;
@@ -70,6 +88,11 @@ public:
 
     IoType type = IoType::kRead;
     IoPriority priority = IoPriority::kForeground;
+    IoFamily family = IoFamily::kDisk;
+    // Of a write with kAnyMedium: it goes to a medium of this pool.
+    std::uint32_t pool = 0;
+    // Writes of a collection stay together on a cartridge; 0: it belongs to none.
+    std::uint64_t collection = 0;
     // A read completes once any `required_count` of its parts have succeeded, and tries another
     // part when one fails. A write needs all of its parts. A format has exactly one part.
     std::span<IoPart> parts{};

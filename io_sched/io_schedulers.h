@@ -13,12 +13,20 @@
 
 namespace fopd::io_sched {
 
-// The three I/O schedulers of a locality, one for each type of request; the devices they share; and
-// the two algorithms that assign devices to schedulers and choose the next request. Callers need
-// not know which algorithms are used. Pure, like the schedulers.
+// The I/O schedulers of a family in a locality, one for each type of request or one for several;
+// the devices they share; and the two algorithms that assign devices to schedulers and choose the
+// next request. Callers need not know which algorithms are used. Pure, like the schedulers.
 class IoSchedulers {
 public:
     static std::unique_ptr<IoSchedulers> load_from_config(const IoSchedSettings& settings);
+
+    struct Served {
+        std::unique_ptr<IoScheduler> scheduler;
+        std::array<bool, kIoTypeCount> types{};
+    };
+    // REQUIRES: each type is served by exactly one scheduler.
+    IoSchedulers(std::vector<Served> schedulers, std::unique_ptr<DeviceDispatch> device_dispatch,
+                 std::unique_ptr<RequestDispatch> request_dispatch);
 
     // -- devices --
 
@@ -28,7 +36,7 @@ public:
     void remove_device(IoDevice& device);
     // Assigns the devices anew. Called before every pass, because devices are added and removed,
     // and an algorithm may consider the waiting requests.
-    void dispatch_devices();
+    void dispatch_devices(Instant now);
 
     // -- requests: as in IoScheduler, each in the scheduler of its type --
 
@@ -38,20 +46,27 @@ public:
     Result<std::optional<DeviceMedium>> get_device_medium_pair(IoRequest& request, Instant now);
     void requeue(IoRequest& request);
     void remove_request(IoRequest& request);
+    // As remove_request(), because all its parts were given to devices.
+    void remove_taken(IoRequest& request);
+    bool retry(IoRequest& request, IoPart& part, const IoDevice& device);
+    // When a pass may find something to do though nothing but the time changes.
+    Instant next_time(Instant now) const;
 
+    bool has_waiting() const;
     // Any thread.
     std::uint64_t waiting_count(IoType type) const { return waiting_[index(type)].get(); }
 
 private:
-    explicit IoSchedulers(const IoSchedSettings& settings);
-
     static std::size_t index(IoType type) { return static_cast<std::size_t>(type); }
-    IoScheduler& of(const IoRequest& request) { return *schedulers_[index(request.type)]; }
+    std::size_t number_of(const IoRequest& request) const { return serving_[index(request.type)]; }
+    IoScheduler& of(const IoRequest& request) { return *loads_[number_of(request)].scheduler; }
 
-    const DispatchAlgorithm& dispatch_algorithm_;
-    const RequestAlgorithm& request_algorithm_;
-    std::array<std::unique_ptr<IoScheduler>, kIoTypeCount> owned_;
-    std::array<IoScheduler*, kIoTypeCount> schedulers_{};
+    const std::unique_ptr<DeviceDispatch> device_dispatch_;
+    const std::unique_ptr<RequestDispatch> request_dispatch_;
+    std::vector<std::unique_ptr<IoScheduler>> owned_;
+    std::vector<SchedulerLoad> loads_;                 // One for each scheduler.
+    std::vector<IoRequest*> peeked_;                   // Likewise; only during peek_request().
+    std::array<std::size_t, kIoTypeCount> serving_{};  // The scheduler of each type.
     std::array<core::Counter, kIoTypeCount> waiting_;
     std::vector<IoDevice*> devices_;
 };

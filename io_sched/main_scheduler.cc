@@ -26,12 +26,6 @@ Error why_over(const core::WaitOptions& wait) {
     return error_of(cancelled ? Errc::kCancelled : Errc::kTimedOut, "wait for a device");
 }
 
-// Whether there are untried parts beyond those that the request still needs.
-bool has_spare(const IoRequest& request) {
-    const auto waiting = std::ranges::count(request.parts, IoPart::State::kWaiting, &IoPart::state);
-    return static_cast<std::uint64_t>(waiting) > request.missing_count();
-}
-
 }  // namespace
 
 // Adjacent writes of one pass that are given to the device as one operation.
@@ -103,8 +97,7 @@ void IoRequest::withdraw() {
 // -- devices --
 
 MainScheduler::MainScheduler(core::Reactor& reactor, const IoSchedSettings& settings)
-    // The timer only starts a reactor turn; the pass runs at the end of the turn.
-    : Timer([](Timer&) {}),
+    : Timer(&on_time),
       reactor_(reactor),
       latency_goal_(settings.latency_goal.value_or(Duration::zero())),
       depth_max_(settings.depth_max),
@@ -190,6 +183,11 @@ void MainScheduler::let_wait(IoRequest& request) {
 
 void MainScheduler::leave(IoRequest& request) {
     schedulers_->remove_request(request);
+    forget_wait(request);
+}
+
+// It is in no scheduler any more.
+void MainScheduler::forget_wait(IoRequest& request) {
     request.WaitingPlace::unlink();
     request.Timer::disarm();
     request.CancelHook::unlink();
@@ -199,15 +197,21 @@ void MainScheduler::leave(IoRequest& request) {
 
 // Requests a pass at the end of this turn; if that pass is over, the timer makes another turn.
 void MainScheduler::want_pass() {
+    if (changed_) return;
     changed_ = true;
-    if (!armed()) reactor_.arm(*this, reactor_.now());
+    reactor_.arm(*this, reactor_.now());
+}
+
+// The pass runs at the end of the turn that this begins.
+void MainScheduler::on_time(core::Timer& timer) {
+    static_cast<MainScheduler&>(timer).changed_ = true;
 }
 
 void MainScheduler::end_of_turn() {
     if (!changed_) return;
     changed_ = false;
     disarm();
-    schedulers_->dispatch_devices();
+    schedulers_->dispatch_devices(reactor_.now());
     while (IoRequest* const request = schedulers_->peek_request(reactor_.now())) schedule(*request);
     for (const auto& device : devices_) choose_joined(*device);
     // Started in this turn, so that the kernel gets them at once; after all are chosen, because an
@@ -215,6 +219,9 @@ void MainScheduler::end_of_turn() {
     for (auto& [device, operation] : chosen_) reactor_.start(device->gate(), std::move(operation));
     chosen_.clear();
     end_over();
+    if (changed_) return;  // There is another pass.
+    const Instant next = schedulers_->next_time(reactor_.now());
+    if (next != kNever) reactor_.arm(*this, std::max(next, reactor_.now()));
 }
 
 void MainScheduler::schedule(IoRequest& request) {
@@ -225,7 +232,8 @@ void MainScheduler::schedule(IoRequest& request) {
         const DeviceMedium& found = **pair;
         choose(static_cast<DeviceQueue&>(*found.device), request, request.parts[found.part]);
     }
-    leave(request);
+    schedulers_->remove_taken(request);
+    forget_wait(request);
     request.waited_ = reactor_.now() - request.arrived_at_;
     figures_of(request).wait.record(request.waited_);
 }
@@ -270,7 +278,7 @@ Task<void> MainScheduler::execute(DeviceQueue* device, IoShare share) {
     Task<Result<void>> operation = device->executor().execute(*share.request, *share.part);
     const Result<void> result = co_await std::move(operation);
     operation_ended(*device, what, result.has_value());
-    part_ended(*share.request, *share.part, result);
+    part_ended(*device, share, result);
 }
 
 Task<void> MainScheduler::execute_joined(DeviceQueue* device, Joined joined) {
@@ -283,7 +291,7 @@ Task<void> MainScheduler::execute_joined(DeviceQueue* device, Joined joined) {
     const Result<void> result = co_await std::move(operation);
     operation_ended(*device, what, result.has_value());
     for (std::size_t i = 0; i < joined.count; ++i) {
-        part_ended(*joined.shares[i].request, *joined.shares[i].part, result);
+        part_ended(*device, joined.shares[i], result);
     }
 }
 
@@ -299,13 +307,16 @@ void MainScheduler::operation_ended(DeviceQueue& device, const Running& what, bo
 
 // -- completion --
 
-void MainScheduler::part_ended(IoRequest& request, IoPart& part, const Result<void>& result) {
+void MainScheduler::part_ended(const DeviceQueue& device, const IoShare& share,
+                               const Result<void>& result) {
+    IoRequest& request = *share.request;
+    IoPart& part = *share.part;
     --request.running_count_;
     part.state = result ? IoPart::State::kDone : IoPart::State::kFailed;
     if (!result) {
-        const bool replaceable = request.type == IoType::kRead && has_spare(request) &&
-                                 !request.given_up_ && !closed_ &&
-                                 !wait_is_over(request.wait, reactor_.now());
+        const bool replaceable = !request.given_up_ && !closed_ &&
+                                 !wait_is_over(request.wait, reactor_.now()) &&
+                                 schedulers_->retry(request, part, device);
         if (request.result) request.result = result;
         if (replaceable) {
             const bool waits = request.waiting();

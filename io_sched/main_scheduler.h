@@ -94,17 +94,19 @@ private:
     Duration sleep_max() override { return Duration::max(); }
     Look look() const override { return Look::kIfItPays; }
 
+    static void on_time(core::Timer& timer);
     void want_pass();
     DeviceQueue* find(MediumId medium) const;
     void let_wait(IoRequest& request);
     void leave(IoRequest& request);
+    static void forget_wait(IoRequest& request);
     void schedule(IoRequest& request);
     void choose(DeviceQueue& device, IoRequest& request, IoPart& part);
     void choose_joined(DeviceQueue& device);
     Task<void> execute(DeviceQueue* device, IoShare share);
     Task<void> execute_joined(DeviceQueue* device, Joined joined);
     void operation_ended(DeviceQueue& device, const Running& what, bool succeeded);
-    void part_ended(IoRequest& request, IoPart& part, const Result<void>& result);
+    void part_ended(const DeviceQueue& device, const IoShare& share, const Result<void>& result);
     void give_up(IoRequest& request, const Error& why);
     void end_over();
     void complete(IoRequest& request);

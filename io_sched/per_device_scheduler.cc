@@ -19,9 +19,13 @@ constexpr std::uint32_t kForegroundRunMax = 8;
 class PerDeviceScheduler::Queue {
 public:
     Queue(IoDevice& device, const MakeOrder& make_order)
-        : device_(device), foreground_(make_order()), background_(make_order()) {}
+        : device_(device),
+          medium_(*device.medium()),
+          foreground_(make_order()),
+          background_(make_order()) {}
 
     IoDevice& device() const { return device_; }
+    MediumId medium() const { return medium_; }
     std::size_t count() const { return count_; }
 
     void push(IoRequest& request) {
@@ -62,6 +66,7 @@ private:
     }
 
     IoDevice& device_;
+    const MediumId medium_;
     const std::unique_ptr<Order> foreground_;
     const std::unique_ptr<Order> background_;
     std::size_t count_ = 0;
@@ -124,7 +129,8 @@ void PerDeviceScheduler::remove_request(IoRequest& request) {
 }
 
 void PerDeviceScheduler::add_device(IoDevice& device) {
-    if (Queue* const known = find(device.medium()); known != nullptr) {
+    ENSURE(device.is_fixed());
+    if (Queue* const known = find(*device.medium()); known != nullptr) {
         ENSURE(&known->device() == &device);
         return;
     }
@@ -141,15 +147,24 @@ void PerDeviceScheduler::add_device(IoDevice& device) {
 }
 
 void PerDeviceScheduler::remove_device(IoDevice& device) {
-    Queue* const queue = find(device.medium());
-    if (queue == nullptr || &queue->device() != &device) return;
-    forget(*queue);
+    if (has_device(device)) forget(*find(*device.medium()));
 }
 
-IoDevice* PerDeviceScheduler::reclaim_device() {
+bool PerDeviceScheduler::has_device(const IoDevice& device) const {
+    if (!device.medium()) return false;
+    const Queue* const queue = find(*device.medium());
+    return queue != nullptr && &queue->device() == &device;
+}
+
+bool PerDeviceScheduler::retry(IoRequest& request, IoPart& /*part*/, const IoDevice& /*device*/) {
+    return request.type == IoType::kRead && has_spare(request);
+}
+
+IoDevice* PerDeviceScheduler::reclaim_device(const Reclaim& what) {
+    if (what.kind != Reclaim::Kind::kTake) return nullptr;
     for (const auto& queue : queues_) {
-        if (queue->count() > 0) continue;
         IoDevice& device = queue->device();
+        if (queue->count() > 0 || device.technology() != what.technology) continue;
         forget(*queue);
         return &device;
     }
@@ -177,7 +192,7 @@ PerDeviceScheduler::Choice PerDeviceScheduler::choose(const IoRequest& request) 
 
 PerDeviceScheduler::Queue* PerDeviceScheduler::find(MediumId medium) const {
     for (const auto& queue : queues_) {
-        if (queue->device().medium() == medium) return queue.get();
+        if (queue->medium() == medium) return queue.get();
     }
     return nullptr;
 }

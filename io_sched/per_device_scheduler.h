@@ -29,11 +29,15 @@ public:
                                                                Instant now) override;
     void requeue(IoRequest& request) override;
     void remove_request(IoRequest& request) override;
+    // A read goes to another of its media.
+    bool retry(IoRequest& request, IoPart& part, const IoDevice& device) override;
 
     void add_device(IoDevice& device) override;
     void remove_device(IoDevice& device) override;
-    // A device without waiting requests: its medium is fixed, so no other device could serve those.
-    IoDevice* reclaim_device() override;
+    // kTake: a device without waiting requests. Its medium is fixed, so no other device could serve
+    // those, and none can be exchanged.
+    IoDevice* reclaim_device(const Reclaim& what) override;
+    bool has_device(const IoDevice& device) const override;
     std::size_t device_count() const override { return queues_.size(); }
 
 private:

@@ -144,6 +144,34 @@ TEST_CASE("io_sched device: long operations leave room for two, and count for ma
     CHECK_FALSE(device.has_room(IoType::kRead));
 }
 
+TEST_CASE("io_sched device: one that is down has no room", "[io_sched]") {
+    IoDevice device(MediumId{1}, {.min = 2, .max = 2});
+    device.set_state(DeviceState::kDown);
+
+    CHECK_FALSE(device.has_room(IoType::kRead));
+    CHECK_FALSE(device.has_room(IoType::kFormat));
+    device.set_state(DeviceState::kReady);
+    CHECK(device.has_room(IoType::kRead));
+}
+
+TEST_CASE("io_sched device: a drive has one operation at a time, and a medium or none",
+          "[io_sched]") {
+    IoDevice drive(IoDevice::Drive{.number = 1, .technology = "lto9"});
+    CHECK_FALSE(drive.medium().has_value());
+    drive.set_medium(MediumId{7}, 100);
+    CHECK(drive.medium() == MediumId{7});
+    CHECK(drive.position() == 100);
+
+    for (const IoType running : {IoType::kRead, IoType::kFormat}) {
+        drive.begin(running, 1UL << 30);
+        for (const IoType type : {IoType::kRead, IoType::kWrite, IoType::kFormat}) {
+            CHECK_FALSE(drive.has_room(type));
+        }
+        drive.end(running, 1UL << 30);
+        CHECK(drive.has_room(IoType::kWrite));
+    }
+}
+
 TEST_CASE("io_sched device: a format runs besides reads and writes, and alone of its kind",
           "[io_sched]") {
     IoDevice device(MediumId{1}, {.min = 2, .max = 2});

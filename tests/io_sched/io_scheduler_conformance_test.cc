@@ -384,12 +384,45 @@ TEST_CASE("io_sched algorithm: a device it needs is not reclaimed", "[io_sched]"
         NumberedRequest& request = requests.make(type, {MediumId{1}});
         scheduler.push_request(request);
 
-        CHECK(scheduler.reclaim_device() == &second);
-        CHECK(scheduler.reclaim_device() == nullptr);
+        CHECK(scheduler.reclaim_device(Reclaim::take(kDiskTechnology)) == &second);
+        CHECK(scheduler.reclaim_device(Reclaim::take(kDiskTechnology)) == nullptr);
         CHECK(scheduler.device_count() == 1);
         scheduler.remove_request(request);
-        CHECK(scheduler.reclaim_device() == &first);
+        CHECK(scheduler.reclaim_device(Reclaim::take(kDiskTechnology)) == &first);
         CHECK(scheduler.device_count() == 0);
+    });
+}
+
+TEST_CASE(
+    "io_sched algorithm: a reclaimed device is of the wanted technology, and none is exchanged",
+    "[io_sched]") {
+    for_each_algorithm([](IoScheduler& scheduler, IoDevice& first, IoDevice& second, IoType) {
+        scheduler.add_device(first);
+
+        CHECK(scheduler.reclaim_device(Reclaim::take("lto9")) == nullptr);
+        CHECK(scheduler.reclaim_device(Reclaim::exchange(first, second)) == nullptr);
+        CHECK(scheduler.has_device(first));
+        CHECK_FALSE(scheduler.has_device(second));
+    });
+}
+
+TEST_CASE("io_sched algorithm: a device that is down delays no request for another", "[io_sched]") {
+    for_each_algorithm([](IoScheduler& scheduler, IoDevice& first, IoDevice& second, IoType type) {
+        scheduler.add_device(first);
+        scheduler.add_device(second);
+        first.set_state(DeviceState::kDown);
+        RequestMaker requests;
+        NumberedRequest& blocked = requests.make(type, {MediumId{1}});
+        NumberedRequest& free = requests.make(type, {MediumId{2}});
+        scheduler.push_request(blocked);
+        scheduler.push_request(free);
+
+        CHECK(scheduler.peek_request({}) == &free);
+        scheduler.remove_request(free);
+        CHECK(scheduler.peek_request({}) == nullptr);
+        first.set_state(DeviceState::kReady);
+        CHECK(scheduler.peek_request({}) == &blocked);
+        scheduler.remove_request(blocked);
     });
 }
 

@@ -1,7 +1,9 @@
 // What single algorithms promise beyond the conformance suite, requests for several media, and the
 // two algorithms between the schedulers.
 
+#include <array>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "io_sched/elevator.h"
@@ -260,9 +262,9 @@ TEST_CASE("io_sched dispatch: every scheduler has every device, also those that 
     IoDevice b(kB, {.min = 8, .max = 8});
     RequestMaker requests;
     schedulers->add_device(a);
-    schedulers->dispatch_devices();
+    schedulers->dispatch_devices({});
     schedulers->add_device(b);
-    schedulers->dispatch_devices();
+    schedulers->dispatch_devices({});
 
     for (const IoType type : {IoType::kFormat, IoType::kRead, IoType::kWrite}) {
         for (const MediumId medium : {kA, kB}) {
@@ -282,7 +284,7 @@ TEST_CASE("io_sched dispatch: the oldest of the types' next requests is next", "
     const auto schedulers = IoSchedulers::load_from_config({});
     IoDevice device(kA, {.min = 8, .max = 8});
     schedulers->add_device(device);
-    schedulers->dispatch_devices();
+    schedulers->dispatch_devices({});
     RequestMaker requests;
     const std::vector<IoType> types{IoType::kWrite, IoType::kFormat, IoType::kRead,
                                     IoType::kRead,  IoType::kWrite,  IoType::kFormat};
@@ -303,7 +305,7 @@ TEST_CASE("io_sched dispatch: a type whose device has no room does not hold up t
     const auto schedulers = IoSchedulers::load_from_config({});
     IoDevice device(kA, {.min = 1, .max = 1});
     schedulers->add_device(device);
-    schedulers->dispatch_devices();
+    schedulers->dispatch_devices({});
     RequestMaker requests;
     device.begin(IoType::kWrite);
     NumberedRequest& read = requests.make(IoType::kRead, {kA});
@@ -315,4 +317,26 @@ TEST_CASE("io_sched dispatch: a type whose device has no room does not hold up t
     schedulers->remove_request(format);
     CHECK(schedulers->peek_request({}) == nullptr);
     schedulers->remove_request(read);
+}
+
+TEST_CASE("io_sched dispatch: one scheduler may serve several types", "[io_sched]") {
+    std::vector<IoSchedulers::Served> served;
+    served.emplace_back(make_fifo({}), std::array{true, true, false});
+    served.emplace_back(make_fifo({}), std::array{false, false, true});
+    IoSchedulers schedulers(std::move(served), std::make_unique<ShareAllDevices>(),
+                            std::make_unique<OldestRequest>());
+    IoDevice device(kA, {.min = 8, .max = 8});
+    schedulers.add_device(device);
+    schedulers.dispatch_devices({});
+    RequestMaker requests;
+    const std::vector<IoType> types{IoType::kWrite, IoType::kFormat, IoType::kRead};
+    for (const IoType type : types) schedulers.push_request(requests.make(type, {kA}));
+
+    for (std::size_t i = 0; i < types.size(); ++i) {
+        REQUIRE(schedulers.peek_request({}) == &requests[i]);
+        REQUIRE(schedulers.get_device_medium_pair(requests[i], {}).has_value());
+        schedulers.remove_taken(requests[i]);
+        CHECK(schedulers.waiting_count(types[i]) == 0);
+    }
+    CHECK_FALSE(schedulers.has_waiting());
 }
