@@ -42,8 +42,8 @@ struct MemberHeader {
     friend bool operator==(const MemberHeader&, const MemberHeader&) = default;
 };
 
-// The names of a member and of its list of block checksums in the archive. `ordinal` counts the
-// members of a tape file.
+// The names of a member and of its list of block checksums in the archive. `file_id` is the number
+// of the file if it is an index; `ordinal` counts the members of a tape file.
 std::string member_path(const MemberHeader& header, std::uint64_t file_id, std::uint64_t ordinal);
 std::string checksums_path(std::string_view member_path);
 

@@ -294,7 +294,8 @@ Task<Result<TapeEntry>> TapeWriter::add_parts(Member member, MemberSource* sourc
                                   .kind = file_.kind,
                                   .index = end_.index},
                         .path = {}};
-    header.path = member_path(header, file_.file_id, ordinal_);
+    const bool index = file_.kind == TapeFileKind::kIndex;
+    header.path = member_path(header, index ? file_.number : file_.file_id, ordinal_);
     const std::uint64_t position_before = position();
     const auto head = encode_member_header(header, position_before);
     const auto headed = co_await append(head);

@@ -1,0 +1,263 @@
+#!/usr/bin/env python3
+"""Reads a tape that fopd wrote, from an image in the framing of SIMH, with Python's tarfile and nothing of fopd.
+
+    tape_image.py IMAGE                lists what is on the tape
+    tape_image.py IMAGE --extract DIR  also extracts the objects, named by their ids
+
+docs/formats/tape.md describes the bytes. It shares no code with fopd on purpose: what both read in the same way is
+what the document says.
+"""
+
+import argparse
+import io
+import os
+import struct
+import sys
+import tarfile
+import urllib.parse
+
+BLOCK = 262144
+ATTRIBUTE = "SCHILY.xattr.user.fopd."
+
+
+class Wrong(Exception):
+    """Something on the tape is not as the document says."""
+
+
+def require(condition, what):
+    if not condition:
+        raise Wrong(what)
+
+
+def crc32c_table():
+    table = []
+    for byte in range(256):
+        value = byte
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+        table.append(value)
+    return table
+
+
+CRC_TABLE = crc32c_table()
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ CRC_TABLE[(crc ^ byte) & 0xFF]
+    return crc ^ 0xFFFFFFFF
+
+
+def block_checksums(data):
+    """The checksum of each 4096 bytes, the last ones filled up with zeros."""
+    for at in range(0, len(data), 4096):
+        yield crc32c(data[at:at + 4096].ljust(4096, b"\0"))
+
+
+def checksum_of(checksums):
+    return crc32c(b"".join(struct.pack("<I", checksum) for checksum in checksums))
+
+
+def read_image(image):
+    """The records: bytes for a block, None for a filemark."""
+    records = []
+    at = 0
+    while at < len(image):
+        require(len(image) - at >= 4, "the image ends within a length")
+        length, = struct.unpack_from("<I", image, at)
+        at += 4
+        if length == 0xFFFFFFFF:  # The end of the medium.
+            break
+        if length == 0:
+            records.append(None)
+            continue
+        require(length <= BLOCK, "a block is too large")
+        padded = length + length % 2
+        require(len(image) - at >= padded + 4, "the image ends within a block")
+        records.append(image[at:at + length])
+        at += padded
+        require(struct.unpack_from("<I", image, at)[0] == length, "the two lengths of a block differ")
+        at += 4
+    return records
+
+
+def fields(block, *widths):
+    """The fields of a label, with their spaces."""
+    require(block is not None and len(block) == 80, "a label has 80 bytes")
+    text = block.decode("ascii")
+    assert sum(widths) == 80
+    parts = []
+    for width in widths:
+        parts.append(text[:width])
+        text = text[width:]
+    return parts
+
+
+def read_volume_label(block):
+    name, vsn, access, reserved, implementation, owner, reserved2, protection, standard = fields(
+        block, 4, 6, 1, 13, 13, 14, 26, 2, 1)
+    require((name, access, reserved.strip(), reserved2.strip(), standard) == ("VOL1", " ", "", "", "3"), "VOL1")
+    require(protection in ("00", "  "), "VOL1: block protection")
+    require(implementation[:5] == "FOPD " and implementation[5:].isdigit(), "VOL1: not of fopd")
+    return {"vsn": vsn, "generation": int(implementation[5:]), "owner": owner}
+
+
+def read_file_labels(blocks, vsn, number, names):
+    first, second, third = blocks
+    (name, file_id, volume, section, short_number, generation, version, created, expires, access, count, system,
+     reserved) = fields(first, 4, 17, 6, 4, 4, 4, 2, 6, 6, 1, 6, 13, 7)
+    require(name == names[0], f"{names[0]} of file {number}")
+    require(volume == vsn, f"{name} of file {number}: VSN")
+    require((section, generation, version, access) == ("0001", "0001", "00", " "), f"{name} of file {number}")
+    require(int(short_number) == number % 10000, f"{name} of file {number}: number")
+    require(created == expires and created[1:].isdigit(), f"{name} of file {number}: date")
+    require(system.rstrip() == "FOPD 1" and reserved.strip() == "", f"{name} of file {number}")
+
+    name, form, block, record, density, reserved, technique, reserved2, offset, reserved3 = fields(
+        second, 4, 1, 5, 5, 1, 18, 2, 14, 2, 28)
+    require((name, form, block, record, offset) == (names[1], "F", "00000", "00000", "00"), f"{names[1]} of file {number}")
+    require((density + reserved + technique + reserved2 + reserved3).strip() == "", f"{names[1]} of file {number}")
+
+    name, long_number, block, record, site, mover, vendor, model, serial = fields(third, 4, 10, 10, 10, 8, 10, 8, 8, 12)
+    require((name, int(long_number)) == (names[2], number), f"{names[2]} of file {number}")
+    require(int(block) == int(record) == BLOCK, f"{names[2]} of file {number}: size of a block")
+    return {"id": file_id.rstrip(), "blocks": int(count), "created": created, "site": site.rstrip(),
+            "mover": mover.rstrip(), "vendor": vendor.rstrip(), "model": model.rstrip(), "serial": serial.rstrip()}
+
+
+class Member:
+    """A copy of an object, or a part of an index."""
+
+    def __init__(self, archive, info, position):
+        self.name = info.name
+        self.position = position
+        self.fopd = {key[len(ATTRIBUTE):]: value for key, value in info.pax_headers.items() if key.startswith(ATTRIBUTE)}
+        self.data = archive.extractfile(info).read()
+        require(info.offset_data % 4096 == 0, f"{self.name}: bytes do not begin at a multiple of 4096")
+        require(len(self.data) == int(self.fopd["size"]), f"{self.name}: size")
+        self.checksums = list(block_checksums(self.data))
+        require(checksum_of(self.checksums) == int(self.fopd["checksum"], 16), f"{self.name}: checksum")
+
+    def check_list(self, name, data):
+        require(name == self.name + ".meta", f"{self.name}: {name} follows")
+        require(data == b"".join(b"%08x\n" % checksum for checksum in self.checksums), f"{name}: checksums")
+
+
+def read_members(payload):
+    members = []
+    with tarfile.open(fileobj=io.BytesIO(payload), mode="r:") as archive:
+        entries = archive.getmembers()
+        require(len(entries) % 2 == 0, "members come with their lists")
+        for info, meta in zip(entries[::2], entries[1::2]):
+            member = Member(archive, info, info.offset)
+            member.check_list(meta.name, archive.extractfile(meta).read())
+            members.append(member)
+    return members
+
+
+class File:
+    """A complete file of the tape."""
+
+    def __init__(self, number, block, header, payload):
+        self.number = number
+        self.block = block
+        self.labels = header
+        self.payload = payload
+        self.is_index = header["id"] == "INDEX"
+        self.members = read_members(payload)
+        for member in self.members:
+            require(member.fopd["kind"] == ("index" if self.is_index else "object"), f"file {number}: kind")
+
+    def index_lines(self):
+        text = b"".join(member.data for member in self.members).decode()
+        return [{key: urllib.parse.unquote(value) for key, value in (field.split("=", 1) for field in line.split(" "))}
+                for line in text.splitlines()]
+
+
+class Tape:
+    """All of a tape. `incomplete` is true if something follows the last complete file."""
+
+    def __init__(self, image):
+        records = read_image(image)
+        require(records and records[0] is not None, "a blank tape")
+        self.volume = read_volume_label(records[0])
+        self.files = []
+        self.incomplete = False
+        at = 1
+        if len(records) == 3 and records[1][4:12] == b"PRELABEL" and records[2] is None:
+            return
+        while at < len(records):
+            file, at_next = self._read_file(records, at)
+            if file is None:
+                self.incomplete = True
+                break
+            self.files.append(file)
+            at = at_next
+
+    def _read_file(self, records, at):
+        number = len(self.files) + 1
+        marks = [i for i in range(at, len(records)) if records[i] is None][:3]
+        if len(marks) < 3:
+            return None, at
+        require(marks[0] == at + 3 and marks[2] == marks[1] + 4, f"file {number}: places of filemarks")
+        vsn = self.volume["vsn"]
+        header = read_file_labels(records[at:at + 3], vsn, number, ("HDR1", "HDR2", "UHL1"))
+        trailer = read_file_labels(records[marks[1] + 1:marks[2]], vsn, number, ("EOF1", "EOF2", "UTL1"))
+        blocks = records[marks[0] + 1:marks[1]]
+        require(trailer.pop("blocks") == len(blocks) % 1000000, f"file {number}: number of blocks")
+        require(header.pop("blocks") == 0 and header == trailer, f"file {number}: header and trailer differ")
+        require(blocks and all(len(block) == BLOCK for block in blocks[:-1]), f"file {number}: short block")
+        # File 1 begins with VOL1.
+        return File(number, 0 if number == 1 else at, header, b"".join(blocks)), marks[2] + 1
+
+    def copies(self):
+        return [(file, member) for file in self.files if not file.is_index for member in file.members]
+
+    def check_indexes(self):
+        """Each index lists exactly the copies in the files that it covers."""
+        last = "0:0"
+        for file in self.files:
+            for member in file.members:
+                require(member.fopd["index"] == last, f"file {file.number}: place of the last index")
+                require(int(member.fopd["generation"]) == self.volume["generation"], f"file {file.number}: generation")
+                require(member.fopd["node"][:14].upper() == self.volume["owner"], f"file {file.number}: node")
+            if not file.is_index:
+                continue
+            head, *lines, end = file.index_lines()
+            require(head["fopd-index"] == "1" and head["vsn"] == self.volume["vsn"], f"index {file.number}")
+            require(int(head["last"]) == file.number - 1, f"index {file.number}: last")
+            require(head["first"] == "1" or head["previous"] == last, f"index {file.number}: previous")
+            require(int(end["lines"]) == len(lines), f"index {file.number}: lines")
+            covered = [(f, m) for f, m in self.copies() if int(head["first"]) <= f.number <= int(head["last"])]
+            require(len(lines) == len(covered), f"index {file.number}: copies")
+            for line, (copy_file, member) in zip(lines, covered):
+                expected = {"file": str(copy_file.number), "block": str(copy_file.block),
+                            "id": copy_file.labels["id"].lower(), "position": str(member.position)}
+                expected.update({key: value for key, value in member.fopd.items()
+                                 if key not in ("kind", "node", "generation", "index")})
+                require(line == expected, f"index {file.number}: {line} is not {expected}")
+            last = f"{file.number}:{file.block}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("image")
+    parser.add_argument("--extract", metavar="DIR")
+    arguments = parser.parse_args()
+    with open(arguments.image, "rb") as file:
+        tape = Tape(file.read())
+    tape.check_indexes()
+    print(f"{tape.volume['vsn']}: {len(tape.files)} files" + (", and an incomplete one" if tape.incomplete else ""))
+    for file, member in tape.copies():
+        print(file.number, member.fopd["fid"], member.fopd["version"], len(member.data), member.fopd["name"])
+        if arguments.extract:
+            with open(os.path.join(arguments.extract, member.fopd["fid"]), "wb") as out:
+                out.write(member.data)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except Wrong as error:
+        sys.exit(f"tape_image.py: {error}")
