@@ -12,7 +12,7 @@
 
 namespace fopd::devices {
 
-// The largest block that is written to a cartridge.
+// The largest block that is written to a cartridge. Foreign cartridges may have larger ones.
 inline constexpr std::size_t kTapeBlockMax = 256UL << 10;
 
 // A position on the tape. Blocks and filemarks have one common number, as in SCSI LOCATE(16): the
@@ -33,7 +33,8 @@ struct TapeRead {
 };
 
 // Whether there is room behind the position. After kEarlyWarning only a little fits, enough to end
-// the file that is being written. kFull: the block was not written.
+// the file that is being written: at least 1 MiB on a cartridge of 4 MiB or more. kFull: the block
+// or the filemarks were not written.
 enum class TapeRoom : std::uint8_t { kPlenty, kEarlyWarning, kFull };
 
 // A cartridge as the drive that has loaded it reports it.
@@ -70,9 +71,14 @@ public:
     virtual std::string_view technology() const = 0;
 
     // kNotFound: there is no cartridge. kUnsupported: the drive cannot read this kind of cartridge.
+    // kInvalid: a tape is loaded already, or its description is wrong. kIo: it cannot be loaded;
+    // the changer can take it away.
     virtual Task<Result<LoadedTape>> load() = 0;
     // Rewinds, and gives the cartridge back to the place from which the changer takes it. The drive
-    // writes its buffer first; a failure means the same as of sync().
+    // writes its buffer first; a failure of that means the same as of sync(), and the cartridge is
+    // unloaded nevertheless. If loaded() is still set after a failure, the cartridge is stuck. A
+    // drive may still have what an earlier process loaded, and gives that back, too; success if
+    // nothing is loaded. kNotFound: there is no cartridge.
     virtual Task<Result<void>> unload() = 0;
     // Set while a cartridge is loaded. Does not ask the drive.
     virtual const std::optional<LoadedTape>& loaded() const = 0;
@@ -81,10 +87,12 @@ public:
     virtual Task<Result<TapePosition>> position() = 0;
 
     // Reads a block or meets a filemark, and moves behind it. At the end of the data the position
-    // stays. kInvalid: the block is larger than `into`, or no tape is loaded. kCorrupt, kIo: the
-    // block cannot be read; the position is behind it, or unknown.
+    // stays. kInvalid: the block is larger than `into`, and was passed; or no tape is loaded.
+    // kCorrupt: the block cannot be read, and was passed. kIo: it cannot be read now; position()
+    // tells where the tape is.
     virtual Task<Result<TapeRead>> read(core::Buffer into) = 0;
-    // Writes one block of 1 to kTapeBlockMax bytes. kDenied: write-protected.
+    // Writes one block of 1 to kTapeBlockMax bytes. kDenied: write-protected. kNoSpace: as kFull,
+    // but of the storage below a virtual drive; there may be room again later.
     virtual Task<Result<TapeRoom>> write(core::Buffer from) = 0;
     // An immediate write returns before the marks, and what precedes them, are durable.
     enum class Marks : std::uint8_t { kDurable, kImmediate };

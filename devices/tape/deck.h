@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "core/result.h"
+#include "devices/tape/cartridge_text.h"
+#include "devices/tape/drive_model.h"
+#include "devices/tape/record_map.h"
+#include "devices/tape/tape_drive.h"
+
+namespace fopd::devices {
+
+// Room for `count` records behind a position.
+struct RoomWanted {
+    std::uint32_t size_bytes = 0;  // Of each; 0: filemarks.
+    std::uint64_t count = 1;
+};
+
+// The state of a drive that does not depend on where its data are: the loaded cartridge, its
+// records and the position. It decides what an operation may do; whoever moves the bytes tells what
+// was done.
+class TapeDeck {
+public:
+    // What a drive of that technology makes of the cartridge. kUnsupported: it cannot read it.
+    static Result<LoadedTape> examine(std::string_view drive_technology, const CartridgeInfo& info,
+                                      std::uint64_t default_capacity_bytes);
+
+    // REQUIRES: no tape is loaded.
+    void load(LoadedTape tape, RecordMap records);
+    // Returns the records.
+    RecordMap unload();
+    const std::optional<LoadedTape>& loaded() const { return tape_; }
+    const RecordMap& records() const { return records_; }
+    // Of the loaded cartridge.
+    DriveModel model() const;
+    // The tape ends after so many bytes of the image, if that is before its capacity.
+    void limit(std::uint64_t size_bytes) { limit_bytes_ = size_bytes; }
+
+    TapePosition position() const {
+        return {.block = number_, .filemarks = records_.filemarks_before(number_)};
+    }
+    // How many bytes of the image precede the position.
+    std::uint64_t offset() const { return records_.offset_of(number_); }
+    bool at_end_of_data() const { return number_ == records_.count(); }
+
+    // The record at the position; nothing: the end of the data. kInvalid: no tape is loaded.
+    Result<std::optional<TapeRecord>> next() const;
+    void pass() { ++number_; }
+
+    // kInvalid: the size is wrong, or no tape is loaded. kDenied: it must not be written.
+    Result<TapeRoom> may_write(RoomWanted wanted) const;
+    // Data end at the position.
+    void cut() { records_.cut(number_); }
+    void wrote(RoomWanted written);
+
+    // The number of the record to which a movement leads. kNotFound: the end of the data is before
+    // it. kInvalid: no tape is loaded.
+    Result<std::uint64_t> find_block(std::uint64_t block) const;
+    Result<std::uint64_t> find_behind_filemarks(std::uint32_t count) const;
+    Result<std::uint64_t> find_end() const;
+    void move_to(std::uint64_t number) { number_ = number; }
+
+private:
+    Result<void> check() const;
+
+    std::optional<LoadedTape> tape_;
+    RecordMap records_;
+    std::uint64_t number_ = 0;
+    std::uint64_t limit_bytes_ = std::numeric_limits<std::uint64_t>::max();
+};
+
+}  // namespace fopd::devices

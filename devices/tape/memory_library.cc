@@ -1,0 +1,104 @@
+#include "devices/tape/memory_library.h"
+
+#include <coroutine>
+#include <utility>
+
+#include "core/ensure.h"
+#include "devices/tape/tape_error.h"
+#include "devices/tape/virtual_library.h"
+
+namespace fopd::devices {
+
+namespace {
+
+// As in a drive: what is in flight at a power cut never ends.
+struct NoPowerForChanger {
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<>) const noexcept {}
+    void await_resume() const noexcept {}
+};
+
+}  // namespace
+
+MemoryLibrary::MemoryLibrary(core::Reactor& reactor, TapeLibraryImage& image,
+                             MemoryLibraryOptions options)
+    : reactor_(reactor), image_(image), options_(std::move(options)), random_(options_.seed) {
+    for (std::uint32_t index = 0; index < image_.size().drives; ++index) {
+        drives_.push_back(std::make_unique<MemoryTape>(
+            reactor_, image_,
+            MemoryTapeOptions{.name = options_.name + "-drive" + std::to_string(index),
+                              .technology = options_.technology,
+                              .index = index,
+                              .seed = random_.next(),
+                              .power = options_.power,
+                              .faults = options_.tape_faults}));
+    }
+}
+
+Task<void> MemoryLibrary::spend(Duration span) {
+    const auto slept = co_await reactor_.sleep_for(span);
+    ENSURE(slept.has_value());
+    if (options_.power != nullptr && !options_.power->on()) co_await NoPowerForChanger{};
+}
+
+Task<void> MemoryLibrary::step() const {
+    if (options_.power == nullptr) co_return;
+    if (options_.power->on()) options_.power->step();
+    if (!options_.power->on()) co_await NoPowerForChanger{};
+}
+
+Task<Result<std::vector<LibraryElement>>> MemoryLibrary::inventory() {
+    co_await spend(10ms);
+    std::vector<LibraryElement> inventory;
+    const auto add = [&](LibraryElement::Kind kind, std::uint32_t first, std::uint32_t count) {
+        for (std::uint32_t i = 0; i < count; ++i) {
+            LibraryElement element;
+            element.kind = kind;
+            element.address = first + i;
+            if (CartridgeImage* const cartridge = image_.at(element.address)) {
+                element.full = true;
+                element.barcode = cartridge->info().barcode;
+            }
+            if (kind == LibraryElement::Kind::kDrive) element.drive_serial = drives_[i]->serial();
+            inventory.push_back(std::move(element));
+        }
+    };
+    add(LibraryElement::Kind::kDrive, kDriveAddress, image_.size().drives);
+    add(LibraryElement::Kind::kExchange, kExchangeAddress, image_.size().exchange);
+    add(LibraryElement::Kind::kStorage, kStorageAddress, image_.size().storage);
+    co_return inventory;
+}
+
+Result<void> MemoryLibrary::check_move(std::uint32_t from, std::uint32_t to) const {
+    if (!image_.has_element(from) || !image_.has_element(to)) {
+        return tape_refused(Errc::kNotFound, "library has no such element");
+    }
+    if (image_.at(from) == nullptr) return tape_refused(Errc::kNotFound, "element is empty");
+    if (image_.at(to) != nullptr) return tape_refused(Errc::kBusy, "element is full");
+    for (const std::uint32_t address : {from, to}) {
+        if (address < kDriveAddress || address - kDriveAddress >= drives_.size()) continue;
+        const std::uint32_t index = address - kDriveAddress;
+        if (drives_[index]->busy() || image_.drive(index).threaded) {
+            return tape_refused(Errc::kBusy, "drive is in use");
+        }
+    }
+    return {};
+}
+
+Task<Result<void>> MemoryLibrary::move(std::uint32_t from, std::uint32_t to) {
+    ++moves_;
+    const ChangerFaults& faults = options_.changer_faults;
+    if (const auto checked = check_move(from, to); !checked) co_return checked;
+    if (faults.busy_ppm > 0 && random_.chance_ppm(faults.busy_ppm)) {
+        co_return tape_refused(Errc::kBusy, "library's door is open");
+    }
+    const bool fails = faults.error_ppm > 0 && random_.chance_ppm(faults.error_ppm);
+    co_await step();
+    if (!fails || random_.below(2) == 0) image_.move(from, to);
+    co_await step();
+    co_await spend(kChangerMove);
+    if (fails) co_return tape_refused(Errc::kIo, "move a cartridge");
+    co_return Result<void>{};
+}
+
+}  // namespace fopd::devices

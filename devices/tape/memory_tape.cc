@@ -1,0 +1,268 @@
+#include "devices/tape/memory_tape.h"
+
+#include <algorithm>
+#include <coroutine>
+#include <utility>
+
+#include "core/ensure.h"
+#include "devices/tape/tape_error.h"
+#include "devices/tape/virtual_library.h"
+
+namespace fopd::devices {
+
+namespace {
+
+// Suspends until the frame is destroyed; used for operations in flight at a power cut.
+struct NoPower {
+    bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<>) const noexcept {}
+    void await_resume() const noexcept {}
+};
+
+}  // namespace
+
+// Marks the drive as busy.
+class MemoryTape::InFlight {
+public:
+    explicit InFlight(MemoryTape& drive) : drive_(drive) {
+        ENSURE(!drive.in_flight_);
+        drive.in_flight_ = true;
+    }
+    ~InFlight() { drive_.in_flight_ = false; }
+    InFlight(const InFlight&) = delete;
+    InFlight& operator=(const InFlight&) = delete;
+
+private:
+    MemoryTape& drive_;
+};
+
+MemoryTape::MemoryTape(core::Reactor& reactor, TapeLibraryImage& image, MemoryTapeOptions options)
+    : reactor_(reactor),
+      image_(image),
+      options_(std::move(options)),
+      random_(options_.seed),
+      timing_(options_.technology) {}
+
+CartridgeImage* MemoryTape::cartridge() const {
+    return image_.at(kDriveAddress + options_.index);
+}
+
+bool MemoryTape::strikes(TapeFault fault, std::uint32_t ppm) {
+    const auto bit = static_cast<std::size_t>(fault);
+    if (injected_.test(bit)) {
+        injected_.reset(bit);
+        return true;
+    }
+    return ppm > 0 && random_.chance_ppm(ppm);
+}
+
+// Of every operation.
+Result<void> MemoryTape::begin() {
+    TapeLibraryImage::Drive& state = image_.drive(options_.index);
+    if (strikes(TapeFault::kDeath, options_.faults.death_ppm)) state.dead = true;
+    if (state.dead) return tape_refused(Errc::kIo, "drive is dead");
+    return {};
+}
+
+// Of every operation but immediate writes. The position is where the data end now.
+Result<void> MemoryTape::report_late_error() {
+    if (!std::exchange(late_error_, false)) return {};
+    lose_suffix();
+    return tape_refused(Errc::kIo, "earlier write");
+}
+
+void MemoryTape::lose_suffix() {
+    CartridgeImage& image = *cartridge();
+    image.lose_suffix(random_);
+    deck_.move_to(image.count());
+    deck_.cut();
+}
+
+Task<void> MemoryTape::spend_until(Instant end) {
+    constexpr Duration kJitter = 100us;
+    end = std::max(end, reactor_.now()) + Duration{random_.between(1, kJitter.count())};
+    if (strikes(TapeFault::kSlow, options_.faults.slow_ppm)) end += options_.faults.slow_delay;
+    const auto slept = co_await reactor_.sleep_until(end);
+    ENSURE(slept.has_value());
+    if (options_.power != nullptr && !options_.power->on()) co_await NoPower{};
+}
+
+Task<void> MemoryTape::step() const {
+    if (options_.power == nullptr) co_return;
+    if (options_.power->on()) options_.power->step();
+    if (!options_.power->on()) co_await NoPower{};
+}
+
+Task<Result<LoadedTape>> MemoryTape::load() {
+    const InFlight in_flight(*this);
+    if (const auto begun = begin(); !begun) co_return std::unexpected(begun.error());
+    if (cartridge() == nullptr) co_return tape_refused(Errc::kNotFound, "drive has no cartridge");
+    if (deck_.loaded()) co_return tape_refused(Errc::kInvalid, "a tape is loaded already");
+    auto tape = TapeDeck::examine(options_.technology, cartridge()->info(), 0);
+    if (!tape) co_return std::unexpected(tape.error());
+    const bool fails = strikes(TapeFault::kLoad, options_.faults.load_ppm);
+    co_await step();
+    if (!fails) {
+        image_.drive(options_.index).threaded = true;
+        deck_.load(std::move(*tape), cartridge()->map());
+        deck_.limit(cartridge()->limit_bytes());
+    }
+    co_await step();
+    const Instant end = fails ? reactor_.now() : timing_.load(reactor_.now(), deck_.model());
+    co_await spend_until(end);
+    if (fails) co_return tape_refused(Errc::kIo, "load the tape");
+    co_return *deck_.loaded();
+}
+
+Task<Result<void>> MemoryTape::unload() {
+    const InFlight in_flight(*this);
+    if (const auto begun = begin(); !begun) co_return begun;
+    if (cartridge() == nullptr) co_return tape_refused(Errc::kNotFound, "drive has no cartridge");
+    TapeLibraryImage::Drive& state = image_.drive(options_.index);
+    if (!state.threaded) co_return Result<void>{};
+    const auto late = report_late_error();
+    co_await step();
+    if (late) cartridge()->make_durable();
+    const bool is_stuck = strikes(TapeFault::kStuck, options_.faults.stuck_ppm);
+    if (is_stuck) {
+        if (deck_.loaded()) deck_.move_to(0);
+    } else {
+        deck_.unload();
+        state.threaded = false;
+    }
+    co_await step();
+    const Instant end = timing_.unload(reactor_.now());
+    co_await spend_until(end);
+    if (is_stuck) co_return tape_refused(Errc::kIo, "unload the tape");
+    co_return late;
+}
+
+Task<Result<TapePosition>> MemoryTape::position() {
+    if (!deck_.loaded()) co_return tape_refused(Errc::kInvalid, "no tape is loaded");
+    co_return deck_.position();
+}
+
+Task<Result<TapeRead>> MemoryTape::read(core::Buffer into) {
+    const InFlight in_flight(*this);
+    if (const auto begun = begin(); !begun) co_return std::unexpected(begun.error());
+    const auto late = report_late_error();
+    if (!late) co_return std::unexpected(late.error());
+    const auto next = deck_.next();
+    if (!next) co_return std::unexpected(next.error());
+    if (!*next) co_return TapeRead{.met = TapeMark::kEndOfData};
+    const TapeRecord record = **next;
+    deck_.pass();
+    const Instant end = timing_.read(reactor_.now(), image_bytes(record.size_bytes));
+    co_await spend_until(end);
+    if (strikes(TapeFault::kRead, options_.faults.read_ppm)) {
+        co_return tape_refused(Errc::kIo, "read a block");
+    }
+    if (record.is_filemark()) co_return TapeRead{.met = TapeMark::kFilemark};
+    if (!record.readable) co_return tape_refused(Errc::kCorrupt, "block cannot be read");
+    if (record.size_bytes > into.size_bytes) {
+        co_return tape_refused(Errc::kInvalid, "block is larger than the memory for it");
+    }
+    cartridge()->read(record.number, into.span().first(record.size_bytes));
+    co_return TapeRead{.met = TapeMark::kBlock, .size_bytes = record.size_bytes};
+}
+
+// The effect of a write.
+Result<TapeRoom> MemoryTape::put(core::Buffer from, RoomWanted wanted, TapeRoom room) {
+    const TapeFaults& faults = options_.faults;
+    if (!late_error_ && strikes(TapeFault::kWrite, faults.write_ppm)) {
+        lose_suffix();
+        return tape_refused(Errc::kIo, "write a block");
+    }
+    CartridgeImage& image = *cartridge();
+    if (!late_error_) {
+        late_error_ = strikes(TapeFault::kLateWrite, faults.late_write_ppm);
+        image.cut(deck_.position().block);
+    }
+    deck_.cut();
+    if (strikes(TapeFault::kEarlyEnd, faults.early_end_ppm)) {
+        // The early warning is before the end of this write.
+        const std::uint64_t end = deck_.offset() + wanted.count * image_bytes(wanted.size_bytes) +
+                                  early_warning_bytes(deck_.loaded()->capacity_bytes) - 1;
+        image.end_at(end);
+        deck_.limit(end);
+        room = TapeRoom::kEarlyWarning;
+    }
+    deck_.wrote(wanted);
+    if (late_error_) return room;
+    if (wanted.size_bytes > 0) image.append(from.span());
+    if (wanted.size_bytes == 0) {
+        for (std::uint64_t i = 0; i < wanted.count; ++i) image.append_filemark();
+    }
+    return room;
+}
+
+Task<Result<TapeRoom>> MemoryTape::append(core::Buffer from, RoomWanted wanted) {
+    const auto room = deck_.may_write(wanted);
+    if (!room) co_return std::unexpected(room.error());
+    if (*room == TapeRoom::kFull || wanted.count == 0) co_return *room;
+    co_await step();
+    const auto done = put(from, wanted, *room);
+    co_await step();
+    const Instant end =
+        timing_.write(reactor_.now(), wanted.count * image_bytes(wanted.size_bytes));
+    co_await spend_until(end);
+    co_return done;
+}
+
+Task<Result<TapeRoom>> MemoryTape::write(core::Buffer from) {
+    const InFlight in_flight(*this);
+    if (const auto begun = begin(); !begun) co_return std::unexpected(begun.error());
+    if (from.size_bytes == 0 || from.size_bytes > kTapeBlockMax) {
+        co_return tape_refused(Errc::kInvalid, "size of a block");
+    }
+    const RoomWanted wanted{.size_bytes = static_cast<std::uint32_t>(from.size_bytes)};
+    co_return co_await append(from, wanted);
+}
+
+Task<Result<TapeRoom>> MemoryTape::write_filemarks(std::uint32_t count, Marks marks) {
+    const InFlight in_flight(*this);
+    if (const auto begun = begin(); !begun) co_return std::unexpected(begun.error());
+    const core::Buffer nothing;
+    const RoomWanted wanted{.size_bytes = 0, .count = count};
+    const auto room = co_await append(nothing, wanted);
+    if (!room || marks == Marks::kImmediate) co_return room;
+    // Marks that did not fit leave nothing durable that was not before.
+    if (*room == TapeRoom::kFull) co_return room;
+    co_await step();
+    const auto late = report_late_error();
+    if (late) cartridge()->make_durable();
+    co_await step();
+    const Instant end = timing_.flush(reactor_.now());
+    co_await spend_until(end);
+    if (!late) co_return std::unexpected(late.error());
+    co_return room;
+}
+
+// Moves to where `find` says, or to the end of the data if that comes before.
+template <typename Find>
+Task<Result<void>> MemoryTape::move(Find find) {
+    const InFlight in_flight(*this);
+    if (const auto begun = begin(); !begun) co_return begun;
+    if (const auto late = report_late_error(); !late) co_return late;
+    const auto found = find();
+    if (!found && found.error().code != Errc::kNotFound) co_return std::unexpected(found.error());
+    deck_.move_to(found ? *found : deck_.records().count());
+    const Instant end = timing_.locate(reactor_.now(), deck_.offset());
+    co_await spend_until(end);
+    if (!found) co_return std::unexpected(found.error());
+    co_return Result<void>{};
+}
+
+Task<Result<void>> MemoryTape::locate(std::uint64_t block) {
+    return move([this, block] { return deck_.find_block(block); });
+}
+
+Task<Result<void>> MemoryTape::skip_filemarks(std::uint32_t count) {
+    return move([this, count] { return deck_.find_behind_filemarks(count); });
+}
+
+Task<Result<void>> MemoryTape::to_end_of_data() {
+    return move([this] { return deck_.find_end(); });
+}
+
+}  // namespace fopd::devices

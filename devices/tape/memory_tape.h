@@ -1,0 +1,110 @@
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/random.h"
+#include "core/reactor.h"
+#include "devices/memory_disk.h"
+#include "devices/tape/deck.h"
+#include "devices/tape/drive_timing.h"
+#include "devices/tape/tape_drive.h"
+#include "devices/tape/tape_library_image.h"
+
+namespace fopd::devices {
+
+// What can go wrong in a simulated drive.
+enum class TapeFault : std::uint8_t {
+    kLoad,       // A load fails; the cartridge can be taken away.
+    kRead,       // A block or filemark cannot be read this time.
+    kWrite,      // A write fails, and with it some of what was written since the last sync.
+    kLateWrite,  // The same, but it is reported by the next operation that is no immediate write.
+    kEarlyEnd,   // The early warning comes now, and the end of the tape soon afterwards.
+    kStuck,      // An unload fails, and the cartridge stays loaded.
+    kDeath,      // From now on every operation of the drive fails.
+    kSlow,       // An operation takes `slow_delay` longer.
+};
+inline constexpr std::size_t kTapeFaultCount = 8;
+
+// Rates in faults per million operations; none by default.
+struct TapeFaults {
+    std::uint32_t load_ppm = 0;
+    std::uint32_t read_ppm = 0;
+    std::uint32_t write_ppm = 0;
+    std::uint32_t late_write_ppm = 0;
+    std::uint32_t early_end_ppm = 0;
+    std::uint32_t stuck_ppm = 0;
+    std::uint32_t death_ppm = 0;
+    std::uint32_t slow_ppm = 0;
+    Duration slow_delay = 30s;
+};
+
+struct MemoryTapeOptions {
+    std::string name;
+    std::string technology = "lto9";
+    std::uint32_t index = 0;  // Among the drives of the library.
+    std::uint64_t seed = 1;
+    Power* power = nullptr;  // Null: never cut.
+    TapeFaults faults = {};
+};
+
+// The drive of the simulated world. An operation takes the time of the model, has its effect at
+// some moment within it, and fails as configured. Lives on its reactor; the image outlives it.
+//
+// Each operation that changes a cartridge has two steps of the power supply: one before it has any
+// effect, and one after, before its completion.
+class MemoryTape final : public TapeDrive {
+public:
+    MemoryTape(core::Reactor& reactor, TapeLibraryImage& image, MemoryTapeOptions options);
+
+    std::string_view name() const override { return options_.name; }
+    std::string_view serial() const override { return options_.name; }
+    std::string_view technology() const override { return options_.technology; }
+
+    Task<Result<LoadedTape>> load() override;
+    Task<Result<void>> unload() override;
+    const std::optional<LoadedTape>& loaded() const override { return deck_.loaded(); }
+    Task<Result<TapePosition>> position() override;
+    Task<Result<TapeRead>> read(core::Buffer into) override;
+    Task<Result<TapeRoom>> write(core::Buffer from) override;
+    Task<Result<TapeRoom>> write_filemarks(std::uint32_t count, Marks marks) override;
+    Task<Result<void>> locate(std::uint64_t block) override;
+    Task<Result<void>> skip_filemarks(std::uint32_t count) override;
+    Task<Result<void>> to_end_of_data() override;
+
+    // May be changed at any time.
+    TapeFaults& faults() { return options_.faults; }
+    // The next operation to which the fault can happen has it.
+    void inject(TapeFault fault) { injected_.set(static_cast<std::size_t>(fault)); }
+    const DriveFigures& figures() const { return timing_.figures(); }
+    bool busy() const { return in_flight_; }
+
+private:
+    class InFlight;
+
+    bool strikes(TapeFault fault, std::uint32_t ppm);
+    Result<void> begin();
+    Result<void> report_late_error();
+    Task<void> spend_until(Instant end);
+    Task<void> step() const;
+    Result<TapeRoom> put(core::Buffer from, RoomWanted wanted, TapeRoom room);
+    Task<Result<TapeRoom>> append(core::Buffer from, RoomWanted wanted);
+    void lose_suffix();
+    template <typename Find>
+    Task<Result<void>> move(Find find);
+    CartridgeImage* cartridge() const;
+
+    core::Reactor& reactor_;
+    TapeLibraryImage& image_;
+    MemoryTapeOptions options_;
+    core::Random random_;
+    std::bitset<kTapeFaultCount> injected_;
+    TapeDeck deck_;
+    DriveTiming timing_;
+    bool late_error_ = false;  // What is written is thrown away, and nobody knows yet.
+    bool in_flight_ = false;
+};
+
+}  // namespace fopd::devices

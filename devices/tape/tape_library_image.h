@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/random.h"
+#include "devices/tape/cartridge_text.h"
+#include "devices/tape/record_map.h"
+
+namespace fopd::devices {
+
+// A simulated cartridge. Owned by the image of its library. Blocks that have one byte again and
+// again take little memory.
+class CartridgeImage {
+public:
+    explicit CartridgeImage(CartridgeInfo info) : info_(std::move(info)) {}
+
+    // May be changed while no drive has it loaded.
+    CartridgeInfo& info() { return info_; }
+    std::uint64_t count() const { return records_.size(); }
+    RecordMap map() const;
+
+    // -- for the drive --
+
+    // REQUIRES: it is a block that can be read, of that size.
+    void read(std::uint64_t number, std::span<std::byte> into) const;
+    void append(std::span<const std::byte> block);
+    void append_filemark();
+    // Writing begins at the record with that number: it and all behind it are lost.
+    void cut(std::uint64_t number);
+    void make_durable();
+    // What was not durable is lost from some point on.
+    void lose_suffix(core::Random& random);
+    // Its tape ends here for all drives.
+    void end_at(std::uint64_t size_bytes) { limit_bytes_ = size_bytes; }
+    std::uint64_t limit_bytes() const { return limit_bytes_; }
+
+    // -- for the test --
+
+    // Power loss. Of what was not durable some first records remain, and perhaps an unreadable one
+    // behind them. If none remains, what they had overwritten may be there again.
+    void crash(core::Random& random);
+    // Reading the block fails until it is overwritten. REQUIRES: it is a block.
+    void make_unreadable(std::uint64_t number);
+    std::uint64_t durable_count() const { return durable_; }
+
+private:
+    struct Record {
+        std::uint32_t size_bytes = 0;  // 0: a filemark.
+        bool readable = true;
+        std::vector<std::byte> bytes = {};  // One byte if all are equal.
+    };
+
+    CartridgeInfo info_;
+    std::vector<Record> records_;
+    std::uint64_t durable_ = 0;  // So many survive in any case.
+    // The durable records that writes have overwritten since the last sync.
+    std::vector<Record> overwritten_;
+    std::uint64_t limit_bytes_ = std::numeric_limits<std::uint64_t>::max();
+};
+
+// The cartridges of a simulated library, where they are, and the state of its drives. Owned by the
+// test; outlives the machine that uses it. An element is known by its address, as in a
+// VirtualLibrary.
+class TapeLibraryImage {
+public:
+    struct Size {
+        std::uint32_t drives = 2;
+        std::uint32_t exchange = 2;
+        std::uint32_t storage = 32;
+    };
+    struct Drive {
+        bool threaded = false;  // The changer cannot take the cartridge.
+        bool dead = false;      // Every operation fails until somebody repairs it.
+    };
+
+    explicit TapeLibraryImage(Size size) : size_(size), drives_(size.drives) {}
+
+    const Size& size() const { return size_; }
+    bool has_element(std::uint32_t address) const;
+    // Null: the element is empty.
+    CartridgeImage* at(std::uint32_t address) const;
+    Drive& drive(std::uint32_t index) { return drives_[index]; }
+    // REQUIRES: `from` has a cartridge, and `to` is another element and has none.
+    void move(std::uint32_t from, std::uint32_t to);
+
+    // -- for the test --
+
+    // Puts a blank cartridge into the first free storage element, and returns its address.
+    std::uint32_t add(CartridgeInfo info);
+    // People change the places of two cartridges, or of one and an empty element. REQUIRES: no
+    // drive has them.
+    void swap(std::uint32_t one, std::uint32_t other);
+    // People take a cartridge away, and with it what is on it.
+    void remove(std::uint32_t address);
+    // Power loss of machine and library: see CartridgeImage. Drives keep their cartridges threaded.
+    void crash(core::Random& random);
+    // The machine's process has ended, but drives write what they have.
+    void settle();
+
+private:
+    const Size size_;
+    std::vector<Drive> drives_;
+    std::map<std::uint32_t, std::unique_ptr<CartridgeImage>> cartridges_;
+};
+
+}  // namespace fopd::devices
