@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 #include "core/ensure.h"
 #include "core/whole_number.h"
@@ -26,7 +25,8 @@ public:
     // Writes the text, cut to `width` characters or padded with spaces.
     LabelWriter& text(std::string_view text, std::size_t width) {
         ENSURE(at_ + width <= kTapeLabelBytes);
-        std::memcpy(label_.data() + at_, text.data(), std::min(text.size(), width));
+        const auto bytes = std::as_bytes(std::span(text.substr(0, width)));
+        std::ranges::copy(bytes, label_.begin() + static_cast<std::ptrdiff_t>(at_));
         at_ += width;
         return *this;
     }

@@ -37,7 +37,7 @@ using UnitSpan = std::span<std::byte, kPaxUnitBytes>;
 using ConstUnitSpan = std::span<const std::byte, kPaxUnitBytes>;
 
 void put_text(UnitSpan unit, std::size_t at, std::string_view text) {
-    std::memcpy(unit.data() + at, text.data(), text.size());
+    std::ranges::copy(std::as_bytes(std::span(text)), unit.data() + at);
 }
 
 // Digits, and a zero byte behind them.

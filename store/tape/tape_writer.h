@@ -71,8 +71,8 @@ public:
     // Behind the last file that a successful sync() has covered.
     const TapeEnd& durable_end() const { return durable_end_; }
     bool file_open() const { return state_ == State::kFile; }
-    // True after an error of the drive: all files since the last sync() are in doubt, and the
-    // writer must be opened again, at durable_end() or where a recovery says.
+    // True after an error of the drive: all files since the last sync() are in doubt. The writer
+    // must be opened again, where a recovery that knows durable_end() says: some may be complete.
     bool failed() const { return state_ == State::kFailed; }
     // True if the end of the tape is so near that only an index file has room.
     bool near_end() const { return end_is_near_; }
