@@ -4,7 +4,6 @@
 //     build/fuzz/bin/fuzz_tape_image -max_len=40000 tests/fuzz/corpus/tape_image
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -12,15 +11,15 @@
 #include "core/byte_order.h"
 #include "core/ensure.h"
 #include "core/virtual_world.h"
+#include "devices/tape/memory_library.h"
+#include "devices/tape/tape_library_image.h"
+#include "devices/tape/virtual_library.h"
 #include "store/tape/recovery.h"
 #include "store/tape/tape_reader.h"
 #include "store/tape/tape_writer.h"
-#include "tests/store/tape/memory_tape.h"
 
 using namespace fopd;
 using namespace fopd::store;
-using fopd::store::testing::MemoryDrive;
-using fopd::store::testing::MemoryTape;
 
 namespace {
 
@@ -36,25 +35,25 @@ public:
 };
 
 // The framing of SIMH, as far as it is right.
-MemoryTape make_tape(std::span<const std::byte> image) {
-    MemoryTape tape;
+void put_records(std::span<const std::byte> image, devices::CartridgeImage& into) {
     while (image.size() >= 4) {
         const auto length = get_little<std::uint32_t>(image, 0);
         image = image.subspan(4);
         if (length == 0) {
-            tape.records.push_back(nullptr);
+            into.append_filemark();
             continue;
         }
         const std::size_t padded = std::size_t{length} + length % 2;
         if (image.size() < padded + 4) break;
-        tape.records.push_back(std::make_shared<const std::vector<std::byte>>(
-            image.begin(), image.begin() + static_cast<std::ptrdiff_t>(length)));
+        into.append(image.first(length));
         image = image.subspan(padded + 4);
     }
-    return tape;
+    into.make_durable();
 }
 
 Task<void> read_all(devices::TapeDrive* drive) {
+    const auto loaded = co_await drive->load();
+    ENSURE(loaded.has_value());
     const auto identity = co_await read_identity(drive);
     if (!identity) co_return;
     Found found;
@@ -83,10 +82,12 @@ Task<void> read_all(devices::TapeDrive* drive) {
 
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer calls it so.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size_bytes) {
-    MemoryTape tape = make_tape(std::as_bytes(std::span(data, size_bytes)));
-    MemoryDrive drive(tape);
+    devices::TapeLibraryImage image({.drives = 1, .exchange = 0, .storage = 1});
+    image.move(image.add({.barcode = "FPD001L9"}), devices::kDriveAddress);
+    put_records(std::as_bytes(std::span(data, size_bytes)), *image.at(devices::kDriveAddress));
     core::VirtualWorld world(1);
     const auto reactor = world.make_reactor();
-    ENSURE(world.run(*reactor, read_all(&drive)));
+    devices::MemoryLibrary library(*reactor, image, {});
+    ENSURE(world.run(*reactor, read_all(&library.drive(0))));
     return 0;
 }

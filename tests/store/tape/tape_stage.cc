@@ -2,15 +2,15 @@
 
 #include <algorithm>
 
+#include "core/ensure.h"
+#include "core/random.h"
+#include "devices/tape/virtual_library.h"
 #include "store/tape/block_checksum.h"
 
 namespace fopd::store::testing {
 
-namespace {
-
-Task<Result<std::vector<TapeEntry>>> write_objects(
-    TapeWriter* writer, std::uint64_t file_id,
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> objects) {
+Task<Result<std::vector<TapeEntry>>> write_objects(TapeWriter* writer, std::uint64_t file_id,
+                                                   Objects objects) {
     std::vector<TapeEntry> entries;
     const auto begun = co_await writer->begin_file(TapeFileKind::kObjects, file_id, kTapeDay);
     if (!begun) co_return std::unexpected(begun.error());
@@ -36,8 +36,6 @@ Task<Result<std::vector<std::byte>>> read_copy(TapeReader* reader, TapeEntry ent
         bytes.insert(bytes.end(), piece->bytes.begin(), piece->bytes.end());
     }
 }
-
-}  // namespace
 
 TapeIdentity some_identity() {
     TapeIdentity identity;
@@ -117,17 +115,86 @@ Task<Result<void>> FoundEntries::damaged(std::uint64_t file_number, Error error)
     co_return Result<void>();
 }
 
-TapeStage::TapeStage(std::uint64_t seed)
-    : Replay(seed),
-      world(std::make_unique<core::VirtualWorld>(seed)),
-      reactor(world->make_reactor()) {
-    reload();
+TapeStage::TapeStage(TapeStageOptions options)
+    : Replay(options.seed),
+      world_(options.seed),
+      image_({.drives = 1, .exchange = 1, .storage = 1}) {
+    const std::uint32_t home = image_.add(
+        {.barcode = "FPD001L9", .serial = "M1", .capacity_bytes = options.capacity_bytes});
+    image_.move(home, devices::kDriveAddress);
+    begin();
+}
+
+TapeStage::~TapeStage() {
+    end();
+}
+
+devices::CartridgeImage& TapeStage::cartridge() {
+    return *image_.at(devices::kDriveAddress);
+}
+
+void TapeStage::begin() {
+    reactor_ = world_.make_reactor();
+    power_ = std::make_unique<devices::Power>();
+    library_ = std::make_unique<devices::MemoryLibrary>(
+        *reactor_, image_,
+        devices::MemoryLibraryOptions{.seed = world_.seed(), .power = power_.get()});
+    const auto loaded = run(drive().load());
+    ENSURE(loaded.has_value());
+    writer = std::make_unique<TapeWriter>(drive(), identity, some_site());
+}
+
+void TapeStage::end() {
+    reactor_->drop_coroutines();
+    writer.reset();
+    library_.reset();
+    power_.reset();
+    reactor_.reset();
 }
 
 void TapeStage::reload() {
-    writer.reset();
-    drive = std::make_unique<MemoryDrive>(tape);
-    writer = std::make_unique<TapeWriter>(*drive, identity, some_site());
+    end();
+    image_.settle();
+    begin();
+}
+
+void TapeStage::lose_power(std::uint64_t kept) {
+    end();
+    cartridge().cut(cartridge().durable_count() + kept);
+    cartridge().make_durable();
+    begin();
+}
+
+void TapeStage::lose_power_by(std::uint64_t seed) {
+    end();
+    core::Random random(seed);
+    image_.crash(random);
+    begin();
+}
+
+std::vector<RecordBytes> TapeStage::records() {
+    std::vector<RecordBytes> records;
+    const devices::RecordMap map = cartridge().map();
+    for (std::uint64_t number = 0; number < map.count(); ++number) {
+        RecordBytes record(map.find(number).size_bytes);
+        if (!record.empty()) cartridge().read(number, record);
+        records.push_back(std::move(record));
+    }
+    return records;
+}
+
+void TapeStage::set_records(const std::vector<RecordBytes>& records) {
+    end();
+    cartridge().cut(0);
+    for (const RecordBytes& record : records) {
+        if (record.empty()) {
+            cartridge().append_filemark();
+        } else {
+            cartridge().append(record);
+        }
+    }
+    cartridge().make_durable();
+    begin();
 }
 
 void TapeStage::start() {
@@ -137,8 +204,7 @@ void TapeStage::start() {
     ENSURE(opened.has_value());
 }
 
-Result<std::vector<TapeEntry>> TapeStage::write_file(
-    std::uint64_t file_id, std::vector<std::pair<std::uint64_t, std::uint64_t>> objects) {
+Result<std::vector<TapeEntry>> TapeStage::write_file(std::uint64_t file_id, Objects objects) {
     return run(write_objects(writer.get(), file_id, std::move(objects)));
 }
 
@@ -148,12 +214,12 @@ Result<TapeFile> TapeStage::write_index_file(std::vector<TapeEntry> entries, std
 }
 
 Result<std::vector<std::byte>> TapeStage::read(const TapeEntry& entry) {
-    TapeReader reader(*drive, identity);
+    TapeReader reader(drive(), identity);
     return run(read_copy(&reader, entry));
 }
 
 Result<Recovered> TapeStage::recover(FoundEntries& found, TapeEnd known) {
-    TapeRecovery recovery(*drive, identity);
+    TapeRecovery recovery(drive(), identity);
     return run(recovery.run(known, &found));
 }
 

@@ -16,13 +16,13 @@ using namespace fopd::store::testing;
 namespace {
 
 // A letter for each record: a label's first, 'd' for a block of data, '|' for a filemark.
-std::string shape(const MemoryTape& tape) {
+std::string shape(TapeStage& stage) {
     std::string out;
-    for (const TapeRecord& record : tape.records) {
-        if (!record) {
+    for (const RecordBytes& record : stage.records()) {
+        if (record.empty()) {
             out += '|';
         } else {
-            out += record->size() == kTapeLabelBytes ? static_cast<char>((*record)[0]) : 'd';
+            out += record.size() == kTapeLabelBytes ? static_cast<char>(record[0]) : 'd';
         }
     }
     return out;
@@ -39,21 +39,22 @@ Task<Result<TapeEntry>> add(TapeWriter* writer, Member member, MemberSource* sou
 TEST_CASE("store tape writer: a file is three labels, data and three labels", "[store][tape]") {
     TapeStage stage;
     REQUIRE(stage.format_tape().has_value());
-    REQUIRE(shape(stage.tape) == "VH|");
+    REQUIRE(shape(stage) == "VH|");
     REQUIRE(stage.run(stage.writer->open({})).has_value());
     REQUIRE(stage.write_file(1, {{1, 600'000}}).has_value());
-    REQUIRE(shape(stage.tape) == "VHHU|ddd|EEU|");
+    REQUIRE(shape(stage) == "VHHU|ddd|EEU|");
     REQUIRE(stage.write_file(2, {{2, 10}, {3, 0}, {4, 5'000}}).has_value());
     REQUIRE(stage.run(stage.writer->sync()).has_value());
 
-    REQUIRE(shape(stage.tape) == "VHHU|ddd|EEU|HHU|d|EEU|");
-    REQUIRE(stage.writer->end() == TapeEnd{.files = 2, .block = stage.tape.records.size()});
+    REQUIRE(shape(stage) == "VHHU|ddd|EEU|HHU|d|EEU|");
+    REQUIRE(stage.writer->end() == TapeEnd{.files = 2, .block = stage.cartridge().count()});
     REQUIRE(stage.writer->durable_end() == stage.writer->end());
     // All blocks but the last one are full, and user data begins at a multiple of 4096.
-    REQUIRE(stage.tape.records[5]->size() == 262'144);
-    REQUIRE(stage.tape.records[7]->size() % 512 == 0);
+    const auto records = stage.records();
+    REQUIRE(records[5].size() == 262'144);
+    REQUIRE(records[7].size() % 512 == 0);
     const auto bytes = some_bytes(1, 600'000);
-    REQUIRE(std::equal(bytes.begin(), bytes.begin() + 1000, stage.tape.records[5]->begin() + 4096));
+    REQUIRE(std::equal(bytes.begin(), bytes.begin() + 1000, records[5].begin() + 4096));
 }
 
 TEST_CASE("store tape writer: what is written comes back", "[store][tape]") {
@@ -93,9 +94,7 @@ TEST_CASE("store tape writer: a piece of an object says where it belongs", "[sto
 }
 
 TEST_CASE("store tape writer: the next file replaces one that met the end", "[store][tape]") {
-    TapeStage stage;
-    stage.tape.capacity_bytes = 3'000'000;
-    stage.tape.warning_bytes = GENERATE(0, 300'000);
+    TapeStage stage({.capacity_bytes = 3'000'000});
     stage.start();
     const auto first = stage.write_file(1, {{1, 1'500'000}});
     REQUIRE(first.has_value());
@@ -113,13 +112,11 @@ TEST_CASE("store tape writer: the next file replaces one that met the end", "[st
     REQUIRE(stage.run(stage.writer->sync()).has_value());
     REQUIRE(stage.read((*first)[0]) == some_bytes(1, 1'500'000));
     REQUIRE(stage.read((*third)[0]) == some_bytes(3, 100'000));
-    REQUIRE(shape(stage.tape).ends_with("|EEU|HHU|d|EEU|HHU|d|EEU|"));
+    REQUIRE(shape(stage).ends_with("|EEU|HHU|d|EEU|HHU|d|EEU|"));
 }
 
 TEST_CASE("store tape writer: a full tape still takes its index", "[store][tape]") {
-    TapeStage stage;
-    stage.tape.capacity_bytes = 3'000'000;
-    stage.tape.warning_bytes = 200'000;
+    TapeStage stage({.capacity_bytes = 3'000'000});
     stage.start();
     std::vector<TapeEntry> entries;
     for (std::uint64_t number = 1;; ++number) {
@@ -128,7 +125,7 @@ TEST_CASE("store tape writer: a full tape still takes its index", "[store][tape]
         entries.push_back((*written)[0]);
         REQUIRE(number < 100);
     }
-    REQUIRE(stage.writer->end().files >= 20);
+    REQUIRE(stage.writer->end().files >= 15);
 
     REQUIRE(stage.write_index_file(entries).has_value());
     REQUIRE(stage.run(stage.writer->sync()).has_value());
@@ -145,8 +142,8 @@ TEST_CASE("store tape writer: a failed write puts all since the last sync in dou
     stage.start();
     REQUIRE(stage.write_file(1, {{1, 10}}).has_value());
     REQUIRE(stage.run(stage.writer->sync()).has_value());
+    stage.drive().inject(devices::TapeFault::kLateWrite);
     REQUIRE(stage.write_file(2, {{2, 10}}).has_value());
-    stage.drive->fail_sync = Error{.code = Errc::kIo, .context = "late"};
 
     REQUIRE(stage.run(stage.writer->sync()).error().code == Errc::kIo);
     REQUIRE(stage.writer->failed());
@@ -185,35 +182,30 @@ TEST_CASE("store tape writer: nothing is written to another cartridge", "[store]
         auto label = volume_label(some_identity());
         label.implementation = "CASTOR 2.1.12";
         const auto bytes = encode_volume_label(label);
-        stage.tape.records[0] =
-            std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
+        auto records = stage.records();
+        records[0].assign(bytes.begin(), bytes.end());
+        stage.set_records(records);
     }
-    stage.tape.about.cleaning = kind == CartridgeKind::kCleaning;
+    stage.cartridge().info().cleaning = kind == CartridgeKind::kCleaning;
     stage.reload();
-    const auto before = stage.tape.records;
+    const auto before = stage.records();
 
-    const auto found = stage.run(inspect(stage.drive.get(), stage.identity));
+    const auto found = stage.run(inspect(&stage.drive(), stage.identity));
     REQUIRE(found.has_value());
     REQUIRE(found->kind == kind);
     REQUIRE(stage.run(stage.writer->open({})).error().code == Errc::kInvalid);
     FoundEntries entries;
     REQUIRE(stage.recover(entries).error().code == Errc::kInvalid);
-    REQUIRE(stage.tape.records == before);
-    REQUIRE(stage.drive->writes == 0);
+    REQUIRE(stage.records() == before);
+    REQUIRE(stage.drive().figures().written_bytes == 0);
 }
 
 TEST_CASE("store tape writer: foreign beginnings are told from blank ones", "[store][tape]") {
     TapeStage stage;
-    const int first = GENERATE(0, 1, 2, 3);
-    std::vector<std::byte> bytes(first == 1 ? 80 : first == 2 ? 512 : (1U << 20), std::byte{'x'});
-    if (first == 0) {
-        stage.tape.records.push_back(nullptr);
-    } else {
-        stage.tape.records.push_back(std::make_shared<const std::vector<std::byte>>(bytes));
-    }
-    stage.reload();
+    const std::size_t size = GENERATE(0, 80, 512, 1'048'576);  // 0: a filemark.
+    stage.set_records({RecordBytes(size, std::byte{'x'})});
 
-    const auto found = stage.run(inspect(stage.drive.get(), stage.identity));
+    const auto found = stage.run(inspect(&stage.drive(), stage.identity));
 
     REQUIRE(found.has_value());
     REQUIRE(found->kind == CartridgeKind::kForeign);
@@ -224,12 +216,12 @@ TEST_CASE("store tape writer: a write-protected tape is neither formatted nor op
           "[store][tape]") {
     TapeStage stage;
     REQUIRE(stage.format_tape().has_value());
-    stage.tape.about.write_protected = true;
+    stage.cartridge().info().write_protected = true;
     stage.reload();
 
     REQUIRE(stage.format_tape().error().code == Errc::kDenied);
     REQUIRE(stage.run(stage.writer->open({})).error().code == Errc::kDenied);
-    REQUIRE(stage.drive->writes == 0);
+    REQUIRE(stage.drive().figures().written_bytes == 0);
 }
 
 TEST_CASE("store tape writer: a tape that is not as its catalogue says is not written to",
@@ -252,7 +244,7 @@ TEST_CASE("store tape writer: a tape that is not as its catalogue says is not wr
         stage.run(stage.writer->open({.files = 3, .block = two.block, .index = {}})).error().code ==
         Errc::kCorrupt);
     REQUIRE(stage.run(stage.writer->open(two)).has_value());
-    REQUIRE(stage.drive->writes == 0);
+    REQUIRE(stage.drive().figures().written_bytes == 0);
 }
 
 TEST_CASE("store tape reader: what differs from the catalogue is named", "[store][tape]") {
@@ -297,15 +289,15 @@ TEST_CASE("store tape reader: a changed byte of the data or the list is found", 
     stage.start();
     const auto entries = stage.write_file(1, {{1, 10'000}});
     REQUIRE(entries.has_value());
-    const std::vector<std::byte> block = *stage.tape.records[5];
+    const auto records = stage.records();
     // The bytes begin behind the header; the list behind its own header.
     const std::size_t data = 4'096;
     const std::size_t list = data + 10'240 + 512;
     for (const std::size_t at : {data, data + 9'999, list, list + 26}) {
         CAPTURE(at);
-        auto changed = block;
-        changed[at] ^= std::byte{0x01};
-        stage.tape.records[5] = std::make_shared<const std::vector<std::byte>>(changed);
+        auto changed = records;
+        changed[5][at] ^= std::byte{0x01};
+        stage.set_records(changed);
         REQUIRE(stage.read((*entries)[0]).error().code == Errc::kCorrupt);
     }
 }
@@ -316,8 +308,9 @@ TEST_CASE("store tape reader: a copy far into a file is found without reading th
     stage.start();
     const auto entries = stage.write_file(1, {{1, 20'000'000}, {2, 30}});
     REQUIRE(entries.has_value());
-    stage.drive->bytes_read = 0;
+    REQUIRE(stage.run(stage.writer->sync()).has_value());
+    const std::uint64_t before = stage.drive().figures().read_bytes;
 
     REQUIRE(stage.read((*entries)[1]) == some_bytes(2, 30));
-    REQUIRE(stage.drive->bytes_read < 600'000);
+    REQUIRE(stage.drive().figures().read_bytes - before < 600'000);
 }
