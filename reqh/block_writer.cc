@@ -39,7 +39,7 @@ Task<Granted<std::optional<fop::Reply>>> BlockWriter::bring() {
     const auto brought = co_await bring_chunks();
     if (!brought) co_return refused(brought.error());
     if (!waits_for_client) co_return std::nullopt;
-    co_return co_await operation_.recall();
+    co_return co_await operation_.find_recorded_reply();
 }
 
 // The last chunk stays in the piece of buffer.

@@ -44,7 +44,7 @@ Task<fop::Reply> Operation::run_once() {
         if (!homed) co_return refuse(homed.error());
     }
     if (executor.told_again != nullptr) {
-        const auto earlier = co_await recall();
+        const auto earlier = co_await find_recorded_reply();
         if (!earlier) co_return refuse(earlier.error());
         if (earlier->has_value()) co_return **earlier;
     }
@@ -63,7 +63,7 @@ void Operation::leave() {
     work_.staged.clear();
     reading_.unlink();
     lock_.release();
-    recall_.end();
+    recorded_replies_.end();
     hold() = objects::HomeVolume::Hold();
 }
 
@@ -104,8 +104,8 @@ Task<Granted<>> Operation::lock(objects::LockRequest request) {
     co_return Granted<>{};
 }
 
-Task<Granted<std::optional<fop::Reply>>> Operation::recall() {
-    const auto recorded = co_await recall_.find();
+Task<Granted<std::optional<fop::Reply>>> Operation::find_recorded_reply() {
+    const auto recorded = co_await recorded_replies_.find();
     if (!recorded) co_return refused(recorded.error());
     if (!recorded->has_value()) co_return std::nullopt;
     co_return executor_of(type()).told_again(*this, **recorded);
@@ -151,10 +151,10 @@ Refusal Operation::why_not_changed(const Error& error) const {
 
 Granted<> Operation::begin_change(store::Reservation reservation, store::Durability durability,
                                   store::Data data) {
-    const bool has_one_reply_more = recall_.fills_place();
+    const bool has_one_reply_more = recorded_replies_.fills_place();
     const auto begun = change_.begin(std::move(reservation), durability, data);
     if (!begun) return refused(why_not_changed(begun.error()));
-    if (has_one_reply_more) recall_.keep_room();
+    if (has_one_reply_more) recorded_replies_.keep_room();
     return {};
 }
 

@@ -27,7 +27,7 @@
 #include "reqh/layout_lookup.h"
 #include "reqh/phase.h"
 #include "reqh/progress.h"
-#include "reqh/recall.h"
+#include "reqh/recorded_replies.h"
 #include "reqh/refusal.h"
 #include "reqh/refusal_words.h"
 #include "reqh/running_fop.h"
@@ -85,13 +85,13 @@ public:
     // Whether a new object or upload may be stored here; returns the pool of the header, which must
     // be the disk's: kWrongPool, kReadOnly.
     Granted<objects::PoolId> check_takes_new() const;
-    // The reply of an earlier run of the request, from its recorded reply; see Recall::find(). Only
-    // for fops that must not run twice, and before any step that could refuse a request that was
-    // executed.
-    Task<Granted<std::optional<fop::Reply>>> recall();
-    // While this operation waits for its client, the same request need not wait for it. recall()
-    // must be called again before anything is changed.
-    void let_same_run() { recall_.let_same_run(); }
+    // The reply of an earlier run of the request, from its recorded reply; see
+    // RecordedReplies::find(). Only for fops that must not run twice, and before any step that
+    // could refuse a request that was executed.
+    Task<Granted<std::optional<fop::Reply>>> find_recorded_reply();
+    // While this operation waits for its client, the same request need not wait for it.
+    // find_recorded_reply() must be called again before anything is changed.
+    void let_same_run() { recorded_replies_.let_same_run(); }
     // Held before blocks are locked. Let go when the operation's change is durable, or at its end.
     HeldNames& names() { return names_; }
     const HeldNames& names() const { return names_; }
@@ -122,8 +122,10 @@ public:
 
     objects::ObjectChange& change() { return change_; }
     ChangeSpace& space() { return space_; }
-    // REQUIRES: recall() was called.
-    void put_reply(const objects::RecordedReply& reply) { recall_.put_reply(reply, change_); }
+    // REQUIRES: find_recorded_reply() was called.
+    void put_reply(const objects::RecordedReply& reply) {
+        recorded_replies_.put_reply(reply, change_);
+    }
     // Reserves room in the log for the records so far and `more_bytes`. Then the fop is in phase
     // execute, unless it was cancelled.
     Task<Granted<store::Reservation>> reserve(std::size_t more_bytes,
@@ -177,7 +179,7 @@ private:
     TargetObject target_{*this, layout_, access_};
     HeldNames names_{*this};
     ClientTransfer client_{*this};
-    Recall recall_{*this};
+    RecordedReplies recorded_replies_{*this};
     objects::RangeLock lock_;
     objects::BlockIo io_;
     FopWork work_;

@@ -1,4 +1,4 @@
-#include "reqh/recall.h"
+#include "reqh/recorded_replies.h"
 
 #include <array>
 #include <cstring>
@@ -23,7 +23,7 @@ store::Fid fid_of_request(const store::ReplyKey& key) {
 
 }  // namespace
 
-Task<Granted<std::optional<objects::RecordedReply>>> Recall::find() {
+Task<Granted<std::optional<objects::RecordedReply>>> RecordedReplies::find() {
     fop_.enter(Phase::kDistributedResources);
     reply_key_ = {.client = {fop_.caller().owner}, .request_number = fop_.request().id};
     const objects::LockRequest same{.fid = fid_of_request(reply_key_),
@@ -64,7 +64,7 @@ Task<Granted<std::optional<objects::RecordedReply>>> Recall::find() {
     co_return refused(fop::Status::kOutcomeUnknown, "the log of the disk has failed");
 }
 
-Granted<> Recall::take_room() {
+Granted<> RecordedReplies::take_room() {
     objects::ReplyShares& shares = fop_.home().reply_shares();
     const std::string& principal = fop_.caller().share;
     // A disk that accepts no changes refuses this one later, with its reason.
@@ -84,18 +84,19 @@ Granted<> Recall::take_room() {
 }
 
 // Another request may have used the request place, or vacated it, since find().
-bool Recall::fills_place() const {
+bool RecordedReplies::fills_place() const {
     if (!puts_reply_) return false;
     const auto newest = fop_.volume().map().newest_request(reply_key_);
     return newest && *newest == 0;
 }
 
-void Recall::keep_room() {
+void RecordedReplies::keep_room() {
     if (!room_.held()) fop_.home().reply_shares().add(reply_key_.client, fop_.caller().share);
     room_.keep();
 }
 
-void Recall::put_reply(const objects::RecordedReply& reply, objects::ObjectChange& change) {
+void RecordedReplies::put_reply(const objects::RecordedReply& reply,
+                                objects::ObjectChange& change) {
     std::array<std::byte, objects::kRecordedReplyBytesMax> bytes;
     change.put_reply({.key = reply_key_,
                       .made = fop_.home().service_time(),
@@ -103,7 +104,7 @@ void Recall::put_reply(const objects::RecordedReply& reply, objects::ObjectChang
     puts_reply_ = true;
 }
 
-void Recall::end() {
+void RecordedReplies::end() {
     lock_.release();
     room_.give_back();
     puts_reply_ = false;

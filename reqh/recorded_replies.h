@@ -15,12 +15,12 @@ namespace fopd::reqh {
 
 // Lets a fop that must not run twice run once: finds the reply of an earlier run, which was
 // recorded with its change, and records a reply with the change of this run.
-class Recall {
+class RecordedReplies {
 public:
     // The fop outlives it.
-    explicit Recall(const RunningFop& fop) : fop_(fop) {}
-    Recall(const Recall&) = delete;
-    Recall& operator=(const Recall&) = delete;
+    explicit RecordedReplies(const RunningFop& fop) : fop_(fop) {}
+    RecordedReplies(const RecordedReplies&) = delete;
+    RecordedReplies& operator=(const RecordedReplies&) = delete;
 
     // The recorded reply, if there is one and its change is durable by now. Until end(), the same
     // request waits here if it is sent again. kCancelled: the client already has the reply.
