@@ -189,10 +189,11 @@ Task<Outcome<void>> Slots::load_again(Wait wait) {
     fresh_until_ = after(reactor().now(), kFreshFor);
     is_outdated_ = false;
     for (const fop::ListedSlot& entry : *entries) {
-        slots_[entry.slot] = {.locality = entry.locality,
-                              .state = entry.state,
-                              .in_default_pool = entry.in_default_pool,
-                              .pool = std::string(entry.pool)};
+        Slot& slot = slots_[entry.slot];
+        slot.locality = entry.locality;
+        slot.state = entry.state;
+        slot.in_default_pool = slot.in_default_pool || entry.in_default_pool;
+        slot.pools.emplace_back(entry.pool);
     }
     co_return {};
 }
@@ -213,7 +214,8 @@ Task<Outcome<fabric::Client*>> Slots::session_of(std::uint16_t slot, Wait wait) 
 std::map<std::string, std::uint32_t> Slots::missing_disks() const {
     std::map<std::string, std::uint32_t> missing;
     for (const auto& [number, slot] : slots_) {
-        if (slot.state == fop::ListedSlotState::kMissing) ++missing[slot.pool];
+        if (slot.state != fop::ListedSlotState::kMissing) continue;
+        for (const std::string& pool : slot.pools) ++missing[pool];
     }
     return missing;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -75,11 +76,12 @@ private:
     struct Slot {
         std::uint16_t locality = 0;
         fop::ListedSlotState state = fop::ListedSlotState::kOnline;
-        bool in_default_pool = false;
-        std::string pool{};
+        bool in_default_pool = false;      // One of its pools is the default pool.
+        std::vector<std::string> pools{};  // Whose objects it has.
 
         bool is_of(const std::string& wanted) const {
-            return wanted.empty() ? in_default_pool : pool == wanted;
+            if (wanted.empty()) return in_default_pool;
+            return std::ranges::find(pools, wanted) != pools.end();
         }
     };
 

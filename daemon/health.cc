@@ -77,15 +77,18 @@ std::uint64_t objects_of(const objects::LayoutPool& pool) {
     return pool.quota->whole().used().objects;
 }
 
-// "3 of 4 objects cannot be read", as far as that is known. All objects of the pool are those on
-// its open disks, and those that missing disks have a name for.
+// "3 of 4 objects cannot be read", as far as that is known. All objects are those of the pools that
+// have objects on its disks, and those that missing disks have a name for.
 std::string Examination::unreadable_objects(const MissingSlot& missing) const {
     const auto lost = node_.missing().objects_of(missing.slot);
     const objects::StoreLayoutPtr& layout = node_.layout().current();
     const objects::LayoutPool* const pool =
         layout == nullptr ? nullptr : layout->find_pool(missing.pool);
     if (!lost || pool == nullptr) return "its objects cannot be read";
-    std::uint64_t all = objects_of(*pool);
+    std::uint64_t all = 0;
+    for (const objects::LayoutPool& each : layout->pools) {
+        if (each.disk_pool() == pool->id) all += objects_of(each);
+    }
     for (const MissingSlot& each : missing_) {
         if (each.pool == missing.pool) all += node_.missing().objects_of(each.slot).value_or(0);
     }

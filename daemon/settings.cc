@@ -139,16 +139,32 @@ std::vector<config::Mistake> check_pools(const config::Snapshot& settings) {
     return mistakes;
 }
 
-std::vector<config::Mistake> check_disks(const config::Snapshot& settings) {
+std::vector<config::Mistake> mistakes_of(std::vector<std::string> wrong, const char* right) {
     std::vector<config::Mistake> mistakes;
-    for (std::string& wrong :
-         devices::check_devices(settings.get<std::vector<devices::DeviceSettings>>(),
-                                settings.get<std::vector<devices::PoolSettings>>())) {
-        mistakes.push_back(
-            {.wrong = std::move(wrong),
-             .right = "each device is of a pool in pools, and has a path of its own"});
+    for (std::string& each : wrong) {
+        mistakes.push_back({.wrong = std::move(each), .right = right});
     }
     return mistakes;
+}
+
+std::vector<config::Mistake> check_staging(const config::Snapshot& settings) {
+    return mistakes_of(
+        devices::check_staging(settings.get<std::vector<devices::PoolSettings>>()),
+        "the name of a pool of the family disk");
+}
+
+// No library can be configured yet.
+std::vector<config::Mistake> check_libraries(const config::Snapshot& settings) {
+    return mistakes_of(
+        devices::check_libraries(settings.get<std::vector<devices::PoolSettings>>(), {}),
+        "leave out the pool: this version of fopd serves no libraries");
+}
+
+std::vector<config::Mistake> check_disks(const config::Snapshot& settings) {
+    return mistakes_of(
+        devices::check_devices(settings.get<std::vector<devices::DeviceSettings>>(),
+                               settings.get<std::vector<devices::PoolSettings>>()),
+        "each device is of a disk pool in pools, and has a path of its own");
 }
 
 }  // namespace
@@ -167,6 +183,8 @@ config::Schema make_schema() {
     schema.add(devices::pools_section());
     schema.add(devices::devices_section());
     schema.rule("pools", {}, &check_pools);
+    schema.rule("pools", {}, &check_staging);
+    schema.rule("pools", {}, &check_libraries);
     schema.rule("devices", {"pools"}, &check_disks);
     return schema;
 }

@@ -25,11 +25,13 @@ std::string missing_of(const objects::LayoutPool& pool, const objects::StoreLayo
                        const NodeDisks& disks) {
     std::vector<std::string> all;
     for (const objects::LayoutSlot& slot : layout.slots) {
-        if (slot.pool == pool.id && !slot.disk.empty()) all.push_back(slot.disk);
+        if (slot.pool == pool.disk_pool() && !slot.disk.empty()) all.push_back(slot.disk);
     }
     if (all.empty()) return {};
     // One of these may be the missing disk.
-    const std::vector<std::string> strangers = disks.strangers_of(pool.name);
+    const objects::LayoutPool* const disk_pool = layout.find_pool(pool.disk_pool());
+    const std::vector<std::string> strangers =
+        disks.strangers_of(disk_pool == nullptr ? pool.name : disk_pool->name);
     all.insert(all.begin(), strangers.begin(), strangers.end());
     std::string text;
     for (const std::string& each : all) text += (text.empty() ? "" : ", ") + each;
@@ -47,7 +49,12 @@ const NodeDisk* given_up_disk_of(const NodeDisks& disks, const SlotEntry& entry)
 objects::StoreLayout make_store_layout(const std::vector<devices::PoolSettings>& pools,
                                        const NodeDisks& disks) {
     objects::StoreLayout layout;
-    for (const devices::PoolSettings& each : pools) add_pool(layout, each.name);
+    for (const devices::PoolSettings& each : pools) {
+        objects::LayoutPool pool{.id = objects::pool_id(each.name), .name = each.name};
+        if (each.family == devices::Family::kTape) pool.family = objects::PoolFamily::kTape;
+        if (each.staging) pool.staging = objects::pool_id(*each.staging);
+        layout.pools.push_back(std::move(pool));
+    }
     for (const SlotEntry& entry : disks.slots().entries()) {
         objects::LayoutSlot slot{.slot = entry.slot,
                                  .pool = add_pool(layout, entry.pool),

@@ -67,22 +67,70 @@ config::ListSection<PoolSettings> pools_section() {
     config::Record<PoolSettings> record;
     record.field("name", &PoolSettings::name, name_type(), "The name of the pool.",
                  {.need = config::Need::kRequired, .example = "fast"});
-    record.field("family", &PoolSettings::family, config::choice<Family>({{"disk", Family::kDisk}}),
-                 "The kind of its devices.");
+    record.field("family", &PoolSettings::family,
+                 config::choice<Family>({{"disk", Family::kDisk}, {"tape", Family::kTape}}),
+                 "disk: its objects stay on its devices. tape: they are written to tapes of a "
+                 "library, and have no devices of their own.");
+    record.field("staging", &PoolSettings::staging, config::none_or(name_type()),
+                 "Of a tape pool: the disk pool that its uploads land on. none: only for a disk "
+                 "pool.");
     record.field("quota", &PoolSettings::quota_bytes, config::none_or(config::size({.min = 1})),
-                 "How many bytes its objects may take on the disks. none: no limit.",
+                 "How many bytes its objects may take, on disks or tapes. none: no limit.",
                  {.reload = config::Reload::kLive});
     record.identified_by("name");
-    return {"pools", "Named sets of disks that hold objects.", std::move(record)};
+    record.check([](const PoolSettings& pool, config::Complaints& complaints) {
+        if (pool.family == Family::kTape && !pool.staging) {
+            complaints.add("staging", "a tape pool needs disks that its uploads land on",
+                           "write the name of a disk pool");
+        }
+        if (pool.family == Family::kDisk && pool.staging) {
+            complaints.add("staging", "only a tape pool has a staging",
+                           "leave out staging, or write family: tape");
+        }
+    });
+    return {"pools", "Named sets of objects, and of the disks or tapes that hold them.",
+            std::move(record)};
+}
+
+std::vector<std::string> check_staging(const std::vector<PoolSettings>& pools) {
+    std::vector<std::string> problems;
+    for (const PoolSettings& pool : pools) {
+        if (!pool.staging) continue;
+        const auto staging = std::ranges::find(pools, *pool.staging, &PoolSettings::name);
+        const std::string of = "the staging of pool " + pool.name + ", " + *pool.staging + ",";
+        if (staging == pools.end()) {
+            problems.push_back(of + " is no pool in pools");
+        } else if (staging->family != Family::kDisk) {
+            problems.push_back(of + " is not a disk pool");
+        }
+    }
+    return problems;
+}
+
+std::vector<std::string> check_libraries(const std::vector<PoolSettings>& pools,
+                                         std::span<const std::string> served) {
+    std::vector<std::string> problems;
+    for (const PoolSettings& pool : pools) {
+        const bool is_served = std::ranges::find(served, pool.name) != served.end();
+        if (pool.family == Family::kTape && !is_served) {
+            problems.push_back("tape pool " + pool.name + " needs a library that has its tapes");
+        }
+    }
+    return problems;
 }
 
 std::vector<std::string> check_devices(const std::vector<DeviceSettings>& devices,
                                        const std::vector<PoolSettings>& pools) {
     std::vector<std::string> problems;
     for (auto device = devices.begin(); device != devices.end(); ++device) {
-        if (std::ranges::find(pools, device->pool, &PoolSettings::name) == pools.end()) {
+        const auto pool = std::ranges::find(pools, device->pool, &PoolSettings::name);
+        if (pool == pools.end()) {
             problems.push_back("device " + device->name + " is of pool " + device->pool +
                                ", which pools does not have");
+        }
+        if (pool != pools.end() && pool->family == Family::kTape) {
+            problems.push_back("device " + device->name + " is of pool " + device->pool +
+                               ", which is a tape pool");
         }
         const auto same = std::find_if(
             devices.begin(), device,

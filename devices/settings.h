@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,20 +19,31 @@ struct DeviceSettings {
     std::string pool = {};
 };
 
-enum class Family : std::uint8_t { kDisk };
+enum class Family : std::uint8_t { kDisk, kTape };
 
 // An item of the section `pools`.
 struct PoolSettings {
     std::string name = {};
     Family family = Family::kDisk;
+    // Of a tape pool: the disk pool that its uploads land on. Empty for a disk pool.
+    std::optional<std::string> staging = {};
     std::optional<std::uint64_t> quota_bytes = {};
 };
 
 config::ListSection<DeviceSettings> devices_section();
 config::ListSection<PoolSettings> pools_section();
 
-// Checks both together, after the sections have passed their own checks: finds each device
-// whose pool does not exist, and all devices with one path. Empty if there is no problem.
+// Checks the staging of all pools, after the section has passed its own checks: a tape pool needs
+// one, and it is a disk pool that exists. Empty if there is no problem.
+std::vector<std::string> check_staging(const std::vector<PoolSettings>& pools);
+// Checks that each tape pool is one of those whose tapes a library of the node has. Empty if there
+// is no problem.
+std::vector<std::string> check_libraries(const std::vector<PoolSettings>& pools,
+                                         std::span<const std::string> served);
+
+// Checks both together, after the sections have passed their own checks: finds each device whose
+// pool does not exist or is a tape pool, and all devices with one path. Empty if there is no
+// problem.
 std::vector<std::string> check_devices(const std::vector<DeviceSettings>& devices,
                                        const std::vector<PoolSettings>& pools);
 

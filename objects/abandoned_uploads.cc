@@ -56,10 +56,11 @@ Task<Result<void>> AbandonedUploads::give_up(std::size_t at, std::size_t count) 
         const auto found = home_.volume().map().find_upload(fid);
         if (!found) co_return std::unexpected(found.error());
         if (!found->has_value() || !is_abandoned(fid)) continue;
+        const PoolId pool = (*found)->object.pool;
         const std::string owner((*found)->object.owner);
         const auto blocks = co_await home_.volume().count_blocks(fid, wait);
         if (!blocks) co_return std::unexpected(blocks.error());
-        change.will_free(owner, {.blocks = *blocks, .objects = 1});
+        change.will_free({.pool = pool, .owner = owner}, {.blocks = *blocks, .objects = 1});
         change.remove(fid);
         given_up.push_back(fid);
     }

@@ -4,42 +4,61 @@
 
 namespace fopd::objects {
 
-DiskUse::DiskUse(const store::OwnerShares& counted) {
-    join(std::make_shared<PoolQuota>());
-    for (const auto& [name, share] : counted) {
-        const Amount amount{.blocks = share.blocks, .objects = share.objects};
-        Owner& each = owner(name);
-        each.amount_ = amount;
-        each.account_->add(amount);
-        quota_->whole().add(amount);
+DiskUse::DiskUse(const store::PoolShares& counted) {
+    for (const auto& [pool, owners] : counted) {
+        for (const auto& [name, share] : owners) {
+            const Amount amount{.blocks = share.blocks, .objects = share.objects};
+            Owner& each = owner({.pool = pool, .owner = name});
+            each.amount_ = amount;
+            each.account_->add(amount);
+            each.pool_->quota->whole().add(amount);
+        }
     }
 }
 
-void DiskUse::join(std::shared_ptr<PoolQuota> quota) {
-    if (quota == quota_) return;
-    leave();
-    quota_ = std::move(quota);
-    for (auto& [name, each] : owners_) {
-        each.account_ = &quota_->account_of(name);
+DiskUse::~DiskUse() {
+    for (auto& [id, pool] : pools_) leave(pool);
+}
+
+void DiskUse::join(PoolId pool, std::shared_ptr<PoolQuota> quota) {
+    OfPool& joined = pools_[pool];
+    if (quota == joined.quota) return;
+    leave(joined);
+    joined.quota = std::move(quota);
+    for (auto& [name, each] : joined.owners) {
+        each.account_ = &joined.quota->account_of(name);
         each.account_->add(each.amount_);
-        quota_->whole().add(each.amount_);
+        joined.quota->whole().add(each.amount_);
     }
 }
 
-void DiskUse::leave() {
-    for (auto& [name, each] : owners_) {
+void DiskUse::leave(OfPool& pool) {
+    for (auto& [name, each] : pool.owners) {
         each.account_->put_back(each.amount_);
-        quota_->whole().put_back(each.amount_);
+        pool.quota->whole().put_back(each.amount_);
     }
 }
 
-DiskUse::Owner& DiskUse::owner(std::string_view name) {
-    const auto found = owners_.find(name);
-    if (found != owners_.end()) return found->second;
-    const auto made = owners_.emplace(name, Owner()).first;
+DiskUse::Owner& DiskUse::owner(PoolOwner whose) {
+    OfPool& pool = pools_[whose.pool];
+    const auto found = pool.owners.find(whose.owner);
+    if (found != pool.owners.end()) return found->second;
+    const auto made = pool.owners.emplace(whose.owner, Owner()).first;
     made->second.name_ = made->first;
-    made->second.account_ = &quota_->account_of(name);
+    made->second.pool_ = &pool;
+    made->second.account_ = &pool.quota->account_of(whose.owner);
     return made->second;
+}
+
+store::PoolShares DiskUse::shares() const {
+    store::PoolShares shares;
+    for (const auto& [id, pool] : pools_) {
+        for (const auto& [name, each] : pool.owners) {
+            if (each.amount_.is_none()) continue;
+            shares[id][name] = {.blocks = each.amount_.blocks, .objects = each.amount_.objects};
+        }
+    }
+    return shares;
 }
 
 namespace {
@@ -58,7 +77,7 @@ DiskUse::Verdict of_owner(QuotaAccount::Verdict verdict) {
 DiskUse::Verdict DiskUse::check(const Owner& owner, Amount amount) const {
     const Verdict verdict = of_owner(owner.account_->check(amount));
     if (verdict != Verdict::kTaken) return verdict;
-    const bool fits_pool = quota_->whole().check(amount) == QuotaAccount::Verdict::kTaken;
+    const bool fits_pool = owner.whole().check(amount) == QuotaAccount::Verdict::kTaken;
     return fits_pool ? Verdict::kTaken : Verdict::kPoolIsFull;
 }
 
@@ -66,7 +85,7 @@ DiskUse::Verdict DiskUse::take(Owner& owner, Amount amount, Scope scope) {
     const Verdict taken = of_owner(owner.account_->take(amount));
     if (taken != Verdict::kTaken) return taken;
     const bool in_pool = scope == Scope::kPoolAndOwner;
-    if (in_pool && quota_->whole().take(amount) != QuotaAccount::Verdict::kTaken) {
+    if (in_pool && owner.pool_->quota->whole().take(amount) != QuotaAccount::Verdict::kTaken) {
         owner.account_->put_back(amount);
         return Verdict::kPoolIsFull;
     }
@@ -79,7 +98,7 @@ void DiskUse::put_back(Owner& owner, Amount amount, Scope scope) {
     owner.amount_.blocks -= amount.blocks;
     owner.amount_.objects -= amount.objects;
     owner.account_->put_back(amount);
-    if (scope == Scope::kPoolAndOwner) quota_->whole().put_back(amount);
+    if (scope == Scope::kPoolAndOwner) owner.pool_->quota->whole().put_back(amount);
 }
 
 }  // namespace fopd::objects

@@ -6,40 +6,57 @@
 #include <string>
 #include <string_view>
 
+#include "objects/object_name.h"
 #include "objects/pool_quota.h"
+#include "store/object.h"
 #include "store/volume.h"
 
 namespace fopd::objects {
 
-// How much of a disk each owner uses; the disk's part of what the pool's quotas count. An amount is
-// taken before an object or block is added, and put back once a removal can no longer be undone.
-// Lives on one reactor.
+// An owner in a pool, whose quota is charged. The text is borrowed.
+struct PoolOwner {
+    PoolId pool = 0;
+    std::string_view owner{};
+};
+inline PoolOwner owner_of(const store::Object& object) {
+    return {.pool = object.pool, .owner = object.owner};
+}
+
+// How much each owner has in each pool on a disk; the disk's part of what the pools' quotas count.
+// The pool of an object is the one in its record: the disks of a disk pool may also have objects of
+// tape pools. An amount is taken before an object or block is added, and put back once a removal
+// can no longer be undone. Blocks that left the disk for tape still count. Lives on one reactor.
 class DiskUse {
+    struct OfPool;
+
 public:
-    // The use of one owner; never moves, and is kept when the owner has nothing left.
+    // The use of one owner in a pool; never moves, and is kept when the owner has nothing left.
     class Owner {
     public:
         std::string_view name() const { return name_; }
         Amount amount() const { return amount_; }
         const QuotaAccount& account() const { return *account_; }
+        // The account of all owners of the pool.
+        const QuotaAccount& whole() const { return pool_->quota->whole(); }
 
     private:
         friend class DiskUse;
         std::string_view name_;
+        OfPool* pool_ = nullptr;
         QuotaAccount* account_ = nullptr;
         Amount amount_;
     };
 
-    explicit DiskUse(const store::OwnerShares& counted);
-    ~DiskUse() { leave(); }
+    explicit DiskUse(const store::PoolShares& counted);
+    ~DiskUse();
     DiskUse(const DiskUse&) = delete;
     DiskUse& operator=(const DiskUse&) = delete;
 
-    // Moves its counts to another quota.
-    void join(std::shared_ptr<PoolQuota> quota);
-    const QuotaAccount& whole() const { return quota_->whole(); }
+    // Moves its counts of the pool to another quota. Before, the disk has a quota of its own for
+    // the pool, without limits.
+    void join(PoolId pool, std::shared_ptr<PoolQuota> quota);
 
-    Owner& owner(std::string_view name);
+    Owner& owner(PoolOwner whose);
     // kOwner: a change of owner, which does not change the pool's use.
     enum class Scope : std::uint8_t { kPoolAndOwner, kOwner };
     enum class Verdict : std::uint8_t { kTaken, kPoolIsFull, kTooManyBlocks, kTooManyObjects };
@@ -49,11 +66,18 @@ public:
     // REQUIRES: the amount was taken, or counted at the start.
     void put_back(Owner& owner, Amount amount, Scope scope);
 
-private:
-    void leave();
+    // What the owners have now, without those that have nothing.
+    store::PoolShares shares() const;
 
-    std::shared_ptr<PoolQuota> quota_;
-    std::map<std::string, Owner, std::less<>> owners_;
+private:
+    struct OfPool {
+        std::shared_ptr<PoolQuota> quota = std::make_shared<PoolQuota>();
+        std::map<std::string, Owner, std::less<>> owners;
+    };
+
+    static void leave(OfPool& pool);
+
+    std::map<PoolId, OfPool> pools_;  // Few.
 };
 
 }  // namespace fopd::objects

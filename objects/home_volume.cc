@@ -40,6 +40,14 @@ std::string HomeVolume::name_of(store::Fid fid) const {
     return std::string((*object)->name);
 }
 
+std::optional<PoolId> HomeVolume::pool_of(store::Fid fid) const {
+    const auto object = volume().map().find(fid);
+    if (object && *object) return (*object)->pool;
+    const auto upload = volume().map().find_upload(fid);
+    if (upload && *upload) return (*upload)->object.pool;
+    return std::nullopt;
+}
+
 void HomeVolume::let_go() {
     ENSURE(hold_count_ > 0);
     if (--hold_count_ == 0) free_.wake_all();

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -27,34 +29,36 @@
 
 namespace fopd::objects {
 
-// The number of objects on a disk. Objects are counted once, after the start, while creations and
-// removals during and after that count are added.
+// The number of objects of each pool on a disk. Objects are counted once, after the start, while
+// creations and removals during and after that count are added.
 class ObjectCount final : public store::MapVisitor {
 public:
-    Result<void> object(store::Fid fid, const store::Object& /*object*/) override {
-        seen(fid);
+    using Counts = std::map<PoolId, std::uint64_t>;
+
+    Result<void> object(store::Fid fid, const store::Object& object) override {
+        seen(fid, object.pool);
         return {};
     }
-    void seen(store::Fid fid) {
-        ++count_;
+    void seen(store::Fid fid, PoolId pool) {
+        ++counts_[pool];
         up_to_ = fid;
     }
     void all_seen() { up_to_ = kAll; }
     // Whether all objects of the disk have been counted.
     bool is_whole() const { return up_to_ == kAll; }
 
-    void has_come(store::Fid fid) {
-        if (fid <= up_to_) ++count_;
+    void has_come(store::Fid fid, PoolId pool) {
+        if (fid <= up_to_) ++counts_[pool];
     }
-    void has_gone(store::Fid fid) {
-        if (fid <= up_to_) --count_;
+    void has_gone(store::Fid fid, PoolId pool) {
+        if (fid <= up_to_) --counts_[pool];
     }
-    std::uint64_t get() const { return count_; }
+    const Counts& get() const { return counts_; }
 
 private:
     static constexpr store::Fid kAll{.high = ~0ULL, .low = ~0ULL};
 
-    std::uint64_t count_ = 0;
+    Counts counts_;       // Few.
     store::Fid up_to_{};  // Objects with greater fids are not counted yet.
 };
 
@@ -137,21 +141,24 @@ public:
     std::string_view device_name() const { return disk_.volume->device_name(); }
     // The name of an object of this disk; empty if it has none, is not there, or cannot be read.
     std::string name_of(store::Fid fid) const;
+    // The disk's pool. Objects on the disk may be of a tape pool that it is the staging of.
     PoolId pool() const { return disk_.pool; }
+    // The pool of an object or upload of this disk; empty if it is not there, or cannot be read.
+    std::optional<PoolId> pool_of(store::Fid fid) const;
     io_sched::MediumId medium() const { return disk_.medium; }
     RangeLocks& locks() { return locks_; }
     // Ranges of objects that were changed since the disk was opened.
     ChangedRanges& changed_ranges() { return changed_ranges_; }
     ObjectCount& objects() { return objects_; }
     // Call in the reactor turn in which the change that creates or removes the object begins.
-    void has_come(store::Fid fid) {
-        objects_.has_come(fid);
-        if (recount_ != nullptr) recount_->has_come(fid);
+    void has_come(store::Fid fid, PoolId pool) {
+        objects_.has_come(fid, pool);
+        if (recount_ != nullptr) recount_->has_come(fid, pool);
     }
-    void has_gone(store::Fid fid) {
+    void has_gone(store::Fid fid, PoolId pool) {
         changed_ranges_.forget(fid);
-        objects_.has_gone(fid);
-        if (recount_ != nullptr) recount_->has_gone(fid);
+        objects_.has_gone(fid, pool);
+        if (recount_ != nullptr) recount_->has_gone(fid, pool);
     }
     // A second count, by which a check verifies objects(). Null: no check is running.
     void set_recount(ObjectCount* recount) { recount_ = recount; }

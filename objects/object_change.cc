@@ -11,6 +11,7 @@ void ObjectChange::clear() {
     ENSURE(charged_.owner == nullptr);
     change_.clear();
     freed_.clear();
+    from_tape_ = 0;
     block_owner_ = {};
     coming_.reset();
     going_.reset();
@@ -62,8 +63,8 @@ void ObjectChange::give_back_first(std::size_t ranges) {
 
 // -- quota --
 
-DiskUse::Verdict ObjectChange::charge(std::string_view owner, Amount amount, DiskUse::Scope scope) {
-    DiskUse::Owner& account = home_->use().owner(owner);
+DiskUse::Verdict ObjectChange::charge(PoolOwner whose, Amount amount, DiskUse::Scope scope) {
+    DiskUse::Owner& account = home_->use().owner(whose);
     ENSURE(charged_.owner == nullptr || charged_.owner == &account);
     const auto verdict = home_->use().take(account, amount, scope);
     if (verdict != DiskUse::Verdict::kTaken) return verdict;
@@ -89,8 +90,8 @@ Result<ObjectChange::ChargedHoles> ObjectChange::charge_holes(store::Fid fid,
     return ChargedHoles{.verdict = verdict, .blocks = holes};
 }
 
-void ObjectChange::will_free(std::string_view owner, Amount amount, DiskUse::Scope scope) {
-    freed_.push_back({.owner = &home_->use().owner(owner), .amount = amount, .scope = scope});
+void ObjectChange::will_free(PoolOwner whose, Amount amount, DiskUse::Scope scope) {
+    freed_.push_back({.owner = &home_->use().owner(whose), .amount = amount, .scope = scope});
 }
 
 void ObjectChange::give_back() {
@@ -139,13 +140,14 @@ Result<void> ObjectChange::begin(store::Reservation reservation, store::Durabili
     const Result<void> begun = volume().begin(change_, std::move(reservation), durability, data);
     if (!begun) return begun;
     allocated_.clear();
-    const auto more = static_cast<std::int64_t>(grown_) - change_.net_blocks();
+    const auto more = static_cast<std::int64_t>(grown_) + from_tape_ - change_.net_blocks();
     ENSURE(more >= 0);
     if (more > 0) will_free(block_owner_, {.blocks = static_cast<std::uint64_t>(more)});
     charged_ = {};
     grown_ = 0;
-    if (coming_) home_->has_come(*coming_);
-    if (going_) home_->has_gone(*going_);
+    from_tape_ = 0;
+    if (coming_) home_->has_come(coming_->fid, coming_->pool);
+    if (going_) home_->has_gone(going_->fid, going_->pool);
     return {};
 }
 

@@ -51,14 +51,14 @@ public:
     // Frees the first `ranges` of them. REQUIRES: no I/O on them is in flight.
     void give_back_first(std::size_t ranges);
 
-    // -- quota: all charges of a change are for one owner, in one scope --
+    // -- quota: all charges of a change are for one owner in one pool, in one scope --
 
-    DiskUse::Verdict charge(std::string_view owner, Amount amount,
+    DiskUse::Verdict charge(PoolOwner whose, Amount amount,
                             DiskUse::Scope scope = DiskUse::Scope::kPoolAndOwner);
     // Sets the owner of the blocks that the extents of the change add or remove. The text is
     // borrowed until begin(), which refunds the blocks that the change frees to this owner.
-    void set_block_owner(std::string_view owner) { block_owner_ = owner; }
-    std::string_view block_owner() const { return block_owner_; }
+    void set_block_owner(PoolOwner whose) { block_owner_ = whose; }
+    PoolOwner block_owner() const { return block_owner_; }
     // Charges that owner for the blocks of the range that are holes now.
     struct ChargedHoles {
         DiskUse::Verdict verdict = DiskUse::Verdict::kTaken;
@@ -66,8 +66,14 @@ public:
     };
     Result<ChargedHoles> charge_holes(store::Fid fid, store::BlockRange range);
     // Refunds the amount to the owner when the change is durable.
-    void will_free(std::string_view owner, Amount amount,
+    void will_free(PoolOwner whose, Amount amount,
                    DiskUse::Scope scope = DiskUse::Scope::kPoolAndOwner);
+    // So many blocks that the change frees on the disk are on tape, and still count for their
+    // owner.
+    void will_release(std::uint64_t blocks) { from_tape_ -= static_cast<std::int64_t>(blocks); }
+    // So many blocks that the change adds to the disk come back from tape. They were counted all
+    // the time: no quota is charged.
+    void will_recall(std::uint64_t blocks) { from_tape_ += static_cast<std::int64_t>(blocks); }
 
     // -- records --
 
@@ -83,8 +89,8 @@ public:
     Task<Result<std::uint64_t>> punch(store::Fid fid, store::BlockRange range,
                                       core::WaitOptions wait);
     // The object that the change creates or removes; begin() counts it. At most one of each.
-    void will_come(store::Fid fid) { coming_ = fid; }
-    void will_go(store::Fid fid) { going_ = fid; }
+    void will_come(store::Fid fid, PoolId pool) { coming_ = {.fid = fid, .pool = pool}; }
+    void will_go(store::Fid fid, PoolId pool) { going_ = {.fid = fid, .pool = pool}; }
 
     // -- into the log --
 
@@ -111,6 +117,10 @@ private:
         Amount amount{};
         DiskUse::Scope scope = DiskUse::Scope::kPoolAndOwner;
     };
+    struct InPool {
+        store::Fid fid{};
+        PoolId pool = 0;
+    };
     store::Volume& volume() const { return home_->volume(); }
 
     HomeVolume* home_ = nullptr;
@@ -119,10 +129,12 @@ private:
     std::vector<store::DiskRange> allocated_;
     Charge charged_;           // Before the change begins.
     std::uint64_t grown_ = 0;  // How many of the charged blocks were holes.
-    std::string_view block_owner_{};
+    // Blocks that come to the disk from tape, less those that leave it and are on tape.
+    std::int64_t from_tape_ = 0;
+    PoolOwner block_owner_{};
     std::vector<Charge> freed_;  // Refunded once it is durable.
-    std::optional<store::Fid> coming_;
-    std::optional<store::Fid> going_;
+    std::optional<InPool> coming_;
+    std::optional<InPool> going_;
 };
 
 }  // namespace fopd::objects

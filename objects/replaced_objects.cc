@@ -107,9 +107,9 @@ Task<Result<bool>> remove_at_home(Stores* stores, const store::NameClaim* claim,
     if (!object) co_return std::unexpected(object.error());
     if (!*object) co_return true;
     if (late != nullptr && !could_replace(*late, **object)) co_return false;
-    loser.change.will_free((*object)->owner, {.blocks = *blocks, .objects = 1});
+    loser.change.will_free(owner_of(**object), {.blocks = *blocks, .objects = 1});
     loser.change.remove(claim->fid);
-    loser.change.will_go(claim->fid);
+    loser.change.will_go(claim->fid, (*object)->pool);
     const auto finished = co_await loser.change.commit(std::move(*room));
     if (!finished) co_return std::unexpected(finished.error());
     if (late != nullptr) {

@@ -16,11 +16,19 @@ namespace {
 
 // Further findings are only in the report.
 constexpr std::size_t kEventsMax = 20;
+// How often the use of a disk is counted again because the disk was in use meanwhile.
+constexpr unsigned kIdleTries = 3;
 
 Result<void> check_reply(store::Bytes reply) {
     const auto read = read_recorded_reply(reply);
     if (!read) return std::unexpected(read.error());
     return {};
+}
+
+std::uint64_t total_of(const ObjectCount::Counts& counts) {
+    std::uint64_t total = 0;
+    for (const auto& [pool, count] : counts) total += count;
+    return total;
 }
 
 }  // namespace
@@ -66,15 +74,22 @@ public:
 private:
     static void on_stop(CancelHook& hook) { static_cast<Run&>(hook).end(); }
 
-    void seen(store::Fid fid) override { recount_.seen(fid); }
+    void seen(store::Fid fid, const store::Object* object) override {
+        if (object == nullptr) knows_all_pools_ = false;
+        recount_.seen(fid, object == nullptr ? PoolId{0} : object->pool);
+    }
     void all_seen() override { recount_.all_seen(); }
     void compare_counts();
+    Task<Result<void>> compare_use();
+    Task<bool> is_idle();
+    std::string name_of_pool(PoolId pool) const;
     void report(Duration took);
 
     Stores& stores_;
     HomeVolume& home_;
     core::CancelSource cancel_;
     ObjectCount recount_;
+    bool knows_all_pools_ = true;  // No record of an object was unreadable.
     const store::VolumeCheckOptions options_;
     store::VolumeCheck* check_ = nullptr;  // Null unless it runs.
     CheckStatus status_{.state = CheckStatus::State::kRunning};
@@ -85,8 +100,9 @@ Task<void> StoreCheck::Run::carry_out(HomeVolume::Hold /*hold*/) {
     store::VolumeCheck check(home_.volume(), options_);
     check_ = &check;
     home_.set_recount(&recount_);
-    const auto done = co_await check.run();
+    auto done = co_await check.run();
     if (done) compare_counts();
+    if (done) done = co_await compare_use();
     home_.set_recount(nullptr);
     check_ = nullptr;
     CancelHook::unlink();
@@ -104,11 +120,71 @@ Task<void> StoreCheck::Run::carry_out(HomeVolume::Hold /*hold*/) {
 // Both counts include creations and removals, noted in the same reactor turns.
 void StoreCheck::Run::compare_counts() {
     if (!home_.objects().is_whole() || !recount_.is_whole()) return;
-    const std::uint64_t there = recount_.get();
-    const std::uint64_t counted = home_.objects().get();
-    if (there == counted) return;
-    check_->find({.reason = "there are " + std::to_string(there) + " objects, and " +
-                            std::to_string(counted) + " are counted"});
+    ObjectCount::Counts there = recount_.get();
+    ObjectCount::Counts counted = home_.objects().get();
+    if (!knows_all_pools_) {
+        if (total_of(there) == total_of(counted)) return;
+        check_->find({.reason = "there are " + std::to_string(total_of(there)) + " objects, and " +
+                                std::to_string(total_of(counted)) + " are counted"});
+        return;
+    }
+    for (const auto& [pool, count] : counted) there.try_emplace(pool, 0);
+    for (const auto& [pool, count] : there) {
+        if (count == counted[pool]) continue;
+        check_->find({.reason = "there are " + std::to_string(count) + " objects of pool " +
+                                name_of_pool(pool) + ", and " + std::to_string(counted[pool]) +
+                                " are counted"});
+    }
+}
+
+std::string StoreCheck::Run::name_of_pool(PoolId pool) const {
+    const LayoutPool* const found = stores_.layout().find_pool(pool);
+    return found == nullptr ? "number " + std::to_string(pool) : found->name;
+}
+
+// Whether all changes of the disk are durable, and nobody else uses it.
+Task<bool> StoreCheck::Run::is_idle() {
+    const core::WaitOptions wait{.cancel = &cancel_};
+    const auto synced = co_await home_.volume().sync(wait);
+    co_return synced&& home_.hold_count() == 1 &&
+        home_.volume().durable_seq() == home_.volume().newest().seq;
+}
+
+// Blocks and objects of the owners, as their quotas count them. Changes charge before their records
+// are written, and refund afterwards, so the counts agree only while the disk is idle; on a disk
+// that is never idle they are not compared.
+Task<Result<void>> StoreCheck::Run::compare_use() {
+    for (unsigned tries = 0; tries < kIdleTries && home_.volume().serving(); ++tries) {
+        const bool was_idle = co_await is_idle();
+        if (cancel_.cancelled()) {
+            co_return std::unexpected(
+                Error{.code = Errc::kCancelled, .context = "check of a disk"});
+        }
+        if (!was_idle) continue;
+        const std::uint64_t seq = home_.volume().newest().seq;
+        auto there = co_await home_.volume().count_owners();
+        // What cannot be read is a finding already.
+        if (!there) break;
+        const bool is_same = home_.hold_count() == 1 && home_.volume().newest().seq == seq;
+        if (!is_same) continue;
+        store::PoolShares counted = home_.use().shares();
+        for (const auto& [pool, owners] : counted) {
+            for (const auto& [owner, share] : owners) (*there)[pool].try_emplace(owner);
+        }
+        for (const auto& [pool, owners] : *there) {
+            for (const auto& [owner, share] : owners) {
+                const store::OwnerShare known = counted[pool][owner];
+                if (known == share) continue;
+                check_->find({.reason = owner + " has " + std::to_string(share.blocks) +
+                                        " blocks and " + std::to_string(share.objects) +
+                                        " objects in pool " + name_of_pool(pool) + ", and " +
+                                        std::to_string(known.blocks) + " and " +
+                                        std::to_string(known.objects) + " are counted"});
+            }
+        }
+        break;
+    }
+    co_return Result<void>{};
 }
 
 void StoreCheck::Run::report(Duration took) {

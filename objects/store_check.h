@@ -25,7 +25,8 @@ struct CheckStatus {
 };
 const char* to_string(CheckStatus::State state);
 
-// Checks disks while they are in use: whether index, space, log, names and counts agree. Findings
+// Checks disks while they are in use: whether index, space, log, names, counts and, while nobody
+// uses the disk, quotas agree. Findings
 // are logged and reported. One check per disk at a time. Lives on the reactor of the stores.
 class StoreCheck {
 public:

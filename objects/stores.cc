@@ -28,6 +28,11 @@ const LayoutSlot* StoreLayout::find_slot(store::Slot slot) const {
     return found == slots.end() || found->slot != slot ? nullptr : &*found;
 }
 
+bool StoreLayout::is_staging(PoolId disk_pool) const {
+    return std::ranges::any_of(
+        pools, [disk_pool](const LayoutPool& each) { return each.staging == disk_pool; });
+}
+
 Stores::Stores(const StoresParts& parts)
     : parts_(parts), layout_(std::make_shared<const StoreLayout>()) {}
 
@@ -36,7 +41,7 @@ Stores::~Stores() = default;
 void Stores::add(const HomeDisk& disk) {
     ENSURE(place_of(disk.volume->slot()) == volumes_.end());
     volumes_.push_back(std::make_unique<HomeVolume>(disk, parts_.reactor));
-    join_quota(*volumes_.back());
+    join_quotas(*volumes_.back());
 }
 
 void Stores::remove(store::Slot slot) {
@@ -48,13 +53,12 @@ void Stores::remove(store::Slot slot) {
 
 void Stores::set_layout(StoreLayoutPtr layout) {
     layout_ = std::move(layout);
-    for (const auto& volume : volumes_) join_quota(*volume);
+    for (const auto& volume : volumes_) join_quotas(*volume);
 }
 
-// A disk whose pool is unknown keeps a quota of its own.
-void Stores::join_quota(HomeVolume& volume) {
-    const LayoutPool* const pool = layout_->find_pool(volume.pool());
-    if (pool != nullptr) volume.use().join(pool->quota);
+// What the disk has of a pool that the layout does not have is counted on this disk only.
+void Stores::join_quotas(HomeVolume& volume) {
+    for (const LayoutPool& pool : layout_->pools) volume.use().join(pool.id, pool.quota);
 }
 
 Task<void> Stores::stop() {

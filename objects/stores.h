@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,12 +31,21 @@ namespace fopd::objects {
 
 // -- the layout, which is the same on all localities of a node --
 
+// The kind of medium that a pool is for.
+enum class PoolFamily : std::uint8_t { kDisk, kTape };
+
 struct LayoutPool {
     PoolId id = 0;
     std::string name;
+    PoolFamily family = PoolFamily::kDisk;
+    // Of a tape pool: the disk pool whose disks its uploads land on.
+    std::optional<PoolId> staging = {};
     // In words, its missing disks, which may have further objects; empty: all disks can be read.
     std::string missing = {};
     std::shared_ptr<PoolQuota> quota = std::make_shared<PoolQuota>();
+
+    // The pool whose disks take its new objects.
+    PoolId disk_pool() const { return staging.value_or(id); }
 };
 
 enum class SlotState : std::uint8_t {
@@ -49,7 +59,7 @@ enum class SlotState : std::uint8_t {
 struct LayoutSlot {
     store::Slot slot = 0;
     std::uint32_t locality = 0;  // The index of its home locality.
-    PoolId pool = 0;
+    PoolId pool = 0;             // The pool of its disk; objects on it may be of another pool.
     SlotState state = SlotState::kOnline;
     std::string disk = {};  // In words, the missing disk.
 };
@@ -66,6 +76,8 @@ struct StoreLayout {
     const LayoutPool* find_pool(std::string_view name) const;
     const LayoutPool* find_pool(PoolId id) const;
     const LayoutSlot* find_slot(store::Slot slot) const;
+    // Whether the disks of a disk pool may have objects of other pools.
+    bool is_staging(PoolId disk_pool) const;
 };
 using StoreLayoutPtr = std::shared_ptr<const StoreLayout>;
 
@@ -74,7 +86,7 @@ using StoreLayoutPtr = std::shared_ptr<const StoreLayout>;
 // A disk whose home is this locality.
 struct HomeDisk {
     std::array<std::byte, 16> disk_id{};
-    PoolId pool = 0;
+    PoolId pool = 0;  // The disk's; each object has its own in its record.
     // Open, possibly read-only; its slot is in the layout. Must stay open until remove().
     store::Volume* volume = nullptr;
     io_sched::MediumId medium{};  // Its id in the locality's I/O scheduler.
@@ -142,7 +154,7 @@ public:
 
 private:
     std::vector<std::unique_ptr<HomeVolume>>::iterator place_of(store::Slot slot);
-    void join_quota(HomeVolume& volume);
+    void join_quotas(HomeVolume& volume);
 
     const StoresParts parts_;
     std::vector<Stores*> all_;

@@ -40,9 +40,11 @@ Task<Granted<>> move_charge(Operation* operation, const fop::SetAttributes* set)
     if (!blocks) co_return refused(blocks.error());
     const objects::Amount amount{.blocks = *blocks, .objects = 1};
     const auto charged =
-        operation->space().charge(set->owner, amount, objects::DiskUse::Scope::kOwner);
+        operation->space().charge({.pool = operation->object().pool, .owner = set->owner}, amount,
+                                  objects::DiskUse::Scope::kOwner);
     if (!charged) co_return charged;
-    operation->change().will_free(owner, amount, objects::DiskUse::Scope::kOwner);
+    operation->change().will_free(objects::owner_of(operation->object()), amount,
+                                  objects::DiskUse::Scope::kOwner);
     co_return Granted<>{};
 }
 

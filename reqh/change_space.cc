@@ -28,18 +28,18 @@ Refusal ChangeSpace::why_no_space(const Error& error) {
     return {.status = fop::Status::kNoSpace, .words = "there is no space left on its disk"};
 }
 
-Granted<> ChangeSpace::check_quota(std::string_view owner, objects::Amount amount) {
+Granted<> ChangeSpace::check_quota(objects::PoolOwner whose, objects::Amount amount) {
     objects::DiskUse& use = fop_.home().use();
-    const auto verdict = use.check(use.owner(owner), amount);
+    const auto verdict = use.check(use.owner(whose), amount);
     if (verdict == objects::DiskUse::Verdict::kTaken) return {};
-    return refused(why_over_quota(owner, amount, verdict));
+    return refused(why_over_quota(whose, amount, verdict));
 }
 
-Granted<> ChangeSpace::charge(std::string_view owner, objects::Amount amount,
+Granted<> ChangeSpace::charge(objects::PoolOwner whose, objects::Amount amount,
                               objects::DiskUse::Scope scope) {
-    const auto verdict = change_.charge(owner, amount, scope);
+    const auto verdict = change_.charge(whose, amount, scope);
     if (verdict == objects::DiskUse::Verdict::kTaken) return {};
-    return refused(why_over_quota(owner, amount, verdict));
+    return refused(why_over_quota(whose, amount, verdict));
 }
 
 Granted<> ChangeSpace::charge_holes(store::Fid fid, store::BlockRange blocks) {
@@ -50,11 +50,11 @@ Granted<> ChangeSpace::charge_holes(store::Fid fid, store::BlockRange blocks) {
         why_over_quota(change_.block_owner(), {.blocks = charged->blocks}, charged->verdict));
 }
 
-Refusal ChangeSpace::why_over_quota(std::string_view owner, objects::Amount wanted,
+Refusal ChangeSpace::why_over_quota(objects::PoolOwner whose, objects::Amount wanted,
                                     objects::DiskUse::Verdict verdict) {
-    const objects::LayoutPool* const pool = fop_.stores().layout().find_pool(fop_.home().pool());
+    const objects::LayoutPool* const pool = fop_.stores().layout().find_pool(whose.pool);
     const std::string_view pool_name = pool == nullptr ? std::string_view() : pool->name;
-    return words_.over_quota(fop_.home(), pool_name, owner, wanted, verdict);
+    return words_.over_quota(fop_.home().use().owner(whose), pool_name, wanted, verdict);
 }
 
 }  // namespace fopd::reqh

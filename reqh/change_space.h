@@ -33,16 +33,16 @@ public:
     // allocated blocks.
     Task<Granted<>> allocate_to_free(std::uint32_t count);
     // kQuota if the amount is more than the owner or the pool may still have. Takes nothing.
-    Granted<> check_quota(std::string_view owner, objects::Amount amount);
+    Granted<> check_quota(objects::PoolOwner whose, objects::Amount amount);
     // kQuota. One owner and one scope in a change.
-    Granted<> charge(std::string_view owner, objects::Amount amount,
+    Granted<> charge(objects::PoolOwner whose, objects::Amount amount,
                      objects::DiskUse::Scope scope = objects::DiskUse::Scope::kPoolAndOwner);
     // Charges the owner of the object's blocks for holes that will get blocks.
     Granted<> charge_holes(store::Fid fid, store::BlockRange blocks);
 
 private:
     static Refusal why_no_space(const Error& error);
-    Refusal why_over_quota(std::string_view owner, objects::Amount wanted,
+    Refusal why_over_quota(objects::PoolOwner whose, objects::Amount wanted,
                            objects::DiskUse::Verdict verdict);
 
     const RunningFop& fop_;

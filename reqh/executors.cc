@@ -251,9 +251,13 @@ bool is_about_pool(const Executor& executor) {
     return executor.about != About::kNode && executor.about != About::kAnything;
 }
 
-const objects::LayoutPool* pool_of_slot(store::Slot slot, const objects::StoreLayout& layout) {
-    const objects::LayoutSlot* const found = layout.find_slot(slot);
-    return found == nullptr ? nullptr : layout.find_pool(found->pool);
+// The pool in the record of the object that the fop names, if its home is this locality.
+std::optional<objects::PoolId> pool_in_record(const Executor& executor, const fop::Request& request,
+                                              objects::Stores& stores) {
+    if (executor.aim == nullptr) return std::nullopt;
+    const store::Fid fid = objects::store_fid(executor.aim(request).object);
+    const objects::HomeVolume* const home = stores.find(fid.slot());
+    return home == nullptr ? std::nullopt : home->pool_of(fid);
 }
 
 // A contradiction between the fop's type and its other described properties.
@@ -292,11 +296,20 @@ bool moves_client_memory(const fop::Request& request) {
 }
 
 const objects::LayoutPool* pool_of(const Executor& executor, const fop::Request& request,
-                                   std::string_view header_pool,
-                                   const objects::StoreLayout& layout) {
+                                   std::string_view header_pool, objects::Stores& stores) {
+    const objects::StoreLayout& layout = stores.layout();
     if (!is_about_pool(executor)) return nullptr;
     if (executor.slot == nullptr) return layout.find_pool(header_pool);
-    return pool_of_slot(executor.slot(request), layout);
+    const objects::LayoutSlot* const slot = layout.find_slot(executor.slot(request));
+    if (slot == nullptr) return nullptr;
+    const objects::LayoutPool* const own = layout.find_pool(slot->pool);
+    if (!layout.is_staging(slot->pool)) return own;
+    if (const auto recorded = pool_in_record(executor, request, stores)) {
+        return layout.find_pool(*recorded);
+    }
+    const bool names_none = header_pool.empty() && executor.aim != nullptr;
+    const objects::LayoutPool* const named = names_none ? nullptr : layout.find_pool(header_pool);
+    return named != nullptr && named->disk_pool() == slot->pool ? named : own;
 }
 
 std::optional<std::string> complete(lrs::RequestAttributes& described,
@@ -307,10 +320,13 @@ std::optional<std::string> complete(lrs::RequestAttributes& described,
     const objects::LayoutPool* pool = said.empty() ? nullptr : layout.find_pool(said);
     if (pool == nullptr && !said.empty()) return "there is no pool " + std::string(said);
     if (described.object.is_set()) {
-        const objects::LayoutPool* const actual = pool_of_slot(described.object.slot(), layout);
-        if (actual == nullptr) return std::string("the object is on no slot of this node");
-        if (pool != nullptr && pool != actual) return "the object is in the pool " + actual->name;
-        pool = actual;
+        const objects::LayoutSlot* const slot = layout.find_slot(described.object.slot());
+        const objects::LayoutPool* const own =
+            slot == nullptr ? nullptr : layout.find_pool(slot->pool);
+        if (own == nullptr) return std::string("the object is on no slot of this node");
+        if (pool == nullptr) pool = own;
+        // Its disk may also have objects of the pools that it is the staging of.
+        if (pool->disk_pool() != own->id) return "the object is in the pool " + own->name;
     }
     const fop::FopType* const type = fop::find_fop_type(described.type);
     const bool names_pool =

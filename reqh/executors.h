@@ -31,9 +31,9 @@ struct Aim {
 enum class About : std::uint8_t {
     kNode,      // The server as a whole: a token for a pool or an object is not enough.
     kAnything,  // Nothing that has its own access rights: any token is enough.
-    kPool,      // The pool of the fop's slot, or else the pool in the header.
+    kPool,      // The pool of the fop; see pool_of().
     kName,      // An object of the header's pool, known only when the name is found.
-    kObject,    // The object of `aim`, in its slot's pool.
+    kObject,    // The object of `aim`, in its pool.
 };
 
 // How fops of a type are executed.
@@ -65,11 +65,13 @@ const Executor& executor_of(const fop::FopType& type);
 // memory instead of being part of the messages.
 bool moves_client_memory(const fop::Request& request);
 
-// The pool of a fop: the pool of its slot if it has a slot, otherwise the pool in its header. Null
-// if the fop has no pool, or the pool does not exist.
+// The pool of a fop, as far as it is known before an object is loaded. Without a slot: the pool in
+// the header. With a slot: the pool of its disk, but where that is the staging of others,
+// - for a new object, the pool in the header if the slot takes its objects;
+// - for an object, the pool in its record if its home is here, otherwise as for a new one.
+// Null if the fop has no pool, or the pool does not exist.
 const objects::LayoutPool* pool_of(const Executor& executor, const fop::Request& request,
-                                   std::string_view header_pool,
-                                   const objects::StoreLayout& layout);
+                                   std::string_view header_pool, objects::Stores& stores);
 
 // Sets the pool of a described fop as for a fop that arrives, so that both match the same rules;
 // the pool's name is borrowed from the layout. Returns, in words, why no such fop can exist, if so.

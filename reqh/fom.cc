@@ -204,8 +204,19 @@ Granted<> Fom::check_rights() {
 
 const objects::LayoutPool* Fom::pool() const {
     if (services_.stores == nullptr) return nullptr;
-    return pool_of(executor_of(*type_), fop_->request(), fop_->header().pool,
-                   services_.stores->layout());
+    return pool_of(executor_of(*type_), fop_->request(), fop_->header().pool, *services_.stores);
+}
+
+// Whether the object that the fop names may be of the pool that its token is for, as the disk has
+// objects of several pools.
+bool Fom::may_be_in_lent_pool() const {
+    const Executor& executor = executor_of(*type_);
+    if (!lent_.pool || executor.slot == nullptr || executor.aim == nullptr) return false;
+    const objects::StoreLayout& layout = services_.stores->layout();
+    const objects::LayoutSlot* const slot = layout.find_slot(executor.slot(fop_->request()));
+    const objects::LayoutPool* const lent = layout.find_pool(*lent_.pool);
+    return slot != nullptr && lent != nullptr && layout.is_staging(slot->pool) &&
+           lent->disk_pool() == slot->pool;
 }
 
 // The object or pool that the fop accesses, as far as that is known before an object is loaded.
@@ -220,6 +231,7 @@ Matter Fom::matter() const {
         matter.object = objects::store_fid(executor.aim(fop_->request()).object);
     }
     // Checked when the object is loaded.
+    if (may_be_in_lent_pool()) matter.pool = lent_.pool;
     if (executor.about == About::kName) matter.object = lent_.object;
     return matter;
 }

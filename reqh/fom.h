@@ -176,6 +176,7 @@ private:
     Granted<> check_rights();
     // The pool of the fop in the present layout; null: none, or it does not exist.
     const objects::LayoutPool* pool() const;
+    bool may_be_in_lent_pool() const;
     Matter matter() const;
     core::WaitOptions wait_for_piece() const;
     Error why_no_piece(const Error& error) const;

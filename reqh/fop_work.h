@@ -7,6 +7,7 @@
 
 #include "fop/bodies.h"
 #include "fop/range.h"
+#include "objects/object_name.h"
 #include "reqh/staged_blocks.h"
 #include "reqh/write_plan.h"
 
@@ -47,6 +48,7 @@ struct FopWork {
     std::vector<std::uint32_t> checksums;  // This and the next two: contents of the reply.
     std::vector<fop::Receipt> receipts;
     std::string text;
+    objects::PoolId pool = 0;  // Of the name in `text`.
     WritePlan plan;
     StagedBlocks staged;
 };

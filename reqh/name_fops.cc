@@ -92,8 +92,8 @@ Task<fop::Reply> run_create(Operation* operation) {
         if (!held) co_return operation->refuse(held.error());
     }
     operation->enter(Phase::kAuthorise);
-    const auto charged =
-        operation->space().charge(acting_user(operation->caller()), {.objects = 1});
+    const objects::PoolOwner owner{.pool = *placed, .owner = acting_user(operation->caller())};
+    const auto charged = operation->space().charge(owner, {.objects = 1});
     if (!charged) co_return operation->refuse(charged.error());
     auto room =
         co_await operation->reserve(store::kPutRecordBytesMax + objects::kReplyRecordBytesMax);
@@ -107,12 +107,12 @@ Task<fop::Reply> run_create(Operation* operation) {
                                .pool = *placed,
                                .mode = create.mode,
                                .last_writer = operation->last_writer({}),
-                               .owner = acting_user(operation->caller()),
+                               .owner = owner.owner,
                                .group = *group,
                                .name = create.name,
                                .name_version = is_named ? operation->names().at(0).version : 0};
     operation->change().put_object(fid, object);
-    operation->change().will_come(fid);
+    operation->change().will_come(fid, object.pool);
     operation->put_reply(
         {.type = operation->request().type, .fid = fid, .version = object.version});
     const auto receipt = co_await operation->commit_durable(std::move(*room));
@@ -319,7 +319,7 @@ Task<fop::Reply> run_list(Operation* operation) {
 
 namespace {
 
-// The object's present name; it may change before the name is held.
+// The object's pool, and its present name, which may change before it is held.
 Task<Granted<>> read_name(Operation* operation, store::Fid fid) {
     const auto locked = co_await operation->lock_to_look(fid);
     if (!locked) co_return locked;
@@ -330,6 +330,7 @@ Task<Granted<>> read_name(Operation* operation, store::Fid fid) {
     if (!found) co_return refused(found.error());
     if (!found->has_value()) co_return refused(gone());
     operation->work().text = (*found)->name;
+    operation->work().pool = (*found)->pool;
     co_return Granted<>{};
 }
 
@@ -377,7 +378,7 @@ Task<Granted<bool>> take_for_rename(Operation* operation, const fop::Rename* ren
     if (!read) co_return refused(read.error());
     const auto meant = check_meant(*operation, rename->from);
     if (!meant) co_return refused(meant.error());
-    const objects::PoolId pool = operation->home().pool();
+    const objects::PoolId pool = operation->work().pool;
     const bool is_named = !operation->work().text.empty();
     const bool stays = operation->work().text == rename->name;
     const std::array wanted{
@@ -453,7 +454,7 @@ Task<Granted<bool>> take_for_delete(Operation* operation, const fop::Delete* del
     const bool is_named = !operation->work().text.empty();
     if (is_named) {
         const std::array wanted{HeldNames::Wanted{
-            .name = {.pool = operation->home().pool(), .name = operation->work().text},
+            .name = {.pool = operation->work().pool, .name = operation->work().text},
             .to_leave = true}};
         const auto held = co_await hold_read_name(operation, wanted);
         if (!held || !*held) co_return held;
@@ -479,12 +480,13 @@ Task<fop::Reply> run_delete(Operation* operation) {
     if (!serving) co_return operation->refuse(serving.error());
     const auto blocks = co_await count_blocks(operation, fid);
     if (!blocks) co_return operation->refuse(blocks.error());
-    operation->change().will_free(operation->object().owner, {.blocks = *blocks, .objects = 1});
+    const store::Object& object = operation->object();
+    operation->change().will_free(objects::owner_of(object), {.blocks = *blocks, .objects = 1});
     auto room = co_await operation->reserve(
         store::kRemoveRecordBytes + objects::kReplyRecordBytesMax, store::Purpose::kFreeing);
     if (!room) co_return operation->refuse(room.error());
     operation->change().remove(fid);
-    operation->change().will_go(fid);
+    operation->change().will_go(fid, object.pool);
     operation->put_reply({.type = operation->request().type});
     const auto receipt = co_await operation->commit_durable(std::move(*room));
     if (!receipt) co_return operation->refuse(receipt.error());

@@ -20,7 +20,12 @@ struct SlotFigures {
     bool serves = false;
     std::uint64_t total_bytes = 0;
     std::uint64_t free_bytes = 0;
-    std::uint64_t objects = 0;
+    objects::ObjectCount::Counts objects{};
+
+    std::uint64_t objects_of(objects::PoolId pool) const {
+        const auto found = objects.find(pool);
+        return found == objects.end() ? 0 : found->second;
+    }
 };
 
 void look_at_slots(objects::Stores& stores, std::span<SlotFigures> slots) {
@@ -64,6 +69,17 @@ fop::ListedSlotState state_of(const objects::LayoutSlot& slot, const SlotFigures
     return writes ? fop::ListedSlotState::kOnline : fop::ListedSlotState::kReadOnly;
 }
 
+// The pools whose new objects the slot takes, its disk's own last: older clients keep the last one.
+std::vector<const objects::LayoutPool*> pools_of(const objects::LayoutSlot& slot,
+                                                 const objects::StoreLayout& layout) {
+    std::vector<const objects::LayoutPool*> pools;
+    for (const objects::LayoutPool& pool : layout.pools) {
+        if (pool.staging == slot.pool) pools.push_back(&pool);
+    }
+    pools.push_back(layout.find_pool(slot.pool));
+    return pools;
+}
+
 }  // namespace
 
 Task<fop::Reply> run_slots(Operation* operation) {
@@ -71,16 +87,18 @@ Task<fop::Reply> run_slots(Operation* operation) {
     const objects::StoreLayoutPtr layout = operation->stores().layout_ptr();
     const auto slots = co_await look_at_all_slots(operation);
     fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
+    const objects::LayoutPool* const by_default = layout->find_pool("");
     for (std::size_t i = 0; i < slots.size(); ++i) {
         const objects::LayoutSlot& slot = layout->slots[i];
-        const objects::LayoutPool* const pool = layout->find_pool(slot.pool);
-        const objects::LayoutPool* const by_default = layout->find_pool("");
-        const bool fits = writer.add({.slot = slot.slot,
-                                      .locality = static_cast<std::uint16_t>(slot.locality),
-                                      .state = state_of(slot, slots[i]),
-                                      .in_default_pool = pool != nullptr && pool == by_default,
-                                      .free_bytes = slots[i].free_bytes,
-                                      .pool = pool == nullptr ? std::string_view() : pool->name});
+        bool fits = true;
+        for (const objects::LayoutPool* const pool : pools_of(slot, *layout)) {
+            fits = fits && writer.add({.slot = slot.slot,
+                                       .locality = static_cast<std::uint16_t>(slot.locality),
+                                       .state = state_of(slot, slots[i]),
+                                       .in_default_pool = pool != nullptr && pool == by_default,
+                                       .free_bytes = slots[i].free_bytes,
+                                       .pool = pool == nullptr ? std::string_view() : pool->name});
+        }
         if (!fits) {
             co_return operation->refuse({.status = fop::Status::kInternal,
                                          .words = "there are more slots than a reply can list"});
@@ -99,10 +117,11 @@ Task<fop::Reply> run_statfs(Operation* operation) {
     for (const objects::LayoutPool& pool : layout->pools) {
         fop::PoolEntry entry{.pool = pool.name};
         for (std::size_t i = 0; i < slots.size(); ++i) {
+            entry.objects += slots[i].objects_of(pool.id);
+            // The space of a disk is its own pool's, whatever pools its objects are of.
             if (layout->slots[i].pool != pool.id) continue;
             entry.total_bytes += slots[i].total_bytes;
             entry.free_bytes += slots[i].free_bytes;
-            entry.objects += slots[i].objects;
         }
         entry.used_bytes = entry.total_bytes - std::min(entry.total_bytes, entry.free_bytes);
         all.total_bytes += entry.total_bytes;

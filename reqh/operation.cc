@@ -82,7 +82,8 @@ Granted<> Operation::find_home(store::Slot slot) {
 Granted<objects::PoolId> Operation::check_takes_new() const {
     const auto pool = layout_.find_pool();
     if (!pool) return pool;
-    if (*pool != home().pool()) {
+    const objects::LayoutPool* const found = stores().layout().find_pool(*pool);
+    if (found == nullptr || found->disk_pool() != home().pool()) {
         return refused(fop::Status::kWrongPool, "the slot is in another pool");
     }
     if (home().is_leaving()) {
@@ -115,13 +116,13 @@ Task<Granted<std::optional<fop::Reply>>> Operation::find_recorded_reply() {
 
 Granted<> Operation::load_object(store::Fid fid, objects::Access access) {
     const auto loaded = target_.load(fid, access);
-    if (loaded) change_.set_block_owner(object().owner);
+    if (loaded) change_.set_block_owner(objects::owner_of(object()));
     return loaded;
 }
 
 Granted<> Operation::load_upload(store::Fid fid) {
     const auto loaded = target_.load_upload(fid);
-    if (loaded) change_.set_block_owner(object().owner);
+    if (loaded) change_.set_block_owner(objects::owner_of(object()));
     return loaded;
 }
 

@@ -83,7 +83,7 @@ public:
     // no such slot.
     Granted<> find_home(store::Slot slot);
     // Whether a new object or upload may be stored here; returns the pool of the header, which must
-    // be the disk's: kWrongPool, kReadOnly.
+    // be the disk's, or have the disk's pool as its staging: kWrongPool, kReadOnly.
     Granted<objects::PoolId> check_takes_new() const;
     // The reply of an earlier run of the request, from its recorded reply; see
     // RecordedReplies::find(). Only for fops that must not run twice, and before any step that

@@ -22,18 +22,16 @@ Refusal RefusalWords::medium_missing(std::string_view what, std::string_view dis
     return composed(fop::Status::kMediumMissing, length);
 }
 
-Refusal RefusalWords::over_quota(objects::HomeVolume& home, std::string_view pool,
-                                 std::string_view owner, objects::Amount wanted,
-                                 objects::DiskUse::Verdict verdict) {
-    const objects::DiskUse::Owner& owner_use = home.use().owner(owner);
+Refusal RefusalWords::over_quota(const objects::DiskUse::Owner& owner, std::string_view pool,
+                                 objects::Amount wanted, objects::DiskUse::Verdict verdict) {
     const bool of_pool = verdict == objects::DiskUse::Verdict::kPoolIsFull;
     const bool of_objects = verdict == objects::DiskUse::Verdict::kTooManyObjects;
-    const objects::QuotaAccount& account = of_pool ? home.use().whole() : owner_use.account();
+    const objects::QuotaAccount& account = of_pool ? owner.whole() : owner.account();
     const auto number = [of_objects](objects::Amount amount) {
         return static_cast<unsigned long long>(of_objects ? amount.objects
                                                           : amount.blocks * fop::kBlockBytes);
     };
-    const std::string_view name = of_pool ? std::string_view("all") : owner_use.name();
+    const std::string_view name = of_pool ? std::string_view("all") : owner.name();
     const int length =
         std::snprintf(words_.data(), words_.size(),
                       "quota of %.*s in pool %.*s: %llu of %llu %s used, %llu more wanted",

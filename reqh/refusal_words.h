@@ -6,7 +6,6 @@
 
 #include "fop/message.h"
 #include "objects/disk_use.h"
-#include "objects/home_volume.h"
 #include "reqh/refusal.h"
 #include "store/fid.h"
 
@@ -23,7 +22,7 @@ public:
     // kMediumMissing: `what`, and the names of the disks, which may be empty.
     Refusal medium_missing(std::string_view what, std::string_view disks);
     // kQuota: whose quota it is, how much of it is used, and how much more was wanted.
-    Refusal over_quota(objects::HomeVolume& home, std::string_view pool, std::string_view owner,
+    Refusal over_quota(const objects::DiskUse::Owner& owner, std::string_view pool,
                        objects::Amount wanted, objects::DiskUse::Verdict verdict);
     // kCorrupt.
     Refusal block_damaged(store::Fid fid, std::uint64_t block);

@@ -48,13 +48,12 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
         if (!known) co_return operation->refuse(known.error());
     }
     operation->enter(Phase::kAuthorise);
-    const auto charged =
-        operation->space().charge(acting_user(operation->caller()), {.objects = 1});
+    const objects::PoolOwner owner{.pool = *placed, .owner = acting_user(operation->caller())};
+    const auto charged = operation->space().charge(owner, {.objects = 1});
     if (!charged) co_return operation->refuse(charged.error());
     // Checked before the bytes are sent, while the client can still try another disk.
     const std::uint64_t blocks = (begin.size_bytes + objects::kBlock - 1) / objects::kBlock;
-    const auto within_quota =
-        operation->space().check_quota(acting_user(operation->caller()), {.blocks = blocks});
+    const auto within_quota = operation->space().check_quota(owner, {.blocks = blocks});
     if (!within_quota) co_return operation->refuse(within_quota.error());
     const auto fits = operation->space().check_room(blocks);
     if (!fits) co_return operation->refuse(fits.error());
@@ -70,7 +69,7 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
                          .changed = now,
                          .pool = *placed,
                          .mode = begin.mode,
-                         .owner = acting_user(operation->caller()),
+                         .owner = owner.owner,
                          .group = *group,
                          .name = begin.name},
               .rule = begin.no_replace ? store::NameRule::kNoReplace : store::NameRule::kReplace});
@@ -202,7 +201,7 @@ Task<Granted<>> hold_name_of_upload(Operation* operation, store::Fid fid) {
     const bool no_replace = upload.rule == store::NameRule::kNoReplace;
     operation->work().text = upload.object.name;
     if (operation->work().text.empty()) co_return Granted<>{};
-    const NewName name{.name = {.pool = operation->home().pool(), .name = operation->work().text},
+    const NewName name{.name = {.pool = upload.object.pool, .name = operation->work().text},
                        .no_replace = no_replace};
     co_return co_await hold_for_new_object(operation, name);
 }
@@ -220,7 +219,7 @@ Task<Granted<fop::UploadCommitReply>> commit_upload(Operation* operation,
     object.last_writer = operation->last_writer({});
     object.name_version = object.name.empty() ? 0 : operation->names().at(0).version;
     operation->change().put_commit(fid, object);
-    operation->change().will_come(fid);
+    operation->change().will_come(fid, object.pool);
     operation->put_reply({.type = operation->request().type, .version = object.version});
     const auto receipt = co_await operation->commit_durable(std::move(*room));
     if (!receipt) co_return refused(receipt.error());
@@ -272,7 +271,8 @@ Task<fop::Reply> run_upload_abort(Operation* operation) {
     if (!locked) co_return operation->refuse(locked.error());
     const auto blocks = co_await count_blocks(operation, fid);
     if (!blocks) co_return operation->refuse(blocks.error());
-    operation->change().will_free(operation->object().owner, {.blocks = *blocks, .objects = 1});
+    operation->change().will_free(objects::owner_of(operation->object()),
+                                  {.blocks = *blocks, .objects = 1});
     auto room = co_await operation->reserve(store::kRemoveRecordBytes, store::Purpose::kFreeing);
     if (!room) co_return operation->refuse(room.error());
     operation->change().remove(fid);

@@ -209,6 +209,13 @@ Task<Result<std::uint64_t>> Volume::count_blocks(Fid fid, core::WaitOptions wait
     co_return counted->blocks;
 }
 
+Task<Result<PoolShares>> Volume::count_owners() {
+    VolumeCensus census;
+    const auto counted = co_await census.count_owners(&map_, &counter_, extents_a_turn());
+    if (!counted) co_return std::unexpected(counted.error());
+    co_return census.owners();
+}
+
 void Volume::fail(const Error& error) {
     if (!serving_) return;
     serving_ = false;

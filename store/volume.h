@@ -144,7 +144,10 @@ public:
     // Whether blocks of removed or truncated objects are still to be freed. For tests.
     bool sweeping() const { return has_to_sweep_; }
     // How much each owner had at the end of open().
-    const OwnerShares& owners_at_open() const { return census_.owners(); }
+    const PoolShares& owners_at_open() const { return census_.owners(); }
+    // Counts again what owners_at_open() counted. Right only if the volume does not change
+    // meanwhile.
+    Task<Result<PoolShares>> count_owners();
     // How many recorded replies each client had at the end of open(), by ascending client.
     const std::vector<ClientReplies>& replies_at_open() const { return census_.replies(); }
     Duration newest_reply_at_open() const { return census_.newest_reply(); }

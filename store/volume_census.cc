@@ -2,11 +2,11 @@
 
 namespace fopd::store {
 
-// Tells the allocator which blocks the extents use, and counts them for their owners. The extents
-// come object by object.
+// Tells the allocator, if there is one, which blocks the extents use, and counts them for their
+// owners. The extents come object by object.
 class VolumeCensus::ExtentTaker final : public MapVisitor {
 public:
-    ExtentTaker(VolumeCensus& census, ObjectMap& map, Allocator& space, BadExtents bad_extents)
+    ExtentTaker(VolumeCensus& census, ObjectMap& map, Allocator* space, BadExtents bad_extents)
         : census_(census), map_(map), space_(space), bad_extents_(bad_extents) {}
 
     Result<void> extent(const StoredExtent& extent) override {
@@ -14,7 +14,8 @@ public:
             counted_.push_back({.fid = extent.fid});
         }
         counted_.back().blocks += extent.count;
-        const Result<void> taken = space_.take({.block = extent.block, .count = extent.count});
+        if (space_ == nullptr) return {};
+        const Result<void> taken = space_->take({.block = extent.block, .count = extent.count});
         if (bad_extents_ == BadExtents::kIgnored) return {};
         return taken;
     }
@@ -38,20 +39,20 @@ private:
         const auto object = map_.find(counted.fid);
         if (!object) return std::unexpected(object.error());
         if (object->has_value()) {
-            census_.share_of((*object)->owner).blocks += counted.blocks;
+            census_.share_of(**object).blocks += counted.blocks;
             return {};
         }
         const auto upload = map_.find_upload(counted.fid);
         if (!upload) return std::unexpected(upload.error());
         // Blocks of a removed object, which are still to be freed, have no owner.
         if (!upload->has_value()) return {};
-        census_.share_of((*upload)->object.owner).blocks += counted.blocks;
+        census_.share_of((*upload)->object).blocks += counted.blocks;
         return {};
     }
 
     VolumeCensus& census_;
     ObjectMap& map_;
-    Allocator& space_;
+    Allocator* const space_;
     const BadExtents bad_extents_;
     std::vector<Counted> counted_;  // In this turn.
 };
@@ -72,7 +73,7 @@ public:
             const auto object = map_.find(each.fid);
             if (!object) co_return std::unexpected(object.error());
             if (!object->has_value()) continue;
-            OwnerShare& share = census_.share_of((*object)->owner);
+            OwnerShare& share = census_.share_of(**object);
             const BlockRange range{.first = each.first, .count = each.end - each.first};
             const BlockCounter::Options options{.which = BlockCounter::Which::kAll,
                                                 .extents_a_turn = extents_a_turn_};
@@ -97,11 +98,11 @@ class VolumeCensus::ObjectCounter final : public MapVisitor {
 public:
     explicit ObjectCounter(VolumeCensus& census) : census_(census) {}
     Result<void> object(Fid /*fid*/, const Object& object) override {
-        ++census_.share_of(object.owner).objects;
+        ++census_.share_of(object).objects;
         return {};
     }
     Result<void> upload(Fid /*fid*/, const Upload& upload) override {
-        ++census_.share_of(upload.object.owner).objects;
+        ++census_.share_of(upload.object).objects;
         return {};
     }
 
@@ -130,25 +131,37 @@ private:
 
 Task<Result<void>> VolumeCensus::take(ObjectMap* map, BlockCounter* counter, Allocator* space,
                                       Options options) {
-    ExtentTaker taker(*this, *map, *space, options.bad_extents);
-    const auto taken = co_await map->for_each(KeyKind::kExtent, &taker);
+    ExtentTaker taker(*this, *map, space, options.bad_extents);
+    const auto counted = co_await count(map, counter, &taker, options.extents_a_turn);
+    if (!counted) co_return counted;
+    ReplyCounter replies(*this);
+    co_return co_await map->for_each(KeyKind::kReply, &replies);
+}
+
+Task<Result<void>> VolumeCensus::count_owners(ObjectMap* map, BlockCounter* counter,
+                                              std::uint32_t extents_a_turn) {
+    ExtentTaker taker(*this, *map, nullptr, BadExtents::kIgnored);
+    co_return co_await count(map, counter, &taker, extents_a_turn);
+}
+
+Task<Result<void>> VolumeCensus::count(ObjectMap* map, BlockCounter* counter, ExtentTaker* taker,
+                                       std::uint32_t extents_a_turn) {
+    const auto taken = co_await map->for_each(KeyKind::kExtent, taker);
     if (!taken) co_return taken;
-    ClearedCounter cleared(*this, *map, *counter, options.extents_a_turn);
+    ClearedCounter cleared(*this, *map, *counter, extents_a_turn);
     const auto subtracted = co_await map->for_each(KeyKind::kCleared, &cleared);
     if (!subtracted) co_return subtracted;
     ObjectCounter objects(*this);
     const auto counted = co_await map->for_each(KeyKind::kObject, &objects);
     if (!counted) co_return counted;
-    const auto uploads = co_await map->for_each(KeyKind::kUpload, &objects);
-    if (!uploads) co_return uploads;
-    ReplyCounter replies(*this);
-    co_return co_await map->for_each(KeyKind::kReply, &replies);
+    co_return co_await map->for_each(KeyKind::kUpload, &objects);
 }
 
-OwnerShare& VolumeCensus::share_of(std::string_view owner) {
-    const auto found = owners_.find(owner);
-    if (found != owners_.end()) return found->second;
-    return owners_[std::string(owner)];
+OwnerShare& VolumeCensus::share_of(const Object& object) {
+    OwnerShares& owners = owners_[object.pool];
+    const auto found = owners.find(object.owner);
+    if (found != owners.end()) return found->second;
+    return owners[std::string(object.owner)];
 }
 
 }  // namespace fopd::store

@@ -16,12 +16,16 @@
 
 namespace fopd::store {
 
-// The blocks and objects of an owner on a disk, including unfinished uploads.
+// The blocks and objects of an owner in a pool on a disk, including unfinished uploads.
 struct OwnerShare {
     std::uint64_t blocks = 0;
     std::uint64_t objects = 0;
+
+    friend bool operator==(const OwnerShare&, const OwnerShare&) = default;
 };
 using OwnerShares = std::map<std::string, OwnerShare, std::less<>>;
+// The shares on a disk, by the pool in the records of the objects.
+using PoolShares = std::map<std::uint32_t, OwnerShares>;
 
 // How many replies are stored for a client.
 struct ClientReplies {
@@ -30,7 +34,7 @@ struct ClientReplies {
 };
 
 // Walks through the map of a volume that is being opened: tells the allocator which blocks are in
-// use, and counts what each owner and each client has.
+// use, and counts what each owner has in each pool, and each client.
 class VolumeCensus {
 public:
     // How the census treats an extent whose blocks are in use already, or are not on the disk.
@@ -47,8 +51,12 @@ public:
     // kCorrupt: see BadExtents.
     Task<Result<void>> take(ObjectMap* map, BlockCounter* counter, Allocator* space,
                             Options options);
+    // Instead of take(): counts owners() only. If the map changes meanwhile, the result is of no
+    // use.
+    Task<Result<void>> count_owners(ObjectMap* map, BlockCounter* counter,
+                                    std::uint32_t extents_a_turn);
 
-    const OwnerShares& owners() const { return owners_; }
+    const PoolShares& owners() const { return owners_; }
     // By ascending client.
     const std::vector<ClientReplies>& replies() const { return replies_; }
     // When the newest of them was made; 0: there is none.
@@ -60,9 +68,11 @@ private:
     class ObjectCounter;
     class ReplyCounter;
 
-    OwnerShare& share_of(std::string_view owner);
+    Task<Result<void>> count(ObjectMap* map, BlockCounter* counter, ExtentTaker* taker,
+                             std::uint32_t extents_a_turn);
+    OwnerShare& share_of(const Object& object);
 
-    OwnerShares owners_;
+    PoolShares owners_;
     std::vector<ClientReplies> replies_;
     Duration newest_reply_{};
 };

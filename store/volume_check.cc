@@ -224,8 +224,8 @@ Result<void> VolumeCheck::see_object(const IndexEntry& entry) {
     ++report_.objects;
     const auto fid = read_fid_key(KeyKind::kObject, entry.key);
     if (!fid) return std::unexpected(fid.error());
-    if (options_.objects != nullptr) options_.objects->seen(*fid);
     const auto object = read_object(entry.value);
+    if (options_.objects != nullptr) options_.objects->seen(*fid, object ? &*object : nullptr);
     if (!object) return std::unexpected(object.error());
     seen_objects_.push_back(*fid);
     if (object->name.empty() || volume_.names() == nullptr) return {};

@@ -30,8 +30,9 @@ namespace fopd::store {
 class ObjectWatch {
 public:
     virtual ~ObjectWatch() = default;
-    // Called for each object, by ascending fid, in the turn in which it is seen.
-    virtual void seen(Fid fid) = 0;
+    // Called for each object, by ascending fid, in the turn in which it is seen. Null: its record
+    // cannot be read.
+    virtual void seen(Fid fid, const Object* object) = 0;
     // Called in the turn in which it is seen that no object follows.
     virtual void all_seen() = 0;
 };

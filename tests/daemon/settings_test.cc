@@ -80,7 +80,7 @@ TEST_CASE("daemon settings: a device of an unknown pool is refused at its sectio
     REQUIRE(refused.error().size() == 1);
     REQUIRE(to_string(refused.error().front()) ==
             "test.yaml:3:3: devices: device d0 is of pool slow, which pools does not have, each "
-            "device is of a pool in pools, and has a path of its own");
+            "device is of a disk pool in pools, and has a path of its own");
 }
 
 TEST_CASE("daemon configuration: devices and quotas need no restart", "[daemon]") {

@@ -56,8 +56,10 @@ TEST_CASE("devices settings: a node without either is valid", "[devices]") {
 }
 
 TEST_CASE("devices settings: what makes no sense is refused where it stands", "[devices]") {
-    REQUIRE_THAT(first_problem("pools: [ { name: cold, family: tape } ]"),
+    REQUIRE_THAT(first_problem("pools: [ { name: cold, family: paper } ]"),
                  ContainsSubstring("pools[0].family"));
+    REQUIRE_THAT(first_problem("pools: [ { name: cold, family: tape } ]"),
+                 ContainsSubstring("pools[0].staging"));
     REQUIRE_THAT(first_problem("pools: [ { name: a }, { name: a } ]"),
                  ContainsSubstring("pools[1]"));
     REQUIRE_THAT(first_problem("devices: [ { name: d0, pool: fast } ]"),
@@ -78,4 +80,24 @@ TEST_CASE("devices settings: a pool that is none and a path twice are refused", 
     REQUIRE(check_devices({first, twin, stray}, pools) ==
             std::vector<std::string>{"devices d0 and d1 have one path, /a",
                                      "device d2 is of pool slow, which pools does not have"});
+    const std::vector<PoolSettings> with_tape{
+        pools.front(), {.name = "cold", .family = Family::kTape, .staging = "fast"}};
+    DeviceSettings of_tape = twin;
+    of_tape.path = "/b";
+    of_tape.pool = "cold";
+    REQUIRE(check_devices({first, of_tape}, with_tape) ==
+            std::vector<std::string>{"device d1 is of pool cold, which is a tape pool"});
+}
+
+TEST_CASE("devices settings: a tape pool is served by a library that has it", "[devices]") {
+    const Pools pools{{.name = "fast"},
+                      {.name = "cold", .family = Family::kTape, .staging = "fast"},
+                      {.name = "deep", .family = Family::kTape, .staging = "fast"}};
+    const std::vector<std::string> one{"cold"};
+    const std::vector<std::string> both{"deep", "cold"};
+
+    REQUIRE(check_staging(pools).empty());
+    REQUIRE(check_libraries(pools, one) ==
+            std::vector<std::string>{"tape pool deep needs a library that has its tapes"});
+    REQUIRE(check_libraries(pools, both).empty());
 }

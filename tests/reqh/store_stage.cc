@@ -82,6 +82,14 @@ void StoreStage::make_localities() {
     layout->version = 1;
     layout->pools = {{.id = objects::pool_id(kPool), .name = std::string(kPool)},
                      {.id = objects::pool_id("slow"), .name = "slow"}};
+    if (options.cold_quota_blocks) {
+        layout->pools.push_back({.id = objects::pool_id("cold"),
+                                 .name = "cold",
+                                 .family = objects::PoolFamily::kTape,
+                                 .staging = objects::pool_id(kPool)});
+        layout->pools.back().quota->whole().set_limit(
+            {.blocks = *options.cold_quota_blocks, .objects = objects::QuotaAccount::kUnlimited});
+    }
     quota_ = layout->pools[0].quota;
     quota_->whole().set_limit(
         {.blocks = options.quota_blocks, .objects = objects::QuotaAccount::kUnlimited});
@@ -97,6 +105,7 @@ void StoreStage::make_localities() {
         layout->slots.back().state = objects::SlotState::kMissing;
         layout->slots.back().disk = "disk-" + std::to_string(i);
         layout->pools[0].missing = layout->slots.back().disk;
+        if (options.cold_quota_blocks) layout->pools.back().missing = layout->slots.back().disk;
     }
     std::vector<objects::Stores*> all;
     for (std::uint32_t i = 0; i < options.localities; ++i) {

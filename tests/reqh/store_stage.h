@@ -47,6 +47,8 @@ struct StageOptions {
     devices::DiskFaults faults{};
     std::uint64_t quota_blocks = objects::QuotaAccount::kUnlimited;
     std::map<std::string, objects::Amount> owner_limits{};
+    // With it there is a tape pool "cold", whose staging is "fast".
+    std::optional<std::uint64_t> cold_quota_blocks{};
     objects::UpkeepOptions upkeep{};
     objects::CoalescerOptions coalescer{};
     bool slow_holes = false;
@@ -132,6 +134,9 @@ public:
     lrs::Scheduler& requests(std::uint32_t locality = 0) { return localities_[locality]->requests; }
     devices::Power& power() { return *power_; }
     objects::PoolQuota& quota() { return *quota_; }
+    objects::PoolQuota& quota_of(std::string_view pool) {
+        return *stores().layout().find_pool(pool)->quota;
+    }
     bool all_pieces_are_back() const;
     // That localities have sent to each other in this life.
     std::uint64_t message_count() const;

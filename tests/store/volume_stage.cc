@@ -326,9 +326,11 @@ void Machine::acknowledge(Fid fid, const ObjectState& state) {
 void Machine::check_owners() {
     std::uint64_t blocks = 0;
     for (const auto& [fid, states] : remains_.objects) blocks += states.back().stamps.size();
-    const auto owner = volume_->owners_at_open().find("alice");
-    const std::uint64_t counted =
-        owner == volume_->owners_at_open().end() ? 0 : owner->second.blocks;
+    std::uint64_t counted = 0;
+    for (const auto& [pool, owners] : volume_->owners_at_open()) {
+        const auto owner = owners.find("alice");
+        if (owner != owners.end()) counted += owner->second.blocks;
+    }
     if (counted == blocks || !remains_.violation.empty()) return;
     violate("the owner has " + std::to_string(blocks) + " blocks, counted were " +
             std::to_string(counted));
