@@ -99,7 +99,8 @@ std::string TapeFile::durable_path() const {
 
 // Nothing also if the file was not finished: the image was not written then.
 std::optional<TapeFile::Durable> TapeFile::read_durable() const {
-    const core::OwnedFd file(::open(durable_path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    const int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    const core::OwnedFd file(::open(durable_path().c_str(), flags));
     if (file.get() < 0) return std::nullopt;
     std::array<char, 128> bytes{};
     const auto got = read_at(file.get(), 0, std::as_writable_bytes(std::span(bytes)));
@@ -143,7 +144,9 @@ Result<void> TapeFile::map() {
     durable_bytes_ = durable->size_bytes;
     if (const auto kept = open_durable(); !kept) return kept;
     if (const auto ended = end_at(records_.end_offset()); !ended) return ended;
-    return sync(records_.end_offset());
+    if (const auto synced = sync(records_.end_offset()); !synced) return synced;
+    // Also if it is as much as before: this boot may be another one.
+    return keep_durable(records_.end_offset());
 }
 
 std::unexpected<Error> TapeFile::failed(Error error) {
@@ -188,11 +191,13 @@ Result<void> TapeFile::keep_durable(std::uint64_t size_bytes) {
 // Before the first change, and before what is durable is changed.
 Result<void> TapeFile::end_at(std::uint64_t offset) {
     if (failure_) return std::unexpected(*failure_);
-    const bool is_first = durable_.get() < 0;
-    if (is_first) {
-        if (const auto opened = open_durable(); !opened) return opened;
-    }
-    if (is_first || offset < durable_bytes_) {
+    if (durable_.get() < 0) {
+        auto noted = open_durable();
+        if (noted) noted = keep_durable(offset);
+        // The next change tries again: none is made without the note.
+        if (!noted) durable_ = {};
+        if (!noted) return noted;
+    } else if (offset < durable_bytes_) {
         if (const auto kept = keep_durable(offset); !kept) return kept;
     }
     if (offset == size_bytes_) return {};
