@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "core/ensure.h"
+#include "devices/tape/element_address.h"
 #include "devices/tape/tape_error.h"
-#include "devices/tape/virtual_library.h"
 
 namespace fopd::devices {
 

@@ -7,7 +7,7 @@
 
 #include "core/copy_bytes.h"
 #include "core/ensure.h"
-#include "devices/tape/virtual_library.h"
+#include "devices/tape/element_address.h"
 
 namespace fopd::devices {
 

@@ -11,10 +11,11 @@ namespace fopd::devices {
 
 namespace {
 
-// A call on an offload gives a result within one that says whether the call was made.
+// A call on an offload gives a result within one that says whether the call was made. No space in
+// the offload's queue is not that of a file system.
 template <typename T>
 Result<T> flat(Result<Result<T>> called) {
-    if (!called) return std::unexpected(called.error());
+    if (!called) return tape_refused(Errc::kBusy, called.error().context);
     return std::move(*called);
 }
 
@@ -110,7 +111,7 @@ Task<Result<void>> VirtualDrive::unload() {
         const auto call = [this, end] { return file_->close(end); };
         auto called = co_await offload_.run(reactor_, call);
         // Without a thread for it, the tape stays loaded.
-        if (!called) co_return std::unexpected(called.error());
+        if (!called) co_return tape_refused(Errc::kBusy, called.error().context);
         closed = *called;
     }
     file_.reset();

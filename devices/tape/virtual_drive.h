@@ -46,9 +46,9 @@ public:
     Task<Result<void>> skip_filemarks(std::uint32_t count) override;
     Task<Result<void>> to_end_of_data() override;
 
-    // What the model says about all operations so far; zeros with TapeTiming::kNone.
+    // What the model says about all operations so far.
     const DriveFigures& figures() const { return timing_.figures(); }
-    // How long they took by the model.
+    // How long they took by the model; 0 with TapeTiming::kNone.
     Duration clock() const { return clock_ - Instant{}; }
 
     // -- for the library --

@@ -230,12 +230,14 @@ Task<Result<void>> VirtualLibrary::move(std::uint32_t from, std::uint32_t to) {
     CartridgePositions moved = positions_;
     moved.emplace(to, source->second);
     moved.erase(from);
+    // The cartridge is in no drive while it moves.
+    if (VirtualDrive* const drive = drive_at(from); drive != nullptr) drive->put(std::nullopt);
     in_flight_ = true;
     const auto kept = co_await keep_positions(moved);
     in_flight_ = false;
-    if (!kept) co_return kept;
-    positions_ = std::move(moved);
+    if (kept) positions_ = std::move(moved);
     for (std::uint32_t index = 0; index < options_.drive_count; ++index) fill_drive(index);
+    if (!kept) co_return kept;
     if (options_.timing != TapeTiming::kNone) clock_ += kChangerMove;
     if (options_.timing == TapeTiming::kReal) {
         const auto slept = co_await reactor_.sleep_for(kChangerMove);

@@ -12,6 +12,7 @@
 #include "core/reactor.h"
 #include "devices/tape/cartridge_text.h"
 #include "devices/tape/changer.h"
+#include "devices/tape/element_address.h"
 #include "devices/tape/virtual_drive.h"
 
 namespace fopd::devices {
@@ -30,14 +31,6 @@ struct VirtualLibraryOptions {
     // For tests: the id of another boot is what the system's crash leaves. Empty: the system's.
     std::string boot_id = {};
 };
-
-// The addresses of the first drive, exchange and storage element of virtual and simulated
-// libraries.
-inline constexpr std::uint32_t kDriveAddress = 1;
-inline constexpr std::uint32_t kExchangeAddress = 1001;
-inline constexpr std::uint32_t kStorageAddress = 2001;
-// Of each kind.
-inline constexpr std::uint32_t kElementsMax = 1000;
 
 // A tape library in a directory, for those who have no other, and for tests. Cartridges are files;
 // people put new ones into the directory, and take files away. Lives on its reactor.
