@@ -141,7 +141,7 @@ Task<Result<bool>> name_at_home(Stores* stores, const store::NameClaim* claim, c
     object.name = own->name;
     object.name_version = own->version;
     object.changed = stores->parts().clock.wall();
-    ++object.version;
+    object.next_attributes();
     loser.change.put_object(claim->fid, object);
     const auto finished = co_await loser.change.commit(std::move(*room));
     if (!finished) co_return std::unexpected(finished.error());

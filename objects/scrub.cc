@@ -162,7 +162,7 @@ Task<Result<void>> Scrub::Pass::look_again(Doubt doubt) {
     if (!locked) co_return locked;
     auto piece = co_await borrow();
     if (!piece) co_return std::unexpected(piece.error());
-    auto extents = home_.volume().map().extents(doubt.fid, request.range);
+    auto extents = home_.volume().map().parts(doubt.fid, request.range);
     const auto found = extents.next();
     if (!found) co_return std::unexpected(found.error());
     if (!found->has_value()) co_return Result<void>{};  // The block is a hole now.

@@ -109,7 +109,7 @@ Task<fop::Reply> run_set_attributes(Operation* operation) {
     if ((set.which & fop::SetAttributes::kOwner) != 0) object.owner = set.owner;
     if ((set.which & fop::SetAttributes::kGroup) != 0) object.group = set.group;
     if ((set.which & fop::SetAttributes::kMode) != 0) object.mode = set.mode;
-    ++object.version;
+    object.next_attributes();
     object.changed = operation->wall();
     operation->change().put_object(fid, object);
     operation->put_reply({.type = operation->request().type,

@@ -432,7 +432,8 @@ Task<fop::Reply> run_rename(Operation* operation) {
 
     object.name_version = operation->names().at(object.name.empty() ? 0 : 1).version;
     object.name = rename.name;
-    reply.version = ++object.version;
+    object.next_attributes();
+    reply.version = object.version;
     object.changed = operation->wall();
     operation->change().put_object(fid, object);
     operation->put_reply(reply);

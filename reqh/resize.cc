@@ -147,7 +147,7 @@ Task<Granted<>> Clearing::punch() {
 Task<Granted<>> Clearing::commit(store::Reservation room) {
     store::Object object = operation_.object();
     object.size_bytes = what_.size_bytes;
-    ++object.version;
+    object.next_content();
     object.changed = operation_.wall();
     const auto before =
         std::exchange(object.last_writer, operation_.last_writer(object.last_writer));

@@ -88,7 +88,7 @@ Granted<> ObjectWrite::put_grown_object() {
     for (const fop::Range& range : what_.ranges) {
         if (range.length > 0) object.size_bytes = std::max(object.size_bytes, range.end());
     }
-    ++object.version;
+    object.next_content();
     object.changed = operation_.wall();
     last_writer_ = std::exchange(object.last_writer, operation_.last_writer(object.last_writer));
     after_ = {

@@ -18,6 +18,7 @@ Result<void> ExtentMove::look(ObjectMap& map, Fid fid, BlockRange range) {
     ObjectMap::Extents extents = map.extents(fid, range);
     for (;;) {
         const auto extent = extents.next();
+        if (!extent && extent.error().code == Errc::kBusy) return {};
         if (!extent) return std::unexpected(extent.error());
         if (!extent->has_value()) return {};
         add(**extent);

@@ -27,7 +27,8 @@ public:
         std::uint32_t count = 0;
     };
 
-    // Finds the blocks in a range of at most kBlocksMax blocks of an object.
+    // Finds the blocks in a range of at most kBlocksMax blocks of an object; none in a released
+    // one.
     Result<void> look(ObjectMap& map, Fid fid, BlockRange range);
     std::uint32_t count() const { return count_; }
     std::span<const Run> runs() const { return std::span(runs_).first(run_count_); }

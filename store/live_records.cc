@@ -92,7 +92,7 @@ Result<void> LiveRecords::keep_extent(const Record& record) {
     }
     ExtentBlocks live;
     ObjectMap::Extents extents =
-        parts_.map.extents(record.fid, {.first = record.first, .count = record.count});
+        parts_.map.parts(record.fid, {.first = record.first, .count = record.count});
     for (;;) {
         const auto extent = extents.next();
         if (!extent) return std::unexpected(extent.error());

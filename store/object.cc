@@ -15,12 +15,16 @@ namespace {
 constexpr std::size_t kFidKeyBytes = 17;
 constexpr std::size_t kNumberKeyBytes = 25;
 
-// Older objects have a shorter head, without the last writer.
+// Older objects have a shorter head, without the last writer. Objects that are released, or whose
+// attributes changed after their content, have a longer one.
 constexpr std::byte kOldObjectLayout{1};
 constexpr std::byte kObjectLayout{2};
+constexpr std::byte kLongObjectLayout{3};
 constexpr std::byte kUploadLayout{1};
 constexpr std::size_t kOldObjectHeadBytes = 56;
 constexpr std::size_t kObjectHeadBytes = 76;
+constexpr std::size_t kLongObjectHeadBytes = 80;
+constexpr std::byte kReleasedFlag{1};
 constexpr std::size_t kLastWriterAt = 60;
 constexpr std::size_t kUploadHeadBytes = 24;
 constexpr std::size_t kExtentHeadBytes = 8;
@@ -29,7 +33,8 @@ constexpr std::uint16_t kModeMax = 0777;
 // More blocks than any disk has: its size in bytes fits into 64 bits.
 constexpr std::uint64_t kDiskBlocksMax = std::numeric_limits<std::uint64_t>::max() / 4096;
 
-static_assert(kUploadHeadBytes + kObjectHeadBytes + 2 * kPrincipalBytesMax + kObjectNameBytesMax <=
+static_assert(kUploadHeadBytes + kLongObjectHeadBytes + 2 * kPrincipalBytesMax +
+                  kObjectNameBytesMax <=
               kIndexValueBytesMax);
 static_assert(kExtentHeadBytes + kExtentBlocksMax * sizeof(std::uint32_t) <= kIndexValueBytesMax);
 static_assert(kReplyHeadBytes + kReplyBytesMax <= kIndexValueBytesMax);
@@ -50,12 +55,16 @@ void append_object(ValueBuffer& into, const Object& object) {
     ENSURE(object.name_version < kNameVersionEnd);
     ENSURE(object.mode <= kModeMax);
     ENSURE(object.size_bytes <= kObjectBytesMax);
-    const auto value = into.grow(kObjectHeadBytes + object.owner.size() + object.group.size() +
-                                 object.name.size());
-    value[0] = kObjectLayout;
+    ENSURE(object.attribute_changes <= object.version);
+    ENSURE(!object.is_released || object.size_bytes > 0);
+    const bool is_long = object.is_released || object.attribute_changes > 0;
+    const std::size_t head_bytes = is_long ? kLongObjectHeadBytes : kObjectHeadBytes;
+    const auto value =
+        into.grow(head_bytes + object.owner.size() + object.group.size() + object.name.size());
+    value[0] = is_long ? kLongObjectLayout : kObjectLayout;
     value[1] = static_cast<std::byte>(object.owner.size());
     value[2] = static_cast<std::byte>(object.group.size());
-    value[3] = std::byte{0};
+    value[3] = object.is_released ? kReleasedFlag : std::byte{0};
     put_little(value, 4, static_cast<std::uint16_t>(object.name.size()));
     put_little(value, 6, object.mode);
     put_little(value, 8, object.last_writer.incarnation);
@@ -68,7 +77,8 @@ void append_object(ValueBuffer& into, const Object& object) {
     put_little(value, kOldObjectHeadBytes, object.last_writer.others_in);
     std::ranges::copy(object.last_writer.who.bytes, value.begin() + kLastWriterAt);
     value[kObjectHeadBytes - 1] = std::byte{0};
-    std::byte* text = value.subspan(kObjectHeadBytes).data();
+    if (is_long) put_little(value, kObjectHeadBytes, object.attribute_changes);
+    std::byte* text = value.subspan(head_bytes).data();
     text = put_text(text, object.owner);
     text = put_text(text, object.group);
     put_text(text, object.name);
@@ -103,13 +113,44 @@ Key Key::names() {
     return Key(KeyKind::kNames);
 }
 
+Key Key::copy(Fid fid, std::uint64_t offset, const VsnText& vsn) {
+    Key made(KeyKind::kCopy, fid.high, fid.low, offset);
+    made.append(vsn);
+    return made;
+}
+
+Key Key::place(const VsnText& vsn, std::uint32_t file, std::uint64_t member) {
+    Key made(KeyKind::kPlace);
+    made.append(vsn);
+    store_big(made.bytes_.data() + made.size_, file);
+    std::byte* const at = made.bytes_.data() + made.size_ + sizeof file;
+    store_big(at, static_cast<std::uint16_t>(member >> 32));
+    store_big(at + 2, static_cast<std::uint32_t>(member));
+    made.size_ += sizeof file + 6;
+    return made;
+}
+
+Key Key::total(const VsnText& vsn) {
+    Key made(KeyKind::kTotal);
+    made.append(vsn);
+    return made;
+}
+
+void Key::append(const VsnText& vsn) {
+    std::ranges::copy(std::as_bytes(std::span(vsn)), bytes_.begin() + size_);
+    size_ += static_cast<std::uint8_t>(vsn.size());
+}
+
 Key Key::first_of(KeyKind kind) {
     return {kind, 0, 0};
 }
 
 Key Key::last_of(KeyKind kind) {
     constexpr auto kMax = std::numeric_limits<std::uint64_t>::max();
-    return {kind, kMax, kMax, kMax};
+    Key last(kind, kMax, kMax, kMax);
+    std::ranges::fill(std::span(last.bytes_).subspan(last.size_), std::byte{0xff});
+    last.size_ = static_cast<std::uint8_t>(last.bytes_.size());
+    return last;
 }
 
 Result<Fid> read_fid_key(KeyKind kind, Bytes key) {
@@ -149,8 +190,11 @@ void StoredExtent::copy_checksums(std::uint32_t skip, std::span<std::uint32_t> i
 Result<Object> read_object(Bytes value) {
     const bool is_old = value.size() >= kOldObjectHeadBytes && value[0] == kOldObjectLayout;
     const bool is_new = value.size() >= kObjectHeadBytes && value[0] == kObjectLayout;
-    if (!is_old && !is_new) return corrupt("layout of an object in the index");
-    const std::size_t head_bytes = is_old ? kOldObjectHeadBytes : kObjectHeadBytes;
+    const bool is_long = value.size() >= kLongObjectHeadBytes && value[0] == kLongObjectLayout;
+    if (!is_old && !is_new && !is_long) return corrupt("layout of an object in the index");
+    const std::size_t head_bytes = is_old   ? kOldObjectHeadBytes
+                                   : is_new ? kObjectHeadBytes
+                                            : kLongObjectHeadBytes;
     const auto owner_bytes = static_cast<std::size_t>(value[1]);
     const auto group_bytes = static_cast<std::size_t>(value[2]);
     const auto name_bytes = std::size_t{get_little<std::uint16_t>(value, 4)};
@@ -173,8 +217,10 @@ Result<Object> read_object(Bytes value) {
         .name = as_text(text.subspan(owner_bytes + group_bytes)),
         .name_version = get_little<std::uint64_t>(value, 48),
     };
-    if (value[3] != std::byte{0} || object.mode > kModeMax || object.size_bytes > kObjectBytesMax ||
-        object.name.contains('\0') || object.name_version >= kNameVersionEnd) {
+    const std::byte flags = value[3];
+    if ((flags != std::byte{0} && (!is_long || flags != kReleasedFlag)) || object.mode > kModeMax ||
+        object.size_bytes > kObjectBytesMax || object.name.contains('\0') ||
+        object.name_version >= kNameVersionEnd) {
         return corrupt("object in the index");
     }
     if (is_old) return object;
@@ -183,6 +229,14 @@ Result<Object> read_object(Bytes value) {
     std::ranges::copy(value.subspan(kLastWriterAt, last.who.bytes.size()), last.who.bytes.begin());
     if (value[kObjectHeadBytes - 1] != std::byte{0} || last.others_in > last.incarnation) {
         return corrupt("last writer of an object in the index");
+    }
+    if (!is_long) return object;
+    object.is_released = flags == kReleasedFlag;
+    object.attribute_changes = get_little<std::uint32_t>(value, kObjectHeadBytes);
+    if (object.attribute_changes > object.version ||
+        (!object.is_released && object.attribute_changes == 0) ||
+        (object.is_released && object.size_bytes == 0)) {
+        return corrupt("content of an object in the index");
     }
     return object;
 }
@@ -198,6 +252,7 @@ Result<Upload> read_upload(Bytes value) {
     }
     const auto object = read_object(value.subspan(kUploadHeadBytes));
     if (!object) return std::unexpected(object.error());
+    if (object->is_released) return corrupt("upload in the index");
     return Upload{.object = *object,
                   .rule = static_cast<NameRule>(rule),
                   .write_count = get_little<std::uint64_t>(value, 8),

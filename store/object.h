@@ -29,13 +29,20 @@ inline constexpr std::size_t kReplyHeadBytes = 7 + 8;
 inline constexpr std::size_t kReplyBytesMax = 256;
 
 enum class KeyKind : std::uint8_t {
+    kCopy = 'c',     // A copy of an object's bytes on a cartridge; see copy.h.
     kCleared = 'd',  // A cleared range, whose extents are still to be freed.
     kExtent = 'e',
+    kPlace = 'm',  // The copy at a place of a cartridge.
     kNames = 'n',  // The newest entry of the log that changed a name.
     kObject = 'o',
+    kRecall = 'q',
     kReply = 'r',   // A recorded reply.
+    kTotal = 't',   // What was recorded of copies on a cartridge.
     kUpload = 'u',  // An upload: an object that is being written and is not committed.
 };
+
+// The volume serial number of a cartridge, padded with spaces.
+using VsnText = std::array<char, 6>;
 
 // Identifies the client of a request that is recorded.
 struct ClientId {
@@ -65,11 +72,28 @@ struct Object {
     WallTime changed{};
     std::uint32_t pool = 0;
     std::uint16_t mode = 0;  // Nine permission bits.
+    // The bytes are not on the disk; copies on cartridges have all of them.
+    bool is_released = false;
+    // How many versions came after the last change of the bytes or the size. A change that leaves
+    // it as it is counts as a change of the content.
+    std::uint32_t attribute_changes = 0;
     LastWriter last_writer{};
     std::string_view owner{};  // Borrowed, as are group and name.
     std::string_view group{};
     std::string_view name{};  // Empty: no name.
     std::uint64_t name_version = 0;
+
+    // The version of the last change of the bytes or the size: identifies the content.
+    std::uint64_t content_version() const { return version - attribute_changes; }
+    // For changes of the bytes or the size, and for all others.
+    void next_content() {
+        ++version;
+        attribute_changes = 0;
+    }
+    void next_attributes() {
+        ++version;
+        ++attribute_changes;
+    }
 };
 
 // Whether committing an upload may replace the object that has the name.
@@ -128,6 +152,11 @@ public:
     static Key reply(const ReplyKey& key);
     // The single key of its kind.
     static Key names();
+    static Key recall(Fid fid) { return {KeyKind::kRecall, fid.high, fid.low}; }
+    static Key copy(Fid fid, std::uint64_t offset, const VsnText& vsn);
+    // REQUIRES: the member has at most 48 bits.
+    static Key place(const VsnText& vsn, std::uint32_t file, std::uint64_t member);
+    static Key total(const VsnText& vsn);
     // The lowest and the highest possible key of a kind.
     static Key first_of(KeyKind kind);
     static Key last_of(KeyKind kind);
@@ -140,13 +169,15 @@ private:
     Key(KeyKind kind, std::uint64_t high, std::uint64_t low);
     Key(KeyKind kind, std::uint64_t high, std::uint64_t low, std::uint64_t number);
 
-    std::array<std::byte, 25> bytes_;
+    void append(const VsnText& vsn);
+
+    std::array<std::byte, 31> bytes_;
     std::uint8_t size_;
 };
 
 // kCorrupt, here and from read_object() on: the bytes are not a valid key or value. Text and bytes
 // are borrowed from the argument.
-Result<Fid> read_fid_key(KeyKind kind, Bytes key);  // The kind is kObject or kUpload.
+Result<Fid> read_fid_key(KeyKind kind, Bytes key);  // The kind is kObject, kUpload or kRecall.
 Result<ExtentKey> read_extent_key(Bytes key);
 // The key contains only the request place, so request_number is set to the place (0 to 1023).
 Result<ReplyKey> read_reply_key(Bytes key);

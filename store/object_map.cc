@@ -1,6 +1,7 @@
 #include "store/object_map.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/ensure.h"
 
@@ -53,7 +54,7 @@ BlockRange within_object(BlockRange range) {
 }  // namespace
 
 ObjectMap::ObjectMap(core::Reactor& reactor, LayeredIndex& index)
-    : reactor_(reactor), index_(index), cleared_(index) {}
+    : reactor_(reactor), index_(index), cleared_(index), copies_(index) {}
 
 // -- objects, uploads, replies --
 
@@ -64,8 +65,15 @@ Result<std::optional<Object>> ObjectMap::find(Fid fid) {
     return read_object(**value);
 }
 
-void ObjectMap::put(Fid fid, const Object& object) {
-    index_.put(Key::object(fid), write_object(middle_, object));
+Result<void> ObjectMap::put(Fid fid, const Object& object) {
+    // Written first, because the texts may be lent by the index.
+    const Bytes value = write_object(middle_, object);
+    const auto dead = copies_.find_dead_of(fid, object);
+    if (!dead) return dead;
+    if (object.is_released) may_have_released_ = true;
+    index_.put(Key::object(fid), value);
+    copies_.erase_found();
+    return {};
 }
 
 Result<std::optional<Upload>> ObjectMap::find_upload(Fid fid) {
@@ -79,15 +87,34 @@ void ObjectMap::put_upload(Fid fid, const Upload& upload) {
     index_.put(Key::upload(fid), write_upload(middle_, upload));
 }
 
-void ObjectMap::commit_upload(Fid fid, const Object& object) {
-    put(fid, object);
-    index_.erase(Key::upload(fid));
+Result<void> ObjectMap::commit_upload(Fid fid, const Object& object) {
+    const auto put_there = put(fid, object);
+    if (put_there) index_.erase(Key::upload(fid));
+    return put_there;
 }
 
-void ObjectMap::remove(Fid fid) {
+Result<void> ObjectMap::remove(Fid fid) {
+    const auto found = copies_.find_of(fid);
+    if (!found) return found;
+    const auto recall = index_.get(Key::recall(fid));
+    if (!recall) return std::unexpected(recall.error());
+    if (*recall) index_.erase(Key::recall(fid));
+    copies_.erase_found();
     index_.erase(Key::object(fid));
     index_.erase(Key::upload(fid));
     cleared_.add_all(fid);
+    return {};
+}
+
+Result<std::optional<Recall>> ObjectMap::find_recall(Fid fid) {
+    const auto value = index_.get(Key::recall(fid));
+    if (!value) return std::unexpected(value.error());
+    if (!*value) return std::nullopt;
+    return read_recall(**value);
+}
+
+void ObjectMap::put_recall(Fid fid, const Recall& recall) {
+    index_.put(Key::recall(fid), write_recall(middle_, recall));
 }
 
 Result<std::optional<ReplyRecord>> ObjectMap::find_reply(const ReplyKey& key) {
@@ -134,10 +161,11 @@ void ObjectMap::put_newest_name(std::uint64_t seq) {
 
 // -- reading extents --
 
-ObjectMap::Extents::Extents(ObjectMap& map, Fid fid, BlockRange range)
+ObjectMap::Extents::Extents(ObjectMap& map, Fid fid, BlockRange range, bool with_parts)
     : map_(map),
       fid_(fid),
       range_(range),
+      is_checked_(with_parts || !map.may_have_released_),
       state_(State::kBefore),
       next_(range.first),
       to_(Key::first_of(KeyKind::kExtent)) {
@@ -145,10 +173,22 @@ ObjectMap::Extents::Extents(ObjectMap& map, Fid fid, BlockRange range)
     ENSURE(range.first <= kObjectBlocksMax - range.count);
 }
 
+Result<void> ObjectMap::Extents::check_released() const {
+    const auto object = map_.find(fid_);
+    if (!object) return std::unexpected(object.error());
+    if (!object->has_value() || !(*object)->is_released) return {};
+    return std::unexpected(
+        Error{.code = Errc::kBusy, .context = "the bytes of the object are not on the disk"});
+}
+
 // Goes through the parts between cleared ranges: in each, first the extent that holds the first
 // block, if there is one, then the extents that begin in the part.
 Result<std::optional<Extent>> ObjectMap::Extents::next() {
     LayeredIndex& index = map_.index_;
+    if (!std::exchange(is_checked_, true)) {
+        const auto checked = check_released();
+        if (!checked) return std::unexpected(checked.error());
+    }
     while (state_ != State::kEnd) {
         if (state_ == State::kBefore) {
             const auto begun = begin_part();
@@ -475,85 +515,6 @@ Result<std::optional<ObjectMap::Swept>> ObjectMap::sweep(std::uint32_t steps_max
     cleared_.shorten(cleared, punched->finished ? cleared.end : punched->next);
     return Swept{.fid = cleared.fid,
                  .range = {.first = rest.first, .count = punched->next - rest.first}};
-}
-
-// -- all --
-
-Task<Result<void>> ObjectMap::for_each(KeyKind kind, MapVisitor* visitor) {
-    Position position(kind);
-    for (bool more = true; more;) {
-        const auto shown = show_some(position, visitor);
-        index_.release();
-        if (!shown) co_return std::unexpected(shown.error());
-        more = *shown;
-        const auto went_on = co_await visitor->between_turns();
-        if (!went_on) co_return went_on;
-        if (more) co_await reactor_.yield();
-    }
-    co_return {};
-}
-
-Result<bool> ObjectMap::show_some(Position& position, MapVisitor* visitor) {
-    const auto to = Key::last_of(position.kind());
-    auto found = index_.at_or_after({.from = position.key(), .to = to});
-    for (std::uint32_t count = 1;; ++count) {
-        if (!found) return std::unexpected(found.error());
-        if (*found == Found::kNothing) return false;
-        const auto& entry = index_.entry();
-        if (*found == Found::kEntry) {
-            const auto shown = show(position.kind(), entry, visitor);
-            if (!shown) return std::unexpected(shown.error());
-        }
-        if (count == kEntriesATurn || *found == Found::kErasedKeys) {
-            const auto set = position.set_behind(entry.key);
-            if (!set) return std::unexpected(set.error());
-            return true;
-        }
-        found = index_.next();
-    }
-}
-
-Result<void> ObjectMap::show(KeyKind kind, const IndexEntry& entry, MapVisitor* visitor) {
-    const auto show_to = [&](auto read, auto&& call) -> Result<void> {
-        if (!read) return std::unexpected(read.error());
-        return call(*read);
-    };
-    if (kind == KeyKind::kExtent) {
-        return show_to(extent_of(entry), [&](auto& extent) { return visitor->extent(extent); });
-    }
-    if (kind == KeyKind::kReply) {
-        return show_to(read_reply(entry.key, entry.value),
-                       [&](auto& record) { return visitor->reply(record); });
-    }
-    if (kind == KeyKind::kCleared) {
-        return show_to(read_cleared(entry.key, entry.value),
-                       [&](auto& cleared) { return visitor->cleared(cleared); });
-    }
-    const auto fid = read_fid_key(kind, entry.key);
-    if (!fid) return std::unexpected(fid.error());
-    if (kind == KeyKind::kObject) {
-        return show_to(read_object(entry.value),
-                       [&](auto& object) { return visitor->object(*fid, object); });
-    }
-    return show_to(read_upload(entry.value),
-                   [&](auto& upload) { return visitor->upload(*fid, upload); });
-}
-
-ObjectMap::Position::Position(KeyKind kind) : kind_(kind) {
-    const auto first = Key::first_of(kind);
-    std::ranges::copy(first.bytes(), bytes_.begin());
-    size_ = first.bytes().size();
-}
-
-// The key that comes next after another is that and a zero byte.
-Result<void> ObjectMap::Position::set_behind(Bytes key) {
-    if (key.size() >= bytes_.size()) {
-        return std::unexpected(Error{.code = Errc::kCorrupt, .context = "long key in the index"});
-    }
-    std::ranges::copy(key, bytes_.begin());
-    bytes_[key.size()] = std::byte{0};
-    size_ = key.size() + 1;
-    return {};
 }
 
 }  // namespace fopd::store

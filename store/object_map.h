@@ -9,6 +9,8 @@
 #include "core/result.h"
 #include "core/task.h"
 #include "store/cleared_ranges.h"
+#include "store/copies.h"
+#include "store/copy.h"
 #include "store/extent.h"
 #include "store/fid.h"
 #include "store/layered_index.h"
@@ -27,6 +29,10 @@ public:
     virtual Result<void> upload(Fid, const Upload&) { return {}; }
     virtual Result<void> reply(const ReplyRecord&) { return {}; }
     virtual Result<void> cleared(const Cleared&) { return {}; }
+    virtual Result<void> copy(const Copy&) { return {}; }
+    virtual Result<void> placed(const PlacedCopy&) { return {}; }
+    virtual Result<void> total(const CartridgeTotal&) { return {}; }
+    virtual Result<void> recall(Fid, const Recall&) { return {}; }
     // Called after the entries of each turn; it may suspend.
     virtual Task<Result<void>> between_turns() { co_return Result<void>{}; }
 };
@@ -49,13 +55,14 @@ public:
     // -- objects, uploads, replies --
 
     Result<std::optional<Object>> find(Fid fid);
-    void put(Fid fid, const Object& object);
+    // Copies of another content are dead, and end.
+    Result<void> put(Fid fid, const Object& object);
     Result<std::optional<Upload>> find_upload(Fid fid);
     void put_upload(Fid fid, const Upload& upload);
     // Makes the upload an object.
-    void commit_upload(Fid fid, const Object& object);
-    // Removes the object, or the upload, and clears all of it.
-    void remove(Fid fid);
+    Result<void> commit_upload(Fid fid, const Object& object);
+    // Removes the object, or the upload, with its copies and its recall, and clears all of it.
+    Result<void> remove(Fid fid);
     // The number of the request whose reply is stored in the place of `key`: this request, an
     // earlier or a later one. 0: no reply is stored there.
     Result<std::uint64_t> newest_request(const ReplyKey& key);
@@ -70,6 +77,17 @@ public:
     Result<std::uint64_t> newest_name();
     void put_newest_name(std::uint64_t seq);
 
+    // -- copies on cartridges, released objects, recalls --
+
+    Copies& copies() { return copies_; }
+    const Copies& copies() const { return copies_; }
+    Result<std::optional<Recall>> find_recall(Fid fid);
+    void put_recall(Fid fid, const Recall& recall);
+    void erase_recall(Fid fid) { index_.erase(Key::recall(fid)); }
+    // Whether an object may be released. True until the census has looked at all of them.
+    bool may_have_released() const { return may_have_released_; }
+    void set_no_released() { may_have_released_ = false; }
+
     // -- extents --
     //
     // They never overlap; blocks that no extent covers are a hole. Changes add the disk ranges that
@@ -78,14 +96,16 @@ public:
     // The extents of a range of an object, in order, cut to it.
     class Extents {
     public:
-        // None at the end. The checksums are valid until the next call.
+        // None at the end. The checksums are valid until the next call. kBusy: the object is
+        // released, so that blocks without an extent are not zeros.
         Result<std::optional<Extent>> next();
 
     private:
         friend ObjectMap;
         enum class State : std::uint8_t { kBefore, kFirst, kWithin, kEnd };
 
-        Extents(ObjectMap& map, Fid fid, BlockRange range);
+        Extents(ObjectMap& map, Fid fid, BlockRange range, bool with_parts);
+        Result<void> check_released() const;
         Result<bool> begin_part();
         Result<std::optional<StoredExtent>> holding_first();
         Extent cut(const StoredExtent& extent);
@@ -93,6 +113,7 @@ public:
         ObjectMap& map_;
         const Fid fid_;
         const BlockRange range_;
+        bool is_checked_;  // Whether the object is released.
         State state_;
         BlockRange part_;     // A part of the range, between two cleared ranges.
         std::uint64_t next_;  // Behind the last extent returned.
@@ -101,7 +122,9 @@ public:
     };
     // REQUIRES: at most kReadBlocksMax blocks. One at a time; a change ends it.
     static constexpr std::uint64_t kReadBlocksMax = 2048;
-    Extents extents(Fid fid, BlockRange range) { return {*this, fid, range}; }
+    Extents extents(Fid fid, BlockRange range) { return {*this, fid, range, false}; }
+    // The same, also of a released object: then the blocks that are back already.
+    Extents parts(Fid fid, BlockRange range) { return {*this, fid, range, true}; }
 
     struct Counted {
         std::uint64_t blocks = 0;
@@ -199,6 +222,8 @@ private:
     ValueBuffer middle_;
     ValueBuffer right_;
     ClearedRanges cleared_;
+    Copies copies_;
+    bool may_have_released_ = true;
     ReplyPlaces reply_places_;
 };
 

@@ -1,5 +1,7 @@
 #include "store/record_applier.h"
 
+#include <array>
+
 namespace fopd::store {
 
 namespace {
@@ -25,7 +27,8 @@ Result<void> RecordApplier::apply(const Record& record, RecordEffects& effects) 
         case RecordKind::kRemove: {
             const Result<void> noted = names_.note(record.fid, nullptr, effects.names);
             if (!noted) return noted;
-            map_.remove(record.fid);
+            const Result<void> removed = map_.remove(record.fid);
+            if (!removed) return removed;
             effects.clears = true;
             return {};
         }
@@ -68,7 +71,11 @@ Result<void> RecordApplier::apply_value(const Record& record, NameChanges& names
         case KeyKind::kReply: return apply_reply(record);
         case KeyKind::kUpload: return apply_upload(record);
         case KeyKind::kObject: return apply_object(record, names);
+        case KeyKind::kCopy: return apply_copy(record);
+        case KeyKind::kTotal: return apply_total(record);
+        case KeyKind::kRecall: return apply_recall(record);
         case KeyKind::kExtent:
+        case KeyKind::kPlace:
         case KeyKind::kNames:
         case KeyKind::kCleared: break;
     }
@@ -93,11 +100,53 @@ Result<void> RecordApplier::apply_object(const Record& record, NameChanges& name
     if (record.kind == RecordKind::kForget) return std::unexpected(kBadRecord);
     const Result<void> noted = names_.note(*fid, &*object, names);
     if (!noted) return noted;
-    if (record.kind == RecordKind::kCommit) {
-        map_.commit_upload(*fid, *object);
-    } else {
-        map_.put(*fid, *object);
+    if (record.kind == RecordKind::kCommit) return map_.commit_upload(*fid, *object);
+    return map_.put(*fid, *object);
+}
+
+// The log may hold the copy before the object's newest record, and cleaning may have dropped the
+// older ones.
+Result<void> RecordApplier::apply_copy(const Record& record) {
+    if (record.kind == RecordKind::kForget) {
+        const auto key = read_copy_key(record.key);
+        if (!key) return std::unexpected(key.error());
+        return map_.copies().erase(*key);
     }
+    const auto copy = read_copy(record.key, record.value);
+    if (!copy) return std::unexpected(copy.error());
+    if (record.kind != RecordKind::kPut) return std::unexpected(kBadRecord);
+    const auto object = map_.find(copy->fid);
+    if (!object) return std::unexpected(object.error());
+    if (object->has_value() && !is_of_content(*copy, **object)) return {};
+    return map_.copies().put(*copy);
+}
+
+Result<void> RecordApplier::apply_total(const Record& record) {
+    const bool forgets = record.kind == RecordKind::kForget;
+    if (!forgets && record.kind != RecordKind::kPut) return std::unexpected(kBadRecord);
+    const std::array<std::byte, kTotalValueBytes> nothing{};
+    const auto total = read_total(record.key, forgets ? Bytes(nothing) : record.value);
+    if (!total) return std::unexpected(total.error());
+    if (forgets) {
+        map_.copies().erase_total(total->cartridge.vsn);
+    } else {
+        map_.copies().put_total(*total);
+    }
+    return {};
+}
+
+// The recall of an object that is not there ends with its removal, later in the log.
+Result<void> RecordApplier::apply_recall(const Record& record) {
+    const auto fid = read_fid_key(KeyKind::kRecall, record.key);
+    if (!fid) return std::unexpected(fid.error());
+    if (record.kind == RecordKind::kForget) {
+        map_.erase_recall(*fid);
+        return {};
+    }
+    const auto recall = read_recall(record.value);
+    if (!recall) return std::unexpected(recall.error());
+    if (record.kind != RecordKind::kPut) return std::unexpected(kBadRecord);
+    map_.put_recall(*fid, *recall);
     return {};
 }
 

@@ -49,6 +49,9 @@ private:
     Result<void> apply_value(const Record& record, NameChanges& names);
     Result<void> apply_upload(const Record& record);
     Result<void> apply_object(const Record& record, NameChanges& names);
+    Result<void> apply_copy(const Record& record);
+    Result<void> apply_total(const Record& record);
+    Result<void> apply_recall(const Record& record);
     Result<void> apply_reply(const Record& record);
 
     ObjectMap& map_;

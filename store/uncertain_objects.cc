@@ -1,19 +1,48 @@
 #include "store/uncertain_objects.h"
 
 #include <algorithm>
+#include <optional>
+
+#include "store/copy.h"
 
 namespace fopd::store {
 
+namespace {
+
+// The object that a value of the index belongs to.
+std::optional<Fid> object_of(Bytes key) {
+    const auto kind = static_cast<KeyKind>(key.front());
+    switch (kind) {
+        case KeyKind::kObject:
+        case KeyKind::kUpload:
+        case KeyKind::kRecall: {
+            const auto fid = read_fid_key(kind, key);
+            return fid ? std::optional(*fid) : std::nullopt;
+        }
+        case KeyKind::kCopy: {
+            const auto copy = read_copy_key(key);
+            return copy ? std::optional(copy->fid) : std::nullopt;
+        }
+        case KeyKind::kCleared:
+        case KeyKind::kExtent:
+        case KeyKind::kPlace:
+        case KeyKind::kNames:
+        case KeyKind::kReply:
+        case KeyKind::kTotal: break;
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
 void UncertainObjects::note(const Record& record) {
     Changed changed{.fid = record.fid, .seq = UINT64_MAX};
-    if (record.kind == RecordKind::kPut || record.kind == RecordKind::kCommit) {
-        const auto kind = static_cast<KeyKind>(record.key.front());
-        const auto fid = read_fid_key(kind, record.key);
-        const bool of_object = kind == KeyKind::kObject || kind == KeyKind::kUpload;
-        if (!of_object || !fid) return;
+    if (record.kind == RecordKind::kPut || record.kind == RecordKind::kCommit ||
+        record.kind == RecordKind::kForget) {
+        const auto fid = object_of(record.key);
+        if (!fid) return;
         changed.fid = *fid;
     }
-    if (record.kind == RecordKind::kForget) return;
     const bool is_known = !changed_.empty() && changed_.back().seq == UINT64_MAX &&
                           changed_.back().fid == changed.fid;
     if (!is_known) changed_.push_back(changed);

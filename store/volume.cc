@@ -75,6 +75,7 @@ Volume::Volume(const VolumeParts& parts, const VolumeOptions& options)
       names_({.reactor = parts.reactor, .index = index_, .map = map_, .sink = parts.names},
              options.disk_id, options.slot),
       applier_(map_, names_, options.sweep.extents_a_turn),
+      rules_(map_),
       counter_(parts.reactor, map_),
       released_(parts.reactor),
       zeros_({.reactor = parts.reactor,
@@ -396,7 +397,10 @@ Task<Result<std::uint64_t>> Volume::punch(Change* change, Fid fid, BlockRange ra
 Result<void> Volume::begin(Change& change, Reservation reservation, Durability durability,
                            Data data) {
     const auto cleared_blocks = std::exchange(change.cleared_blocks_, 0);
+    const ReleasedRules::Grant grant = std::exchange(change.grant_, {});
     if (!serving()) return std::unexpected(failure());
+    const auto allowed = rules_.check(change.records.bytes(), grant);
+    if (!allowed) return allowed;
     uncertain_.note_durable(log_.durable_seq());
     RecordReader reader(change.records.bytes());
     const std::size_t uncertain_before = uncertain_.count();

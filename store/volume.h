@@ -16,6 +16,9 @@
 #include "devices/device.h"
 #include "store/allocator.h"
 #include "store/block_counter.h"
+#include "store/bringing_back.h"
+#include "store/copies.h"
+#include "store/copy.h"
 #include "store/discards.h"
 #include "store/index.h"
 #include "store/layered_index.h"
@@ -23,6 +26,7 @@
 #include "store/object_map.h"
 #include "store/record.h"
 #include "store/record_applier.h"
+#include "store/released_rules.h"
 #include "store/uncertain_objects.h"
 #include "store/volume_census.h"
 #include "store/volume_names.h"
@@ -81,6 +85,7 @@ public:
     void clear() {
         records.clear();
         cleared_blocks_ = 0;
+        grant_ = {};
     }
     // How many blocks more its objects have because of it, once it has begun.
     std::int64_t net_blocks() const { return effects_.net_blocks; }
@@ -90,6 +95,7 @@ private:
     std::optional<Commit> commit_;
     RecordEffects effects_;
     std::uint64_t cleared_blocks_ = 0;  // By its kClear records.
+    ReleasedRules::Grant grant_;        // For the next begin().
     Durability durability_ = Durability::kDurable;
 };
 
@@ -180,7 +186,8 @@ public:
     Task<Result<std::uint64_t>> punch(Change* change, Fid fid, BlockRange range,
                                       core::WaitOptions wait);
     // Applies the change to the map and begins its commit. After an error either nothing has
-    // changed, or the volume has failed. REQUIRES: the records are valid.
+    // changed, or the volume has failed. kBusy: bytes of an object that it changes are released.
+    // REQUIRES: the records are valid.
     Result<void> begin(Change& change, Reservation reservation, Durability durability, Data data);
     // Reports the end of the data writes. Called exactly once for a change begun with
     // Data::kPending. A failure fails the volume.
@@ -199,6 +206,97 @@ public:
     std::optional<std::uint64_t> last_seq_of(std::uint64_t epoch) const {
         return log_.last_seq_of(epoch);
     }
+
+    // -- copies on cartridges --
+    //
+    // A copy is live while its object has the content that it was made of. A change of the bytes or
+    // the size of the object makes its copies dead with the same record, as does a removal. A copy
+    // must be durable on its cartridge before it is recorded.
+
+    static constexpr std::size_t kCopiesAtOnceMax = 256;
+    struct CopiesAdded {
+        Receipt receipt{};
+        std::uint32_t live = 0;
+        std::uint32_t dead = 0;  // Their objects have changed, or are gone.
+    };
+    // Records copies of any objects, all in one commit, which is durable when it returns. A copy
+    // replaces the one of the same object, offset and cartridge; the same copy again changes
+    // nothing. Dead ones are only counted. kBusy: copies of an older generation of a cartridge are
+    // still recorded, see forget_cartridge(), or a copy would replace a longer one of a released
+    // object. kInvalid: the generation is older than the recorded
+    // one, a place has another copy, a range does not lie within its object, or an object would
+    // have more than kCopiesOfObjectMax copies; then none is recorded. REQUIRES: at most
+    // kCopiesAtOnceMax.
+    Task<Result<CopiesAdded>> add_copies(std::vector<Copy> copies, core::WaitOptions wait);
+    // Whether copies may be dropped that are the last ones of bytes of a released object, which are
+    // lost then.
+    enum class Loss : std::uint8_t { kRefused, kAccepted };
+    // Ends copies, which become dead; durable when it returns. Keys without a copy are ignored.
+    // kBusy: a released object needs one of them, and `loss` refuses that; then none is dropped.
+    // REQUIRES: at most kCopiesAtOnceMax.
+    Task<Result<void>> drop_copies(std::vector<CopyKey> copies, Loss loss, core::WaitOptions wait);
+    // Drops all copies on a cartridge, in several commits, and its totals with the last one.
+    Task<Result<void>> forget_cartridge(VsnText vsn, Loss loss, core::WaitOptions wait);
+    // The live copies on a cartridge in the order of the tape, from a place on: at most `count_max`
+    // in a turn. Continue from the place behind the last one: {file, member + 1}.
+    Result<std::vector<Copy>> copies_on(const VsnText& vsn, CopyPlace from, std::size_t count_max) {
+        return map_.copies().on(vsn, from, count_max);
+    }
+    // The live copies of an object, by ascending offset.
+    Result<std::vector<Copy>> copies_of(Fid fid);
+    // What was recorded of each cartridge, and how much of it is live.
+    const std::map<VsnText, CartridgeUse>& cartridges() const { return map_.copies().use(); }
+
+    // -- released objects --
+    //
+    // The bytes of a released object are on cartridges only. Its extents cannot be read: kBusy. Of
+    // its changes begin() accepts those of attributes and name, the removal, and the truncation to
+    // zero bytes; it refuses every other one with kBusy.
+
+    struct ReleasedBytes {
+        Receipt receipt{};
+        std::uint64_t blocks = 0;  // How many the object had.
+    };
+    // Takes the bytes of an object off the disk. Their blocks become free when the record is
+    // durable. kBusy: the object has another content than `content_version`; kInvalid: it has no
+    // bytes, is released already, or its copies do not have all of them. REQUIRES: the caller locks
+    // the object.
+    Task<Result<ReleasedBytes>> release(Fid fid, std::uint64_t content_version,
+                                        core::WaitOptions wait);
+
+    // To bring the bytes back: begin_bringing_back(); for each part reserve(), allocate(), then in
+    // ONE turn start the writes of its data and begin_part(); data_done() and finish();
+    // end_bringing_back(). The object stays released until the end, and nobody can read the parts.
+    // What an attempt that did not end leaves on the disk is freed by the next one, by
+    // drop_parts(), or with the object. One attempt for an object at a time.
+    //
+    // kNotFound: there is no such object; kInvalid: it is not released. REQUIRES: the caller locks
+    // the object, here and in end_bringing_back().
+    Task<Result<BringingBack>> begin_bringing_back(Fid fid, core::WaitOptions wait);
+    // Like begin(), of a change that has only extents of the object within `range`. Blocks of the
+    // range that it leaves out are holes; of a range without any extent the attempt is told by
+    // attempt.add(range) alone. kBusy: the object has changed or is not released any more.
+    Result<void> begin_part(BringingBack& attempt, Change& change, BlockRange range,
+                            Reservation reservation, Data data);
+    // Ends the released state, and the recall; `kept` is what remains of that, such as a pin.
+    // Durable when it returns. kBusy: the object has changed; kInvalid: parts are missing.
+    // REQUIRES: all parts are finished without an error.
+    Task<Result<Receipt>> end_bringing_back(BringingBack* attempt, std::optional<Recall> kept,
+                                            core::WaitOptions wait);
+    // Frees the blocks that an attempt has left; returns their number.
+    Task<Result<std::uint64_t>> drop_parts(Fid fid, core::WaitOptions wait);
+
+    // -- recalls and pins --
+    //
+    // At most one of an object. Ends with end_recall(), end_bringing_back(), or with the object.
+    // Tickets made of the epoch of the log and a counter never repeat: (newest().epoch << 32) + n.
+
+    // Stores or replaces the recall of an object, durably. kNotFound: there is no such object.
+    Task<Result<Receipt>> put_recall(Fid fid, Recall recall, core::WaitOptions wait);
+    // Nothing happens if there is none.
+    Task<Result<void>> end_recall(Fid fid, core::WaitOptions wait);
+    // All recalls, by ascending ticket; pins come first.
+    Task<Result<std::vector<RecallOf>>> recalls();
 
     // -- reads --
 
@@ -223,6 +321,8 @@ public:
     VolumeView view();
 
 private:
+    class CopyRecords;
+
     // How long background work that has failed pauses before it is tried again.
     static constexpr Duration kRetryAfter = 1s;
 
@@ -240,6 +340,8 @@ private:
     Task<Result<void>> bring_up(Mode mode);
     Task<Result<Replayed>> replay_log(ReplayOptions::Mode mode);
     Task<Result<void>> count_space(Mode mode);
+    Result<Object> released_object(Fid fid);
+    Task<Result<Receipt>> commit(Change* change, Reservation room);
     void will_sweep();
     bool has_memory(std::uint64_t more_bytes) const;
     static std::uint64_t index_changes(std::uint32_t bytes, Purpose purpose);
@@ -266,6 +368,7 @@ private:
     Log log_;
     VolumeNames names_;
     RecordApplier applier_;
+    ReleasedRules rules_;
     BlockCounter counter_;
     VolumeCensus census_;
     UncertainObjects uncertain_;

@@ -98,6 +98,7 @@ class VolumeCensus::ObjectCounter final : public MapVisitor {
 public:
     explicit ObjectCounter(VolumeCensus& census) : census_(census) {}
     Result<void> object(Fid /*fid*/, const Object& object) override {
+        census_.has_released_ = census_.has_released_ || object.is_released;
         ++census_.share_of(object).objects;
         return {};
     }
@@ -108,6 +109,23 @@ public:
 
 private:
     VolumeCensus& census_;
+};
+
+// Counts the copies on each cartridge.
+class VolumeCensus::CopyCounter final : public MapVisitor {
+public:
+    explicit CopyCounter(Copies& copies) : copies_(copies) {}
+    Result<void> copy(const Copy& copy) override {
+        copies_.count(copy);
+        return {};
+    }
+    Result<void> total(const CartridgeTotal& total) override {
+        copies_.count(total);
+        return {};
+    }
+
+private:
+    Copies& copies_;
 };
 
 // Counts the stored replies of each client, which come client by client.
@@ -134,6 +152,13 @@ Task<Result<void>> VolumeCensus::take(ObjectMap* map, BlockCounter* counter, All
     ExtentTaker taker(*this, *map, space, options.bad_extents);
     const auto counted = co_await count(map, counter, &taker, options.extents_a_turn);
     if (!counted) co_return counted;
+    if (!has_released_) map->set_no_released();
+    map->copies().forget_use();
+    CopyCounter copies(map->copies());
+    for (const KeyKind kind : {KeyKind::kCopy, KeyKind::kTotal}) {
+        const auto seen = co_await map->for_each(kind, &copies);
+        if (!seen) co_return seen;
+    }
     ReplyCounter replies(*this);
     co_return co_await map->for_each(KeyKind::kReply, &replies);
 }

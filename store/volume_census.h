@@ -66,6 +66,7 @@ private:
     class ExtentTaker;
     class ClearedCounter;
     class ObjectCounter;
+    class CopyCounter;
     class ReplyCounter;
 
     Task<Result<void>> count(ObjectMap* map, BlockCounter* counter, ExtentTaker* taker,
@@ -75,6 +76,7 @@ private:
     PoolShares owners_;
     std::vector<ClientReplies> replies_;
     Duration newest_reply_{};
+    bool has_released_ = false;  // An object is released.
 };
 
 }  // namespace fopd::store

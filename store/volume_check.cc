@@ -30,7 +30,8 @@ VolumeCheck::VolumeCheck(Volume& volume, const VolumeCheckOptions& options)
       options_(options),
       served_(volume.serving()),
       owners_(volume_.space()),
-      claim_check_(volume_, options.cancel) {}
+      claim_check_(volume_, options.cancel),
+      copy_check_(volume_) {}
 
 VolumeCheck::~VolumeCheck() {
     volume_.watch_space(nullptr);
@@ -153,6 +154,7 @@ Result<bool> VolumeCheck::walk_some(Position& position, Pass pass) {
     seen_.clear();
     seen_objects_.clear();
     seen_cleared_.clear();
+    copy_check_.forget();
     auto found = volume_.at_or_after({.from = position.from, .to = position.to});
     for (std::uint32_t count = 1;; ++count) {
         if (!found) return std::unexpected(found.error());
@@ -181,6 +183,10 @@ Result<void> VolumeCheck::see(const IndexEntry& entry) {
         case KeyKind::kExtent: return see_extent(entry);
         case KeyKind::kObject: return see_object(entry);
         case KeyKind::kReply: return see_reply(entry);
+        case KeyKind::kCopy: ++report_.copies; return copy_check_.see(entry);
+        case KeyKind::kRecall: ++report_.recalls; return copy_check_.see(entry);
+        case KeyKind::kPlace:
+        case KeyKind::kTotal: return copy_check_.see(entry);
         case KeyKind::kUpload: {
             ++report_.uploads;
             const auto fid = read_fid_key(KeyKind::kUpload, entry.key);
@@ -228,6 +234,7 @@ Result<void> VolumeCheck::see_object(const IndexEntry& entry) {
     if (options_.objects != nullptr) options_.objects->seen(*fid, object ? &*object : nullptr);
     if (!object) return std::unexpected(object.error());
     seen_objects_.push_back(*fid);
+    if (object->is_released) copy_check_.see_released(*fid);
     if (object->name.empty() || volume_.names() == nullptr) return {};
     claims_.push_back({.pool = object->pool,
                        .name = std::string(object->name),
@@ -280,7 +287,10 @@ Result<void> VolumeCheck::judge(Pass pass) {
         const auto one = judge_cleared(cleared);
         if (!one) return one;
     }
-    return {};
+    std::vector<CheckFinding> findings;
+    const auto copies = copy_check_.judge(findings);
+    for (CheckFinding& each : findings) find(std::move(each));
+    return copies;
 }
 
 Result<void> VolumeCheck::judge_extents() {

@@ -16,6 +16,7 @@
 #include "store/block_owners.h"
 #include "store/check_report.h"
 #include "store/claim_check.h"
+#include "store/copy_check.h"
 #include "store/log_visitor.h"
 #include "store/name_sink.h"
 #include "store/object.h"
@@ -139,6 +140,7 @@ private:
     BlockOwners owners_;
     SharedBlocks shared_;
     ClaimCheck claim_check_;
+    CopyCheck copy_check_;
     std::uint64_t promised_before_ =
         0;  // Blocks allocated before the second walk without a record yet.
 

@@ -30,7 +30,7 @@ struct UnitHeader {
     char type = '0';
 };
 
-constexpr std::size_t kChecksumAt = 148;
+constexpr std::size_t kPaxChecksumAt = 148;
 constexpr std::size_t kChecksumWidth = 8;
 
 using UnitSpan = std::span<std::byte, kPaxUnitBytes>;
@@ -51,7 +51,7 @@ void put_octal(UnitSpan unit, std::size_t at, std::size_t width, std::uint64_t n
 std::uint64_t sum_unit(ConstUnitSpan unit) {
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < unit.size(); ++i) {
-        const bool hidden = i >= kChecksumAt && i < kChecksumAt + kChecksumWidth;
+        const bool hidden = i >= kPaxChecksumAt && i < kPaxChecksumAt + kChecksumWidth;
         sum += hidden ? ' ' : std::to_integer<std::uint64_t>(unit[i]);
     }
     return sum;
@@ -76,8 +76,8 @@ void encode_unit(UnitSpan unit, const UnitHeader& header) {
                               8));
     put_octal(unit, 329, 8, 0);
     put_octal(unit, 337, 8, 0);
-    put_octal(unit, kChecksumAt, 7, sum_unit(unit));
-    unit[kChecksumAt + 7] = std::byte{' '};
+    put_octal(unit, kPaxChecksumAt, 7, sum_unit(unit));
+    unit[kPaxChecksumAt + 7] = std::byte{' '};
 }
 
 std::string_view unit_text(ConstUnitSpan unit, std::size_t at, std::size_t width) {
@@ -98,7 +98,7 @@ std::optional<ParsedUnit> parse_unit(ConstUnitSpan unit) {
                                   "00",
                                   8))
         return std::nullopt;
-    const auto sum = core::whole_number(unit_text(unit, kChecksumAt, 7), 8);
+    const auto sum = core::whole_number(unit_text(unit, kPaxChecksumAt, 7), 8);
     if (!sum || *sum != sum_unit(unit)) return std::nullopt;
     const auto size = core::whole_number(unit_text(unit, 124, 12), 8);
     if (!size) return std::nullopt;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/ensure.h"
+#include "store/copy.h"
 #include "store/lmdb_file.h"
 #include "store/object.h"
 
@@ -47,6 +48,22 @@ void check_values(Bytes key, Bytes value) {
         ENSURE(std::ranges::equal(write_extent(buffer, extent->block, extent->checksums), value));
         ENSURE(std::ranges::equal(Key::extent(extent->fid, extent->first).bytes(), key));
     }
+    if (const auto copy = read_copy(key, value); copy) {
+        ENSURE(is_copy_valid(*copy));
+        ENSURE(std::ranges::equal(write_copy(buffer, *copy), value));
+        ENSURE(std::ranges::equal(copy_key(key_of(*copy)).bytes(), key));
+    }
+    if (const auto placed = read_placed(key, value); placed) {
+        ENSURE(std::ranges::equal(write_placed(buffer, placed->key), value));
+        ENSURE(std::ranges::equal(place_key(placed->key.vsn, placed->place).bytes(), key));
+    }
+    if (const auto total = read_total(key, value); total) {
+        ENSURE(std::ranges::equal(write_total(buffer, *total), value));
+        ENSURE(std::ranges::equal(Key::total(total->cartridge.vsn).bytes(), key));
+    }
+    if (const auto recall = read_recall(value); recall) {
+        ENSURE(std::ranges::equal(write_recall(buffer, *recall), value));
+    }
     if (const auto reply_key = read_reply_key(key); reply_key) {
         ENSURE(std::ranges::equal(Key::reply(*reply_key).bytes(), key));
     }
@@ -73,8 +90,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         check_file(bytes);
         return 0;
     }
-    const auto key_bytes = std::min<std::size_t>(size_bytes, 25);
-    check_values(bytes.first(key_bytes), bytes.subspan(key_bytes));
+    // The lengths of the keys: of totals, places, objects, replies, extents and copies.
+    for (const std::size_t length : {7UL, 17UL, 18UL, 25UL, 31UL}) {
+        const auto key_bytes = std::min(size_bytes, length);
+        check_values(bytes.first(key_bytes), bytes.subspan(key_bytes));
+    }
     check_values(bytes.first(std::min<std::size_t>(size_bytes, 17)), bytes);
     return 0;
 }

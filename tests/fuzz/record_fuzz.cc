@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/ensure.h"
+#include "store/copy.h"
 #include "store/record.h"
 
 using namespace fopd::store;
@@ -36,6 +37,18 @@ void write_again(const Record& record, RecordWriter& writer) {
     }
 }
 
+// What a record of the tape says is said again by the same bytes.
+void check_copies(const Record& record) {
+    if (record.kind != RecordKind::kPut) return;
+    ValueBuffer value;
+    if (const auto copy = read_copy(record.key, record.value); copy) {
+        ENSURE(std::ranges::equal(write_copy(value, *copy), record.value));
+    }
+    if (const auto total = read_total(record.key, record.value); total) {
+        ENSURE(std::ranges::equal(write_total(value, *total), record.value));
+    }
+}
+
 }  // namespace
 
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer calls it so.
@@ -52,5 +65,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const auto reread = again.next();
         ENSURE(reread.has_value() && reread->has_value());
         ENSURE((*reread)->kind == (*record)->kind);
+        check_copies(**record);
     }
 }

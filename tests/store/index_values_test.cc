@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "store/copy.h"
 #include "store/lmdb_file.h"
 #include "store/object.h"
 #include "tests/store/index_stage.h"
@@ -35,6 +36,18 @@ Object documented_object() {
             .group = "staff",
             .name = "reports/2026",
             .name_version = 2};
+}
+
+Copy documented_copy() {
+    return {.fid = kFid,
+            .offset = 4096,
+            .length = 5904,
+            .version = 3,
+            .cartridge = {.vsn = {'F', 'P', '0', '0', '0', '7'}, .generation = 2},
+            .place = {.file = 9, .member = 4096},
+            .block = 1234,
+            .checksum = 0x11223344,
+            .written_s = 1'800'000'000};
 }
 
 ReplyKey example_reply_key() {
@@ -130,6 +143,43 @@ TEST_CASE("store index values: an object of an older program has no last writer"
     require_refused_unless_whole(Bytes(older), older.size(), read_object);
 }
 
+TEST_CASE("store index values: a released object says so, and which version its content has",
+          "[store]") {
+    ValueBuffer buffer;
+    Object released = documented_object();
+    released.version = 5;
+    released.attribute_changes = 2;
+    released.is_released = true;
+    const auto value = write_object(buffer, released);
+    const auto object = read_object(value);
+
+    REQUIRE(object.has_value());
+    REQUIRE(object->is_released);
+    REQUIRE(object->version == 5);
+    REQUIRE(object->content_version() == 3);
+    REQUIRE(object->last_writer == documented_object().last_writer);
+    REQUIRE(object->owner == "ann");
+    require_refused_unless_whole(value, value.size(), read_object);
+    const auto changed = [&](std::size_t at, std::byte to) {
+        std::vector<std::byte> bytes(value.begin(), value.end());
+        bytes[at] = to;
+        return read_object(Bytes(bytes)).has_value();
+    };
+    REQUIRE(!changed(3, std::byte{2}));
+    REQUIRE(changed(3, std::byte{0}));
+    REQUIRE(!changed(76, std::byte{6}));
+    std::vector<std::byte> of_nothing(value.begin(), value.end());
+    std::ranges::fill(std::span(of_nothing).subspan(16, 8), std::byte{0});
+    REQUIRE(!read_object(Bytes(of_nothing)).has_value());
+    ValueBuffer other;
+    const Object plain = documented_object();
+    REQUIRE(write_object(other, plain).size() + 4 == value.size());
+    std::vector<std::byte> upload(24);
+    upload[0] = std::byte{1};
+    upload.insert(upload.end(), value.begin(), value.end());
+    REQUIRE(!read_upload(Bytes(upload)).has_value());
+}
+
 TEST_CASE("store index values: the longest names fit into an upload", "[store]") {
     const std::string principal(kPrincipalBytesMax, 'p');
     const std::string name(kObjectNameBytesMax, 'n');
@@ -221,4 +271,22 @@ TEST_CASE("store index values: the document shows them as they are", "[store]") 
                                        .made = Duration(1'700'000'000'000'000'000),
                                        .reply = bytes_of("done")}));
     require_shown("cleared range", Key::cleared(kFid, 7), write_cleared(buffer, 5));
+    Object released = documented_object();
+    released.version = 5;
+    released.attribute_changes = 2;
+    released.is_released = true;
+    require_shown("released object", Key::object(kFid), write_object(buffer, released));
+    const Copy copy = documented_copy();
+    require_shown("copy", copy_key(key_of(copy)), write_copy(buffer, copy));
+    require_shown("place", place_key(copy.cartridge.vsn, copy.place),
+                  write_placed(buffer, key_of(copy)));
+    require_shown("total", Key::total(copy.cartridge.vsn),
+                  write_total(buffer, {.cartridge = copy.cartridge, .copies = 2, .bytes = 70'000}));
+    require_shown("recall", Key::recall(kFid),
+                  write_recall(buffer, {.ticket = 0x9'0000'0001,
+                                        .priority = 5,
+                                        .asked = {1'800'000'000'000'000'000},
+                                        .pinned_until = {1'800'000'060'000'000'000},
+                                        .client = example_client(),
+                                        .requester = "ann"}));
 }

@@ -10,10 +10,10 @@ namespace {
 
 constexpr std::uint64_t kSeeds = 100;
 
-// Losses of power; starts without an index from a log that has come around; both; and what is freed
-// in pieces.
+// Losses of power; starts without an index from a log that has come around; both; what is freed in
+// pieces; and copies on cartridges.
 Plan plan_of(std::uint64_t seed) {
-    switch (seed % 4) {
+    switch (seed % 5) {
         case 0:
             return {.seed = seed, .boots = 3, .operations = 2000, .orderly = true, .rescue = true};
         case 1:
@@ -23,6 +23,7 @@ Plan plan_of(std::uint64_t seed) {
                     .cut_within = 9000,
                     .rescue = seed % 8 == 1};
         case 2: return {.seed = seed, .operations = 60, .cut_within = 2500, .in_pieces = true};
+        case 3: return {.seed = seed, .operations = 60, .cut_within = 2500, .tape = true};
         default: return {.seed = seed};
     }
 }

@@ -39,6 +39,20 @@ elseif(MUTANT STREQUAL "data_unchecked")
 ]==])
     set(instead [==[        if (block.empty()) co_return false;
 ]==])
+elseif(MUTANT STREQUAL "released_without_copies")
+    set(rule [==[        return *covered ? Result<void>{} : uncovered();
+]==])
+    set(instead [==[        return {};
+]==])
+elseif(MUTANT STREQUAL "stale_copy_trusted")
+    set(rule [==[    return copy.version == object.content_version();
+]==])
+    set(instead [==[    return copy.version <= object.content_version();
+]==])
+elseif(MUTANT STREQUAL "released_is_written")
+    set(rule [==[        if ((changed.extents || changed.holes) && !is_granted) return released();
+]==])
+    set(instead "")
 else()
     message(FATAL_ERROR "there is no mutant ${MUTANT}")
 endif()

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/random.h"
+#include "store/copy.h"
 #include "store/schema.h"
 #include "tests/catch.h"
 
@@ -54,6 +55,29 @@ TEST_CASE("record: an extent is written as docs/formats/record.md shows it", "[s
             "0010000000000000"
             "00"
             "44332211ddccbbaa");
+}
+
+TEST_CASE("record: a copy is written as docs/formats/record.md shows it", "[store]") {
+    const Copy copy{.fid = kFid,
+                    .length = 100'000,
+                    .version = 3,
+                    .cartridge = {.vsn = {'F', 'P', '0', '0', '0', '7'}, .generation = 2},
+                    .place = {.file = 9, .member = 4096},
+                    .block = 1234,
+                    .checksum = 0x11223344,
+                    .written_s = 1'800'000'000};
+    RecordWriter writer;
+    ValueBuffer value;
+
+    writer.put(copy_key(key_of(copy)), write_copy(value, copy));
+
+    REQUIRE(hex(writer.bytes()) ==
+            "01004b001f00"
+            "630003000000000001000000000000002a0000000000000000465030303037"
+            "a08601000000001000000000d20400000000030000000000"
+            "443322110900000000d2496b0200");
+    const Record record = only(writer);
+    REQUIRE(read_copy(record.key, record.value) == copy);
 }
 
 TEST_CASE("record: what was written is read, in order", "[store]") {

@@ -155,6 +155,53 @@ TEST_CASE("volume: a newer program finds everything, and brings it to its own ve
     REQUIRE(upgrades >= seeds());
 }
 
+TEST_CASE("volume: what is only on cartridges is found there, whatever the power does",
+          "[store][swarm]") {
+    TapeBook figures;
+    for (std::uint64_t seed = first_seed(); seed <= seeds(); ++seed) {
+        CAPTURE(seed);
+        Remains remains(kDiskBytes);
+        const Plan plan{.seed = seed,
+                        .boots = boots_of(seed),
+                        .operations = 80,
+                        .cut_within = 3000,
+                        .rescue = seed % 4 == 1,
+                        .in_pieces = seed % 3 == 0,
+                        .upgrade = seed % 5 == 0,
+                        .tape = true};
+        REQUIRE(carry_out(plan, remains) == kNothing);
+        figures.releases += remains.tape.releases;
+        figures.returns += remains.tape.returns;
+        figures.abandoned += remains.tape.abandoned;
+        figures.stale += remains.tape.stale;
+        figures.refused += remains.tape.refused;
+        figures.reads += remains.tape.reads;
+    }
+    CAPTURE(figures.releases, figures.returns, figures.abandoned, figures.stale, figures.refused,
+            figures.reads);
+    REQUIRE(figures.releases > 10 * seeds());
+    REQUIRE(figures.returns > 5 * seeds());
+    REQUIRE(figures.abandoned > seeds());
+    REQUIRE(figures.stale > seeds());
+    REQUIRE(figures.refused > 10 * seeds());
+    REQUIRE(figures.reads > 10 * seeds());
+}
+
+TEST_CASE("volume: a log that has come around still has all copies and recalls", "[store]") {
+    for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+        CAPTURE(seed);
+        Remains remains(kDiskBytes);
+        const Plan plan{.seed = seed,
+                        .boots = 3,
+                        .operations = 2000,
+                        .orderly = true,
+                        .rescue = true,
+                        .tape = true};
+        REQUIRE(carry_out(plan, remains) == kNothing);
+        REQUIRE(remains.entries > 2 * remains.log_entries);
+    }
+}
+
 TEST_CASE("volume: mutants are detected", "[store]") {
     const auto mutation =
         GENERATE(Mutation::kNoFlush, Mutation::kIndexForgets, Mutation::kIndexRunsAhead,

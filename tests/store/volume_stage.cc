@@ -11,7 +11,6 @@ namespace fopd::store::testing {
 
 namespace {
 
-constexpr std::size_t kBlock = devices::kBlockBytes;
 constexpr std::uint64_t kStepsUnpoisoned = 64;
 constexpr std::uint64_t kOverlayBytes = 512UL << 10;
 constexpr SweepOptions kSlowSweep{.extents_a_turn = 2, .pause = 1ms};
@@ -25,7 +24,9 @@ Result<void> raise_version(Bytes records, RecordWriter& into) {
         const auto record = reader.next();
         if (!record) return std::unexpected(record.error());
         if (!record->has_value()) return {};
-        if ((*record)->kind != RecordKind::kPut) {
+        const bool is_object = (*record)->kind == RecordKind::kPut &&
+                               (*record)->key.front() == static_cast<std::byte>(KeyKind::kObject);
+        if (!is_object) {
             into.copy(reader.bytes());
             continue;
         }
@@ -61,7 +62,34 @@ VolumeOptions small_volume(const Plan& plan, std::uint32_t version) {
     return options;
 }
 
-// Each block of each write is like no other, and says which it is.
+std::uint64_t stamp_of(std::span<const std::byte> block) {
+    std::uint64_t stamp = 0;
+    std::memcpy(&stamp, block.data(), sizeof stamp);
+    return stamp;
+}
+
+Object object_of(const ObjectState& state, std::uint32_t version) {
+    return {.size_bytes = state.size_bytes,
+            .version = state.version + state.attribute_changes,
+            .mode = static_cast<std::uint16_t>(version),
+            .attribute_changes = state.attribute_changes,
+            .owner = "alice",
+            .group = "users"};
+}
+
+std::string show(Fid fid, const ObjectState& state) {
+    std::string text = "object " + std::to_string(fid.low) + (state.exists ? "" : " (gone)") +
+                       " of " + std::to_string(state.size_bytes) + " bytes, content " +
+                       std::to_string(state.version) + ":";
+    for (const auto& [block, stamp] : state.stamps) {
+        text += " " + std::to_string(block) + "=" + std::to_string(stamp);
+    }
+    return text;
+}
+
+}  // namespace
+
+// Each block says which it is.
 void fill(std::span<std::byte> block, Fid fid, std::uint64_t number, std::uint64_t stamp) {
     core::Random random(core::mix(core::mix(fid.low, number), stamp));
     std::memcpy(block.data(), &stamp, sizeof stamp);
@@ -71,36 +99,13 @@ void fill(std::span<std::byte> block, Fid fid, std::uint64_t number, std::uint64
     }
 }
 
-std::uint64_t stamp_of(std::span<const std::byte> block) {
-    std::uint64_t stamp = 0;
-    std::memcpy(&stamp, block.data(), sizeof stamp);
-    return stamp;
-}
-
-Object object_of(const ObjectState& state, std::uint32_t version) {
-    return {.size_bytes = state.size_bytes,
-            .version = 1,
-            .mode = static_cast<std::uint16_t>(version),
-            .owner = "alice",
-            .group = "users"};
-}
-
-void put_object(RecordWriter& records, Fid fid, const ObjectState& state, std::uint32_t version) {
+void put_object(RecordWriter& records, Fid fid, const ObjectState& state, std::uint32_t version,
+                bool is_released) {
     ValueBuffer buffer;
-    const Key key = Key::object(fid);
-    records.put(key, write_object(buffer, object_of(state, version)));
+    Object object = object_of(state, version);
+    object.is_released = is_released;
+    records.put(Key::object(fid), write_object(buffer, object));
 }
-
-std::string show(Fid fid, const ObjectState& state) {
-    std::string text = "object " + std::to_string(fid.low) + (state.exists ? "" : " (gone)") +
-                       " of " + std::to_string(state.size_bytes) + " bytes:";
-    for (const auto& [block, stamp] : state.stamps) {
-        text += " " + std::to_string(block) + "=" + std::to_string(stamp);
-    }
-    return text;
-}
-
-}  // namespace
 
 // The disk as somebody would see it who left something out.
 class Machine::MutatedDisk final : public ForwardingDevice {
@@ -256,11 +261,13 @@ Task<void> Machine::live() {
     for (const auto& [fid, states] : remains_.objects) known.push_back(fid);
     for (const Fid fid : known) co_await compare(fid, true);
     check_owners();
+    if (plan_.tape) check_cartridges();
 
     core::Gate gate;
     for (unsigned worker = 0; worker < kWorkers; ++worker)
         machine_.reactor().spawn(gate, work(worker));
     co_await gate.close(machine_.reactor());
+    if (plan_.tape && volume_->serving()) check_cartridges();
     remains_.checkpoints += volume_->checkpoint_count();
     remains_.entries = volume_->newest().seq;
     remains_.log_entries = std::uint64_t{volume_->log_space().segments} * kSegmentBlocks;
@@ -291,9 +298,11 @@ Task<void> Machine::work(unsigned worker) {
     }
     for (unsigned i = 0; i < plan_.operations && volume_->serving(); ++i) {
         Fid& fid = mine[random.below(mine.size())];
-        const std::uint64_t what = random.below(20);
+        const std::uint64_t what = random.below(plan_.tape ? 32 : 20);
         Result<void> done{};
-        if (what < 11) {
+        if (what >= 20 || (plan_.tape && what < 13 && is_released(fid))) {
+            done = co_await use_tape(fid, &random, &*memory);
+        } else if (what < 11) {
             done = co_await write(fid, &random, &*memory);
         } else if (what < 13) {
             done = co_await truncate(fid, &random);
@@ -325,7 +334,10 @@ void Machine::acknowledge(Fid fid, const ObjectState& state) {
 // Whose blocks were counted at the start: those that are found.
 void Machine::check_owners() {
     std::uint64_t blocks = 0;
-    for (const auto& [fid, states] : remains_.objects) blocks += states.back().stamps.size();
+    for (const auto& [fid, states] : remains_.objects) {
+        const auto parts = parts_found_.find(fid);
+        blocks += parts == parts_found_.end() ? states.back().stamps.size() : parts->second;
+    }
     std::uint64_t counted = 0;
     for (const auto& [pool, owners] : volume_->owners_at_open()) {
         const auto owner = owners.find("alice");
@@ -375,6 +387,8 @@ Task<Result<void>> Machine::write(Fid fid, core::Random* random, AlignedMemory* 
 
     ObjectState state = remains_.objects[fid].back();
     state.exists = true;
+    ++state.version;
+    state.attribute_changes = 0;
     state.size_bytes = std::max(state.size_bytes, (first + count) * kBlock);
     const std::uint64_t stamp = remains_.next_stamp++;
     Change change;
@@ -432,6 +446,8 @@ Task<Result<void>> Machine::truncate(Fid fid, core::Random* random) {
     auto reserved = co_await volume_->reserve(kPunchRecordBytes + kPutRecordBytesMax, wait);
     if (!reserved) co_return std::unexpected(reserved.error());
     if (hole.end() == kObjectBlocksMax) state.size_bytes = hole.first * kBlock;
+    ++state.version;
+    state.attribute_changes = 0;
     state.stamps.erase(state.stamps.lower_bound(hole.first), state.stamps.lower_bound(hole.end()));
     Change change;
     put_object(change.records, fid, state, remains_.version);
@@ -486,6 +502,16 @@ Task<std::optional<ObjectState>> Machine::look(Fid fid, AlignedMemory* memory) {
     }
     found.exists = true;
     found.size_bytes = (*object)->size_bytes;
+    found.version = (*object)->content_version();
+    found.attribute_changes = (*object)->attribute_changes;
+    const bool is_released = (*object)->is_released;
+    if (plan_.tape && !read_copies(fid, found, is_released)) co_return std::nullopt;
+    if (is_released) {
+        const core::WaitOptions wait{};
+        const auto parts = co_await volume_->count_blocks(fid, wait);
+        if (parts) parts_found_[fid] = *parts;
+        co_return found;
+    }
     struct Piece {
         std::uint64_t first;
         std::uint64_t block;
@@ -551,6 +577,7 @@ Task<void> Machine::compare(Fid fid, bool after_recovery) {
     spare_memory_.push_back(std::move(memory));
     if (!found) co_return;
     std::deque<ObjectState>& states = remains_.objects[fid];
+    if (plan_.tape) compare_recall(fid, after_recovery);
     if (!after_recovery) {
         if (!(*found == states.back())) {
             violate("found " + show(fid, *found) + ", written " + show(fid, states.back()));

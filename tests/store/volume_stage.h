@@ -6,7 +6,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/gate.h"
@@ -24,6 +26,7 @@ namespace fopd::store::testing {
 
 inline constexpr std::uint32_t kSegmentBlocks = 64;
 inline constexpr std::uint64_t kDiskBytes = 8UL << 20;
+inline constexpr std::size_t kBlock = devices::kBlockBytes;
 inline constexpr unsigned kWorkers = 4;
 inline const std::string kNothing;  // Was violated.
 inline constexpr unsigned kObjectsOfWorker = 2;
@@ -54,6 +57,7 @@ struct Plan {
     bool discard = false;
     bool in_pieces = false;  // Two extents are freed at a time, and holes are made anywhere.
     bool upgrade = false;    // Each boot is that of a newer program, when the luck has it.
+    bool tape = false;       // Objects are copied to cartridges, released, and brought back.
     devices::DiskFaults faults{};
 };
 
@@ -61,9 +65,46 @@ struct Plan {
 struct ObjectState {
     bool exists = false;
     std::uint64_t size_bytes = 0;
+    std::uint64_t version = 0;  // Of the content.
+    std::uint32_t attribute_changes = 0;
     std::map<std::uint64_t, std::uint64_t> stamps{};
 
     friend bool operator==(const ObjectState&, const ObjectState&) = default;
+};
+
+// A tape file, with blocks of an object.
+struct TapeFile {
+    Fid fid{};
+    BlockRange blocks{};
+    std::uint32_t checksum = 0;
+    std::map<std::uint64_t, std::uint64_t> stamps{};
+};
+
+// A number that is known as far as its last change was acknowledged.
+struct MaybeTicket {
+    std::optional<std::uint64_t> before{};
+    std::optional<std::uint64_t> after{};
+};
+
+// What is known of cartridges, copies and recalls.
+struct TapeBook {
+    // By VSN and tape file. Everything written is on the tape, whatever the power does.
+    std::map<std::pair<VsnText, std::uint32_t>, TapeFile> files;
+    std::uint32_t next_file = 1;
+    std::map<CopyKey, Copy> acknowledged;
+    // Of all cartridges together: what was recorded, at least and at most.
+    std::uint64_t bytes_min = 0;
+    std::uint64_t bytes_max = 0;
+    std::map<Fid, MaybeTicket> recalls;
+    std::uint64_t next_ticket = 1;
+
+    // Figures, so that a test can see that it tested something.
+    std::uint64_t releases = 0;
+    std::uint64_t returns = 0;
+    std::uint64_t abandoned = 0;
+    std::uint64_t stale = 0;    // Copies of a content that had changed.
+    std::uint64_t refused = 0;  // Changes of released objects, and releases.
+    std::uint64_t reads = 0;    // Of released objects, by their copies.
 };
 
 // What outlives a crash, and what is known of it.
@@ -80,6 +121,7 @@ struct Remains {
     std::uint64_t next_fid = 1;
     std::uint64_t next_stamp = 1;
     std::string violation;
+    TapeBook tape;
 
     // Figures, so that a test can see that it tested something.
     std::uint64_t reads = 0;
@@ -124,6 +166,22 @@ private:
     Task<void> compare(Fid fid, bool after_recovery);
     Task<std::optional<ObjectState>> look(Fid fid, AlignedMemory* memory);
     AlignedMemory take_memory();
+
+    // -- tapes; see volume_stage_tape.cc --
+    bool is_released(Fid fid);
+    Task<Result<void>> use_tape(Fid fid, core::Random* random, AlignedMemory* memory);
+    Task<Result<void>> change_released(Fid fid, core::Random* random, AlignedMemory* memory);
+    Task<Result<void>> migrate(Fid fid, core::Random* random, AlignedMemory* memory);
+    Task<Result<void>> release(Fid fid);
+    Task<Result<void>> bring_back(Fid fid, core::Random* random, AlignedMemory* memory);
+    Task<Result<void>> bring_part(BringingBack* attempt, BlockRange range, AlignedMemory* memory);
+    Task<Result<void>> recall(Fid fid, core::Random* random);
+    Task<Result<void>> touch(Fid fid);
+    Task<Result<void>> drop(Fid fid, core::Random* random);
+    Task<Result<void>> empty(Fid fid);
+    bool read_copies(Fid fid, ObjectState& found, bool is_released);
+    void compare_recall(Fid fid, bool after_recovery);
+    void check_cartridges();
     void look_at_memory();
     void violate(const std::string& what);
     void acknowledge(Fid fid, const ObjectState& state);
@@ -140,7 +198,13 @@ private:
     std::optional<Error> open_error_;
     // Of an extent's size each, for compare(): sanitizers make new memory slow.
     std::vector<AlignedMemory> spare_memory_;
+    std::map<Fid, std::uint64_t> parts_found_;  // Blocks of released objects, at the start.
 };
+
+void put_object(RecordWriter& records, Fid fid, const ObjectState& state, std::uint32_t version,
+                bool is_released = false);
+// Fills a block of a write, which is like no other.
+void fill(std::span<std::byte> block, Fid fid, std::uint64_t number, std::uint64_t stamp);
 
 // A whole plan; what was violated, or nothing.
 std::string carry_out(const Plan& plan, Remains& remains);

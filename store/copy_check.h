@@ -1,0 +1,41 @@
+#pragma once
+
+#include <vector>
+
+#include "core/result.h"
+#include "store/check_report.h"
+#include "store/copy.h"
+#include "store/volume_view.h"
+
+namespace fopd::store {
+
+// Checks that the copies on cartridges, the places and totals of the cartridges, the released
+// objects and the recalls of a volume agree. Part of VolumeCheck: what is seen in a turn is judged
+// in the same turn.
+class CopyCheck {
+public:
+    explicit CopyCheck(const VolumeView& volume) : volume_(volume) {}
+
+    // REQUIRES: the kind is kCopy, kPlace, kTotal or kRecall.
+    Result<void> see(const IndexEntry& entry);
+    void see_released(Fid fid) { released_.push_back(fid); }
+    // Appends findings, and forgets what was seen.
+    Result<void> judge(std::vector<CheckFinding>& findings);
+    // Forgets what was seen, without judging it.
+    void forget();
+
+private:
+    Result<void> judge_copy(const Copy& copy, std::vector<CheckFinding>& findings);
+    Result<void> judge_place(const PlacedCopy& placed, std::vector<CheckFinding>& findings);
+    Result<void> judge_recall(Fid fid, std::vector<CheckFinding>& findings);
+    Result<void> judge_released(Fid fid, std::vector<CheckFinding>& findings);
+
+    const VolumeView volume_;
+    std::vector<Copy> copies_;
+    std::vector<PlacedCopy> places_;
+    std::vector<CartridgeTotal> totals_;
+    std::vector<Fid> recalls_;
+    std::vector<Fid> released_;
+};
+
+}  // namespace fopd::store
