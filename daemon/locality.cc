@@ -69,7 +69,7 @@ Locality::Store::Store(Locality& locality, const LocalityOptions& options,
 
 Result<void> Locality::open(const LocalityOptions& options, const LocalityWorld& world) {
     if (auto opened = buffers_.open(options.buffers_bytes); !opened) return opened;
-    io_ = std::make_unique<io_sched::MainScheduler>(reactor_, options.io);
+    io_ = std::make_unique<io_sched::MainScheduler>(reactor_, options.live.io);
     if (world.names != nullptr) {
         names_ = world.names;
         store_ = std::make_unique<Store>(*this, options, world);
@@ -106,6 +106,7 @@ void Locality::serve_objects(const Beginning& beginning) {
 }
 
 void Locality::apply(const LiveSettings& live) {
+    io_->use(live.io);
     if (fabric_ == nullptr) return;
     fabric_->handler.set_limits(live.limits);
     fabric_->use(live.policy, live.share);

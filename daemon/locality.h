@@ -48,6 +48,7 @@ struct LiveSettings {
     reqh::RequestHandlerLimits limits;
     lrs::PolicyChoice policy{};
     lrs::PolicyShare share{};  // Shared state of the policy, if it has one for the whole node.
+    io_sched::IoSchedSettings io{};
     AccessPtr access;
 };
 
@@ -55,7 +56,6 @@ struct LocalityOptions {
     std::uint64_t buffers_bytes = 0;
     fabric::HostOptions host;
     fabric::ServerOptions server;
-    io_sched::IoSchedSettings io{};
     objects::UpkeepOptions upkeep{};
     std::uint64_t scrub_bytes_per_second = 1;
     objects::CoalescerOptions coalescer{};

@@ -29,6 +29,7 @@ LiveSettings LocalityUpdates::settings() const {
                        .audit_changes = log.audit_changes},
             .policy = policy.for_localities(),
             .share = std::move(share),
+            .io = settings.get<io_sched::IoSchedSettings>(),
             .access = parts_.access.current()};
 }
 

@@ -285,7 +285,6 @@ LocalityOptions Node::locality_options(std::uint32_t index) {
         .buffers_bytes = localities.buffers_bytes,
         .host = {},
         .server = {.locality = static_cast<std::uint16_t>(index), .incarnation = incarnation_},
-        .io = settings.get<io_sched::IoSchedSettings>(),
         .upkeep = {.upload_timeout = settings.get<store::StoreSettings>().upload_timeout},
         .scrub_bytes_per_second = settings.get<store::StoreSettings>().scrub_bytes_per_second,
         .coalescer = {.bytes_per_second =

@@ -17,14 +17,26 @@ constexpr std::array kAlgorithms{
     Algorithm{"fifo", "In the order of arrival.", {true, true, true}, &make_fifo},
 };
 constexpr std::array kDispatchAlgorithms{
-    DispatchAlgorithm{"none", "Every scheduler uses every device.",
-                      [](const IoSchedSettings&) -> std::unique_ptr<DeviceDispatch> {
+    DispatchAlgorithm{"fair_share",
+                      "Each scheduler has drives in proportion to what waits.",
+                      {false, true},
+                      [](const FairShareOptions& options) -> std::unique_ptr<DeviceDispatch> {
+                          return std::make_unique<FairShareDispatch>(options);
+                      }},
+    DispatchAlgorithm{"none",
+                      "Every scheduler uses every device.",
+                      {true, true},
+                      [](const FairShareOptions&) -> std::unique_ptr<DeviceDispatch> {
                           return std::make_unique<ShareAllDevices>();
                       }},
 };
 constexpr std::array kRequestAlgorithms{
+    RequestAlgorithm{"fair_share", "In proportion to weights, by the cost of requests.",
+                     [](const DriveCounts& weights) -> std::unique_ptr<RequestDispatch> {
+                         return std::make_unique<FairShareRequests>(weights);
+                     }},
     RequestAlgorithm{"fifo", "From the scheduler whose next request is the oldest.",
-                     [](const IoSchedSettings&) -> std::unique_ptr<RequestDispatch> {
+                     [](const DriveCounts&) -> std::unique_ptr<RequestDispatch> {
                          return std::make_unique<OldestRequest>();
                      }},
 };
@@ -42,6 +54,8 @@ static_assert(in_order(kRequestAlgorithms), "not sorted, or two share a name");
 constexpr std::size_t kDefault = 1;
 static_assert(kAlgorithms[kDefault].name == "fifo");
 static_assert(std::ranges::all_of(kAlgorithms[kDefault].serves, std::identity{}));
+static_assert(kDispatchAlgorithms[kDefault].name == "none");
+static_assert(kRequestAlgorithms[kDefault].name == "fifo");
 
 }  // namespace
 
@@ -59,10 +73,10 @@ const Algorithm& default_algorithm() {
     return kAlgorithms[kDefault];
 }
 const DispatchAlgorithm& default_dispatch_algorithm() {
-    return kDispatchAlgorithms[0];
+    return kDispatchAlgorithms[kDefault];
 }
 const RequestAlgorithm& default_request_algorithm() {
-    return kRequestAlgorithms[0];
+    return kRequestAlgorithms[kDefault];
 }
 
 }  // namespace fopd::io_sched

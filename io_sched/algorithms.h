@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "io_sched/dispatch.h"
+#include "io_sched/fair_share.h"
 #include "io_sched/io_scheduler.h"
 
 namespace fopd::io_sched {
@@ -25,14 +26,15 @@ struct Algorithm {
 struct DispatchAlgorithm {
     std::string_view name;
     std::string_view summary;
-    std::unique_ptr<DeviceDispatch> (*make)(const IoSchedSettings& settings);
+    std::array<bool, kIoFamilyCount> suits;  // The families it is suitable for.
+    std::unique_ptr<DeviceDispatch> (*make)(const FairShareOptions& options);
 };
 
 // Chooses the scheduler whose request goes next.
 struct RequestAlgorithm {
     std::string_view name;
     std::string_view summary;
-    std::unique_ptr<RequestDispatch> (*make)(const IoSchedSettings& settings);
+    std::unique_ptr<RequestDispatch> (*make)(const DriveCounts& weights);
 };
 
 // All algorithms, by name. Static.

@@ -9,6 +9,7 @@
 
 #include "core/counter.h"
 #include "core/ensure.h"
+#include "core/time.h"
 #include "io_sched/depth_control.h"
 #include "io_sched/io_request.h"
 
@@ -70,6 +71,9 @@ public:
         position_ = position;
     }
     void set_position(std::uint64_t position) { position_ = position; }
+    // Of a drive: when its last operation ended.
+    Instant idle_since() const { return idle_since_; }
+    void set_idle_since(Instant now) { idle_since_ = now; }
 
     // Reads and writes share the queue depth. Formats of a disk do not count in it, because a
     // format takes long and says nothing about read or write latency; one format runs at a time.
@@ -130,6 +134,7 @@ private:
     const Technology technology_;
     std::optional<MediumId> medium_;
     std::uint64_t position_ = 0;
+    Instant idle_since_{};
     DepthControl depth_;
     std::uint64_t weight_ = 0;  // The weight of the reads and writes in flight.
     std::array<core::Counter, kIoTypeCount> running_;

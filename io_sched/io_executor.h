@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 
 #include "core/result.h"
@@ -16,8 +18,9 @@ struct IoShare {
 };
 
 // Performs the operations that the main scheduler gives to one device. The main scheduler knows no
-// memory and no commands: an executor takes them from the requests for its medium, which are of the
-// class that it asks for.
+// memory and no commands: an executor takes them from the requests for its media, which are of the
+// class that it asks for. That of a drive brings the medium of the part first, and takes away
+// another one.
 class IoExecutor {
 public:
     static constexpr std::size_t kJoinedMax = 32;
@@ -26,8 +29,14 @@ public:
 
     // Performs one part. A write that has begun runs to its end, whatever request.wait says.
     virtual Task<Result<void>> execute(const IoRequest& request, const IoPart& part) = 0;
+    // A drive after an operation that failed.
+    struct Content {
+        std::optional<MediumId> medium{};
+        std::uint64_t position = 0;
+    };
+    virtual Content content() const { return {}; }
     // Performs adjacent writes, in the order of their offsets, as one operation. REQUIRES: 2 to
-    // kJoinedMax.
+    // kJoinedMax, on a disk.
     virtual Task<Result<void>> execute_joined(std::span<const IoShare> writes) = 0;
 };
 

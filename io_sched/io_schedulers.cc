@@ -15,9 +15,23 @@ std::unique_ptr<IoSchedulers> IoSchedulers::load_from_config(const IoSchedSettin
         Served& served = schedulers.emplace_back(algorithms[type]->make(settings));
         served.types[type] = true;
     }
-    return std::make_unique<IoSchedulers>(std::move(schedulers),
-                                          settings.dispatch_algo->make(settings),
-                                          settings.request_algo->make(settings));
+    return std::make_unique<IoSchedulers>(
+        std::move(schedulers), settings.dispatch_algo->make({}),
+        settings.request_algo->make(settings.request_fair_share_weights));
+}
+
+std::unique_ptr<IoSchedulers> IoSchedulers::load_from_config(const TapeSettings& settings,
+                                                             const IoMedia& media) {
+    const std::array algorithms{settings.read_algo, settings.write_algo, settings.format_algo};
+    std::vector<Served> schedulers;
+    for (std::size_t type = 0; type < kIoTypeCount; ++type) {
+        ENSURE(algorithms[type]->serves[type]);
+        Served& served = schedulers.emplace_back(algorithms[type]->make(settings, media));
+        served.types[type] = true;
+    }
+    return std::make_unique<IoSchedulers>(
+        std::move(schedulers), settings.dispatch_algo->make(settings.fair_share()),
+        settings.request_algo->make(settings.request_fair_share_weights));
 }
 
 IoSchedulers::IoSchedulers(std::vector<Served> schedulers,

@@ -18,7 +18,11 @@ namespace fopd::io_sched {
 // next request. Callers need not know which algorithms are used. Pure, like the schedulers.
 class IoSchedulers {
 public:
+    // Those of disks.
     static std::unique_ptr<IoSchedulers> load_from_config(const IoSchedSettings& settings);
+    // Those of drives; `media` outlives them.
+    static std::unique_ptr<IoSchedulers> load_from_config(const TapeSettings& settings,
+                                                          const IoMedia& media);
 
     struct Served {
         std::unique_ptr<IoScheduler> scheduler;
@@ -53,6 +57,7 @@ public:
     Instant next_time(Instant now) const;
 
     bool has_waiting() const;
+    bool has_devices() const { return !devices_.empty(); }
     // Any thread.
     std::uint64_t waiting_count(IoType type) const { return waiting_[index(type)].get(); }
 

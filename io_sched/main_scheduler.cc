@@ -53,6 +53,8 @@ class MainScheduler::DeviceQueue final : public IoDevice {
 public:
     DeviceQueue(MediumId medium, std::unique_ptr<IoExecutor> executor, const DepthOptions& depth)
         : IoDevice(medium, depth), executor_(std::move(executor)) {}
+    DeviceQueue(const Drive& drive, std::unique_ptr<IoExecutor> executor)
+        : IoDevice(drive), executor_(std::move(executor)) {}
 
     IoExecutor& executor() { return *executor_; }
     core::Gate& gate() { return gate_; }
@@ -84,7 +86,10 @@ void IoRequest::stamp(std::uint64_t arrival, Instant now) {
         type == IoType::kRead ? required_count : static_cast<std::uint32_t>(parts.size());
     ENSURE(missing_count_ > 0);
     ENSURE(missing_count_ <= parts.size());
-    for (IoPart& part : parts) part.state = IoPart::State::kWaiting;
+    for (IoPart& part : parts) {
+        part.state = IoPart::State::kWaiting;
+        part.failed_on = 0;
+    }
     arrival_ = arrival;
     arrived_at_ = now;
     waited_ = {};
@@ -99,16 +104,18 @@ void IoRequest::withdraw() {
 MainScheduler::MainScheduler(core::Reactor& reactor, const IoSchedSettings& settings)
     : Timer(&on_time),
       reactor_(reactor),
+      settings_(settings),
       latency_goal_(settings.latency_goal.value_or(Duration::zero())),
       depth_max_(settings.depth_max),
-      schedulers_(IoSchedulers::load_from_config(settings)) {
+      families_{IoSchedulers::load_from_config(settings),
+                IoSchedulers::load_from_config(settings.tape, media_)} {
     reactor_.add_poller(*this);
 }
 
 MainScheduler::~MainScheduler() {
     while (WaitingPlace* const place = waiting_.pop_front()) {
         auto& request = static_cast<IoRequest&>(*place);
-        schedulers_->remove_request(request);
+        of(request).remove_request(request);
         request.owner_ = nullptr;
         request.Timer::disarm();
         request.CancelHook::unlink();
@@ -126,7 +133,7 @@ Result<void> MainScheduler::add_device(MediumId medium, std::unique_ptr<IoExecut
     }
     const DepthOptions depth = depth_options(rotational, latency_goal_, depth_max_);
     devices_.push_back(std::make_unique<DeviceQueue>(medium, std::move(executor), depth));
-    schedulers_->add_device(*devices_.back());
+    of(*devices_.back()).add_device(*devices_.back());
     want_pass();
     return {};
 }
@@ -136,22 +143,89 @@ Task<Result<void>> MainScheduler::remove_device(MediumId medium) {
     if (leaving == nullptr || leaving->gate().closed()) {
         co_return std::unexpected(error_of(Errc::kNotFound, "no device has the medium"));
     }
-    schedulers_->remove_device(*leaving);
+    co_await remove(leaving);
+    co_return Result<void>{};
+}
+
+Task<void> MainScheduler::remove(DeviceQueue* leaving) {
+    of(*leaving).remove_device(*leaving);
     want_pass();
     co_await leaving->gate().close(reactor_);
     std::erase_if(devices_, [leaving](const auto& device) { return device.get() == leaving; });
-    co_return Result<void>{};
 }
 
 MainScheduler::DeviceQueue* MainScheduler::find(MediumId medium) const {
     for (const auto& device : devices_) {
-        if (device->medium() == medium) return device.get();
+        if (device->is_fixed() && device->medium() == medium) return device.get();
     }
     return nullptr;
 }
 
 const IoDevice* MainScheduler::device(MediumId medium) const {
     return find(medium);
+}
+
+// -- drives and their media --
+
+Result<IoDevice*> MainScheduler::add_drive(const IoDevice::Drive& drive,
+                                           std::unique_ptr<IoExecutor> executor) {
+    ENSURE(!closed_);
+    const auto has_number = [&](const auto& device) { return device->number() == drive.number; };
+    if (std::ranges::any_of(devices_, has_number)) {
+        return std::unexpected(error_of(Errc::kBusy, "another drive has the number"));
+    }
+    devices_.push_back(std::make_unique<DeviceQueue>(drive, std::move(executor)));
+    DeviceQueue& added = *devices_.back();
+    media_.add_drive(added);
+    of(added).add_device(added);
+    want_pass();
+    return &added;
+}
+
+Task<void> MainScheduler::remove_drive(IoDevice& drive) {
+    ENSURE(!drive.is_fixed());
+    media_.remove_drive(drive);
+    return remove(&static_cast<DeviceQueue&>(drive));
+}
+
+void MainScheduler::set_drive_state(IoDevice& drive, DeviceState state) {
+    ENSURE(!drive.is_fixed());
+    drive.set_state(state);
+    want_pass();
+}
+
+void MainScheduler::set_drive_medium(IoDevice& drive, std::optional<MediumId> medium) {
+    ENSURE(drive.is_idle());
+    drive.set_medium(medium);
+    want_pass();
+}
+
+void MainScheduler::put_medium(const IoMedium& medium) {
+    media_.put(medium);
+    want_pass();
+}
+
+void MainScheduler::remove_medium(MediumId medium) {
+    media_.remove(medium);
+    want_pass();
+}
+
+void MainScheduler::use(const IoSchedSettings& settings) {
+    if (closed_ || settings == settings_) return;
+    settings_ = settings;
+    std::vector<IoRequest*> waiting;
+    waiting_.for_each(
+        [&](WaitingPlace& place) { waiting.push_back(&static_cast<IoRequest&>(place)); });
+    std::ranges::sort(waiting, {}, &IoRequest::arrival);
+    for (IoRequest* const request : waiting) of(*request).remove_request(*request);
+    for (const auto& device : devices_) of(*device).remove_device(*device);
+    families_ = {IoSchedulers::load_from_config(settings),
+                 IoSchedulers::load_from_config(settings.tape, media_)};
+    for (const auto& device : devices_) {
+        if (!device->gate().closed()) of(*device).add_device(*device);
+    }
+    for (IoRequest* const request : waiting) of(*request).push_request(*request);
+    want_pass();
 }
 
 // -- pushing requests --
@@ -175,19 +249,22 @@ void MainScheduler::push(IoRequest& request) {
 
 // REQUIRES: its deadline has not passed, and it is not cancelled.
 void MainScheduler::let_wait(IoRequest& request) {
-    schedulers_->push_request(request);
+    of(request).push_request(request);
     waiting_.push_back(request);
+    waiting_counts_[static_cast<std::size_t>(request.type)].add(1);
     if (request.wait.deadline != kNever) reactor_.arm(request, request.wait.deadline);
     if (request.wait.cancel != nullptr) request.wait.cancel->add(request);
 }
 
 void MainScheduler::leave(IoRequest& request) {
-    schedulers_->remove_request(request);
+    of(request).remove_request(request);
     forget_wait(request);
 }
 
 // It is in no scheduler any more.
 void MainScheduler::forget_wait(IoRequest& request) {
+    core::Counter& count = waiting_counts_[static_cast<std::size_t>(request.type)];
+    count.set(count.get() - 1);
     request.WaitingPlace::unlink();
     request.Timer::disarm();
     request.CancelHook::unlink();
@@ -211,8 +288,11 @@ void MainScheduler::end_of_turn() {
     if (!changed_) return;
     changed_ = false;
     disarm();
-    schedulers_->dispatch_devices(reactor_.now());
-    while (IoRequest* const request = schedulers_->peek_request(reactor_.now())) schedule(*request);
+    for (const auto& family : families_) {
+        if (!family->has_devices() && !family->has_waiting()) continue;
+        family->dispatch_devices(reactor_.now());
+        while (IoRequest* const request = family->peek_request(reactor_.now())) schedule(*request);
+    }
     for (const auto& device : devices_) choose_joined(*device);
     // Started in this turn, so that the kernel gets them at once; after all are chosen, because an
     // operation may end immediately.
@@ -220,19 +300,22 @@ void MainScheduler::end_of_turn() {
     chosen_.clear();
     end_over();
     if (changed_) return;  // There is another pass.
-    const Instant next = schedulers_->next_time(reactor_.now());
+    Instant next = kNever;
+    for (const auto& family : families_) {
+        if (family->has_waiting()) next = std::min(next, family->next_time(reactor_.now()));
+    }
     if (next != kNever) reactor_.arm(*this, std::max(next, reactor_.now()));
 }
 
 void MainScheduler::schedule(IoRequest& request) {
     while (request.missing_count_ > 0) {
-        const auto pair = schedulers_->get_device_medium_pair(request, reactor_.now());
+        const auto pair = of(request).get_device_medium_pair(request, reactor_.now());
         if (!pair) return give_up(request, pair.error());
-        if (!pair->has_value()) return schedulers_->requeue(request);
+        if (!pair->has_value()) return of(request).requeue(request);
         const DeviceMedium& found = **pair;
         choose(static_cast<DeviceQueue&>(*found.device), request, request.parts[found.part]);
     }
-    schedulers_->remove_taken(request);
+    of(request).remove_taken(request);
     forget_wait(request);
     request.waited_ = reactor_.now() - request.arrived_at_;
     figures_of(request).wait.record(request.waited_);
@@ -242,7 +325,13 @@ void MainScheduler::choose(DeviceQueue& device, IoRequest& request, IoPart& part
     const IoShare share{.request = &request, .part = &part};
     ++request.running_count_;
     figures_of(request).dispatched.add(1);
-    if (request.type != IoType::kWrite) {
+    if (!device.is_fixed()) {
+        if (device.medium() != part.medium) device.set_medium(part.medium);
+        if (request.type == IoType::kWrite) {
+            media_.wrote(part.medium, part.size_bytes, request.collection);
+        }
+    }
+    if (request.type != IoType::kWrite || !device.is_fixed()) {
         device.begin(request.type, part.size_bytes);
         chosen_.push_back({&device, execute(&device, share)});
         return;
@@ -273,6 +362,7 @@ void MainScheduler::choose_joined(DeviceQueue& device) {
 Task<void> MainScheduler::execute(DeviceQueue* device, IoShare share) {
     const Running what{.type = share.request->type,
                        .size_bytes = share.part->size_bytes,
+                       .end = share.part->offset + share.part->size_bytes,
                        .began = reactor_.now(),
                        .priority = share.request->priority};
     Task<Result<void>> operation = device->executor().execute(*share.request, *share.part);
@@ -284,6 +374,7 @@ Task<void> MainScheduler::execute(DeviceQueue* device, IoShare share) {
 Task<void> MainScheduler::execute_joined(DeviceQueue* device, Joined joined) {
     const Running what{.type = IoType::kWrite,
                        .size_bytes = joined.size_bytes,
+                       .end = joined.offset() + joined.size_bytes,
                        .began = reactor_.now(),
                        .priority = joined.shares[0].request->priority};
     const std::span<const IoShare> writes(joined.shares.data(), joined.count);
@@ -297,6 +388,17 @@ Task<void> MainScheduler::execute_joined(DeviceQueue* device, Joined joined) {
 
 void MainScheduler::operation_ended(DeviceQueue& device, const Running& what, bool succeeded) {
     device.end(what.type, what.size_bytes);
+    if (!device.is_fixed()) {
+        const IoExecutor::Content content = device.executor().content();
+        if (succeeded) {
+            device.set_position(what.end);
+        } else {
+            device.set_medium(content.medium, content.position);
+        }
+        device.set_idle_since(reactor_.now());
+        want_pass();
+        return;
+    }
     // Background work is large, or goes where a disk is slow: the depth is for clients.
     const bool is_of_clients = what.priority == IoPriority::kForeground;
     if (succeeded && is_of_clients && what.type != IoType::kFormat) {
@@ -316,7 +418,7 @@ void MainScheduler::part_ended(const DeviceQueue& device, const IoShare& share,
     if (!result) {
         const bool replaceable = !request.given_up_ && !closed_ &&
                                  !wait_is_over(request.wait, reactor_.now()) &&
-                                 schedulers_->retry(request, part, device);
+                                 of(request).retry(request, part, device);
         if (request.result) request.result = result;
         if (replaceable) {
             const bool waits = request.waiting();
@@ -374,7 +476,7 @@ Task<void> MainScheduler::stop() {
         co_await device.gate().close(reactor_);
     }
     while (!devices_.empty()) {
-        schedulers_->remove_device(*devices_.back());
+        of(*devices_.back()).remove_device(*devices_.back());
         devices_.pop_back();
     }
     reactor_.remove_poller(*this);
@@ -383,7 +485,7 @@ Task<void> MainScheduler::stop() {
 // -- figures --
 
 std::uint64_t MainScheduler::waiting_count(IoType type) const {
-    return schedulers_->waiting_count(type);
+    return waiting_counts_[static_cast<std::size_t>(type)].get();
 }
 
 void MainScheduler::collect(core::MetricSink& sink, std::string_view locality) const {

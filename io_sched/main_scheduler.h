@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -17,12 +18,12 @@
 #include "core/task.h"
 #include "core/timer_heap.h"
 #include "io_sched/io_executor.h"
+#include "io_sched/io_media.h"
 #include "io_sched/io_request.h"
 #include "io_sched/settings.h"
 
 namespace fopd::io_sched {
 
-class IoDevice;
 class IoSchedulers;
 
 // A locality's access to its devices: requests are pushed here, wait in the I/O scheduler of their
@@ -40,13 +41,35 @@ public:
 
     // -- devices --
 
-    // A device with `medium` serves requests from now on; `executor` performs them. kBusy: another
+    // A disk with `medium` serves requests from now on; `executor` performs them. kBusy: another
     // device has that medium. REQUIRES: not closed().
     Result<void> add_device(MediumId medium, std::unique_ptr<IoExecutor> executor, bool rotational);
     // Waiting requests use other media if they can, or fail with kNotFound; running operations end
     // first. kNotFound: no device has that medium, or it is being removed already. Must not run
     // together with stop().
     Task<Result<void>> remove_device(MediumId medium);
+
+    // -- drives and their media --
+
+    // A drive serves requests of the family kTape from now on; `executor` performs them. It is
+    // valid until it is removed. kBusy: another drive has that number. REQUIRES: not closed().
+    Result<IoDevice*> add_drive(const IoDevice::Drive& drive, std::unique_ptr<IoExecutor> executor);
+    // Its operation ends first. What waits for its cartridge waits for another drive.
+    Task<void> remove_drive(IoDevice& drive);
+    // A drive that is down gets no operations; the one that runs ends.
+    void set_drive_state(IoDevice& drive, DeviceState state);
+    // A cartridge was loaded or unloaded otherwise than by an operation. REQUIRES: the drive is
+    // idle.
+    void set_drive_medium(IoDevice& drive, std::optional<MediumId> medium);
+    // What is known about a medium. Requests that name an unknown one, or one that cannot be used,
+    // go to another medium or fail.
+    void put_medium(const IoMedium& medium);
+    void remove_medium(MediumId medium);
+    const IoMedia& media() const { return media_; }
+
+    // Waiting requests wait in the algorithms of these settings from now on; nothing happens if
+    // they are the same as before. Not within a pass. `latency_goal` and `depth_max` do not change.
+    void use(const IoSchedSettings& settings);
 
     // -- requests: called within a reactor turn --
 
@@ -75,6 +98,7 @@ private:
     struct Running {
         IoType type;
         std::uint64_t size_bytes;
+        std::uint64_t end;  // On the medium.
         Instant began;
         IoPriority priority;
     };
@@ -94,12 +118,19 @@ private:
     Duration sleep_max() override { return Duration::max(); }
     Look look() const override { return Look::kIfItPays; }
 
+    IoSchedulers& of(const IoRequest& request) const {
+        return *families_[static_cast<std::size_t>(request.family)];
+    }
+    IoSchedulers& of(const IoDevice& device) const {
+        return *families_[static_cast<std::size_t>(device.family())];
+    }
+    Task<void> remove(DeviceQueue* leaving);
     static void on_time(core::Timer& timer);
     void want_pass();
     DeviceQueue* find(MediumId medium) const;
     void let_wait(IoRequest& request);
     void leave(IoRequest& request);
-    static void forget_wait(IoRequest& request);
+    void forget_wait(IoRequest& request);
     void schedule(IoRequest& request);
     void choose(DeviceQueue& device, IoRequest& request, IoPart& part);
     void choose_joined(DeviceQueue& device);
@@ -115,14 +146,17 @@ private:
     }
 
     core::Reactor& reactor_;
+    IoSchedSettings settings_;
     const Duration latency_goal_;
     const std::uint32_t depth_max_;
-    const std::unique_ptr<IoSchedulers> schedulers_;
+    IoMedia media_;
+    std::array<std::unique_ptr<IoSchedulers>, kIoFamilyCount> families_;
     std::vector<std::unique_ptr<DeviceQueue>> devices_;
     std::vector<Chosen> chosen_;                 // In this pass; started at its end.
     core::IntrusiveList<WaitingPlace> waiting_;  // Requests in a scheduler.
     core::IntrusiveList<WaitingPlace> over_;     // To be completed at the end of the turn.
     std::array<Figures, kIoTypeCount> figures_;
+    std::array<core::Counter, kIoTypeCount> waiting_counts_;
     std::uint64_t arrivals_ = 0;
     bool changed_ = false;  // Since the last pass; a request may be schedulable now.
     bool closed_ = false;

@@ -44,6 +44,12 @@ public:
         return list_.empty() ? nullptr : &static_cast<IoRequest&>(list_.front());
     }
 
+    // The oldest first.
+    template <typename Visit>
+    void for_each(Visit visit) {
+        list_.for_each([&](OrderPlace& place) { visit(static_cast<IoRequest&>(place)); });
+    }
+
 private:
     IoRequest* newest() { return list_.empty() ? nullptr : &static_cast<IoRequest&>(list_.back()); }
 

@@ -1,6 +1,7 @@
 #include "io_sched/settings.h"
 
 #include <string>
+#include <vector>
 
 #include "config/schema.h"
 #include "tests/catch.h"
@@ -66,4 +67,76 @@ TEST_CASE("io_sched settings: unknown or invalid values are refused", "[io_sched
     CHECK_FALSE(load("io_sched: { fifo_max_wait: 1s }").has_value());
     CHECK_FALSE(load("io_sched: { depth_max: 0 }").has_value());
     CHECK_FALSE(load("io_sched: { latency_goal: 0s }").has_value());
+}
+
+TEST_CASE("io_sched settings: tape drives have algorithms of their own", "[io_sched]") {
+    const auto loaded = load(
+        "io_sched: { read_algo: elevator, tape: { read_algo: grouped_read, write_algo: "
+        "grouped_write, dispatch_algo: fair_share, fair_share_weights: '40,40,20', request_algo: "
+        "fair_share, request_fair_share_weights: '40, 50, 10', grouped_read_order: sltf, "
+        "grouped_read_max_wait: 5min, fair_share_limits: [ { technology: lto9, min: '1,1,0', max: "
+        "'4,4,0' } ] } }");
+    REQUIRE(loaded.has_value());
+    const auto& settings = (*loaded)->get<IoSchedSettings>();
+    CHECK(settings.read_algo->name == "elevator");
+    CHECK(settings.dispatch_algo->name == "none");
+    CHECK(settings.tape.read_algo->name == "grouped_read");
+    CHECK(settings.tape.write_algo->name == "grouped_write");
+    CHECK(settings.tape.format_algo->name == "fifo");
+    CHECK(settings.tape.dispatch_algo->name == "fair_share");
+    CHECK(settings.tape.fair_share_weights == DriveCounts{40, 40, 20});
+    CHECK(settings.tape.request_fair_share_weights == DriveCounts{40, 50, 10});
+    CHECK(settings.tape.grouped_read_order == ReadOrder::kSltf);
+    CHECK(settings.tape.grouped_read_max_wait == 5min);
+    const FairShareOptions options = settings.tape.fair_share();
+    CHECK(options.limits.at("lto9").min == DriveCounts{1, 1, 0});
+    CHECK(options.limits.at("lto9").max == DriveCounts{4, 4, 0});
+    CHECK(settings.tape.lacks_limits_for("lto8"));
+    CHECK_FALSE(settings.tape.lacks_limits_for("lto9"));
+    CHECK_FALSE(TapeSettings{}.lacks_limits_for("lto9"));
+}
+
+TEST_CASE("io_sched settings: each algorithm for drives can be named for what it serves only",
+          "[io_sched]") {
+    for (const DriveAlgorithm& row : drive_algorithms()) {
+        for (std::size_t type = 0; type < kIoTypeCount; ++type) {
+            CAPTURE(row.name, kIoTypeNames[type]);
+            const auto loaded = load("io_sched: { tape: { " + std::string(kIoTypeNames[type]) +
+                                     "_algo: " + std::string(row.name) + " } }");
+            CHECK(loaded.has_value() == row.serves[type]);
+        }
+    }
+}
+
+TEST_CASE(
+    "io_sched settings: limits and algorithms for drives that are wrong are refused where they "
+    "stand",
+    "[io_sched]") {
+    const std::vector<std::string> wrong{
+        "{ read_algo: elevator }",
+        "{ read_algo: grouped_write }",
+        "{ dispatch_algo: faire_share }",
+        "{ request_algo: round_robin }",
+        "{ grouped_read_order: random }",
+        "{ fair_share_weights: '1,2' }",
+        "{ fair_share_weights: '1,2,x' }",
+        "{ request_fair_share_weights: '0,1,1' }",
+        "{ fair_share_limits: [ { technology: lto9, min: '1,1,0' } ] }",
+        "{ fair_share_limits: [ { technology: lto9, max: '1,1,0' } ] }",
+        "{ fair_share_limits: [ { technology: lto5, min: '0,0,0', max: '1,1,1' } ] }",
+        "{ fair_share_limits: [ { technology: lto9, min: '-1,0,0', max: '1,1,1' } ] }",
+        "{ fair_share_limits: [ { technology: lto9, min: '2,0,0', max: '1,1,1' } ] }",
+        "{ fair_share_limits: [ { technology: lto9, min: '0,0,0', max: '1,1,1' }, "
+        "{ technology: lto9, min: '0,0,0', max: '1,1,1' } ] }",
+    };
+    for (const std::string& tape : wrong) {
+        CAPTURE(tape);
+        const auto loaded = load("io_sched:\n  tape: " + tape + "\n");
+        REQUIRE_FALSE(loaded.has_value());
+        CHECK(loaded.error().front().position.line == 2);
+        CHECK(loaded.error().front().key.starts_with("io_sched.tape."));
+    }
+    // Devices of disks are not divided.
+    CHECK_FALSE(load("io_sched: { dispatch_algo: fair_share }").has_value());
+    CHECK(load("io_sched: { request_algo: fair_share }").has_value());
 }

@@ -1,0 +1,437 @@
+#include "io_sched/drive_scheduler.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "core/ensure.h"
+
+namespace fopd::io_sched {
+
+namespace {
+
+std::size_t class_of(const IoRequest& request) {
+    return static_cast<std::size_t>(request.priority);
+}
+
+bool is_any(const IoRequest& request, const IoPart& part) {
+    return request.type == IoType::kWrite && part.medium == kAnyMedium;
+}
+
+}  // namespace
+
+// -- requests --
+
+void DriveScheduler::push_request(IoRequest& request) {
+    ENSURE(request.missing_count() > 0);
+    ++changes_;
+    enter(request);
+}
+
+IoRequest* DriveScheduler::peek_request(Instant now) {
+    if (peeked_.request != nullptr) return peeked_.request;
+    find_lost();
+    if (!lost_.empty()) {
+        peeked_ = {.request = lost_.begin()->second};
+        return peeked_.request;
+    }
+    const auto has_room = [](const IoDevice* drive) { return drive->has_room(IoType::kRead); };
+    if (std::ranges::none_of(drives_, has_room)) return nullptr;
+    const std::uint64_t state = fingerprint();
+    if (state == nothing_for_ && now < nothing_until_) return nullptr;
+    Answer answer = choose(now);
+    peeked_ = std::move(answer.choice);
+    if (peeked_.request == nullptr) {
+        nothing_for_ = state;
+        nothing_until_ = answer.again;
+    }
+    return peeked_.request;
+}
+
+Result<std::optional<DeviceMedium>> DriveScheduler::get_device_medium_pair(IoRequest& request,
+                                                                           Instant now) {
+    ENSURE(&request == peeked_.request);
+    ENSURE(request.missing_count() > 0);
+    ++changes_;
+    if (lost_.contains({request.arrival(), &request})) {
+        const std::size_t part = best_part(request);
+        if (part == request.parts.size()) return std::unexpected(why_impossible(request));
+        leave(request);
+        enter(request);
+    }
+    const auto is_free = [](const Place& each) { return each.drive->has_room(IoType::kRead); };
+    const bool is_stale = peeked_.places.empty() || !std::ranges::all_of(peeked_.places, is_free);
+    if (is_stale) {
+        // A read that needs several media, which go one after the other; or a drive is taken.
+        if (request.queue_state.queue == nullptr) enter(request);
+        peeked_.places = place(request, now);
+    }
+    if (peeked_.places.empty()) return std::nullopt;
+
+    const Place next = peeked_.places.front();
+    peeked_.places.erase(peeked_.places.begin());
+    auto* const queue = static_cast<Queue*>(request.queue_state.queue);
+    if (queue != nullptr) gave(*queue, *next.drive, next.medium);
+    if (peeked_.places.empty() || request.missing_count() == 1) leave(request);
+    request.parts[next.part].medium = next.medium;
+    request.take(next.part);
+    return DeviceMedium{.device = next.drive, .part = next.part};
+}
+
+void DriveScheduler::requeue(IoRequest& request) {
+    ENSURE(&request == peeked_.request);
+    peeked_ = {};
+    ++changes_;
+    const bool is_here =
+        request.queue_state.queue != nullptr || lost_.contains({request.arrival(), &request});
+    if (!is_here) enter(request);
+}
+
+void DriveScheduler::remove_request(IoRequest& request) {
+    if (peeked_.request == &request) peeked_ = {};
+    ++changes_;
+    leave(request);
+}
+
+bool DriveScheduler::retry(IoRequest& request, IoPart& part, const IoDevice& device) {
+    if (request.type != IoType::kRead) return false;
+    const IoMedium* const medium = media_.find(part.medium);
+    const bool is_first = part.failed_on == 0;
+    part.failed_on = device.number();
+    if (is_first && medium != nullptr && medium->allows(request.type)) {
+        const auto is_other = [&](const IoDevice* other) {
+            return other != &device && other->state() == DeviceState::kReady &&
+                   IoMedia::fits(*other, *medium, request.type);
+        };
+        if (std::ranges::any_of(media_.drives(), is_other)) {
+            part.state = IoPart::State::kWaiting;
+            return true;
+        }
+    }
+    return has_spare(request);
+}
+
+Instant DriveScheduler::next_time(Instant now) const {
+    return peeked_.request == nullptr && nothing_until_ > now ? nothing_until_ : kNever;
+}
+
+// -- devices --
+
+void DriveScheduler::add_device(IoDevice& device) {
+    ENSURE(!device.is_fixed());
+    if (has_device(device)) return;
+    drives_.push_back(&device);
+    std::ranges::sort(drives_, {}, &IoDevice::number);
+    ++changes_;
+}
+
+void DriveScheduler::remove_device(IoDevice& device) {
+    ++changes_;
+    std::erase(drives_, &device);
+    const auto is_of_it = [&](const Place& each) { return each.drive == &device; };
+    if (std::ranges::any_of(peeked_.places, is_of_it)) peeked_.places.clear();
+}
+
+bool DriveScheduler::has_device(const IoDevice& device) const {
+    return std::ranges::find(drives_, &device) != drives_.end();
+}
+
+IoDevice* DriveScheduler::reclaim_device(const Reclaim& what) {
+    if (what.kind == Reclaim::Kind::kExchange) {
+        IoDevice& wanted = *what.wanted;
+        const bool can = has_device(wanted) && wanted.is_idle() && what.offered->is_idle() &&
+                         (!wanted.medium() || queue_of(*wanted.medium()) == nullptr);
+        if (!can) return nullptr;
+        remove_device(wanted);
+        add_device(*what.offered);
+        return &wanted;
+    }
+    IoDevice* best = nullptr;
+    std::size_t least = 0;
+    for (IoDevice* const drive : drives_) {
+        if (!drive->is_idle() || drive->technology() != what.technology) continue;
+        const Queue* const queue = drive->medium() ? queue_of(*drive->medium()) : nullptr;
+        const std::size_t needed = !drive->medium() ? 0 : 1 + (queue == nullptr ? 0 : queue->count);
+        if (best != nullptr && needed >= least) continue;
+        best = drive;
+        least = needed;
+    }
+    if (best != nullptr) remove_device(*best);
+    return best;
+}
+
+IoDevice* DriveScheduler::wanted_device() const {
+    for (IoDevice* const drive : media_.drives()) {
+        if (has_device(*drive) || !drive->is_idle() || drive->state() != DeviceState::kReady) {
+            continue;
+        }
+        if (drive->medium() && queue_of(*drive->medium()) != nullptr) return drive;
+    }
+    return nullptr;
+}
+
+// -- queues --
+
+DriveScheduler::Queue* DriveScheduler::find_queue(const QueueKey& key) const {
+    const auto at = queues_.find(key);
+    return at == queues_.end() ? nullptr : at->second.get();
+}
+
+IoRequest* DriveScheduler::oldest_of(Queue& queue) {
+    IoRequest* const foreground = queue.waiting[0].oldest();
+    return foreground != nullptr ? foreground : queue.waiting[1].oldest();
+}
+
+IoRequest* DriveScheduler::any_of(Queue& queue) {
+    IoRequest* const oldest = oldest_of(queue);
+    return oldest != nullptr ? oldest : &static_cast<IoRequest&>(queue.planned.front());
+}
+
+void DriveScheduler::collect(Queue& queue, std::vector<IoRequest*>& requests) {
+    queue.planned.for_each(
+        [&](OrderPlace& place) { requests.push_back(&static_cast<IoRequest&>(place)); });
+    for (AgeList& list : queue.waiting) {
+        list.for_each([&](IoRequest& request) { requests.push_back(&request); });
+    }
+}
+
+// The age of a queue whose requests are all planned is that of the oldest when they were.
+void DriveScheduler::reindex(Queue& queue) {
+    std::uint64_t oldest = queue.planned_count > 0 ? queue.oldest : UINT64_MAX;
+    Instant oldest_at = queue.oldest_at;
+    for (AgeList& list : queue.waiting) {
+        const IoRequest* const request = list.oldest();
+        if (request == nullptr || request->arrival() >= oldest) continue;
+        oldest = request->arrival();
+        oldest_at = request->arrived_at();
+    }
+    if (oldest == queue.oldest) return;
+    by_age_.erase({queue.oldest, &queue});
+    queue.oldest = oldest;
+    queue.oldest_at = oldest_at;
+    if (queue.count > 0) by_age_.emplace(oldest, &queue);
+}
+
+bool DriveScheduler::possible(const IoRequest& request, const IoPart& part) const {
+    if (!is_any(request, part)) {
+        const IoMedium* const medium = media_.find(part.medium);
+        return medium != nullptr && medium->allows(request.type) &&
+               media_.has_drive_for(*medium, request.type);
+    }
+    std::size_t fitting = 0;
+    for (const auto& [id, medium] : media_.all()) {
+        if (!has_space(medium, request, part)) continue;
+        if (!media_.has_drive_for(medium, request.type)) continue;
+        if (++fitting == request.missing_count()) return true;
+    }
+    return false;
+}
+
+Error DriveScheduler::why_impossible(const IoRequest& request) const {
+    if (is_any(request, request.parts.front())) {
+        return {.code = Errc::kNoSpace, .context = "no cartridge of the pool has the space"};
+    }
+    const auto is_known = [this](const IoPart& part) {
+        const IoMedium* const medium = media_.find(part.medium);
+        return medium != nullptr && medium->use != MediumUse::kNone;
+    };
+    const bool known = std::ranges::any_of(request.parts, is_known);
+    return {.code = Errc::kNotFound,
+            .context = known ? "no drive takes the cartridge" : "the cartridge cannot be used"};
+}
+
+// The part to wait with; the number of parts if there is none.
+std::size_t DriveScheduler::best_part(const IoRequest& request) const {
+    std::size_t best = request.parts.size();
+    std::tuple<bool, std::uint64_t> most;
+    for (std::size_t i = 0; i < request.parts.size(); ++i) {
+        const IoPart& part = request.parts[i];
+        if (part.state != IoPart::State::kWaiting || !possible(request, part)) continue;
+        // Only a read has a choice.
+        if (request.type != IoType::kRead) return i;
+        const IoDevice* const drive = media_.drive_with(part.medium);
+        const Queue* const queue = queue_of(part.medium);
+        const std::tuple value(drive != nullptr && drive->number() != part.failed_on,
+                               queue == nullptr ? 0 : queue->bytes);
+        if (best != request.parts.size() && value <= most) continue;
+        best = i;
+        most = value;
+    }
+    return best;
+}
+
+DriveScheduler::QueueKey DriveScheduler::key_of(const IoRequest& request, std::size_t part) const {
+    const MediumId medium = request.parts[part].medium;
+    if (!is_any(request, request.parts[part])) return {.medium = medium};
+    return {.medium = kAnyMedium,
+            .pool = request.pool,
+            .copies = static_cast<std::uint32_t>(request.parts.size()),
+            .collection = by_collection() ? request.collection : 0};
+}
+
+void DriveScheduler::enter(IoRequest& request) {
+    const std::size_t part = best_part(request);
+    if (part == request.parts.size()) {
+        request.queue_state.queue = nullptr;
+        lost_.emplace(request.arrival(), &request);
+        return;
+    }
+    const QueueKey key = key_of(request, part);
+    std::unique_ptr<Queue>& queue = queues_[key];
+    if (queue == nullptr) {
+        queue = std::make_unique<Queue>();
+        queue->key = key;
+        queue->oldest = UINT64_MAX;
+    }
+    request.queue_state.queue = queue.get();
+    request.queue_state.part = static_cast<std::uint32_t>(part);
+    request.queue_state.heap_number = 0;
+    queue->waiting[class_of(request)].push(request);
+    ++queue->count;
+    ++queue->counts[class_of(request)];
+    queue->bytes += request.parts[part].size_bytes;
+    reindex(*queue);
+}
+
+void DriveScheduler::leave(IoRequest& request) {
+    auto* const queue = static_cast<Queue*>(std::exchange(request.queue_state.queue, nullptr));
+    if (queue == nullptr) {
+        lost_.erase({request.arrival(), &request});
+        return;
+    }
+    AgeList::remove(request);
+    --queue->count;
+    --queue->counts[class_of(request)];
+    queue->bytes -= request.parts[request.queue_state.part].size_bytes;
+    if (request.queue_state.heap_number != 0) --queue->planned_count;
+    if (queue->count == 0) {
+        by_age_.erase({queue->oldest, queue});
+        queues_.erase(queue->key);
+    } else {
+        reindex(*queue);
+    }
+}
+
+// Requests whose medium has gone wait for another one, or are lost; lost ones may have been found.
+void DriveScheduler::find_lost() {
+    if (lost_version_ == media_.version()) return;
+    lost_version_ = media_.version();
+    ++changes_;
+    std::vector<IoRequest*> moving;
+    for (const auto& [arrival, request] : lost_) {
+        if (best_part(*request) != request->parts.size()) moving.push_back(request);
+    }
+    for (const auto& [key, queue] : queues_) {
+        const auto is_possible = [this](const IoRequest* request) {
+            return possible(*request, request->parts[request->queue_state.part]);
+        };
+        // Whether it is possible depends on the medium, and on the size of a write to any.
+        if (key.medium != kAnyMedium && is_possible(any_of(*queue))) continue;
+        std::vector<IoRequest*> waiting;
+        collect(*queue, waiting);
+        std::ranges::remove_copy_if(waiting, std::back_inserter(moving), is_possible);
+    }
+    for (IoRequest* const request : moving) {
+        leave(*request);
+        enter(*request);
+    }
+}
+
+std::uint64_t DriveScheduler::fingerprint() const {
+    std::uint64_t hash = 14'695'981'039'346'656'037ULL;
+    const auto add = [&hash](std::uint64_t value) { hash = (hash ^ value) * 1'099'511'628'211ULL; };
+    add(media_.version());
+    add(changes_);
+    for (const IoDevice* const drive : media_.drives()) {
+        add(static_cast<std::uint64_t>(drive->state()));
+        add(drive->is_idle() ? 1 : 0);
+        add(drive->medium() ? 1 + static_cast<std::uint64_t>(*drive->medium()) : 0);
+    }
+    return hash == 0 ? 1 : hash;
+}
+
+// -- placing --
+
+bool DriveScheduler::uses(const Places& places, const IoDevice& drive) {
+    return std::ranges::find(places, &drive, &Place::drive) != places.end();
+}
+
+bool DriveScheduler::uses(const Places& places, MediumId medium) {
+    return std::ranges::find(places, medium, &Place::medium) != places.end();
+}
+
+bool DriveScheduler::has_space(const IoMedium& medium, const IoRequest& request,
+                               const IoPart& part) {
+    return medium.pool == request.pool && medium.allows(IoType::kWrite) &&
+           medium.free_bytes >= part.size_bytes;
+}
+
+std::optional<std::uint64_t> DriveScheduler::eviction_rank(const IoDevice& drive,
+                                                           Instant /*now*/) const {
+    if (!drive.medium()) return 0;
+    return queue_of(*drive.medium()) == nullptr ? 1 : 2;
+}
+
+IoDevice* DriveScheduler::drive_for(const IoRequest& request, const IoPart& part,
+                                    const IoMedium& medium, Instant now, const Places& used) const {
+    IoDevice* const loaded = media_.drive_with(medium.id);
+    if (loaded != nullptr) {
+        const bool is_free = has_device(*loaded) && loaded->has_room(request.type);
+        if (part.failed_on != loaded->number()) return is_free ? loaded : nullptr;
+        if (!loaded->is_idle()) return nullptr;
+    }
+    IoDevice* best = nullptr;
+    std::uint64_t least = 0;
+    for (IoDevice* const drive : drives_) {
+        if (drive == loaded || drive->number() == part.failed_on || uses(used, *drive) ||
+            !drive->has_room(request.type) || !IoMedia::fits(*drive, medium, request.type)) {
+            continue;
+        }
+        const auto rank = eviction_rank(*drive, now);
+        if (!rank || (best != nullptr && *rank >= least)) continue;
+        best = drive;
+        least = *rank;
+    }
+    return best;
+}
+
+DriveScheduler::Place DriveScheduler::place_write(const IoRequest& request, std::size_t part,
+                                                  Instant now, const Places& used) const {
+    const IoPart& wanted = request.parts[part];
+    for (IoDevice* const drive : drives_) {
+        if (!drive->medium() || !drive->has_room(request.type) || uses(used, *drive)) continue;
+        const IoMedium* const medium = media_.find(*drive->medium());
+        if (medium == nullptr || !has_space(*medium, request, wanted)) continue;
+        if (IoMedia::fits(*drive, *medium, request.type)) return {drive, part, medium->id};
+    }
+    // The one with the least space that suffices, so that cartridges get full.
+    const IoMedium* best = nullptr;
+    for (const auto& [id, medium] : media_.all()) {
+        if (!has_space(medium, request, wanted) || uses(used, id)) continue;
+        if (best != nullptr && medium.free_bytes >= best->free_bytes) continue;
+        if (media_.drive_with(id) != nullptr) continue;
+        if (drive_for(request, wanted, medium, now, used) != nullptr) best = &medium;
+    }
+    if (best == nullptr) return {};
+    return {drive_for(request, wanted, *best, now, used), part, best->id};
+}
+
+DriveScheduler::Places DriveScheduler::place(const IoRequest& request, Instant now) const {
+    Places places;
+    const bool all = request.type != IoType::kRead;
+    for (std::size_t i = 0; i < request.parts.size(); ++i) {
+        const IoPart& part = request.parts[i];
+        if (part.state != IoPart::State::kWaiting) continue;
+        if (!all && i != request.queue_state.part) continue;
+        Place found;
+        if (is_any(request, part)) {
+            found = place_write(request, i, now, places);
+        } else if (const IoMedium* const medium = media_.find(part.medium)) {
+            found = {drive_for(request, part, *medium, now, places), i, medium->id};
+        }
+        if (found.drive == nullptr) return {};
+        places.push_back(found);
+    }
+    return places;
+}
+
+}  // namespace fopd::io_sched

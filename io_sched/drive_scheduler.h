@@ -1,0 +1,150 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/intrusive_list.h"
+#include "io_sched/io_media.h"
+#include "io_sched/io_scheduler.h"
+#include "io_sched/order.h"
+
+namespace fopd::io_sched {
+
+// For drives, whose media change: a queue for each medium, and for writes to any medium of a pool a
+// queue for each collection. A subclass decides which queue is next, and in which order.
+//
+// A request waits with one of its parts at a time. A read that several cartridges can serve waits
+// for the one that is loaded, or for which most waits. A write to several cartridges gets all its
+// drives at once, or none.
+//
+// What was found not to go is not looked at again before a drive, a medium or a request has
+// changed, or the time has come at which it may go.
+class DriveScheduler : public IoScheduler {
+public:
+    // `media` outlives it.
+    explicit DriveScheduler(const IoMedia& media) : media_(media) {}
+
+    void push_request(IoRequest& request) final;
+    IoRequest* peek_request(Instant now) final;
+    Result<std::optional<DeviceMedium>> get_device_medium_pair(IoRequest& request,
+                                                               Instant now) final;
+    void requeue(IoRequest& request) final;
+    void remove_request(IoRequest& request) final;
+    // A read is tried on another drive first, then on another medium.
+    bool retry(IoRequest& request, IoPart& part, const IoDevice& device) final;
+    Instant next_time(Instant now) const final;
+
+    void add_device(IoDevice& device) final;
+    void remove_device(IoDevice& device) final;
+    // kTake: an idle drive: one without cartridge, else one for whose cartridge least waits.
+    IoDevice* reclaim_device(const Reclaim& what) final;
+    IoDevice* wanted_device() const final;
+    bool has_device(const IoDevice& device) const final;
+    std::size_t device_count() const final { return drives_.size(); }
+
+protected:
+    struct QueueKey {
+        MediumId medium{};
+        // Of writes with kAnyMedium.
+        std::uint32_t pool = 0;
+        std::uint32_t copies = 0;
+        std::uint64_t collection = 0;
+
+        auto operator<=>(const QueueKey&) const = default;
+    };
+    struct Queue {
+        QueueKey key;
+        std::array<AgeList, 2> waiting;  // By IoPriority.
+        // Those whose order was planned; all of the same priority.
+        core::IntrusiveList<OrderPlace> planned;
+        std::size_t planned_count = 0;
+        std::size_t count = 0;  // All of these.
+        std::array<std::size_t, 2> counts{};
+        std::uint64_t bytes = 0;
+        // The arrival of the oldest, or of one that was planned with it.
+        std::uint64_t oldest = 0;
+        Instant oldest_at{};
+    };
+    struct Place {
+        IoDevice* drive = nullptr;
+        std::size_t part = 0;
+        MediumId medium{};
+    };
+    using Places = std::vector<Place>;
+    // A request, and the drives that it gets.
+    struct Choice {
+        IoRequest* request = nullptr;
+        Places places{};
+    };
+    // By age.
+    using ByAge = std::set<std::pair<std::uint64_t, Queue*>>;
+
+    // The next request that can go; else when to ask again, if only the time changes.
+    struct Answer {
+        Choice choice{};
+        Instant again = kNever;
+    };
+    virtual Answer choose(Instant now) = 0;
+    // Whether requests of different collections have queues of their own.
+    virtual bool by_collection() const { return false; }
+    // A drive was given a part of the queue's requests.
+    virtual void gave(Queue& /*queue*/, IoDevice& /*drive*/, MediumId /*medium*/) {}
+    // How little a drive is needed: the one with the least number is taken for another cartridge.
+    // Nothing: it must keep its own.
+    virtual std::optional<std::uint64_t> eviction_rank(const IoDevice& drive, Instant now) const;
+
+    const IoMedia& media() const { return media_; }
+    const std::vector<IoDevice*>& drives() const { return drives_; }
+    const ByAge& queues() const { return by_age_; }
+    Queue* find_queue(const QueueKey& key) const;
+    Queue* queue_of(MediumId medium) const { return find_queue({.medium = medium}); }
+    // Of those without a plan.
+    static IoRequest* oldest_of(Queue& queue);
+    static IoRequest* any_of(Queue& queue);
+    static void collect(Queue& queue, std::vector<IoRequest*>& requests);
+    void reindex(Queue& queue);
+
+    // Where the request, which waits in the queue, can go now; empty: nowhere.
+    Places place(const IoRequest& request, Instant now) const;
+    // The drive for a part on that medium; null: none now.
+    IoDevice* drive_for(const IoRequest& request, const IoPart& part, const IoMedium& medium,
+                        Instant now, const Places& used) const;
+    // The cartridge to which a write of the collection goes.
+    virtual Place place_write(const IoRequest& request, std::size_t part, Instant now,
+                              const Places& used) const;
+    static bool has_space(const IoMedium& medium, const IoRequest& request, const IoPart& part);
+    static bool uses(const Places& places, const IoDevice& drive);
+    static bool uses(const Places& places, MediumId medium);
+
+private:
+    bool possible(const IoRequest& request, const IoPart& part) const;
+    Error why_impossible(const IoRequest& request) const;
+    std::size_t best_part(const IoRequest& request) const;
+    QueueKey key_of(const IoRequest& request, std::size_t part) const;
+    void enter(IoRequest& request);
+    void leave(IoRequest& request);
+    void find_lost();
+    std::uint64_t fingerprint() const;
+
+    const IoMedia& media_;
+    std::vector<IoDevice*> drives_;
+    std::map<QueueKey, std::unique_ptr<Queue>> queues_;
+    ByAge by_age_;
+    std::set<std::pair<std::uint64_t, IoRequest*>> lost_;  // No medium, or no drive: by age.
+    std::uint64_t lost_version_ = 0;
+    Choice peeked_;
+    std::uint64_t changes_ = 0;  // Of what waits here.
+    // When nothing could go: what there was, and until when that holds.
+    std::uint64_t nothing_for_ = 0;
+    Instant nothing_until_ = kNever;
+};
+
+}  // namespace fopd::io_sched

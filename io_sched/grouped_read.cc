@@ -1,0 +1,231 @@
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "devices/tape/drive_model.h"
+#include "io_sched/drive_algorithms.h"
+#include "io_sched/drive_scheduler.h"
+#include "io_sched/read_order.h"
+#include "io_sched/settings.h"
+
+namespace fopd::io_sched {
+
+namespace {
+
+// How many requests a cartridge is loaded for at least, while others wait for too long.
+constexpr std::uint32_t kReadBatch = 16;
+
+class GroupedRead final : public DriveScheduler {
+public:
+    GroupedRead(const TapeSettings& settings, const IoMedia& media)
+        : DriveScheduler(media),
+          order_(settings.grouped_read_order),
+          mount_bytes_(settings.grouped_read_mount_bytes),
+          mount_files_(settings.grouped_read_mount_files),
+          mount_age_(settings.grouped_read_mount_age),
+          max_wait_(settings.grouped_read_max_wait),
+          stay_mounted_(settings.grouped_read_stay_mounted) {}
+
+private:
+    struct Served {
+        MediumId medium{};
+        std::uint32_t count = 0;
+    };
+
+    Answer choose(Instant now) override;
+    void gave(Queue& /*queue*/, IoDevice& drive, MediumId medium) override {
+        Served& served = served_[drive.number()];
+        if (served.medium != medium) served = {.medium = medium};
+        ++served.count;
+    }
+    std::optional<std::uint64_t> eviction_rank(const IoDevice& drive, Instant now) const override;
+
+    bool is_overdue(const Queue& queue, Instant now) const {
+        return now - queue.oldest_at >= max_wait_;
+    }
+    bool is_ripe(const Queue& queue, Instant now) const {
+        return queue.bytes >= mount_bytes_ || queue.count >= mount_files_ ||
+               now - queue.oldest_at >= mount_age_;
+    }
+    bool is_loaded(const Queue& queue) const {
+        return media().drive_with(queue.key.medium) != nullptr;
+    }
+    // Whether the drive has to be given to a cartridge that has waited for too long.
+    bool must_yield(const IoDevice& drive, Instant now) const;
+    Choice mount(Queue& queue, Instant now);
+    Queue* fullest(Instant now, const std::vector<Queue*>& without) const;
+    IoRequest* planned(Queue& queue, const IoDevice& drive);
+    void unplan(Queue& queue);
+    void plan(Queue& queue, const IoDevice& drive);
+    Instant next_change(Instant now) const;
+
+    const ReadOrder order_;
+    const std::uint64_t mount_bytes_;
+    const std::uint64_t mount_files_;
+    const Duration mount_age_;
+    const Duration max_wait_;
+    const Duration stay_mounted_;
+    std::map<std::uint8_t, Served> served_;  // By the drive's number.
+    bool for_overdue_ = false;               // What is being placed has waited for too long.
+};
+
+DriveScheduler::Answer GroupedRead::choose(Instant now) {
+    for (IoDevice* const drive : drives()) {
+        if (!drive->has_room(IoType::kRead) || !drive->medium()) continue;
+        Queue* const queue = queue_of(*drive->medium());
+        if (queue == nullptr || must_yield(*drive, now)) continue;
+        IoRequest* const request = planned(*queue, *drive);
+        Places places = place(*request, now);
+        if (!places.empty()) return {.choice = {request, std::move(places)}};
+    }
+    for_overdue_ = true;
+    for (const auto& [age, queue] : queues()) {
+        if (!is_overdue(*queue, now)) break;
+        if (is_loaded(*queue)) continue;
+        Choice choice = mount(*queue, now);
+        if (choice.request != nullptr) return {.choice = std::move(choice)};
+    }
+    for_overdue_ = false;
+    std::vector<Queue*> tried;
+    while (Queue* const queue = fullest(now, tried)) {
+        Choice choice = mount(*queue, now);
+        if (choice.request != nullptr) return {.choice = std::move(choice)};
+        // Another may be of a kind that a free drive takes.
+        tried.push_back(queue);
+        if (tried.size() == 8) break;
+    }
+    return {.again = next_change(now)};
+}
+
+bool GroupedRead::must_yield(const IoDevice& drive, Instant now) const {
+    const auto served = served_.find(drive.number());
+    if (served == served_.end() || served->second.medium != drive.medium() ||
+        served->second.count < kReadBatch) {
+        return false;
+    }
+    // To come back for the last few would cost more than to read them now.
+    const Queue* const own = queue_of(*drive.medium());
+    if (own != nullptr && own->planned_count > 0 && own->planned_count <= kReadBatch) return false;
+    for (const auto& [age, queue] : queues()) {
+        if (!is_overdue(*queue, now)) return false;
+        if (is_loaded(*queue)) continue;
+        const IoMedium* const medium = media().find(queue->key.medium);
+        if (medium != nullptr && IoMedia::fits(drive, *medium, IoType::kRead)) return true;
+    }
+    return false;
+}
+
+std::optional<std::uint64_t> GroupedRead::eviction_rank(const IoDevice& drive, Instant now) const {
+    if (!drive.medium()) return 0;
+    if (queue_of(*drive.medium()) != nullptr) {
+        if (must_yield(drive, now)) return 2;
+        return std::nullopt;
+    }
+    const bool stays = now < after(drive.idle_since(), stay_mounted_);
+    if (stays && !for_overdue_) return std::nullopt;
+    return 1;
+}
+
+// The one for which most bytes wait, of those with foreground requests if there are any.
+DriveScheduler::Queue* GroupedRead::fullest(Instant now, const std::vector<Queue*>& without) const {
+    Queue* best = nullptr;
+    std::pair<bool, std::uint64_t> most;
+    for (const auto& [age, queue] : queues()) {
+        const std::pair value(queue->counts[0] > 0, queue->bytes);
+        if (best != nullptr && value <= most) continue;
+        if (!is_ripe(*queue, now) || is_loaded(*queue)) continue;
+        if (std::ranges::find(without, queue) != without.end()) continue;
+        best = queue;
+        most = value;
+    }
+    return best;
+}
+
+DriveScheduler::Choice GroupedRead::mount(Queue& queue, Instant now) {
+    const Places places = place(*any_of(queue), now);
+    if (places.empty()) return {};
+    unplan(queue);
+    IoRequest* const request = planned(queue, *places.front().drive);
+    return {request, place(*request, now)};
+}
+
+IoRequest* GroupedRead::planned(Queue& queue, const IoDevice& drive) {
+    const std::size_t wanted = queue.counts[0] > 0 ? 0 : 1;
+    if (queue.planned_count > 0) {
+        auto& front = static_cast<IoRequest&>(queue.planned.front());
+        if (static_cast<std::size_t>(front.priority) == wanted) return &front;
+        unplan(queue);
+    }
+    plan(queue, drive);
+    return &static_cast<IoRequest&>(queue.planned.front());
+}
+
+void GroupedRead::unplan(Queue& queue) {
+    if (queue.planned_count == 0) return;
+    std::vector<IoRequest*> all;
+    collect(queue, all);
+    std::ranges::sort(all, {}, &IoRequest::arrival);
+    for (IoRequest* const request : all) {
+        AgeList::remove(*request);
+        request->queue_state.heap_number = 0;
+    }
+    for (IoRequest* const request : all) {
+        queue.waiting[static_cast<std::size_t>(request->priority)].push(*request);
+    }
+    queue.planned_count = 0;
+    reindex(queue);
+}
+
+void GroupedRead::plan(Queue& queue, const IoDevice& drive) {
+    const IoMedium& medium = *media().find(queue.key.medium);
+    devices::DriveModel model = *devices::find_drive_model(medium.technology);
+    if (medium.capacity_bytes > 0) model = devices::with_capacity(model, medium.capacity_bytes);
+    std::vector<IoRequest*> requests;
+    std::vector<TapeStretch> files;
+    queue.waiting[queue.counts[0] > 0 ? 0 : 1].for_each([&](IoRequest& request) {
+        const IoPart& part = request.parts[request.queue_state.part];
+        const bool is_known = part.wrap != IoPart::kUnknownWrap;
+        const devices::TapePlace begin =
+            is_known ? devices::TapePlace{.wrap = part.wrap, .lpos = part.lpos}
+                     : devices::place_of_byte(model, part.offset);
+        requests.push_back(&request);
+        files.push_back(stretch_from(model, begin, part.size_bytes));
+    });
+    const bool is_loaded = drive.medium() == queue.key.medium;
+    const devices::TapePlace start =
+        is_loaded ? devices::place_of_byte(model, drive.position()) : devices::beginning_of(model);
+    for (const std::uint32_t index : plan_reads(model, start, files, {.order = order_})) {
+        IoRequest& request = *requests[index];
+        AgeList::remove(request);
+        request.queue_state.heap_number = 1;
+        queue.planned.push_back(request);
+    }
+    queue.planned_count = requests.size();
+}
+
+Instant GroupedRead::next_change(Instant now) const {
+    Instant next = kNever;
+    const auto consider = [&](Instant time) {
+        if (time > now) next = std::min(next, time);
+    };
+    for (const auto& [age, queue] : queues()) {
+        consider(after(queue->oldest_at, max_wait_));
+        consider(after(queue->oldest_at, mount_age_));
+        // Later ones become so later.
+        if (after(queue->oldest_at, std::min(max_wait_, mount_age_)) > now) break;
+    }
+    for (const IoDevice* const drive : drives()) {
+        if (drive->is_idle()) consider(after(drive->idle_since(), stay_mounted_));
+    }
+    return next;
+}
+
+}  // namespace
+
+std::unique_ptr<IoScheduler> make_grouped_read(const TapeSettings& settings, const IoMedia& media) {
+    return std::make_unique<GroupedRead>(settings, media);
+}
+
+}  // namespace fopd::io_sched

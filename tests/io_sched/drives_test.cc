@@ -1,0 +1,382 @@
+// Goal: the main scheduler serves drives: cartridges change as their scheduler decides, failures go
+// to another drive or cartridge, and nothing that cannot go holds up anything else.
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "io_sched/main_scheduler.h"
+#include "tests/io_sched/main_stage.h"
+#include "tests/io_sched/timed_drive.h"
+
+using namespace fopd;
+using namespace fopd::io_sched;
+using namespace fopd::io_sched::testing;
+
+namespace {
+
+constexpr std::uint64_t kGiB = 1UL << 30;
+
+struct TapeRequest : NumberedRequest {
+    TapeRequest(IoType what, std::initializer_list<MediumId> media, std::uint64_t offset = 0)
+        : NumberedRequest(&ended) {
+        type = what;
+        family = IoFamily::kTape;
+        for (const MediumId medium : media) add_part(medium, offset, kGiB);
+    }
+    static void ended(IoRequest& request) { ++static_cast<TapeRequest&>(request).completed; }
+    bool ended_with(Errc code) const {
+        return completed == 1 && !result && result.error().code == code;
+    }
+    bool ended_well() const { return completed == 1 && result.has_value(); }
+
+    int completed = 0;
+};
+
+template <typename Row>
+const Row* named(std::span<const Row> rows, std::string_view name) {
+    const auto row = std::ranges::find(rows, name, &Row::name);
+    REQUIRE(row != rows.end());
+    return &*row;
+}
+
+IoSchedSettings grouped() {
+    IoSchedSettings settings;
+    settings.tape.read_algo = named(drive_algorithms(), "grouped_read");
+    settings.tape.write_algo = named(drive_algorithms(), "grouped_write");
+    return settings;
+}
+
+struct LibraryStage : IoWorld {
+    explicit LibraryStage(std::uint8_t drives, const IoSchedSettings& settings = {})
+        : IoWorld(1), main(std::make_unique<MainScheduler>(*reactor, settings)) {
+        for (std::uint8_t number = 1; number <= drives; ++number) {
+            const auto added = main->add_drive({.number = number, .technology = "lto9"},
+                                               std::make_unique<TimedDrive>(*reactor, number, log));
+            REQUIRE(added.has_value());
+            drive.push_back(*added);
+        }
+        for (std::uint32_t id = 1; id <= 12; ++id) main->put_medium(cartridge(id));
+    }
+    ~LibraryStage() { reactor->drop_coroutines(); }
+
+    static IoMedium cartridge(std::uint32_t id) {
+        return {.id = MediumId{id},
+                .technology = "lto9",
+                .capacity_bytes = 18'000 * kGiB,
+                .free_bytes = 18'000 * kGiB};
+    }
+    void push(IoRequest& request) { world.run(*reactor, push_in_turn(&request)); }
+    Task<void> push_in_turn(IoRequest* request) {
+        main->push(*request);
+        co_return;
+    }
+    void settle() { world.run_for(24h); }
+
+    DriveLog log;
+    std::unique_ptr<MainScheduler> main;
+    std::vector<IoDevice*> drive;
+};
+
+std::vector<std::unique_ptr<TapeRequest>> interleaved_reads(LibraryStage& stage) {
+    std::vector<std::unique_ptr<TapeRequest>> reads;
+    for (std::uint32_t i = 0; i < 100; ++i) {
+        reads.push_back(std::make_unique<TapeRequest>(
+            IoType::kRead, std::initializer_list<MediumId>{MediumId{1 + i % 10}}, i * kGiB));
+        stage.push(*reads.back());
+    }
+    return reads;
+}
+
+}  // namespace
+
+TEST_CASE("io_sched tape: grouped reads mount each cartridge once, fifo again and again",
+          "[io_sched]") {
+    LibraryStage fifo(2);
+    const auto fifo_reads = interleaved_reads(fifo);
+    fifo.settle();
+    for (const auto& read : fifo_reads) CHECK(read->ended_well());
+    CHECK(fifo.log.mounts >= 90);
+
+    LibraryStage stage(2, grouped());
+    const auto reads = interleaved_reads(stage);
+    stage.settle();
+    for (const auto& read : reads) CHECK(read->ended_well());
+    CHECK(stage.log.mounts == 10);
+    CHECK(stage.log.running_max == 2);
+}
+
+TEST_CASE("io_sched tape: a read that failed is tried on another drive, then on another cartridge",
+          "[io_sched]") {
+    for (const IoSchedSettings& settings : {IoSchedSettings{}, grouped()}) {
+        LibraryStage stage(2, settings);
+        stage.log.bad_drives = {1};
+        TapeRequest other_drive(IoType::kRead, {MediumId{1}});
+        stage.push(other_drive);
+        stage.settle();
+        CHECK(other_drive.ended_well());
+        CHECK(stage.log.begun ==
+              std::vector<DriveLog::Operation>{{1, MediumId{1}, 0}, {2, MediumId{1}, 0}});
+
+        stage.log.bad_drives = {};
+        stage.log.bad_media = {MediumId{2}};
+        stage.log.begun.clear();
+        TapeRequest other_medium(IoType::kRead, {MediumId{2}, MediumId{3}});
+        stage.push(other_medium);
+        stage.settle();
+        CHECK(other_medium.ended_well());
+        REQUIRE(stage.log.begun.size() == 3);
+        CHECK(stage.log.begun[0].medium == MediumId{2});
+        CHECK(stage.log.begun[1].medium == MediumId{2});
+        CHECK(stage.log.begun[1].drive != stage.log.begun[0].drive);
+        CHECK(stage.log.begun[2].medium == MediumId{3});
+
+        TapeRequest hopeless(IoType::kRead, {MediumId{2}});
+        stage.push(hopeless);
+        stage.settle();
+        CHECK(hopeless.ended_with(Errc::kIo));
+    }
+}
+
+TEST_CASE("io_sched tape: what waits for a cartridge that goes moves to another copy or fails",
+          "[io_sched]") {
+    LibraryStage stage(1, grouped());
+    TapeRequest busy(IoType::kRead, {MediumId{9}});
+    TapeRequest copied(IoType::kRead, {MediumId{1}, MediumId{2}});
+    TapeRequest single(IoType::kRead, {MediumId{1}});
+    TapeRequest unknown(IoType::kRead, {MediumId{77}});
+    for (TapeRequest* const request : {&busy, &copied, &single, &unknown}) stage.push(*request);
+    stage.world.run_for(1s);
+    CHECK(unknown.ended_with(Errc::kNotFound));
+
+    IoMedium gone = LibraryStage::cartridge(1);
+    gone.use = MediumUse::kNone;
+    stage.main->put_medium(gone);
+    stage.world.run_for(1s);
+    CHECK(single.ended_with(Errc::kNotFound));
+    CHECK(copied.completed == 0);
+    stage.settle();
+    CHECK(copied.ended_well());
+    CHECK(stage.log.begun.back().medium == MediumId{2});
+}
+
+TEST_CASE("io_sched tape: a cartridge in a busy drive holds up no other type or cartridge",
+          "[io_sched]") {
+    for (const IoSchedSettings& settings : {IoSchedSettings{}, grouped()}) {
+        LibraryStage stage(2, settings);
+        TapeRequest first(IoType::kRead, {MediumId{1}});
+        TapeRequest blocked(IoType::kRead, {MediumId{1}});
+        TapeRequest write(IoType::kWrite, {kAnyMedium});
+        stage.push(first);
+        stage.world.run_for(1s);
+        stage.push(blocked);
+        stage.push(write);
+        stage.world.run_for(1s);
+
+        REQUIRE(stage.log.begun.size() == 2);
+        CHECK(stage.log.begun[1].drive == 2);
+        stage.settle();
+        CHECK(blocked.ended_well());
+        CHECK(write.ended_well());
+        CHECK(write.parts[0].medium != kAnyMedium);
+    }
+}
+
+TEST_CASE("io_sched tape: a write of several copies gets all its drives at once, or none",
+          "[io_sched]") {
+    for (const IoSchedSettings& settings : {IoSchedSettings{}, grouped()}) {
+        LibraryStage stage(2, settings);
+        TapeRequest busy(IoType::kRead, {MediumId{1}});
+        TapeRequest copies(IoType::kWrite, {kAnyMedium, kAnyMedium});
+        TapeRequest other(IoType::kRead, {MediumId{2}});
+        stage.push(busy);
+        stage.push(copies);
+        stage.world.run_for(1s);
+        // It holds no drive while it waits: a younger request has the other one.
+        CHECK(stage.drive[1]->is_idle());
+        stage.push(other);
+        stage.world.run_for(1s);
+        CHECK_FALSE(stage.drive[1]->is_idle());
+        stage.settle();
+
+        CHECK(copies.ended_well());
+        REQUIRE(stage.log.begun.size() == 4);
+        CHECK(copies.parts[0].medium != copies.parts[1].medium);
+        CHECK(stage.log.begun[2].drive != stage.log.begun[3].drive);
+    }
+}
+
+TEST_CASE("io_sched tape: a write for which no cartridge has space fails", "[io_sched]") {
+    LibraryStage stage(1, grouped());
+    TapeRequest large(IoType::kWrite, {kAnyMedium});
+    large.own_parts[0].size_bytes = 20'000 * kGiB;
+    TapeRequest elsewhere(IoType::kWrite, {kAnyMedium});
+    elsewhere.pool = 5;
+    stage.push(large);
+    stage.push(elsewhere);
+    stage.world.run_for(1s);
+
+    CHECK(large.ended_with(Errc::kNoSpace));
+    CHECK(elsewhere.ended_with(Errc::kNoSpace));
+}
+
+TEST_CASE("io_sched tape: collections stay on their cartridges", "[io_sched]") {
+    LibraryStage stage(2, grouped());
+    std::vector<std::unique_ptr<TapeRequest>> writes;
+    for (std::uint64_t i = 0; i < 40; ++i) {
+        writes.push_back(std::make_unique<TapeRequest>(
+            IoType::kWrite, std::initializer_list<MediumId>{kAnyMedium}));
+        writes.back()->collection = 1 + i % 2;
+        stage.push(*writes.back());
+    }
+    stage.settle();
+
+    CHECK(stage.log.mounts == 2);
+    for (std::uint64_t i = 0; i < 40; ++i) {
+        CHECK(writes[i]->ended_well());
+        CHECK(writes[i]->parts[0].medium == writes[i % 2]->parts[0].medium);
+    }
+}
+
+TEST_CASE("io_sched tape: a cartridge is mounted when enough waits, or when it has waited enough",
+          "[io_sched]") {
+    IoSchedSettings settings = grouped();
+    settings.tape.grouped_read_mount_files = 3;
+    settings.tape.grouped_read_mount_age = 10min;
+    LibraryStage stage(2, settings);
+    std::vector<std::unique_ptr<TapeRequest>> enough;
+    for (std::uint64_t i = 0; i < 3; ++i) {
+        CHECK(stage.log.mounts == 0);
+        enough.push_back(std::make_unique<TapeRequest>(
+            IoType::kRead, std::initializer_list<MediumId>{MediumId{1}}, i));
+        stage.push(*enough.back());
+        stage.world.run_for(1s);
+    }
+    CHECK(stage.log.mounts == 1);
+    TapeRequest alone(IoType::kRead, {MediumId{2}});
+    stage.push(alone);
+    stage.world.run_for(599s);
+    CHECK(stage.log.mounts == 1);
+    // Nothing happens but that the time passes.
+    stage.world.run_for(2s);
+    CHECK(stage.log.mounts == 2);
+}
+
+TEST_CASE(
+    "io_sched tape: a single read of one cartridge waits no longer than max_wait for a popular "
+    "one",
+    "[io_sched]") {
+    IoSchedSettings settings = grouped();
+    settings.tape.grouped_read_max_wait = 20min;
+    LibraryStage stage(1, settings);
+    std::vector<std::unique_ptr<TapeRequest>> popular;
+    for (std::uint64_t i = 0; i < 1000; ++i) {
+        popular.push_back(std::make_unique<TapeRequest>(
+            IoType::kRead, std::initializer_list<MediumId>{MediumId{1}}, i * kGiB));
+        stage.push(*popular.back());
+    }
+    stage.world.run_for(1s);
+    TapeRequest single(IoType::kRead, {MediumId{2}});
+    stage.push(single);
+
+    stage.world.run_for(19min);
+    CHECK(single.completed == 0);
+    stage.world.run_for(1min + 90s);
+    CHECK(single.ended_well());
+    stage.settle();
+    for (const auto& read : popular) CHECK(read->ended_well());
+    CHECK(stage.log.mounts == 3);
+}
+
+TEST_CASE("io_sched tape: a cartridge keeps its drive for the time that it stays mounted",
+          "[io_sched]") {
+    IoSchedSettings settings = grouped();
+    settings.tape.grouped_read_stay_mounted = 5min;
+    LibraryStage stage(1, settings);
+    TapeRequest first(IoType::kRead, {MediumId{1}});
+    TapeRequest other(IoType::kRead, {MediumId{2}});
+    TapeRequest again(IoType::kRead, {MediumId{1}});
+    stage.push(first);
+    stage.world.run_for(71s);
+    REQUIRE(first.ended_well());
+    stage.push(other);
+    stage.world.run_for(2min);
+    stage.push(again);
+    stage.world.run_for(11s);
+    CHECK(again.ended_well());
+    CHECK(stage.log.mounts == 1);
+    stage.world.run_for(5min + 71s);
+    CHECK(other.ended_well());
+}
+
+TEST_CASE("io_sched tape: other settings take over what waits", "[io_sched]") {
+    LibraryStage stage(2);
+    const auto reads = interleaved_reads(stage);
+    stage.world.run_for(1s);
+    stage.main->use(grouped());
+    stage.settle();
+
+    for (const auto& read : reads) CHECK(read->ended_well());
+    CHECK(stage.log.mounts == 10);
+    CHECK(stage.main->waiting_count(IoType::kRead) == 0);
+}
+
+TEST_CASE("io_sched tape: a drive that is down gets nothing, one that is removed ends first",
+          "[io_sched]") {
+    LibraryStage stage(2, grouped());
+    stage.main->set_drive_state(*stage.drive[0], DeviceState::kDown);
+    TapeRequest first(IoType::kRead, {MediumId{1}});
+    TapeRequest second(IoType::kRead, {MediumId{2}});
+    stage.push(first);
+    stage.push(second);
+    stage.world.run_for(1s);
+    REQUIRE(stage.log.begun.size() == 1);
+    CHECK(stage.log.begun[0].drive == 2);
+
+    stage.main->set_drive_state(*stage.drive[0], DeviceState::kReady);
+    stage.world.run(*stage.reactor, stage.main->remove_drive(*stage.drive[1]));
+    CHECK(first.ended_well());
+    stage.settle();
+    CHECK(second.ended_well());
+    CHECK(stage.log.begun.back().drive == 1);
+}
+
+TEST_CASE("io_sched tape: a medium for which no drive is fails at once, naming it", "[io_sched]") {
+    LibraryStage stage(1, grouped());
+    IoMedium foreign = LibraryStage::cartridge(20);
+    foreign.technology = "lto10";
+    stage.main->put_medium(foreign);
+    TapeRequest request(IoType::kRead, {MediumId{20}});
+    stage.push(request);
+    stage.world.run_for(1s);
+    CHECK(request.ended_with(Errc::kNotFound));
+}
+
+// With fair_share each type has drives of its own; a read whose cartridge is in a drive of the
+// writes gets that drive for one of its own.
+TEST_CASE("io_sched tape: fair_share serves all types, and stops with nothing in flight",
+          "[io_sched]") {
+    IoSchedSettings settings = grouped();
+    settings.tape.dispatch_algo = named(dispatch_algorithms(), "fair_share");
+    settings.tape.request_algo = named(request_algorithms(), "fair_share");
+    LibraryStage stage(4, settings);
+    const auto reads = interleaved_reads(stage);
+    std::vector<std::unique_ptr<TapeRequest>> writes;
+    for (std::uint64_t i = 0; i < 50; ++i) {
+        writes.push_back(std::make_unique<TapeRequest>(
+            IoType::kWrite, std::initializer_list<MediumId>{kAnyMedium}));
+        stage.push(*writes.back());
+    }
+    TapeRequest format(IoType::kFormat, {MediumId{12}});
+    stage.push(format);
+    stage.settle();
+
+    for (const auto& read : reads) CHECK(read->ended_well());
+    for (const auto& write : writes) CHECK(write->ended_well());
+    CHECK(format.ended_well());
+    TapeRequest late(IoType::kRead, {MediumId{3}});
+    stage.push(late);
+    stage.world.run_for(1s);
+    REQUIRE(stage.world.run(*stage.reactor, stage.main->stop()));
+    CHECK(late.completed == 1);
+}

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "core/reactor.h"
+#include "io_sched/io_executor.h"
+#include "io_sched/main_scheduler.h"
+
+namespace fopd::io_sched::testing {
+
+// What all drives of a test did and do.
+struct DriveLog {
+    struct Operation {
+        std::uint8_t drive;
+        MediumId medium;
+        std::uint64_t offset;
+        friend bool operator==(const Operation&, const Operation&) = default;
+    };
+    std::vector<Operation> begun;
+    std::size_t mounts = 0;
+    std::size_t running_max = 0;
+    std::size_t running = 0;
+    // Operations on them fail.
+    std::set<std::uint8_t> bad_drives;
+    std::set<MediumId> bad_media;
+    std::map<MediumId, std::uint8_t> loaded;
+};
+
+// A drive that needs a minute for another cartridge, and ten seconds for an operation.
+class TimedDrive final : public IoExecutor {
+public:
+    TimedDrive(core::Reactor& reactor, std::uint8_t number, DriveLog& log)
+        : reactor_(reactor), number_(number), log_(log) {}
+
+    Task<Result<void>> execute(const IoRequest& /*request*/, const IoPart& part) override {
+        const MediumId medium = part.medium;
+        log_.begun.push_back({number_, medium, part.offset});
+        log_.running_max = std::max(log_.running_max, ++log_.running);
+        if (medium_ != medium) {
+            // Nobody takes a cartridge out of a drive that is in use.
+            const auto other = log_.loaded.find(medium);
+            ENSURE(other == log_.loaded.end() || other->second != number_);
+            if (medium_) log_.loaded.erase(*medium_);
+            log_.loaded[medium] = number_;
+            medium_ = medium;
+            ++log_.mounts;
+            co_await reactor_.sleep_for(60s);
+        }
+        co_await reactor_.sleep_for(10s);
+        --log_.running;
+        if (log_.bad_drives.contains(number_) || log_.bad_media.contains(medium)) {
+            co_return std::unexpected(Error{.code = Errc::kIo, .context = "drive"});
+        }
+        co_return Result<void>{};
+    }
+    Task<Result<void>> execute_joined(std::span<const IoShare> /*writes*/) override {
+        ENSURE(false);
+        co_return Result<void>{};
+    }
+    Content content() const override { return {.medium = medium_}; }
+
+private:
+    core::Reactor& reactor_;
+    const std::uint8_t number_;
+    DriveLog& log_;
+    std::optional<MediumId> medium_;
+};
+
+}  // namespace fopd::io_sched::testing
