@@ -148,9 +148,8 @@ std::vector<config::Mistake> mistakes_of(std::vector<std::string> wrong, const c
 }
 
 std::vector<config::Mistake> check_staging(const config::Snapshot& settings) {
-    return mistakes_of(
-        devices::check_staging(settings.get<std::vector<devices::PoolSettings>>()),
-        "the name of a pool of the family disk");
+    return mistakes_of(devices::check_staging(settings.get<std::vector<devices::PoolSettings>>()),
+                       "the name of a pool of the family disk");
 }
 
 // No library can be configured yet.
@@ -161,10 +160,9 @@ std::vector<config::Mistake> check_libraries(const config::Snapshot& settings) {
 }
 
 std::vector<config::Mistake> check_disks(const config::Snapshot& settings) {
-    return mistakes_of(
-        devices::check_devices(settings.get<std::vector<devices::DeviceSettings>>(),
-                               settings.get<std::vector<devices::PoolSettings>>()),
-        "each device is of a disk pool in pools, and has a path of its own");
+    return mistakes_of(devices::check_devices(settings.get<std::vector<devices::DeviceSettings>>(),
+                                              settings.get<std::vector<devices::PoolSettings>>()),
+                       "each device is of a disk pool in pools, and has a path of its own");
 }
 
 }  // namespace
