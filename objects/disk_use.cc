@@ -94,6 +94,13 @@ DiskUse::Verdict DiskUse::take(Owner& owner, Amount amount, Scope scope) {
     return Verdict::kTaken;
 }
 
+void DiskUse::add(Owner& owner, Amount amount) {
+    owner.amount_.blocks += amount.blocks;
+    owner.amount_.objects += amount.objects;
+    owner.account_->add(amount);
+    owner.pool_->quota->whole().add(amount);
+}
+
 void DiskUse::put_back(Owner& owner, Amount amount, Scope scope) {
     owner.amount_.blocks -= amount.blocks;
     owner.amount_.objects -= amount.objects;

@@ -93,6 +93,17 @@ private:
     std::set<std::pair<store::Fid, std::uint64_t>> blocks_;
 };
 
+// Is told which objects of a disk are changed.
+class ObjectObserver {
+public:
+    // Called in the turn in which the change of an object begins, and the map shows it: the object
+    // comes, changes, or goes. The change may still be lost.
+    virtual void object_changed(store::Fid fid) = 0;
+
+protected:
+    ~ObjectObserver() = default;
+};
+
 // A disk of a locality, and the state that all foms on this disk share.
 class HomeVolume {
 public:
@@ -162,6 +173,9 @@ public:
     }
     // A second count, by which a check verifies objects(). Null: no check is running.
     void set_recount(ObjectCount* recount) { recount_ = recount; }
+    // Null: nobody is told. The observer outlives the disk's changes.
+    void set_observer(ObjectObserver* observer) { observer_ = observer; }
+    ObjectObserver* observer() const { return observer_; }
     DiskUse& use() { return use_; }
     // How many of the replies recorded on this disk belong to each principal.
     ReplyShares& reply_shares() { return reply_shares_; }
@@ -211,6 +225,7 @@ private:
     ChangedRanges changed_ranges_;
     ObjectCount objects_;
     ObjectCount* recount_ = nullptr;
+    ObjectObserver* observer_ = nullptr;
     DiskUse use_;
     ReplyShares reply_shares_;
     core::Counter checksum_errors_;

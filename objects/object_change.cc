@@ -11,6 +11,7 @@ void ObjectChange::clear() {
     ENSURE(charged_.owner == nullptr);
     change_.clear();
     freed_.clear();
+    changed_.clear();
     from_tape_ = 0;
     block_owner_ = {};
     coming_.reset();
@@ -107,6 +108,7 @@ void ObjectChange::give_back() {
 
 void ObjectChange::put_object(store::Fid fid, const store::Object& object) {
     change_.records.put(store::Key::object(fid), store::write_object(value_, object));
+    changed_.push_back(fid);
 }
 
 void ObjectChange::put_upload(store::Fid fid, const store::Upload& upload) {
@@ -115,6 +117,12 @@ void ObjectChange::put_upload(store::Fid fid, const store::Upload& upload) {
 
 void ObjectChange::put_commit(store::Fid fid, const store::Object& object) {
     change_.records.commit(store::Key::object(fid), store::write_object(value_, object));
+    changed_.push_back(fid);
+}
+
+void ObjectChange::remove(store::Fid fid) {
+    change_.records.remove(fid);
+    changed_.push_back(fid);
 }
 
 void ObjectChange::put_reply(const store::ReplyRecord& reply) {
@@ -148,6 +156,10 @@ Result<void> ObjectChange::begin(store::Reservation reservation, store::Durabili
     from_tape_ = 0;
     if (coming_) home_->has_come(coming_->fid, coming_->pool);
     if (going_) home_->has_gone(going_->fid, going_->pool);
+    if (home_->observer() != nullptr) {
+        for (const store::Fid fid : changed_) home_->observer()->object_changed(fid);
+    }
+    changed_.clear();
     return {};
 }
 

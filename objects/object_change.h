@@ -84,7 +84,7 @@ public:
     // Makes the upload an object.
     void put_commit(store::Fid fid, const store::Object& object);
     void put_reply(const store::ReplyRecord& reply);
-    void remove(store::Fid fid) { change_.records.remove(fid); }
+    void remove(store::Fid fid);
     // Adds a hole, and returns how many blocks that frees. See store::Volume::punch().
     Task<Result<std::uint64_t>> punch(store::Fid fid, store::BlockRange range,
                                       core::WaitOptions wait);
@@ -132,7 +132,8 @@ private:
     // Blocks that come to the disk from tape, less those that leave it and are on tape.
     std::int64_t from_tape_ = 0;
     PoolOwner block_owner_{};
-    std::vector<Charge> freed_;  // Refunded once it is durable.
+    std::vector<Charge> freed_;        // Refunded once it is durable.
+    std::vector<store::Fid> changed_;  // Objects, for the observer of the disk.
     std::optional<InPool> coming_;
     std::optional<InPool> going_;
 };
