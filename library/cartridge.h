@@ -59,10 +59,15 @@ struct Cartridge {
     // The durable end of its data: complete tape files, and the block behind the last of them.
     std::uint64_t files = 0;
     std::uint64_t end_block = 0;
+    // The last of the files that lists the others; 0: there is none.
+    std::uint64_t index_file = 0;
+    std::uint64_t index_block = 0;
     std::uint64_t used_bytes = 0;  // By the tape files up to there.
     // Of used_bytes, those of copies that no object has any more.
     std::uint64_t dead_bytes = 0;
     std::uint64_t mounts = 0;
+    // Reads and writes of it that failed, since its label was written.
+    std::uint64_t failures = 0;
 
     friend bool operator==(const Cartridge&, const Cartridge&) = default;
 };

@@ -131,8 +131,10 @@ std::string line_of(const Cartridge& each) {
            text("technology", each.technology) + text("serial", each.serial) +
            number("generation", each.generation) + number("capacity", each.capacity_bytes) +
            number("files", each.files) + number("end", each.end_block) +
+           number("index-file", each.index_file) + number("index-block", each.index_block) +
            number("used", each.used_bytes) + number("dead", each.dead_bytes) +
-           number("mounts", each.mounts) + text("reason", each.reason) + "\n";
+           number("mounts", each.mounts) + number("failures", each.failures) +
+           text("reason", each.reason) + "\n";
 }
 
 std::optional<Cartridge> parse_line(std::string_view line) {
@@ -152,9 +154,12 @@ std::optional<Cartridge> parse_line(std::string_view line) {
     words.read("capacity", each.capacity_bytes);
     words.read("files", each.files);
     words.read("end", each.end_block);
+    words.read("index-file", each.index_file);
+    words.read("index-block", each.index_block);
     words.read("used", each.used_bytes);
     words.read("dead", each.dead_bytes);
     words.read("mounts", each.mounts);
+    words.read("failures", each.failures);
     words.read("reason", each.reason);
     if (!words.ended() || each.reason.size() > MediaTable::kReasonBytesMax) return std::nullopt;
     return each;

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <coroutine>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "core/reactor.h"
+#include "io_sched/main_scheduler.h"
+#include "library/drive_unit.h"
+
+namespace fopd::library {
+
+// A request for drives, for a coroutine: `co_await` pushes it and gives its result. kClosed: the
+// scheduler is closed.
+class AwaitedTape final : TapeRequest {
+public:
+    // Both outlive it.
+    struct Scheduler {
+        core::Reactor& reactor;
+        io_sched::MainScheduler& main;
+    };
+    struct Options {
+        io_sched::IoType type = io_sched::IoType::kRead;
+        io_sched::IoPriority priority = io_sched::IoPriority::kForeground;
+        std::uint32_t pool = 0;
+        std::uint64_t collection = 0;
+        core::WaitOptions wait{};
+    };
+    AwaitedTape(const Scheduler& scheduler, TapeJob& job, const Options& options,
+                std::vector<io_sched::IoPart> its_parts)
+        : TapeRequest(&on_complete, job), scheduler_(scheduler), parts_(std::move(its_parts)) {
+        type = options.type;
+        priority = options.priority;
+        pool = options.pool;
+        collection = options.collection;
+        wait = options.wait;
+        parts = parts_;
+        result = std::unexpected(Error{.code = Errc::kClosed, .context = "the library stops"});
+    }
+
+    bool await_ready() const { return scheduler_.main.closed(); }
+    void await_suspend(std::coroutine_handle<> handle) {
+        handle_ = handle;
+        scheduler_.main.push(*this);  // Never completes within this call.
+    }
+    [[nodiscard]] Result<void> await_resume() const { return result; }
+
+private:
+    static void on_complete(io_sched::IoRequest& request) {
+        auto& self = static_cast<AwaitedTape&>(request);
+        self.scheduler_.reactor.schedule(self.handle_);
+    }
+
+    const Scheduler scheduler_;
+    std::vector<io_sched::IoPart> parts_;
+    std::coroutine_handle<> handle_;
+};
+
+}  // namespace fopd::library

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/events.h"
+#include "core/gate.h"
+#include "core/reactor.h"
+#include "core/result.h"
+#include "core/task.h"
+#include "library/drive_unit.h"
+#include "library/home_doors.h"
+#include "library/staged_objects.h"
+#include "store/aligned_memory.h"
+#include "store/copy.h"
+#include "store/tape/tape_writer.h"
+
+namespace fopd::library {
+
+// Writes objects to a cartridge: as members of tape files that grow to some size, made durable with
+// one sync, and only then recorded at their homes. What an error leaves unrecorded is written again
+// by the next run, elsewhere.
+class CopyBatch final : public TapeJob {
+public:
+    // All outlive it.
+    struct Parts {
+        core::Reactor& reactor;
+        core::Gate& gate;  // Of the library.
+        const core::Clock& clock;
+        core::EventSink& events;
+        HomeDoors& homes;
+        const bool& stopping;  // Nothing more is begun; what is complete is made durable.
+    };
+    struct Limits {
+        std::uint64_t file_bytes = 1ULL << 30;
+        std::size_t file_members = 1000;
+        std::uint64_t piece_bytes = 64ULL << 30;
+    };
+    struct Item {
+        std::uint32_t locality = 0;
+        StagedObjects::Object object{};
+    };
+    CopyBatch(const Parts& parts, const Limits& limits, std::string pool, std::vector<Item> items);
+
+    Task<Result<void>> run(DriveUnit* drive, CartridgeId cartridge) override;
+
+    // Everything that the batch is about.
+    const std::vector<Item>& all() const { return all_; }
+    std::uint64_t bytes() const { return bytes_; }
+    struct Outcome {
+        std::uint64_t copies = 0;  // Recorded.
+        std::uint64_t dead = 0;    // Written, but of objects that have changed meanwhile.
+        std::uint64_t bytes = 0;
+        bool tape_ended = false;  // There was no room for all.
+        // A single object did not fit on a cartridge that had nothing else.
+        std::optional<store::Fid> too_large{};
+    };
+    const Outcome& outcome() const { return outcome_; }
+
+private:
+    class Source;
+    // A member that was written.
+    struct Written {
+        Item item{};
+        store::TapeEntry entry{};
+        bool is_last = false;  // Of the pieces of its object.
+    };
+    enum class Step : std::uint8_t { kWritten, kSkipped, kTapeEnds, kFailed };
+
+    Task<Result<void>> write_items(DriveUnit* drive);
+    Task<Result<Step>> write_item(DriveUnit* drive, const Item* item);
+    Task<Result<Step>> write_piece(DriveUnit* drive, const Item* item, OutgoingCopy* copy);
+    Task<Result<OutgoingCopy>> open_piece(const Item* item, std::uint64_t from);
+    Task<void> close_piece(std::uint32_t locality, std::uint64_t number);
+    Task<Step> note_error(const Item* item, Error error);
+    Task<Result<void>> begin_file(DriveUnit* drive);
+    Task<Result<void>> end_file();
+    Task<Result<void>> commit(DriveUnit* drive);
+    Task<void> record(const Cartridge* cartridge);
+    Result<Step> note_end(const Error& error);
+    void take_back_file();
+    void take_back_all();
+    bool fits(const Cartridge& cartridge, const store::Member& member) const;
+
+    const Parts parts_;
+    const Limits limits_;
+    const std::string pool_;
+    const std::vector<Item> all_;
+    std::uint64_t bytes_ = 0;
+    std::deque<Item> rest_;
+    CartridgeId cartridge_ = 0;
+    store::TapeWriter* writer_ = nullptr;  // While run() runs.
+    std::vector<Written> in_file_;         // Members of the open file.
+    std::vector<Written> complete_;        // Members of files that are complete, but not durable.
+    std::uint64_t file_bytes_ = 0;
+    std::uint64_t new_bytes_ = 0;  // Behind the recorded end of the cartridge.
+    bool is_full_ = false;         // No further batch should be tried on the cartridge.
+    store::AlignedMemory ahead_;
+    Outcome outcome_;
+};
+
+}  // namespace fopd::library

@@ -1,0 +1,340 @@
+#include "library/drive_unit.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/ensure.h"
+#include "store/tape/cartridge.h"
+#include "store/tape/recovery.h"
+
+namespace fopd::library {
+
+namespace {
+
+// A drive that fails so often in a row is not used any more, and a cartridge is not written any
+// more.
+constexpr std::uint32_t kDriveFailuresMax = 3;
+constexpr std::uint64_t kCartridgeFailuresMax = 2;
+
+// Copies in files that no record names are dead: their objects were written elsewhere since.
+class Ignored final : public store::RecoverySink {
+public:
+    Task<Result<void>> found(store::TapeEntry /*entry*/) override { co_return Result<void>{}; }
+    Task<Result<void>> damaged(std::uint64_t /*file_number*/, Error /*error*/) override {
+        co_return Result<void>{};
+    }
+};
+
+}  // namespace
+
+std::uint64_t DriveUnit::file_id(const Cartridge& cartridge, std::uint64_t number) {
+    return std::uint64_t{cartridge.id} << 44U |
+           (std::uint64_t{cartridge.generation} & 0xfffU) << 32U | (number & 0xffff'ffffU);
+}
+
+store::TapeIdentity DriveUnit::identity_of(const Cartridge& cartridge) const {
+    return {.vsn = *store::Vsn::from_barcode(cartridge.barcode),
+            .node = parts_.node,
+            .generation = std::max(cartridge.generation, 1U)};
+}
+
+// -- requests --
+
+class DriveUnit::Executor final : public io_sched::IoExecutor {
+public:
+    explicit Executor(DriveUnit& unit) : unit_(unit) {}
+
+    Task<Result<void>> execute(const io_sched::IoRequest& request,
+                               const io_sched::IoPart& part) override {
+        return unit_.execute(&request, &part);
+    }
+    Content content() const override {
+        if (!unit_.cartridge_) return {};
+        return {.medium = io_sched::MediumId{*unit_.cartridge_}};
+    }
+    Task<Result<void>> execute_joined(std::span<const io_sched::IoShare> /*writes*/) override {
+        ENSURE(false);  // A drive does one operation at a time.
+        co_return Result<void>{};
+    }
+
+private:
+    DriveUnit& unit_;
+};
+
+std::unique_ptr<io_sched::IoExecutor> DriveUnit::executor() {
+    return std::make_unique<Executor>(*this);
+}
+
+Task<Result<void>> DriveUnit::execute(const io_sched::IoRequest* request,
+                                      const io_sched::IoPart* part) {
+    const auto id = static_cast<CartridgeId>(part->medium);
+    const io_sched::IoType type = request->type;
+    TapeJob& job = static_cast<const TapeRequest*>(request)->job();
+    if (is_down()) {
+        co_return std::unexpected(Error{.code = Errc::kIo, .context = "the drive is down"});
+    }
+    activity_ = "exchanging";
+    auto result = co_await mount(id, job.takes_any_label() ? Labels::kAny : Labels::kRight);
+    if (result) {
+        activity_ = type == io_sched::IoType::kRead ? "reading" : "writing";
+        result = co_await job.run(this, id);
+    }
+    activity_ = "idle";
+    if (result) {
+        failures_in_turn_ = 0;
+    } else {
+        note_failure(id, type, result.error());
+    }
+    co_return result;
+}
+
+// An error may be the drive's or the cartridge's: both are blamed, until another drive or another
+// cartridge shows whose it was.
+void DriveUnit::note_failure(CartridgeId id, io_sched::IoType type, const Error& error) {
+    forget_positions();
+    const Cartridge* const cartridge = parts_.shelf.find(id);
+    const std::string barcode = cartridge == nullptr ? std::string() : cartridge->barcode;
+    const std::string reason = describe(error);
+    core::emit(parts_.events, core::Level::kWarn, "library.operation_failed",
+               {{"drive", name()},
+                {"medium", std::string_view(barcode)},
+                {"operation", io_sched::kIoTypeNames[static_cast<std::size_t>(type)]},
+                {"reason", std::string_view(reason)}});
+    if (error.code != Errc::kIo) return;
+    ++failures_in_turn_;
+    if (failures_in_turn_ >= kDriveFailuresMax) go_down(reason);
+    Cartridge* const changed = parts_.shelf.to_change().change(id);
+    if (changed == nullptr) return;
+    ++changed->failures;
+    const bool is_bad = type == io_sched::IoType::kWrite &&
+                        changed->failures >= kCartridgeFailuresMax &&
+                        changed->state == CartridgeState::kOk;
+    if (is_bad) parts_.shelf.set_state(id, CartridgeState::kReadOnly, reason);
+}
+
+void DriveUnit::go_down(std::string_view reason) {
+    if (is_down()) return;
+    down_reason_ = reason;
+    core::emit(parts_.events, core::Level::kError, "library.drive_down",
+               {{"drive", name()}, {"reason", reason}});
+}
+
+// -- cartridges --
+
+Task<Result<void>> DriveUnit::mount(CartridgeId id, Labels labels) {
+    if (cartridge_ == id) {
+        if (label_is_right_ || labels == Labels::kAny) co_return Result<void>{};
+        co_return co_await check_label(id);
+    }
+    const auto unloaded = co_await unload();
+    if (!unloaded) co_return unloaded;
+    const Cartridge* const cartridge = parts_.shelf.find(id);
+    if (cartridge == nullptr) {
+        co_return std::unexpected(
+            Error{.code = Errc::kNotFound, .context = "there is no such cartridge"});
+    }
+    const Robot::Load load{.barcode = cartridge->barcode,
+                           .drive_serial = std::string(parts_.drive.serial())};
+    auto loading = parts_.robot.load(load);
+    const auto moved = co_await std::move(loading);
+    if (!moved) {
+        const Errc why = moved.error().code;
+        if (why == Errc::kNotFound || why == Errc::kInvalid) {
+            parts_.shelf.set_state(id, CartridgeState::kMissing, moved.error().context);
+        }
+        co_return moved;
+    }
+    co_return co_await load_and_check(id, labels);
+}
+
+Task<Result<void>> DriveUnit::load_and_check(CartridgeId id, Labels labels) {
+    const auto loaded = co_await parts_.drive.load();
+    if (!loaded) {
+        if (loaded.error().code == Errc::kUnsupported) {
+            parts_.shelf.set_state(id, CartridgeState::kFailed, "no drive reads such cartridges");
+        }
+        // The next request finds the drive empty.
+        [[maybe_unused]] const auto away =
+            co_await parts_.robot.put_away(std::string(parts_.drive.serial()));
+        co_return std::unexpected(loaded.error());
+    }
+    cartridge_ = id;
+    label_is_right_ = false;
+    Cartridge* const cartridge = parts_.shelf.to_change().change(id);
+    ENSURE(cartridge != nullptr);
+    ++cartridge->mounts;
+    cartridge->technology = loaded->technology;
+    cartridge->capacity_bytes = loaded->capacity_bytes;
+    cartridge->serial = loaded->serial;
+    parts_.shelf.show(id);
+    const std::string barcode = cartridge->barcode;
+    core::emit(parts_.events, core::Level::kInfo, "library.mounted",
+               {{"drive", name()}, {"medium", std::string_view(barcode)}});
+    if (labels == Labels::kAny) co_return Result<void>{};
+    co_return co_await check_label(id);
+}
+
+Task<Result<void>> DriveUnit::check_label(CartridgeId id) {
+    const Cartridge before = *parts_.shelf.find(id);
+    const auto found = co_await store::inspect(&parts_.drive, identity_of(before));
+    if (!found) co_return std::unexpected(found.error());
+    using Kind = store::CartridgeKind;
+    // A blank one with a generation is one whose label was to be written.
+    const bool is_labelled = before.generation > 0;
+    const bool may_be_labelled =
+        is_labelled && (found->kind == Kind::kOurs || found->kind == Kind::kOtherGeneration);
+    const bool is_right = before.state == CartridgeState::kBlank
+                              ? found->kind == Kind::kBlank || may_be_labelled
+                              : found->kind == (is_labelled ? Kind::kOurs : Kind::kBlank);
+    if (is_right) {
+        label_is_right_ = true;
+        const bool was_lost =
+            before.state == CartridgeState::kMissing || before.state == CartridgeState::kForeign;
+        if (was_lost) {
+            parts_.shelf.set_state(id, is_labelled ? CartridgeState::kOk : CartridgeState::kBlank,
+                                   "");
+        }
+        const bool is_protected =
+            parts_.drive.loaded()->write_protected &&
+            (before.state == CartridgeState::kOk || before.state == CartridgeState::kBlank);
+        if (is_protected) {
+            parts_.shelf.set_state(id, CartridgeState::kReadOnly, "it is write-protected");
+        }
+        co_return Result<void>{};
+    }
+    parts_.shelf.set_state(id, CartridgeState::kForeign, store::describe_kind(found->kind));
+    [[maybe_unused]] const auto saved = co_await parts_.shelf.save();
+    co_return std::unexpected(
+        Error{.code = Errc::kInvalid, .context = store::describe_kind(found->kind)});
+}
+
+Task<Result<void>> DriveUnit::unload() {
+    forget_positions();
+    if (parts_.drive.loaded()) {
+        const auto unloaded = co_await parts_.drive.unload();
+        if (!unloaded) {
+            go_down(describe(unloaded.error()));
+            co_return unloaded;
+        }
+    }
+    cartridge_.reset();
+    const auto away = co_await parts_.robot.put_away(std::string(parts_.drive.serial()));
+    co_return away;
+}
+
+Task<void> DriveUnit::look_into() {
+    const devices::LibraryElement* const element =
+        parts_.robot.drive_element(parts_.drive.serial());
+    if (element == nullptr || !element->full) co_return;
+    const Cartridge* const cartridge = parts_.shelf.table().find(element->barcode);
+    if (cartridge == nullptr) {
+        [[maybe_unused]] const auto away = co_await unload();
+        co_return;
+    }
+    const CartridgeId id = cartridge->id;
+    const auto loaded = co_await load_and_check(id, Labels::kRight);
+    if (!loaded) note_failure(id, io_sched::IoType::kRead, loaded.error());
+}
+
+// -- for jobs --
+
+Task<Result<store::TapeReader*>> DriveUnit::reader() {
+    ENSURE(cartridge_.has_value());
+    // Reading moves the tape away from where the writer believes it to be.
+    writer_.reset();
+    if (!reader_) reader_.emplace(parts_.drive, identity_of(*parts_.shelf.find(*cartridge_)));
+    co_return &*reader_;
+}
+
+Task<Result<store::TapeWriter*>> DriveUnit::writer() {
+    ENSURE(cartridge_.has_value());
+    reader_.reset();
+    if (writer_ && !writer_->failed()) co_return &*writer_;
+    const Cartridge cartridge = *parts_.shelf.find(*cartridge_);
+    store::TapeEnd end{.files = cartridge.files,
+                       .block = cartridge.files == 0 ? 1 : cartridge.end_block,
+                       .index = {.file = cartridge.index_file, .block = cartridge.index_block}};
+    writer_.emplace(parts_.drive, identity_of(cartridge), store::TapeSite());
+    auto opened = co_await writer_->open(end);
+    if (!opened && opened.error().code == Errc::kCorrupt) {
+        const auto recovered = co_await recover(end, &end);
+        if (!recovered) co_return std::unexpected(recovered.error());
+        opened = co_await writer_->open(end);
+    }
+    if (!opened) {
+        writer_.reset();
+        co_return std::unexpected(opened.error());
+    }
+    co_return &*writer_;
+}
+
+// The tape has another end than the table says: complete files that were not recorded stay where
+// they are.
+Task<Result<void>> DriveUnit::recover(store::TapeEnd known, store::TapeEnd* end) {
+    const CartridgeId id = *cartridge_;
+    store::TapeRecovery recovery(parts_.drive, identity_of(*parts_.shelf.find(id)));
+    Ignored ignored;
+    const auto found = co_await recovery.run(known, &ignored);
+    if (!found && found.error().code == Errc::kIo) co_return std::unexpected(found.error());
+    if (!found || found->shorter) {
+        constexpr const char* kShorter = "the tape has less than was recorded";
+        const char* const why = found ? kShorter : found.error().context;
+        parts_.shelf.set_state(id, CartridgeState::kSuspect, why);
+        [[maybe_unused]] const auto saved = co_await parts_.shelf.save();
+        co_return std::unexpected(Error{.code = Errc::kCorrupt, .context = why});
+    }
+    *end = found->end;
+    Cartridge* const cartridge = parts_.shelf.to_change().change(id);
+    const std::uint64_t more_bytes =
+        (found->end.block - std::min(known.block, found->end.block)) * devices::kTapeBlockMax;
+    cartridge->used_bytes += more_bytes;
+    cartridge->files = found->end.files;
+    cartridge->end_block = found->end.block;
+    cartridge->index_file = found->end.index.file;
+    cartridge->index_block = found->end.index.block;
+    parts_.shelf.show(id);
+    const std::string barcode = cartridge->barcode;
+    core::emit(parts_.events, core::Level::kInfo, "library.end_found",
+               {{"medium", std::string_view(barcode)},
+                {"files", found->end.files},
+                {"recorded_files", known.files}});
+    co_return co_await parts_.shelf.save();
+}
+
+Task<Result<void>> DriveUnit::format(std::string pool) {
+    ENSURE(cartridge_.has_value());
+    forget_positions();
+    const CartridgeId id = *cartridge_;
+    store::TapeIdentity identity = identity_of(*parts_.shelf.find(id));
+    identity.generation = parts_.shelf.find(id)->generation + 1;
+    // The label's generation must never be greater than the one in the table.
+    Cartridge* cartridge = parts_.shelf.to_change().change(id);
+    cartridge->generation = identity.generation;
+    cartridge->vsn = identity.vsn.text();
+    cartridge->pool = pool;
+    cartridge->files = 0;
+    cartridge->end_block = 1;
+    cartridge->index_file = 0;
+    cartridge->index_block = 0;
+    cartridge->used_bytes = 0;
+    cartridge->dead_bytes = 0;
+    parts_.shelf.set_state(id, CartridgeState::kBlank, "its label is being written");
+    const auto saved = co_await parts_.shelf.save();
+    if (!saved) co_return saved;
+    const auto formatted =
+        co_await store::format(&parts_.drive, identity, store::TapeSite(), parts_.clock.wall());
+    if (!formatted) {
+        // It may be the drive's fault.
+        const bool is_bad = parts_.shelf.find(id)->failures + 1 >= kCartridgeFailuresMax;
+        parts_.shelf.set_state(id, is_bad ? CartridgeState::kFailed : CartridgeState::kBlank,
+                               "its label could not be written");
+        [[maybe_unused]] const auto noted = co_await parts_.shelf.save();
+        co_return formatted;
+    }
+    label_is_right_ = true;
+    parts_.shelf.to_change().change(id)->failures = 0;
+    parts_.shelf.set_state(id, CartridgeState::kOk, "");
+    co_return co_await parts_.shelf.save();
+}
+
+}  // namespace fopd::library

@@ -1,0 +1,128 @@
+#include "library/media_shelf.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/ensure.h"
+#include "devices/tape/drive_model.h"
+#include "objects/object_name.h"
+
+namespace fopd::library {
+
+namespace {
+
+io_sched::MediumUse use_of(const Cartridge& cartridge, bool promised) {
+    switch (cartridge.state) {
+        case CartridgeState::kBlank:
+            return promised ? io_sched::MediumUse::kAll : io_sched::MediumUse::kRead;
+        case CartridgeState::kOk: return io_sched::MediumUse::kAll;
+        case CartridgeState::kFull:
+        case CartridgeState::kReadOnly:
+        case CartridgeState::kSuspect:
+        case CartridgeState::kForeign: return io_sched::MediumUse::kRead;
+        case CartridgeState::kFailed:
+        case CartridgeState::kMissing:
+        case CartridgeState::kExported:
+        case CartridgeState::kDisabled: return io_sched::MediumUse::kNone;
+    }
+    ENSURE(false);
+    return io_sched::MediumUse::kNone;
+}
+
+}  // namespace
+
+Task<Result<void>> MediaShelf::load() {
+    const auto text = co_await parts_.bay.read_media(&parts_.reactor);
+    if (!text && text.error().code == Errc::kNotFound) co_return Result<void>{};
+    if (!text) co_return std::unexpected(text.error());
+    auto table = MediaTable::parse(*text);
+    if (!table) co_return std::unexpected(table.error());
+    table_ = *std::move(table);
+    for (const Cartridge& each : table_.all()) show(each.id);
+    co_return Result<void>{};
+}
+
+void MediaShelf::set_state(CartridgeId id, CartridgeState state, std::string_view reason) {
+    const Cartridge* const before = table_.find(id);
+    ENSURE(before != nullptr);
+    const bool changes = before->state != state;
+    table_.set_state(id, state, reason);
+    if (state != CartridgeState::kBlank) promised_.erase(id);
+    show(id);
+    if (!changes) return;
+    const std::string barcode = before->barcode;
+    const bool is_bad = state != CartridgeState::kOk && state != CartridgeState::kBlank &&
+                        state != CartridgeState::kFull;
+    core::emit(
+        parts_.events, is_bad ? core::Level::kWarn : core::Level::kInfo, "library.medium_state",
+        {{"medium", std::string_view(barcode)}, {"state", to_string(state)}, {"reason", reason}});
+}
+
+Task<Result<void>> MediaShelf::save() {
+    const std::uint64_t mine = ++wanted_;
+    while (saved_ < mine) {
+        if (saving_) {
+            // The write in progress ends by itself.
+            [[maybe_unused]] const auto woken = co_await saved_now_.wait({});
+            continue;
+        }
+        saving_ = true;
+        const std::uint64_t covers = wanted_;
+        std::string text = table_.text();
+        const auto written = co_await parts_.bay.write_media(&parts_.reactor, std::move(text));
+        saving_ = false;
+        saved_now_.wake_all();
+        if (!written) {
+            const std::string reason = describe(written.error());
+            core::emit(parts_.events, core::Level::kError, "library.media_not_saved",
+                       {{"reason", std::string_view(reason)}});
+            co_return written;
+        }
+        saved_ = std::max(saved_, covers);
+    }
+    co_return Result<void>{};
+}
+
+std::uint64_t MediaShelf::free_bytes(const Cartridge& cartridge) {
+    const std::uint64_t reserve =
+        devices::early_warning_bytes(cartridge.capacity_bytes) + cartridge.used_bytes;
+    return cartridge.capacity_bytes > reserve ? cartridge.capacity_bytes - reserve : 0;
+}
+
+std::uint32_t MediaShelf::promised_pool(CartridgeId id) const {
+    const auto found = promised_.find(id);
+    return found == promised_.end() ? 0 : found->second;
+}
+
+void MediaShelf::promise(CartridgeId id, std::uint32_t pool) {
+    promised_[id] = pool;
+    show(id);
+}
+
+void MediaShelf::show(CartridgeId id) {
+    const Cartridge* const cartridge = table_.find(id);
+    const io_sched::MediumId medium{id};
+    if (cartridge == nullptr) {
+        parts_.io.remove_medium(medium);
+        return;
+    }
+    const auto promised = promised_.find(id);
+    const bool is_promised = promised != promised_.end();
+    const devices::DriveModel* model = devices::find_drive_model(cartridge->technology);
+    if (model == nullptr) model = devices::find_drive_model(parts_.technology);
+    // What a new cartridge can hold is known when it has been loaded.
+    const std::uint64_t capacity = cartridge->capacity_bytes != 0 || model == nullptr
+                                       ? cartridge->capacity_bytes
+                                       : model->capacity_bytes;
+    Cartridge shown = *cartridge;
+    shown.capacity_bytes = capacity;
+    parts_.io.put_medium(
+        {.id = medium,
+         .technology = model == nullptr ? parts_.technology : model->technology,
+         .pool = is_promised ? promised->second : objects::pool_id(cartridge->pool),
+         .use = use_of(*cartridge, is_promised),
+         .capacity_bytes = capacity,
+         .free_bytes = free_bytes(shown)});
+}
+
+}  // namespace fopd::library

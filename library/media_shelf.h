@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "core/events.h"
+#include "core/reactor.h"
+#include "core/result.h"
+#include "core/task.h"
+#include "core/wait_queue.h"
+#include "io_sched/main_scheduler.h"
+#include "library/library_bay.h"
+#include "library/media_table.h"
+
+namespace fopd::library {
+
+// The table of media with the file that keeps it, and what the I/O scheduler has to know of it.
+// Lives on the library's reactor.
+class MediaShelf {
+public:
+    // All outlive it.
+    struct Parts {
+        core::Reactor& reactor;
+        LibraryBay& bay;
+        core::EventSink& events;
+        io_sched::MainScheduler& io;
+        // Of the drives, for cartridges that were never loaded. In static storage.
+        std::string_view technology{};
+    };
+    explicit MediaShelf(const Parts& parts) : parts_(parts), saved_now_(parts.reactor) {}
+
+    // Reads the file; an empty table if there is none. Once.
+    Task<Result<void>> load();
+    const MediaTable& table() const { return table_; }
+    const Cartridge* find(CartridgeId id) const { return table_.find(id); }
+
+    // Changes become durable with the next save().
+    MediaTable& to_change() { return table_; }
+    // Sets the state, and says so if it is another one.
+    void set_state(CartridgeId id, CartridgeState state, std::string_view reason);
+    // Makes the table durable. Callers at the same time share a write.
+    Task<Result<void>> save();
+
+    // Tells the scheduler what may be done with a cartridge now. A blank one is for the pool that
+    // it was promised to.
+    void show(CartridgeId id);
+    void promise(CartridgeId id, std::uint32_t pool);
+    bool is_promised(CartridgeId id) const { return promised_.contains(id); }
+    std::uint32_t promised_pool(CartridgeId id) const;
+    // So many bytes of data can still be written to it.
+    static std::uint64_t free_bytes(const Cartridge& cartridge);
+
+private:
+    const Parts parts_;
+    MediaTable table_;
+    std::map<CartridgeId, std::uint32_t> promised_;
+    std::uint64_t wanted_ = 0;
+    std::uint64_t saved_ = 0;
+    bool saving_ = false;
+    core::WaitQueue saved_now_;
+};
+
+}  // namespace fopd::library

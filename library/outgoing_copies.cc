@@ -1,0 +1,277 @@
+#include "library/outgoing_copies.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "core/crc32c.h"
+#include "core/ensure.h"
+#include "objects/block_io.h"
+#include "objects/home_volume.h"
+#include "objects/range_locks.h"
+#include "store/aligned_memory.h"
+
+namespace fopd::library {
+
+namespace {
+
+using objects::kBlock;
+
+std::uint32_t zero_block_checksum() {
+    static constexpr std::array<std::byte, kBlock> kZeros{};
+    static const std::uint32_t kChecksum = core::crc32c(kZeros);
+    return kChecksum;
+}
+
+Error no_content() {
+    return {.code = Errc::kNotFound, .context = "there is nothing to copy of the object"};
+}
+
+// Whether the copies have all bytes of the range.
+bool has_range(std::span<const store::Copy> copies, std::uint64_t from, std::uint64_t end) {
+    for (const store::Copy& each : copies) {  // By ascending offset.
+        if (each.offset <= from) from = std::max(from, each.end());
+    }
+    return from >= end;
+}
+
+}  // namespace
+
+void OutgoingCopy::copy_checksums(std::uint64_t first, std::span<std::uint32_t> into) const {
+    std::ranges::fill(into, zero_block_checksum());
+    for (const Run& run : runs_in(first, first + into.size())) {
+        const std::uint64_t from = std::max(first, run.first);
+        const std::uint64_t to = std::min(first + into.size(), run.end());
+        const auto source =
+            std::span(checksums).subspan(run.checksums_at + (from - run.first), to - from);
+        std::ranges::copy(source, into.subspan(from - first).begin());
+    }
+}
+
+std::span<const OutgoingCopy::Run> OutgoingCopy::runs_in(std::uint64_t first,
+                                                         std::uint64_t end) const {
+    const auto from = std::ranges::upper_bound(runs, first, {}, &Run::end);
+    const auto to = std::ranges::lower_bound(runs, end, {}, &Run::first);
+    if (from >= to) return {};
+    return {from, to};
+}
+
+// -- one of them, at its disk --
+
+class OutgoingCopies::Opened {
+public:
+    Opened(objects::Stores& stores, objects::HomeVolume& home)
+        : stores_(stores), home_(home), hold_(home), ending_(home.ending()) {
+        io_.use({.reactor = &stores.parts().reactor,
+                 .scheduler = &stores.parts().io,
+                 .medium = home.medium(),
+                 .priority = io_sched::IoPriority::kBackground});
+    }
+    Opened(const Opened&) = delete;
+    Opened& operator=(const Opened&) = delete;
+    ~Opened() = default;
+
+    Task<Result<void>> note(Wish wish, OutgoingCopy* copy);
+    Task<Result<void>> read(Read what);
+
+private:
+    Result<void> describe(const Wish& wish, OutgoingCopy& copy);
+    Task<Result<void>> note_runs(OutgoingCopy* copy);
+    Result<void> note_some(OutgoingCopy& copy, store::BlockRange range);
+    Task<Result<void>> read_runs(Read what);
+    Task<Result<void>> read_end(const OutgoingCopy* copy, std::uint64_t block, core::Buffer into);
+    Result<void> check(const Read& what) const;
+
+    objects::Stores& stores_;
+    objects::HomeVolume& home_;
+    const objects::HomeVolume::Hold hold_;
+    core::CancelSource& ending_;
+    objects::BlockIo io_;
+    store::Reading reading_;
+    store::AlignedMemory last_block_;
+};
+
+Task<Result<void>> OutgoingCopies::Opened::note(Wish wish, OutgoingCopy* copy) {
+    // Waits for changes in progress, and holds off others until the blocks are known.
+    objects::RangeLock lock;
+    const objects::LockRequest whole{.fid = wish.fid, .range = objects::kWholeObject};
+    const auto locked = co_await home_.locks().acquire(lock, whole, wish.wait);
+    if (!locked) co_return locked;
+    const auto described = describe(wish, *copy);
+    if (!described) co_return described;
+    const auto noted = co_await note_runs(copy);
+    if (!noted) co_return noted;
+    home_.volume().begin_read(reading_);
+    co_return Result<void>{};
+}
+
+Result<void> OutgoingCopies::Opened::describe(const Wish& wish, OutgoingCopy& copy) {
+    if (home_.is_leaving() || !home_.volume().serving()) return std::unexpected(no_content());
+    if (home_.volume().is_uncertain(wish.fid)) return std::unexpected(no_content());
+    const auto copies = home_.volume().copies_of(wish.fid);
+    if (!copies) return std::unexpected(copies.error());
+    const auto found = home_.volume().map().find(wish.fid);
+    if (!found) return std::unexpected(found.error());
+    if (!found->has_value()) return std::unexpected(no_content());
+    const store::Object& object = **found;
+    if (object.is_released) return std::unexpected(no_content());
+    std::uint64_t from = (wish.from + wish.piece_bytes - 1) / wish.piece_bytes * wish.piece_bytes;
+    std::uint64_t end = 0;
+    for (;; from = end) {
+        if (from >= object.size_bytes) return std::unexpected(no_content());
+        end = std::min(from + wish.piece_bytes, object.size_bytes);
+        if (!has_range(*copies, from, end)) break;
+    }
+    const objects::LayoutPool* const pool = stores_.layout().find_pool(object.pool);
+    copy.member = {.fid = wish.fid,
+                   .version = object.content_version(),
+                   .offset = from,
+                   .size_bytes = end - from,
+                   .object_bytes = object.size_bytes,
+                   .created_ns = object.created.unix_ns,
+                   .changed_ns = object.changed.unix_ns,
+                   .mode = object.mode,
+                   .name_version = object.name_version,
+                   .name = std::string(object.name),
+                   .pool = pool == nullptr ? std::string() : pool->name,
+                   .owner = std::string(object.owner),
+                   .group = std::string(object.group)};
+    return {};
+}
+
+// A bounded number of blocks a turn; the lock keeps the extents as they are.
+Task<Result<void>> OutgoingCopies::Opened::note_runs(OutgoingCopy* copy) {
+    const std::uint64_t first = copy->member.offset / kBlock;
+    const std::uint64_t end = first + copy->member.blocks();
+    for (std::uint64_t at = first; at < end;) {
+        const std::uint64_t count = std::min(end - at, store::ObjectMap::kReadBlocksMax);
+        const auto noted = note_some(*copy, {.first = at, .count = count});
+        if (!noted) co_return noted;
+        at += count;
+        co_await stores_.parts().reactor.maybe_yield();
+    }
+    co_return Result<void>{};
+}
+
+Result<void> OutgoingCopies::Opened::note_some(OutgoingCopy& copy, store::BlockRange range) {
+    const std::uint64_t begin = copy.member.offset / kBlock;
+    auto extents = home_.volume().map().extents(copy.member.fid, range);
+    for (;;) {
+        const auto extent = extents.next();
+        if (!extent) return std::unexpected(extent.error());
+        if (!extent->has_value()) break;
+        copy.runs.push_back({.first = (*extent)->first - begin,
+                             .block = (*extent)->block,
+                             .count = (*extent)->count(),
+                             .checksums_at = copy.checksums.size()});
+        copy.checksums.insert(copy.checksums.end(), (*extent)->checksums.begin(),
+                              (*extent)->checksums.end());
+    }
+    return {};
+}
+
+Task<Result<void>> OutgoingCopies::Opened::read(Read what) {
+    const std::uint64_t whole_bytes = what.into.size_bytes / kBlock * kBlock;
+    std::ranges::fill(what.into.span(), std::byte{0});
+    Read blocks = what;
+    blocks.into.size_bytes = whole_bytes;
+    const auto read = co_await read_runs(blocks);
+    if (!read) co_return read;
+    const auto intact = check(blocks);
+    if (!intact) co_return intact;
+    if (whole_bytes == what.into.size_bytes) co_return Result<void>{};
+    const core::Buffer rest{.data = what.into.data + whole_bytes,
+                            .size_bytes = what.into.size_bytes - whole_bytes};
+    const std::uint64_t block = (what.offset + whole_bytes) / kBlock;
+    co_return co_await read_end(what.copy, block, rest);
+}
+
+Task<Result<void>> OutgoingCopies::Opened::read_runs(Read what) {
+    const std::uint64_t first = what.offset / kBlock;
+    const std::uint64_t end = first + what.into.size_bytes / kBlock;
+    const core::WaitOptions wait{.cancel = &ending_};
+    Result<void> result{};
+    for (const OutgoingCopy::Run& run : what.copy->runs_in(first, end)) {
+        const std::uint64_t from = std::max(first, run.first);
+        const std::uint64_t to = std::min(end, run.end());
+        if (io_.full()) {
+            const auto some = co_await io_.wait();
+            if (!some) result = some;
+        }
+        const core::Buffer part{.data = what.into.data + (from - first) * kBlock,
+                                .size_bytes = (to - from) * kBlock};
+        io_.read(part, run.block + (from - run.first), wait);
+    }
+    const auto rest = co_await io_.wait();
+    if (!rest) result = rest;
+    co_return result;
+}
+
+// The last block of the piece, of which only a part is wanted.
+Task<Result<void>> OutgoingCopies::Opened::read_end(const OutgoingCopy* copy, std::uint64_t block,
+                                                    core::Buffer into) {
+    if (last_block_.span().empty()) {
+        auto memory = store::AlignedMemory::allocate(kBlock);
+        if (!memory) co_return std::unexpected(memory.error());
+        last_block_ = std::move(*memory);
+    }
+    std::ranges::fill(last_block_.span(), std::byte{0});
+    const Read what{.copy = copy, .offset = block * kBlock, .into = last_block_.buffer()};
+    const auto read = co_await read_runs(what);
+    if (!read) co_return read;
+    const auto intact = check(what);
+    if (!intact) co_return intact;
+    std::ranges::copy(last_block_.span().first(into.size_bytes), into.data);
+    co_return Result<void>{};
+}
+
+Result<void> OutgoingCopies::Opened::check(const Read& what) const {
+    const std::uint64_t first = what.offset / kBlock;
+    const std::uint64_t end = first + what.into.size_bytes / kBlock;
+    for (const OutgoingCopy::Run& run : what.copy->runs_in(first, end)) {
+        const std::uint64_t to = std::min(end, run.end());
+        for (std::uint64_t at = std::max(first, run.first); at < to; ++at) {
+            const auto block = what.into.span().subspan((at - first) * kBlock, kBlock);
+            const std::size_t place = run.checksums_at + (at - run.first);
+            if (core::crc32c(block) == what.copy->checksums[place]) continue;
+            home_.checksum_errors().add(1);
+            return std::unexpected(
+                Error{.code = Errc::kCorrupt, .context = "a block on the disk is damaged"});
+        }
+    }
+    return {};
+}
+
+// -- all of them --
+
+OutgoingCopies::OutgoingCopies(objects::Stores& stores) : stores_(stores) {}
+OutgoingCopies::~OutgoingCopies() = default;
+
+Task<Result<OutgoingCopy>> OutgoingCopies::open(Wish wish) {
+    ENSURE(wish.piece_bytes > 0 && wish.piece_bytes % kBlock == 0);
+    objects::HomeVolume* const home = stores_.find(wish.fid.slot());
+    if (home == nullptr) co_return std::unexpected(no_content());
+    auto opened = std::make_unique<Opened>(stores_, *home);
+    OutgoingCopy copy;
+    const auto noted = co_await opened->note(wish, &copy);
+    if (!noted) co_return std::unexpected(noted.error());
+    copy.number = ++last_number_;
+    opened_.emplace(copy.number, std::move(opened));
+    co_return copy;
+}
+
+Task<Result<void>> OutgoingCopies::read(Read what) {
+    const auto found = opened_.find(what.copy->number);
+    ENSURE(found != opened_.end());
+    Opened* const opened = found->second.get();
+    co_return co_await opened->read(what);
+}
+
+void OutgoingCopies::close(std::uint64_t number) {
+    const auto closed = opened_.erase(number);
+    ENSURE(closed == 1);
+}
+
+}  // namespace fopd::library

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/io.h"
+#include "core/reactor.h"
+#include "core/result.h"
+#include "core/task.h"
+#include "objects/stores.h"
+#include "store/copy.h"
+#include "store/fid.h"
+#include "store/tape/member.h"
+
+namespace fopd::library {
+
+// The content of an object, or of a piece of it, that is to be copied to tape. It is the content at
+// one moment, whatever happens to the object afterwards.
+struct OutgoingCopy {
+    // Blocks that are consecutive in the piece and on the disk.
+    struct Run {
+        std::uint64_t first = 0;  // In the piece.
+        std::uint64_t block = 0;  // On the disk.
+        std::uint32_t count = 0;
+        std::size_t checksums_at = 0;
+
+        std::uint64_t end() const { return first + count; }
+    };
+
+    std::uint64_t number = 0;  // For OutgoingCopies.
+    store::Member member{};    // Without its checksum.
+    std::vector<Run> runs{};   // Ascending; holes are between them.
+    std::vector<std::uint32_t> checksums{};
+
+    // The checksums of the blocks of the piece from `first` on.
+    void copy_checksums(std::uint64_t first, std::span<std::uint32_t> into) const;
+    // The runs that have blocks in a range of the piece.
+    std::span<const Run> runs_in(std::uint64_t first, std::uint64_t end) const;
+};
+
+// The contents of this locality's objects that are being copied to tape. Their blocks on the disk
+// are not used again before close().
+//
+// Lives on the reactor of the stores.
+class OutgoingCopies {
+public:
+    // The stores outlive it.
+    explicit OutgoingCopies(objects::Stores& stores);
+    OutgoingCopies(const OutgoingCopies&) = delete;
+    OutgoingCopies& operator=(const OutgoingCopies&) = delete;
+    ~OutgoingCopies();
+
+    struct Wish {
+        store::Fid fid{};
+        std::uint64_t from = 0;  // The piece begins here or behind it.
+        std::uint64_t piece_bytes = 0;
+        core::WaitOptions wait{};
+    };
+    // Opens the first piece, of the pieces that begin at multiples of `piece_bytes`, that has no
+    // copy. kNotFound: the object is gone, has no bytes on the disk, or has copies of all pieces.
+    // kTimedOut: it is being changed. Once it has succeeded, close() must be called. REQUIRES: a
+    // whole number of blocks.
+    Task<Result<OutgoingCopy>> open(Wish wish);
+    // Reads bytes of the piece and compares them with their checksums. The memory is aligned to
+    // blocks, and so are offset and size but for the end of the piece. kCorrupt: they differ.
+    struct Read {
+        const OutgoingCopy* copy = nullptr;
+        std::uint64_t offset = 0;
+        core::Buffer into{};
+    };
+    Task<Result<void>> read(Read what);
+    // REQUIRES: no read of it is in progress.
+    void close(std::uint64_t number);
+
+private:
+    class Opened;
+
+    objects::Stores& stores_;
+    std::uint64_t last_number_ = 0;
+    std::map<std::uint64_t, std::unique_ptr<Opened>> opened_;
+};
+
+}  // namespace fopd::library

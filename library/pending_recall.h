@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/cancel.h"
+#include "library/recall_job.h"
+#include "library/tape_library.h"
+
+namespace fopd::library {
+
+// A recall that the library is to fulfil.
+struct TapeLibrary::Recall {
+    Recall(const RecallJob::Parts& parts, std::uint32_t at_locality, RecallNote its_note)
+        : note(std::move(its_note)), locality(at_locality), job(parts, locality, note) {}
+
+    const RecallNote note;
+    const std::uint32_t locality;
+    RecallJob job;
+    core::CancelSource cancel;
+    CartridgeId cartridge = 0;  // Of the copy that is waited for.
+    std::uint64_t arrival = 0;
+    bool is_over = false;                 // At its home.
+    std::optional<RecallNote> renewed{};  // Told since; to be served next.
+};
+
+}  // namespace fopd::library

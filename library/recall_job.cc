@@ -1,0 +1,165 @@
+#include "library/recall_job.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace fopd::library {
+
+namespace {
+
+std::string_view vsn_of(const store::Copy& copy) {
+    return {copy.cartridge.vsn.data(), copy.cartridge.vsn.size()};
+}
+
+// Null: the node has no such cartridge, or it was formatted since.
+const Cartridge* cartridge_of(const MediaShelf& shelf, const store::Copy& copy) {
+    for (const Cartridge& each : shelf.table().all()) {
+        if (each.vsn == vsn_of(copy) && each.generation == copy.cartridge.generation) return &each;
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+std::vector<RecallJob::Place> RecallJob::next_places() const {
+    std::vector<Place> places;
+    for (const store::Copy& each : note_.copies) {
+        if (each.offset != next_offset_) continue;
+        const Cartridge* const cartridge = cartridge_of(parts_.shelf, each);
+        if (cartridge == nullptr || !is_readable(cartridge->state)) continue;
+        places.push_back({.cartridge = cartridge->id, .copy = each});
+    }
+    return places;
+}
+
+std::string RecallJob::why_unreadable() const {
+    std::string why;
+    for (const store::Copy& each : note_.copies) {
+        if (each.offset != next_offset_) continue;
+        const Cartridge* const cartridge = cartridge_of(parts_.shelf, each);
+        if (!why.empty()) why += "; ";
+        if (cartridge == nullptr) {
+            why += "cartridge " + std::string(vsn_of(each)) + " is unknown";
+            continue;
+        }
+        why +=
+            "cartridge " + cartridge->barcode + " is " + std::string(to_string(cartridge->state));
+        if (!cartridge->reason.empty()) why += " (" + cartridge->reason + ")";
+    }
+    return why.empty() ? "no copy of the object is known" : why;
+}
+
+Task<Result<void>> RecallJob::run(DriveUnit* drive, CartridgeId cartridge) {
+    is_reading_ = true;
+    const auto read = co_await read_pieces(drive, cartridge);
+    is_reading_ = false;
+    co_return read;
+}
+
+Task<Result<void>> RecallJob::read_pieces(DriveUnit* drive, CartridgeId cartridge) {
+    while (state_ == State::kPieces) {
+        if (parts_.stopping) {
+            state_ = State::kAgain;
+            break;
+        }
+        const bool begun = co_await begin();
+        if (!begun) break;
+        const auto places = next_places();
+        const auto place = std::ranges::find(places, cartridge, &Place::cartridge);
+        // The next piece is on another cartridge.
+        if (place == places.end()) break;
+        const store::Copy copy = place->copy;
+        const auto read = co_await read_piece(drive, &copy);
+        if (!read) co_return read;
+        if (state_ != State::kPieces) break;
+        next_offset_ = copy.end();
+        if (next_offset_ >= note_.size_bytes) co_await finish();
+    }
+    co_return Result<void>{};
+}
+
+// Space on the disk is taken only now that the cartridge is there.
+Task<bool> RecallJob::begin() {
+    if (begun_) co_return true;
+    auto job = [fid = note_.fid](StagingDisks& disks) { return disks.returning().begin(fid); };
+    const auto begun = co_await parts_.homes.run_at<ReturningObjects::Content>(locality_, &job);
+    if (!begun) {
+        note_home_error(begun.error());
+        co_return false;
+    }
+    begun_ = true;
+    next_offset_ = 0;
+    co_return true;
+}
+
+void RecallJob::note_home_error(const Error& error) {
+    // The home ends a recall that is not wanted any more by itself.
+    state_ = error.code == Errc::kNotFound ? State::kDone : State::kAgain;
+}
+
+Task<Result<void>> RecallJob::read_piece(DriveUnit* drive, const store::Copy* copy) {
+    const auto reader = co_await drive->reader();
+    if (!reader) co_return std::unexpected(reader.error());
+    const Cartridge& cartridge = *drive->shelf().find(*drive->cartridge());
+    store::TapeEntry entry{.file = {.number = copy->place.file,
+                                    .block = copy->block,
+                                    .file_id = DriveUnit::file_id(cartridge, copy->place.file)},
+                           .position = copy->place.member,
+                           .member = {.fid = copy->fid,
+                                      .version = copy->version,
+                                      .offset = copy->offset,
+                                      .size_bytes = copy->length,
+                                      .checksum = copy->checksum}};
+    auto opening = (*reader)->open(std::move(entry));
+    const auto opened = co_await std::move(opening);
+    if (!opened) co_return opened;
+    co_return co_await read_bytes(*reader, copy);
+}
+
+Task<Result<void>> RecallJob::read_bytes(store::TapeReader* reader, const store::Copy* copy) {
+    std::uint64_t offset = copy->offset;
+    for (;;) {
+        const auto piece = co_await reader->next();
+        if (!piece) co_return std::unexpected(piece.error());
+        if (piece->bytes.empty()) co_return Result<void>{};
+        if (parts_.stopping) {
+            state_ = State::kAgain;
+            co_return Result<void>{};
+        }
+        const ReturningObjects::Part part{
+            .fid = note_.fid,
+            .offset = offset,
+            // The home only reads it.
+            .from = {.data = const_cast<std::byte*>(piece->bytes.data()),
+                     .size_bytes = piece->bytes.size()},
+            .checksums = piece->checksums};
+        auto job = [part](StagingDisks& disks) { return disks.returning().write(part); };
+        const auto written = co_await parts_.homes.run_at<void>(locality_, &job);
+        if (!written) {
+            note_home_error(written.error());
+            co_return Result<void>{};
+        }
+        offset += piece->bytes.size();
+    }
+}
+
+Task<void> RecallJob::finish() {
+    begun_ = false;
+    auto job = [fid = note_.fid](StagingDisks& disks) { return disks.end_return(fid); };
+    const auto ended = co_await parts_.homes.run_at<void>(locality_, &job);
+    if (ended) {
+        state_ = State::kDone;
+    } else {
+        note_home_error(ended.error());
+    }
+}
+
+Task<void> RecallJob::abandon() {
+    next_offset_ = 0;
+    if (!std::exchange(begun_, false)) co_return;
+    auto job = [fid = note_.fid](StagingDisks& disks) { return disks.returning().abandon(fid); };
+    [[maybe_unused]] const auto done = co_await parts_.homes.run_at<void>(locality_, &job);
+}
+
+}  // namespace fopd::library

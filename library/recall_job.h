@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/reactor.h"
+#include "core/result.h"
+#include "core/task.h"
+#include "library/drive_unit.h"
+#include "library/home_doors.h"
+#include "library/staging_disks.h"
+#include "store/copy.h"
+
+namespace fopd::library {
+
+// Brings an object back from tape: reads its pieces in their order, each from any cartridge that
+// has it, and gives them to the object's home. The home ends the recall when all are there.
+class RecallJob final : public TapeJob {
+public:
+    // All outlive it.
+    struct Parts {
+        core::Reactor& reactor;
+        HomeDoors& homes;
+        MediaShelf& shelf;
+        const bool& stopping;
+    };
+    RecallJob(const Parts& parts, std::uint32_t locality, RecallNote note)
+        : parts_(parts), locality_(locality), note_(std::move(note)) {}
+
+    Task<Result<void>> run(DriveUnit* drive, CartridgeId cartridge) override;
+
+    // The copies of the next piece on cartridges that the table has, one of each; empty: none.
+    struct Place {
+        CartridgeId cartridge = 0;
+        store::Copy copy{};
+    };
+    std::vector<Place> next_places() const;
+    // Why next_places() is empty, for people.
+    std::string why_unreadable() const;
+
+    // What became of it after a run. kAgain: at home something hindered it; it should be tried
+    // later.
+    enum class State : std::uint8_t { kPieces, kDone, kAgain };
+    State state() const { return state_; }
+    void try_again() { state_ = State::kPieces; }
+    // Frees what was brought so far. Called unless state() is kDone.
+    Task<void> abandon();
+
+    bool is_reading() const { return is_reading_; }
+    const RecallNote& note() const { return note_; }
+    std::uint32_t locality() const { return locality_; }
+
+private:
+    Task<Result<void>> read_pieces(DriveUnit* drive, CartridgeId cartridge);
+    Task<Result<void>> read_piece(DriveUnit* drive, const store::Copy* copy);
+    Task<Result<void>> read_bytes(store::TapeReader* reader, const store::Copy* copy);
+    Task<bool> begin();
+    Task<void> finish();
+    void note_home_error(const Error& error);
+
+    const Parts parts_;
+    const std::uint32_t locality_;
+    const RecallNote note_;
+    State state_ = State::kPieces;
+    bool begun_ = false;
+    bool is_reading_ = false;
+    std::uint64_t next_offset_ = 0;
+};
+
+}  // namespace fopd::library

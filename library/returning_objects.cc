@@ -1,0 +1,334 @@
+#include "library/returning_objects.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/crc32c.h"
+#include "core/ensure.h"
+#include "objects/block_io.h"
+#include "objects/disk_use.h"
+#include "objects/home_volume.h"
+#include "objects/range_locks.h"
+#include "store/aligned_memory.h"
+#include "store/bringing_back.h"
+
+namespace fopd::library {
+
+namespace {
+
+using objects::kBlock;
+
+// How long an attempt waits for changes of the object and for room in the log.
+constexpr Duration kReturnPatience = 30s;
+
+bool is_zero(std::span<const std::byte> block) {
+    return std::ranges::all_of(block, [](std::byte each) { return each == std::byte{0}; });
+}
+
+}  // namespace
+
+class ReturningObjects::Attempt {
+public:
+    Attempt(objects::Stores& stores, RoomMaker& room, objects::HomeVolume& home, store::Fid fid)
+        : stores_(stores),
+          room_(room),
+          home_(home),
+          hold_(home),
+          ending_(home.ending()),
+          fid_(fid) {
+        io_.use({.reactor = &stores.parts().reactor,
+                 .scheduler = &stores.parts().io,
+                 .medium = home.medium(),
+                 .priority = io_sched::IoPriority::kBackground});
+    }
+    Attempt(const Attempt&) = delete;
+    Attempt& operator=(const Attempt&) = delete;
+    ~Attempt() = default;
+
+    Task<Result<Content>> begin();
+    Task<Result<void>> write(Part part);
+    Task<Result<void>> end(std::optional<store::Recall> kept);
+    Task<void> abandon();
+    void cancel() { cancelled_ = true; }
+
+private:
+    // Blocks of a part that are not zeros, in the order of the part.
+    struct Written {
+        std::uint32_t at = 0;  // In the part.
+        store::DiskRange range{};
+    };
+
+    Task<Result<void>> write_blocks(Part part);
+    Task<Result<std::uint32_t>> place(Part part, std::uint32_t from);
+    Task<Result<store::DiskRange>> allocate(std::uint32_t blocks);
+    Task<Result<void>> commit(Part part, store::BlockRange range);
+    Task<Result<void>> lock(objects::RangeLock* lock);
+    Task<Result<void>> drop_parts();
+    void count(std::int64_t blocks);
+    void give_back();
+    core::WaitOptions wait() const {
+        return {.deadline = after(stores_.parts().reactor.now(), kReturnPatience),
+                .cancel = &ending_};
+    }
+    store::Volume& volume() const { return home_.volume(); }
+
+    objects::Stores& stores_;
+    RoomMaker& room_;
+    objects::HomeVolume& home_;
+    const objects::HomeVolume::Hold hold_;
+    core::CancelSource& ending_;
+    const store::Fid fid_;
+    bool cancelled_ = false;
+    store::BringingBack attempt_;
+    objects::BlockIo io_;
+    store::Change change_;
+    std::vector<Written> written_;
+    store::AlignedMemory last_block_;
+};
+
+Task<Result<void>> ReturningObjects::Attempt::lock(objects::RangeLock* lock) {
+    const objects::LockRequest whole{
+        .fid = fid_, .range = objects::kWholeObject, .mode = objects::LockMode::kExclusive};
+    co_return co_await home_.locks().acquire(*lock, whole, wait());
+}
+
+Task<Result<ReturningObjects::Content>> ReturningObjects::Attempt::begin() {
+    objects::RangeLock held;
+    const auto locked = co_await lock(&held);
+    if (!locked) co_return std::unexpected(locked.error());
+    const auto dropped = co_await drop_parts();
+    if (!dropped && dropped.error().code != Errc::kInvalid) {
+        co_return std::unexpected(dropped.error());
+    }
+    auto begun = co_await volume().begin_bringing_back(fid_, wait());
+    if (!begun) {
+        Error error = begun.error();
+        if (error.code == Errc::kInvalid) error.code = Errc::kNotFound;
+        co_return std::unexpected(error);
+    }
+    attempt_ = std::move(*begun);
+    co_return Content{.size_bytes = attempt_.size_bytes(), .version = attempt_.content_version()};
+}
+
+Task<Result<void>> ReturningObjects::Attempt::write(Part part) {
+    const std::uint64_t whole_bytes = part.from.size_bytes / kBlock * kBlock;
+    ENSURE(part.offset % kBlock == 0);
+    if (whole_bytes > 0) {
+        Part blocks = part;
+        blocks.from.size_bytes = whole_bytes;
+        blocks.checksums = part.checksums.first(whole_bytes / kBlock);
+        const auto written = co_await write_blocks(blocks);
+        if (!written) co_return written;
+    }
+    if (whole_bytes == part.from.size_bytes) co_return Result<void>{};
+    if (last_block_.span().empty()) {
+        auto memory = store::AlignedMemory::allocate(kBlock);
+        if (!memory) co_return std::unexpected(memory.error());
+        last_block_ = std::move(*memory);
+    }
+    std::ranges::fill(last_block_.span(), std::byte{0});
+    std::ranges::copy(part.from.span().subspan(whole_bytes), last_block_.span().begin());
+    const Part last{.fid = fid_,
+                    .offset = part.offset + whole_bytes,
+                    .from = last_block_.buffer(),
+                    .checksums = part.checksums.last(1)};
+    co_return co_await write_blocks(last);
+}
+
+// As many blocks at a time as fit into one change.
+Task<Result<void>> ReturningObjects::Attempt::write_blocks(Part part) {
+    const auto count = static_cast<std::uint32_t>(part.from.size_bytes / kBlock);
+    for (std::uint32_t at = 0; at < count;) {
+        if (cancelled_) {
+            co_return std::unexpected(Error{.code = Errc::kCancelled, .context = "the recall"});
+        }
+        const auto end = co_await place(part, at);
+        if (!end) {
+            give_back();
+            co_return std::unexpected(end.error());
+        }
+        const store::BlockRange range{.first = part.offset / kBlock + at, .count = *end - at};
+        const auto committed = co_await commit(part, range);
+        if (!committed) co_return committed;
+        at = *end;
+    }
+    co_return Result<void>{};
+}
+
+// Allocates places for the blocks from `from` on. Returns the block behind those that have places,
+// or are zeros and need none.
+Task<Result<std::uint32_t>> ReturningObjects::Attempt::place(Part part, std::uint32_t from) {
+    const auto count = static_cast<std::uint32_t>(part.from.size_bytes / kBlock);
+    const auto is_hole = [&part](std::uint32_t block) {
+        return is_zero(part.from.span().subspan(block * kBlock, kBlock));
+    };
+    written_.clear();
+    change_.clear();
+    std::uint32_t at = from;
+    while (at < count && written_.size() < objects::BlockIo::kRequestsMax) {
+        if (is_hole(at)) {
+            ++at;
+            continue;
+        }
+        std::uint32_t wanted = 1;
+        while (at + wanted < count && !is_hole(at + wanted)) ++wanted;
+        const auto range = co_await allocate(wanted);
+        if (!range) co_return std::unexpected(range.error());
+        written_.push_back({.at = at, .range = *range});
+        at += range->count;
+    }
+    if (written_.empty()) {
+        // A change has at least one block.
+        const auto range = co_await allocate(1);
+        if (!range) co_return std::unexpected(range.error());
+        written_.push_back({.at = from, .range = *range});
+    }
+    co_return at;
+}
+
+Task<Result<store::DiskRange>> ReturningObjects::Attempt::allocate(std::uint32_t blocks) {
+    const Instant deadline = after(stores_.parts().reactor.now(), kReturnPatience);
+    for (;;) {
+        const auto range = volume().allocate(blocks);
+        if (range || range.error().code != Errc::kNoSpace) co_return range;
+        const core::WaitOptions wait{.deadline = deadline, .cancel = &ending_};
+        const auto settled = co_await volume().settle_space(wait);
+        if (!settled) co_return std::unexpected(settled.error());
+        const auto again = volume().allocate(blocks);
+        if (again || again.error().code != Errc::kNoSpace) co_return again;
+        const auto made = co_await room_.make_room(home_.slot(), wait);
+        if (!made) co_return std::unexpected(made.error());
+    }
+}
+
+// Everything from the writes to begin_part() happens in one turn.
+Task<Result<void>> ReturningObjects::Attempt::commit(Part part, store::BlockRange range) {
+    std::size_t bytes = 0;
+    for (const Written& each : written_) {
+        bytes += store::extent_record_bytes(each.range.count);
+        const std::uint64_t first = part.offset / kBlock + each.at;
+        change_.records.extent(fid_,
+                               {.first = first,
+                                .block = each.range.block,
+                                .checksums = part.checksums.subspan(each.at, each.range.count)});
+    }
+    auto room = co_await volume().reserve(static_cast<std::uint32_t>(bytes), wait());
+    if (!room) {
+        give_back();
+        co_return std::unexpected(room.error());
+    }
+    for (const Written& each : written_) {
+        const core::Buffer from{.data = part.from.data + each.at * kBlock,
+                                .size_bytes = each.range.count * kBlock};
+        io_.write(from, each.range.block, {.cancel = &ending_});
+    }
+    const auto begun =
+        volume().begin_part(attempt_, change_, range, std::move(*room), store::Data::kPending);
+    if (begun) count(change_.net_blocks());
+    const auto ended = co_await io_.wait();
+    if (!begun) {
+        give_back();
+        co_return begun;
+    }
+    volume().data_done(change_, ended);
+    written_.clear();
+    const auto finished = co_await volume().finish(&change_);
+    if (!finished) co_return std::unexpected(finished.error());
+    co_return ended;
+}
+
+void ReturningObjects::Attempt::give_back() {
+    for (const Written& each : written_) volume().give_back(each.range);
+    written_.clear();
+}
+
+Task<Result<void>> ReturningObjects::Attempt::end(std::optional<store::Recall> kept) {
+    objects::RangeLock held;
+    const auto locked = co_await lock(&held);
+    if (!locked) co_return locked;
+    const auto ended = co_await volume().end_bringing_back(&attempt_, std::move(kept), wait());
+    if (!ended) co_return std::unexpected(ended.error());
+    co_return Result<void>{};
+}
+
+// What cannot be freed now is freed by the next attempt, or with the object.
+Task<void> ReturningObjects::Attempt::abandon() {
+    objects::RangeLock held;
+    const auto locked = co_await lock(&held);
+    if (!locked) co_return;
+    [[maybe_unused]] const auto dropped = co_await drop_parts();
+}
+
+Task<Result<void>> ReturningObjects::Attempt::drop_parts() {
+    const auto dropped = co_await volume().drop_parts(fid_, wait());
+    if (!dropped) co_return std::unexpected(dropped.error());
+    count(-static_cast<std::int64_t>(*dropped));
+    co_return Result<void>{};
+}
+
+// Blocks that come to the disk count for the object's owner, and no quota refuses them.
+void ReturningObjects::Attempt::count(std::int64_t blocks) {
+    const auto object = volume().map().find(fid_);
+    if (blocks == 0 || !object || !object->has_value()) return;
+    objects::DiskUse::Owner& owner = home_.use().owner(objects::owner_of(**object));
+    if (blocks > 0) {
+        home_.use().add(owner, {.blocks = static_cast<std::uint64_t>(blocks)});
+    } else {
+        home_.use().put_back(owner, {.blocks = static_cast<std::uint64_t>(-blocks)},
+                             objects::DiskUse::Scope::kPoolAndOwner);
+    }
+}
+
+ReturningObjects::ReturningObjects(objects::Stores& stores, RoomMaker& room)
+    : stores_(stores), room_(room) {}
+ReturningObjects::~ReturningObjects() = default;
+
+ReturningObjects::Attempt& ReturningObjects::of(store::Fid fid) {
+    const auto found = attempts_.find(fid);
+    ENSURE(found != attempts_.end());
+    return *found->second;
+}
+
+Task<Result<ReturningObjects::Content>> ReturningObjects::begin(store::Fid fid) {
+    objects::HomeVolume* const home = stores_.find(fid.slot());
+    if (home == nullptr || home->is_leaving()) {
+        co_return std::unexpected(Error{.code = Errc::kNotFound, .context = "the disk is gone"});
+    }
+    if (contains(fid)) {
+        co_return std::unexpected(
+            Error{.code = Errc::kBusy, .context = "the object is coming back already"});
+    }
+    attempts_.emplace(fid, std::make_unique<Attempt>(stores_, room_, *home, fid));
+    const auto begun = co_await of(fid).begin();
+    if (!begun) attempts_.erase(fid);
+    co_return begun;
+}
+
+Task<Result<void>> ReturningObjects::write(Part part) {
+    Attempt& attempt = of(part.fid);
+    co_return co_await attempt.write(part);
+}
+
+Task<Result<void>> ReturningObjects::end(store::Fid fid, std::optional<store::Recall> kept) {
+    Attempt& attempt = of(fid);
+    const auto ended = co_await attempt.end(std::move(kept));
+    attempts_.erase(fid);
+    co_return ended;
+}
+
+Task<Result<void>> ReturningObjects::abandon(store::Fid fid) {
+    Attempt& attempt = of(fid);
+    co_await attempt.abandon();
+    attempts_.erase(fid);
+    co_return Result<void>{};
+}
+
+void ReturningObjects::cancel(store::Fid fid) {
+    const auto found = attempts_.find(fid);
+    if (found != attempts_.end()) found->second->cancel();
+}
+
+}  // namespace fopd::library

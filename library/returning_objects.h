@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "core/io.h"
+#include "core/reactor.h"
+#include "core/result.h"
+#include "core/task.h"
+#include "objects/stores.h"
+#include "store/copy.h"
+#include "store/fid.h"
+
+namespace fopd::library {
+
+// Makes room on a disk for objects that come back.
+class RoomMaker {
+public:
+    virtual ~RoomMaker() = default;
+    // Waits until other objects have left the disk, if any can. kNoSpace: none can.
+    virtual Task<Result<void>> make_room(store::Slot slot, core::WaitOptions wait) = 0;
+};
+
+// Objects of this locality's disks whose bytes are being brought back from tape, one attempt for an
+// object at a time. Until end() has succeeded an object is released, and what was written is not
+// seen.
+//
+// Lives on the reactor of the stores.
+class ReturningObjects {
+public:
+    // Both outlive it.
+    ReturningObjects(objects::Stores& stores, RoomMaker& room);
+    ReturningObjects(const ReturningObjects&) = delete;
+    ReturningObjects& operator=(const ReturningObjects&) = delete;
+    ~ReturningObjects();
+
+    // What an attempt brings back.
+    struct Content {
+        std::uint64_t size_bytes = 0;
+        std::uint64_t version = 0;
+    };
+    // kNotFound: there is no such object, or its bytes are on the disk. kBusy: an attempt is in
+    // progress.
+    Task<Result<Content>> begin(store::Fid fid);
+    // Writes bytes that begin with a whole block, and end with one or with the object. The memory
+    // is aligned to blocks. The checksums are those of the blocks, the last one filled with zeros.
+    // kNoSpace: the disk is full. kBusy: the object was changed. kCancelled: the disk goes, or
+    // cancel() was called.
+    struct Part {
+        store::Fid fid{};
+        std::uint64_t offset = 0;
+        core::Buffer from{};
+        std::span<const std::uint32_t> checksums{};
+    };
+    Task<Result<void>> write(Part part);
+    // All bytes were written. Ends the released state and the recall; what is `kept` of the recall
+    // stays. Ends the attempt, also with an error.
+    Task<Result<void>> end(store::Fid fid, std::optional<store::Recall> kept);
+    // Ends the attempt, and frees what it has written.
+    Task<Result<void>> abandon(store::Fid fid);
+
+    bool contains(store::Fid fid) const { return attempts_.contains(fid); }
+    // Makes further writes of the object fail. Nothing happens if there is no attempt.
+    void cancel(store::Fid fid);
+
+private:
+    class Attempt;
+
+    Attempt& of(store::Fid fid);
+
+    objects::Stores& stores_;
+    RoomMaker& room_;
+    std::map<store::Fid, std::unique_ptr<Attempt>> attempts_;
+};
+
+}  // namespace fopd::library

@@ -1,0 +1,121 @@
+#include "library/robot.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace fopd::library {
+
+using devices::LibraryElement;
+
+// The changer does one thing at a time.
+class Robot::Turn {
+public:
+    explicit Turn(Robot& robot) : robot_(robot) {}
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn() {
+        if (!has_) return;
+        robot_.busy_ = false;
+        robot_.free_.wake_one();
+    }
+    Task<void> take() {
+        while (robot_.busy_) {
+            // Each move ends by itself.
+            [[maybe_unused]] const auto woken = co_await robot_.free_.wait({});
+        }
+        robot_.busy_ = true;
+        has_ = true;
+    }
+
+private:
+    Robot& robot_;
+    bool has_ = false;
+};
+
+Task<Result<void>> Robot::look() {
+    Turn turn(*this);
+    co_await turn.take();
+    co_return co_await look_now();
+}
+
+Task<Result<void>> Robot::look_now() {
+    auto elements = co_await changer_.inventory();
+    if (!elements) co_return std::unexpected(elements.error());
+    elements_ = *std::move(elements);
+    co_return Result<void>{};
+}
+
+const LibraryElement* Robot::drive_element(std::string_view serial) const {
+    const auto found = std::ranges::find_if(elements_, [serial](const LibraryElement& each) {
+        return each.kind == LibraryElement::Kind::kDrive && each.drive_serial == serial;
+    });
+    return found == elements_.end() ? nullptr : &*found;
+}
+
+const LibraryElement* Robot::cartridge(std::string_view barcode) const {
+    const auto found = std::ranges::find_if(elements_, [barcode](const LibraryElement& each) {
+        return each.full && each.barcode == barcode;
+    });
+    return found == elements_.end() ? nullptr : &*found;
+}
+
+std::size_t Robot::count(std::string_view barcode) const {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        elements_,
+        [barcode](const LibraryElement& each) { return each.full && each.barcode == barcode; }));
+}
+
+Task<Result<void>> Robot::load(Load what) {
+    Turn turn(*this);
+    co_await turn.take();
+    // People may have moved cartridges.
+    const auto looked = co_await look_now();
+    if (!looked) co_return looked;
+    const LibraryElement* const from = cartridge(what.barcode);
+    if (from == nullptr) {
+        co_return std::unexpected(
+            Error{.code = Errc::kNotFound, .context = "the cartridge is not in the library"});
+    }
+    if (count(what.barcode) > 1) {
+        co_return std::unexpected(
+            Error{.code = Errc::kInvalid, .context = "several cartridges have the barcode"});
+    }
+    const LibraryElement* const to = drive_element(what.drive_serial);
+    if (to == nullptr) {
+        co_return std::unexpected(
+            Error{.code = Errc::kUnsupported, .context = "the library does not know the drive"});
+    }
+    if (from->address == to->address) co_return Result<void>{};
+    if (from->kind == LibraryElement::Kind::kDrive) {
+        co_return std::unexpected(
+            Error{.code = Errc::kBusy, .context = "the cartridge is in another drive"});
+    }
+    co_return co_await move(from->address, to->address);
+}
+
+Task<Result<void>> Robot::put_away(std::string drive_serial) {
+    Turn turn(*this);
+    co_await turn.take();
+    const auto looked = co_await look_now();
+    if (!looked) co_return looked;
+    const LibraryElement* const from = drive_element(drive_serial);
+    if (from == nullptr || !from->full) co_return Result<void>{};
+    const auto to = std::ranges::find_if(elements_, [](const LibraryElement& each) {
+        return each.kind == LibraryElement::Kind::kStorage && each.accessible && !each.full;
+    });
+    if (to == elements_.end()) {
+        co_return std::unexpected(
+            Error{.code = Errc::kNoSpace, .context = "no storage slot is free"});
+    }
+    co_return co_await move(from->address, to->address);
+}
+
+Task<Result<void>> Robot::move(std::uint32_t from, std::uint32_t to) {
+    const auto moved = co_await changer_.move(from, to);
+    // After a failure only an inventory tells where the cartridge is.
+    const auto looked = co_await look_now();
+    if (!moved) co_return moved;
+    co_return looked;
+}
+
+}  // namespace fopd::library

@@ -1,0 +1,126 @@
+#include "library/staged_objects.h"
+
+#include <algorithm>
+
+#include "core/ensure.h"
+
+namespace fopd::library {
+
+void StagedObjects::enqueue(const Object& object) {
+    Queue& queue = queues_[object.group];
+    queue.order.insert({.since = object.since, .fid = object.fid});
+    queue.bytes += object.size_bytes;
+}
+
+void StagedObjects::dequeue(const Object& object) {
+    const auto queue = queues_.find(object.group);
+    ENSURE(queue != queues_.end());
+    queue->second.order.erase({.since = object.since, .fid = object.fid});
+    queue->second.bytes -= object.size_bytes;
+    if (queue->second.order.empty()) queues_.erase(queue);
+}
+
+void StagedObjects::drop_copy(store::Fid fid) {
+    const auto found = with_copy_.find(fid);
+    if (found == with_copy_.end()) return;
+    by_age_.erase({fid.slot(), {.since = found->second, .fid = fid}});
+    with_copy_.erase(found);
+}
+
+void StagedObjects::needs_copy(const Object& object) {
+    drop_copy(object.fid);
+    const auto [place, is_new] = waiting_.try_emplace(object.fid, Waiting{.object = object});
+    Waiting& waiting = place->second;
+    const bool was_queued = !is_new && waiting.state == State::kWaits;
+    if (was_queued) dequeue(waiting.object);
+    const Instant since =
+        is_new || waiting.state == State::kGivenUp ? object.since : waiting.object.since;
+    waiting.object = object;
+    waiting.object.since = since;
+    if (waiting.state == State::kTaken || waiting.state == State::kTakenAndChanged) {
+        waiting.state = State::kTakenAndChanged;
+        return;
+    }
+    waiting.state = State::kWaits;
+    enqueue(waiting.object);
+}
+
+void StagedObjects::has_copy(const Object& object) {
+    forget(object.fid);
+    with_copy_[object.fid] = object.since;
+    by_age_.insert({object.fid.slot(), {.since = object.since, .fid = object.fid}});
+}
+
+void StagedObjects::forget(store::Fid fid) {
+    drop_copy(fid);
+    const auto found = waiting_.find(fid);
+    if (found == waiting_.end()) return;
+    if (found->second.state == State::kWaits) dequeue(found->second.object);
+    waiting_.erase(found);
+}
+
+void StagedObjects::give_up(store::Fid fid) {
+    const auto found = waiting_.find(fid);
+    // What has changed since is another content.
+    if (found == waiting_.end() || found->second.state == State::kTakenAndChanged) return;
+    if (found->second.state == State::kWaits) dequeue(found->second.object);
+    found->second.state = State::kGivenUp;
+}
+
+std::vector<StagedObjects::Group> StagedObjects::groups() const {
+    std::vector<Group> groups;
+    for (const auto& [key, queue] : queues_) {
+        groups.push_back({.key = key,
+                          .bytes = queue.bytes,
+                          .objects = queue.order.size(),
+                          .oldest = queue.order.begin()->since});
+    }
+    return groups;
+}
+
+std::vector<StagedObjects::Object> StagedObjects::take(const GroupKey& group,
+                                                       const Limits& limits) {
+    std::vector<Object> taken;
+    std::uint64_t bytes = 0;
+    const auto queue = queues_.find(group);
+    if (queue == queues_.end()) return taken;
+    for (const Age& age : queue->second.order) {
+        Waiting& waiting = waiting_.at(age.fid);
+        const bool fits = bytes + waiting.object.size_bytes <= limits.bytes;
+        if (!taken.empty() && (!fits || taken.size() >= limits.objects)) break;
+        bytes += waiting.object.size_bytes;
+        taken.push_back(waiting.object);
+    }
+    for (const Object& each : taken) {
+        dequeue(each);
+        waiting_.at(each.fid).state = State::kTaken;
+    }
+    return taken;
+}
+
+void StagedObjects::put_back(store::Fid fid) {
+    const auto found = waiting_.find(fid);
+    if (found == waiting_.end()) return;
+    Waiting& waiting = found->second;
+    if (waiting.state != State::kTaken && waiting.state != State::kTakenAndChanged) return;
+    waiting.state = State::kWaits;
+    enqueue(waiting.object);
+}
+
+std::vector<store::Fid> StagedObjects::waiting_of(objects::PoolId pool) const {
+    std::vector<store::Fid> fids;
+    for (const auto& [fid, waiting] : waiting_) {
+        if (waiting.object.group.pool == pool) fids.push_back(fid);
+    }
+    return fids;
+}
+
+std::optional<StagedObjects::Age> StagedObjects::oldest_with_copy(const std::optional<Age>& after,
+                                                                  store::Slot slot) const {
+    const auto found = after ? by_age_.upper_bound({slot, *after})
+                             : by_age_.lower_bound({slot, Age{.since = Instant::min(), .fid = {}}});
+    if (found == by_age_.end() || std::get<0>(*found) != slot) return std::nullopt;
+    return std::get<1>(*found);
+}
+
+}  // namespace fopd::library

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "core/time.h"
+#include "objects/object_name.h"
+#include "store/fid.h"
+
+namespace fopd::library {
+
+// Objects of tape pools whose bytes are on the disks of a locality: those that need a copy, oldest
+// first in groups that belong together on tape, and those that have one. Pure.
+class StagedObjects {
+public:
+    // Objects of a pool that belong together on tape.
+    struct GroupKey {
+        objects::PoolId pool = 0;
+        std::string collection = {};
+
+        friend auto operator<=>(const GroupKey&, const GroupKey&) = default;
+    };
+    struct Object {
+        store::Fid fid{};
+        GroupKey group{};
+        std::uint64_t size_bytes = 0;
+        Instant since{};  // Of its content, as far as known.
+    };
+    struct Group {
+        GroupKey key{};
+        std::uint64_t bytes = 0;
+        std::uint64_t objects = 0;
+        Instant oldest{};
+    };
+
+    // The object has a content that is not on tape. One that waited already keeps its place, and
+    // one that is being copied will have to be copied again.
+    void needs_copy(const Object& object);
+    // The object's content is on tape, and on the disk.
+    void has_copy(const Object& object);
+    // It has no bytes on the disk, or is gone.
+    void forget(store::Fid fid);
+    // It cannot be copied as it is: it is in no group until it changes.
+    void give_up(store::Fid fid);
+
+    // -- copying --
+
+    // The groups of waiting objects that are not being copied, by key.
+    std::vector<Group> groups() const;
+    // Takes the oldest objects of a group to be copied: at least one if there is any, and no more
+    // than the limits allow.
+    struct Limits {
+        std::uint64_t bytes = 0;
+        std::size_t objects = 0;
+    };
+    std::vector<Object> take(const GroupKey& group, const Limits& limits);
+    // The copying of a taken object has ended. If it still needs a copy, it waits again.
+    void put_back(store::Fid fid);
+    // Objects that wait or are being copied.
+    std::uint64_t waiting_count() const { return waiting_.size(); }
+    // Whether the object waits, is being copied, or was given up.
+    bool is_waiting(store::Fid fid) const { return waiting_.contains(fid); }
+    // Objects of a pool that need a copy now.
+    std::vector<store::Fid> waiting_of(objects::PoolId pool) const;
+
+    // -- leaving the disk --
+
+    // The object that has been on tape and on the disk for longest, after the given one.
+    struct Age {
+        Instant since{};
+        store::Fid fid{};
+
+        friend auto operator<=>(const Age&, const Age&) = default;
+    };
+    std::optional<Age> oldest_with_copy(const std::optional<Age>& after, store::Slot slot) const;
+    std::uint64_t with_copy_count() const { return with_copy_.size(); }
+
+private:
+    enum class State : std::uint8_t { kWaits, kTaken, kTakenAndChanged, kGivenUp };
+    struct Waiting {
+        Object object;
+        State state = State::kWaits;
+    };
+    struct Queue {
+        std::set<Age> order;
+        std::uint64_t bytes = 0;
+    };
+
+    void enqueue(const Object& object);
+    void dequeue(const Object& object);
+    void drop_copy(store::Fid fid);
+
+    std::map<store::Fid, Waiting> waiting_;
+    std::map<GroupKey, Queue> queues_;  // Of those in state kWaits.
+    std::map<store::Fid, Instant> with_copy_;
+    std::set<std::tuple<store::Slot, Age>> by_age_;
+};
+
+}  // namespace fopd::library

@@ -1,0 +1,453 @@
+#include "library/staging_disks.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/ensure.h"
+#include "core/remote.h"
+#include "objects/range_locks.h"
+
+namespace fopd::library {
+
+namespace {
+
+constexpr std::size_t kNewsMax = 256;
+constexpr std::size_t kFailuresMax = 1024;
+
+Error no_object() {
+    return {.code = Errc::kNotFound, .context = "there is no such object"};
+}
+
+bool covers(std::span<const store::Copy> copies, std::uint64_t size_bytes) {
+    std::uint64_t end = 0;
+    for (const store::Copy& each : copies) {  // By ascending offset.
+        if (each.offset <= end) end = std::max(end, each.end());
+    }
+    return end >= size_bytes;
+}
+
+}  // namespace
+
+// Those who wait for the end of a recall. Outlives the recall until the last one has seen the end.
+struct StagingDisks::Waiters {
+    explicit Waiters(core::Reactor& reactor) : queue(reactor) {}
+
+    core::WaitQueue queue;
+    std::optional<RecallEnd> end;
+};
+
+// -- what is on the disks --
+
+// Looks at all objects of a disk.
+class StagingDisks::Scan final : public store::MapVisitor {
+public:
+    explicit Scan(StagingDisks& disks) : disks_(disks), since_(disks.now()) {}
+
+    Result<void> object(store::Fid fid, const store::Object& object) override {
+        if (disks_.tape_pool(object.pool) != nullptr) found_.push_back(fid);
+        return {};
+    }
+    Task<Result<void>> between_turns() override {
+        for (const store::Fid fid : std::exchange(found_, {})) {
+            disks_.look(fid, since_);
+            co_await disks_.stores_.parts().reactor.maybe_yield();
+        }
+        co_return Result<void>{};
+    }
+
+private:
+    StagingDisks& disks_;
+    const Instant since_;
+    std::vector<store::Fid> found_;
+};
+
+StagingDisks::StagingDisks(objects::Stores& stores, const LibraryOptions& options)
+    : stores_(stores),
+      pools_(options.pools),
+      outgoing_(stores),
+      returning_(stores, *this),
+      settled_(stores.parts().reactor) {
+    for (const TapePoolOptions& each : pools_) {
+        pool_ids_.push_back(objects::pool_id(each.name));
+        staging_ids_.push_back(objects::pool_id(each.staging));
+    }
+}
+
+StagingDisks::~StagingDisks() = default;
+
+const TapePoolOptions* StagingDisks::tape_pool(objects::PoolId pool) const {
+    const auto found = std::ranges::find(pool_ids_, pool);
+    return found == pool_ids_.end() ? nullptr : &pools_[found - pool_ids_.begin()];
+}
+
+bool StagingDisks::is_staging(const objects::HomeVolume& home) const {
+    return std::ranges::find(staging_ids_, home.pool()) != staging_ids_.end();
+}
+
+void StagingDisks::begin(const Library& library) {
+    library_ = library;
+    for (const auto& home : stores_.volumes()) look_at(home->slot());
+}
+
+void StagingDisks::look_at(store::Slot slot) {
+    objects::HomeVolume* const home = stores_.find(slot);
+    if (home == nullptr || !is_staging(*home)) return;
+    home->set_observer(this);
+    stores_.parts().reactor.spawn(stores_.duties(), look_at_all(slot));
+}
+
+Task<void> StagingDisks::look_at_all(store::Slot slot) {
+    objects::HomeVolume* const home = stores_.find(slot);
+    if (home == nullptr) co_return;
+    const objects::HomeVolume::Hold hold(*home);
+    const auto taken = co_await take_recalls(home);
+    Scan scan(*this);
+    auto seen = co_await home->volume().map().for_each(store::KeyKind::kObject, &scan);
+    if (seen) seen = co_await scan.between_turns();
+    ring();
+    if (taken && seen) co_return;
+    const std::string reason = describe(taken ? seen.error() : taken.error());
+    core::emit(stores_.parts().events, core::Level::kError, "library.scan_failed",
+               {{"device", home->device_name()}, {"reason", std::string_view(reason)}});
+}
+
+Task<Result<void>> StagingDisks::take_recalls(objects::HomeVolume* home) {
+    const auto recalls = co_await home->volume().recalls();
+    if (!recalls) co_return std::unexpected(recalls.error());
+    for (const store::RecallOf& each : *recalls) {
+        if (each.recall.ticket == 0 || recalls_.contains(each.fid)) continue;
+        const auto object = home->volume().map().find(each.fid);
+        if (!object) co_return std::unexpected(object.error());
+        const std::uint64_t size_bytes = object->has_value() ? (*object)->size_bytes : 0;
+        remember(each.fid, each.recall, size_bytes);
+        // One that is not needed any more ends.
+        changed_.emplace(each.fid, now());
+    }
+    if (!changed_.empty()) object_changed(changed_.begin()->first);
+    co_return Result<void>{};
+}
+
+// Called in the turn of the change: it is looked at later, once for several changes.
+void StagingDisks::object_changed(store::Fid fid) {
+    changed_.emplace(fid, now());
+    if (settling_ || stores_.duties().closed()) return;
+    settling_ = true;
+    stores_.parts().reactor.spawn(stores_.duties(), settle());
+}
+
+Task<void> StagingDisks::settle() {
+    while (!changed_.empty()) {
+        const auto [fid, since] = *changed_.begin();
+        changed_.erase(changed_.begin());
+        look(fid, since);
+        keep_room(fid.slot());
+        co_await stores_.parts().reactor.maybe_yield();
+    }
+    settling_ = false;
+    settled_.wake_all();
+    ring();
+}
+
+void StagingDisks::look(store::Fid fid, Instant since) {
+    objects::HomeVolume* const home = stores_.find(fid.slot());
+    if (home == nullptr) return staged_.forget(fid);
+    const auto found = home->volume().map().find(fid);
+    // A disk that cannot be read says so elsewhere.
+    if (!found) return;
+    if (!found->has_value()) {
+        staged_.forget(fid);
+        if (recalls_.contains(fid)) finish(fid, {.how = RecallEnd::How::kGone});
+        return;
+    }
+    const store::Object& object = **found;
+    const bool is_released = object.is_released;
+    const StagedObjects::Object staged{.fid = fid,
+                                       .group = {.pool = object.pool},
+                                       .size_bytes = object.size_bytes,
+                                       .since = since};
+    if (!is_released && recalls_.contains(fid) && !returning_.contains(fid)) {
+        stores_.parts().reactor.spawn(stores_.duties(), end_empty_recall(fid));
+    }
+    if (is_released || staged.size_bytes == 0 || tape_pool(staged.group.pool) == nullptr) {
+        staged_.forget(fid);
+        return;
+    }
+    const auto copies = home->volume().copies_of(fid);
+    if (!copies) return;
+    if (covers(*copies, staged.size_bytes)) {
+        staged_.has_copy(staged);
+    } else {
+        staged_.needs_copy(staged);
+    }
+}
+
+Task<Result<std::vector<store::Fid>>> StagingDisks::not_on_tape(objects::PoolId pool) {
+    while (settling_) {
+        // Its steps end by themselves.
+        [[maybe_unused]] const auto woken = co_await settled_.wait({});
+    }
+    co_return staged_.waiting_of(pool);
+}
+
+Task<Result<std::vector<store::Fid>>> StagingDisks::still_not_on_tape(
+    std::vector<store::Fid> fids) {
+    while (settling_) {
+        [[maybe_unused]] const auto woken = co_await settled_.wait({});
+    }
+    std::erase_if(fids, [this](store::Fid fid) { return !staged_.is_waiting(fid); });
+    co_return fids;
+}
+
+// -- to the library --
+
+void StagingDisks::ring() {
+    if (library_.bell == nullptr || stores_.duties().closed()) return;
+    ring_again_ = true;
+    if (rings_) return;
+    rings_ = true;
+    stores_.parts().reactor.spawn(stores_.duties(), ring_bell());
+}
+
+Task<void> StagingDisks::ring_bell() {
+    while (std::exchange(ring_again_, false)) {
+        auto job = [bell = library_.bell] { bell->ring(); };
+        co_await core::run_on(stores_.parts().reactor, *library_.reactor, job);
+    }
+    rings_ = false;
+}
+
+StagingNews StagingDisks::take_news() {
+    StagingNews news{.groups = staged_.groups(), .ended = std::exchange(ended_, {})};
+    while (!news_.empty() && news.recalls.size() < kNewsMax) {
+        const store::Fid fid = *news_.begin();
+        news_.erase(news_.begin());
+        const auto found = recalls_.find(fid);
+        objects::HomeVolume* const home = stores_.find(fid.slot());
+        if (found == recalls_.end() || home == nullptr) continue;
+        const Pending& pending = found->second;
+        auto copies = home->volume().copies_of(fid);
+        news.recalls.push_back(
+            {.fid = fid,
+             .ticket = pending.record.ticket,
+             .priority = static_cast<std::uint8_t>(pending.record.priority),
+             .size_bytes = pending.size_bytes,
+             .asked_at = pending.asked_at,
+             .copies = copies ? *std::move(copies) : std::vector<store::Copy>()});
+    }
+    if (!news_.empty()) ring();
+    return news;
+}
+
+Task<Result<StagingDisks::Recorded>> StagingDisks::record(std::vector<store::Copy> copies) {
+    Recorded recorded;
+    std::ranges::stable_sort(copies, {}, [](const store::Copy& each) { return each.fid.slot(); });
+    for (std::size_t at = 0; at < copies.size();) {
+        const store::Slot slot = copies[at].fid.slot();
+        objects::HomeVolume* const home = stores_.find(slot);
+        std::vector<store::Copy> some;
+        for (; at < copies.size() && copies[at].fid.slot() == slot &&
+               some.size() < store::Volume::kCopiesAtOnceMax;
+             ++at) {
+            some.push_back(copies[at]);
+        }
+        if (home == nullptr) {
+            recorded.dead += some.size();
+            continue;
+        }
+        const objects::HomeVolume::Hold hold(*home);
+        const core::WaitOptions wait{.cancel = &home->ending()};
+        auto adding = home->volume().add_copies(std::move(some), wait);
+        const auto added = co_await std::move(adding);
+        if (!added) co_return std::unexpected(added.error());
+        recorded.live += added->live;
+        recorded.dead += added->dead;
+    }
+    for (const store::Copy& each : copies) {
+        look(each.fid, now());
+        keep_room(each.fid.slot());
+        co_await stores_.parts().reactor.maybe_yield();
+    }
+    ring();
+    co_return recorded;
+}
+
+Task<Result<void>> StagingDisks::forget_cartridge(decltype(store::Cartridge::vsn) vsn,
+                                                  store::Volume::Loss loss) {
+    std::vector<store::Slot> slots;
+    for (const auto& home : stores_.volumes()) slots.push_back(home->slot());
+    for (const store::Slot slot : slots) {
+        objects::HomeVolume* const home = stores_.find(slot);
+        if (home == nullptr) continue;
+        const objects::HomeVolume::Hold hold(*home);
+        const core::WaitOptions wait{.cancel = &home->ending()};
+        const auto forgotten = co_await home->volume().forget_cartridge(vsn, loss, wait);
+        if (!forgotten) co_return forgotten;
+        co_await look_at_all(slot);
+    }
+    co_return Result<void>{};
+}
+
+// -- recalls --
+
+StagingDisks::Pending& StagingDisks::remember(store::Fid fid, const store::Recall& record,
+                                              std::uint64_t size_bytes) {
+    Pending& pending = recalls_[fid];
+    if (pending.waiters == nullptr) {
+        pending.waiters = std::make_shared<Waiters>(stores_.parts().reactor);
+        pending.asked_at = now();
+    }
+    pending.record = record;
+    pending.size_bytes = size_bytes;
+    news_.insert(fid);
+    if (failures_.erase(fid) > 0) std::erase(failed_, fid);
+    ring();
+    return pending;
+}
+
+Task<Result<RecallAsked>> StagingDisks::recall(RecallWish wish, core::WaitOptions wait) {
+    objects::HomeVolume* const home = stores_.find(wish.fid.slot());
+    if (home == nullptr) co_return std::unexpected(no_object());
+    const objects::HomeVolume::Hold hold(*home);
+    // Only one of those who ask at the same time makes the record.
+    objects::RangeLock lock;
+    const objects::LockRequest attributes{
+        .fid = wish.fid, .range = objects::kAttributes, .mode = objects::LockMode::kExclusive};
+    const auto locked = co_await home->locks().acquire(lock, attributes, wait);
+    if (!locked) co_return std::unexpected(locked.error());
+    const auto found = home->volume().map().find(wish.fid);
+    if (!found) co_return std::unexpected(found.error());
+    if (!found->has_value()) co_return std::unexpected(no_object());
+    const bool is_released = (*found)->is_released;
+    if (is_released && library_.bell == nullptr) {
+        co_return std::unexpected(
+            Error{.code = Errc::kUnsupported, .context = "the node has no tape library"});
+    }
+    const auto known = recalls_.find(wish.fid);
+    const bool is_there =
+        is_released && known != recalls_.end() && known->second.record.priority >= wish.priority;
+    const bool changes = !is_there || wish.pin > Duration{0};
+    if (changes && (is_released || wish.pin > Duration{0})) {
+        const auto put = co_await put_recall(home, wish, wait);
+        if (!put) co_return std::unexpected(put.error());
+    }
+    co_return is_released ? RecallAsked::kWaiting : RecallAsked::kOnDisk;
+}
+
+// REQUIRES: the object's attributes are locked.
+Task<Result<void>> StagingDisks::put_recall(objects::HomeVolume* home, RecallWish wish,
+                                            core::WaitOptions wait) {
+    const auto object = home->volume().map().find(wish.fid);
+    if (!object) co_return std::unexpected(object.error());
+    if (!object->has_value()) co_return std::unexpected(no_object());
+    const bool is_released = (*object)->is_released;
+    const std::uint64_t size_bytes = (*object)->size_bytes;
+    const auto before = home->volume().map().find_recall(wish.fid);
+    if (!before) co_return std::unexpected(before.error());
+    store::Recall record = before->value_or(store::Recall{});
+    const std::int64_t wall_ns = stores_.parts().clock.wall().unix_ns;
+    if (!before->has_value()) record.asked.unix_ns = wall_ns;
+    if (is_released && record.ticket == 0) {
+        record.ticket = (home->volume().newest().epoch << 32U) + ++tickets_made_;
+    }
+    record.priority = std::max<std::int32_t>(record.priority, wish.priority);
+    const std::int64_t pinned_ns = wall_ns + wish.pin.count();
+    if (wish.pin > Duration{0}) {
+        record.pinned_until.unix_ns = std::max(record.pinned_until.unix_ns, pinned_ns);
+    }
+    const auto put = co_await home->volume().put_recall(wish.fid, record, wait);
+    if (!put) co_return std::unexpected(put.error());
+    if (is_released) remember(wish.fid, record, size_bytes);
+    co_return Result<void>{};
+}
+
+Task<Result<RecallEnd>> StagingDisks::wait_for_recall(Ticket ticket, core::WaitOptions wait) {
+    const auto found = recalls_.find(ticket);
+    if (found == recalls_.end()) {
+        const auto failure = failures_.find(ticket);
+        if (failure == failures_.end()) co_return RecallEnd{};
+        co_return RecallEnd{.how = RecallEnd::How::kFailed, .reason = failure->second};
+    }
+    const std::shared_ptr<Waiters> waiters = found->second.waiters;
+    while (!waiters->end) {
+        const auto woken = co_await waiters->queue.wait(wait);
+        if (!woken) co_return std::unexpected(woken.error());
+    }
+    co_return *waiters->end;
+}
+
+void StagingDisks::finish(store::Fid fid, RecallEnd end) {
+    const auto found = recalls_.find(fid);
+    if (found == recalls_.end()) return;
+    const std::shared_ptr<Waiters> waiters = found->second.waiters;
+    recalls_.erase(found);
+    news_.erase(fid);
+    ended_.push_back(fid);
+    if (end.how == RecallEnd::How::kFailed) {
+        if (failures_.insert_or_assign(fid, end.reason).second) failed_.push_back(fid);
+        if (failed_.size() > kFailuresMax) {
+            failures_.erase(failed_.front());
+            failed_.pop_front();
+        }
+    }
+    waiters->end = std::move(end);
+    waiters->queue.wake_all();
+    ring();
+}
+
+Task<Result<void>> StagingDisks::cancel_recall(Ticket ticket, core::WaitOptions wait) {
+    objects::HomeVolume* const home = stores_.find(ticket.slot());
+    if (home == nullptr || !recalls_.contains(ticket)) {
+        co_return std::unexpected(
+            Error{.code = Errc::kNotFound, .context = "there is no such recall"});
+    }
+    const objects::HomeVolume::Hold hold(*home);
+    const auto ended = co_await home->volume().end_recall(ticket, wait);
+    if (!ended) co_return ended;
+    returning_.cancel(ticket);
+    finish(ticket, {.how = RecallEnd::How::kCancelled});
+    co_return Result<void>{};
+}
+
+// The object has been emptied, so there is nothing to bring back.
+Task<void> StagingDisks::end_empty_recall(store::Fid fid) {
+    objects::HomeVolume* const home = stores_.find(fid.slot());
+    if (home == nullptr) co_return;
+    const objects::HomeVolume::Hold hold(*home);
+    const core::WaitOptions wait{.cancel = &home->ending()};
+    const auto ended = co_await home->volume().end_recall(fid, wait);
+    if (ended) finish(fid, {});
+}
+
+Task<Result<void>> StagingDisks::end_return(store::Fid fid) {
+    objects::HomeVolume* const home = stores_.find(fid.slot());
+    if (home == nullptr) co_return std::unexpected(no_object());
+    const objects::HomeVolume::Hold hold(*home);
+    std::optional<store::Recall> kept;
+    const auto found = recalls_.find(fid);
+    if (found != recalls_.end()) {
+        const std::int64_t wall_ns = stores_.parts().clock.wall().unix_ns;
+        if (found->second.record.pinned_until.unix_ns > wall_ns) {
+            kept = found->second.record;
+            kept->ticket = 0;
+        }
+    }
+    auto ending = returning_.end(fid, std::move(kept));
+    const auto ended = co_await std::move(ending);
+    if (!ended) co_return ended;
+    finish(fid, {});
+    look(fid, now());
+    keep_room(fid.slot());
+    co_return Result<void>{};
+}
+
+Task<Result<void>> StagingDisks::fail_recall(store::Fid fid, std::string reason) {
+    objects::HomeVolume* const home = stores_.find(fid.slot());
+    if (home == nullptr) co_return std::unexpected(no_object());
+    const objects::HomeVolume::Hold hold(*home);
+    const core::WaitOptions wait{.cancel = &home->ending()};
+    const auto ended = co_await home->volume().end_recall(fid, wait);
+    finish(fid, {.how = RecallEnd::How::kFailed, .reason = std::move(reason)});
+    co_return ended;
+}
+
+}  // namespace fopd::library

@@ -1,0 +1,166 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/reactor.h"
+#include "core/result.h"
+#include "core/task.h"
+#include "core/wait_queue.h"
+#include "library/options.h"
+#include "library/outgoing_copies.h"
+#include "library/recall.h"
+#include "library/returning_objects.h"
+#include "library/staged_objects.h"
+#include "library/staging.h"
+#include "objects/home_volume.h"
+#include "objects/stores.h"
+#include "store/copy.h"
+
+namespace fopd::library {
+
+// Is woken when the staging disks of some locality have news. Called on its own reactor.
+class LibraryBell {
+public:
+    virtual ~LibraryBell() = default;
+    virtual void ring() = 0;
+};
+
+// A recall, as the library learns of it. Told again when it has changed.
+struct RecallNote {
+    store::Fid fid{};
+    std::uint64_t ticket = 0;
+    std::uint8_t priority = 0;
+    std::uint64_t size_bytes = 0;
+    Instant asked_at{};
+    std::vector<store::Copy> copies{};  // Of its content.
+};
+
+struct StagingNews {
+    std::vector<StagedObjects::Group> groups{};
+    std::vector<RecallNote> recalls{};
+    std::vector<store::Fid> ended{};  // Recalls that are over.
+};
+
+// Staging, as the library uses it, too. Lives on the reactor of the stores.
+class StagingDisks final : public Staging, RoomMaker, objects::ObjectObserver {
+public:
+    // The stores outlive it. Its work is one of their duties.
+    StagingDisks(objects::Stores& stores, const LibraryOptions& options);
+    StagingDisks(const StagingDisks&) = delete;
+    StagingDisks& operator=(const StagingDisks&) = delete;
+    ~StagingDisks() override;
+
+    // Called once, when all present disks have been opened. The bell outlives the duties of the
+    // stores.
+    struct Library {
+        core::Reactor* reactor = nullptr;
+        LibraryBell* bell = nullptr;
+    };
+    void begin(const Library& library);
+    // A disk was opened later.
+    void look_at(store::Slot slot);
+
+    // -- Staging --
+
+    Task<Result<RecallAsked>> recall(RecallWish wish, core::WaitOptions wait) override;
+    Task<Result<RecallEnd>> wait_for_recall(Ticket ticket, core::WaitOptions wait) override;
+    Task<Result<void>> cancel_recall(Ticket ticket, core::WaitOptions wait) override;
+    Task<Result<void>> release(store::Fid fid, core::WaitOptions wait) override;
+
+    // -- for the library --
+
+    StagingNews take_news();
+    StagedObjects& staged() { return staged_; }
+    // Objects of the pool whose content is not on tape, after all changes so far.
+    Task<Result<std::vector<store::Fid>>> not_on_tape(objects::PoolId pool);
+    // Which of these have no copy of their content, and are not gone.
+    Task<Result<std::vector<store::Fid>>> still_not_on_tape(std::vector<store::Fid> fids);
+    OutgoingCopies& outgoing() { return outgoing_; }
+    ReturningObjects& returning() { return returning_; }
+
+    // Records copies that are durable on tape.
+    struct Recorded {
+        std::uint64_t live = 0;
+        std::uint64_t dead = 0;  // Their objects have changed, or are gone.
+    };
+    Task<Result<Recorded>> record(std::vector<store::Copy> copies);
+    // The bytes of an object were written; ends the attempt and its recall.
+    Task<Result<void>> end_return(store::Fid fid);
+    // No copy of the object can be read.
+    Task<Result<void>> fail_recall(store::Fid fid, std::string reason);
+    // The copies on a cartridge are gone, durably. kBusy: objects need them, and `loss` refuses
+    // that.
+    Task<Result<void>> forget_cartridge(decltype(store::Cartridge::vsn) vsn,
+                                        store::Volume::Loss loss);
+    // How many objects have left the disks. For tests.
+    std::uint64_t released_count() const { return released_count_; }
+
+private:
+    class Scan;
+    struct Waiters;
+    struct Pending {
+        store::Recall record{};
+        std::uint64_t size_bytes = 0;
+        Instant asked_at{};
+        std::shared_ptr<Waiters> waiters{};
+    };
+
+    void object_changed(store::Fid fid) override;
+    Task<Result<void>> make_room(store::Slot slot, core::WaitOptions wait) override;
+
+    const TapePoolOptions* tape_pool(objects::PoolId pool) const;
+    bool is_staging(const objects::HomeVolume& home) const;
+    Task<void> look_at_all(store::Slot slot);
+    Task<Result<void>> take_recalls(objects::HomeVolume* home);
+    Task<void> settle();
+    void look(store::Fid fid, Instant since);
+    void ring();
+    Task<void> ring_bell();
+
+    Pending& remember(store::Fid fid, const store::Recall& record, std::uint64_t size_bytes);
+    void finish(store::Fid fid, RecallEnd end);
+    Task<void> end_empty_recall(store::Fid fid);
+    Task<Result<void>> put_recall(objects::HomeVolume* home, RecallWish wish,
+                                  core::WaitOptions wait);
+
+    Task<Result<void>> release_from(objects::HomeVolume* home, store::Fid fid,
+                                    core::WaitOptions wait);
+    void keep_room(store::Slot slot);
+    Task<void> release_oldest(store::Slot slot);
+    std::uint32_t high_mark(const objects::HomeVolume& home) const;
+    std::uint32_t low_mark(const objects::HomeVolume& home) const;
+    Instant now() const { return stores_.parts().reactor.now(); }
+
+    objects::Stores& stores_;
+    const std::vector<TapePoolOptions> pools_;
+    std::vector<objects::PoolId> pool_ids_;     // Of pools_.
+    std::vector<objects::PoolId> staging_ids_;  // Likewise.
+    Library library_;
+    StagedObjects staged_;
+    OutgoingCopies outgoing_;
+    ReturningObjects returning_;
+
+    std::map<store::Fid, Instant> changed_;  // To be looked at.
+    bool settling_ = false;
+    core::WaitQueue settled_;
+    bool rings_ = false;
+    bool ring_again_ = false;
+    std::map<store::Fid, Pending> recalls_;
+    std::set<store::Fid> news_;      // Recalls that the library has to learn of.
+    std::vector<store::Fid> ended_;  // Likewise, those that are over.
+    std::uint64_t tickets_made_ = 0;
+    std::map<store::Fid, std::string> failures_;  // Of the latest recalls.
+    std::deque<store::Fid> failed_;               // Their order.
+    std::set<store::Slot> releasing_;
+    std::uint64_t released_count_ = 0;
+};
+
+}  // namespace fopd::library

@@ -1,0 +1,137 @@
+// How objects leave the disks: on request, and to make room for others.
+
+#include <algorithm>
+
+#include "library/staging_disks.h"
+#include "objects/disk_use.h"
+#include "objects/range_locks.h"
+
+namespace fopd::library {
+
+namespace {
+
+// How long an object that is in use may delay others that could leave.
+constexpr Duration kReleasePatience = 100ms;
+
+std::uint64_t percent(const store::SpaceUse& use) {
+    const std::uint64_t data = use.used_blocks + use.free_blocks + use.waiting_blocks;
+    return data == 0 ? 0 : use.used_blocks * 100 / data;
+}
+
+}  // namespace
+
+Task<Result<void>> StagingDisks::release(store::Fid fid, core::WaitOptions wait) {
+    objects::HomeVolume* const home = stores_.find(fid.slot());
+    if (home == nullptr) {
+        co_return std::unexpected(
+            Error{.code = Errc::kNotFound, .context = "there is no such object"});
+    }
+    const objects::HomeVolume::Hold hold(*home);
+    co_return co_await release_from(home, fid, wait);
+}
+
+Task<Result<void>> StagingDisks::release_from(objects::HomeVolume* home, store::Fid fid,
+                                              core::WaitOptions wait) {
+    objects::RangeLock lock;
+    const objects::LockRequest whole{
+        .fid = fid, .range = objects::kWholeObject, .mode = objects::LockMode::kExclusive};
+    const auto locked = co_await home->locks().acquire(lock, whole, wait);
+    if (!locked) co_return locked;
+    const auto found = home->volume().map().find(fid);
+    if (!found) co_return std::unexpected(found.error());
+    if (!found->has_value()) {
+        co_return std::unexpected(
+            Error{.code = Errc::kNotFound, .context = "there is no such object"});
+    }
+    if ((*found)->is_released || (*found)->size_bytes == 0) co_return Result<void>{};
+    const std::uint64_t version = (*found)->content_version();
+    objects::DiskUse::Owner& owner = home->use().owner(objects::owner_of(**found));
+    if (tape_pool((*found)->pool) == nullptr) {
+        co_return std::unexpected(
+            Error{.code = Errc::kBusy, .context = "the object's pool has no tapes"});
+    }
+    const auto recall = home->volume().map().find_recall(fid);
+    if (!recall) co_return std::unexpected(recall.error());
+    const std::int64_t wall_ns = stores_.parts().clock.wall().unix_ns;
+    const bool is_pinned = recall->has_value() && (*recall)->pinned_until.unix_ns > wall_ns;
+    if (is_pinned) {
+        co_return std::unexpected(Error{.code = Errc::kBusy, .context = "the object is pinned"});
+    }
+    const auto released = co_await home->volume().release(fid, version, wait);
+    if (!released) {
+        Error error = released.error();
+        if (error.code == Errc::kInvalid) {
+            error = {.code = Errc::kBusy, .context = "the object is not on tape yet"};
+        }
+        co_return std::unexpected(error);
+    }
+    home->use().put_back(owner, {.blocks = released->blocks},
+                         objects::DiskUse::Scope::kPoolAndOwner);
+    ++released_count_;
+    staged_.forget(fid);
+    co_return Result<void>{};
+}
+
+// The lowest mark of the pools that have their objects on this disk.
+std::uint32_t StagingDisks::high_mark(const objects::HomeVolume& home) const {
+    std::uint32_t mark = 0;
+    for (std::size_t i = 0; i < pools_.size(); ++i) {
+        if (staging_ids_[i] != home.pool() || pools_[i].staging_high == 0) continue;
+        mark = mark == 0 ? pools_[i].staging_high : std::min(mark, pools_[i].staging_high);
+    }
+    return mark;
+}
+
+std::uint32_t StagingDisks::low_mark(const objects::HomeVolume& home) const {
+    std::uint32_t mark = 100;
+    for (std::size_t i = 0; i < pools_.size(); ++i) {
+        if (staging_ids_[i] == home.pool()) mark = std::min(mark, pools_[i].staging_low);
+    }
+    return mark;
+}
+
+// Begins to let objects leave the disk if it is fuller than it should be.
+void StagingDisks::keep_room(store::Slot slot) {
+    const objects::HomeVolume* const home = stores_.find(slot);
+    if (home == nullptr || stores_.duties().closed() || releasing_.contains(slot)) return;
+    const std::uint32_t mark = high_mark(*home);
+    if (mark == 0 || percent(home->volume().space_use()) < mark) return;
+    if (!staged_.oldest_with_copy({}, slot)) return;
+    releasing_.insert(slot);
+    stores_.parts().reactor.spawn(stores_.duties(), release_oldest(slot));
+}
+
+Task<void> StagingDisks::release_oldest(store::Slot slot) {
+    objects::HomeVolume* const home = stores_.find(slot);
+    if (home != nullptr) {
+        const objects::HomeVolume::Hold hold(*home);
+        auto next = staged_.oldest_with_copy({}, slot);
+        while (next && percent(home->volume().space_use()) >= low_mark(*home) &&
+               !home->ending().cancelled()) {
+            const core::WaitOptions wait{.deadline = after(now(), kReleasePatience),
+                                         .cancel = &home->ending()};
+            // Those that are pinned or in use stay.
+            [[maybe_unused]] const auto released = co_await release_from(home, next->fid, wait);
+            next = staged_.oldest_with_copy(next, slot);
+        }
+    }
+    releasing_.erase(slot);
+}
+
+Task<Result<void>> StagingDisks::make_room(store::Slot slot, core::WaitOptions wait) {
+    objects::HomeVolume* const home = stores_.find(slot);
+    const Error full{.code = Errc::kNoSpace, .context = "nothing can leave the full disk"};
+    if (home == nullptr) co_return std::unexpected(full);
+    const objects::HomeVolume::Hold hold(*home);
+    for (auto next = staged_.oldest_with_copy({}, slot); next;
+         next = staged_.oldest_with_copy(next, slot)) {
+        core::WaitOptions one = wait;
+        one.deadline = std::min(wait.deadline, after(now(), kReleasePatience));
+        const auto released = co_await release_from(home, next->fid, one);
+        if (released) co_return co_await home->volume().settle_space(wait);
+        if (released.error().code == Errc::kCancelled) co_return released;
+    }
+    co_return std::unexpected(full);
+}
+
+}  // namespace fopd::library

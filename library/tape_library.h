@@ -1,0 +1,160 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/events.h"
+#include "core/gate.h"
+#include "core/reactor.h"
+#include "core/wait_queue.h"
+#include "devices/label.h"
+#include "io_sched/main_scheduler.h"
+#include "library/copy_batch.h"
+#include "library/drive_unit.h"
+#include "library/home_doors.h"
+#include "library/library.h"
+#include "library/library_bay.h"
+#include "library/media_shelf.h"
+#include "library/options.h"
+#include "library/recall_job.h"
+#include "library/robot.h"
+#include "library/staging_disks.h"
+
+namespace fopd::library {
+
+// The tape library of a node: decides what is written to cartridges when, and brings back what is
+// recalled. Works while its bay can be opened; until then it waits, and so do recalls.
+//
+// Lives on its locality's reactor.
+class TapeLibrary final : public LibraryService, public LibraryBell {
+public:
+    // All outlive it.
+    struct Parts {
+        core::Reactor& reactor;
+        const core::Clock& clock;
+        core::EventSink& events;
+        io_sched::MainScheduler& io;  // Of the locality.
+        LibraryBay& bay;
+        devices::NodeId node{};
+    };
+    TapeLibrary(const Parts& parts, LibraryOptions options);
+    ~TapeLibrary() override;
+    TapeLibrary(const TapeLibrary&) = delete;
+    TapeLibrary& operator=(const TapeLibrary&) = delete;
+
+    // Called once. The doors' localities outlive stop().
+    void start(std::vector<HomeDoors::Door> doors);
+    // Begins nothing new, makes durable what is complete on tape, and leaves cartridges in their
+    // drives. Waits for operations of drives, which cannot be cancelled. REQUIRES: the stores of
+    // all localities still serve, and the scheduler is not stopped.
+    Task<void> stop();
+    // Tasks of other localities on behalf of this library.
+    core::Gate& gate() { return gate_; }
+    // Whether the bay is open.
+    bool is_open() const { return bay_library_ != nullptr; }
+
+    // -- LibraryBell --
+    void ring() override;
+
+    // -- LibraryService --
+    Task<Result<void>> sync(std::string pool, core::WaitOptions wait) override;
+    std::vector<RecallRow> recalls(std::size_t rows_max) const override;
+    std::optional<RecallRow> find_recall(Ticket ticket) const override;
+    std::vector<Cartridge> media() const override;
+    std::vector<DriveRow> drives() const override;
+    Task<MediaOutcome> format(FormatWish wish) override;
+    Task<MediaOutcome> load(LoadWish wish) override;
+    Task<MediaOutcome> unload(std::string drive) override;
+
+private:
+    // A sync gives up when so many batches have failed in a row: there are other drives and other
+    // cartridges.
+    static constexpr std::uint64_t kFailuresMax = 4;
+
+    class FormatJob;
+    struct Unit {
+        std::unique_ptr<DriveUnit> drive;
+        io_sched::IoDevice* device = nullptr;
+    };
+    struct Recall;
+    struct Pool {
+        TapePoolOptions options;
+        objects::PoolId id = 0;
+        std::uint32_t syncs = 0;        // Callers of sync() that wait.
+        std::uint32_t batches = 0;      // In progress.
+        std::uint64_t failures = 0;     // Of batches, since one wrote something.
+        Instant not_before{};           // After a failure.
+        bool is_short_of_tape = false;  // That was said.
+    };
+
+    // -- tape_library.cc: life --
+    Task<void> run();
+    Task<Result<void>> open();
+    Task<Result<void>> open_parts();
+    Task<Result<void>> open_drives();
+    void take_inventory();
+    void show_drives();
+    Task<void> read_news();
+
+    // -- tape_migration.cc --
+    Instant begin_batches();
+    Task<void> migrate(StagedObjects::GroupKey group, Pool* pool);
+    Task<std::vector<CopyBatch::Item>> take_items(StagedObjects::GroupKey group,
+                                                  StagedObjects::Limits limits);
+    Task<void> write_batch(Pool* pool, std::vector<CopyBatch::Item> items);
+    Task<void> put_back(const std::vector<CopyBatch::Item>* items,
+                        std::optional<store::Fid> given_up);
+    // How many bytes the next batch of the pool may have; promises a blank cartridge if needed.
+    std::uint64_t room_for(Pool& pool, std::uint64_t wanted_bytes);
+    void say_short_of_tape(Pool& pool);
+    bool is_due(const Pool& pool, const StagedObjects::Group& group) const;
+    std::map<StagedObjects::GroupKey, StagedObjects::Group> all_groups() const;
+    Pool* find_pool(objects::PoolId id);
+
+    // -- tape_recalls.cc --
+    void take_recall(std::uint32_t locality, RecallNote note);
+    void end_recall(store::Fid fid);
+    Task<void> serve(Recall* recall);
+    Task<void> serve_note(Recall* recall);
+    Task<Result<void>> read_once(Recall* recall, std::vector<RecallJob::Place> places);
+    Task<void> fail(Recall* recall, std::string reason);
+    RecallRow row_of(const Recall& recall) const;
+    std::vector<const Recall*> ordered_recalls() const;
+
+    // -- tape_service.cc --
+    Unit* find_unit(std::string_view drive);
+    Task<Result<void>> wait_for_copies(Pool* pool, std::vector<std::vector<store::Fid>>* left,
+                                       core::WaitOptions wait);
+    bool all_given_up(const Pool& pool) const;
+    std::string why_not_format(const Cartridge& cartridge, FormatForce force) const;
+    Task<MediaOutcome> forget_copies(const Cartridge* cartridge, FormatForce force);
+    void give_drive_back(const Unit& unit);
+
+    const Parts parts_;
+    const LibraryOptions options_;
+    std::vector<Pool> pools_;
+    core::Gate gate_;
+    core::CancelSource stop_;
+    bool stopping_ = false;
+    std::unique_ptr<HomeDoors> homes_;
+    std::unique_ptr<BayLibrary> bay_library_;
+    std::unique_ptr<Robot> robot_;
+    std::unique_ptr<MediaShelf> shelf_;
+    std::vector<Unit> units_;
+    bool rung_ = false;
+    core::WaitQueue rings_;
+    core::WaitQueue changed_;  // A batch has ended, or news were read.
+    std::vector<std::vector<StagedObjects::Group>> groups_;  // By locality.
+    std::set<StagedObjects::GroupKey> writing_;
+    std::map<store::Fid, std::unique_ptr<Recall>> recalls_;
+    std::uint64_t recalls_taken_ = 0;
+};
+
+}  // namespace fopd::library

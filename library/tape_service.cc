@@ -1,0 +1,241 @@
+// What fops and administrators ask of the library.
+
+#include <algorithm>
+#include <utility>
+
+#include "library/awaited_tape.h"
+#include "library/pending_recall.h"
+#include "library/tape_library.h"
+#include "objects/object_name.h"
+
+namespace fopd::library {
+
+namespace {
+
+using Kind = MediaOutcome::Kind;
+
+MediaOutcome outcome(Kind kind, std::string words) {
+    return {.kind = kind, .words = std::move(words)};
+}
+
+MediaOutcome outcome(const Result<void>& result) {
+    if (result) return {};
+    return outcome(Kind::kFailed, describe(result.error()));
+}
+
+}  // namespace
+
+// -- sync --
+
+Task<Result<void>> TapeLibrary::sync(std::string pool, core::WaitOptions wait) {
+    Pool* const tape = find_pool(objects::pool_id(pool));
+    if (tape == nullptr) {
+        co_return std::unexpected(
+            Error{.code = Errc::kNotFound, .context = "the pool has no tapes"});
+    }
+    const objects::PoolId id = tape->id;
+    std::vector<std::vector<store::Fid>> left(homes_->count());
+    for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
+        auto job = [id](StagingDisks& disks) { return disks.not_on_tape(id); };
+        auto fids = co_await homes_->run_at<std::vector<store::Fid>>(locality, &job);
+        if (!fids) co_return std::unexpected(fids.error());
+        left[locality] = *std::move(fids);
+    }
+    ++tape->syncs;
+    const auto done = co_await wait_for_copies(tape, &left, wait);
+    --tape->syncs;
+    co_return done;
+}
+
+Task<Result<void>> TapeLibrary::wait_for_copies(Pool* pool,
+                                                std::vector<std::vector<store::Fid>>* left,
+                                                core::WaitOptions wait) {
+    pool->failures = 0;
+    pool->not_before = {};
+    ring();
+    for (;;) {
+        bool is_empty = true;
+        for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
+            std::vector<store::Fid>& fids = (*left)[locality];
+            if (fids.empty()) continue;
+            auto job = [&fids](StagingDisks& disks) {
+                return disks.still_not_on_tape(std::move(fids));
+            };
+            auto rest = co_await homes_->run_at<std::vector<store::Fid>>(locality, &job);
+            if (!rest) co_return std::unexpected(rest.error());
+            fids = *std::move(rest);
+            is_empty = is_empty && fids.empty();
+        }
+        if (is_empty) co_return Result<void>{};
+        if (stopping_) {
+            co_return std::unexpected(Error{.code = Errc::kClosed, .context = "the library stops"});
+        }
+        const bool is_hopeless =
+            pool->failures >= kFailuresMax || (pool->batches == 0 && all_given_up(*pool));
+        if (is_hopeless) {
+            co_return std::unexpected(
+                Error{.code = Errc::kIo, .context = "some objects could not be written to tape"});
+        }
+        const auto woken = co_await changed_.wait(wait);
+        if (!woken) co_return woken;
+    }
+}
+
+// What still waits is in no group of the pool: it cannot be copied as it is.
+bool TapeLibrary::all_given_up(const Pool& pool) const {
+    if (rung_) return false;  // There are news.
+    const auto groups = all_groups();
+    return std::ranges::none_of(groups,
+                                [&pool](const auto& each) { return each.first.pool == pool.id; });
+}
+
+// -- lists --
+
+std::vector<Cartridge> TapeLibrary::media() const {
+    return shelf_ == nullptr ? std::vector<Cartridge>() : shelf_->table().all();
+}
+
+std::vector<DriveRow> TapeLibrary::drives() const {
+    std::vector<DriveRow> rows;
+    for (const Unit& each : units_) {
+        const DriveUnit& unit = *each.drive;
+        const Cartridge* const cartridge =
+            unit.cartridge() ? shelf_->find(*unit.cartridge()) : nullptr;
+        rows.push_back({.name = std::string(unit.name()),
+                        .serial = std::string(unit.drive().serial()),
+                        .technology = std::string(unit.drive().technology()),
+                        .barcode = cartridge == nullptr ? std::string() : cartridge->barcode,
+                        .activity = unit.is_down() ? "down" : std::string(unit.activity()),
+                        .reason = unit.down_reason()});
+    }
+    return rows;
+}
+
+TapeLibrary::Unit* TapeLibrary::find_unit(std::string_view drive) {
+    const auto found = std::ranges::find_if(
+        units_, [drive](const Unit& each) { return each.drive->name() == drive; });
+    return found == units_.end() ? nullptr : &*found;
+}
+
+// -- cartridges --
+
+class TapeLibrary::FormatJob final : public TapeJob {
+public:
+    FormatJob(std::string pool, FormatForce force) : pool_(std::move(pool)), force_(force) {}
+
+    Task<Result<void>> run(DriveUnit* drive, CartridgeId /*cartridge*/) override {
+        return drive->format(pool_);
+    }
+    bool takes_any_label() const override { return force_ == FormatForce::kForgetData; }
+
+private:
+    const std::string pool_;
+    const FormatForce force_;
+};
+
+Task<MediaOutcome> TapeLibrary::format(FormatWish wish) {
+    const Cartridge* const found = shelf_ == nullptr ? nullptr : shelf_->table().find(wish.barcode);
+    if (found == nullptr) {
+        co_return outcome(Kind::kNoSuchMedium, "there is no medium " + wish.barcode);
+    }
+    const Cartridge cartridge = *found;
+    Pool* const pool = find_pool(objects::pool_id(wish.pool));
+    if (pool == nullptr) {
+        co_return outcome(Kind::kRefused, "pool " + wish.pool + " has no tapes");
+    }
+    const std::string refusal = why_not_format(cartridge, wish.force);
+    if (!refusal.empty()) co_return outcome(Kind::kRefused, refusal);
+    // First the records of its copies go, durably.
+    auto forgotten = co_await forget_copies(&cartridge, wish.force);
+    if (forgotten.kind != Kind::kDone) co_return forgotten;
+    if (cartridge.state != CartridgeState::kBlank) {
+        shelf_->set_state(cartridge.id, CartridgeState::kBlank, "its label is being written");
+        const auto saved = co_await shelf_->save();
+        if (!saved) co_return outcome(saved);
+    }
+    FormatJob job(wish.pool, wish.force);
+    const AwaitedTape::Scheduler scheduler{.reactor = parts_.reactor, .main = parts_.io};
+    const AwaitedTape::Options options{
+        .type = io_sched::IoType::kFormat, .pool = pool->id, .wait = {.cancel = &stop_}};
+    std::vector<io_sched::IoPart> where{{.medium = io_sched::MediumId{cartridge.id}}};
+    AwaitedTape request(scheduler, job, options, std::move(where));
+    const auto formatted = co_await request;
+    show_drives();
+    rung_ = true;
+    rings_.wake_all();
+    co_return outcome(formatted);
+}
+
+std::string TapeLibrary::why_not_format(const Cartridge& cartridge, FormatForce force) const {
+    const std::string name = "medium " + cartridge.barcode;
+    for (const auto& [fid, recall] : recalls_) {
+        const bool waits = recall->cartridge == cartridge.id;
+        if (waits) return name + " is needed by a recall";
+    }
+    const bool is_there =
+        is_readable(cartridge.state) || cartridge.state == CartridgeState::kBlank ||
+        cartridge.state == CartridgeState::kForeign || cartridge.state == CartridgeState::kFailed;
+    if (!is_there) return name + " is " + std::string(to_string(cartridge.state));
+    if (force == FormatForce::kForgetData) return {};
+    if (cartridge.state == CartridgeState::kForeign) {
+        return name + " has data of others: " + cartridge.reason;
+    }
+    if (cartridge.files > 0) return name + " has data";
+    return {};
+}
+
+Task<MediaOutcome> TapeLibrary::forget_copies(const Cartridge* cartridge, FormatForce force) {
+    if (cartridge->generation == 0) co_return MediaOutcome{};
+    const auto loss = force == FormatForce::kForgetData ? store::Volume::Loss::kAccepted
+                                                        : store::Volume::Loss::kRefused;
+    decltype(store::Cartridge::vsn) vsn{};
+    std::ranges::copy(cartridge->vsn, vsn.begin());
+    for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
+        auto job = [vsn, loss](StagingDisks& disks) { return disks.forget_cartridge(vsn, loss); };
+        const auto forgotten = co_await homes_->run_at<void>(locality, &job);
+        if (!forgotten) co_return outcome(forgotten);
+    }
+    co_return MediaOutcome{};
+}
+
+Task<MediaOutcome> TapeLibrary::load(LoadWish wish) {
+    Unit* const unit = find_unit(wish.drive);
+    if (unit == nullptr) {
+        co_return outcome(Kind::kNoSuchDrive, "there is no drive " + wish.drive);
+    }
+    const Cartridge* const cartridge = shelf_->table().find(wish.barcode);
+    if (cartridge == nullptr) {
+        co_return outcome(Kind::kNoSuchMedium, "there is no medium " + wish.barcode);
+    }
+    const CartridgeId id = cartridge->id;
+    if (unit->drive->is_down() || !unit->device->is_idle()) {
+        co_return outcome(Kind::kRefused, "drive " + wish.drive + " is in use");
+    }
+    parts_.io.set_drive_state(*unit->device, io_sched::DeviceState::kDown);
+    const auto mounted = co_await unit->drive->mount(id);
+    give_drive_back(*unit);
+    co_return outcome(mounted);
+}
+
+Task<MediaOutcome> TapeLibrary::unload(std::string drive) {
+    Unit* const unit = find_unit(drive);
+    if (unit == nullptr) co_return outcome(Kind::kNoSuchDrive, "there is no drive " + drive);
+    if (!unit->device->is_idle()) {
+        co_return outcome(Kind::kRefused, "drive " + drive + " is in use");
+    }
+    parts_.io.set_drive_state(*unit->device, io_sched::DeviceState::kDown);
+    const auto unloaded = co_await unit->drive->unload();
+    give_drive_back(*unit);
+    co_return outcome(unloaded);
+}
+
+void TapeLibrary::give_drive_back(const Unit& unit) {
+    std::optional<io_sched::MediumId> medium;
+    if (unit.drive->cartridge()) medium = io_sched::MediumId{*unit.drive->cartridge()};
+    parts_.io.set_drive_medium(*unit.device, medium);
+    if (!unit.drive->is_down()) {
+        parts_.io.set_drive_state(*unit.device, io_sched::DeviceState::kReady);
+    }
+}
+
+}  // namespace fopd::library

@@ -1,0 +1,315 @@
+// Goal: what is put into a tape pool is written to cartridges, may leave the disk, and comes back
+// as it was, whatever happens in between.
+// Method: disks and a library in the simulated world; objects are compared with what was put.
+
+#include "library/tape_library.h"
+
+#include <map>
+
+#include "tests/catch.h"
+#include "tests/library/tape_stage.h"
+
+using namespace fopd;
+using namespace fopd::library;
+using namespace fopd::library::testing;
+
+namespace {
+
+// Objects and what they must have.
+using Book = std::map<store::Fid, Bytes>;
+
+Book put_some(TapeStage& stage, std::size_t count, std::size_t size_max = 300'000) {
+    Book book;
+    for (std::size_t i = 0; i < count; ++i) {
+        const Bytes bytes = pattern(1 + stage.random.below(size_max), stage.random.next());
+        const auto disk = static_cast<std::uint32_t>(i % stage.options.disks);
+        book.emplace(stage.put(bytes, disk), bytes);
+    }
+    return book;
+}
+
+void check_all(TapeStage& stage, const Book& book) {
+    for (const auto& [fid, bytes] : book) {
+        const Bytes found = stage.recalled(fid);
+        REQUIRE(found == bytes);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("library: a synced pool is on tape, leaves the disks, and comes back", "[library]") {
+    TapeStage stage;
+    const Book book = put_some(stage, 12);
+
+    const auto synced = stage.sync();
+    if (!synced) FAIL(describe(synced.error()));
+    for (const auto& [fid, bytes] : book) {
+        REQUIRE(stage.copies_of(fid).size() == 1);
+        REQUIRE(stage.release(fid).has_value());
+        REQUIRE(stage.is_released(fid));
+    }
+    check_all(stage, book);
+    for (const auto& [fid, bytes] : book) REQUIRE_FALSE(stage.is_released(fid));
+    stage.stop();
+}
+
+TEST_CASE("library: an object that is not on tape does not leave the disk", "[library]") {
+    TapeStage stage;
+    const store::Fid fid = stage.put(pattern(10'000, 1));
+
+    REQUIRE(stage.release(fid).error().code == Errc::kBusy);
+    REQUIRE(stage.sync().has_value());
+    const Bytes other = pattern(20'000, 2);
+    stage.overwrite(fid, other);
+    REQUIRE(stage.copies_of(fid).empty());
+    REQUIRE(stage.release(fid).error().code == Errc::kBusy);
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(fid).has_value());
+    REQUIRE(stage.recalled(fid) == other);
+}
+
+TEST_CASE("library: objects go to tape when they are old enough, and not before", "[library]") {
+    TapeStageOptions options;
+    options.pool.migrate_age = 10min;
+    TapeStage stage(options);
+    const store::Fid fid = stage.put(pattern(10'000, 1));
+
+    stage.run_for(9min);
+    REQUIRE(stage.copies_of(fid).empty());
+    stage.run_for(5min);
+    REQUIRE(stage.copies_of(fid).size() == 1);
+}
+
+TEST_CASE("library: objects go to tape when they are enough", "[library]") {
+    TapeStageOptions options;
+    options.pool.migrate_files = 4;
+    TapeStage stage(options);
+    Book book = put_some(stage, 3, 1000);
+    stage.run_for(2min);
+    for (const auto& [fid, bytes] : book) REQUIRE(stage.copies_of(fid).empty());
+
+    book.merge(put_some(stage, 1, 1000));
+    stage.run_for(5min);
+    for (const auto& [fid, bytes] : book) REQUIRE(stage.copies_of(fid).size() == 1);
+}
+
+TEST_CASE("library: many who ask for an object make one recall", "[library]") {
+    TapeStage stage;
+    const Bytes bytes = pattern(100'000, 1);
+    const store::Fid fid = stage.put(bytes);
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(fid).has_value());
+
+    for (int i = 0; i < 5; ++i) REQUIRE(stage.recall(fid) == RecallAsked::kWaiting);
+    stage.run_for(1s);
+    REQUIRE(stage.library().recalls(10).size() == 1);
+    REQUIRE(stage.wait_for(fid).how == RecallEnd::How::kDone);
+    REQUIRE(stage.read(fid) == bytes);
+    REQUIRE(stage.library().recalls(10).empty());
+    REQUIRE(stage.recall(fid) == RecallAsked::kOnDisk);
+}
+
+TEST_CASE("library: a recall survives restarts and power cuts", "[library]") {
+    TapeStage stage;
+    const Bytes bytes = pattern(100'000, 1);
+    const store::Fid fid = stage.put(bytes);
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(fid).has_value());
+    REQUIRE(stage.recall(fid) == RecallAsked::kWaiting);
+
+    stage.lose_power();
+    stage.start();
+    REQUIRE(stage.is_released(fid));
+    REQUIRE(stage.wait_for(fid).how == RecallEnd::How::kDone);
+    stage.run_for(10min);
+    REQUIRE(stage.read(fid) == bytes);
+}
+
+TEST_CASE("library: a recall ends with a cancel and with the object", "[library]") {
+    TapeStage stage;
+    const store::Fid one = stage.put(pattern(100'000, 1));
+    const store::Fid other = stage.put(pattern(100'000, 2));
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(one).has_value());
+    REQUIRE(stage.release(other).has_value());
+    REQUIRE(stage.recall(one) == RecallAsked::kWaiting);
+    REQUIRE(stage.recall(other) == RecallAsked::kWaiting);
+
+    const core::WaitOptions wait{};
+    REQUIRE(stage.at_home(one, stage.staging_of(one).cancel_recall(one, wait)).has_value());
+    stage.remove(other);
+    stage.run_for(10min);
+    REQUIRE(stage.is_released(one));
+    REQUIRE(stage.library().recalls(10).empty());
+    const auto again = stage.at_home(one, stage.staging_of(one).cancel_recall(one, wait));
+    REQUIRE(again.error().code == Errc::kNotFound);
+}
+
+TEST_CASE("library: blocks count for their owner while they are on the disk", "[library]") {
+    TapeStage stage;
+    const store::Fid fid = stage.put(pattern(100'000, 1));
+    REQUIRE(stage.owned_blocks() == 25);
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(fid).has_value());
+    REQUIRE(stage.owned_blocks() == 0);
+    stage.restart();
+    REQUIRE(stage.owned_blocks() == 0);
+
+    REQUIRE(stage.recalled(fid).size() == 100'000);
+    REQUIRE(stage.owned_blocks() == 25);
+    stage.remove(fid);
+    REQUIRE(stage.owned_blocks() == 0);
+}
+
+TEST_CASE("library: a pinned object stays on the disk", "[library]") {
+    TapeStage stage;
+    const store::Fid fid = stage.put(pattern(100'000, 1));
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.recall(fid, 1h) == RecallAsked::kOnDisk);
+
+    REQUIRE(stage.release(fid).error().code == Errc::kBusy);
+    stage.run_for(2h);
+    REQUIRE(stage.release(fid).has_value());
+}
+
+TEST_CASE("library: objects with holes and objects of zeros come back", "[library]") {
+    TapeStage stage;
+    Book book;
+    Bytes sparse(200'000);
+    std::ranges::copy(pattern(5000, 1), sparse.begin() + 70'000);
+    book.emplace(stage.put(sparse), sparse);
+    const Bytes zeros(100'001);
+    book.emplace(stage.put(zeros), zeros);
+    const Bytes short_one = pattern(1, 3);
+    book.emplace(stage.put(short_one), short_one);
+    const store::Fid empty = stage.put({});
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(empty).has_value());
+    for (const auto& [fid, bytes] : book) REQUIRE(stage.release(fid).has_value());
+
+    check_all(stage, book);
+}
+
+TEST_CASE("library: a full cartridge is followed by the next", "[library]") {
+    TapeStageOptions options;
+    options.cartridge_bytes = 24UL << 20;
+    options.disk_bytes = 64UL << 20;
+    TapeStage stage(options);
+    Book book;
+    for (int round = 0; round < 3; ++round) {
+        book.merge(put_some(stage, 10, 2'000'000));
+        const auto synced = stage.sync(1h);
+        if (!synced) FAIL(describe(synced.error()));
+        for (const auto& [fid, bytes] : book) REQUIRE(stage.release(fid).has_value());
+    }
+    std::size_t used = 0;
+    for (const Cartridge& each : stage.library().media()) used += each.files > 0 ? 1 : 0;
+    REQUIRE(used >= 2);
+    check_all(stage, book);
+}
+
+TEST_CASE("library: an object that is larger than every cartridge stays on its disk", "[library]") {
+    TapeStageOptions options;
+    options.cartridge_bytes = 16UL << 20;
+    options.disk_bytes = 64UL << 20;
+    options.cartridges = 1;
+    TapeStage stage(options);
+    const Bytes large = pattern(24UL << 20, 1);
+    const store::Fid fid = stage.put(large);
+    const store::Fid small = stage.put(pattern(1000, 2));
+
+    REQUIRE(stage.sync().error().code == Errc::kIo);
+    stage.run_for(10min);
+    REQUIRE(stage.copies_of(fid).empty());
+    REQUIRE(stage.copies_of(small).size() == 1);
+    REQUIRE(stage.read(fid) == large);
+}
+
+TEST_CASE("library: a write error at a sync has everything written elsewhere", "[library]") {
+    TapeStage stage;
+    Book book = put_some(stage, 2);
+    REQUIRE(stage.sync().has_value());
+    book.merge(put_some(stage, 8));
+    stage.drive(0).inject(devices::TapeFault::kLateWrite);
+    stage.drive(1).inject(devices::TapeFault::kLateWrite);
+
+    const auto synced = stage.sync(1h);
+    if (!synced) FAIL(describe(synced.error()));
+    REQUIRE(stage.events.count("library.operation_failed") >= 1);
+    for (const auto& [fid, bytes] : book) REQUIRE(stage.release(fid).has_value());
+    check_all(stage, book);
+}
+
+TEST_CASE("library: a drive that dies does not stop the other", "[library]") {
+    TapeStage stage;
+    const Book book = put_some(stage, 8);
+    stage.run_for(5min);
+    stage.drive(0).inject(devices::TapeFault::kDeath);
+
+    for (int tries = 0; tries < 5 && !stage.sync(1h); ++tries) stage.run_for(1min);
+    for (const auto& [fid, bytes] : book) REQUIRE(stage.release(fid).has_value());
+    check_all(stage, book);
+}
+
+TEST_CASE("library: a restart in a batch loses nothing, and the library goes on", "[library]") {
+    TapeStage stage;
+    Book book = put_some(stage, 10);
+    stage.run_for(5min);
+    for (int round = 0; round < 3; ++round) {
+        book.merge(put_some(stage, 4));
+        stage.restart();
+    }
+    const auto synced = stage.sync(1h);
+    if (!synced) FAIL(describe(synced.error()));
+    for (const auto& [fid, bytes] : book) REQUIRE(stage.release(fid).has_value());
+    stage.restart();
+    check_all(stage, book);
+}
+
+TEST_CASE("library: what was acknowledged survives power cuts at any moment", "[library][swarm]") {
+    const std::uint64_t seed = GENERATE(range<std::uint64_t>(1, 13));
+    CAPTURE(seed);
+    TapeStageOptions options;
+    options.seed = seed;
+    options.pool.migrate_age = 2s;
+    TapeStage stage(options);
+    Book book;
+    for (int round = 0; round < 6; ++round) {
+        book.merge(put_some(stage, 4, 200'000));
+        for (const auto& [fid, bytes] : book) {
+            const std::uint64_t luck = stage.random.below(3);
+            if (luck == 0) [[maybe_unused]]
+                const auto released = stage.release(fid);
+            if (luck == 1) [[maybe_unused]]
+                const auto recalled = stage.recall(fid);
+        }
+        const auto span = Duration(static_cast<Duration::rep>(stage.random.below(120)) * 1s);
+        stage.lose_power_within(600, span);
+        stage.start();
+    }
+    check_all(stage, book);
+    for (int tries = 0; tries < 5 && !stage.sync(1h); ++tries) stage.run_for(1min);
+    for (const auto& [fid, bytes] : book) REQUIRE(stage.release(fid).has_value());
+    check_all(stage, book);
+    stage.stop();
+}
+
+TEST_CASE("library: a fuller disk than the mark is emptied, the oldest first", "[library]") {
+    TapeStageOptions options;
+    options.disks = 1;
+    options.localities = 1;
+    options.pool.staging_high = 50;
+    options.pool.staging_low = 30;
+    options.pool.migrate_age = 1s;
+    TapeStage stage(options);
+    std::vector<store::Fid> fids;
+    std::vector<Bytes> contents;
+    for (std::uint64_t i = 0; i < 20; ++i) {
+        contents.push_back(pattern(1'000'000, i));
+        fids.push_back(stage.put(contents.back()));
+        stage.run_for(2min);
+    }
+    REQUIRE(stage.is_released(fids.front()));
+    REQUIRE_FALSE(stage.is_released(fids.back()));
+    for (std::size_t i = 0; i < fids.size(); ++i) REQUIRE(stage.recalled(fids[i]) == contents[i]);
+}

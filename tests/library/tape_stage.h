@@ -1,0 +1,212 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/buffer_pool.h"
+#include "core/events.h"
+#include "core/random.h"
+#include "core/virtual_world.h"
+#include "devices/disk_image.h"
+#include "devices/memory_disk.h"
+#include "devices/tape/memory_library.h"
+#include "devices/tape/tape_library_image.h"
+#include "io_sched/main_scheduler.h"
+#include "library/library_bay.h"
+#include "library/staging_disks.h"
+#include "library/tape_library.h"
+#include "objects/name_part.h"
+#include "objects/names.h"
+#include "objects/stores.h"
+#include "store/map_index.h"
+#include "store/names.h"
+#include "store/volume.h"
+#include "tests/replay.h"
+
+namespace fopd::library::testing {
+
+using Bytes = std::vector<std::byte>;
+
+// Keeps the names of events.
+class NamedEvents final : public core::EventSink {
+public:
+    void emit(core::Level /*level*/, std::string_view name,
+              std::span<const core::Field> /*fields*/) override {
+        names.emplace_back(name);
+    }
+    bool wants(core::Level /*level*/) const override { return true; }
+    std::size_t count(std::string_view name) const {
+        std::size_t count = 0;
+        for (const std::string& each : names) count += each == name ? 1 : 0;
+        return count;
+    }
+
+    std::vector<std::string> names;
+};
+
+// The simulated library of a test, and the table of media: they outlive the machine.
+class StageBay final : public LibraryBay {
+public:
+    explicit StageBay(devices::TapeLibraryImage& image) : image_(image) {}
+
+    // For the next life. The power outlives it.
+    void begin_life(devices::Power& power, std::uint64_t seed) {
+        power_ = &power;
+        seed_ = seed;
+        library_ = nullptr;
+    }
+    // Of the present life; null: it is not open.
+    devices::MemoryLibrary* library() { return library_; }
+    std::string& media() { return media_; }
+    bool refuses_to_write = false;
+
+    Task<Result<std::unique_ptr<BayLibrary>>> open_library(core::Reactor* reactor,
+                                                           LibraryOptions options) override;
+    Task<Result<std::string>> read_media(core::Reactor* reactor) override;
+    Task<Result<void>> write_media(core::Reactor* reactor, std::string text) override;
+
+private:
+    class Open;
+
+    devices::TapeLibraryImage& image_;
+    devices::Power* power_ = nullptr;
+    std::uint64_t seed_ = 0;
+    devices::MemoryLibrary* library_ = nullptr;
+    std::string media_;
+};
+
+struct TapeStageOptions {
+    std::uint64_t seed = 1;
+    std::uint32_t localities = 2;
+    std::uint32_t disks = 2;
+    std::uint64_t disk_bytes = 32UL << 20;
+    std::uint32_t drives = 2;
+    std::uint32_t cartridges = 4;
+    std::uint64_t cartridge_bytes = 64UL << 20;
+    TapePoolOptions pool{.name = "cold", .staging = "fast", .migrate_age = 1h};
+};
+
+// Disks, their localities and a tape library in the simulated world, without fops.
+class TapeStage : fopd::testing::Replay {
+public:
+    explicit TapeStage(const TapeStageOptions& options = {});
+    ~TapeStage();
+    TapeStage(const TapeStage&) = delete;
+    TapeStage& operator=(const TapeStage&) = delete;
+
+    void start();
+    void stop();
+    void lose_power();
+    void restart() {
+        stop();
+        start();
+    }
+    // The power goes at one of the next steps of disks or drives, or after so long a time.
+    void lose_power_within(std::uint64_t steps, Duration span);
+    void run_for(Duration span) { world.run_for(span); }
+
+    // -- objects of the pool --
+
+    store::Fid put(const Bytes& bytes, std::uint32_t disk = 0);
+    void overwrite(store::Fid fid, const Bytes& bytes);
+    void remove(store::Fid fid);
+    // Nothing: its bytes are not on the disk. REQUIRES: it is there.
+    std::optional<Bytes> read(store::Fid fid);
+    // Brings it back first if needed.
+    Bytes recalled(store::Fid fid);
+    bool is_released(store::Fid fid);
+    // By all objects, on all disks.
+    std::uint64_t owned_blocks();
+    std::vector<store::Copy> copies_of(store::Fid fid);
+
+    Result<void> sync(Duration patience = 10min);
+    Result<void> release(store::Fid fid);
+    Result<RecallAsked> recall(store::Fid fid, Duration pin = Duration{0});
+    RecallEnd wait_for(store::Fid fid, Duration patience = 1h);
+
+    StagingDisks& staging(std::uint32_t locality) { return *localities_[locality]->staging; }
+    StagingDisks& staging_of(store::Fid fid);
+    store::Volume& volume(std::uint32_t disk) { return *machines_[disk]->volume; }
+    TapeLibrary& library() { return *library_; }
+    devices::MemoryTape& drive(std::uint32_t index) { return bay.library()->drive(index); }
+    core::Reactor& reactor(std::uint32_t locality) { return *localities_[locality]->reactor; }
+    devices::Power& power() { return *power_; }
+    // All of `task`, which runs at the object's home.
+    template <typename T>
+    T at_home(store::Fid fid, Task<T> task);
+    template <typename T>
+    T at(std::uint32_t locality, Task<T> task);
+
+    const TapeStageOptions options;
+    core::VirtualWorld world;
+    core::Random random;
+    NamedEvents events;
+    devices::TapeLibraryImage tapes;
+    StageBay bay;
+
+private:
+    struct Remains {
+        explicit Remains(std::uint64_t bytes) : image(bytes) {}
+        devices::DiskImage image;
+        store::MapImage index;
+        bool formatted = false;
+    };
+    struct Locality {
+        Locality(TapeStage& stage, std::uint32_t number);
+        std::unique_ptr<core::Reactor> reactor;
+        core::BufferPool buffers;
+        io_sched::MainScheduler io;
+        // Objects here have no names; the stores want them all the same.
+        store::MapImage name_image;
+        store::MapIndex name_index;
+        store::NameShard shard;
+        core::Gate names_gate;
+        objects::NamePart part;
+        objects::Names names;
+        std::unique_ptr<objects::Stores> stores;
+        std::unique_ptr<StagingDisks> staging;
+    };
+    struct Machine {
+        std::unique_ptr<devices::MemoryDisk> disk;
+        std::unique_ptr<store::MapIndex> index;
+        std::unique_ptr<store::Volume> volume;
+    };
+
+    std::uint32_t home_of(std::uint32_t disk) const { return disk % options.localities; }
+    std::uint32_t disk_of(store::Fid fid) const { return fid.slot() - 1U; }
+    void make_machine(std::uint32_t number);
+    Task<Result<void>> open(std::uint32_t number);
+    Task<Result<void>> change(store::Fid fid, const Bytes* bytes);
+    Task<Result<std::optional<Bytes>>> read_all(store::Fid fid);
+    Task<Result<void>> stop_library();
+    Task<Result<void>> stop_stores(std::uint32_t locality);
+    void destroy();
+
+    std::unique_ptr<devices::Power> power_;
+    std::vector<std::unique_ptr<Remains>> remains_;
+    std::vector<std::unique_ptr<Locality>> localities_;
+    std::vector<std::unique_ptr<Machine>> machines_;
+    std::unique_ptr<TapeLibrary> library_;
+};
+
+// Bytes that are like no others.
+Bytes pattern(std::size_t size_bytes, std::uint64_t seed);
+
+template <typename T>
+T TapeStage::at(std::uint32_t locality, Task<T> task) {
+    auto done = world.run(*localities_[locality]->reactor, std::move(task));
+    ENSURE(done.has_value());
+    return *std::move(done);
+}
+template <typename T>
+T TapeStage::at_home(store::Fid fid, Task<T> task) {
+    return at(home_of(disk_of(fid)), std::move(task));
+}
+
+}  // namespace fopd::library::testing
