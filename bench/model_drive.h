@@ -44,14 +44,15 @@ public:
         figures_.locating += locate;
         figures_.moving += transfer;
         place_ = io_sched::stretch_from(model_, begin, part.size_bytes).end;
-        co_await reactor_.sleep_for(time + locate + transfer);
-        co_return Result<void>{};
+        return spend(time + locate + transfer);
     }
     Task<Result<void>> execute_joined(std::span<const io_sched::IoShare> /*writes*/) override {
         co_return std::unexpected(Error{.code = Errc::kUnsupported, .context = "a drive"});
     }
 
 private:
+    Task<Result<void>> spend(Duration time) { co_return co_await reactor_.sleep_for(time); }
+
     core::Reactor& reactor_;
     const devices::DriveModel& model_;
     DriveFigures& figures_;

@@ -496,7 +496,8 @@ void wait_until_settled(const std::string& path) {
     timespec now{};
     do {
         clock_gettime(CLOCK_REALTIME_COARSE, &now);
-    } while (now.tv_sec == info.st_ctim.tv_sec && now.tv_nsec <= info.st_ctim.tv_nsec);
+    } while (now.tv_sec < info.st_ctim.tv_sec ||
+             (now.tv_sec == info.st_ctim.tv_sec && now.tv_nsec <= info.st_ctim.tv_nsec));
 }
 
 TEST_CASE("client object tree: what was stored is not stored again, unless either has changed",

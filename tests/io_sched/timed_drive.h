@@ -37,8 +37,17 @@ public:
         : reactor_(reactor), number_(number), log_(log) {}
 
     Task<Result<void>> execute(const IoRequest& /*request*/, const IoPart& part) override {
-        const MediumId medium = part.medium;
-        log_.begun.push_back({number_, medium, part.offset});
+        return run(part.medium, part.offset);
+    }
+    Task<Result<void>> execute_joined(std::span<const IoShare> /*writes*/) override {
+        ENSURE(false);
+        co_return Result<void>{};
+    }
+    Content content() const override { return {.medium = medium_}; }
+
+private:
+    Task<Result<void>> run(MediumId medium, std::uint64_t offset) {
+        log_.begun.push_back({number_, medium, offset});
         log_.running_max = std::max(log_.running_max, ++log_.running);
         if (medium_ != medium) {
             // Nobody takes a cartridge out of a drive that is in use.
@@ -57,13 +66,7 @@ public:
         }
         co_return Result<void>{};
     }
-    Task<Result<void>> execute_joined(std::span<const IoShare> /*writes*/) override {
-        ENSURE(false);
-        co_return Result<void>{};
-    }
-    Content content() const override { return {.medium = medium_}; }
 
-private:
     core::Reactor& reactor_;
     const std::uint8_t number_;
     DriveLog& log_;

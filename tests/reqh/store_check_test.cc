@@ -157,7 +157,7 @@ TEST_CASE("reqh store check: a damaged thing is found, and named", "[reqh]") {
         {"an extent that is none",
          [&] { entries[key_text(store::Key::extent(objects::store_fid(other), 0))].pop_back(); },
          "length of an extent"},
-        {"a key that is none", [&] { entries["q"] = "?"; }, "no known kind"},
+        {"a key that is none", [&] { entries["z"] = "?"; }, "no known kind"},
         {"an object of another disk",
          [&] {
              store::Fid foreign = object;
