@@ -71,9 +71,11 @@ public:
     std::size_t write_epoch(std::span<std::byte> room, Instant now) override {
         return inner_->write_epoch(room, now);
     }
-    void start_epoch(std::span<const std::byte> data, Instant now) override {
-        inner_->start_epoch(data, now);
+    void start_epoch(eh::EpochNumber epoch, std::span<const std::byte> data, Instant now) override {
+        inner_->start_epoch(epoch, data, now);
     }
+    void lose_epoch(const Error& reason, Instant now) override { inner_->lose_epoch(reason, now); }
+    Instant epoch_over_at() const override { return inner_->epoch_over_at(); }
 
 private:
     const std::unique_ptr<Policy> inner_;

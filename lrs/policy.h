@@ -6,7 +6,9 @@
 #include <string>
 #include <string_view>
 
+#include "core/result.h"
 #include "core/time.h"
+#include "eh/handler.h"
 #include "lrs/class_figures.h"
 #include "lrs/request.h"
 
@@ -76,7 +78,15 @@ public:
     // Writes this policy's message for the next epoch into `room`. Returns its size in bytes.
     virtual std::size_t write_epoch(std::span<std::byte> /*room*/, Instant /*now*/) { return 0; }
     // An epoch has begun. `data` is the combination of the messages of all nodes.
-    virtual void start_epoch(std::span<const std::byte> /*data*/, Instant /*now*/) {}
+    virtual void start_epoch(eh::EpochNumber /*epoch*/, std::span<const std::byte> /*data*/,
+                             Instant /*now*/) {}
+    // The nodes could not agree on the next epoch. The policy drops what it derived from earlier
+    // epochs, and goes on alone until start_epoch().
+    virtual void lose_epoch(const Error& /*reason*/, Instant /*now*/) {}
+    // When the present epoch is over for this policy: the group has no requests left, or its time
+    // has passed. An instant that has passed means now; kNever, that the policy does not mind. The
+    // scheduler asks again after each change of its requests.
+    virtual Instant epoch_over_at() const { return kNever; }
 };
 
 }  // namespace fopd::lrs

@@ -172,22 +172,42 @@ void Scheduler::shutdown() {
 // -- epochs --
 
 void Scheduler::ask_for_epoch() {
+    ready_latest_ = kNever;
+    ready_at_ = kNever;
     std::array<std::byte, eh::kEpochBytesMax> room;
     const std::size_t size_bytes = policy_->write_epoch(room, reactor_.now());
     const auto asked = epochs_->next_epoch(epoch_, std::span(room).first(size_bytes), *this);
     if (!asked) on_epoch(std::unexpected(asked.error()), {});
 }
 
-// Becomes ready again after half of the remaining time. If the epoch could not be agreed on, asks
-// again as a participant without a known epoch, and continues to schedule meanwhile.
+// Becomes ready again when the epoch is over for the policy, and after half of the timeout at the
+// latest: other nodes wait for this one, also when it is idle. If the epoch could not be agreed on,
+// asks again as a participant without a known epoch, and continues to schedule meanwhile.
 void Scheduler::on_epoch(Result<eh::EpochNumber> epoch, std::span<const std::byte> data) {
     if (is_shut_down_) return;
     epoch_ = epoch.value_or(eh::kFirstEpoch);
     policy_figures_.epoch.set(static_cast<std::uint64_t>(epoch_));
-    reactor_.arm(epoch_timer_, after(reactor_.now(), epochs_->rules().timeout / 2));
-    if (!epoch) return;
-    policy_->start_epoch(data, reactor_.now());
+    const Instant now = reactor_.now();
+    ready_latest_ = after(now, epochs_->rules().timeout / 2);
+    ready_at_ = ready_latest_;
+    reactor_.arm(epoch_timer_, ready_at_);
+    if (epoch) {
+        policy_->start_epoch(*epoch, data, now);
+    } else {
+        policy_->lose_epoch(epoch.error(), now);
+    }
     dispatch();
+}
+
+// An epoch that is over is asked about in a later turn: the handler may answer at once, and an
+// epoch without requests may be over at once.
+void Scheduler::note_epoch_over() {
+    if (ready_latest_ == kNever || is_shut_down_ || epoch_ == eh::kFirstEpoch) return;
+    const Instant over_at = std::max(policy_->epoch_over_at(), after(reactor_.now(), 1ns));
+    const Instant ready_at = std::min(over_at, ready_latest_);
+    if (ready_at == ready_at_ || ready_at_ <= reactor_.now()) return;
+    ready_at_ = ready_at;
+    reactor_.arm(epoch_timer_, ready_at_);
 }
 
 // -- requests --
@@ -204,6 +224,7 @@ void Scheduler::dispatch() {
     }
     dispatching_ = false;
     note_held_back();
+    note_epoch_over();
 }
 
 // Called before anything is delivered. Returns false if late requests are left.

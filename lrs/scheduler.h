@@ -173,6 +173,7 @@ private:
     friend Request::DeadlinePlace;
 
     void ask_for_epoch();
+    void note_epoch_over();
     void on_epoch(Result<eh::EpochNumber> epoch, std::span<const std::byte> data) override;
 
     void visit_classes(Instant now, const ClassVisitor& visitor);
@@ -201,6 +202,8 @@ private:
     eh::EpochHandler* const epochs_;
     EpochTimer epoch_timer_;
     eh::EpochNumber epoch_ = eh::kFirstEpoch;
+    Instant ready_latest_ = kNever;  // For the next epoch; kNever while it is asked for.
+    Instant ready_at_ = kNever;      // When epoch_timer_ fires.
     std::array<LaneFigures, kLaneCount> figures_;
     core::IntrusiveList<ArrivalPlace> control_;  // Waiting requests, the oldest first.
     // All waiting data requests, the oldest first. The first element has the requests that policy_

@@ -1,6 +1,7 @@
 // Goal: the request scheduler asks for epochs in time, and lets its policy speak for each of them.
 // Method: an epoch handler that answers when the test says so; time is virtual.
 
+#include <array>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -33,10 +34,21 @@ public:
         room[0] = std::byte{++said_};
         return 1;
     }
-    void start_epoch(std::span<const std::byte> data, Instant /*now*/) override {
+    void start_epoch(eh::EpochNumber epoch, std::span<const std::byte> data,
+                     Instant /*now*/) override {
         REQUIRE(data.size() == 1);
+        heard.push_back(epoch);
         open_ = data[0] == std::byte{2};
     }
+    void lose_epoch(const Error& reason, Instant /*now*/) override {
+        open_ = false;
+        lost.push_back(reason.code);
+    }
+    Instant epoch_over_at() const override { return over_at; }
+
+    Instant over_at = kNever;
+    std::vector<eh::EpochNumber> heard;
+    std::vector<Errc> lost;
 
 private:
     core::IntrusiveList<PolicyPlace> waiting_;
@@ -65,7 +77,8 @@ public:
         answer(std::unexpected(Error{.code = Errc::kCancelled}));
     }
     void answer(Result<eh::EpochNumber> epoch) {
-        std::exchange(waiting, nullptr)->on_epoch(epoch, {});
+        const std::array said{std::byte{1}};
+        std::exchange(waiting, nullptr)->on_epoch(epoch, std::span(said).first(epoch ? 1 : 0));
     }
 
     bool refuse = false;
@@ -80,12 +93,12 @@ private:
 };
 
 struct EpochShell : fopd::testing::Replay {
-    EpochShell()
+    explicit EpochShell(std::unique_ptr<Policy> policy = make_fifo())
         : Replay(6),
           world(6),
           reactor(world.make_reactor()),
           epochs(*reactor),
-          scheduler(*reactor, make_fifo(), &epochs) {}
+          scheduler(*reactor, std::move(policy), &epochs) {}
 
     core::VirtualWorld world;
     std::unique_ptr<core::Reactor> reactor;
@@ -164,4 +177,53 @@ TEST_CASE("lrs scheduler: the policy speaks for an epoch, and lets run what it b
 
     CHECK(getter.taken() == std::vector<std::uint64_t>{0});
     CHECK(scheduler.policy_figures().epoch.get() >= 2);
+}
+
+TEST_CASE("lrs scheduler: the policy says when an epoch is over", "[lrs]") {
+    auto made = std::make_unique<InEpochs>();
+    InEpochs& policy = *made;
+    EpochShell shell(std::move(made));
+    RequestMaker requests(8);
+    const Instant began = shell.reactor->now();
+
+    policy.over_at = began + 300ms;
+    shell.epochs.answer(5);
+    CHECK(shell.epochs.waiting == nullptr);
+    shell.world.run_for(300ms);
+    CHECK(shell.epochs.asked_at == std::vector<Instant>{began, began + 300ms});
+
+    // Over because of what arrives or ends.
+    policy.over_at = kNever;
+    shell.epochs.answer(6);
+    shell.world.run_for(100ms);
+    policy.over_at = Instant{};
+    shell.scheduler.incoming(requests.make());
+    CHECK(shell.epochs.waiting == nullptr);
+    shell.world.run_for(1ms);
+    CHECK(shell.epochs.asked == std::vector<eh::EpochNumber>{0, 5, 6});
+    CHECK(shell.epochs.asked_at.back() < began + 401ms);
+
+    // Later than half of the timeout.
+    policy.over_at = kNever - 1ns;
+    shell.epochs.answer(7);
+    shell.world.run_for(2s);
+    CHECK(shell.epochs.asked.size() == 4);
+    CHECK(policy.heard == std::vector<eh::EpochNumber>{5, 6, 7});
+    CHECK(policy.lost.empty());
+}
+
+TEST_CASE("lrs scheduler: the policy hears that an epoch was lost, and does not hasten the next",
+          "[lrs]") {
+    auto made = std::make_unique<InEpochs>();
+    InEpochs& policy = *made;
+    EpochShell shell(std::move(made));
+    policy.over_at = Instant{};
+
+    shell.epochs.answer(std::unexpected(Error{.code = Errc::kTimedOut}));
+    shell.world.run_for(1s);
+
+    CHECK(policy.lost == std::vector<Errc>{Errc::kTimedOut});
+    CHECK(shell.epochs.asked.size() == 1);
+    shell.world.run_for(1s);
+    CHECK(shell.epochs.asked.size() == 2);
 }
