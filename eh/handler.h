@@ -27,6 +27,8 @@ struct EpochRules {
     // contribute no data.
     void (*combine)(std::span<std::byte> into, std::span<const std::byte> one,
                     std::span<const std::byte> other) = nullptr;
+    // Data are cut to a multiple of this, so that a number is never cut in two.
+    std::size_t granule = 1;
     // Converts data from a participant of the other byte order to this host's order.
     void (*swap_bytes)(std::span<std::byte> data) = nullptr;
 };

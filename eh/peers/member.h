@@ -1,0 +1,398 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/time.h"
+#include "eh/handler.h"
+#include "eh/peers/message.h"
+#include "eh/view.h"
+#include "eh/view_store.h"
+
+namespace fopd::eh::peers {
+
+struct Peer {
+    std::string name{};
+    std::string address{};
+};
+
+// Which evictions a root may decide on.
+enum class Quorum : std::uint8_t {
+    kParticipants,  // Those that keep more than half of the participants.
+    kStore,         // Any that the view store commits.
+};
+
+// Lets equal views of many members in one process be one object.
+class ViewPool {
+public:
+    virtual ViewHandle share(View view) = 0;
+
+protected:
+    ~ViewPool() = default;
+};
+
+// Shared by all members, except for `root` and `pool`.
+struct MemberOptions {
+    EpochRules rules{};
+    std::uint64_t rules_hash = 0;  // Members with another one are refused.
+    std::size_t fanout = 16;
+    Duration grace = 500ms;            // For an answer of a member that is alive.
+    Duration root_silent = 2s;         // After that the root counts as dead.
+    Duration resend = 125ms;           // First interval of what is sent again until it is answered.
+    Duration join_batch = 50ms;        // Members that want to join are collected for so long.
+    Duration back_off_max = 30s;       // Between two tries to rejoin.
+    std::size_t expect = 1;            // The first epoch waits for so many members,
+    Duration bootstrap_timeout = 30s;  // or until then.
+    std::int64_t block = 1 << 20;      // Epoch numbers that a root reserves at a time.
+    Quorum quorum = Quorum::kParticipants;
+    Peer root{};  // The only member that reaches the view store; no name: all do.
+    ViewPool* pool = nullptr;
+
+    // A pending call ends after this time at the latest.
+    Duration watchdog() const { return rules.timeout + 2 * grace + root_silent + 1s; }
+    Duration beat() const { return root_silent / 3; }
+    // A root that is silent for so long is asked directly.
+    Duration ask_after() const { return root_silent * 2 / 3; }
+    // Epochs that are complete before this time cost three messages per member.
+    Duration first_delay() const { return grace / 2; }
+};
+
+enum class EventKind : std::uint8_t {
+    kJoined,        // This member is in a view.
+    kLeft,          // It has left.
+    kEvicted,       // It learned that it was evicted.
+    kLost,          // Its call was not answered in time: it is on its own.
+    kView,          // This root committed a view.
+    kEvicts,        // This root evicted `name`.
+    kTakesOver,     // This member became root after `name`.
+    kAbdicates,     // Another root has committed a view.
+    kOtherBytes,    // `name` sent two contributions for one round. The first one counts.
+    kSecondOfName,  // Two daemons have the name `name`.
+    kRefused,       // The root has other rules.
+    kDropped,       // A message of `name` made no sense.
+};
+
+// What a member wants done. Executed in order, after the method that caused it has returned.
+struct Send {
+    Peer to{};
+    Message message{};
+};
+struct Persist {
+    Incarnation incarnation = 0;  // To be made durable; then on_persisted().
+};
+struct ReadStore {};
+struct SwapStore {
+    ViewNumber expected = 0;
+    ViewHandle next{};
+};
+struct Answer {
+    Result<EpochNumber> epoch;
+    std::vector<std::byte> data{};
+    ViewNumber view = 0;  // The view whose members contributed.
+};
+struct Event {
+    EventKind kind = EventKind::kJoined;
+    std::string name{};
+    ViewNumber view = 0;
+};
+using Effect = std::variant<Send, Persist, ReadStore, SwapStore, Answer, Event>;
+
+// The newest epoch of a view that a member took part in, when it moved on to the next view.
+struct LeftView {
+    ViewNumber view = 0;
+    EpochNumber newest = 0;
+    bool operator==(const LeftView&) const = default;
+};
+
+enum class Standing : std::uint8_t { kDetached, kJoining, kMember, kLost, kLeaving };
+enum class EpochState : std::uint8_t { kDetached, kIdle, kWaiting, kClosing };
+
+// A node's part in the epochs of all nodes (docs/reference/epochs.md): a state machine without I/O.
+// Messages, answers of the view store and the time go in; effects come out. A value: a copy goes on
+// independently. Calls are answered by Answer, exactly one for each that was accepted.
+class Member {
+public:
+    // `durable` is the last incarnation that was made durable. `options` outlives the member.
+    Member(const MemberOptions& options, Peer self, Incarnation durable, Instant now);
+
+    // As EpochHandler's. Refusals come at once, without an Answer.
+    Result<void> next_epoch(EpochNumber current, std::span<const std::byte> data, Instant now);
+    void last_epoch(Instant now);
+
+    // The transport names the sender, and where answers to it go.
+    void on_message(const Peer& from, Message message, Instant now);
+    void on_persisted(Incarnation incarnation, Instant now);
+    void on_view_read(const Result<ViewHandle>& read, Instant now);
+    void on_view_swapped(Swapped outcome, Instant now);
+    void on_time(Instant now);
+    // When on_time() is due.
+    Instant next_deadline() const;
+
+    std::vector<Effect> take_effects() { return std::exchange(effects_, {}); }
+
+    // -- for status and tests --
+
+    Standing standing() const { return standing_; }
+    EpochState state() const;
+    bool is_pending() const { return call_.has_value(); }
+    bool is_seated() const { return seated_; }
+    bool is_root() const { return duty_.has_value(); }
+    ViewNumber view_number() const { return view_ == nullptr ? 0 : view_->number(); }
+    const ViewHandle& view() const { return view_; }
+    EpochNumber newest_epoch() const { return newest_; }
+    Incarnation incarnation() const { return incarnation_; }
+    const LeftView& left_view() const { return left_view_; }
+    // Contributions that the member holds: its own and its children's.
+    std::size_t contributions() const;
+    std::uint64_t dropped() const { return dropped_; }
+    // Equal members with equal remaining times give equal hashes.
+    std::uint64_t fingerprint(Instant now) const;
+    // Starts as a member of a committed view, for measurements of many members.
+    void seat(ViewHandle view, Instant now);
+
+private:
+    struct Call {
+        std::vector<std::byte> data{};
+        Instant began{};
+        Instant ready_since{};   // Since when the others wait no more for this member.
+        bool is_folded = false;  // It is in the report of this round.
+    };
+    struct Child {
+        bool is_ready = false;
+        Ready report{};
+        bool has_view = false;
+        bool has_start = true;  // It and all below have the last start.
+    };
+    struct Joiner {
+        Incarnation incarnation = 0;
+        std::string address{};
+        Instant not_before{};  // A member of this name has until then to say that it is alive.
+    };
+    // Of a change of the view. kProbing: does the store answer, and still have this view?
+    // kSettling: a swap's outcome is unknown. kRefused: another view was written first.
+    enum class Phase : std::uint8_t { kNone, kProbing, kSwapping, kSettling, kRefused };
+    // What a root does besides being a member.
+    struct Duty {
+        EpochNumber next = 0;  // The next epoch to issue.
+        Instant view_since{};
+        Instant held_until = Instant{};  // The first epoch waits for members.
+        Instant polled_at = kNever;
+        Instant poll_not_before = Instant{};
+        std::map<std::uint32_t, PollAck> answers{};
+        std::set<std::uint32_t> polled{};
+        Instant start_due = kNever;  // When the last start must have been acknowledged.
+        bool start_retried = false;
+        std::set<std::uint32_t> has_start{};  // Acknowledged alone.
+        std::map<std::string, Joiner> joiners{};
+        std::set<std::string> leavers{};
+        std::set<std::string> evict{};
+        std::vector<std::string> to_front{};  // Get a place next to the root.
+        bool wants_bump = false;              // A view with the same roster.
+        bool wants_out = false;               // The root is to contribute no more.
+        bool wants_in = false;                // The root is to contribute again.
+        bool admitted_in_closing = false;
+        Instant admit_at = kNever;
+        Instant change_at = kNever;  // The next try to change the view.
+        Instant doubt_since = kNever;
+        Instant beat_at{};
+    };
+    struct Candidacy {
+        ViewHandle target{};
+        std::map<std::string, PromiseAck> granted{};
+        std::map<std::string, Incarnation> incarnations{};
+        Instant majority_at = kNever;
+        Instant resend_at = kNever;
+    };
+    enum class SwapKind : std::uint8_t { kNone, kDuty, kTakeOver, kCreate };
+    enum class ReadFor : std::uint8_t { kJoin, kCandidacy, kProbe, kSettle };
+    struct Assembly {
+        ViewNumber number = 0;  // 0: none.
+        std::vector<std::byte> bytes{};
+        Peer from{};
+        Instant again_at = kNever;
+    };
+
+    // member.cc
+    void send(const Peer& to, Body body);
+    void send_round(const Peer& to, std::uint32_t round, Body body);
+    void send_as(const Peer& to, ViewNumber view, std::uint32_t round, Body body);
+    void tell(EventKind kind, std::string name);
+    void answer(Result<EpochNumber> epoch, std::vector<std::byte> data);
+    void fail_call(Errc code, std::int32_t os_errno, const char* context);
+    void drop(const Peer& from);
+    void normalise(Message& message) const;
+    Peer peer_at(std::size_t position) const;
+    Peer root_peer() const { return peer_at(0); }
+    ViewHandle share(View view) const;
+    bool is_root_position() const { return position_ == 0; }
+    bool takes_part() const { return view_->at(position_).takes_part; }
+    bool has_promised() const { return promised_ >= view_number(); }
+    bool is_shared() const { return options_->root.name.empty(); }
+    bool reaches_store() const { return is_shared() || options_->root.name == self_.name; }
+    void on_tree_message(const Peer& from, const Message& message, Instant now);
+    void on_watchdog(Instant now);
+
+    // member_tree.cc
+    std::size_t first_child() const { return position_ * options_->fanout + 1; }
+    Child* child_at(std::size_t position);
+    bool is_from_above(std::size_t position) const;
+    void begin_round(std::uint32_t round);
+    void note_closing(Instant since, Instant now);
+    void try_fold(Instant now);
+    bool add_to(Ready& sum, const Ready& part) const;
+    void answer_old_round(const Peer& to, std::uint32_t round);
+    void on_ready(const Peer& from, std::size_t position, const Message& message,
+                  const Ready& ready, Instant now);
+    void on_first(const Peer& from, std::size_t position, const Message& message,
+                  const First& first, Instant now);
+    void on_start(const Peer& from, std::size_t position, const Message& message,
+                  const Start& start, Instant now);
+    void take_start(StartRecord record, Instant now);
+    void on_start_ack(std::size_t position, const Message& message, const StartAck& ack,
+                      Instant now);
+    void acknowledge_start();
+    void on_abort(std::size_t position, const Message& message, const Abort& abort, Instant now);
+    void take_abort(std::uint32_t next_round, Instant now);
+    void send_down(const Body& body, std::uint32_t round);
+    void on_tree_time(Instant now);
+
+    // member_views.cc
+    void adopt(const ViewHandle& next, std::optional<ViewDifference> news, Instant now);
+    void take_seat(const ViewHandle& next, std::size_t position, Instant now);
+    void take_carry(const View& next);
+    void lose_seat(Instant now);
+    void unseat();
+    void back_off(Instant now);
+    void tell_children(Instant now);
+    void send_view(const Peer& to, bool has_base);
+    void send_nack(const Peer& to, Incarnation incarnation);
+    void want_view(const Peer& from, ViewNumber number, Instant now);
+    void on_view_news(const Peer& from, const ViewNews& news, Instant now);
+    void on_view_piece(const Peer& from, const ViewPiece& piece, Instant now);
+    void on_view_want(const Peer& from, const ViewWant& want);
+    void on_nack(const Peer& from, const Nack& nack, Instant now);
+
+    // member_join.cc
+    void begin_join(Instant now);
+    void go_on_joining(Instant now);
+    void use_record(const ViewHandle& record, Instant now);
+    void create_view(const ViewHandle& record, Instant now);
+    void on_join(const Peer& from, const Message& message, const Join& join, Instant now);
+    void on_redirect(const Redirect& redirect, Instant now);
+    void on_refuse(const Refuse& refuse, Instant now);
+    void begin_swap(SwapKind kind, ViewHandle next, Instant now);
+    void on_settled(const Result<ViewHandle>& read, Instant now);
+    void end_swap(Instant now);
+    void lose_swap(const ViewHandle& record, Instant now);
+    void forget_swap();
+    bool ask_store(ReadFor reason);
+    void learn(const ViewHandle& record, Instant now);
+
+    // member_root.cc
+    void begin_duty(bool was_root, Instant now);
+    bool is_frozen() const { return phase_ != Phase::kNone && phase_ != Phase::kProbing; }
+    bool is_held(Instant now) const;
+    void decide(Instant now);
+    void start_epoch(Instant now);
+    void abort_epoch(Instant now);
+    void poll(Instant now);
+    void on_poll(std::size_t position, const Message& message);
+    void on_poll_ack(const Peer& from, std::size_t position, const Message& message,
+                     const PollAck& ack, Instant now);
+    void decide_eviction(Instant now);
+    bool keeps_majority(const std::set<std::string>& out, bool root_is_out) const;
+    void retry_start(Instant now);
+    bool wants_change(Instant now) const;
+    bool may_admit() const { return closing_since_ == kNever || !duty_->admitted_in_closing; }
+    bool replaces(const std::string& name, const Joiner& joiner) const;
+    void note_admission(Instant now);
+    void maybe_change(Instant now);
+    void change_view(Instant now);
+    View next_view(Instant now) const;
+    bool needs_block() const;
+    void note_change_committed(const View& old, Instant now);
+    void add_below(std::size_t position, std::set<std::uint32_t>& to) const;
+    Instant poll_due() const;
+    Instant give_up_due() const;
+    void on_root_time(Instant now);
+    Instant next_root_deadline() const;
+
+    // member_takeover.cc
+    Instant candidate_at() const;
+    Duration stagger(std::size_t position) const;
+    void begin_candidacy(const ViewHandle& target, Instant now);
+    void on_promise(const Peer& from, const Message& message, Instant now);
+    void on_promise_ack(const Peer& from, const Message& message, const PromiseAck& ack,
+                        Instant now);
+    void count_promises(Instant now);
+    View taken_over() const;
+    std::string root_name_of(ViewNumber number) const;
+    void on_takeover_time(Instant now);
+
+    const MemberOptions* options_;
+    Peer self_;
+    Incarnation durable_;          // The highest that may have been used.
+    Incarnation incarnation_ = 0;  // Of the present or the last try to be a member; 0: none yet.
+    bool is_persisting_ = false;
+
+    Standing standing_ = Standing::kDetached;
+    std::optional<Call> call_;
+    EpochNumber epoch_ = kFirstEpoch;  // The participant's epoch, as it knows it.
+    EpochNumber newest_ = kFirstEpoch;
+    StartRecord last_start_;  // The last start this process has seen.
+
+    ViewHandle view_;  // Null: never a member.
+    LeftView left_view_;
+    bool seated_ = false;
+    std::size_t position_ = 0;
+    std::uint32_t round_ = 1;
+    ViewNumber promised_ = 0;  // Takes part in no view up to this one.
+    std::vector<Child> children_;
+    std::optional<ViewDifference> news_;  // How view_ follows from the one before.
+    Instant news_at_ = kNever;  // When children that have not acknowledged view_ are told.
+    bool is_reported_ = false;  // All at and below this member are ready:
+    Ready report_;              // their contributions together.
+    Instant resend_at_ = kNever;
+    Duration resend_step_{};
+    Instant closing_since_ = kNever;  // Since when a member is known to wait for others.
+    Instant first_at_ = kNever;       // When the others are told of that.
+    Instant root_heard_;
+    Instant ask_at_ = kNever;
+    Assembly assembly_;
+
+    Instant join_at_ = kNever;
+    Instant join_not_before_ = Instant{};
+    std::uint32_t failures_ = 0;     // Times the membership was lost,
+    std::uint32_t good_epochs_ = 0;  // and epochs since the last time.
+    Peer root_hint_;                 // Whom to ask for admission.
+    ViewHandle record_;              // While joining: what the store had.
+    Instant read_at_ = Instant{};    // When the store may be read next while joining.
+    Instant leave_until_ = kNever;
+    Instant leave_at_ = kNever;
+
+    bool store_busy_ = false;
+    bool store_ignored_ = false;  // The answer belongs to something given up.
+    Phase phase_ = Phase::kNone;
+    SwapKind swap_ = SwapKind::kNone;
+    ViewHandle swap_next_;
+    ReadFor read_for_ = ReadFor::kJoin;
+    Instant settle_at_ = kNever;
+    Instant candidate_not_before_ = Instant{};
+    std::uint64_t attempts_ = 0;
+    bool bootstraps_ = false;  // The view that is being adopted is the first one.
+
+    std::optional<Duty> duty_;
+    std::optional<Candidacy> candidacy_;
+    std::uint64_t dropped_ = 0;
+    std::vector<Effect> effects_;
+};
+
+}  // namespace fopd::eh::peers

@@ -1,0 +1,303 @@
+// How a process becomes a member, and what the view store answers.
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "core/ensure.h"
+#include "eh/peers/member.h"
+
+namespace fopd::eh::peers {
+
+// Each try to be a member has an incarnation of its own.
+void Member::begin_join(Instant now) {
+    if (standing_ == Standing::kLeaving) unseat();
+    standing_ = Standing::kJoining;
+    join_at_ = kNever;
+    if (!seated_) root_heard_ = now;
+    if (std::exchange(is_persisting_, true)) return;
+    effects_.emplace_back(Persist{.incarnation = durable_ + 1});
+}
+
+void Member::on_persisted(Incarnation incarnation, Instant now) {
+    is_persisting_ = false;
+    if (incarnation <= durable_) {
+        // The roster had a higher one.
+        if (standing_ == Standing::kJoining) begin_join(now);
+        return;
+    }
+    durable_ = incarnation;
+    if (standing_ != Standing::kJoining) return;
+    incarnation_ = incarnation;
+    join_at_ = std::max(now, join_not_before_);
+    read_at_ = join_at_;
+    if (!seated_) root_heard_ = join_at_;
+    on_time(now);
+}
+
+void Member::go_on_joining(Instant now) {
+    join_at_ = after(now, options_->grace);
+    if (seated_) {
+        if (!duty_) return;
+        duty_->wants_in = true;
+        return maybe_change(now);
+    }
+    const bool knows_root = !root_hint_.name.empty() && root_hint_.name != self_.name;
+    if (reaches_store() && (!knows_root || now >= read_at_) && !candidacy_) {
+        if (ask_store(ReadFor::kJoin)) read_at_ = after(now, options_->root_silent);
+    }
+    if (!knows_root) return;
+    send(root_hint_, Join{.address = self_.address, .rules_hash = options_->rules_hash});
+}
+
+// What the store has, or another member's view.
+void Member::learn(const ViewHandle& record, Instant now) {
+    if (record == nullptr) return;
+    if (standing_ == Standing::kJoining && !seated_) return use_record(record, now);
+    adopt(record, std::nullopt, now);
+}
+
+void Member::use_record(const ViewHandle& record, Instant now) {
+    if (is_persisting_ || phase_ != Phase::kNone || candidacy_) return;
+    if (record != nullptr && record->gone(self_.name) >= incarnation_) {
+        durable_ = std::max(durable_, record->gone(self_.name));
+        return begin_join(now);
+    }
+    if (record == nullptr || record->empty()) return create_view(record, now);
+    const bool is_new = record_ == nullptr || record_->number() < record->number();
+    const auto position = record->find(self_.name);
+    if (position && record->at(*position).incarnation > incarnation_) {
+        durable_ = record->at(*position).incarnation;
+        return begin_join(now);
+    }
+    if (position && record->at(*position).incarnation == incarnation_)
+        return adopt(record, std::nullopt, now);
+    record_ = record;
+    // The root was this node, and its earlier incarnation is gone. Another daemon of the same name
+    // is at another address.
+    if (position && *position == 0 && record->root().address == self_.address)
+        return begin_candidacy(record, now);
+    root_hint_ = {.name = record->root().name, .address = record->root().address};
+    if (!is_new) return;
+    root_heard_ = now;
+    send(root_hint_, Join{.address = self_.address, .rules_hash = options_->rules_hash});
+}
+
+// There are no members.
+void Member::create_view(const ViewHandle& record, Instant now) {
+    if (store_busy_) return;
+    View next{.number = 1, .epoch_low = 1};
+    if (record != nullptr) {
+        next = record->view();
+        ++next.number;
+        next.epoch_low = next.epoch_high + 1;
+    }
+    next.epoch_high = next.epoch_low + options_->block - 1;
+    next.roster = {{.name = self_.name,
+                    .incarnation = incarnation_,
+                    .address = self_.address,
+                    .joined = next.number}};
+    if (record != nullptr) note_gone(record->view(), next);
+    begin_swap(SwapKind::kCreate, share(std::move(next)), now);
+}
+
+void Member::on_join(const Peer& from, const Message& message, const Join& join, Instant now) {
+    const Peer to{.name = from.name, .address = join.address};
+    const auto refuse = [&](RefuseReason reason, Incarnation incarnation) {
+        send_round(to, static_cast<std::uint32_t>(message.incarnation),
+                   Refuse{.reason = reason, .incarnation = incarnation});
+    };
+    if (message.incarnation == 0) return drop(from);
+    if (!duty_) {
+        if (seated_)
+            send(to, Redirect{.root = root_peer().name, .root_address = root_peer().address});
+        return;
+    }
+    if (join.rules_hash != options_->rules_hash) {
+        tell(EventKind::kRefused, from.name);
+        return refuse(RefuseReason::kRules, 0);
+    }
+    if (from.name == self_.name) {
+        tell(EventKind::kSecondOfName, from.name);
+        return refuse(RefuseReason::kSecondOfName, incarnation_);
+    }
+    if (view_->gone(from.name) >= message.incarnation)
+        return refuse(RefuseReason::kIncarnation, view_->gone(from.name));
+    Instant not_before{};
+    if (const auto position = view_->find(from.name)) {
+        const RosterEntry& old = view_->at(*position);
+        if (old.incarnation == message.incarnation) return send_view(to, false);
+        if (old.incarnation > message.incarnation)
+            return refuse(RefuseReason::kIncarnation, old.incarnation);
+        const auto known = duty_->joiners.find(from.name);
+        const bool is_known =
+            known != duty_->joiners.end() && known->second.incarnation == message.incarnation;
+        if (old.address != join.address && !is_known) {
+            // Two daemons of one name, unless the old one is gone.
+            send(peer_at(*position), Poll{});
+            not_before = after(now, options_->grace);
+        }
+    }
+    if (duty_->joiners.size() >= kRosterMax - view_->size()) return;
+    Joiner& joiner = duty_->joiners[from.name];
+    send(to, Beat{});
+    if (joiner.incarnation >= message.incarnation) return;
+    joiner = {
+        .incarnation = message.incarnation, .address = join.address, .not_before = not_before};
+    note_admission(now);
+}
+
+void Member::on_redirect(const Redirect& redirect, Instant now) {
+    if (standing_ != Standing::kJoining || seated_ || redirect.root == self_.name) return;
+    const bool is_same = redirect.root == root_hint_.name;
+    if (!options_->root.name.empty() || is_same) return;
+    root_hint_ = {.name = redirect.root, .address = redirect.root_address};
+    join_at_ = std::max(now, join_not_before_);
+}
+
+void Member::on_refuse(const Refuse& refuse, Instant now) {
+    if (refuse.reason == RefuseReason::kSecondOfName) tell(EventKind::kSecondOfName, self_.name);
+    if (standing_ != Standing::kJoining || seated_) return;
+    if (refuse.reason == RefuseReason::kIncarnation) {
+        durable_ = std::max(durable_, refuse.incarnation);
+        return begin_join(now);
+    }
+    standing_ = Standing::kDetached;
+    join_at_ = kNever;
+    back_off(now);
+    if (refuse.reason == RefuseReason::kRules) {
+        tell(EventKind::kRefused, {});
+        fail_call(Errc::kInvalid, EPROTO, "other nodes have other rules for epochs");
+    } else {
+        fail_call(Errc::kDenied, EEXIST, "another daemon has this name");
+    }
+}
+
+// -- the view store --
+
+bool Member::ask_store(ReadFor reason) {
+    if (store_busy_) return false;
+    store_busy_ = true;
+    read_for_ = reason;
+    effects_.emplace_back(ReadStore{});
+    return true;
+}
+
+void Member::begin_swap(SwapKind kind, ViewHandle next, Instant /*now*/) {
+    ENSURE(!store_busy_);
+    View written = next->view();
+    written.writer = {.name = self_.name, .incarnation = incarnation_, .attempt = ++attempts_};
+    swap_ = kind;
+    swap_next_ = share(std::move(written));
+    phase_ = Phase::kSwapping;
+    store_busy_ = true;
+    effects_.emplace_back(SwapStore{.expected = swap_next_->number() - 1, .next = swap_next_});
+}
+
+// Whatever the store answers later is not waited for.
+void Member::forget_swap() {
+    if (phase_ == Phase::kNone) return;
+    if (store_busy_) store_ignored_ = true;
+    phase_ = Phase::kNone;
+    swap_ = SwapKind::kNone;
+    swap_next_.reset();
+    settle_at_ = kNever;
+}
+
+void Member::on_view_read(const Result<ViewHandle>& read, Instant now) {
+    store_busy_ = false;
+    if (std::exchange(store_ignored_, false)) return;
+    switch (read_for_) {
+        case ReadFor::kJoin:
+            if (read && standing_ == Standing::kJoining && !seated_) use_record(*read, now);
+            break;
+        case ReadFor::kCandidacy:
+            candidate_not_before_ = after(now, options_->grace);
+            if (!read || *read == nullptr) break;
+            if ((*read)->number() == view_number() && seated_ && !duty_) {
+                begin_candidacy(*read, now);
+            } else if (standing_ == Standing::kJoining && !seated_ && record_ != nullptr &&
+                       (*read)->number() == record_->number() && !is_persisting_) {
+                begin_candidacy(*read, now);
+            } else {
+                learn(*read, now);
+            }
+            break;
+        case ReadFor::kProbe:
+            if (phase_ != Phase::kProbing) break;
+            phase_ = Phase::kNone;
+            if (!duty_) break;
+            if (!read) {
+                duty_->change_at = after(now, options_->grace);
+            } else if (*read != nullptr && (*read)->view().writer == view_->view().writer &&
+                       (*read)->number() == view_number()) {
+                duty_->change_at = kNever;
+                change_view(now);
+            } else {
+                tell(EventKind::kAbdicates, {});
+                learn(*read, now);
+            }
+            break;
+        case ReadFor::kSettle: on_settled(read, now); break;
+    }
+    if (duty_) maybe_change(now);
+}
+
+void Member::on_view_swapped(Swapped outcome, Instant now) {
+    store_busy_ = false;
+    if (std::exchange(store_ignored_, false) || swap_ == SwapKind::kNone) return;
+    if (outcome == Swapped::kYes) return end_swap(now);
+    phase_ = outcome == Swapped::kUnknown ? Phase::kSettling : Phase::kRefused;
+    settle_at_ = after(now, options_->grace);
+    ask_store(ReadFor::kSettle);
+}
+
+// A view that was written in the end may still come after an unknown outcome: as long as the store
+// has the old view, only writing the same one again brings certainty.
+void Member::on_settled(const Result<ViewHandle>& read, Instant now) {
+    if (!read || swap_ == SwapKind::kNone) return;
+    const ViewHandle& record = *read;
+    const ViewNumber number = record == nullptr ? 0 : record->number();
+    if (number == swap_next_->number() && record->view().writer == swap_next_->view().writer)
+        return end_swap(now);
+    if (number >= swap_next_->number()) return lose_swap(record, now);
+    if (phase_ == Phase::kRefused) {
+        candidacy_.reset();
+        return forget_swap();
+    }
+    phase_ = Phase::kSwapping;
+    store_busy_ = true;
+    effects_.emplace_back(SwapStore{.expected = swap_next_->number() - 1, .next = swap_next_});
+}
+
+void Member::end_swap(Instant now) {
+    const SwapKind kind = swap_;
+    const ViewHandle next = std::exchange(swap_next_, nullptr);
+    phase_ = Phase::kNone;
+    swap_ = SwapKind::kNone;
+    settle_at_ = kNever;
+    bootstraps_ = kind == SwapKind::kCreate;
+    if (kind == SwapKind::kTakeOver) {
+        tell(EventKind::kTakesOver, candidacy_ ? candidacy_->target->root().name : std::string());
+    }
+    std::optional<ViewDifference> news;
+    if (seated_ && next->number() == view_number() + 1)
+        news = difference(view_->view(), next->view());
+    // A root that leaves tells the next one.
+    if (duty_ && news && !next->empty() && !next->find(self_.name)) {
+        send({.name = next->root().name, .address = next->root().address},
+             ViewNews{.difference = *news});
+    }
+    adopt(next, std::move(news), now);
+    bootstraps_ = false;
+    if (duty_) maybe_change(now);
+}
+
+void Member::lose_swap(const ViewHandle& record, Instant now) {
+    if (duty_) tell(EventKind::kAbdicates, {});
+    forget_swap();
+    candidacy_.reset();
+    learn(record, now);
+}
+
+}  // namespace fopd::eh::peers

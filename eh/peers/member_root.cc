@@ -1,0 +1,400 @@
+// What the root of a view decides: when an epoch begins, who is evicted, who is admitted.
+
+#include <algorithm>
+#include <utility>
+
+#include "core/ensure.h"
+#include "eh/peers/member.h"
+
+namespace fopd::eh::peers {
+
+void Member::begin_duty(bool was_root, Instant now) {
+    if (!was_root) {
+        duty_ = Duty{.next = view_->view().epoch_low};
+        if (bootstraps_) duty_->held_until = after(now, options_->bootstrap_timeout);
+    }
+    duty_->view_since = now;
+    duty_->beat_at = now;
+    duty_->start_due = kNever;
+    duty_->has_start.clear();
+}
+
+bool Member::is_held(Instant now) const {
+    return now < duty_->held_until && view_->participants() < options_->expect;
+}
+
+// -- the epoch --
+
+// All members are ready. While a change of the view may be written, no epoch begins: the view has
+// the last one in its record.
+void Member::decide(Instant now) {
+    if (!is_reported_ || is_frozen() || is_held(now) || report_.count == 0) return;
+    ENSURE(report_.count + report_.leavers == view_->participants());
+    if (duty_->next > view_->view().epoch_high) return;
+    start_epoch(now);
+}
+
+void Member::start_epoch(Instant now) {
+    take_start({.view = view_number(),
+                .round = round_,
+                .epoch = duty_->next++,
+                .count = report_.count,
+                .data = std::move(report_.data)},
+               now);
+    duty_->doubt_since = kNever;
+    duty_->has_start.clear();
+    duty_->start_retried = false;
+    duty_->start_due = children_.empty() ? kNever : after(now, options_->grace);
+    if (!duty_->joiners.empty() || !duty_->leavers.empty()) note_admission(now);
+}
+
+void Member::abort_epoch(Instant now) {
+    take_abort(round_ + 1, now);
+}
+
+// -- the timeout --
+
+Instant Member::poll_due() const {
+    if (closing_since_ == kNever || is_reported_ || duty_->polled_at != kNever) return kNever;
+    const Instant over = after(closing_since_, options_->rules.timeout);
+    const Instant heard = after(duty_->view_since, options_->grace);
+    return std::max({over, heard, duty_->poll_not_before});
+}
+
+// Calls end with an error, and their members stay: the store does not answer, or too many are
+// silent.
+Instant Member::give_up_due() const {
+    if (closing_since_ == kNever) return kNever;
+    const Duration span = options_->rules.timeout + 2 * options_->grace + options_->root_silent / 2;
+    return std::max(after(closing_since_, span), after(duty_->view_since, 2 * options_->grace));
+}
+
+void Member::add_below(std::size_t position, std::set<std::uint32_t>& to) const {
+    std::size_t first = position;
+    std::size_t width = 1;
+    while (first < view_->size()) {
+        for (std::size_t at = first; at < std::min(first + width, view_->size()); ++at)
+            to.insert(static_cast<std::uint32_t>(at));
+        first = first * options_->fanout + 1;
+        width *= options_->fanout;
+    }
+}
+
+// Asks each of those whose subtree has not reported, directly.
+void Member::poll(Instant now) {
+    duty_->polled.clear();
+    duty_->answers.clear();
+    duty_->polled_at = now;
+    for (std::size_t i = 0; i < children_.size(); ++i) {
+        if (!children_[i].is_ready) add_below(first_child() + i, duty_->polled);
+    }
+    for (const std::uint32_t position : duty_->polled) send(peer_at(position), Poll{});
+    if (duty_->polled.empty()) decide_eviction(now);
+}
+
+void Member::on_poll(std::size_t position, const Message& message) {
+    if (position != 0) return;
+    PollAck ack;
+    if (standing_ == Standing::kLeaving) {
+        ack.state = PollState::kLeaving;
+    } else if (message.round == round_ && call_) {
+        ack.state = is_reported_ ? PollState::kComplete : PollState::kReady;
+    }
+    for (std::size_t i = 0; i < children_.size(); ++i) {
+        if (!children_[i].is_ready)
+            ack.missing.push_back(static_cast<std::uint32_t>(first_child() + i));
+    }
+    send(root_peer(), std::move(ack));
+}
+
+void Member::on_poll_ack(const Peer& from, std::size_t position, const Message& message,
+                         const PollAck& ack, Instant now) {
+    if (!duty_) return;
+    const auto second = duty_->joiners.find(from.name);
+    if (second != duty_->joiners.end() && second->second.not_before != Instant{}) {
+        tell(EventKind::kSecondOfName, from.name);
+        send_round(
+            {.name = from.name, .address = second->second.address},
+            static_cast<std::uint32_t>(second->second.incarnation),
+            Refuse{.reason = RefuseReason::kSecondOfName, .incarnation = message.incarnation});
+        duty_->joiners.erase(second);
+    }
+    if (message.round < round_) return answer_old_round(from, message.round);
+    const auto at = static_cast<std::uint32_t>(position);
+    if (duty_->polled_at == kNever || !duty_->polled.contains(at)) return;
+    duty_->answers[at] = ack;
+    if (duty_->answers.size() == duty_->polled.size()) decide_eviction(now);
+}
+
+void Member::decide_eviction(Instant now) {
+    std::set<std::string> out;
+    std::vector<std::string> suspects;
+    for (const std::uint32_t position : duty_->polled) {
+        const auto found = duty_->answers.find(position);
+        const std::string& name = view_->at(position).name;
+        const bool is_silent = found == duty_->answers.end();
+        if (is_silent || found->second.state == PollState::kBusy) {
+            out.insert(name);
+        } else if (found->second.state == PollState::kLeaving) {
+            duty_->leavers.insert(name);
+        } else if (found->second.state == PollState::kComplete) {
+            // It has reported, and its parent has not heard it.
+            const std::size_t parent = parent_of(position, options_->fanout);
+            const auto above = duty_->answers.find(static_cast<std::uint32_t>(parent));
+            const Child* const child = child_at(position);
+            const bool is_missed = child != nullptr
+                                       ? !child->is_ready
+                                       : above != duty_->answers.end() &&
+                                             std::ranges::find(above->second.missing, position) !=
+                                                 above->second.missing.end();
+            if (is_missed) suspects.push_back(name);
+        }
+    }
+    const bool contributes = call_.has_value() && standing_ == Standing::kMember;
+    const bool root_is_out = takes_part() && !contributes && standing_ != Standing::kLeaving;
+    duty_->polled_at = kNever;
+    duty_->poll_not_before = after(now, options_->grace);
+    if (out.empty() && !root_is_out) {
+        duty_->to_front = std::move(suspects);
+        return maybe_change(now);
+    }
+    if (options_->quorum == Quorum::kParticipants && !keeps_majority(out, root_is_out)) {
+        // More than half are silent: more likely this node is cut off than all of them.
+        abort_epoch(now);
+        if (duty_->doubt_since == kNever) {
+            duty_->doubt_since = now;
+        } else if (is_shared() && now >= after(duty_->doubt_since, options_->root_silent)) {
+            tell(EventKind::kAbdicates, {});
+            lose_seat(now);
+        }
+        return;
+    }
+    duty_->evict = std::move(out);
+    duty_->to_front = std::move(suspects);
+    if (root_is_out) duty_->wants_out = true;
+    maybe_change(now);
+}
+
+// More than half of the participants, or half of them with the lowest name.
+bool Member::keeps_majority(const std::set<std::string>& out, bool root_is_out) const {
+    std::size_t all = 0;
+    std::size_t kept = 0;
+    const std::string* lowest = nullptr;
+    bool keeps_lowest = false;
+    for (std::size_t i = 0; i < view_->size(); ++i) {
+        const RosterEntry& entry = view_->at(i);
+        if (!entry.takes_part || duty_->leavers.contains(entry.name)) continue;
+        const bool is_kept = i == 0 ? !root_is_out : !out.contains(entry.name);
+        ++all;
+        if (is_kept) ++kept;
+        if (lowest == nullptr || entry.name < *lowest) {
+            lowest = &entry.name;
+            keeps_lowest = is_kept;
+        }
+    }
+    return 2 * kept > all || (2 * kept == all && keeps_lowest);
+}
+
+// -- the start --
+
+// Members that do not acknowledge a start get it directly, then they are evicted.
+void Member::retry_start(Instant now) {
+    std::set<std::uint32_t> without;
+    for (std::size_t i = 0; i < children_.size(); ++i) {
+        if (!children_[i].has_start) add_below(first_child() + i, without);
+    }
+    for (const std::uint32_t position : duty_->has_start) without.erase(position);
+    duty_->start_due = kNever;
+    if (without.empty() || last_start_.view != view_number()) return;
+    if (!std::exchange(duty_->start_retried, true)) {
+        for (const std::uint32_t position : without)
+            answer_old_round(peer_at(position), last_start_.round);
+        duty_->start_due = after(now, options_->grace);
+        return;
+    }
+    std::set<std::string> out;
+    for (const std::uint32_t position : without) out.insert(view_->at(position).name);
+    if (options_->quorum == Quorum::kParticipants && !keeps_majority(out, false)) return;
+    duty_->evict.merge(out);
+    maybe_change(now);
+}
+
+// -- changes of the view --
+
+void Member::note_admission(Instant now) {
+    if (duty_->admit_at == kNever) duty_->admit_at = after(now, options_->join_batch);
+}
+
+bool Member::replaces(const std::string& name, const Joiner& joiner) const {
+    const auto position = view_->find(name);
+    return position && view_->at(*position).incarnation < joiner.incarnation;
+}
+
+bool Member::needs_block() const {
+    const View& view = view_->view();
+    return view.epoch_high - duty_->next < options_->block / 4;
+}
+
+bool Member::wants_change(Instant now) const {
+    const Duty& duty = *duty_;
+    if (!duty.evict.empty() || !duty.to_front.empty() || duty.wants_bump) return true;
+    if (duty.wants_out && (takes_part() || (is_shared() && standing_ == Standing::kLeaving)))
+        return true;
+    if (needs_block()) return true;
+    if (duty.wants_in && standing_ == Standing::kJoining && !takes_part() && may_admit())
+        return true;
+    const bool is_time = now >= duty.admit_at;
+    const auto is_here = [&](const std::string& name) { return view_->find(name).has_value(); };
+    if (is_time && std::ranges::any_of(duty.leavers, is_here)) return true;
+    return std::ranges::any_of(duty.joiners, [&](const auto& each) {
+        const auto& [name, joiner] = each;
+        if (now < joiner.not_before) return false;
+        return replaces(name, joiner) || (is_time && may_admit());
+    });
+}
+
+// Asks the store first: as long as it does not answer, epochs go on with the same members.
+void Member::maybe_change(Instant now) {
+    if (!duty_ || phase_ != Phase::kNone || store_busy_) return;
+    if (!duty_->leavers.empty()) note_admission(now);
+    if (duty_->change_at != kNever && now < duty_->change_at) return;
+    duty_->change_at = kNever;
+    if (!wants_change(now)) return;
+    if (ask_store(ReadFor::kProbe)) phase_ = Phase::kProbing;
+}
+
+void Member::change_view(Instant now) {
+    if (!wants_change(now)) return;
+    begin_swap(SwapKind::kDuty, share(next_view(now)), now);
+}
+
+View Member::next_view(Instant now) const {
+    const Duty& duty = *duty_;
+    const View& old = view_->view();
+    View next = old;
+    ++next.number;
+    if (last_start_.view == old.number) next.carry = last_start_;
+    std::vector<RosterEntry> first;
+    std::vector<RosterEntry> others;
+    const auto is_at_front = [&](const std::string& name) {
+        return std::ranges::find(duty.to_front, name) != duty.to_front.end();
+    };
+    for (std::size_t i = 1; i < old.roster.size(); ++i) {
+        const RosterEntry& entry = old.roster[i];
+        const auto joiner = duty.joiners.find(entry.name);
+        const bool is_replaced = joiner != duty.joiners.end() && now >= joiner->second.not_before &&
+                                 replaces(entry.name, joiner->second);
+        if (is_replaced || duty.evict.contains(entry.name) || duty.leavers.contains(entry.name))
+            continue;
+        (is_at_front(entry.name) ? first : others).push_back(entry);
+    }
+    first.insert(first.end(), others.begin(), others.end());
+    for (const auto& [name, joiner] : duty.joiners) {
+        if (now < joiner.not_before || first.size() + 1 >= kRosterMax) continue;
+        const auto known = view_->find(name);
+        if (known && view_->at(*known).incarnation >= joiner.incarnation) continue;
+        first.push_back({.name = name,
+                         .incarnation = joiner.incarnation,
+                         .address = joiner.address,
+                         .joined = next.number});
+    }
+    RosterEntry root = old.roster.front();
+    const bool hands_over = duty.wants_out && is_shared() && standing_ == Standing::kLeaving;
+    if (hands_over) {
+        // The next root gets a block of its own.
+        next.roster = std::move(first);
+        next.epoch_low = old.epoch_high + 1;
+        next.epoch_high = next.epoch_low + options_->block - 1;
+        note_gone(old, next);
+        return next;
+    }
+    if (needs_block()) next.epoch_high += options_->block;
+    if (duty.wants_out) root.takes_part = false;
+    if (duty.wants_in && standing_ == Standing::kJoining && !root.takes_part) {
+        root.takes_part = true;
+        root.incarnation = incarnation_;
+        root.joined = next.number;
+    }
+    next.roster = {std::move(root)};
+    next.roster.insert(next.roster.end(), first.begin(), first.end());
+    note_gone(old, next);
+    return next;
+}
+
+void Member::note_change_committed(const View& old, Instant now) {
+    Duty& duty = *duty_;
+    tell(EventKind::kView, {});
+    for (const RosterEntry& entry : old.roster) {
+        if (entry.name == self_.name) continue;
+        if (view_->find(entry.name, entry.incarnation)) continue;
+        const bool has_left = duty.leavers.contains(entry.name);
+        const bool is_replaced = view_->find(entry.name).has_value();
+        if (!has_left && !is_replaced) tell(EventKind::kEvicts, entry.name);
+        if (!is_replaced)
+            send_nack({.name = entry.name, .address = entry.address}, entry.incarnation);
+    }
+    std::erase_if(duty.leavers, [&](const std::string& name) { return !view_->find(name); });
+    std::erase_if(duty.joiners, [&](const auto& each) {
+        const auto known = view_->find(each.first);
+        return known && view_->at(*known).incarnation >= each.second.incarnation;
+    });
+    duty.wants_bump = false;
+    if (!takes_part()) duty.wants_out = false;
+    if (takes_part()) duty.wants_in = false;
+    duty.admit_at = kNever;
+    if (!duty.joiners.empty()) note_admission(now);
+    duty.admitted_in_closing = closing_since_ != kNever;
+}
+
+// -- time --
+
+void Member::on_root_time(Instant now) {
+    if (now >= duty_->beat_at) {
+        send_down(Beat{}, round_);
+        duty_->beat_at = after(now, options_->beat());
+    }
+    if (!is_reported_ && now >= first_at_) {
+        const auto waited =
+            std::chrono::duration_cast<std::chrono::microseconds>(now - closing_since_);
+        send_down(Closing{.waited_us = static_cast<std::uint64_t>(waited.count())}, round_);
+        first_at_ = after(now, options_->beat());
+    }
+    if (now >= duty_->start_due) retry_start(now);
+    if (now >= poll_due() && !is_held(now)) poll(now);
+    if (duty_ && duty_->polled_at != kNever && now >= after(duty_->polled_at, options_->grace))
+        decide_eviction(now);
+    if (duty_ && now >= give_up_due()) abort_epoch(now);
+    if (!duty_) return;
+    decide(now);
+    maybe_change(now);
+}
+
+Instant Member::next_root_deadline() const {
+    const Duty& duty = *duty_;
+    Instant due = give_up_due();
+    const auto or_at = [&](Instant at) { due = std::min(due, at); };
+    if (!children_.empty()) or_at(duty.beat_at);
+    or_at(duty.start_due);
+    // Held: the end of the hold comes first, or the call gives up.
+    const bool is_holding =
+        duty.held_until > duty.view_since && view_->participants() < options_->expect;
+    or_at(is_holding && poll_due() != kNever ? std::max(poll_due(), duty.held_until) : poll_due());
+    if (is_holding && is_reported_ && duty.held_until > duty.view_since) or_at(duty.held_until);
+    if (duty.polled_at != kNever) or_at(after(duty.polled_at, options_->grace));
+    if (phase_ != Phase::kNone || store_busy_) return due;
+    Instant change = kNever;
+    for (const auto& [name, joiner] : duty.joiners) {
+        if (replaces(name, joiner)) {
+            change = std::min(change, joiner.not_before);
+        } else if (may_admit()) {
+            change = std::min(change, std::max(joiner.not_before, duty.admit_at));
+        }
+    }
+    if (!duty.leavers.empty()) change = std::min(change, duty.admit_at);
+    if (duty.change_at != kNever) change = std::min(change, duty.change_at);
+    if (change == kNever) return due;
+    or_at(duty.change_at == kNever ? change : std::max(change, duty.change_at));
+    return due;
+}
+
+}  // namespace fopd::eh::peers

@@ -1,0 +1,174 @@
+// A new root after a silent one: promises of a majority, then a view of those who promised.
+
+#include <algorithm>
+#include <utility>
+
+#include "core/ensure.h"
+#include "eh/peers/member.h"
+
+namespace fopd::eh::peers {
+
+// The members next to the root try first; far ones wait until these had time to succeed.
+Duration Member::stagger(std::size_t position) const {
+    const std::size_t rank = position == 0 ? 0 : position - 1;
+    const Duration step = options_->grace / 2;
+    if (rank < 8) return step * static_cast<int>(rank);
+    return step * static_cast<int>(8 + rank * 2'654'435'761U % 32);
+}
+
+// Only a member of the newest view, or a later incarnation of one.
+Instant Member::candidate_at() const {
+    if (!is_shared() || duty_ || candidacy_ || phase_ != Phase::kNone || store_busy_) return kNever;
+    std::size_t position = 0;
+    if (standing_ == Standing::kMember && seated_) {
+        position = position_;
+    } else if (standing_ == Standing::kJoining && !seated_ && !is_persisting_ &&
+               record_ != nullptr && !record_->empty() && join_at_ != kNever) {
+        const auto found = record_->find(self_.name);
+        if (!found) return kNever;
+        position = *found;
+    } else {
+        return kNever;
+    }
+    const Instant silent = after(root_heard_, options_->root_silent + stagger(position));
+    return std::max(silent, candidate_not_before_);
+}
+
+void Member::begin_candidacy(const ViewHandle& target, Instant now) {
+    candidacy_ = Candidacy{.target = target, .resend_at = now};
+    count_promises(now);
+    on_takeover_time(now);
+}
+
+std::string Member::root_name_of(ViewNumber number) const {
+    if (view_ != nullptr && view_->number() == number) return view_->root().name;
+    if (record_ != nullptr && record_->number() == number && !record_->empty())
+        return record_->root().name;
+    return root_hint_.name;
+}
+
+// Whoever promises must not have heard from the root for long, unless the root's own node asks:
+// then that root's incarnation is gone.
+void Member::on_promise(const Peer& from, const Message& message, Instant now) {
+    if (duty_ && message.view == view_number()) return send(from, Beat{});
+    if (seated_ && message.view < view_number()) return send_nack(from, message.incarnation);
+    if (from.name == self_.name) return;
+    const bool root_is_gone = from.name == root_name_of(message.view);
+    const bool is_silent = now >= after(root_heard_, options_->root_silent);
+    if (!root_is_gone && !is_silent && promised_ < message.view) return;
+    if (promised_ < message.view) {
+        promised_ = message.view;
+        // Leaves the sender time before it tries the same.
+        candidate_not_before_ = after(now, options_->root_silent);
+    }
+    const bool is_member = standing_ == Standing::kMember && seated_ && takes_part();
+    const bool wants_join = standing_ == Standing::kJoining && !seated_ && !is_persisting_;
+    PromiseAck ack{.is_member = is_member, .wants_join = wants_join, .address = self_.address};
+    if (call_ && now > call_->ready_since) {
+        ack.waited_us = static_cast<std::uint64_t>(
+            std::chrono::duration_cast<std::chrono::microseconds>(now - call_->ready_since)
+                .count());
+    }
+    if (last_start_.view == message.view) ack.record = last_start_;
+    send_as(from, message.view, round_, std::move(ack));
+}
+
+void Member::on_promise_ack(const Peer& from, const Message& message, const PromiseAck& ack,
+                            Instant now) {
+    if (!candidacy_ || message.view != candidacy_->target->number()) return;
+    if (phase_ == Phase::kSwapping || phase_ == Phase::kSettling) return;
+    const auto position = candidacy_->target->find(from.name);
+    if (!position || from.name == self_.name) return drop(from);
+    if (message.incarnation < candidacy_->target->at(*position).incarnation) return;
+    const auto known = candidacy_->incarnations.find(from.name);
+    if (known != candidacy_->incarnations.end() && known->second > message.incarnation) return;
+    candidacy_->granted[from.name] = ack;
+    candidacy_->incarnations[from.name] = message.incarnation;
+    count_promises(now);
+}
+
+void Member::count_promises(Instant now) {
+    Candidacy& candidacy = *candidacy_;
+    const std::size_t votes = candidacy.granted.size() + 1;
+    const std::size_t all = candidacy.target->size();
+    if (2 * votes <= all) return;
+    if (candidacy.majority_at == kNever) candidacy.majority_at = now;
+    // Those that are late would have to join again.
+    if (votes < all && now < after(candidacy.majority_at, options_->grace)) return;
+    if (store_busy_ || phase_ != Phase::kNone) return;
+    const bool is_seated = seated_ && view_number() == candidacy.target->number();
+    if (is_seated && promised_ < view_number() && now < after(root_heard_, options_->root_silent)) {
+        candidacy_.reset();
+        return;
+    }
+    const View next = taken_over();
+    promised_ = std::max(promised_, candidacy.target->number());
+    candidacy.resend_at = kNever;
+    candidacy.majority_at = kNever;
+    begin_swap(SwapKind::kTakeOver, share(next), now);
+}
+
+View Member::taken_over() const {
+    const CommittedView& old = *candidacy_->target;
+    View next = old.view();
+    ++next.number;
+    next.epoch_low = old.view().epoch_high + 1;
+    next.epoch_high = next.epoch_low + options_->block - 1;
+
+    const auto own = old.find(self_.name);
+    const bool is_member = seated_ && own && view_->at(position_) == old.at(*own);
+    next.roster.clear();
+    next.roster.push_back({.name = self_.name,
+                           .incarnation = incarnation_,
+                           .address = self_.address,
+                           .joined = is_member ? old.at(*own).joined : next.number});
+    StartRecord newest;
+    if (last_start_.view == old.number()) newest = last_start_;
+    std::vector<RosterEntry> joiners;
+    for (const RosterEntry& entry : old.view().roster) {
+        const auto found = candidacy_->granted.find(entry.name);
+        if (found == candidacy_->granted.end()) continue;
+        const PromiseAck& ack = found->second;
+        const Incarnation incarnation = candidacy_->incarnations.at(entry.name);
+        if (ack.record.view == old.number() && ack.record.epoch > newest.epoch) newest = ack.record;
+        if (ack.is_member && incarnation == entry.incarnation) {
+            next.roster.push_back(entry);
+            next.roster.back().takes_part = true;
+        } else if (ack.wants_join && incarnation > entry.incarnation) {
+            joiners.push_back({.name = entry.name,
+                               .incarnation = incarnation,
+                               .address = ack.address,
+                               .joined = next.number});
+        }
+    }
+    std::ranges::sort(joiners, {}, &RosterEntry::name);
+    next.roster.insert(next.roster.end(), joiners.begin(), joiners.end());
+    if (newest.view != 0) next.carry = std::move(newest);
+    note_gone(old.view(), next);
+    return next;
+}
+
+void Member::on_takeover_time(Instant now) {
+    if (!candidacy_) {
+        if (now < candidate_at()) return;
+        candidate_not_before_ = after(now, options_->grace);
+        ask_store(ReadFor::kCandidacy);
+        return;
+    }
+    if (phase_ != Phase::kNone) return;
+    if (candidacy_->majority_at != kNever) count_promises(now);
+    if (!candidacy_ || phase_ != Phase::kNone || now < candidacy_->resend_at) return;
+    candidacy_->resend_at = after(now, 2 * options_->resend);
+    const bool is_seated = seated_ && view_number() == candidacy_->target->number();
+    if (is_seated && promised_ < view_number() && now < after(root_heard_, options_->root_silent)) {
+        candidacy_.reset();
+        return;
+    }
+    for (const RosterEntry& entry : candidacy_->target->view().roster) {
+        if (entry.name == self_.name || candidacy_->granted.contains(entry.name)) continue;
+        send_as({.name = entry.name, .address = entry.address}, candidacy_->target->number(), 0,
+                Promise{});
+    }
+}
+
+}  // namespace fopd::eh::peers

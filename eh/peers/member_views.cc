@@ -1,0 +1,265 @@
+// Views: how they reach a member, and what changes with one.
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "core/ensure.h"
+#include "eh/peers/member.h"
+
+namespace fopd::eh::peers {
+
+namespace {
+
+// Of a view's bytes in memory while its pieces arrive.
+constexpr std::size_t kViewBytesMax = kRosterMax * (kMemberNameMax + kMemberAddressMax + 32);
+
+// Not less than what its message has.
+std::size_t bytes_at_most(const ViewDifference& difference) {
+    std::size_t bytes = 512 + difference.rest.carry.data.size();
+    for (const GoneMember& gone : difference.rest.gone) bytes += 12 + gone.name.size();
+    bytes += 4 * (difference.first.size() + difference.removed.size());
+    for (const RosterEntry& entry : difference.added)
+        bytes += 32 + entry.name.size() + entry.address.size();
+    return bytes;
+}
+
+}  // namespace
+
+void Member::seat(ViewHandle view, Instant now) {
+    const auto position = view->find(self_.name);
+    ENSURE(position.has_value());
+    durable_ = incarnation_ = view->at(*position).incarnation;
+    standing_ = Standing::kMember;
+    take_seat(view, *position, now);
+    for (Child& child : children_) child.has_view = true;
+    news_at_ = kNever;
+}
+
+// Takes part in a committed view, or learns that it is not in it.
+void Member::adopt(const ViewHandle& next, std::optional<ViewDifference> news, Instant now) {
+    if (next->number() <= std::max(view_number(), promised_)) return;
+    const Incarnation incarnation = seated_ ? view_->at(position_).incarnation : incarnation_;
+    auto position = next->find(self_.name, incarnation);
+    // A root that contributes again has a new incarnation from this view on.
+    if (!position && duty_) position = next->find(self_.name, incarnation_);
+    // Who gave itself up stays out: its next incarnation joins.
+    if (standing_ == Standing::kLost) position.reset();
+    if (!position) {
+        if (seated_) {
+            tell(EventKind::kEvicted, next->empty() ? std::string() : next->root().name);
+            lose_seat(now);
+        }
+        if (!next->empty()) {
+            root_hint_ = {.name = next->root().name, .address = next->root().address};
+            if (record_ == nullptr || record_->number() < next->number()) record_ = next;
+        }
+        return;
+    }
+    take_carry(next->view());
+    const Standing before = standing_;
+    const bool takes_part = next->at(*position).takes_part;
+    if (standing_ == Standing::kJoining && takes_part) {
+        standing_ = Standing::kMember;
+        if (call_) call_->ready_since = now;
+        tell(EventKind::kJoined, {});
+    } else if (standing_ == Standing::kDetached && takes_part) {
+        // It has left since it asked to join.
+        standing_ = Standing::kLeaving;
+        leave_until_ = after(now, options_->root_silent);
+        leave_at_ = now;
+    } else if (!takes_part && (standing_ == Standing::kLeaving || standing_ == Standing::kMember)) {
+        if (call_ && standing_ == Standing::kMember) fail_call(Errc::kClosed, ESTALE, "evicted");
+        tell(before == Standing::kLeaving ? EventKind::kLeft : EventKind::kEvicted, {});
+        standing_ = Standing::kDetached;
+    }
+    news_ = std::move(news);
+    take_seat(next, *position, now);
+}
+
+void Member::take_seat(const ViewHandle& next, std::size_t position, Instant now) {
+    const ViewHandle before = std::exchange(view_, next);
+    const bool was_root = duty_.has_value();
+    const Instant closing = seated_ ? closing_since_ : kNever;
+    if (seated_ && before->at(position_).takes_part && standing_ == Standing::kMember) {
+        const bool began = last_start_.view == before->number();
+        left_view_ = {.view = before->number(), .newest = began ? last_start_.epoch : 0};
+    }
+    seated_ = true;
+    position_ = position;
+    children_.assign(child_count(position, next->size(), options_->fanout), Child{});
+    assembly_ = {};
+    record_.reset();
+    join_at_ = standing_ == Standing::kJoining ? join_at_ : kNever;
+    root_heard_ = now;
+    ask_at_ = after(now, options_->ask_after());
+    if (swap_ != SwapKind::kNone) forget_swap();
+    candidacy_.reset();
+    begin_round(1);
+    // The timeout goes on where it was: others may have waited for long.
+    if (call_ && standing_ == Standing::kMember) {
+        call_->is_folded = false;
+        closing_since_ = call_->ready_since;
+        if (closing != kNever) closing_since_ = std::min(closing, closing_since_);
+        first_at_ = std::max(now, after(closing_since_, options_->first_delay()));
+    }
+    if (is_root_position()) {
+        begin_duty(was_root, now);
+    } else {
+        duty_.reset();
+        if (phase_ == Phase::kProbing) forget_swap();
+        send(peer_at(parent_of(position_, options_->fanout)), ViewAck{});
+    }
+    if (!children_.empty()) {
+        tell_children(now);
+        news_at_ = after(now, 2 * options_->resend);
+    }
+    if (duty_ && was_root && before != nullptr) note_change_committed(before->view(), now);
+    try_fold(now);
+}
+
+// Members of the view before may have begun an epoch that this one has not heard of.
+void Member::take_carry(const View& next) {
+    const StartRecord& carry = next.carry;
+    if (!seated_ || carry.view != view_number() || carry.round != round_) return;
+    if (!call_ || !call_->is_folded || carry.epoch <= newest_) return;
+    last_start_ = carry;
+    newest_ = epoch_ = carry.epoch;
+    answer(epoch_, carry.data);
+}
+
+// The others go on without this member.
+void Member::lose_seat(Instant now) {
+    unseat();
+    if (standing_ != Standing::kLeaving) back_off(now);
+    standing_ = Standing::kDetached;
+    fail_call(Errc::kClosed, ESTALE, "evicted");
+}
+
+void Member::unseat() {
+    seated_ = false;
+    duty_.reset();
+    candidacy_.reset();
+    forget_swap();
+    assembly_ = {};
+    children_.clear();
+    begin_round(1);
+    news_at_ = kNever;
+    ask_at_ = kNever;
+    join_at_ = kNever;
+}
+
+// Waits longer before each rejoin, until epochs go well again.
+void Member::back_off(Instant now) {
+    const std::uint32_t doublings = std::min<std::uint32_t>(failures_++, 16);
+    good_epochs_ = 0;
+    if (doublings == 0) return;
+    const Duration span = std::min(options_->grace * (1 << doublings), options_->back_off_max);
+    // Members that were evicted together do not return together.
+    std::uint64_t spread = incarnation_;
+    for (const char c : self_.name) spread = spread * 131 + static_cast<unsigned char>(c);
+    join_not_before_ = after(now, span + span / 64 * static_cast<int>(spread % 16));
+}
+
+// -- telling --
+
+void Member::tell_children(Instant /*now*/) {
+    for (std::size_t i = 0; i < children_.size(); ++i) {
+        if (children_[i].has_view) continue;
+        const std::size_t position = first_child() + i;
+        send_view(peer_at(position), view_->at(position).joined < view_number());
+    }
+}
+
+void Member::send_view(const Peer& to, bool has_base) {
+    if (has_base && news_ && bytes_at_most(*news_) <= kViewPieceMax)
+        return send(to, ViewNews{.difference = *news_});
+    on_view_want(to, {.number = view_number(), .offset = 0});
+}
+
+void Member::on_view_want(const Peer& from, const ViewWant& want) {
+    if (view_ == nullptr || !seated_) return;
+    const std::vector<std::byte>& bytes = view_->bytes();
+    const std::size_t offset = want.number == view_number() ? want.offset : 0;
+    if (offset >= bytes.size()) return;
+    const std::size_t size = std::min(kViewPieceMax, bytes.size() - offset);
+    const auto first = bytes.begin() + static_cast<std::ptrdiff_t>(offset);
+    send(from, ViewPiece{.number = view_number(),
+                         .offset = static_cast<std::uint32_t>(offset),
+                         .total = static_cast<std::uint32_t>(bytes.size()),
+                         .bytes{first, first + static_cast<std::ptrdiff_t>(size)}});
+    // Asked whether it is ready, the member found out that it was in an older view.
+    const bool is_last = offset + size == bytes.size();
+    if (duty_ && duty_->polled_at != kNever && is_last) send(from, Poll{});
+}
+
+// Tells the sender of an old message about this view.
+void Member::send_nack(const Peer& to, Incarnation incarnation) {
+    const bool is_in = view_->find(to.name, incarnation).has_value();
+    send_round(to, static_cast<std::uint32_t>(incarnation),
+               Nack{.number = view_number(),
+                    .is_excluded = !is_in,
+                    .root = view_->root().name,
+                    .root_address = view_->root().address});
+}
+
+// -- hearing --
+
+void Member::want_view(const Peer& from, ViewNumber number, Instant now) {
+    if (number <= std::max(view_number(), promised_)) return;
+    if (assembly_.number > number || (assembly_.number == number && now < assembly_.again_at))
+        return;
+    if (assembly_.number != number) assembly_ = {.number = number};
+    assembly_.from = from;
+    assembly_.again_at = after(now, 2 * options_->resend);
+    send(from,
+         ViewWant{.number = number, .offset = static_cast<std::uint32_t>(assembly_.bytes.size())});
+}
+
+void Member::on_view_news(const Peer& from, const ViewNews& news, Instant now) {
+    const ViewDifference& difference = news.difference;
+    const ViewNumber number = difference.rest.number;
+    if (seated_ && number == view_number()) return send(from, ViewAck{});
+    if (number <= std::max(view_number(), promised_)) return;
+    if (!seated_ || difference.base != view_number()) return want_view(from, number, now);
+    auto next = apply(view_->view(), difference);
+    if (!next) return drop(from);
+    adopt(share(*std::move(next)), difference, now);
+}
+
+void Member::on_view_piece(const Peer& from, const ViewPiece& piece, Instant now) {
+    if (seated_ && piece.number == view_number()) return send(from, ViewAck{});
+    if (piece.number <= std::max(view_number(), promised_)) return;
+    if (piece.total > kViewBytesMax || piece.bytes.empty()) return drop(from);
+    if (piece.number < assembly_.number) return;
+    if (piece.number != assembly_.number) assembly_ = {.number = piece.number};
+    if (piece.offset != assembly_.bytes.size() || piece.offset + piece.bytes.size() > piece.total) {
+        return;
+    }
+    assembly_.from = from;
+    assembly_.bytes.insert(assembly_.bytes.end(), piece.bytes.begin(), piece.bytes.end());
+    assembly_.again_at = Instant{};
+    if (assembly_.bytes.size() < piece.total) return want_view(from, piece.number, now);
+    auto view = decode_view(assembly_.bytes);
+    assembly_ = {};
+    if (!view) return drop(from);
+    if (std::exchange(view->carry.is_foreign, false) && options_->rules.swap_bytes != nullptr)
+        options_->rules.swap_bytes(view->carry.data);
+    adopt(share(*std::move(view)), std::nullopt, now);
+}
+
+void Member::on_nack(const Peer& from, const Nack& nack, Instant now) {
+    if (nack.is_promised) {
+        // A member has given this view up, and waits for the next one.
+        if (duty_ && nack.number == view_number()) duty_->wants_bump = true;
+        return;
+    }
+    if (nack.number <= view_number()) return;
+    root_hint_ = {.name = nack.root, .address = nack.root_address};
+    if (!seated_) return;
+    if (!nack.is_excluded) return want_view(from, nack.number, now);
+    tell(EventKind::kEvicted, nack.root);
+    lose_seat(now);
+}
+
+}  // namespace fopd::eh::peers
