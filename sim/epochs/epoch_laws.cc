@@ -1,0 +1,214 @@
+#include "sim/epochs/epoch_laws.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/random.h"
+
+namespace fopd::sim {
+
+namespace {
+
+constexpr std::uint64_t kTwice = std::uint64_t{1} << 63;
+
+std::uint64_t place_in(std::span<const std::byte> data, std::size_t place) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, data.data() + 8 * place, sizeof value);
+    return value;
+}
+
+void add_places(std::span<std::byte> into, std::span<const std::byte> one,
+                std::span<const std::byte> other) {
+    for (std::size_t i = 0; 8 * i < into.size(); ++i) {
+        const std::uint64_t a = place_in(one, i);
+        const std::uint64_t b = place_in(other, i);
+        const std::uint64_t sum = a != 0 && b != 0 ? (a + b) | kTwice : a + b;
+        std::memcpy(into.data() + 8 * i, &sum, sizeof sum);
+    }
+}
+
+std::size_t member_of(const std::string& name) {
+    return std::strtoull(name.c_str() + 1, nullptr, 10);
+}
+
+}  // namespace
+
+EpochLaws::EpochLaws(std::size_t members, std::size_t fanout, Duration watchdog)
+    : fanout_(fanout), watchdog_(watchdog), processes_(members) {}
+
+eh::EpochRules EpochLaws::rules(Duration timeout) {
+    return {.timeout = timeout, .combine = add_places, .granule = 8};
+}
+
+std::string EpochLaws::name_of(std::size_t member) {
+    return "m" + std::to_string(member);
+}
+
+void EpochLaws::require(bool holds, const char* law, std::string about) {
+    if (holds || !broken_.empty()) return;
+    broken_ = std::string(law) + ": " + std::move(about);
+}
+
+// -- calls --
+
+std::vector<std::byte> EpochLaws::contribution(std::size_t member,
+                                               std::size_t bytes_at_most) const {
+    std::vector<std::byte> data(std::min(8 * processes_.size(), bytes_at_most));
+    const std::uint64_t call = calls_.size() + 1;
+    if (8 * member < data.size()) std::memcpy(data.data() + 8 * member, &call, sizeof call);
+    return data;
+}
+
+void EpochLaws::on_call(std::size_t member, std::size_t bytes, Instant now) {
+    Process& process = processes_[member];
+    require(process.pending == 0, "I5", name_of(member) + " may call twice");
+    calls_.push_back({.member = member, .bytes = bytes});
+    process.pending = calls_.size();
+    process.called_at = now;
+}
+
+void EpochLaws::on_leave(std::size_t member, const eh::peers::Member& state) {
+    left_.emplace(member, state.incarnation());
+}
+
+void EpochLaws::on_crash(std::size_t member) {
+    Process& process = processes_[member];
+    process.pending = 0;
+    process.left = {};
+    process.seen_view = 0;
+}
+
+void EpochLaws::on_answer(std::size_t member, const eh::peers::Member& state,
+                          const eh::peers::Answer& answer, Duration frozen, Instant now) {
+    Process& process = processes_[member];
+    require(process.pending != 0, "I5", name_of(member) + " is answered without a call");
+    const Duration waited = now - process.called_at - frozen;
+    require(waited <= watchdog_ + 10us, "I6",
+            name_of(member) + " waits for " + std::to_string(waited.count()) + " ns");
+    if (answer.epoch) check_result(member, state, answer);
+    process.pending = 0;
+}
+
+void EpochLaws::check_result(std::size_t member, const eh::peers::Member& state,
+                             const eh::peers::Answer& answer) {
+    Process& process = processes_[member];
+    const eh::EpochNumber epoch = *answer.epoch;
+    const std::string who = name_of(member) + " in epoch " + std::to_string(epoch);
+    require(epoch > process.newest, "I2", who);
+    process.newest = epoch;
+    const auto [known, is_new] = epochs_.try_emplace(epoch, answer.view, answer.data);
+    require(known->second == std::pair(answer.view, answer.data), "I1", who);
+    if (answer.view == 0 || answer.view > history_.size())
+        return require(false, "I7", who + " of no committed view");
+    const eh::CommittedView& view = *history_[answer.view - 1];
+    require(epoch >= view.view().epoch_low && epoch <= view.view().epoch_high, "I11",
+            who + " beyond its block");
+    if (process.pending == 0) return;
+    require(answer.data.size() <= calls_[process.pending - 1].bytes, "I9", who);
+
+    std::size_t shortest = 8 * processes_.size();
+    bool sees_all = true;
+    for (std::size_t i = 0; i < processes_.size(); ++i) {
+        const auto in_roster = view.find(name_of(i));
+        if (8 * i >= answer.data.size()) {
+            sees_all = false;
+            continue;
+        }
+        const std::uint64_t call = place_in(answer.data, i);
+        const std::string whose = who + " of " + name_of(i);
+        require((call & kTwice) == 0, "I3", whose + " twice");
+        if (!broken_.empty()) return;
+        if (call == 0) {
+            if (!in_roster || !view.at(*in_roster).takes_part) continue;
+            require(left_.contains({i, view.at(*in_roster).incarnation}), "I3",
+                    whose + " is missing");
+            continue;
+        }
+        require(in_roster.has_value(), "I8", whose + " who is no member");
+        require(call <= calls_.size() && calls_[call - 1].member == i, "I3", whose);
+        if (!broken_.empty()) return;
+        shortest = std::min(shortest, calls_[call - 1].bytes);
+        if (i == member) require(call == process.pending, "I3", whose + " has another call");
+        // A call whose answer was an error may be in, but not one that began an epoch before.
+        const Identity identity{member, state.incarnation()};
+        require(seen_.emplace(call, identity).second, "I3b", whose + " again");
+    }
+    if (sees_all) require(answer.data.size() == shortest, "I3", who + " has another length");
+    // Whoever is in a later view that has begun epochs is beyond this one.
+    if (epochs_.rbegin()->second.first > answer.view) {
+        for (auto later = epochs_.rbegin(); later != epochs_.rend(); ++later) {
+            if (later->second.first <= answer.view) break;
+            const eh::CommittedView& newer = *history_[later->second.first - 1];
+            require(!newer.find(name_of(member), state.incarnation()), "I7",
+                    who + " of an old view");
+        }
+    }
+}
+
+// -- views --
+
+void EpochLaws::on_commit(const eh::ViewHandle& view) {
+    const std::string which = "view " + std::to_string(view->number());
+    require(view->number() == history_.size() + 1, "store", which);
+    if (!history_.empty()) {
+        const eh::View& old = history_.back()->view();
+        const eh::View& next = view->view();
+        const bool same_root = !view->empty() && !old.roster.empty() &&
+                               old.roster.front().name == next.roster.front().name &&
+                               next.epoch_low == old.epoch_low;
+        require(same_root ? next.epoch_high >= old.epoch_high
+                          : next.epoch_low > old.epoch_high || view->empty(),
+                "I11", which);
+        for (const eh::RosterEntry& entry : old.roster) {
+            if (!view->find(entry.name, entry.incarnation))
+                removed_.emplace(member_of(entry.name), entry.incarnation);
+        }
+    }
+    for (const eh::RosterEntry& entry : view->view().roster) {
+        require(!removed_.contains({member_of(entry.name), entry.incarnation}), "I8",
+                which + " has " + entry.name + " again");
+    }
+    history_.push_back(view);
+}
+
+void EpochLaws::on_step(std::size_t member, const eh::peers::Member& state) {
+    Process& process = processes_[member];
+    require(state.contributions() <= fanout_ + 1, "I12", name_of(member));
+    require(state.is_pending() == (process.pending != 0), "I5", name_of(member) + " lost its call");
+    if (state.is_seated() && state.view_number() != process.seen_view) {
+        process.seen_view = state.view_number();
+        const bool is_known = process.seen_view <= history_.size();
+        require(is_known && history_[process.seen_view - 1]->view() == state.view()->view(), "I7",
+                name_of(member) + " is in an uncommitted view");
+    }
+    if (process.left == state.left_view()) return;
+    process.left = state.left_view();
+    if (process.left.view == 0 || !state.is_seated()) return;
+    const auto [final, is_first] = final_.try_emplace(process.left.view, process.left.newest);
+    require(final->second == process.left.newest, "I3c",
+            name_of(member) + " left view " + std::to_string(process.left.view) + " at epoch " +
+                std::to_string(process.left.newest) + ", others at " +
+                std::to_string(final->second));
+}
+
+std::uint64_t EpochLaws::fingerprint() const {
+    std::uint64_t hash = calls_.size();
+    for (const Process& process : processes_) {
+        hash = core::mix(hash, process.pending);
+        hash = core::mix(hash, static_cast<std::uint64_t>(process.newest));
+    }
+    for (const auto& [epoch, of] : epochs_) {
+        hash = core::mix(hash, static_cast<std::uint64_t>(epoch));
+        hash = core::mix(hash, of.first);
+    }
+    for (const auto& [view, newest] : final_) {
+        hash = core::mix(hash, view);
+        hash = core::mix(hash, static_cast<std::uint64_t>(newest));
+    }
+    for (const auto& [member, incarnation] : left_)
+        hash = core::mix(hash, member * 97 + incarnation);
+    return core::mix(hash, history_.size());
+}
+
+}  // namespace fopd::sim

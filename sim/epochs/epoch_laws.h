@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "eh/peers/member.h"
+
+namespace fopd::sim {
+
+// The invariants of epochs, checked against everything that the members of a world do. Member i is
+// called "m<i>". A contribution has a number of 8 bytes for each member, 0 but for the
+// contributor's: the number of its call. A value, as Member is.
+class EpochLaws {
+public:
+    EpochLaws(std::size_t members, std::size_t fanout, Duration watchdog);
+
+    // The rules under which contributions are combined: equal places are added, so that a
+    // contribution that is in the result twice shows.
+    static eh::EpochRules rules(Duration timeout);
+    static std::string name_of(std::size_t member);
+
+    // A call that was accepted; its contribution has as many bytes.
+    std::vector<std::byte> contribution(std::size_t member, std::size_t bytes_at_most) const;
+    void on_call(std::size_t member, std::size_t bytes, Instant now);
+    void on_leave(std::size_t member, const eh::peers::Member& state);
+    // `frozen`: how long the process did not run since the call.
+    void on_answer(std::size_t member, const eh::peers::Member& state,
+                   const eh::peers::Answer& answer, Duration frozen, Instant now);
+    void on_crash(std::size_t member);
+    void on_commit(const eh::ViewHandle& view);
+    // After each step of a member.
+    void on_step(std::size_t member, const eh::peers::Member& state);
+
+    // Something else that must not be.
+    void fail(std::string how) { require(false, "world", std::move(how)); }
+    // The first law that was broken, and how; empty: none.
+    const std::string& broken() const { return broken_; }
+    const std::vector<eh::ViewHandle>& history() const { return history_; }
+    std::uint64_t epochs() const { return epochs_.size(); }
+    eh::EpochNumber newest() const { return epochs_.empty() ? 0 : epochs_.rbegin()->first; }
+    std::uint64_t fingerprint() const;
+
+private:
+    using Identity = std::pair<std::size_t, eh::Incarnation>;
+    struct Call {
+        std::size_t member = 0;
+        std::size_t bytes = 0;
+    };
+    struct Process {
+        std::uint64_t pending = 0;  // The number of its call; 0: none.
+        Instant called_at{};
+        eh::EpochNumber newest = 0;
+        eh::peers::LeftView left{};
+        eh::ViewNumber seen_view = 0;
+    };
+
+    void require(bool holds, const char* law, std::string about);
+    void check_result(std::size_t member, const eh::peers::Member& state,
+                      const eh::peers::Answer& answer);
+
+    std::size_t fanout_;
+    Duration watchdog_;
+    std::vector<Process> processes_;
+    std::vector<Call> calls_;              // Call n is at n - 1.
+    std::vector<eh::ViewHandle> history_;  // View n is at n - 1.
+    std::set<Identity> left_;              // Called last_epoch().
+    std::set<Identity> removed_;           // Was in a roster, and is in none any more.
+    std::map<eh::EpochNumber, std::pair<eh::ViewNumber, std::vector<std::byte>>> epochs_;
+    std::set<std::pair<std::uint64_t, Identity>> seen_;  // Contributions, and who got them.
+    std::map<eh::ViewNumber, eh::EpochNumber> final_;    // Of views that members moved on from.
+    std::string broken_;
+};
+
+}  // namespace fopd::sim

@@ -1,0 +1,54 @@
+// Goal: the laws of epochs hold in every state of small worlds (tests/eh/epoch_exploration.h).
+// FOPD_EXPLORE_STATES explores larger budgets too, up to so many states each.
+
+#include "tests/eh/epoch_exploration.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "tests/catch.h"
+
+using namespace fopd::eh::testing;
+
+namespace {
+
+constexpr ExplorationBudget kWhole[] = {
+    {.name = "three epochs", .calls = 3, .jumps = 0},
+    {.name = "a message twice", .calls = 3, .jumps = 0, .doubles = 1},
+    {.name = "a lost answer of the store", .calls = 1, .jumps = 0, .leaves = 1, .unknown = 1},
+};
+constexpr ExplorationBudget kLarge[] = {
+    {.name = "a lost message", .calls = 2, .jumps = 1, .losses = 1},
+    {.name = "a silent root", .calls = 1, .jumps = 2},
+    {.name = "a crash", .calls = 1, .jumps = 2, .crashes = 1},
+    {.name = "a leave and a return", .calls = 2, .jumps = 0, .leaves = 1},
+    {.name = "a crash and a return", .calls = 2, .jumps = 3, .crashes = 1},
+};
+constexpr std::uint64_t kFewStates = 40'000;
+
+}  // namespace
+
+TEST_CASE("eh exploration: the laws of epochs hold in every state of small worlds", "[eh]") {
+    for (const ExplorationBudget& budget : kWhole) {
+        CAPTURE(budget.name);
+        const Explored explored = explore(budget, 1'000'000);
+        CHECK(explored.wrong == "");
+        CHECK(explored.is_whole);
+        CHECK(explored.states > 500);
+    }
+}
+
+TEST_CASE("eh exploration: they hold in the first states of larger ones", "[eh]") {
+    const char* const many = std::getenv("FOPD_EXPLORE_STATES");
+    const std::uint64_t states_max = many ? std::strtoull(many, nullptr, 10) : kFewStates;
+    for (const ExplorationBudget& budget : kLarge) {
+        CAPTURE(budget.name);
+        const Explored explored = explore(budget, states_max);
+        CHECK(explored.wrong == "");
+        if (many == nullptr) continue;
+        std::printf("%s: %llu states, %llu steps, depth %zu, %s\n", budget.name,
+                    static_cast<unsigned long long>(explored.states),
+                    static_cast<unsigned long long>(explored.steps), explored.depth,
+                    explored.is_whole ? "all" : "not all");
+    }
+}

@@ -1,0 +1,297 @@
+// Goal: the edge cases of epochs end as docs/reference/epochs.md says. Method: small worlds in
+// virtual time; the laws of epochs are checked at each step.
+
+#include <algorithm>
+
+#include "tests/catch.h"
+#include "tests/eh/epoch_scenarios.h"
+#include "tests/eh/epoch_swarm.h"
+
+using namespace fopd;
+using namespace fopd::eh;
+using namespace fopd::eh::peers;
+using fopd::eh::testing::quick_world;
+using sim::EpochWorld;
+using sim::EpochWorldOptions;
+
+namespace {
+
+std::size_t errors_in(const EpochWorld& world, std::size_t member) {
+    const auto& answers = world.answers(member);
+    return static_cast<std::size_t>(
+        std::ranges::count_if(answers, [](const auto& answer) { return !answer.has_value(); }));
+}
+
+void run_all(EpochWorld& world, std::size_t members, Duration think) {
+    for (std::size_t i = 0; i < members; ++i) world.run_participant(i, think);
+}
+
+}  // namespace
+
+TEST_CASE("eh peers: refusals come at once, and nothing follows them", "[eh]") {
+    const MemberOptions options;
+    Member member(options, {.name = "a", .address = "a"}, 0, Instant{1s});
+    const std::vector<std::byte> too_many(kEpochBytesMax + 1);
+
+    CHECK(member.next_epoch(0, too_many, Instant{1s}).error().os_errno == EMSGSIZE);
+    CHECK(member.next_epoch(7, {}, Instant{1s}).error().os_errno == EINVAL);
+    CHECK(member.take_effects().empty());
+    CHECK(member.state() == EpochState::kDetached);
+    REQUIRE(member.next_epoch(0, {}, Instant{1s}));
+    CHECK(member.next_epoch(0, {}, Instant{1s}).error().os_errno == EALREADY);
+    (void)member.take_effects();
+    member.last_epoch(Instant{2s});
+    const auto effects = member.take_effects();
+    REQUIRE(effects.size() == 1);
+    CHECK(std::get<Answer>(effects[0]).epoch.error().os_errno == ECANCELED);
+}
+
+TEST_CASE("eh peers: no incarnation is used before it is durable", "[eh]") {
+    MemberOptions options;
+    options.root = {.name = "root", .address = "r"};
+    Member member(options, {.name = "a", .address = "a"}, 41, Instant{1s});
+    REQUIRE(member.next_epoch(0, {}, Instant{1s}));
+    auto effects = member.take_effects();
+    REQUIRE(effects.size() == 1);
+    CHECK(std::get<Persist>(effects[0]).incarnation == 42);
+    member.on_time(Instant{2s});
+    CHECK(member.take_effects().empty());
+
+    member.on_persisted(42, Instant{2s});
+
+    effects = member.take_effects();
+    REQUIRE(effects.size() == 1);
+    CHECK(std::get<Send>(effects[0]).message.incarnation == 42);
+}
+
+TEST_CASE("eh peers: members join, with a root that alone has the store, or with any", "[eh]") {
+    const bool is_shared = GENERATE(false, true);
+    EpochWorldOptions options = quick_world(5);
+    options.is_shared = is_shared;
+    EpochWorld world(options);
+    run_all(world, 5, 10ms);
+
+    CHECK(world.run_until_true(world.now() + 3s,
+                               [&] { return world.all_joined() && world.laws().newest() > 20; }));
+    CHECK(world.laws().broken() == "");
+}
+
+TEST_CASE("eh peers: an epoch costs three messages for each member but the root", "[eh]") {
+    EpochWorld world(quick_world(7));
+    world.begin_joined();
+    world.run_until(world.now() + 10ms);
+    world.stop_participants();
+    const std::uint64_t before = world.messages();
+    for (std::size_t i = 0; i < 7; ++i) world.run_participant(i, 1ms);
+    world.run_until(world.now() + 50ms);
+    CHECK(world.laws().newest() == 1);
+    CHECK(world.messages() - before == 3 * 6);
+
+    // Nothing but beats while nobody calls.
+    const std::uint64_t beats = world.messages("beat");
+    const std::uint64_t all = world.messages();
+    world.run_until(world.now() + 10s);
+    CHECK(world.messages() - all == world.messages("beat") - beats);
+}
+
+TEST_CASE("eh peers: one silent member is evicted, and the others move in time", "[eh]") {
+    const std::size_t silent = GENERATE(1U, 3U, 6U);
+    EpochWorld world(quick_world(7));
+    world.begin_joined();
+    run_all(world, 7, 10ms);
+    world.run_until(world.now() + 100ms);
+    world.crash(silent);
+    const Instant crashed = world.now();
+    const EpochNumber last = world.laws().newest();
+
+    // Ready within 10 ms; then the timeout, and twice the grace.
+    const Duration bound = 10ms + 1s + 2 * Duration(100ms) + 20ms;
+    CHECK(world.run_until_true(crashed + bound, [&] { return world.laws().newest() > last + 1; }));
+    CHECK(world.count(EventKind::kEvicts) == 1);
+    for (std::size_t i = 0; i < 7; ++i) CHECK(errors_in(world, i) == 0);
+    // It returns by itself.
+    world.start(silent);
+    CHECK(world.run_until_true(world.now() + 2s, [&] { return world.all_joined(); }));
+    CHECK(world.laws().broken() == "");
+}
+
+TEST_CASE("eh peers: a member that is ready within the timeout is not evicted", "[eh]") {
+    EpochWorld world(quick_world(4));
+    world.begin_joined();
+    run_all(world, 3, 10ms);
+    world.run_participant(3, 990ms);
+    world.run_until(world.now() + 20s);
+    CHECK(world.count(EventKind::kEvicts) == 0);
+    CHECK(world.laws().newest() > 15);
+    CHECK(world.laws().broken() == "");
+}
+
+TEST_CASE("eh peers: a killed root is replaced within twice root_silent", "[eh]") {
+    EpochWorld world(quick_world(5));
+    world.begin_joined();
+    run_all(world, 5, 10ms);
+    world.run_until(world.now() + 300ms);
+    world.crash(0);
+    const EpochNumber last = world.laws().newest();
+    CHECK(world.run_until_true(world.now() + 800ms, [&] { return world.laws().newest() > last; }));
+    for (std::size_t i = 1; i < 5; ++i) CHECK(errors_in(world, i) == 0);
+    CHECK(world.laws().broken() == "");
+}
+
+TEST_CASE("eh peers: of a partition the majority goes on, the others get errors only", "[eh]") {
+    EpochWorld world(quick_world(5));
+    world.begin_joined();
+    run_all(world, 5, 10ms);
+    world.run_until(world.now() + 300ms);
+    const Instant healed = world.now() + 10s;
+    // The root is with the minority.
+    for (const std::size_t one : {0U, 1U}) {
+        for (const std::size_t other : {2U, 3U, 4U}) {
+            world.block(one, other, healed);
+            world.block(other, one, healed);
+        }
+    }
+    world.run_until(world.now() + 5s);
+    const std::size_t few = world.answers(0).size();
+    const std::size_t many = world.answers(2).size();
+    world.run_until(healed - 1ms);
+    for (std::size_t i = few; i < world.answers(0).size(); ++i) CHECK_FALSE(world.answers(0)[i]);
+    CHECK(world.answers(0).size() > few);
+    CHECK(world.answers(2).size() > many + 10);
+
+    CHECK(world.run_until_true(healed + 6s, [&] { return world.all_joined(); }));
+    CHECK(world.laws().broken() == "");
+}
+
+TEST_CASE("eh peers: a paused root learns that others went on", "[eh]") {
+    EpochWorld world(quick_world(4));
+    world.begin_joined();
+    run_all(world, 4, 10ms);
+    world.run_until(world.now() + 300ms);
+    world.pause(0, world.now() + 5s);
+    world.run_until(world.now() + 6500ms);
+    CHECK(world.all_joined());
+    CHECK_FALSE(world.member(0).is_root());
+    CHECK(world.laws().broken() == "");
+}
+
+TEST_CASE("eh peers: all killed and started again, numbers grow", "[eh]") {
+    const bool is_shared = GENERATE(false, true);
+    EpochWorldOptions options = quick_world(4);
+    options.is_shared = is_shared;
+    EpochWorld world(options);
+    run_all(world, 4, 10ms);
+    world.run_until(world.now() + 2s);
+    const EpochNumber last = world.laws().newest();
+    REQUIRE(last > 0);
+    for (std::size_t i = 0; i < 4; ++i) world.crash(i);
+    world.run_until(world.now() + 1s);
+    for (std::size_t i = 0; i < 4; ++i) world.start(i);
+    CHECK(world.run_until_true(world.now() + 4s,
+                               [&] { return world.all_joined() && world.laws().newest() > last; }));
+    CHECK(world.laws().broken() == "");
+}
+
+TEST_CASE("eh peers: who leaves does not hold up the others", "[eh]") {
+    const std::size_t leaver = GENERATE(0U, 1U, 4U);
+    EpochWorld world(quick_world(5));
+    world.begin_joined();
+    run_all(world, 5, 10ms);
+    world.run_until(world.now() + 300ms);
+    const Instant left = world.now();
+    const EpochNumber last = world.laws().newest();
+    world.leave(leaver);
+    CHECK(world.run_until_true(left + 200ms, [&] { return world.laws().newest() > last + 3; }));
+    world.run_until(left + 1s);
+    CHECK_FALSE(world.member(leaver).is_seated());
+    for (std::size_t i = 0; i < 5; ++i) CHECK(errors_in(world, i) <= (i == leaver ? 1U : 0U));
+    CHECK(world.laws().broken() == "");
+}
+
+TEST_CASE("eh peers: without the store epochs go on with the same members", "[eh]") {
+    EpochWorld world(quick_world(4));
+    world.begin_joined();
+    run_all(world, 4, 10ms);
+    world.break_store(world.now() + 5s);
+    world.run_until(world.now() + 200ms);
+    world.crash(3);
+    world.start(3);
+    const EpochNumber last = world.laws().newest();
+    // The new incarnation cannot join, and the old one is silent: errors, but all stay members.
+    world.run_until(world.now() + 4s);
+    CHECK(world.laws().newest() <= last + 1);
+    CHECK(world.count(EventKind::kLost) <= 2);
+    CHECK(world.run_until_true(
+        world.now() + 6s, [&] { return world.all_joined() && world.laws().newest() > last + 3; }));
+    CHECK(world.laws().broken() == "");
+}
+
+TEST_CASE("eh peers: a broken link within the tree costs a place, not a member", "[eh]") {
+    EpochWorld world(quick_world(7));
+    world.begin_joined();
+    run_all(world, 7, 10ms);
+    world.run_until(world.now() + 100ms);
+    // Position 3 cannot reach its parent, position 1.
+    world.block(3, 1, world.now() + 1min);
+    const EpochNumber last = world.laws().newest();
+    CHECK(world.run_until_true(world.now() + 2s, [&] { return world.laws().newest() > last + 5; }));
+    CHECK(world.count(EventKind::kEvicts) == 0);
+    CHECK(world.laws().broken() == "");
+}
+
+TEST_CASE("eh peers: members with other rules are refused", "[eh]") {
+    MemberOptions options;
+    options.root = {.name = "a", .address = "a"};
+    Member root(options, {.name = "a", .address = "a"}, 1, Instant{1s});
+    View view{.number = 1, .epoch_low = 1, .epoch_high = 1000};
+    view.roster = {{.name = "a", .incarnation = 1, .address = "a", .joined = 1}};
+    root.seat(std::make_shared<const CommittedView>(view), Instant{1s});
+    (void)root.take_effects();
+
+    root.on_message({.name = "b", .address = "b"},
+                    {.incarnation = 5, .body = Join{.address = "b", .rules_hash = 99}},
+                    Instant{1s});
+
+    bool is_refused = false;
+    for (const Effect& effect : root.take_effects()) {
+        const auto* const sent = std::get_if<Send>(&effect);
+        if (sent != nullptr && std::holds_alternative<Refuse>(sent->message.body))
+            is_refused = true;
+    }
+    CHECK(is_refused);
+}
+
+TEST_CASE("eh peers: messages that make no sense change nothing", "[eh]") {
+    EpochWorld world(quick_world(7));
+    world.begin_joined();
+    run_all(world, 7, 50ms);
+    world.run_until(world.now() + 20ms);
+    REQUIRE(world.laws().newest() == 1);
+    const auto message = [](ViewNumber view, Incarnation incarnation, Body body) {
+        return Message{
+            .view = view, .round = 2, .incarnation = incarnation, .body = std::move(body)};
+    };
+    const Start start{.epoch = 900, .count = 7};
+    const Peer child{.name = "m3", .address = "a3"};
+    const Peer stranger{.name = "x", .address = "a5"};
+    world.inject(1, child, message(1, 1, start));                            // From below.
+    world.inject(1, child, message(1, 2, Ready{.count = 1}));                // Another incarnation.
+    world.inject(1, child, message(1, 1, Ready{.count = 2}));                // More than are below.
+    world.inject(2, child, message(1, 1, Ready{.count = 1}));                // Not its child.
+    world.inject(1, stranger, message(1, 1, Abort{.next_round = 9}));        // No member.
+    world.inject(1, {.name = "m0", .address = "a0"}, message(0, 1, start));  // An old view.
+    world.run_until(world.now() + 1s);
+
+    CHECK(world.member(1).dropped() >= 4);
+    CHECK(world.member(2).dropped() >= 1);
+    CHECK(world.laws().newest() < 900);
+    for (std::size_t i = 0; i < 7; ++i) CHECK(errors_in(world, i) == 0);
+    CHECK(world.laws().broken() == "");
+}
+
+TEST_CASE("eh peers: one rule decides each of these worlds", "[eh]") {
+    CHECK(testing::busy_member_and_dead_root() == "");
+    CHECK(testing::lost_answer_of_store() == "");
+    CHECK(testing::late_swap() == "");
+    CHECK(testing::start_reaches_one() == "");
+}
