@@ -68,10 +68,11 @@ public:
         return inner_->class_name(popped);
     }
 
-    std::size_t write_epoch(std::span<std::byte> room, Instant now) override {
-        return inner_->write_epoch(room, now);
+    std::string_view epoch_part() const override { return inner_->epoch_part(); }
+    void write_epoch(std::span<std::byte> room, Instant now) override {
+        inner_->write_epoch(room, now);
     }
-    void start_epoch(eh::EpochNumber epoch, std::span<const std::byte> data, Instant now) override {
+    void start_epoch(eh::EpochNumber epoch, const EpochPartData& data, Instant now) override {
         inner_->start_epoch(epoch, data, now);
     }
     void lose_epoch(const Error& reason, Instant now) override { inner_->lose_epoch(reason, now); }

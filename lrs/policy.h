@@ -10,6 +10,7 @@
 #include "core/time.h"
 #include "eh/handler.h"
 #include "lrs/class_figures.h"
+#include "lrs/epoch_frame.h"
 #include "lrs/request.h"
 
 namespace fopd::lrs {
@@ -75,10 +76,14 @@ public:
 
     // -- for policies that coordinate with the policies of other nodes --
 
-    // Writes this policy's message for the next epoch into `room`. Returns its size in bytes.
-    virtual std::size_t write_epoch(std::span<std::byte> /*room*/, Instant /*now*/) { return 0; }
-    // An epoch has begun. `data` is the combination of the messages of all nodes.
-    virtual void start_epoch(eh::EpochNumber /*epoch*/, std::span<const std::byte> /*data*/,
+    // The name of the part of a frame that this policy writes and reads; empty: it has none.
+    virtual std::string_view epoch_part() const { return {}; }
+    // Writes this node's part of the next epoch into `room`, which has zeros. Called only if the
+    // policy has a part.
+    virtual void write_epoch(std::span<std::byte> /*room*/, Instant /*now*/) {}
+    // An epoch has begun. `data` are the combined parts of all nodes that have a policy of this
+    // kind; it may be that no node had one when it became ready, this one included.
+    virtual void start_epoch(eh::EpochNumber /*epoch*/, const EpochPartData& /*data*/,
                              Instant /*now*/) {}
     // The nodes could not agree on the next epoch. The policy drops what it derived from earlier
     // epochs, and goes on alone until start_epoch().

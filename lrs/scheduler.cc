@@ -20,11 +20,12 @@ std::uint64_t in_ns(Instant instant) {
 }  // namespace
 
 Scheduler::Scheduler(core::Reactor& reactor, std::unique_ptr<Policy> policy,
-                     eh::EpochHandler* epochs)
+                     eh::EpochHandler* epochs, std::span<const EpochPart> parts)
     : Timer([](Timer& timer) { static_cast<Scheduler&>(timer).dispatch(); }),
       reactor_(reactor),
       policy_(std::move(policy)),
       epochs_(epochs),
+      frame_(parts),
       epoch_timer_(*this),
       hand_over_timer_(*this),
       late_timer_(*this) {
@@ -174,9 +175,12 @@ void Scheduler::shutdown() {
 void Scheduler::ask_for_epoch() {
     ready_latest_ = kNever;
     ready_at_ = kNever;
-    std::array<std::byte, eh::kEpochBytesMax> room;
-    const std::size_t size_bytes = policy_->write_epoch(room, reactor_.now());
-    const auto asked = epochs_->next_epoch(epoch_, std::span(room).first(size_bytes), *this);
+    std::array<std::byte, eh::kEpochBytesMax> room{};
+    const auto frame = std::span(room).first(frame_.size_bytes());
+    const std::string_view name = policy_->epoch_part();
+    const auto part = name.empty() ? std::span<std::byte>() : frame_.fill(frame, name);
+    if (!part.empty()) policy_->write_epoch(part, reactor_.now());
+    const auto asked = epochs_->next_epoch(epoch_, frame, *this);
     if (!asked) on_epoch(std::unexpected(asked.error()), {});
 }
 
@@ -192,7 +196,8 @@ void Scheduler::on_epoch(Result<eh::EpochNumber> epoch, std::span<const std::byt
     ready_at_ = ready_latest_;
     reactor_.arm(epoch_timer_, ready_at_);
     if (epoch) {
-        policy_->start_epoch(*epoch, data, now);
+        // The policy may be another one than when this node became ready.
+        policy_->start_epoch(*epoch, frame_.part(data, policy_->epoch_part()), now);
     } else {
         policy_->lose_epoch(epoch.error(), now);
     }

@@ -15,6 +15,7 @@
 #include "core/reactor.h"
 #include "core/timer_heap.h"
 #include "eh/handler.h"
+#include "lrs/epoch_frame.h"
 #include "lrs/policy.h"
 #include "lrs/request.h"
 
@@ -69,9 +70,10 @@ struct PolicyFigures {
 // with requests in it, which are then forgotten.
 class Scheduler final : core::Timer, eh::Participant {
 public:
-    // `epochs` is used by this scheduler only, and outlives it. Null: there are no epochs.
+    // `epochs` is used by this scheduler only, and outlives it. Null: there are no epochs. `parts`
+    // are those of the frames that are contributed to epochs; they outlive the scheduler.
     Scheduler(core::Reactor& reactor, std::unique_ptr<Policy> policy,
-              eh::EpochHandler* epochs = nullptr);
+              eh::EpochHandler* epochs = nullptr, std::span<const EpochPart> parts = epoch_parts());
 
     // Takes in a request; never fails and never waits. May call getters. REQUIRES: not shut down.
     void incoming(Request& request);
@@ -200,6 +202,7 @@ private:
     PolicyFigures policy_figures_;
     ClassTally tally_;  // Since the policy was put into use.
     eh::EpochHandler* const epochs_;
+    const EpochFrame frame_;
     EpochTimer epoch_timer_;
     eh::EpochNumber epoch_ = eh::kFirstEpoch;
     Instant ready_latest_ = kNever;  // For the next epoch; kNever while it is asked for.

@@ -2,7 +2,9 @@
 // Method: an epoch handler that answers when the test says so; time is virtual.
 
 #include <array>
+#include <cstring>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,15 +32,16 @@ public:
     }
     void remove(Request& request) override { request.PolicyPlace::unlink(); }
     void complete(Request& /*request*/, Instant /*now*/) override {}
-    std::size_t write_epoch(std::span<std::byte> room, Instant /*now*/) override {
+    std::string_view epoch_part() const override { return "in_epochs"; }
+    void write_epoch(std::span<std::byte> room, Instant /*now*/) override {
+        REQUIRE(room.size() == 1);
         room[0] = std::byte{++said_};
-        return 1;
     }
-    void start_epoch(eh::EpochNumber epoch, std::span<const std::byte> data,
-                     Instant /*now*/) override {
-        REQUIRE(data.size() == 1);
+    void start_epoch(eh::EpochNumber epoch, const EpochPartData& data, Instant /*now*/) override {
+        REQUIRE(data.bytes.size() == 1);
         heard.push_back(epoch);
-        open_ = data[0] == std::byte{2};
+        filled.push_back(data.filled);
+        open_ = data.bytes[0] == std::byte{2};
     }
     void lose_epoch(const Error& reason, Instant /*now*/) override {
         open_ = false;
@@ -48,6 +51,7 @@ public:
 
     Instant over_at = kNever;
     std::vector<eh::EpochNumber> heard;
+    std::vector<std::uint32_t> filled;
     std::vector<Errc> lost;
 
 private:
@@ -56,19 +60,42 @@ private:
     bool open_ = false;
 };
 
+// The sum of numbers of one byte, and of two.
+void add_bytes(std::span<std::byte> into, std::span<const std::byte> one,
+               std::span<const std::byte> other) {
+    into[0] = static_cast<std::byte>(std::to_integer<int>(one[0]) + std::to_integer<int>(other[0]));
+}
+void add_shorts(std::span<std::byte> into, std::span<const std::byte> one,
+                std::span<const std::byte> other) {
+    std::uint16_t a = 0;
+    std::uint16_t b = 0;
+    std::memcpy(&a, one.data(), sizeof a);
+    std::memcpy(&b, other.data(), sizeof b);
+    a = static_cast<std::uint16_t>(a + b);
+    std::memcpy(into.data(), &a, sizeof a);
+}
+void swap_short(std::span<std::byte> data) {
+    std::swap(data[0], data[1]);
+}
+
+constexpr std::array kTwoParts{
+    EpochPart{.name = "in_epochs", .size_bytes = 1, .combine = add_bytes},
+    EpochPart{.name = "others", .size_bytes = 2, .combine = add_shorts, .swap_bytes = swap_short}};
+
 // Notes what it is asked, and answers when the test says so.
 class HandedEpochs final : public eh::EpochHandler {
 public:
     explicit HandedEpochs(const core::Reactor& reactor) : reactor_(reactor) {}
 
     const eh::EpochRules& rules() const override { return rules_; }
-    Result<void> next_epoch(eh::EpochNumber current, std::span<const std::byte> /*data*/,
+    Result<void> next_epoch(eh::EpochNumber current, std::span<const std::byte> data,
                             eh::Participant& participant) override {
         REQUIRE(waiting == nullptr);
         if (refuse) return std::unexpected(Error{.code = Errc::kInvalid});
         asked.push_back(current);
         asked_at.push_back(reactor_.now());
         waiting = &participant;
+        frame.assign(data.begin(), data.end());
         return {};
     }
     void last_epoch(eh::EpochNumber current) override {
@@ -77,11 +104,12 @@ public:
         answer(std::unexpected(Error{.code = Errc::kCancelled}));
     }
     void answer(Result<eh::EpochNumber> epoch) {
-        const std::array said{std::byte{1}};
-        std::exchange(waiting, nullptr)->on_epoch(epoch, std::span(said).first(epoch ? 1 : 0));
+        const std::vector<std::byte> said = epoch ? frame : std::vector<std::byte>();
+        std::exchange(waiting, nullptr)->on_epoch(epoch, said);
     }
 
     bool refuse = false;
+    std::vector<std::byte> frame;  // What the scheduler contributed.
     eh::Participant* waiting = nullptr;
     std::vector<eh::EpochNumber> asked;
     std::vector<Instant> asked_at;
@@ -98,7 +126,7 @@ struct EpochShell : fopd::testing::Replay {
           world(6),
           reactor(world.make_reactor()),
           epochs(*reactor),
-          scheduler(*reactor, std::move(policy), &epochs) {}
+          scheduler(*reactor, std::move(policy), &epochs, kTwoParts) {}
 
     core::VirtualWorld world;
     std::unique_ptr<core::Reactor> reactor;
@@ -166,7 +194,7 @@ TEST_CASE("lrs scheduler: the policy speaks for an epoch, and lets run what it b
     core::VirtualWorld world(8);
     const auto reactor = world.make_reactor();
     eh::LocalEpochHandler epochs({.timeout = 1s});
-    Scheduler scheduler(*reactor, std::make_unique<InEpochs>(), &epochs);
+    Scheduler scheduler(*reactor, std::make_unique<InEpochs>(), &epochs, kTwoParts);
     RequestMaker requests(8);
     TakingGetter getter(scheduler);
     scheduler.incoming(requests.make());
@@ -226,4 +254,56 @@ TEST_CASE("lrs scheduler: the policy hears that an epoch was lost, and does not 
     CHECK(shell.epochs.asked.size() == 1);
     shell.world.run_for(1s);
     CHECK(shell.epochs.asked.size() == 2);
+}
+
+TEST_CASE("lrs scheduler: a policy that came after the node was ready finds its part empty",
+          "[lrs]") {
+    EpochShell shell;
+    auto made = std::make_unique<InEpochs>();
+    InEpochs& policy = *made;
+    shell.scheduler.use(std::move(made));
+    CHECK(shell.epochs.frame.size() == 4 + 1 + 4 + 2);
+
+    shell.epochs.answer(5);
+    shell.world.run_for(2s);
+    shell.epochs.answer(6);
+
+    CHECK(policy.filled == std::vector<std::uint32_t>{0, 1});
+}
+
+TEST_CASE("lrs frame: nodes with different policies take part in the same epoch", "[lrs]") {
+    const EpochFrame frame(kTwoParts);
+    const auto made_by = [&](std::string_view policy, int value) {
+        std::vector<std::byte> bytes(frame.size_bytes());
+        const auto room = frame.fill(bytes, policy);
+        if (!room.empty()) room[0] = static_cast<std::byte>(value);
+        return bytes;
+    };
+    const auto combined = [&](std::vector<std::byte> one, const std::vector<std::byte>& other) {
+        frame.combine(one, one, other);
+        return one;
+    };
+    const auto a = made_by("in_epochs", 3);
+    const auto b = made_by("in_epochs", 4);
+    const auto c = made_by("others", 5);
+    const auto none = made_by("fifo", 6);
+
+    const auto all = combined(combined(combined(a, c), none), b);
+
+    CHECK(all == combined(a, combined(none, combined(b, c))));
+    CHECK(combined(none, a) == a);
+    CHECK(frame.part(all, "in_epochs").filled == 2);
+    CHECK(frame.part(all, "in_epochs").bytes[0] == std::byte{7});
+    CHECK(frame.part(all, "others").filled == 1);
+    CHECK(frame.part(all, "others").bytes[0] == std::byte{5});
+    CHECK(frame.part(none, "others").filled == 0);
+    CHECK(frame.part(all, "fifo").bytes.empty());
+    CHECK(frame.part(std::span(all).first(4), "others").bytes.empty());
+
+    auto foreign = all;
+    frame.swap_bytes(foreign);
+    CHECK(frame.part(foreign, "others").filled == std::uint32_t{1} << 24);
+    CHECK(frame.part(foreign, "others").bytes[1] == std::byte{5});
+    frame.swap_bytes(foreign);
+    CHECK(foreign == all);
 }

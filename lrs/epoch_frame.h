@@ -1,0 +1,61 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include "core/time.h"
+#include "eh/handler.h"
+
+namespace fopd::lrs {
+
+// The part of a node's contribution to an epoch that one kind of policy writes and reads. Nodes
+// change their policies one by one, so nodes with different policies take part in the same epoch:
+// each fills its own part of a frame, which has the same size at every node.
+struct EpochPart {
+    std::string_view name;  // Of the policy.
+    std::size_t size_bytes = 0;
+    // As in EpochRules, for this part. Called only with parts that nodes have filled.
+    void (*combine)(std::span<std::byte> into, std::span<const std::byte> one,
+                    std::span<const std::byte> other) = nullptr;
+    void (*swap_bytes)(std::span<std::byte> data) = nullptr;
+};
+
+// The parts of all policies, sorted by name. Today no policy has one.
+std::span<const EpochPart> epoch_parts();
+
+// What an epoch brings a policy.
+struct EpochPartData {
+    std::uint32_t filled = 0;  // Nodes that have filled the part; 0: the bytes are zeros.
+    std::span<const std::byte> bytes;
+};
+
+// A frame has for each part the number of nodes that filled it, 4 bytes in the host's order, and
+// its bytes.
+class EpochFrame {
+public:
+    static constexpr std::size_t kCountBytes = sizeof(std::uint32_t);
+
+    explicit EpochFrame(std::span<const EpochPart> parts) : parts_(parts) {}
+
+    std::size_t size_bytes() const;
+    // Makes the part's count 1. Returns its room, all zeros; empty if there is no such part.
+    // REQUIRES: `frame` has size_bytes() zeros.
+    std::span<std::byte> fill(std::span<std::byte> frame, std::string_view name) const;
+    // Nothing if there is no such part, or if the frame has another size.
+    EpochPartData part(std::span<const std::byte> frame, std::string_view name) const;
+    void combine(std::span<std::byte> into, std::span<const std::byte> one,
+                 std::span<const std::byte> other) const;
+    void swap_bytes(std::span<std::byte> frame) const;
+
+private:
+    std::span<const EpochPart> parts_;
+};
+
+// The rules under which frames of epoch_parts() are combined.
+eh::EpochRules epoch_rules(Duration timeout);
+
+}  // namespace fopd::lrs
