@@ -65,7 +65,9 @@ Locality::Store::Store(Locality& locality, const LocalityOptions& options,
       upkeep(stores, options.upkeep),
       scrub(stores, options.scrub_bytes_per_second),
       check(stores, options.scrub_bytes_per_second),
-      coalescer(stores, options.coalescer) {}
+      coalescer(stores, options.coalescer) {
+    if (options.library) staged.emplace(stores, *options.library);
+}
 
 Result<void> Locality::open(const LocalityOptions& options, const LocalityWorld& world) {
     if (auto opened = buffers_.open(options.buffers_bytes); !opened) return opened;
@@ -74,6 +76,16 @@ Result<void> Locality::open(const LocalityOptions& options, const LocalityWorld&
         names_ = world.names;
         store_ = std::make_unique<Store>(*this, options, world);
         for (NodeDisk* const disk : disks_) introduce(*disk);
+        const bool has_library = options.library && world.library_bay != nullptr;
+        if (has_library && index_ == 0) {
+            const library::TapeLibrary::Parts parts{.reactor = reactor_,
+                                                    .clock = world.clock,
+                                                    .events = world.events,
+                                                    .io = *io_,
+                                                    .bay = *world.library_bay,
+                                                    .node = world.node};
+            library_ = std::make_unique<library::TapeLibrary>(parts, *options.library);
+        }
     }
     if (world.transport == nullptr) return {};
     fabric_ = std::make_unique<Fabric>(*this, options, world);
@@ -94,6 +106,7 @@ void Locality::introduce(NodeDisk& disk) {
 
 void Locality::serve_disk(NodeDisk& disk) {
     store_->upkeep.count(*disk.slot());
+    if (staging() != nullptr) staging()->look_at(*disk.slot());
     disk.publish();
 }
 
@@ -103,6 +116,16 @@ void Locality::serve_objects(const Beginning& beginning) {
     store_->replaced.start();
     store_->upkeep.start();
     store_->coalescer.start();
+    library_door_ = beginning.library;
+    if (library_ != nullptr) library_->start(beginning.tape_doors);
+    if (staging() != nullptr && beginning.library_bell != nullptr) {
+        staging()->begin({.reactor = beginning.library.reactor, .bell = beginning.library_bell});
+    }
+}
+
+Task<std::uint64_t> Locality::close_library() {
+    if (library_ != nullptr) co_await library_->stop();
+    co_return 0;
 }
 
 void Locality::apply(const LiveSettings& live) {

@@ -21,6 +21,7 @@
 #include "fabric/session/session_host.h"
 #include "fabric/transport.h"
 #include "io_sched/main_scheduler.h"
+#include "library/tape_library.h"
 #include "lrs/policies.h"
 #include "lrs/scheduler.h"
 #include "objects/coalescer.h"
@@ -59,6 +60,8 @@ struct LocalityOptions {
     objects::UpkeepOptions upkeep{};
     std::uint64_t scrub_bytes_per_second = 1;
     objects::CoalescerOptions coalescer{};
+    // Empty: the node has no tape library.
+    std::optional<library::LibraryOptions> library{};
     LiveSettings live;
 };
 
@@ -71,6 +74,9 @@ struct LocalityWorld {
     fabric::Transport* transport = nullptr;
     // Already open. Null: the node has no disks.
     objects::NameParts* names = nullptr;
+    // Where the tape library is opened; null: the node has none.
+    library::LibraryBay* library_bay = nullptr;
+    devices::NodeId node{};
 };
 
 // One core's share of the node: a reactor and what belongs to it alone — buffers, sessions, the
@@ -111,6 +117,10 @@ public:
     struct Beginning {
         std::vector<objects::Stores*> all;  // One per locality.
         objects::StoreLayoutPtr layout;
+        // Without a tape library these are empty.
+        std::vector<library::HomeDoors::Door> tape_doors{};  // One per locality.
+        library::LibraryDoor library{};
+        library::LibraryBell* library_bell = nullptr;
     };
     void serve_objects(const Beginning& beginning);
     // Serves a disk that was added later and is open: does what its home locality has to do.
@@ -122,10 +132,20 @@ public:
     }
     // Null without disks. From any thread after open().
     objects::Stores* stores() { return store_ == nullptr ? nullptr : &store_->stores; }
+    // Null if this locality does not have the node's tape library. From any thread after open().
+    library::TapeLibrary* library() { return library_.get(); }
+    // Null without a tape library. From any thread after open().
+    library::StagingDisks* staging() { return store_ == nullptr ? nullptr : store_->staging(); }
+    // How this locality reaches the tape library and the staging disks of all localities. Set by
+    // serve_objects().
+    const library::LibraryDoor& library_door() const { return library_door_; }
 
     // Accepts no new work, answers queued fops with "try again", and waits until no fop runs, at
     // most until `deadline`. Returns the number still running.
     Task<std::uint64_t> drain(Instant deadline);
+    // Ends the tape library, if this locality has it: what is complete on tape is made durable.
+    // REQUIRES: the stores of all localities still serve.
+    Task<std::uint64_t> close_library();
     // Cuts off the remaining fops and ends the sessions. Returns the number cut off.
     Task<std::uint64_t> close();
     // Destroys the remaining sessions and fops in whatever state they are. REQUIRES: closed, or no
@@ -187,6 +207,7 @@ private:
 
     struct Store {
         Store(Locality& locality, const LocalityOptions& options, const LocalityWorld& world);
+        library::StagingDisks* staging() { return staged ? &*staged : nullptr; }
 
         objects::Stores stores;
         objects::ReplacedObjects replaced;
@@ -194,6 +215,7 @@ private:
         objects::Scrub scrub;
         objects::StoreCheck check;
         objects::Coalescer coalescer;
+        std::optional<library::StagingDisks> staged;  // Empty without a tape library.
     };
 
     void introduce(NodeDisk& disk);
@@ -206,6 +228,8 @@ private:
     core::Gate duties_;
     std::unique_ptr<io_sched::MainScheduler> io_;
     std::unique_ptr<Store> store_;  // Null without disks.
+    library::LibraryDoor library_door_;
+    std::unique_ptr<library::TapeLibrary> library_;  // On one locality of a node that has one.
     std::unique_ptr<Fabric> fabric_;
     std::atomic<const Fabric*> shown_ = nullptr;  // fabric_, for other threads.
     Listener* listener_ = nullptr;

@@ -37,7 +37,7 @@ StartProblem cannot_listen(const fabric::Address& address, const Error& error) {
 
 Node::Node(NodeWorld world, NodeOptions options)
     : world_(std::move(world)),
-      options_(options),
+      options_(std::move(options)),
       life_(world_.control),
       orders_(world_.control),
       access_(world_, addresses_),
@@ -179,7 +179,9 @@ Task<Started<void>> Node::open_locality(Locality* locality) {
                               .entropy = world_.entropy,
                               .clock = world_.clock,
                               .transport = transport_,
-                              .names = names_.get()};
+                              .names = names_.get(),
+                              .library_bay = world_.library_bay,
+                              .node = world_.id};
     auto open = [locality, &options, &world] { return locality->open(options, world); };
     const auto opened = co_await core::run_on(world_.control, locality->reactor(), open);
     if (!opened) {
@@ -290,6 +292,7 @@ LocalityOptions Node::locality_options(std::uint32_t index) {
         .coalescer = {.bytes_per_second =
                           settings.get<store::StoreSettings>().coalesce_bytes_per_second},
         .live = updates_.settings()};
+    options.library = options_.library;
     options.host.machine.receive_buffer_count = localities.receive_buffers;
     options.host.machine.host = node_name(settings);
     options.host.inline_max = static_cast<std::uint32_t>(network.inline_max);
@@ -394,6 +397,13 @@ Task<bool> Node::stop() {
     LeftRunning left =
         co_await orders_.send([](Locality* locality, Instant) { return locality->close(); },
                               Instant{}, after(world_.control.now(), kClosePatience));
+    if (!deaf && left.localities == 0) {
+        // Drives end what they are doing.
+        const LeftRunning tape = co_await orders_.send(
+            [](Locality* locality, Instant) { return locality->close_library(); }, Instant{},
+            std::max(after(asked_at, timeout), after(world_.control.now(), kClosePatience)));
+        left.localities = tape.localities;
+    }
     if (!deaf && left.localities == 0) {
         const LeftRunning kept = co_await orders_.send(
             [](Locality* locality, Instant) { return locality->close_store(); }, Instant{},

@@ -34,9 +34,27 @@ Task<void> NodeLayout::begin() {
     make_current(make());
     Locality::Beginning beginning{.all = {}, .layout = current_};
     for (const auto& locality : parts_.localities) beginning.all.push_back(locality->stores());
+    add_library(beginning);
     for (const auto& locality : parts_.localities) {
         auto serve = [&locality, &beginning] { locality->serve_objects(beginning); };
         co_await core::run_on(parts_.control, locality->reactor(), serve);
+    }
+}
+
+void NodeLayout::add_library(Locality::Beginning& beginning) const {
+    for (const auto& locality : parts_.localities) {
+        library::StagingDisks* const staging = locality->staging();
+        if (staging == nullptr) return;
+        beginning.tape_doors.push_back({.disks = staging,
+                                        .reactor = &locality->reactor(),
+                                        .gate = &locality->stores()->duties()});
+        beginning.library.stagings.push_back(staging);
+        library::TapeLibrary* const library = locality->library();
+        if (library == nullptr) continue;
+        beginning.library.service = library;
+        beginning.library.reactor = &locality->reactor();
+        beginning.library.gate = &library->gate();
+        beginning.library_bell = library;
     }
 }
 

@@ -48,6 +48,7 @@ public:
 private:
     Quotas quotas() const;
     std::shared_ptr<objects::StoreLayout> make() const;
+    void add_library(Locality::Beginning& beginning) const;
     void make_current(objects::StoreLayoutPtr layout);
 
     const Parts parts_;

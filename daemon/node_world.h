@@ -17,6 +17,8 @@
 #include "daemon/start_problem.h"
 #include "devices/label.h"
 #include "fabric/transport.h"
+#include "library/library_bay.h"
+#include "library/options.h"
 #include "store/volume.h"
 
 namespace fopd::daemon {
@@ -32,6 +34,8 @@ struct NodeWorld {
     Configuration& configuration;
     // Opens the configured disks; null for a node that never has any.
     DiskBay* bay = nullptr;
+    // Opens the tape library; null for a node that never has one.
+    library::LibraryBay* library_bay = nullptr;
     // The node's id in the labels of its disks.
     devices::NodeId id{};
     // Returns the transport for a scheme of fabric.listen, or null if the scheme has none.
@@ -49,6 +53,8 @@ struct NodeOptions {
     // Replaces fabric.listen if set.
     std::optional<std::vector<fabric::Address>> listen{};
     store::SweepOptions sweep = {};
+    // The tape library; empty: the node has none.
+    std::optional<library::LibraryOptions> library = {};
 };
 
 }  // namespace fopd::daemon

@@ -25,6 +25,7 @@
 #include "daemon/data_dir.h"
 #include "daemon/health_metrics.h"
 #include "daemon/local_disk_bay.h"
+#include "daemon/local_library_bay.h"
 #include "daemon/locality_threads.h"
 #include "daemon/log.h"
 #include "daemon/node_id.h"
@@ -168,6 +169,7 @@ private:
     std::unique_ptr<LocalityThreads> threads_;
     std::unique_ptr<core::Offload> disk_offload_;
     std::unique_ptr<LocalDiskBay> bay_;
+    std::unique_ptr<LocalLibraryBay> library_bay_;
     std::unique_ptr<Node> node_;
     std::unique_ptr<NodeMetrics> node_metrics_;
     HealthMetrics health_metrics_;
@@ -230,6 +232,7 @@ Started<void> Process::make() {
                   .manager = *manager_,
                   .configuration = *configuration_,
                   .bay = bay_.get(),
+                  .library_bay = library_bay_.get(),
                   .id = *node_id,
                   .transport = [this](std::string_view scheme) { return transport(scheme); },
                   .load_access =
@@ -275,6 +278,7 @@ Started<void> Process::make_bay(std::size_t disk_count) {
     if (!offload) return std::unexpected(offload.error());
     disk_offload_ = std::move(*offload);
     bay_ = std::make_unique<LocalDiskBay>(*disk_offload_, events_, data_dir_->path());
+    library_bay_ = std::make_unique<LocalLibraryBay>(data_dir_->path());
     return {};
 }
 

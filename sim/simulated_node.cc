@@ -69,6 +69,7 @@ SimulatedNode::SimulatedNode(core::VirtualWorld& world, SimulatedNodeOptions opt
       events_(world, options_.observer),
       manager_(world, options_.watchdog),
       disks_(core::mix(world.seed(), options_.index), options_.disks),
+      library_(core::mix(world.seed(), ~std::uint64_t{options_.index}), options_.library),
       configuration_text_(good_configuration()) {}
 
 SimulatedNode::~SimulatedNode() {
@@ -106,6 +107,7 @@ void SimulatedNode::start() {
     }
     ++life_count_;
     disks_.begin_life();
+    library_.begin_life(disks_.power());
     process_ = std::make_unique<Process>();
     Process& process = *process_;
     process.configuration = std::move(*configuration);
@@ -126,12 +128,21 @@ void SimulatedNode::start() {
                           .manager = manager_,
                           .configuration = *process.configuration,
                           .bay = &disks_,
+                          .library_bay = &library_,
                           .id = disks_.node_id(),
                           .transport = [this](std::string_view) { return options_.network; },
                           .load_access = [this](const config::Snapshot&) { return load_access(); },
                           .apply_settings = [] {}},
-        daemon::NodeOptions{.sweep = options_.sweep});
+        node_options());
     process.control->spawn(process.gate, live(&process));
+}
+
+daemon::NodeOptions SimulatedNode::node_options() const {
+    daemon::NodeOptions options{.sweep = options_.sweep};
+    if (!options_.tape_pools.empty()) {
+        options.library = {.name = "library", .pools = options_.tape_pools};
+    }
+    return options;
 }
 
 daemon::Started<daemon::AccessPtr> SimulatedNode::load_access() const {
@@ -226,6 +237,7 @@ void SimulatedNode::lose_power() {
     if (running()) disks_.power().cut();
     crash();
     disks_.crash();
+    library_.crash();
 }
 
 void SimulatedNode::bury() {

@@ -14,6 +14,7 @@
 #include "fabric/transport.h"
 #include "fop/protection.h"
 #include "sim/simulated_disks.h"
+#include "sim/simulated_library.h"
 
 namespace fopd::sim {
 
@@ -102,6 +103,9 @@ struct SimulatedNodeOptions {
     Duration upload_timeout = 1h;
     std::uint64_t overlay_bytes = 64UL << 20;  // Per disk.
     store::SweepOptions sweep = {};
+    // The tape library, and the pools that it has; no pools: the node has none.
+    SimulatedLibraryOptions library = {};
+    std::vector<library::TapePoolOptions> tape_pools = {};
     RecordedEvents::Observer observer = {};
 };
 
@@ -144,6 +148,7 @@ public:
     RecordedEvents& events() { return events_; }
     SimulatedManager& manager() { return manager_; }
     SimulatedDisks& disks() { return disks_; }
+    SimulatedLibrary& library() { return library_; }
     // Sets the configuration for the next start or reload.
     void set_configuration(std::string text) { configuration_text_ = std::move(text); }
     std::string good_configuration() const;
@@ -159,6 +164,7 @@ private:
 
     Task<void> live(Process* process);
     std::string fabric_configuration() const;
+    daemon::NodeOptions node_options() const;
     daemon::Started<daemon::AccessPtr> load_access() const;
     static Task<void> drain_node(daemon::Node* node);
     static Task<void> reload_node(daemon::Node* node, ReloadEnded ended);
@@ -173,6 +179,7 @@ private:
     RecordedEvents events_;
     SimulatedManager manager_;
     SimulatedDisks disks_;
+    SimulatedLibrary library_;
     std::string configuration_text_;
     std::unique_ptr<Process> process_;
     std::uint64_t life_count_ = 0;

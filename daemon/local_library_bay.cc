@@ -1,0 +1,118 @@
+#include "daemon/local_library_bay.h"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include <sys/stat.h>
+
+#include "daemon/durable_file.h"
+#include "devices/tape/library_directory.h"
+#include "devices/tape/virtual_library.h"
+
+namespace fopd::daemon {
+
+namespace {
+
+class OpenLibrary final : public library::BayLibrary {
+public:
+    OpenLibrary(core::Reactor& reactor, core::Offload& offload,
+                devices::VirtualLibraryOptions options)
+        : library_(reactor, offload, std::move(options)) {}
+
+    Task<Result<void>> open() { return library_.open(); }
+    devices::Changer& changer() override { return library_; }
+    std::vector<devices::TapeDrive*> drives() override {
+        std::vector<devices::TapeDrive*> drives;
+        for (std::uint32_t i = 0; i < library_.drive_count(); ++i) {
+            drives.push_back(&library_.drive(i));
+        }
+        return drives;
+    }
+    Task<void> close() override {
+        // Everything that counts was made durable before.
+        [[maybe_unused]] const auto closed = co_await library_.close();
+    }
+
+private:
+    devices::VirtualLibrary library_;
+};
+
+devices::TapeTiming timing_of(library::LibraryTiming timing) {
+    switch (timing) {
+        case library::LibraryTiming::kNone: return devices::TapeTiming::kNone;
+        case library::LibraryTiming::kCalculate: return devices::TapeTiming::kCalculate;
+        case library::LibraryTiming::kReal: return devices::TapeTiming::kReal;
+    }
+    return devices::TapeTiming::kNone;
+}
+
+// Such as "V00001L9": cartridges of LTO have their generation at the end.
+std::string barcode_of(std::uint32_t number, const std::string& technology) {
+    std::array<char, 16> text{};
+    const char generation = technology == "lto10" ? 'A' : technology.back();
+    std::snprintf(text.data(), text.size(), "V%05uL%c", number, generation);
+    return text.data();
+}
+
+// Blocks. Makes the directory, and cartridges if it has none.
+Result<void> make_library(const library::LibraryOptions& options) {
+    if (::mkdir(options.path.c_str(), kDirectoryMode) != 0 && errno != EEXIST) {
+        return std::unexpected(os_error(errno, "make the directory of the library"));
+    }
+    const auto there = devices::list_cartridges(options.path);
+    if (!there) return std::unexpected(there.error());
+    if (!there->empty()) return {};
+    for (std::uint32_t i = 1; i <= options.cartridges; ++i) {
+        const devices::CartridgeInfo info{.barcode = barcode_of(i, options.model),
+                                          .technology = options.model,
+                                          .capacity_bytes = options.cartridge_bytes};
+        const auto made = devices::create_cartridge(options.path, info.barcode, info);
+        if (!made) return made;
+    }
+    return {};
+}
+
+}  // namespace
+
+Task<Result<std::unique_ptr<library::BayLibrary>>> LocalLibraryBay::open_library(
+    core::Reactor* reactor, library::LibraryOptions options) {
+    if (offload_ == nullptr) {
+        // One for each drive and one for the changer, so that none waits for another.
+        core::OffloadOptions threads{.name = "tape", .thread_count = options.drives + 1};
+        auto made = core::make_thread_offload(std::move(threads));
+        if (!made) co_return std::unexpected(made.error());
+        offload_ = *std::move(made);
+    }
+    auto make = [&options] { return make_library(options); };
+    const auto made = co_await offload_->run(*reactor, make);
+    if (!made) co_return std::unexpected(made.error());
+    if (!*made) co_return std::unexpected(made->error());
+    devices::VirtualLibraryOptions of_library{.name = options.name,
+                                              .path = options.path,
+                                              .technology = options.model,
+                                              .drive_count = options.drives,
+                                              .timing = timing_of(options.timing),
+                                              .capacity_bytes = options.cartridge_bytes};
+    auto library = std::make_unique<OpenLibrary>(*reactor, *offload_, std::move(of_library));
+    const auto opened = co_await library->open();
+    if (!opened) co_return std::unexpected(opened.error());
+    co_return library;
+}
+
+Task<Result<std::string>> LocalLibraryBay::read_media(core::Reactor* reactor) {
+    auto read = [this] { return read_small_file(data_dir_ + "/media"); };
+    auto text = co_await offload_->run(*reactor, read);
+    if (!text) co_return std::unexpected(text.error());
+    co_return *std::move(text);
+}
+
+Task<Result<void>> LocalLibraryBay::write_media(core::Reactor* reactor, std::string text) {
+    auto write = [this, &text] { return replace_file(data_dir_ + "/media", text, kFileMode); };
+    const auto written = co_await offload_->run(*reactor, write);
+    if (!written) co_return std::unexpected(written.error());
+    co_return *written;
+}
+
+}  // namespace fopd::daemon

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/random.h"
+#include "devices/memory_disk.h"
+#include "devices/tape/memory_library.h"
+#include "devices/tape/tape_library_image.h"
+#include "library/library_bay.h"
+
+namespace fopd::sim {
+
+struct SimulatedLibraryOptions {
+    std::uint32_t drives = 2;
+    std::uint32_t cartridges = 4;
+    std::uint64_t cartridge_bytes = 64UL << 20;
+};
+
+// The tape library of one simulated node, with its table of media. It outlives each life of the
+// node; a power loss drops what was not durable yet.
+class SimulatedLibrary final : public library::LibraryBay {
+public:
+    SimulatedLibrary(std::uint64_t seed, const SimulatedLibraryOptions& options);
+
+    // The machine's power, which outlives this life.
+    void begin_life(devices::Power& power);
+    // Drops what was not durable at the power cut. REQUIRES: the machine's coroutines were
+    // destroyed.
+    void crash();
+
+    devices::TapeLibraryImage& image() { return image_; }
+    // Of the present life; null: it is not open.
+    devices::MemoryLibrary* library() { return library_; }
+
+    Task<Result<std::unique_ptr<library::BayLibrary>>> open_library(
+        core::Reactor* reactor, library::LibraryOptions options) override;
+    Task<Result<std::string>> read_media(core::Reactor* reactor) override;
+    Task<Result<void>> write_media(core::Reactor* reactor, std::string text) override;
+
+private:
+    class Open;
+
+    core::Random random_;
+    devices::TapeLibraryImage image_;
+    devices::Power* power_ = nullptr;
+    devices::MemoryLibrary* library_ = nullptr;
+    std::string media_;
+};
+
+}  // namespace fopd::sim
