@@ -288,7 +288,8 @@ void DriveScheduler::enter(IoRequest& request) {
     queue->waiting[class_of(request)].push(request);
     ++queue->count;
     ++queue->counts[class_of(request)];
-    queue->bytes += request.parts[part].size_bytes;
+    request.queue_state.bytes = request.parts[part].size_bytes;
+    queue->bytes += request.queue_state.bytes;
     reindex(*queue);
 }
 
@@ -301,7 +302,7 @@ void DriveScheduler::leave(IoRequest& request) {
     AgeList::remove(request);
     --queue->count;
     --queue->counts[class_of(request)];
-    queue->bytes -= request.parts[request.queue_state.part].size_bytes;
+    queue->bytes -= request.queue_state.bytes;
     if (request.queue_state.heap_number != 0) --queue->planned_count;
     if (queue->count == 0) {
         by_age_.erase({queue->oldest, queue});

@@ -127,13 +127,17 @@ public:
         --missing_count_;
     }
 
-    // For the data structures of the scheduler that holds the request.
+    // For the data structures of the scheduler that holds the request. What these have counted of
+    // the parts is kept here, because the owner may have destroyed the parts of a request that
+    // leaves.
     struct QueueState {
         static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
         std::uint32_t part = 0;      // Index of the part it waits with.
         std::uint32_t heap = kNone;  // Index in a heap.
         std::uint32_t heap_number = 0;
         void* queue = nullptr;
+        std::uint64_t bytes = 0;  // Of that part.
+        std::uint64_t cost = 0;   // Of the request; see cost_of().
     };
     QueueState queue_state;
 

@@ -71,7 +71,8 @@ void IoSchedulers::push_request(IoRequest& request) {
     SchedulerLoad& load = loads_[number_of(request)];
     load.scheduler->push_request(request);
     ++load.waiting_count;
-    load.waiting_cost += cost_of(request);
+    request.queue_state.cost = cost_of(request);
+    load.waiting_cost += request.queue_state.cost;
     waiting_[index(request.type)].add(1);
 }
 
@@ -96,14 +97,14 @@ void IoSchedulers::remove_request(IoRequest& request) {
     SchedulerLoad& load = loads_[number_of(request)];
     load.scheduler->remove_request(request);
     --load.waiting_count;
-    load.waiting_cost -= cost_of(request);
+    load.waiting_cost -= request.queue_state.cost;
     core::Counter& waiting = waiting_[index(request.type)];
     waiting.set(waiting.get() - 1);
 }
 
 void IoSchedulers::remove_taken(IoRequest& request) {
     remove_request(request);
-    request_dispatch_->taken(number_of(request), cost_of(request));
+    request_dispatch_->taken(number_of(request), request.queue_state.cost);
 }
 
 bool IoSchedulers::retry(IoRequest& request, IoPart& part, const IoDevice& device) {
