@@ -23,6 +23,7 @@ bool may_pass(const Problem& problem) {
     switch (problem.status) {
         case fop::Status::kTryAgain:
         case fop::Status::kBusy:
+        case fop::Status::kStaging:
         case fop::Status::kTimedOut:
         case fop::Status::kCancelled:
         case fop::Status::kOutcomeUnknown:

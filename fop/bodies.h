@@ -76,6 +76,14 @@ struct Receipt {
 };
 inline constexpr std::size_t kReceiptsMax = 256;
 
+// Recalls with a higher priority go first; this is that of a recall which a client waits for.
+inline constexpr std::uint8_t kRecallPriorityDefault = 128;
+// The recalls that a fop waits for.
+inline constexpr std::size_t kTicketsMax = 64;
+inline constexpr std::uint64_t kPinSecondsMax = 10ULL * 366 * 24 * 3600;
+// Of a cartridge's label, in printable ASCII.
+inline constexpr std::size_t kBarcodeBytesMax = 32;
+
 inline constexpr std::uint16_t kModeMax = 0777;  // Permission bits.
 
 // The object's state after a change.
@@ -372,15 +380,131 @@ struct QuotaReply {
     bool operator==(const QuotaReply&) const = default;
 };
 
+// -- objects on tape --
+
+// Brings an object's bytes back to a disk, if they are on tape only; they stay there at least for
+// `pin_s` seconds. A recall with a higher priority goes first. An object has one recall, however
+// many ask for it: its fid is the ticket.
+struct Stage {
+    Fid fid{};
+    std::uint64_t pin_s = 0;
+    std::uint8_t priority = kRecallPriorityDefault;
+    bool operator==(const Stage&) const = default;
+};
+struct StageReply {
+    bool waits = false;  // A recall was made or joined; otherwise the bytes are on a disk.
+    bool operator==(const StageReply&) const = default;
+};
+
+// Frees the disk's blocks of an object that is on tape.
+struct Release {
+    Fid fid{};
+    bool operator==(const Release&) const = default;
+};
+struct ReleaseReply {
+    bool operator==(const ReleaseReply&) const = default;
+};
+
+// The recalls of the node in the order in which they are expected to end, as RecallEntry in the
+// payload: at most as many as fit.
+struct Recalls {
+    bool operator==(const Recalls&) const = default;
+};
+struct RecallsReply {
+    std::uint64_t total = 0;  // How many there are.
+    bool operator==(const RecallsReply&) const = default;
+};
+
+// What became of a recall.
+enum class RecallState : std::uint8_t {
+    kWaiting = 0,
+    kDone = 1,
+    kFailed = 2,     // No copy can be read.
+    kCancelled = 3,  // On request.
+    kGone = 4,       // The object was removed.
+};
+
+// Waits until at least one of the recalls has ended. One that does not exist has ended.
+struct RecallWait {
+    List<Fid> fids{};  // 1 to kTicketsMax.
+    bool operator==(const RecallWait&) const = default;
+};
+struct RecallWaitReply {
+    List<std::uint8_t> states{};  // A RecallState for each fid.
+    bool operator==(const RecallWaitReply&) const = default;
+};
+
+struct RecallCancel {
+    Fid fid{};
+    bool operator==(const RecallCancel&) const = default;
+};
+struct RecallCancelReply {
+    bool operator==(const RecallCancelReply&) const = default;
+};
+
+// Waits until all that was acknowledged in a tape pool, which the header names, is on tape.
+struct SyncTape {
+    bool operator==(const SyncTape&) const = default;
+};
+struct SyncTapeReply {
+    bool operator==(const SyncTapeReply&) const = default;
+};
+
+// The cartridges by barcode, as MediumEntry in the payload.
+struct Media {
+    std::string_view cursor{};  // From the previous reply; empty: from the beginning.
+    bool operator==(const Media&) const = default;
+};
+struct MediaReply {
+    std::string_view cursor{};  // For the next request.
+    bool end = false;           // The list is complete.
+    bool operator==(const MediaReply&) const = default;
+};
+
+// Labels a cartridge for the pool that the header names. Refused if it holds data, unless these
+// shall be forgotten.
+struct FormatMedium {
+    std::string_view name{};  // Its barcode.
+    bool forget_data = false;
+    bool operator==(const FormatMedium&) const = default;
+};
+struct FormatMediumReply {
+    bool operator==(const FormatMediumReply&) const = default;
+};
+
+// Brings a cartridge to an idle drive, and loads it.
+struct LoadMedium {
+    std::string_view name{};  // Its barcode.
+    std::string_view drive{};
+    bool operator==(const LoadMedium&) const = default;
+};
+struct LoadMediumReply {
+    bool operator==(const LoadMediumReply&) const = default;
+};
+
+// Takes the cartridge of an idle drive back to its slot.
+struct UnloadDrive {
+    std::string_view drive{};
+    bool operator==(const UnloadDrive&) const = default;
+};
+struct UnloadDriveReply {
+    bool operator==(const UnloadDriveReply&) const = default;
+};
+
 // An alternative's index is its type in the unions of wire.fbs; monostate: none, or an unknown one.
 using RequestBody =
     std::variant<std::monostate, Ping, Echo, BulkEcho, Slots, Statfs, Create, Lookup, Stat,
                  ListObjects, SetAttributes, Rename, Delete, Read, Write, Append, Truncate, Punch,
-                 Sync, UploadBegin, UploadWrite, UploadCommit, UploadAbort, Quota>;
-using ReplyBody = std::variant<std::monostate, PingReply, EchoReply, BulkEchoReply, SlotsReply,
-                               StatfsReply, CreateReply, LookupReply, StatReply, ListObjectsReply,
-                               SetAttributesReply, RenameReply, DeleteReply, ReadReply, WriteReply,
-                               AppendReply, TruncateReply, PunchReply, SyncReply, UploadBeginReply,
-                               UploadWriteReply, UploadCommitReply, UploadAbortReply, QuotaReply>;
+                 Sync, UploadBegin, UploadWrite, UploadCommit, UploadAbort, Quota, Stage, Release,
+                 Recalls, RecallWait, RecallCancel, SyncTape, Media, FormatMedium, LoadMedium,
+                 UnloadDrive>;
+using ReplyBody =
+    std::variant<std::monostate, PingReply, EchoReply, BulkEchoReply, SlotsReply, StatfsReply,
+                 CreateReply, LookupReply, StatReply, ListObjectsReply, SetAttributesReply,
+                 RenameReply, DeleteReply, ReadReply, WriteReply, AppendReply, TruncateReply,
+                 PunchReply, SyncReply, UploadBeginReply, UploadWriteReply, UploadCommitReply,
+                 UploadAbortReply, QuotaReply, StageReply, ReleaseReply, RecallsReply,
+                 RecallWaitReply, RecallCancelReply, SyncTapeReply, MediaReply, FormatMediumReply,
+                 LoadMediumReply, UnloadDriveReply>;
 
 }  // namespace fopd::fop

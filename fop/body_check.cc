@@ -1,5 +1,6 @@
 #include "fop/body_check.h"
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <string_view>
@@ -15,6 +16,10 @@ namespace fopd::fop {
 namespace {
 
 using PayloadBytes = std::span<const std::byte>;
+
+bool is_printable_ascii(std::string_view text) {
+    return std::ranges::all_of(text, [](char each) { return each > ' ' && each <= '~'; });
+}
 
 Result<void> check_fid(const Fid& fid) {
     if (!fid.is_set()) return invalid("no object is named");
@@ -162,6 +167,62 @@ Result<void> check(const UploadAbort& abort, PayloadBytes /*payload*/) {
     return check_fid(abort.fid);
 }
 
+Result<void> check(const Stage& stage, PayloadBytes /*payload*/) {
+    if (stage.pin_s > kPinSecondsMax) return invalid("a pin lasts for ten years at most");
+    return check_fid(stage.fid);
+}
+
+Result<void> check(const Release& release, PayloadBytes /*payload*/) {
+    return check_fid(release.fid);
+}
+
+Result<void> check(const RecallWait& wait, PayloadBytes /*payload*/) {
+    if (wait.fids.empty()) return invalid("no recall is named");
+    if (wait.fids.size() > kTicketsMax) return invalid("there are more than 64 recalls");
+    for (const Fid& fid : wait.fids) {
+        const auto named = check_fid(fid);
+        if (!named) return named;
+    }
+    return {};
+}
+
+Result<void> check(const RecallCancel& cancel, PayloadBytes /*payload*/) {
+    return check_fid(cancel.fid);
+}
+
+Result<void> check(const Media& media, PayloadBytes /*payload*/) {
+    if (media.cursor.size() > kObjectNameBytesMax) return invalid("the cursor is too long");
+    return {};
+}
+
+Result<void> check_barcode(std::string_view barcode) {
+    if (barcode.empty()) return invalid("no cartridge is named");
+    if (barcode.size() > kBarcodeBytesMax || !is_printable_ascii(barcode)) {
+        return invalid("the barcode is none");
+    }
+    return {};
+}
+
+Result<void> check_drive(std::string_view drive) {
+    if (drive.empty()) return invalid("no drive is named");
+    if (drive.size() > kObjectNameBytesMax) return invalid("the drive's name is too long");
+    return {};
+}
+
+Result<void> check(const FormatMedium& format, PayloadBytes /*payload*/) {
+    return check_barcode(format.name);
+}
+
+Result<void> check(const LoadMedium& load, PayloadBytes /*payload*/) {
+    const auto named = check_barcode(load.name);
+    if (!named) return named;
+    return check_drive(load.drive);
+}
+
+Result<void> check(const UnloadDrive& unload, PayloadBytes /*payload*/) {
+    return check_drive(unload.drive);
+}
+
 bool is_short(std::string_view text) {
     return text.size() <= kObjectNameBytesMax;
 }
@@ -170,6 +231,9 @@ bool is_short(const List<std::uint32_t>& checksums) {
 }
 bool is_short(const List<Receipt>& receipts) {
     return receipts.size() <= kReceiptsMax;
+}
+bool is_short(const List<std::uint8_t>& states) {
+    return states.size() <= kTicketsMax;
 }
 
 // Checks the lengths that a reply states.

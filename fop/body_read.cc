@@ -15,6 +15,7 @@ namespace flat = flatbuffers;
 // Lists are returned as they are in the message, without a copy.
 static_assert(std::endian::native == std::endian::little);
 static_assert(sizeof(Range) == sizeof(wire::Range) && alignof(Range) == alignof(wire::Range));
+static_assert(sizeof(Fid) == sizeof(wire::Fid) && alignof(Fid) == alignof(wire::Fid));
 static_assert(sizeof(Receipt) == sizeof(wire::Receipt) &&
               alignof(Receipt) == alignof(wire::Receipt));
 
@@ -26,6 +27,10 @@ bool read(const flat::String* from, std::string_view& to) {
 }
 bool read(const flat::Vector<std::uint32_t>* from, List<std::uint32_t>& to) {
     if (from != nullptr) to = List<std::uint32_t>(from->data(), from->size());
+    return true;
+}
+bool read(const flat::Vector<std::uint8_t>* from, List<std::uint8_t>& to) {
+    if (from != nullptr) to = List<std::uint8_t>(from->data(), from->size());
     return true;
 }
 // FlatBuffers does not verify the alignment of lists of structs.
@@ -180,6 +185,34 @@ bool read(const wire::UploadAbortRequest& from, UploadAbort& to) {
     return read(from.fid(), to.fid);
 }
 
+bool read(const wire::StageRequest& from, Stage& to) {
+    to.pin_s = from.pin_s();
+    to.priority = from.priority();
+    return read(from.fid(), to.fid);
+}
+bool read(const wire::ReleaseRequest& from, Release& to) {
+    return read(from.fid(), to.fid);
+}
+bool read(const wire::RecallWaitRequest& from, RecallWait& to) {
+    return read(from.fids(), to.fids);
+}
+bool read(const wire::RecallCancelRequest& from, RecallCancel& to) {
+    return read(from.fid(), to.fid);
+}
+bool read(const wire::MediaRequest& from, Media& to) {
+    return read(from.cursor(), to.cursor);
+}
+bool read(const wire::FormatMediumRequest& from, FormatMedium& to) {
+    to.forget_data = from.forget_data();
+    return read(from.name(), to.name);
+}
+bool read(const wire::LoadMediumRequest& from, LoadMedium& to) {
+    return read(from.name(), to.name) && read(from.drive(), to.drive);
+}
+bool read(const wire::UnloadDriveRequest& from, UnloadDrive& to) {
+    return read(from.drive(), to.drive);
+}
+
 bool read(const wire::BulkEchoReply& from, BulkEchoReply& to) {
     to.bytes = from.bytes();
     to.crc = from.crc();
@@ -238,6 +271,22 @@ bool read(const wire::UploadCommitReply& from, UploadCommitReply& to) {
     return read(from.receipt(), to.receipt);
 }
 
+bool read(const wire::StageReply& from, StageReply& to) {
+    to.waits = from.waits();
+    return true;
+}
+bool read(const wire::RecallsReply& from, RecallsReply& to) {
+    to.total = from.total();
+    return true;
+}
+bool read(const wire::RecallWaitReply& from, RecallWaitReply& to) {
+    return read(from.states(), to.states);
+}
+bool read(const wire::MediaReply& from, MediaReply& to) {
+    to.end = from.end();
+    return read(from.cursor(), to.cursor);
+}
+
 // Constructs the variant's body for a table.
 template <typename Body, typename Variant, typename Wire>
 bool take(const Wire* from, Variant& body) {
@@ -276,6 +325,21 @@ bool read_reply(const wire::Reply& reply, ReplyBody& body) {
         case UploadAbortReply:
             return take<fop::UploadAbortReply>(reply.body_as_UploadAbortReply(), body);
         case QuotaReply: return take<fop::QuotaReply>(reply.body_as_QuotaReply(), body);
+        case StageReply: return take<fop::StageReply>(reply.body_as_StageReply(), body);
+        case ReleaseReply: return take<fop::ReleaseReply>(reply.body_as_ReleaseReply(), body);
+        case RecallsReply: return take<fop::RecallsReply>(reply.body_as_RecallsReply(), body);
+        case RecallWaitReply:
+            return take<fop::RecallWaitReply>(reply.body_as_RecallWaitReply(), body);
+        case RecallCancelReply:
+            return take<fop::RecallCancelReply>(reply.body_as_RecallCancelReply(), body);
+        case SyncTapeReply: return take<fop::SyncTapeReply>(reply.body_as_SyncTapeReply(), body);
+        case MediaReply: return take<fop::MediaReply>(reply.body_as_MediaReply(), body);
+        case FormatMediumReply:
+            return take<fop::FormatMediumReply>(reply.body_as_FormatMediumReply(), body);
+        case LoadMediumReply:
+            return take<fop::LoadMediumReply>(reply.body_as_LoadMediumReply(), body);
+        case UnloadDriveReply:
+            return take<fop::UnloadDriveReply>(reply.body_as_UnloadDriveReply(), body);
     }
     return false;
 }
@@ -314,6 +378,19 @@ bool read_body(const wire::Request& request, RequestBody& body) {
         case UploadAbortRequest:
             return take<UploadAbort>(request.body_as_UploadAbortRequest(), body);
         case QuotaRequest: return take<Quota>(request.body_as_QuotaRequest(), body);
+        case StageRequest: return take<Stage>(request.body_as_StageRequest(), body);
+        case ReleaseRequest: return take<Release>(request.body_as_ReleaseRequest(), body);
+        case RecallsRequest: return take<Recalls>(request.body_as_RecallsRequest(), body);
+        case RecallWaitRequest: return take<RecallWait>(request.body_as_RecallWaitRequest(), body);
+        case RecallCancelRequest:
+            return take<RecallCancel>(request.body_as_RecallCancelRequest(), body);
+        case SyncTapeRequest: return take<SyncTape>(request.body_as_SyncTapeRequest(), body);
+        case MediaRequest: return take<Media>(request.body_as_MediaRequest(), body);
+        case FormatMediumRequest:
+            return take<FormatMedium>(request.body_as_FormatMediumRequest(), body);
+        case LoadMediumRequest: return take<LoadMedium>(request.body_as_LoadMediumRequest(), body);
+        case UnloadDriveRequest:
+            return take<UnloadDrive>(request.body_as_UnloadDriveRequest(), body);
     }
     return false;
 }

@@ -183,6 +183,46 @@ Written write(FlatBuilder& builder, const Quota& quota) {
     return wire::CreateQuotaRequest(builder, cursor).Union();
 }
 
+Written write(FlatBuilder& builder, const Stage& stage) {
+    const wire::Fid fid = to_wire(stage.fid);
+    return wire::CreateStageRequest(builder, &fid, stage.pin_s, stage.priority).Union();
+}
+Written write(FlatBuilder& builder, const Release& release) {
+    const wire::Fid fid = to_wire(release.fid);
+    return wire::CreateReleaseRequest(builder, &fid).Union();
+}
+Written write(FlatBuilder& builder, const Recalls&) {
+    return wire::CreateRecallsRequest(builder).Union();
+}
+Written write(FlatBuilder& builder, const RecallWait& wait) {
+    const auto fids = list(builder, wait.fids);
+    return wire::CreateRecallWaitRequest(builder, fids).Union();
+}
+Written write(FlatBuilder& builder, const RecallCancel& cancel) {
+    const wire::Fid fid = to_wire(cancel.fid);
+    return wire::CreateRecallCancelRequest(builder, &fid).Union();
+}
+Written write(FlatBuilder& builder, const SyncTape&) {
+    return wire::CreateSyncTapeRequest(builder).Union();
+}
+Written write(FlatBuilder& builder, const Media& media) {
+    const auto cursor = wire_text(builder, media.cursor);
+    return wire::CreateMediaRequest(builder, cursor).Union();
+}
+Written write(FlatBuilder& builder, const FormatMedium& format) {
+    const auto name = wire_text(builder, format.name);
+    return wire::CreateFormatMediumRequest(builder, name, format.forget_data).Union();
+}
+Written write(FlatBuilder& builder, const LoadMedium& load) {
+    const auto name = wire_text(builder, load.name);
+    const auto drive = wire_text(builder, load.drive);
+    return wire::CreateLoadMediumRequest(builder, name, drive).Union();
+}
+Written write(FlatBuilder& builder, const UnloadDrive& unload) {
+    const auto drive = wire_text(builder, unload.drive);
+    return wire::CreateUnloadDriveRequest(builder, drive).Union();
+}
+
 Written write(FlatBuilder& builder, const PingReply&) {
     return wire::CreatePingReply(builder).Union();
 }
@@ -268,6 +308,39 @@ Written write(FlatBuilder& builder, const UploadAbortReply&) {
 Written write(FlatBuilder& builder, const QuotaReply& quota) {
     const auto cursor = wire_text(builder, quota.cursor);
     return wire::CreateQuotaReply(builder, cursor, quota.end).Union();
+}
+
+Written write(FlatBuilder& builder, const StageReply& stage) {
+    return wire::CreateStageReply(builder, stage.waits).Union();
+}
+Written write(FlatBuilder& builder, const ReleaseReply&) {
+    return wire::CreateReleaseReply(builder).Union();
+}
+Written write(FlatBuilder& builder, const RecallsReply& recalls) {
+    return wire::CreateRecallsReply(builder, recalls.total).Union();
+}
+Written write(FlatBuilder& builder, const RecallWaitReply& wait) {
+    const auto states = wire_bytes(builder, bytes_of_borrowed(wait.states));
+    return wire::CreateRecallWaitReply(builder, states).Union();
+}
+Written write(FlatBuilder& builder, const RecallCancelReply&) {
+    return wire::CreateRecallCancelReply(builder).Union();
+}
+Written write(FlatBuilder& builder, const SyncTapeReply&) {
+    return wire::CreateSyncTapeReply(builder).Union();
+}
+Written write(FlatBuilder& builder, const MediaReply& media) {
+    const auto cursor = wire_text(builder, media.cursor);
+    return wire::CreateMediaReply(builder, cursor, media.end).Union();
+}
+Written write(FlatBuilder& builder, const FormatMediumReply&) {
+    return wire::CreateFormatMediumReply(builder).Union();
+}
+Written write(FlatBuilder& builder, const LoadMediumReply&) {
+    return wire::CreateLoadMediumReply(builder).Union();
+}
+Written write(FlatBuilder& builder, const UnloadDriveReply&) {
+    return wire::CreateUnloadDriveReply(builder).Union();
 }
 
 template <typename Variant>

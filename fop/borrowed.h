@@ -17,6 +17,8 @@ template <typename Body, typename Visit>
 constexpr void for_each_borrowed(Body& body, Visit& visit) {
     if constexpr (requires { body.ranges; }) visit(body.ranges);
     if constexpr (requires { body.receipts; }) visit(body.receipts);
+    if constexpr (requires { body.fids; }) visit(body.fids);
+    if constexpr (requires { body.states; }) visit(body.states);
     if constexpr (requires { body.checksums; }) visit(body.checksums);
     if constexpr (requires { body.name; }) visit(body.name);
     if constexpr (requires { body.from; }) visit(body.from);
@@ -24,6 +26,7 @@ constexpr void for_each_borrowed(Body& body, Visit& visit) {
     if constexpr (requires { body.cursor; }) visit(body.cursor);
     if constexpr (requires { body.owner; }) visit(body.owner);
     if constexpr (requires { body.group; }) visit(body.group);
+    if constexpr (requires { body.drive; }) visit(body.drive);
     if constexpr (requires { body.attributes; }) for_each_borrowed(body.attributes, visit);
 }
 

@@ -1,5 +1,8 @@
 #include "fop/listing.h"
 
+#include <array>
+
+#include "fop/bodies.h"
 #include "fop/bytes.h"
 #include "fop/name.h"
 #include "fop/principal.h"
@@ -12,6 +15,8 @@ constexpr std::size_t kListFixedBytes = 34;
 constexpr std::size_t kSlotFixedBytes = 16;
 constexpr std::size_t kPoolFixedBytes = 34;
 constexpr std::size_t kQuotaFixedBytes = 37;
+constexpr std::size_t kRecallFixedBytes = 54;
+constexpr std::size_t kMediumFixedBytes = 56;
 
 std::string_view take_text(ByteReader& reader) {
     const auto bytes = reader.take(reader.number<std::uint16_t>());
@@ -76,6 +81,45 @@ bool take(ByteReader& reader, QuotaEntry& entry) {
     const bool of_owner = entry.whose == QuotaEntry::Whose::kOwner;
     return reader.ok() && is_name(entry.pool) && is_name(entry.owner) &&
            (of_owner || (of_pool && entry.owner.empty()));
+}
+
+RecallEntry::State recall_state(std::uint8_t number) {
+    switch (number) {
+        case static_cast<std::uint8_t>(RecallEntry::State::kWaiting):
+            return RecallEntry::State::kWaiting;
+        case static_cast<std::uint8_t>(RecallEntry::State::kReading):
+            return RecallEntry::State::kReading;
+        default: return RecallEntry::State::kOther;
+    }
+}
+
+bool take(ByteReader& reader, RecallEntry& entry) {
+    entry.fid.high = reader.number<std::uint64_t>();
+    entry.fid.low = reader.number<std::uint64_t>();
+    entry.size_bytes = reader.number<std::uint64_t>();
+    entry.place = reader.number<std::uint64_t>();
+    entry.asked_ms = reader.number<std::uint64_t>();
+    entry.expected_ms = reader.number<std::uint64_t>();
+    entry.state = recall_state(reader.number<std::uint8_t>());
+    entry.priority = reader.number<std::uint8_t>();
+    entry.cartridge = take_text(reader);
+    entry.name = take_text(reader);
+    return reader.ok() && entry.cartridge.size() <= kBarcodeBytesMax &&
+           (entry.name.empty() || check_object_name(entry.name).has_value());
+}
+
+bool take(ByteReader& reader, MediumEntry& entry) {
+    entry.capacity_bytes = reader.number<std::uint64_t>();
+    entry.used_bytes = reader.number<std::uint64_t>();
+    entry.dead_bytes = reader.number<std::uint64_t>();
+    entry.files = reader.number<std::uint64_t>();
+    entry.mounts = reader.number<std::uint64_t>();
+    entry.generation = reader.number<std::uint32_t>();
+    for (std::string_view* const text : {&entry.barcode, &entry.pool, &entry.technology,
+                                         &entry.state, &entry.drive, &entry.reason}) {
+        *text = take_text(reader);
+    }
+    return reader.ok() && !entry.barcode.empty() && entry.barcode.size() <= kBarcodeBytesMax;
 }
 
 template <typename Entry>
@@ -150,6 +194,43 @@ bool ListingWriter::add(const QuotaEntry& entry) {
     return true;
 }
 
+bool ListingWriter::add(const RecallEntry& entry) {
+    if (into_.size() - size_ < kRecallFixedBytes + entry.cartridge.size() + entry.name.size()) {
+        return false;
+    }
+    ByteWriter writer(into_.subspan(size_));
+    writer.number(entry.fid.high);
+    writer.number(entry.fid.low);
+    writer.number(entry.size_bytes);
+    writer.number(entry.place);
+    writer.number(entry.asked_ms);
+    writer.number(entry.expected_ms);
+    writer.number(static_cast<std::uint8_t>(entry.state));
+    writer.number(entry.priority);
+    put_text(writer, entry.cartridge);
+    put_text(writer, entry.name);
+    size_ += writer.size();
+    return true;
+}
+
+bool ListingWriter::add(const MediumEntry& entry) {
+    const std::array texts{entry.barcode, entry.pool,  entry.technology,
+                           entry.state,   entry.drive, entry.reason};
+    std::size_t bytes = kMediumFixedBytes;
+    for (const std::string_view text : texts) bytes += text.size();
+    if (into_.size() - size_ < bytes) return false;
+    ByteWriter writer(into_.subspan(size_));
+    writer.number(entry.capacity_bytes);
+    writer.number(entry.used_bytes);
+    writer.number(entry.dead_bytes);
+    writer.number(entry.files);
+    writer.number(entry.mounts);
+    writer.number(entry.generation);
+    for (const std::string_view text : texts) put_text(writer, text);
+    size_ += writer.size();
+    return true;
+}
+
 Result<std::vector<ListEntry>> read_list(std::span<const std::byte> payload) {
     return read_all<ListEntry>(payload);
 }
@@ -161,6 +242,12 @@ Result<std::vector<PoolEntry>> read_pools(std::span<const std::byte> payload) {
 }
 Result<std::vector<QuotaEntry>> read_quotas(std::span<const std::byte> payload) {
     return read_all<QuotaEntry>(payload);
+}
+Result<std::vector<RecallEntry>> read_recalls(std::span<const std::byte> payload) {
+    return read_all<RecallEntry>(payload);
+}
+Result<std::vector<MediumEntry>> read_media(std::span<const std::byte> payload) {
+    return read_all<MediumEntry>(payload);
 }
 
 }  // namespace fopd::fop

@@ -73,6 +73,44 @@ struct QuotaEntry {
     friend bool operator==(const QuotaEntry&, const QuotaEntry&) = default;
 };
 
+// A recall: an object whose bytes come back from tape.
+struct RecallEntry {
+    static constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
+    enum class State : std::uint8_t {
+        kWaiting = 1,
+        kReading = 2,
+        kOther = 255,  // When reading: a state that this reader does not know.
+    };
+
+    Fid fid{};
+    std::uint64_t size_bytes = 0;
+    std::uint64_t place = 0;               // How many recalls are to end before it.
+    std::uint64_t asked_ms = 0;            // How long ago it was asked for.
+    std::uint64_t expected_ms = kUnknown;  // How long it will take.
+    State state = State::kWaiting;
+    std::uint8_t priority = 0;
+    std::string_view cartridge{};  // The barcode of the copy that will be read.
+    std::string_view name{};       // Empty: it has none, or the caller may not know it.
+    friend bool operator==(const RecallEntry&, const RecallEntry&) = default;
+};
+
+// A cartridge.
+struct MediumEntry {
+    std::uint64_t capacity_bytes = 0;
+    std::uint64_t used_bytes = 0;
+    std::uint64_t dead_bytes = 0;  // Of those used: of copies that no object has any more.
+    std::uint64_t files = 0;
+    std::uint64_t mounts = 0;
+    std::uint32_t generation = 0;
+    std::string_view barcode{};
+    std::string_view pool{};
+    std::string_view technology{};
+    std::string_view state{};   // A word, such as "ok" or "full".
+    std::string_view drive{};   // That has loaded it; empty: none.
+    std::string_view reason{};  // Of the state.
+    friend bool operator==(const MediumEntry&, const MediumEntry&) = default;
+};
+
 // Builds a listing payload.
 class ListingWriter {
 public:
@@ -83,6 +121,8 @@ public:
     bool add(const ListedSlot& entry);
     bool add(const PoolEntry& entry);
     bool add(const QuotaEntry& entry);
+    bool add(const RecallEntry& entry);
+    bool add(const MediumEntry& entry);
     std::span<const std::byte> written() const { return into_.first(size_); }
 
 private:
@@ -95,5 +135,7 @@ Result<std::vector<ListEntry>> read_list(std::span<const std::byte> payload);
 Result<std::vector<ListedSlot>> read_slots(std::span<const std::byte> payload);
 Result<std::vector<PoolEntry>> read_pools(std::span<const std::byte> payload);
 Result<std::vector<QuotaEntry>> read_quotas(std::span<const std::byte> payload);
+Result<std::vector<RecallEntry>> read_recalls(std::span<const std::byte> payload);
+Result<std::vector<MediumEntry>> read_media(std::span<const std::byte> payload);
 
 }  // namespace fopd::fop

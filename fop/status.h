@@ -34,6 +34,7 @@ enum class Status : std::uint16_t {
     kWrongPool = 18,
     kMediumMissing = 19,
     kLost = 20,
+    kStaging = 21,
 };
 
 struct StatusRow {
@@ -71,6 +72,8 @@ inline constexpr std::array kStatuses{
     StatusRow{Status::kMediumMissing, "medium_missing", Errc::kIo, "its medium is not there"},
     StatusRow{Status::kLost, "lost", Errc::kIo,
               "what was acknowledged as buffered is gone and has to be sent again"},
+    StatusRow{Status::kStaging, "staging", Errc::kBusy,
+              "its bytes are on tape, and are being brought back to a disk"},
 };
 static_assert(std::ranges::equal(kStatuses, std::views::iota(0, static_cast<int>(kStatuses.size())),
                                  {},

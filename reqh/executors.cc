@@ -13,6 +13,7 @@
 #include "objects/reply_record.h"
 #include "reqh/object_fops.h"
 #include "reqh/operation.h"
+#include "reqh/tape_fops.h"
 
 namespace fopd::reqh {
 
@@ -242,6 +243,43 @@ constexpr std::array kExecutors{
              .about = About::kPool,
              .needs_piece = true,
              .run = &run_quota},
+    Executor{.name = "stage",
+             .needs_stores = true,
+             .about = About::kObject,
+             .slot = &slot_of_fid<fop::Stage>,
+             .aim = &aim_of<fop::Stage>,
+             .run = &run_stage},
+    Executor{.name = "release",
+             .needs_stores = true,
+             .about = About::kObject,
+             .slot = &slot_of_fid<fop::Release>,
+             .aim = &aim_of<fop::Release>,
+             .run = &run_release},
+    Executor{.name = "recalls",
+             .needs_stores = true,
+             .about = About::kAnything,
+             .needs_piece = true,
+             .run = &run_recalls},
+    Executor{.name = "recall_wait",
+             .needs_stores = true,
+             .about = About::kAnything,
+             .run = &run_recall_wait},
+    Executor{.name = "recall_cancel",
+             .needs_stores = true,
+             .about = About::kObject,
+             .slot = &slot_of_fid<fop::RecallCancel>,
+             .aim = &aim_of<fop::RecallCancel>,
+             .run = &run_recall_cancel},
+    Executor{
+        .name = "sync_tape", .needs_stores = true, .about = About::kPool, .run = &run_sync_tape},
+    Executor{.name = "media",
+             .needs_stores = true,
+             .about = About::kAnything,
+             .needs_piece = true,
+             .run = &run_media},
+    Executor{.name = "format_medium", .needs_stores = true, .run = &run_format_medium},
+    Executor{.name = "load_medium", .needs_stores = true, .run = &run_load_medium},
+    Executor{.name = "unload_drive", .needs_stores = true, .run = &run_unload_drive},
 };
 static_assert(std::ranges::equal(kExecutors, fop::kFopTypes, {}, &Executor::name,
                                  &fop::FopType::name),

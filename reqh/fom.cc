@@ -129,7 +129,8 @@ Task<void> Fom::run() {
                      .lent = lent_,
                      .piece = piece ? piece->buffer() : core::Buffer{},
                      .reactor = &services_.reactor,
-                     .stores = services_.stores});
+                     .stores = services_.stores,
+                     .library = services_.library});
     const Operation::Site here{.reactor = &services_.reactor,
                                .stores = services_.stores,
                                .times = &times_,
@@ -348,7 +349,7 @@ fop::TimeSpent Fom::time_spent() const {
     spent.set(SpentOn::kClient, waited(WaitsFor::kClientSends, WaitsFor::kClientTakes));
     spent.set(SpentOn::kRoom, waited(WaitsFor::kLogRoom, WaitsFor::kSpace));
     spent.set(SpentOn::kDiskQueue, disk_queue);
-    spent.set(SpentOn::kDisk, disk - disk_queue);
+    spent.set(SpentOn::kDisk, disk - disk_queue + waited(WaitsFor::kTape));
     spent.set(SpentOn::kLog, waited(WaitsFor::kLog));
     spent.set(SpentOn::kLocality, waited(WaitsFor::kLocality));
     return spent;

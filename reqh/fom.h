@@ -81,7 +81,8 @@ struct FomServices {
     TokenCache& tokens;
     TokenChecksBeforeTurn& early_checks;
     OperationPool& operations;
-    objects::Stores* stores;  // Null: the node has no disks.
+    objects::Stores* stores;              // Null: the node has no disks.
+    const library::LibraryDoor* library;  // Null: the node has no tape library.
     FomOwner& owner;
 };
 

@@ -47,6 +47,7 @@ struct FopWork {
     std::vector<ReadPart> parts;
     std::vector<std::uint32_t> checksums;  // This and the next two: contents of the reply.
     std::vector<fop::Receipt> receipts;
+    std::vector<std::uint8_t> states;  // Likewise.
     std::string text;
     objects::PoolId pool = 0;  // Of the name in `text`.
     WritePlan plan;

@@ -5,6 +5,7 @@
 #include "core/events.h"
 #include "objects/fids.h"
 #include "reqh/executors.h"
+#include "reqh/tape_fops.h"
 
 namespace fopd::reqh {
 
@@ -48,7 +49,10 @@ Task<fop::Reply> Operation::run_once() {
         if (!earlier) co_return refuse(earlier.error());
         if (earlier->has_value()) co_return **earlier;
     }
-    co_return co_await executor.run(this);
+    fop::Reply reply = co_await executor.run(this);
+    if (reply.status != fop::Status::kStaging) co_return reply;
+    leave();
+    co_return co_await ask_for_recall(this, objects::store_fid(executor.aim(request()).object));
 }
 
 void Operation::arrive_at(const Site& site) {

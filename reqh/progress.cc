@@ -27,6 +27,7 @@ std::string_view words_of(WaitsFor what) {
         case WaitsFor::kDisk: return "reads or writes of the disk";
         case WaitsFor::kLog: return "the log to be durable";
         case WaitsFor::kLocality: return "a turn of another locality";
+        case WaitsFor::kTape: return "a tape";
         case WaitsFor::kCount: return "";
     }
     return "";

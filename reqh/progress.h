@@ -31,6 +31,7 @@ enum class WaitsFor : std::uint8_t {
     kDisk,
     kLog,
     kLocality,
+    kTape,
     kCount,  // Not a reason: the number of reasons.
 };
 inline constexpr std::size_t kWaitsForCount = static_cast<std::size_t>(WaitsFor::kCount);
@@ -46,6 +47,8 @@ struct Wait {
     }
     // Whether the fop waits for a name or a lock, which another fop holds.
     bool is_for_other_fop() const { return what == WaitsFor::kName || what == WaitsFor::kLock; }
+    // Whether the fop waits for drives, which takes as long as it takes.
+    bool is_for_tape() const { return what == WaitsFor::kTape; }
 };
 
 // "a lock of object 0003…, blocks 0 to 7", "data from the client"; empty for kNothing.

@@ -142,9 +142,17 @@ Task<Granted<>> ObjectRead::begin_again() {
 Granted<> ObjectRead::note_extents() {
     operation_.work().found.clear();
     operation_.work().found_checksums.clear();
+    if (total_ > 0) {
+        const auto on_disk = operation_.target().check_on_disk();
+        if (!on_disk) return on_disk;
+    }
     for (const fop::Range& range : read_.ranges) {
         const std::array<fop::Range, 1> there{fop::within(range, state_.size_bytes)};
         const store::BlockRange blocks = blocks_of(there);
+        if (total_ == 0) {
+            operation_.work().found.push_back({.first = store::kObjectBlocksMax});
+            continue;
+        }
         auto extents = operation_.volume().map().extents(fid_, blocks);
         for (;;) {
             const auto extent = extents.next();

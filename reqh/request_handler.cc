@@ -34,6 +34,7 @@ RequestHandler::RequestHandler(const RequestHandlerParts& parts, const RequestHa
                 .early_checks = early_checks_,
                 .operations = operations_,
                 .stores = parts.stores,
+                .library = parts.library,
                 .owner = *this},
       admission_(rule_of(limits)),
       buffers_(parts.buffers),
@@ -180,7 +181,8 @@ void RequestHandler::park() {
         Fom& fom = static_cast<Fom&>(place);
         // Empty while its locality writes it, which is not waiting.
         const auto progress = fom.progress().read();
-        const bool waits = progress && progress->wait.is_for_other_fop() &&
+        const bool waits = progress &&
+                           (progress->wait.is_for_other_fop() || progress->wait.is_for_tape()) &&
                            after(progress->waits_since, kParkAfter) <= now;
         if (!waits) return unpark(fom);
         if (fom.parked()) return;
@@ -234,7 +236,7 @@ void RequestHandler::on_finished(Fom& fom, fop::Reply reply) {
     fom.RunningPlace::unlink();
     running_count_.set(running_count_.get() - 1);
     admission_.ended(fom.attributes.size_bytes, fom.io_wait());
-    if (cut_off_ && reply.status == fop::Status::kCancelled) {
+    if (draining_ && reply.status == fop::Status::kCancelled) {
         const bool may_be_repeated =
             !fom.times().reached(Phase::kExecute) || fom.type().repeat == fop::Repeat::kIdempotent;
         reply.status = may_be_repeated ? fop::Status::kTryAgain : fop::Status::kOutcomeUnknown;
@@ -262,8 +264,10 @@ void RequestHandler::finish(Fom& fom, const fop::Reply& reply) {
     record.state = FopRecord::State::kFinished;
     record.status = reply.status;
     record.spent = fom.time_spent();
-    // Time in the queue does not count: the policy decides it, and reports it itself.
-    if (fom.times().running() >= slow_fop_) {
+    // Time in the queue does not count: the policy decides it, and reports it itself. Nor does the
+    // time that drives take.
+    const Duration for_tape = fom.progress().waited_for(WaitsFor::kTape);
+    if (fom.times().running() - for_tape >= slow_fop_) {
         slow_.add(record, fom.fop().caller().share);
         report_slow(fom, record, reply);
     }
@@ -296,6 +300,14 @@ void RequestHandler::drain() {
     if (draining_) return;
     draining_ = true;
     requests_.shutdown();
+    // What waits for tape would wait for long; the client asks again, here or after the start.
+    running_.for_each([](RunningPlace& place) {
+        Fom& fom = static_cast<Fom&>(place);
+        const auto progress = fom.progress().read();
+        const bool waits = progress && progress->wait.is_for_tape();
+        const bool may_be_repeated = fom.type().repeat == fop::Repeat::kIdempotent;
+        if (waits && may_be_repeated) fom.fop().cancel_source().cancel();
+    });
     ask();
 }
 
@@ -367,8 +379,9 @@ void RequestHandler::look_for_hung() {
 
 // When it is late enough to report it, or to look again.
 Instant RequestHandler::look_at(const Fom& fom) const {
-    if (!fom.reported_waiting()) return after(fom.started_at(), kHungAfter);
     const auto progress = fom.progress().read();
+    if (progress && progress->wait.is_for_tape()) return after(reactor_.now(), kHungAfter);
+    if (!fom.reported_waiting()) return after(fom.started_at(), kHungAfter);
     const bool still_waits = !progress || progress->wait.is_for_client();
     return after(still_waits ? reactor_.now() : progress->waits_since, kHungAfter);
 }

@@ -46,8 +46,9 @@ struct RequestHandlerParts {
     lrs::Scheduler& requests;
     TokenVerdicts& tokens;
     core::EventSink& events;
-    objects::Stores* stores = nullptr;  // Null: the node has no disks.
-    std::uint64_t locality = 0;         // Its number, for events.
+    objects::Stores* stores = nullptr;              // Null: the node has no disks.
+    std::uint64_t locality = 0;                     // Its number, for events.
+    const library::LibraryDoor* library = nullptr;  // Null: the node has no tape library.
 };
 
 // A fom that has run for this long is reported as hung, once. If it waits for its client then, that

@@ -147,6 +147,7 @@ Task<Granted<>> Clearing::punch() {
 Task<Granted<>> Clearing::commit(store::Reservation room) {
     store::Object object = operation_.object();
     object.size_bytes = what_.size_bytes;
+    if (object.size_bytes == 0) object.is_released = false;
     object.next_content();
     object.changed = operation_.wall();
     const auto before =
@@ -189,6 +190,8 @@ Task<fop::Reply> run_truncate(Operation* operation) {
     const store::Fid fid = objects::store_fid(truncate.fid);
     const auto locked = co_await lock_whole(operation, fid);
     if (!locked) co_return operation->refuse(locked.error());
+    const auto on_disk = operation->target().check_on_disk();
+    if (!on_disk && truncate.size_bytes > 0) co_return operation->refuse(on_disk.error());
     Clearing job(*operation, {.fid = fid,
                               .bytes = {.offset = truncate.size_bytes,
                                         .length = fop::kOffsetMax - truncate.size_bytes},
@@ -203,6 +206,8 @@ Task<fop::Reply> run_punch(Operation* operation) {
     const store::Fid fid = objects::store_fid(punch.fid);
     const auto locked = co_await lock_whole(operation, fid);
     if (!locked) co_return operation->refuse(locked.error());
+    const auto on_disk = operation->target().check_on_disk();
+    if (!on_disk && punch.range.length > 0) co_return operation->refuse(on_disk.error());
     Clearing job(*operation,
                  {.fid = fid, .bytes = punch.range, .size_bytes = operation->object().size_bytes});
     const auto changed = co_await job.run();

@@ -17,6 +17,10 @@
 #include "reqh/refusal.h"
 #include "store/volume.h"
 
+namespace fopd::library {
+struct LibraryDoor;
+}
+
 namespace fopd::reqh {
 
 // A fop that runs: its request, the locality and the disk that it uses now, its phases and waits.
@@ -34,7 +38,8 @@ public:
         Lent lent{};           // To the sender, by the token.
         core::Buffer piece{};  // Empty for fops that need none.
         core::Reactor* reactor = nullptr;
-        objects::Stores* stores = nullptr;  // Null: the node has no disks.
+        objects::Stores* stores = nullptr;              // Null: the node has no disks.
+        const library::LibraryDoor* library = nullptr;  // Null: the node has no tape library.
     };
     // The locality that the fop is on.
     struct Site {

@@ -32,6 +32,11 @@ Granted<> TargetObject::load_upload(store::Fid fid) {
     return check(fid, loaded_.get(), wish);
 }
 
+Granted<> TargetObject::check_on_disk() const {
+    if (!get().is_released) return {};
+    return refused(fop::Status::kStaging, fop::status_row(fop::Status::kStaging).summary);
+}
+
 Granted<> TargetObject::look_at_replaced(store::Fid fid) {
     const auto certain = fop_.check_certain(fid);
     if (!certain) return certain;

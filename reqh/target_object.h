@@ -25,6 +25,8 @@ public:
     Granted<> load_upload(store::Fid fid);
     // The record that was loaded last.
     const store::Object& get() const { return loaded_.get(); }
+    // kStaging if its bytes are on tape only. The operation then asks for a recall of it.
+    Granted<> check_on_disk() const;
     // Whether the caller may remove another object, which loses its name to this one.
     Granted<> look_at_replaced(store::Fid fid);
     // The newest state of the object that a reply may show, i.e. that no crash can undo.

@@ -152,6 +152,8 @@ Task<fop::Reply> run_write(Operation* operation) {
     if (write.source && !is_empty) {
         const auto allowed = co_await check_before_pull(operation, fid);
         if (!allowed) co_return operation->refuse(allowed.error());
+        const auto on_disk = operation->target().check_on_disk();
+        if (!on_disk) co_return operation->refuse(on_disk.error());
     }
     BlockWriter writer(*operation, operation->work().plan, fid,
                        {.ranges = write.ranges,
@@ -171,6 +173,8 @@ Task<fop::Reply> run_write(Operation* operation) {
     if (is_empty) {
         co_return fop::Reply{.body = fop::WriteReply{.changed = unchanged(*operation)}};
     }
+    const auto on_disk = operation->target().check_on_disk();
+    if (!on_disk) co_return operation->refuse(on_disk.error());
     const auto serving = operation->check_serving();
     if (!serving) co_return operation->refuse(serving.error());
     ObjectWrite job(*operation, writer,
@@ -193,6 +197,8 @@ Task<fop::Reply> run_append(Operation* operation) {
     if (append.source) {
         const auto allowed = co_await check_before_pull(operation, fid);
         if (!allowed) co_return operation->refuse(allowed.error());
+        const auto on_disk = operation->target().check_on_disk();
+        if (!on_disk && append.length > 0) co_return operation->refuse(on_disk.error());
         ranges.front().offset = operation->object().size_bytes % fop::kBlockBytes;
     }
     const auto planned = operation->work().plan.begin(ranges);
@@ -219,6 +225,8 @@ Task<fop::Reply> run_append(Operation* operation) {
     if (append.length > fop::kOffsetMax - offset) {
         co_return operation->refuse({fop::Status::kMalformed, "the object would be too long"});
     }
+    const auto on_disk = operation->target().check_on_disk();
+    if (!on_disk) co_return operation->refuse(on_disk.error());
     const auto serving = operation->check_serving();
     if (!serving) co_return operation->refuse(serving.error());
     ranges.front().offset = offset;

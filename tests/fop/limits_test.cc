@@ -51,6 +51,8 @@ const std::string kLongText(kObjectNameBytesMax + 1, 'n');
 const std::vector<Range> kManyRanges(kRangesMax + 1);
 const std::vector<std::uint32_t> kManyChecksums(kChecksumsMax + 1);
 const std::vector<Receipt> kManyReceipts(kReceiptsMax + 1);
+const std::vector<Fid> kManyTickets(kTicketsMax + 1, Fid{.high = 1, .low = 2});
+const std::vector<std::uint8_t> kManyStates(kTicketsMax + 1);
 
 void exceed(std::string_view& part) {
     part = kLongText;
@@ -63,6 +65,12 @@ void exceed(List<std::uint32_t>& part) {
 }
 void exceed(List<Receipt>& part) {
     part = kManyReceipts;
+}
+void exceed(List<Fid>& part) {
+    part = kManyTickets;
+}
+void exceed(List<std::uint8_t>& part) {
+    part = kManyStates;
 }
 
 // Calls `visit` with each number that says how long something is or where it lies, and with the
@@ -78,6 +86,7 @@ void for_each_length(Body& body, Visit& visit) {
     if constexpr (requires { body.size_bytes; }) visit(body.size_bytes, kOffsetMax);
     if constexpr (requires { body.allocated_bytes; }) visit(body.allocated_bytes, kOffsetMax);
     if constexpr (requires { body.offset; }) visit(body.offset, kOffsetMax);
+    if constexpr (requires { body.pin_s; }) visit(body.pin_s, kPinSecondsMax);
     if constexpr (requires { body.blocks; }) visit(body.blocks, kOffsetMax / kBlockBytes);
     if constexpr (requires { body.range; }) {
         visit(body.range.offset, kOffsetMax);

@@ -46,6 +46,11 @@ constexpr std::array<std::uint32_t, 3> kChecksums{0xaaaaaaaa, 0xbbbbbbbb, 0xcccc
 constexpr std::array<Receipt, 2> kReceipts{kReceipt,
                                            Receipt{.incarnation = 4, .seq = 5, .slot = 8}};
 
+constexpr std::array<Fid, 2> kTickets{kFid, Fid{.high = 0x0008'0000'0000'0001, .low = 2}};
+constexpr std::array<std::uint8_t, 2> kRecallStates{
+    static_cast<std::uint8_t>(RecallState::kDone),
+    static_cast<std::uint8_t>(RecallState::kWaiting)};
+
 std::vector<std::byte> listing_of(const auto&... entries) {
     std::vector<std::byte> payload(256);
     ListingWriter writer(payload);
@@ -83,6 +88,37 @@ const std::vector<std::byte>& quotas_listing() {
                                                     .limit_objects = 9,
                                                     .pool = "fast",
                                                     .owner = "ada"});
+    return kMade;
+}
+
+const std::vector<std::byte>& recalls_listing() {
+    static const auto kMade = listing_of(
+        RecallEntry{.fid = kFid,
+                    .size_bytes = 8195,
+                    .place = 1,
+                    .asked_ms = 17,
+                    .expected_ms = 90'000,
+                    .state = RecallEntry::State::kReading,
+                    .priority = 128,
+                    .cartridge = "A00001L9",
+                    .name = "results/42"},
+        RecallEntry{.fid = {.high = 1, .low = 2}, .state = RecallEntry::State::kWaiting});
+    return kMade;
+}
+
+const std::vector<std::byte>& media_listing() {
+    static const auto kMade = listing_of(MediumEntry{.capacity_bytes = 18'000'000'000'000,
+                                                     .used_bytes = 1U << 30,
+                                                     .dead_bytes = 8195,
+                                                     .files = 4,
+                                                     .mounts = 2,
+                                                     .generation = 1,
+                                                     .barcode = "A00001L9",
+                                                     .pool = "cold",
+                                                     .technology = "lto9",
+                                                     .state = "ok",
+                                                     .drive = "vtl0-drive0",
+                                                     .reason = ""});
     return kMade;
 }
 
@@ -145,6 +181,16 @@ RequestBody object_request(std::uint16_t type) {
         case 21: return UploadCommit{.fid = kFid, .size_bytes = 16385, .blocks = 3};
         case 22: return UploadAbort{.fid = kFid};
         case 23: return Quota{.cursor = "fast\nada"};
+        case 24: return Stage{.fid = kFid, .pin_s = 259200, .priority = 9};
+        case 25: return Release{.fid = kFid};
+        case 26: return Recalls{};
+        case 27: return RecallWait{.fids = kTickets};
+        case 28: return RecallCancel{.fid = kFid};
+        case 29: return SyncTape{};
+        case 30: return Media{.cursor = "A00001L9"};
+        case 31: return FormatMedium{.name = "A00001L9", .forget_data = true};
+        case 32: return LoadMedium{.name = "A00001L9", .drive = "vtl0-drive0"};
+        case 33: return UnloadDrive{.drive = "vtl0-drive0"};
         default: return {};
     }
 }
@@ -178,6 +224,16 @@ ReplyBody object_reply(std::uint16_t type) {
         case 21: return UploadCommitReply{.version = 1, .receipt = kReceipt};
         case 22: return UploadAbortReply{};
         case 23: return QuotaReply{.cursor = "fast\nada", .end = true};
+        case 24: return StageReply{.waits = true};
+        case 25: return ReleaseReply{};
+        case 26: return RecallsReply{.total = 2};
+        case 27: return RecallWaitReply{.states = kRecallStates};
+        case 28: return RecallCancelReply{};
+        case 29: return SyncTapeReply{};
+        case 30: return MediaReply{.cursor = "A00002L9", .end = true};
+        case 31: return FormatMediumReply{};
+        case 32: return LoadMediumReply{};
+        case 33: return UnloadDriveReply{};
         default: return {};
     }
 }
@@ -260,6 +316,8 @@ Reply sample_reply(std::uint16_t type) {
         case 5: reply.payload = pools_listing(); break;
         case 9: reply.payload = list_listing(); break;
         case 23: reply.payload = quotas_listing(); break;
+        case 26: reply.payload = recalls_listing(); break;
+        case 30: reply.payload = media_listing(); break;
         default: break;
     }
     reply.body = object_reply(type);
@@ -313,10 +371,9 @@ std::vector<std::byte> example_listing() {
 }
 
 std::vector<SampleMessage> sample_listings() {
-    return {{"list", list_listing()},
-            {"slots", slots_listing()},
-            {"pools", pools_listing()},
-            {"quotas", quotas_listing()}};
+    return {{"list", list_listing()},       {"slots", slots_listing()},
+            {"pools", pools_listing()},     {"quotas", quotas_listing()},
+            {"recalls", recalls_listing()}, {"media", media_listing()}};
 }
 
 std::vector<std::byte> example_message() {

@@ -44,5 +44,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     reread(payload, &read_slots);
     reread(payload, &read_pools);
     reread(payload, &read_quotas);
+    reread(payload, &read_recalls);
+    reread(payload, &read_media);
     return 0;
 }

@@ -75,7 +75,9 @@ std::uint64_t moved_by(const FopSpec& spec) {
 std::string pool_in(const fop::FopType& type, const FopSpec& spec) {
     if (!object_in(spec.body).empty()) return kSlotPool;
     if (type.name == "create" || type.name == "upload_begin") return kSlotPool;
-    if (type.name == "lookup" || type.name == "list") return kNamedPool;
+    if (type.name == "lookup" || type.name == "list" || type.name == "sync_tape") {
+        return kNamedPool;
+    }
     return {};
 }
 

@@ -139,7 +139,8 @@ void StoreStage::make_localities() {
                                                                  .tokens = locality->verdicts,
                                                                  .events = locality->events,
                                                                  .stores = locality->stores.get(),
-                                                                 .locality = i},
+                                                                 .locality = i,
+                                                                 .library = options.library},
                                              RequestHandlerLimits{.max_foms = 16});
     }
 }

@@ -54,6 +54,7 @@ struct StageOptions {
     bool slow_holes = false;
     std::uint64_t overlay_bytes = 4UL << 20;
     store::SweepOptions sweep{};
+    const library::LibraryDoor* library = nullptr;  // Null: the node has no tape library.
     fopd::testing::Replay::Seed whose_seed = fopd::testing::Replay::Seed::kOfTest;
 };
 

@@ -1,0 +1,533 @@
+#include "reqh/tape_fops.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/remote.h"
+#include "core/remote_task.h"
+#include "core/stable_sort.h"
+#include "fop/listing.h"
+#include "library/library.h"
+#include "library/staging.h"
+#include "objects/fids.h"
+#include "reqh/caller.h"
+#include "reqh/operation.h"
+
+namespace fopd::reqh {
+
+namespace {
+
+constexpr Refusal kNoLibrary{.status = fop::Status::kNotFound,
+                             .words = "the node has no tape library"};
+constexpr Refusal kServerStops{.status = fop::Status::kTryAgain, .words = "the server is stopping"};
+
+const library::LibraryDoor* door_of(const Operation& operation) {
+    const library::LibraryDoor* const door = operation.origin().library;
+    return door == nullptr || door->service == nullptr ? nullptr : door;
+}
+
+// Of a locality; null: the node has no library.
+library::Staging* staging_at(const Operation& operation, std::uint32_t locality) {
+    const library::LibraryDoor* const door = door_of(operation);
+    if (door == nullptr || locality >= door->stagings.size()) return nullptr;
+    return door->stagings[locality];
+}
+library::Staging* staging_here(const Operation& operation) {
+    return staging_at(operation, operation.stores().parts().locality);
+}
+
+// Looks up an object at its home, and lets go of it.
+Task<Granted<>> look_for(Operation* operation, store::Fid fid, objects::Access access) {
+    const auto locked = co_await operation->lock_to_look(fid);
+    if (!locked) co_return locked;
+    const auto loaded = operation->load_object(fid, access);
+    operation->unlock();
+    co_return loaded;
+}
+
+// Runs the task `job(service, wait)` at the library's locality, and returns its value. It is
+// cancelled with the fop.
+template <typename Value, typename Job>
+Task<Granted<Value>> run_at_library(Operation* operation, const library::LibraryDoor* door,
+                                    Job* job) {
+    core::Reactor& here = operation->reactor();
+    core::CancelSource cancel;
+    core::CancelThere forwarded(*operation->site().cancel, here, *door->reactor, cancel);
+    const core::WaitOptions wait{.deadline = operation->deadline(), .cancel = &cancel};
+    auto there = [job, door, wait] { return (*job)(*door->service, wait); };
+    const Waiting waiting = operation->waits_for({.what = WaitsFor::kTape});
+    auto done = co_await core::run_task_on<Value>(here, *door->reactor, *door->gate, there);
+    co_await forwarded.end();
+    if (!done) co_return refused(kServerStops);
+    co_return std::move(*done);
+}
+
+}  // namespace
+
+Task<fop::Reply> ask_for_recall(Operation* operation, store::Fid fid) {
+    library::Staging* const staging = staging_here(*operation);
+    if (staging == nullptr) {
+        co_return operation->refuse(
+            {.status = fop::Status::kMediumMissing,
+             .words = "its bytes are on tape, and the node has no library"});
+    }
+    const library::RecallWish wish{.fid = fid};
+    const auto asked = co_await staging->recall(wish, operation->wait());
+    if (!asked) co_return operation->refuse(untraced(asked.error()));
+    co_return operation->refuse(
+        {.status = fop::Status::kStaging, .words = fop::status_row(fop::Status::kStaging).summary});
+}
+
+// -- one object --
+
+Task<fop::Reply> run_stage(Operation* operation) {
+    const auto& stage = operation->body<fop::Stage>();
+    const store::Fid fid = objects::store_fid(stage.fid);
+    const auto found = co_await look_for(operation, fid, objects::Access::kRead);
+    if (!found) co_return operation->refuse(found.error());
+    // A pin takes space from others.
+    const AccessCheck::Wish to_pin{
+        .access = objects::Access::kWrite, .lent = fop::kWrite, .words = "pin it to the disks"};
+    const bool pins = stage.pin_s > 0;
+    const auto may_pin =
+        pins ? operation->access().check_mode(fid, operation->object(), to_pin) : Granted<>{};
+    if (!may_pin) co_return operation->refuse(may_pin.error());
+    const Matter matter{.pool = operation->object().pool, .object = fid};
+    if (stage.priority > fop::kRecallPriorityDefault &&
+        !operation->access().may_administer(matter)) {
+        co_return operation->refuse(
+            {.status = fop::Status::kDenied,
+             .words = "only an administrator recalls with a higher priority than reads have"});
+    }
+    operation->enter(Phase::kExecute);
+    library::Staging* const staging = staging_here(*operation);
+    if (staging == nullptr) co_return operation->refuse(kNoLibrary);
+    const library::RecallWish wish{
+        .fid = fid,
+        .priority = stage.priority,
+        .pin = std::chrono::seconds(static_cast<std::int64_t>(stage.pin_s))};
+    const auto asked = co_await staging->recall(wish, operation->wait());
+    if (!asked) co_return operation->refuse(untraced(asked.error()));
+    co_return fop::Reply{.body =
+                             fop::StageReply{.waits = *asked == library::RecallAsked::kWaiting}};
+}
+
+Task<fop::Reply> run_release(Operation* operation) {
+    const store::Fid fid = objects::store_fid(operation->body<fop::Release>().fid);
+    const auto found = co_await look_for(operation, fid, objects::Access::kWrite);
+    if (!found) co_return operation->refuse(found.error());
+    const auto serving = operation->check_serving();
+    if (!serving) co_return operation->refuse(serving.error());
+    operation->enter(Phase::kExecute);
+    library::Staging* const staging = staging_here(*operation);
+    if (staging == nullptr) co_return operation->refuse(kNoLibrary);
+    const auto released = co_await staging->release(fid, operation->wait());
+    if (!released) co_return operation->refuse(untraced(released.error()));
+    co_return fop::Reply{.body = fop::ReleaseReply{}};
+}
+
+namespace {
+
+// Who asked for the recall may cancel it, the owner of the object, and an administrator.
+Granted<> may_cancel(Operation& operation, store::Fid fid) {
+    const auto recall = operation.volume().map().find_recall(fid);
+    if (!recall) return refused(recall.error());
+    const fabric::Caller& caller = operation.caller();
+    const bool is_his = recall->has_value() && caller.kind == fop::AuthKind::kPrincipal &&
+                        !caller.principal.empty() && (*recall)->requester == caller.principal;
+    if (is_his) return {};
+    const AccessCheck::Wish wish{.access = objects::Access::kOwn,
+                                 .lent = fop::kAdmin,
+                                 .words = "cancel a recall of it by others"};
+    return operation.access().check_mode(fid, operation.object(), wish);
+}
+
+}  // namespace
+
+Task<fop::Reply> run_recall_cancel(Operation* operation) {
+    const store::Fid fid = objects::store_fid(operation->body<fop::RecallCancel>().fid);
+    const auto found = co_await look_for(operation, fid, objects::Access::kRead);
+    if (!found) co_return operation->refuse(found.error());
+    const auto allowed = may_cancel(*operation, fid);
+    if (!allowed) co_return operation->refuse(allowed.error());
+    operation->enter(Phase::kExecute);
+    library::Staging* const staging = staging_here(*operation);
+    if (staging == nullptr) co_return operation->refuse(kNoLibrary);
+    const auto cancelled = co_await staging->cancel_recall(fid, operation->wait());
+    if (!cancelled) co_return operation->refuse(untraced(cancelled.error()));
+    co_return fop::Reply{.body = fop::RecallCancelReply{}};
+}
+
+// -- waiting for recalls --
+
+namespace {
+
+Task<Granted<bool>> look(Operation* operation, store::Fid fid) {
+    const auto homed = operation->find_home(fid.slot());
+    if (!homed) co_return refused(homed.error());
+    const auto found = co_await look_for(operation, fid, objects::Access::kRead);
+    if (!found) co_return refused(found.error());
+    co_return true;
+}
+
+// Waits for recalls of objects, each at its home, until one of them has ended.
+class RecallWaiting : core::CancelHook {
+public:
+    RecallWaiting(Operation& operation, const fop::RecallWait& asked)
+        : CancelHook([](CancelHook& hook) { static_cast<RecallWaiting&>(hook).enough_.cancel(); }),
+          operation_(operation),
+          asked_(asked) {}
+
+    Task<Granted<>> run();
+    std::span<const std::uint8_t> states() const { return states_; }
+    // Why the first of those that failed did.
+    std::string& reason() { return reason_; }
+
+private:
+    static constexpr auto kWaiting = static_cast<std::uint8_t>(fop::RecallState::kWaiting);
+
+    Task<Granted<>> look_at(std::size_t index);
+    Task<void> wait_for(std::size_t index);
+    void ended(std::size_t index, fop::RecallState state) {
+        states_[index] = static_cast<std::uint8_t>(state);
+        enough_.cancel();
+    }
+    void take(std::size_t index, const Result<library::RecallEnd>& end);
+
+    Operation& operation_;
+    const fop::RecallWait& asked_;
+    std::vector<std::uint32_t> localities_;
+    std::vector<std::uint8_t> states_;
+    std::string reason_;
+    std::optional<Refusal> fault_;
+    core::CancelSource enough_;
+};
+
+Task<Granted<>> RecallWaiting::run() {
+    const std::size_t count = asked_.fids.size();
+    states_.assign(count, kWaiting);
+    localities_.assign(count, 0);
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto looked = co_await look_at(i);
+        if (!looked) co_return looked;
+    }
+    operation_.enter(Phase::kExecute);
+    const auto wanted = operation_.check_wanted();
+    if (!wanted) co_return wanted;
+    if (enough_.cancelled()) co_return Granted<>{};
+    operation_.site().cancel->add(*this);
+    const Waiting waiting = operation_.waits_for({.what = WaitsFor::kTape});
+    core::Gate waits;
+    for (std::size_t i = 0; i < count; ++i) operation_.reactor().spawn(waits, wait_for(i));
+    // Each wait has the fop's deadline, and ends when another one has.
+    co_await waits.close(operation_.reactor());
+    CancelHook::unlink();
+    const bool has_ended =
+        std::ranges::any_of(states_, [](std::uint8_t each) { return each != kWaiting; });
+    if (!has_ended && fault_) co_return refused(*fault_);
+    co_return Granted<>{};
+}
+
+// Whether the caller may know of its recall. An object that is gone has none.
+Task<Granted<>> RecallWaiting::look_at(std::size_t index) {
+    const store::Fid fid = objects::store_fid(asked_.fids[index]);
+    const auto locality = operation_.layout().locality_of(fid.slot());
+    Granted<bool> looked = true;
+    if (locality) {
+        localities_[index] = *locality;
+        Operation* const operation = &operation_;
+        const auto job = [operation, fid] { return look(operation, fid); };
+        looked = co_await operation_.run_at<bool>(*locality, job);
+    } else {
+        looked = refused(locality.error());
+    }
+    if (looked) co_return Granted<>{};
+    if (looked.error().status != fop::Status::kNotFound) co_return refused(looked.error());
+    ended(index, fop::RecallState::kGone);
+    co_return Granted<>{};
+}
+
+Task<void> RecallWaiting::wait_for(std::size_t index) {
+    library::Staging* const staging = staging_at(operation_, localities_[index]);
+    const store::Fid fid = objects::store_fid(asked_.fids[index]);
+    core::Reactor& here = operation_.reactor();
+    objects::Stores& home = operation_.stores().at(localities_[index]);
+    core::CancelSource cancel;
+    core::CancelThere forwarded(enough_, here, home.parts().reactor, cancel);
+    const core::WaitOptions wait{.deadline = operation_.deadline(), .cancel = &cancel};
+    auto job = [staging, fid, wait] { return staging->wait_for_recall(fid, wait); };
+    const auto end = co_await core::run_task_on<Result<library::RecallEnd>>(
+        here, home.parts().reactor, home.duties(), job);
+    co_await forwarded.end();
+    if (end) {
+        take(index, *end);
+    } else {
+        fault_ = kServerStops;
+        enough_.cancel();
+    }
+}
+
+void RecallWaiting::take(std::size_t index, const Result<library::RecallEnd>& end) {
+    using How = library::RecallEnd::How;
+    if (!end) {
+        // Those that end because another one has are not at fault.
+        if (!fault_ || end.error().code != Errc::kCancelled) fault_ = untraced(end.error());
+        return enough_.cancel();
+    }
+    switch (end->how) {
+        case How::kDone: return ended(index, fop::RecallState::kDone);
+        case How::kFailed:
+            if (reason_.empty()) reason_ = end->reason;
+            return ended(index, fop::RecallState::kFailed);
+        case How::kCancelled: return ended(index, fop::RecallState::kCancelled);
+        case How::kGone: return ended(index, fop::RecallState::kGone);
+    }
+}
+
+}  // namespace
+
+// The waits do not keep the fom's place: see RequestHandler::park().
+Task<fop::Reply> run_recall_wait(Operation* operation) {
+    if (door_of(*operation) == nullptr) co_return operation->refuse(kNoLibrary);
+    RecallWaiting waiting(*operation, operation->body<fop::RecallWait>());
+    const auto waited = co_await waiting.run();
+    if (!waited) co_return operation->refuse(waited.error());
+    FopWork& work = operation->work();
+    work.states.assign(waiting.states().begin(), waiting.states().end());
+    work.text = std::move(waiting.reason());
+    co_return fop::Reply{.words = work.text, .body = fop::RecallWaitReply{.states = work.states}};
+}
+
+// -- the library --
+
+namespace {
+
+using Clock = std::chrono::milliseconds;
+
+std::uint64_t milliseconds(Duration span) {
+    return static_cast<std::uint64_t>(
+        std::max<Duration::rep>(0, std::chrono::duration_cast<Clock>(span).count()));
+}
+
+// More than fit into a reply, so that those of others can be left out.
+constexpr std::size_t kRecallsLookedAt = 4096;
+
+struct ListedRecall {
+    library::RecallRow row;
+    bool is_shown = false;
+    std::string name = {};
+};
+
+struct RecallList {
+    std::vector<ListedRecall> recalls;
+    Instant now{};  // At the library's locality.
+    std::uint64_t total = 0;
+};
+
+Task<RecallList> list_recalls(library::LibraryService* service, core::Reactor* reactor) {
+    RecallList list{.recalls = {}, .now = reactor->now()};
+    for (library::RecallRow& row : service->recalls(kRecallsLookedAt)) {
+        list.recalls.push_back({.row = std::move(row)});
+    }
+    list.total = list.recalls.size();
+    co_return list;
+}
+
+// Notes the names of the objects of a locality that the caller may read.
+void look_at_names(objects::Stores& stores, const AccessCheck& access, RecallList& list) {
+    for (ListedRecall& each : list.recalls) {
+        const store::Fid fid = each.row.ticket;
+        objects::HomeVolume* const home = stores.find(fid.slot());
+        if (home == nullptr) continue;
+        const auto object = home->volume().map().find(fid);
+        if (!object || !object->has_value()) continue;
+        if (!access.may_read(fid, **object)) continue;
+        each.is_shown = true;
+        each.name = (*object)->name;
+    }
+}
+
+}  // namespace
+
+Task<fop::Reply> run_recalls(Operation* operation) {
+    operation->enter(Phase::kExecute);
+    const library::LibraryDoor* const door = door_of(*operation);
+    if (door == nullptr) co_return fop::Reply{.body = fop::RecallsReply{}};
+    auto job = [door](library::LibraryService& service, core::WaitOptions /*wait*/) {
+        return list_recalls(&service, door->reactor);
+    };
+    auto listed = co_await run_at_library<RecallList>(operation, door, &job);
+    if (!listed) co_return operation->refuse(listed.error());
+    RecallList& list = *listed;
+    for (objects::Stores* const there : operation->stores().all()) {
+        auto look = [there, operation, &list] { look_at_names(*there, operation->access(), list); };
+        if (there == &operation->stores()) {
+            look();
+        } else {
+            co_await core::run_on(operation->reactor(), there->parts().reactor, look);
+        }
+    }
+    const bool shows_all = operation->access().may_administer({});
+    fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
+    for (const ListedRecall& each : list.recalls) {
+        const library::RecallRow& row = each.row;
+        if (!each.is_shown && !shows_all) continue;
+        const bool reads = row.state == library::RecallRow::State::kReading;
+        const fop::RecallEntry entry{
+            .fid = objects::fop_fid(row.ticket),
+            .size_bytes = row.size_bytes,
+            .place = row.place,
+            .asked_ms = milliseconds(list.now - row.asked_at),
+            .expected_ms = row.expected_at ? milliseconds(*row.expected_at - list.now)
+                                           : fop::RecallEntry::kUnknown,
+            .state = reads ? fop::RecallEntry::State::kReading : fop::RecallEntry::State::kWaiting,
+            .priority = row.priority,
+            .cartridge = row.cartridge,
+            .name = each.name};
+        if (!writer.add(entry)) break;
+    }
+    co_return fop::Reply{.payload = writer.written(),
+                         .body = fop::RecallsReply{.total = list.total}};
+}
+
+Task<fop::Reply> run_sync_tape(Operation* operation) {
+    operation->enter(Phase::kExecute);
+    const auto pool = operation->layout().find_pool();
+    if (!pool) co_return operation->refuse(pool.error());
+    const objects::LayoutPool& found = *operation->stores().layout().find_pool(*pool);
+    const library::LibraryDoor* const door = door_of(*operation);
+    if (door == nullptr || found.family != objects::PoolFamily::kTape) {
+        co_return operation->refuse(
+            {.status = fop::Status::kNotFound, .words = "the pool has no tape library"});
+    }
+    const std::string name = found.name;
+    auto job = [&name](library::LibraryService& service, core::WaitOptions wait) {
+        return service.sync(name, wait);
+    };
+    const auto synced = co_await run_at_library<Result<void>>(operation, door, &job);
+    if (!synced) co_return operation->refuse(synced.error());
+    if (!*synced) co_return operation->refuse(untraced(synced->error()));
+    co_return fop::Reply{.body = fop::SyncTapeReply{}};
+}
+
+namespace {
+
+struct MediaList {
+    std::vector<library::Cartridge> cartridges;
+    std::vector<library::DriveRow> drives;
+};
+
+Task<MediaList> list_media(library::LibraryService* service) {
+    MediaList list{.cartridges = service->media(), .drives = service->drives()};
+    co_return list;
+}
+
+std::string_view drive_of(const MediaList& list, std::string_view barcode) {
+    const auto found = std::ranges::find(list.drives, barcode, &library::DriveRow::barcode);
+    return found == list.drives.end() ? std::string_view() : std::string_view(found->name);
+}
+
+}  // namespace
+
+Task<fop::Reply> run_media(Operation* operation) {
+    operation->enter(Phase::kExecute);
+    const auto& asked = operation->body<fop::Media>();
+    const library::LibraryDoor* const door = door_of(*operation);
+    if (door == nullptr) co_return fop::Reply{.body = fop::MediaReply{.end = true}};
+    auto job = [](library::LibraryService& service, core::WaitOptions /*wait*/) {
+        return list_media(&service);
+    };
+    auto listed = co_await run_at_library<MediaList>(operation, door, &job);
+    if (!listed) co_return operation->refuse(listed.error());
+    core::stable_sort(listed->cartridges, std::less{}, &library::Cartridge::barcode);
+    fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
+    operation->work().text = asked.cursor;
+    bool is_end = true;
+    for (const library::Cartridge& each : listed->cartridges) {
+        if (each.barcode <= asked.cursor) continue;
+        is_end = writer.add({.capacity_bytes = each.capacity_bytes,
+                             .used_bytes = each.used_bytes,
+                             .dead_bytes = each.dead_bytes,
+                             .files = each.files,
+                             .mounts = each.mounts,
+                             .generation = each.generation,
+                             .barcode = each.barcode,
+                             .pool = each.pool,
+                             .technology = each.technology,
+                             .state = library::to_string(each.state),
+                             .drive = drive_of(*listed, each.barcode),
+                             .reason = each.reason});
+        if (!is_end) break;
+        operation->work().text = each.barcode;
+    }
+    co_return fop::Reply{.payload = writer.written(),
+                         .body = fop::MediaReply{.cursor = operation->work().text, .end = is_end}};
+}
+
+namespace {
+
+fop::Status status_of(library::MediaOutcome::Kind kind) {
+    using Kind = library::MediaOutcome::Kind;
+    switch (kind) {
+        case Kind::kDone: return fop::Status::kDone;
+        case Kind::kNoSuchMedium:
+        case Kind::kNoSuchDrive: return fop::Status::kNotFound;
+        case Kind::kRefused: return fop::Status::kExists;
+        case Kind::kFailed: return fop::Status::kInternal;
+    }
+    return fop::Status::kInternal;
+}
+
+// Runs a task of the library on media; it cannot be cancelled once it has begun.
+template <typename Body, typename Job>
+Task<fop::Reply> change_media(Operation* operation, Job* job) {
+    operation->enter(Phase::kExecute);
+    const library::LibraryDoor* const door = door_of(*operation);
+    if (door == nullptr) co_return operation->refuse(kNoLibrary);
+    auto done = co_await run_at_library<library::MediaOutcome>(operation, door, job);
+    if (!done) co_return operation->refuse(done.error());
+    if (done->kind == library::MediaOutcome::Kind::kDone) co_return fop::Reply{.body = Body{}};
+    operation->work().text = std::move(done->words);
+    co_return operation->refuse({.status = status_of(done->kind), .words = operation->work().text});
+}
+
+}  // namespace
+
+Task<fop::Reply> run_format_medium(Operation* operation) {
+    const auto& asked = operation->body<fop::FormatMedium>();
+    const auto pool = operation->layout().find_pool();
+    if (!pool) co_return operation->refuse(pool.error());
+    const library::LibraryService::FormatWish wish{
+        .barcode = std::string(asked.name),
+        .pool = operation->stores().layout().find_pool(*pool)->name,
+        .force = asked.forget_data ? library::FormatForce::kForgetData
+                                   : library::FormatForce::kRefuseData};
+    auto job = [&wish](library::LibraryService& service, core::WaitOptions /*wait*/) {
+        return service.format(wish);
+    };
+    co_return co_await change_media<fop::FormatMediumReply>(operation, &job);
+}
+
+Task<fop::Reply> run_load_medium(Operation* operation) {
+    const auto& asked = operation->body<fop::LoadMedium>();
+    const library::LibraryService::LoadWish wish{.barcode = std::string(asked.name),
+                                                 .drive = std::string(asked.drive)};
+    auto job = [&wish](library::LibraryService& service, core::WaitOptions /*wait*/) {
+        return service.load(wish);
+    };
+    co_return co_await change_media<fop::LoadMediumReply>(operation, &job);
+}
+
+Task<fop::Reply> run_unload_drive(Operation* operation) {
+    const std::string drive(operation->body<fop::UnloadDrive>().drive);
+    auto job = [&drive](library::LibraryService& service, core::WaitOptions /*wait*/) {
+        return service.unload(drive);
+    };
+    co_return co_await change_media<fop::UnloadDriveReply>(operation, &job);
+}
+
+}  // namespace fopd::reqh

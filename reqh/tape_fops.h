@@ -1,0 +1,28 @@
+#pragma once
+
+#include "core/task.h"
+#include "fop/message.h"
+#include "store/fid.h"
+
+// The execute steps of the fops on objects on tape, and on the tape library.
+namespace fopd::reqh {
+
+class Operation;
+
+// Records a recall of an object whose bytes are on tape only, so that the client can wait for the
+// bytes while the fop does not. The reply's status is kStaging if that worked. REQUIRES: at the
+// object's home, and nothing is held there.
+Task<fop::Reply> ask_for_recall(Operation* operation, store::Fid fid);
+
+Task<fop::Reply> run_stage(Operation* operation);
+Task<fop::Reply> run_release(Operation* operation);
+Task<fop::Reply> run_recalls(Operation* operation);
+Task<fop::Reply> run_recall_wait(Operation* operation);
+Task<fop::Reply> run_recall_cancel(Operation* operation);
+Task<fop::Reply> run_sync_tape(Operation* operation);
+Task<fop::Reply> run_media(Operation* operation);
+Task<fop::Reply> run_format_medium(Operation* operation);
+Task<fop::Reply> run_load_medium(Operation* operation);
+Task<fop::Reply> run_unload_drive(Operation* operation);
+
+}  // namespace fopd::reqh

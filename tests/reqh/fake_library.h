@@ -1,0 +1,134 @@
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/gate.h"
+#include "core/wait_queue.h"
+#include "library/library.h"
+#include "library/staging.h"
+#include "objects/stores.h"
+
+namespace fopd::reqh::testing {
+
+// The staging of a locality without tapes: a recall ends when the test says so.
+class FakeStaging final : public library::Staging {
+public:
+    explicit FakeStaging(objects::Stores& stores)
+        : stores_(stores), ended_(stores.parts().reactor) {}
+
+    Task<Result<library::RecallAsked>> recall(library::RecallWish wish,
+                                              core::WaitOptions /*wait*/) override {
+        wishes.push_back(wish);
+        objects::HomeVolume* const home = stores_.find(wish.fid.slot());
+        if (home == nullptr) {
+            co_return std::unexpected(Error{.code = Errc::kNotFound, .context = "no disk"});
+        }
+        const auto object = home->volume().map().find(wish.fid);
+        const bool is_released = object && object->has_value() && (*object)->is_released;
+        if (!is_released) co_return library::RecallAsked::kOnDisk;
+        recalls.try_emplace(wish.fid);
+        co_return library::RecallAsked::kWaiting;
+    }
+    Task<Result<library::RecallEnd>> wait_for_recall(library::Ticket ticket,
+                                                     core::WaitOptions wait) override {
+        for (;;) {
+            const auto found = recalls.find(ticket);
+            if (found == recalls.end()) co_return library::RecallEnd{};
+            if (found->second) co_return *found->second;
+            ++waiting;
+            const auto woken = co_await ended_.wait(wait);
+            --waiting;
+            if (!woken) co_return std::unexpected(woken.error());
+        }
+    }
+    Task<Result<void>> cancel_recall(library::Ticket ticket, core::WaitOptions /*wait*/) override {
+        if (!recalls.contains(ticket)) {
+            co_return std::unexpected(Error{.code = Errc::kNotFound, .context = "no recall"});
+        }
+        end(ticket, {.how = library::RecallEnd::How::kCancelled, .reason = {}});
+        co_return Result<void>{};
+    }
+    Task<Result<void>> release(store::Fid fid, core::WaitOptions /*wait*/) override {
+        if (is_on_tape) {
+            released.push_back(fid);
+            co_return Result<void>{};
+        }
+        co_return std::unexpected(Error{.code = Errc::kBusy, .context = "not on tape yet"});
+    }
+
+    void end(library::Ticket ticket, library::RecallEnd end) {
+        recalls[ticket] = std::move(end);
+        ended_.wake_all();
+    }
+
+    std::vector<library::RecallWish> wishes;
+    std::vector<store::Fid> released;
+    std::map<library::Ticket, std::optional<library::RecallEnd>> recalls;
+    std::uint64_t waiting = 0;
+    bool is_on_tape = true;
+
+private:
+    objects::Stores& stores_;
+    core::WaitQueue ended_;
+};
+
+// A library that notes what it is asked, and answers what the test says.
+class FakeLibrary final : public library::LibraryService {
+public:
+    explicit FakeLibrary(core::Reactor& reactor) : reactor_(reactor) {}
+
+    Task<Result<void>> sync(std::string pool, core::WaitOptions wait) override {
+        synced.push_back(std::move(pool));
+        const auto slept = co_await reactor_.sleep_until(
+            std::min(wait.deadline, after(reactor_.now(), sync_takes)), wait.cancel);
+        if (!slept) co_return std::unexpected(slept.error());
+        if (reactor_.now() >= wait.deadline) {
+            co_return std::unexpected(Error{.code = Errc::kTimedOut, .context = "sync"});
+        }
+        co_return sync_result;
+    }
+    std::vector<library::RecallRow> recalls(std::size_t rows_max) const override {
+        std::vector<library::RecallRow> some = recall_rows;
+        some.resize(std::min(some.size(), rows_max));
+        return some;
+    }
+    std::optional<library::RecallRow> find_recall(library::Ticket /*ticket*/) const override {
+        return std::nullopt;
+    }
+    std::vector<library::Cartridge> media() const override { return cartridges; }
+    std::vector<library::DriveRow> drives() const override { return drive_rows; }
+    Task<library::MediaOutcome> format(FormatWish wish) override {
+        formatted.push_back(std::move(wish));
+        co_return outcome;
+    }
+    Task<library::MediaOutcome> load(LoadWish wish) override {
+        loaded.push_back(std::move(wish));
+        co_return outcome;
+    }
+    Task<library::MediaOutcome> unload(std::string drive) override {
+        unloaded.push_back(std::move(drive));
+        co_return outcome;
+    }
+
+    std::vector<std::string> synced;
+    Duration sync_takes{0};
+    Result<void> sync_result{};
+    std::vector<library::RecallRow> recall_rows;
+    std::vector<library::Cartridge> cartridges;
+    std::vector<library::DriveRow> drive_rows;
+    std::vector<FormatWish> formatted;
+    std::vector<LoadWish> loaded;
+    std::vector<std::string> unloaded;
+    library::MediaOutcome outcome;
+
+private:
+    core::Reactor& reactor_;
+};
+
+}  // namespace fopd::reqh::testing
