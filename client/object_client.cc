@@ -93,7 +93,8 @@ ObjectClient::ObjectClient(fabric::SessionHost& host, ObjectClientOptions option
     : options_(std::move(options)),
       slots_(host, options_),
       writes_(slots_),
-      uploads_(slots_, writes_.held()) {
+      uploads_(slots_, writes_.held()),
+      tape_(slots_) {
     ENSURE(options_.window > 0);
     ENSURE(options_.fop_bytes > 0);
     ENSURE(options_.fop_bytes % fop::kBlockBytes == 0);
@@ -220,6 +221,12 @@ Task<Outcome<bool>> ObjectClient::is_on_missing_disk(fop::Fid fid, Wait wait) {
     const auto loaded = co_await slots_.load(wait);
     if (!loaded) co_return std::unexpected(loaded.error());
     co_return slots_.is_missing(fid.slot());
+}
+
+Task<Outcome<bool>> ObjectClient::is_staged(std::string pool, Wait wait) {
+    const auto loaded = co_await slots_.load(wait);
+    if (!loaded) co_return std::unexpected(loaded.error());
+    co_return slots_.is_staged(pool);
 }
 
 Task<Outcome<std::vector<QuotaUse>>> ObjectClient::quota(std::string pool, Wait wait) {

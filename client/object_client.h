@@ -12,6 +12,7 @@
 #include "client/buffered_writes.h"
 #include "client/object_call.h"
 #include "client/slots.h"
+#include "client/tape_calls.h"
 #include "client/uploads.h"
 
 namespace fopd::client {
@@ -89,6 +90,9 @@ struct QuotaUse {
 // and calls that read the object or append to it, fail with the reason. The outcome of other calls
 // does not depend on it; they may take ObjectClientOptions::patience longer.
 //
+// A call that needs bytes which are on tape only waits until the server has brought them back to a
+// disk, and is then made again. It ends as kStaging at its deadline; the recall goes on.
+//
 // Memory that a call borrows stays valid until the call has returned. A call ends by its deadline
 // or its cancel source, or, without either, when the server answers. Lives on the reactor of its
 // host.
@@ -121,6 +125,8 @@ public:
     Task<Outcome<std::map<std::string, std::uint32_t>>> missing_disks(Wait wait);
     // Whether the disk of the object is missing. Asks the server once.
     Task<Outcome<bool>> is_on_missing_disk(fop::Fid fid, Wait wait);
+    // Whether the pool's objects are stored on disks of another pool, before they go to tape.
+    Task<Outcome<bool>> is_staged(std::string pool, Wait wait);
     // For one pool; empty: for all. An administrator gets the uses of all owners.
     Task<Outcome<std::vector<QuotaUse>>> quota(std::string pool, Wait wait);
 
@@ -163,6 +169,7 @@ public:
         return uploads_.put(std::move(object), from, wait);
     }
     Uploads& uploads() { return uploads_; }
+    TapeCalls& tape() { return tape_; }
 
     // The first session; its locality may be any. REQUIRES: started.
     fabric::Client& home() { return slots_.home(); }
@@ -177,6 +184,7 @@ private:
     Slots slots_;
     BufferedWrites writes_;
     Uploads uploads_;
+    TapeCalls tape_;
 };
 
 }  // namespace fopd::client

@@ -2,6 +2,7 @@
 #include "client/slots.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "client/request_fault.h"
@@ -28,6 +29,32 @@ bool may_have_moved(const Problem& problem) {
     if (problem.may_be_done) return false;
     return problem.status == fop::Status::kReadOnly ||
            problem.status == fop::Status::kMediumMissing;
+}
+
+// The object that a call is about; not set: it is about none.
+fop::Fid object_of(const fop::RequestBody& body) {
+    return std::visit(
+        [](const auto& each) {
+            if constexpr (requires { each.fid; }) return each.fid;
+            return fop::Fid{};
+        },
+        body);
+}
+
+Problem still_on_tape() {
+    return {.status = fop::Status::kStaging,
+            .answered = true,
+            .words = "its bytes are still on tape; they are being brought back"};
+}
+
+Problem lost_on_tape(std::string_view reason) {
+    Problem problem{.status = fop::Status::kMediumMissing,
+                    .answered = true,
+                    .words = "its bytes cannot be read from tape"};
+    if (reason.empty()) return problem;
+    problem.words += ": ";
+    core::append_printable(problem.words, reason);
+    return problem;
 }
 
 template <typename Body>
@@ -71,14 +98,61 @@ fabric::CallRequest Slots::request(fop::RequestBody body, Wait wait) const {
             .cancel = wait.cancel};
 }
 
+// The server has recorded a recall of the object that the call is about.
+Task<Outcome<void>> Slots::wait_for_recall(fabric::Client* session, fabric::CallRequest about) {
+    const std::array fids{object_of(about.body)};
+    if (!fids[0].is_set()) co_return nonsense();
+    fabric::CallRequest asked = about;
+    asked.type = fop::find_fop_type("recall_wait");
+    asked.body = fop::RecallWait{.fids = fids};
+    asked.header.pool = {};
+    asked.payload = {};
+    asked.reply_into = {};
+    asked.source = {};
+    asked.target = {};
+    const auto answer = co_await session->call(asked);
+    if (!answer) {
+        Problem problem = no_answer(*session, answer.error());
+        if (problem.status == fop::Status::kTimedOut) problem = still_on_tape();
+        co_return std::unexpected(std::move(problem));
+    }
+    if (answer->status == fop::Status::kTimedOut) co_return std::unexpected(still_on_tape());
+    // The call itself is tried again.
+    if (answer->status == fop::Status::kTryAgain) co_return {};
+    if (answer->status != fop::Status::kDone) co_return refused(*answer);
+    const auto* const reply = body_of<fop::RecallWaitReply>(*answer);
+    if (reply == nullptr || reply->states.size() != fids.size()) co_return nonsense();
+    switch (static_cast<fop::RecallState>(reply->states[0])) {
+        case fop::RecallState::kFailed: co_return std::unexpected(lost_on_tape(answer->words));
+        case fop::RecallState::kCancelled:
+            co_return std::unexpected(Problem{.status = fop::Status::kCancelled,
+                                              .answered = true,
+                                              .words = "its recall from tape was cancelled"});
+        default: co_return {};
+    }
+}
+
 Task<Outcome<fabric::Answer>> Slots::call(fabric::Client* session, fabric::CallRequest request) {
     std::string fault = fault_of(request);
     if (!fault.empty()) co_return failed(fop::Status::kMalformed, std::move(fault));
     Instant patience = request.deadline;
     Duration pause = kRetryPauseMin;
+    Duration tape_pause{0};
     for (;;) {
         auto answer = co_await session->call(request);
         if (!answer) co_return std::unexpected(no_answer(*session, answer.error()));
+        if (answer->status == fop::Status::kStaging) {
+            auto waited = co_await wait_for_recall(session, request);
+            if (!waited) co_return std::unexpected(std::move(waited.error()));
+            // Bytes that leave the disk again at once are not asked for in a tight loop.
+            if (tape_pause > Duration::zero()) {
+                const auto slept = co_await reactor().sleep_for(tape_pause, request.cancel);
+                if (!slept) co_return failed(slept.error());
+            }
+            tape_pause = std::min(std::max(tape_pause * 2, kRetryPauseMin), kRetryPauseMax);
+            if (reactor().now() >= request.deadline) co_return std::unexpected(still_on_tape());
+            continue;
+        }
         if (!is_worth_repeating(*request.type, answer->status)) co_return std::move(*answer);
         // The time before the first answer does not count.
         if (pause == kRetryPauseMin) {
@@ -218,6 +292,14 @@ std::map<std::string, std::uint32_t> Slots::missing_disks() const {
         for (const std::string& pool : slot.pools) ++missing[pool];
     }
     return missing;
+}
+
+bool Slots::is_staged(const std::string& pool) const {
+    return std::ranges::any_of(slots_, [&](const auto& each) {
+        const std::vector<std::string>& pools = each.second.pools;
+        const auto found = std::ranges::find(pools, pool);
+        return found != pools.end() && *found != pools.back();
+    });
 }
 
 bool Slots::is_missing(std::uint16_t slot) const {

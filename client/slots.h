@@ -42,8 +42,9 @@ public:
     std::size_t session_count() const { return sessions_.size(); }
 
     fabric::CallRequest request(fop::RequestBody body, Wait wait) const;
-    // Makes the call, and repeats it while the server answers "try again". Returns the answer with
-    // any other status.
+    // Makes the call, and repeats it while the server answers "try again", and after it was
+    // answered "staging", when the object's bytes are back from tape. Returns the answer with any
+    // other status.
     Task<Outcome<fabric::Answer>> call(fabric::Client* session, fabric::CallRequest request);
     // The same over the session of a slot. The server takes `data` from the message if it fits, or
     // else from memory that is opened to the server. `data` is ignored unless the request body has
@@ -61,6 +62,8 @@ public:
     // REQUIRES: loaded. 0 for a slot that is not in the table.
     std::uint16_t locality_of(std::uint16_t slot) const;
 
+    // REQUIRES: loaded. Whether the pool's objects are on disks of another pool.
+    bool is_staged(const std::string& pool) const;
     // REQUIRES: loaded. How many disks of each pool are missing. Pools without missing disks are
     // not included.
     std::map<std::string, std::uint32_t> missing_disks() const;
@@ -77,7 +80,7 @@ private:
         std::uint16_t locality = 0;
         fop::ListedSlotState state = fop::ListedSlotState::kOnline;
         bool in_default_pool = false;      // One of its pools is the default pool.
-        std::vector<std::string> pools{};  // Whose objects it has.
+        std::vector<std::string> pools{};  // Whose objects it has; its own is the last.
 
         bool is_of(const std::string& wanted) const {
             if (wanted.empty()) return in_default_pool;
@@ -85,6 +88,7 @@ private:
         }
     };
 
+    Task<Outcome<void>> wait_for_recall(fabric::Client* session, fabric::CallRequest about);
     Problem no_answer(const fabric::Client& session, const Error& error) const;
     fabric::Client& connect(std::optional<std::uint16_t> locality);
     bool is_current() const;

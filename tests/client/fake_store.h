@@ -106,6 +106,9 @@ public:
     std::set<std::uint16_t> offline;      // Likewise: in the table only.
     std::set<std::size_t> away;           // Localities: nobody gets a session there.
     bool begins_uploads_durably = true;
+    // Objects whose bytes are on tape only, and how their recalls end, `recall_takes` later.
+    std::map<fop::Fid, fop::RecallState> on_tape;
+    Duration recall_takes{1s};
     std::uint16_t names_of_page = 0;  // Of lists that leave it to the server; 0: all of them.
     // If there are any, these names are listed, whatever the client asks for.
     std::vector<std::vector<std::string>> forged_pages;
@@ -117,6 +120,8 @@ private:
         std::vector<std::byte> payload{};
         std::vector<std::uint32_t> checksums{};
         std::vector<fop::Receipt> receipts{};
+        std::vector<std::uint8_t> states{};
+        std::string words{};
     };
 
     static std::string_view name_of(const fabric::IncomingFop& fop) {
@@ -142,6 +147,14 @@ private:
             pieces_.push_back(piece.data);
             if (!pulled) co_return fop->reply({.status = fop::Status::kTryAgain});
         }
+        if (std::holds_alternative<fop::RecallWait>(body)) {
+            const Instant end = after(reactor_->now(), recall_takes);
+            const auto slept = co_await reactor_->sleep_until(std::min(end, fop->deadline()),
+                                                              &fop->cancel_source());
+            if (!slept || end > fop->deadline()) {
+                co_return fop->reply({.status = fop::Status::kTimedOut});
+            }
+        }
         Done done = run(*fop, data);
         const auto* const read = std::get_if<fop::Read>(&body);
         if (read != nullptr && read->target && !done.payload.empty()) {
@@ -158,7 +171,8 @@ private:
             [[maybe_unused]] const auto slept = co_await reactor_->sleep_for(50ms);
         }
         fop->reply({.status = done.status,
-                    .words = done.status == fop::Status::kDone ? "" : "the fake store says no",
+                    .words = done.status == fop::Status::kDone ? std::string_view(done.words)
+                                                               : "the fake store says no",
                     .payload = done.payload,
                     .body = done.body});
     }
@@ -196,6 +210,7 @@ private:
             --try_again;
             return {.status = fop::Status::kTryAgain};
         }
+        if (needs_tape(fop.request().body)) return refuse(fop::Status::kStaging);
         Done done =
             std::visit([&](const auto& body) { return on(body, data); }, fop.request().body);
         if (is_recorded) records_[id] = done;
@@ -211,6 +226,20 @@ private:
                 return 0;
             },
             body);
+    }
+    bool needs_tape(const fop::RequestBody& body) const {
+        const bool needs_bytes =
+            std::holds_alternative<fop::Read>(body) || std::holds_alternative<fop::Write>(body) ||
+            std::holds_alternative<fop::Append>(body) ||
+            std::holds_alternative<fop::Truncate>(body) || std::holds_alternative<fop::Punch>(body);
+        return needs_bytes && std::visit(
+                                  [this](const auto& each) {
+                                      if constexpr (requires { each.fid; }) {
+                                          return on_tape.contains(each.fid);
+                                      }
+                                      return false;
+                                  },
+                                  body);
     }
     bool is_durable(const fop::RequestBody& body) const {
         if (std::holds_alternative<fop::UploadBegin>(body)) return begins_uploads_durably;
@@ -266,6 +295,18 @@ private:
     template <typename Body>
     Done on(const Body& /*body*/, const std::vector<std::byte>& /*data*/) {
         return refuse(fop::Status::kUnknownFop);
+    }
+    Done on(const fop::RecallWait& body, const std::vector<std::byte>& /*data*/) {
+        Done done;
+        for (const fop::Fid& fid : body.fids) {
+            const auto found = on_tape.find(fid);
+            const auto state = found == on_tape.end() ? fop::RecallState::kDone : found->second;
+            done.states.push_back(static_cast<std::uint8_t>(state));
+            if (state == fop::RecallState::kFailed) done.words = "all copies are damaged";
+            if (state == fop::RecallState::kDone) on_tape.erase(fid);
+        }
+        done.body = fop::RecallWaitReply{.states = done.states};
+        return done;
     }
     Done on(const fop::Slots& /*body*/, const std::vector<std::byte>& /*data*/) {
         Done done{.body = fop::SlotsReply{.version = 1}, .payload = std::vector<std::byte>(256)};

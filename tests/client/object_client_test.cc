@@ -241,6 +241,61 @@ TEST_CASE("client objects: a call ends by its deadline", "[client]") {
 
 // -- whole objects --
 
+TEST_CASE("client objects: a call waits for bytes that are on tape, and is made again",
+          "[client]") {
+    Stage stage;
+    ObjectClient& client = *stage.client;
+    const fop::Fid fid = stage.create("a");
+    stage.write(fid, 0, "0123456789", kDurable);
+    const auto on_tape = [&] { stage.store.on_tape[fid] = fop::RecallState::kDone; };
+
+    on_tape();
+    CHECK(stage.read(fid) == "0123456789");
+    on_tape();
+    stage.write(fid, 2, "xx", kDurable);
+    on_tape();
+    const std::string more = "+";
+    CHECK(stage.done(client.append(fid, std::as_bytes(std::span(more)), kNoWait)) == 10);
+    on_tape();
+    stage.done(client.truncate(fid, 8, kNoWait));
+    CHECK(stage.read(fid) == "01xx4567");
+    CHECK(stage.store.count("recall_wait") == 4);
+    CHECK(stage.store.count("append") == 2);
+}
+
+TEST_CASE("client objects: a wait for tape ends by the deadline of the call", "[client]") {
+    Stage stage;
+    const fop::Fid fid = stage.create("a");
+    stage.write(fid, 0, "0123456789", kDurable);
+    stage.store.on_tape[fid] = fop::RecallState::kDone;
+    stage.store.recall_takes = 1h;
+    std::string into(10, '?');
+    const auto outcome =
+        stage.run(stage.client->read(fid, 0, std::as_writable_bytes(std::span(into)),
+                                     {.deadline = after(stage.world.now(), 1min)}));
+    REQUIRE_FALSE(outcome.has_value());
+    CHECK(outcome.error().status == fop::Status::kStaging);
+    CHECK(stage.store.count("read") == 1);
+}
+
+TEST_CASE("client objects: a recall that ends without the bytes ends the call", "[client]") {
+    Stage stage;
+    const fop::Fid fid = stage.create("a");
+    stage.write(fid, 0, "0123456789", kDurable);
+    const auto [state, status, words] = GENERATE(table<fop::RecallState, fop::Status, std::string>(
+        {{fop::RecallState::kFailed, fop::Status::kMediumMissing,
+          "its bytes cannot be read from tape: all copies are damaged"},
+         {fop::RecallState::kCancelled, fop::Status::kCancelled,
+          "its recall from tape was cancelled"}}));
+    stage.store.on_tape[fid] = state;
+    std::string into(10, '?');
+    const auto outcome =
+        stage.run(stage.client->read(fid, 0, std::as_writable_bytes(std::span(into)), kNoWait));
+    REQUIRE_FALSE(outcome.has_value());
+    CHECK(outcome.error().status == status);
+    CHECK(outcome.error().words == words);
+}
+
 TEST_CASE("client objects: a put is visible and durable when it has ended", "[client]") {
     Stage stage;
     const auto bytes = pattern(2'500'000);

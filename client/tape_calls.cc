@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "client/tape_calls.h"
+
+#include <algorithm>
+#include <chrono>
+#include <span>
+#include <utility>
+
+#include "fop/listing.h"
+
+namespace fopd::client {
+
+namespace {
+
+Duration in_milliseconds(std::uint64_t count) {
+    constexpr std::uint64_t kMax = 1000ULL * 3600 * 24 * 366 * 100;
+    return std::chrono::milliseconds(static_cast<std::int64_t>(std::min(count, kMax)));
+}
+
+RecallInfo info_of(const fop::RecallEntry& entry) {
+    RecallInfo info{.fid = entry.fid,
+                    .name = std::string(entry.name),
+                    .size_bytes = entry.size_bytes,
+                    .place = entry.place,
+                    .age = in_milliseconds(entry.asked_ms),
+                    .expected_in = std::nullopt,
+                    .is_reading = entry.state == fop::RecallEntry::State::kReading,
+                    .priority = entry.priority,
+                    .cartridge = std::string(entry.cartridge)};
+    if (entry.expected_ms != fop::RecallEntry::kUnknown) {
+        info.expected_in = in_milliseconds(entry.expected_ms);
+    }
+    return info;
+}
+
+Medium medium_of(const fop::MediumEntry& entry) {
+    return {.barcode = std::string(entry.barcode),
+            .pool = std::string(entry.pool),
+            .technology = std::string(entry.technology),
+            .state = std::string(entry.state),
+            .drive = std::string(entry.drive),
+            .reason = std::string(entry.reason),
+            .capacity_bytes = entry.capacity_bytes,
+            .used_bytes = entry.used_bytes,
+            .dead_bytes = entry.dead_bytes,
+            .files = entry.files,
+            .mounts = entry.mounts,
+            .generation = entry.generation};
+}
+
+}  // namespace
+
+Task<Outcome<bool>> TapeCalls::stage(StageWish wish, Wait wait) {
+    const auto pin = std::chrono::duration_cast<std::chrono::seconds>(wish.pin);
+    const fop::Stage body{.fid = wish.fid,
+                          .pin_s = static_cast<std::uint64_t>(pin.count()),
+                          .priority = wish.priority};
+    const auto answer = co_await slots_.ask_slot(wish.fid.slot(), slots_.request(body, wait));
+    if (!answer) co_return std::unexpected(answer.error());
+    const auto* const reply = body_of<fop::StageReply>(*answer);
+    if (reply == nullptr) co_return nonsense();
+    co_return reply->waits;
+}
+
+Task<Outcome<void>> TapeCalls::release(fop::Fid fid, Wait wait) {
+    const auto answer =
+        co_await slots_.ask_slot(fid.slot(), slots_.request(fop::Release{.fid = fid}, wait));
+    if (!answer) co_return std::unexpected(answer.error());
+    co_return {};
+}
+
+Task<Outcome<RecallQueue>> TapeCalls::recalls(Wait wait) {
+    std::vector<std::byte> payload(fop::kListingBytesMax);
+    fabric::CallRequest asked = slots_.request(fop::Recalls{}, wait);
+    asked.reply_into = payload;
+    const auto answer = co_await slots_.ask_home(asked);
+    if (!answer) co_return std::unexpected(answer.error());
+    const auto* const reply = body_of<fop::RecallsReply>(*answer);
+    const auto entries = fop::read_recalls(std::span(payload).first(answer->payload_bytes));
+    if (reply == nullptr || !entries) co_return nonsense();
+    RecallQueue queue{.recalls = {}, .total = reply->total};
+    for (const fop::RecallEntry& each : *entries) queue.recalls.push_back(info_of(each));
+    co_return queue;
+}
+
+Task<Outcome<void>> TapeCalls::cancel(fop::Fid fid, Wait wait) {
+    const auto answer =
+        co_await slots_.ask_slot(fid.slot(), slots_.request(fop::RecallCancel{.fid = fid}, wait));
+    if (!answer) co_return std::unexpected(answer.error());
+    co_return {};
+}
+
+Task<Outcome<void>> TapeCalls::sync(std::string pool, Wait wait) {
+    fabric::CallRequest asked = slots_.request(fop::SyncTape{}, wait);
+    asked.header.pool = pool;
+    const auto answer = co_await slots_.ask_home(asked);
+    if (!answer) co_return std::unexpected(answer.error());
+    co_return {};
+}
+
+Task<Outcome<std::vector<Medium>>> TapeCalls::media(Wait wait) {
+    std::vector<std::byte> payload(fop::kListingBytesMax);
+    std::vector<Medium> media;
+    std::string cursor;
+    for (bool is_end = false; !is_end;) {
+        fabric::CallRequest asked = slots_.request(fop::Media{.cursor = cursor}, wait);
+        asked.reply_into = payload;
+        const auto answer = co_await slots_.ask_home(asked);
+        if (!answer) co_return std::unexpected(answer.error());
+        const auto* const reply = body_of<fop::MediaReply>(*answer);
+        const auto entries = fop::read_media(std::span(payload).first(answer->payload_bytes));
+        if (reply == nullptr || !entries) co_return nonsense();
+        is_end = reply->end;
+        // Without progress the caller would go on for ever.
+        if (!is_end && reply->cursor <= cursor) co_return nonsense();
+        cursor = std::string(reply->cursor);
+        for (const fop::MediumEntry& each : *entries) media.push_back(medium_of(each));
+    }
+    co_return media;
+}
+
+Task<Outcome<void>> TapeCalls::format(FormatWish wish, Wait wait) {
+    const fop::FormatMedium body{.name = wish.barcode,
+                                 .forget_data = wish.force == Force::kForgetData};
+    fabric::CallRequest asked = slots_.request(body, wait);
+    asked.header.pool = wish.pool;
+    const auto answer = co_await slots_.ask_home(asked);
+    if (!answer) co_return std::unexpected(answer.error());
+    co_return {};
+}
+
+Task<Outcome<void>> TapeCalls::load(LoadWish wish, Wait wait) {
+    const fop::LoadMedium body{.name = wish.barcode, .drive = wish.drive};
+    const auto answer = co_await slots_.ask_home(slots_.request(body, wait));
+    if (!answer) co_return std::unexpected(answer.error());
+    co_return {};
+}
+
+Task<Outcome<void>> TapeCalls::unload(std::string drive, Wait wait) {
+    const auto answer =
+        co_await slots_.ask_home(slots_.request(fop::UnloadDrive{.drive = drive}, wait));
+    if (!answer) co_return std::unexpected(answer.error());
+    co_return {};
+}
+
+}  // namespace fopd::client

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/object_call.h"
+#include "client/slots.h"
+
+namespace fopd::client {
+
+// A recall of an object, as the server lists it.
+struct RecallInfo {
+    fop::Fid fid{};
+    std::string name{};  // Empty: it has none, or the caller may not know it.
+    std::uint64_t size_bytes = 0;
+    std::uint64_t place = 0;                // How many recalls are to end before it.
+    Duration age{};                         // Since it was asked for.
+    std::optional<Duration> expected_in{};  // Nothing: it is not known.
+    bool is_reading = false;
+    std::uint8_t priority = 0;
+    std::string cartridge{};  // The barcode of the copy that will be read.
+};
+struct RecallQueue {
+    std::vector<RecallInfo> recalls{};
+    std::uint64_t total = 0;  // Including those that the caller may not see.
+};
+
+// A cartridge, as the server lists it.
+struct Medium {
+    std::string barcode{};
+    std::string pool{};
+    std::string technology{};
+    std::string state{};
+    std::string drive{};   // That has loaded it; empty: none.
+    std::string reason{};  // Of the state.
+    std::uint64_t capacity_bytes = 0;
+    std::uint64_t used_bytes = 0;
+    std::uint64_t dead_bytes = 0;
+    std::uint64_t files = 0;
+    std::uint64_t mounts = 0;
+    std::uint32_t generation = 0;
+};
+
+// Objects of a server that are on tape, and its tape library. A call ends as those of ObjectClient.
+class TapeCalls {
+public:
+    // `slots` outlives it.
+    explicit TapeCalls(Slots& slots) : slots_(slots) {}
+
+    struct StageWish {
+        fop::Fid fid{};
+        Duration pin{0};  // In whole seconds.
+        std::uint8_t priority = fop::kRecallPriorityDefault;
+    };
+    // Asks for the bytes of an object on a disk. Whether there is a recall to wait for.
+    Task<Outcome<bool>> stage(StageWish wish, Wait wait);
+    // Frees the disk's blocks of an object that is on tape.
+    Task<Outcome<void>> release(fop::Fid fid, Wait wait);
+    Task<Outcome<RecallQueue>> recalls(Wait wait);
+    Task<Outcome<void>> cancel(fop::Fid fid, Wait wait);
+    // Waits until all that was acknowledged in the pool is on tape.
+    Task<Outcome<void>> sync(std::string pool, Wait wait);
+
+    Task<Outcome<std::vector<Medium>>> media(Wait wait);
+    enum class Force : std::uint8_t { kRefuseData, kForgetData };
+    struct FormatWish {
+        std::string barcode{};
+        std::string pool{};
+        Force force = Force::kRefuseData;
+    };
+    Task<Outcome<void>> format(FormatWish wish, Wait wait);
+    struct LoadWish {
+        std::string barcode{};
+        std::string drive{};
+    };
+    Task<Outcome<void>> load(LoadWish wish, Wait wait);
+    Task<Outcome<void>> unload(std::string drive, Wait wait);
+
+private:
+    Slots& slots_;
+};
+
+}  // namespace fopd::client
