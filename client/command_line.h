@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -19,6 +21,10 @@ CLI::Validator seconds_between(double low, double high);
 CLI::Validator one_of(std::vector<std::string> words);
 // A size as the configuration has it, such as 4k or 1MiB, which becomes a number of bytes.
 CLI::Validator size_between(std::uint64_t low, std::uint64_t high);
+
+// A span such as "90s", "15min", "12h" or "7d", of a hundred years at most. None: the text has
+// another form.
+std::optional<std::int64_t> seconds_in(std::string_view text);
 
 // `help put` as `put --help`; all other words as they are.
 std::vector<std::string> with_help_option(std::vector<std::string> words);

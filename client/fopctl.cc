@@ -186,6 +186,7 @@ void CommandLine::declare_verbs() {
     };
     const std::array sections{Section{"Objects", object_verbs()},
                               Section{"Objects", mirror_verbs()},
+                              Section{"Tape", tape_verbs()},
                               Section{"Many verbs in one session", session_verbs()},
                               Section{"Network", fabric_verbs()},
                               Section{"Node", node_verbs()},

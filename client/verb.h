@@ -90,6 +90,12 @@ struct VerbArguments {
     std::string fid;
     std::string expires = "1d";
     std::uint64_t generation = 0;
+
+    std::string pin;  // A span, such as 3d; empty: no pin.
+    std::uint8_t priority = 128;
+    std::string medium;
+    std::string drive;
+    bool force = false;
 };
 
 // The server of the fops, and the identity of the client.
@@ -157,6 +163,7 @@ std::span<const Verb> mirror_verbs();
 std::span<const Verb> node_verbs();
 std::span<const Verb> object_verbs();
 std::span<const Verb> session_verbs();
+std::span<const Verb> tape_verbs();
 
 // Adds --interval and --count, for verbs that repeat.
 void declare_repetition(CLI::App& app, VerbArguments& arguments, const char* interval_summary,

@@ -37,8 +37,6 @@ namespace fopd::client {
 
 namespace {
 
-constexpr std::int64_t kExpiresMax = std::int64_t{100} * 365 * 24 * 3600;
-
 void remark(const Call& call, std::string_view words) {
     if (call.output != Output::kQuiet) complain(words);
 }
@@ -63,23 +61,6 @@ std::optional<std::vector<std::string>> names_in(std::string_view text) {
         names.push_back(std::move(name));
     }
     return names;
-}
-
-// Reads a time such as "90s", "15min", "12h" or "7d". None: the text has another form.
-std::optional<std::int64_t> seconds_in(std::string_view text) {
-    struct Unit {
-        std::string_view name;
-        std::int64_t seconds;
-    };
-    static constexpr std::array kUnits{Unit{"s", 1}, Unit{"min", 60}, Unit{"h", 3600},
-                                       Unit{"d", 86400}};
-    const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-    const auto* const unit = std::ranges::find(kUnits, text.substr(digits), &Unit::name);
-    if (digits == 0 || digits > 12 || unit == kUnits.end()) return std::nullopt;
-    const std::int64_t count =
-        std::strtoll(std::string(text.substr(0, digits)).c_str(), nullptr, 10);
-    if (count == 0 || count > kExpiresMax / unit->seconds) return std::nullopt;
-    return count * unit->seconds;
 }
 
 std::string date_of(std::int64_t unix_seconds) {

@@ -332,11 +332,22 @@ Task<int> sync_object(Run* run, ObjectInfo info) {
     co_return run->done(done, {{"name", run->name()}, {"fid", hex_of(fid)}});
 }
 
+// With the name of a tape pool, until all of it is on tape.
+Task<Outcome<void>> sync_tape(Run* run) {
+    std::string pool = run->arguments.pool;
+    if (pool.empty()) co_return {};
+    const auto is_staged = co_await run->objects.is_staged(pool, run->wait());
+    if (!is_staged) co_return std::unexpected(is_staged.error());
+    if (!*is_staged) co_return {};
+    co_return co_await run->objects.tape().sync(std::move(pool), run->wait());
+}
+
 Task<int> sync(Run* run) {
     if (run->arguments.names.empty()) {
         const auto pools = co_await find_pools(run);
         if (!pools) co_return run->complain_about(pools.error());
         auto done = co_await run->objects.sync_node(run->wait());
+        if (done) done = co_await sync_tape(run);
         co_return run->done(done, nlohmann::ordered_json::object());
     }
     co_return co_await on_object<&sync_object>(run);

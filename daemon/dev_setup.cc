@@ -137,6 +137,11 @@ std::string config_text(const std::string& dir) {
            " }\n"
            "pools:\n"
            "  - { name: fast }\n"
+           "  - { name: cold, family: tape, staging: fast }\n"
+           "libraries:\n"
+           "  - { name: vtl0, path: " +
+           yaml_quoted(dir + "/vtl0") +
+           ", drives: 2, cartridges: 8, pool: cold, migrate_age: 10s }\n"
            "devices:\n" +
            device_text(dir, "d0") + device_text(dir, "d1");
 }

@@ -163,8 +163,9 @@ void Examination::look_at_pools() {
     if (node_.state() != NodeState::kReady) return;
     const std::vector<DiskReport> disks = node_.disks().reports();
     for (const auto& pool : configuration_.current()->get<std::vector<devices::PoolSettings>>()) {
-        const bool has_disk = std::ranges::any_of(disks, [&pool](const DiskReport& disk) {
-            return disk.pool == pool.name && disk.capacity_bytes.has_value();
+        const std::string& on_disks_of = pool.staging ? *pool.staging : pool.name;
+        const bool has_disk = std::ranges::any_of(disks, [&on_disks_of](const DiskReport& disk) {
+            return disk.pool == on_disks_of && disk.capacity_bytes.has_value();
         });
         if (has_disk) continue;
         add(Cause::kNoDisk,

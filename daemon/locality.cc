@@ -32,7 +32,8 @@ Locality::Fabric::Fabric(Locality& locality, const LocalityOptions& options,
                .tokens = tokens,
                .events = world.events,
                .stores = locality.stores(),
-               .locality = locality.index_},
+               .locality = locality.index_,
+               .library = &locality.library_door_},
               options.live.limits),
       host(locality.reactor_, world.events, world.entropy, options.host) {
     server.emplace(host, handler, options.server);

@@ -33,6 +33,7 @@
 #include "daemon/version.h"
 #include "fabric/network_transport.h"
 #include "fabric/settings.h"
+#include "library/settings.h"
 
 namespace fopd::daemon {
 
@@ -240,7 +241,11 @@ Started<void> Process::make() {
                           return load_access(wanted.get<AuthSettings>());
                       },
                   .apply_settings = [this] { logs_.set_level(configuration_->log_level()); }},
-        NodeOptions{.buffers = options_.buffers, .listen = options_.listen});
+        NodeOptions{
+            .buffers = options_.buffers,
+            .listen = options_.listen,
+            .library = library::options_of(settings.get<std::vector<library::LibrarySettings>>(),
+                                           settings.get<std::vector<devices::PoolSettings>>())});
     node_metrics_ = std::make_unique<NodeMetrics>(
         *node_, clock_, [this](std::size_t locality) { return threads_->cpu_time(locality); });
     return {};

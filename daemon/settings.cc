@@ -9,6 +9,7 @@
 #include "devices/settings.h"
 #include "fabric/settings.h"
 #include "io_sched/settings.h"
+#include "library/settings.h"
 #include "lrs/settings.h"
 #include "objects/object_name.h"
 #include "store/settings.h"
@@ -152,11 +153,20 @@ std::vector<config::Mistake> check_staging(const config::Snapshot& settings) {
                        "the name of a pool of the family disk");
 }
 
-// No library can be configured yet.
 std::vector<config::Mistake> check_libraries(const config::Snapshot& settings) {
+    std::vector<std::string> served;
+    for (const auto& each : settings.get<std::vector<library::LibrarySettings>>()) {
+        served.push_back(each.pool);
+    }
     return mistakes_of(
-        devices::check_libraries(settings.get<std::vector<devices::PoolSettings>>(), {}),
-        "leave out the pool: this version of fopd serves no libraries");
+        devices::check_libraries(settings.get<std::vector<devices::PoolSettings>>(), served),
+        "write a library in libraries whose pool it is, or leave out the pool");
+}
+
+std::vector<config::Mistake> check_library_pools(const config::Snapshot& settings) {
+    return mistakes_of(library::check_pools(settings.get<std::vector<library::LibrarySettings>>(),
+                                            settings.get<std::vector<devices::PoolSettings>>()),
+                       "the name of a pool of the family tape");
 }
 
 std::vector<config::Mistake> check_disks(const config::Snapshot& settings) {
@@ -180,9 +190,11 @@ config::Schema make_schema() {
     schema.add(io_sched::io_sched_section());
     schema.add(devices::pools_section());
     schema.add(devices::devices_section());
+    schema.add(library::libraries_section());
     schema.rule("pools", {}, &check_pools);
     schema.rule("pools", {}, &check_staging);
-    schema.rule("pools", {}, &check_libraries);
+    schema.rule("pools", {"libraries"}, &check_libraries);
+    schema.rule("libraries", {"pools"}, &check_library_pools);
     schema.rule("devices", {"pools"}, &check_disks);
     return schema;
 }

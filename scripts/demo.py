@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One session with a daemon of its own: start, status, disks, the network, objects over a kill, metrics, reload, stop.
+"""One session with a daemon of its own: start, status, disks, the network, objects over a kill, tape, metrics, reload, stop.
 
     scripts/demo.py BIN     BIN is where fopd and fopctl are
 
@@ -160,6 +160,20 @@ class Session:
         self.run("df")
         self.run("get", "results/run-1", "-", code=NOT_THERE)
 
+    def use_tape(self):
+        """An object goes to a cartridge of the virtual library, leaves the disk, and comes back."""
+        data, again = self.dir / "data-for-tape", self.dir / "from-tape"
+        data.write_bytes(os.urandom(8 << 20))
+        self.run("put", str(data), "archive/run-1", "--pool", "cold")
+        self.run("sync", "--pool", "cold")
+        self.run("release", "archive/run-1", "--pool", "cold")
+        allocated = self.answer("stat", "archive/run-1", "--pool", "cold", quiet=True).get("allocated")
+        expect(allocated == 0, f"release: {allocated} bytes are still on the disk")
+        self.run("get", "archive/run-1", str(again), "--pool", "cold")
+        expect(again.read_bytes() == data.read_bytes(), "get: these are not the bytes that were put")
+        self.run("media")
+        self.run("rm", "archive/run-1", "--pool", "cold")
+
     def read_metrics(self):
         url = f"http://{self.metrics}/metrics"
         print(f"$ curl {url}")
@@ -227,6 +241,7 @@ def main(arguments):
         session.disks()
         session.use_the_network()
         session.store_objects()
+        session.use_tape()
         session.read_metrics()
         session.change_log_level()
         session.reload()

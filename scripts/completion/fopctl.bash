@@ -34,7 +34,7 @@ _fopctl() {
     local current=${COMP_WORDS[COMP_CWORD]}
     local previous=${COMP_WORDS[COMP_CWORD - 1]}
     local global_options="--server --key --token --protect --job --admin --json --quiet --wide --color --timeout --version --help"
-    local verbs="put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror batch shell ping bench status health top sessions devices device scrub store lrs trace reload drain log-level keygen key token"
+    local verbs="put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media format load unload batch shell ping bench status health top sessions devices device scrub store lrs trace reload drain log-level keygen key token"
     COMPREPLY=()
 
     # The argument of an option.
@@ -66,7 +66,7 @@ _fopctl() {
             ;;
         --server | --job | --timeout | --interval | --count | --size | --depth | --jobs | --seconds | \
             --rights | --groups | --quota | --principal | --expires | --generation | --group | --offset | --length | \
-            --object | --object-size | --fid | --if-version | --slot | --max-delete)
+            --object | --object-size | --fid | --if-version | --slot | --max-delete | --pin | --priority)
             return
             ;;
     esac
@@ -76,7 +76,7 @@ _fopctl() {
     for ((index = 1; index < COMP_CWORD; index++)); do
         word=${COMP_WORDS[index]}
         case $word in
-            --json | --quiet | --wide | --delegate | --version | --help | --no-replace | --buffered | --long | --durable | --end | --show | --yes | --all | --explain | --slow | --missing | -r | --recursive | --dry-run | --size-only | --no-skip | --delete | --keep-going) ;;
+            --json | --quiet | --wide | --delegate | --version | --help | --no-replace | --buffered | --long | --durable | --end | --show | --yes | --all | --explain | --slow | --missing | -r | --recursive | --dry-run | --size-only | --no-skip | --delete | --keep-going | --force) ;;
             --*=*) ;;
             -*) ((index++)) ;;
             *)
@@ -111,7 +111,9 @@ _fopctl() {
             "mirror put") options+=" --pool --group --delete --max-delete --size-only --no-skip --dry-run" ;;
             "mirror get") options+=" --pool --delete --max-delete --size-only --no-skip --dry-run" ;;
             rm) options+=" --pool --recursive --dry-run --yes --all" ;;
-            append | truncate | chmod | chown | sync | df | quota) options+=" --pool" ;;
+            append | truncate | chmod | chown | sync | df | quota | release | cancel) options+=" --pool" ;;
+            stage) options+=" --pool --pin --priority" ;;
+            format) options+=" --pool --force" ;;
             "device forget") options+=" --slot --yes" ;;
             "store check") options+=" --end --show" ;;
             "lrs rule add" | "lrs rule change" | "lrs rule del" | "lrs rule load") options+=" --if-version" ;;
@@ -147,7 +149,7 @@ _fopctl() {
         return
     fi
     case $verb:$arguments in
-        get:0 | "mirror get:0" | "mirror put:1" | read:0 | write:0 | append:0 | stat:0 | mv:0 | truncate:0 | punch:0 | chmod:1 | chown:1 | rm:* | sync:* | put:1)
+        get:0 | "mirror get:0" | "mirror put:1" | read:0 | write:0 | append:0 | stat:0 | mv:0 | truncate:0 | punch:0 | chmod:1 | chown:1 | rm:* | sync:* | put:1 | stage:* | release:* | cancel:0)
             mapfile -t COMPREPLY < <(_fopctl_objects "$current")
             return
             ;;
@@ -156,6 +158,9 @@ _fopctl() {
     case $verb in
         "device add" | "device remove" | "device forget" | scrub | "store check")
             mapfile -t COMPREPLY < <(compgen -W "$(_fopctl_json name devices)" -- "$current")
+            ;;
+        format | load)
+            mapfile -t COMPREPLY < <(compgen -W "$(_fopctl_json name media)" -- "$current")
             ;;
         "lrs rule change" | "lrs rule del")
             mapfile -t COMPREPLY < <(compgen -W "$(_fopctl_ask lrs rule list | sed --quiet 's/^\([^# ][^ ]*\) .*/\1/p')" -- "$current")

@@ -109,6 +109,8 @@ function __fopctl
     switch "$verb:$positionals[$(math $count + 1)]"
         case '*:device'
             __fopctl_json name devices
+        case '*:medium'
+            __fopctl_json name media
         case '*:file' 'token revoke:token'
             __fopctl_files
         case 'key revoke:name'

@@ -98,6 +98,7 @@ _fopctl() {
     if (( count >= $#positionals )) && [[ -n ${(M)page:#many*} ]]; then count=$(( $#positionals - 1 )); fi
     case "$verb:$positionals[count+1]" in
         *:device) _fopctl_offer _fopctl_json name devices ;;
+        *:medium) _fopctl_offer _fopctl_json name media ;;
         *:file | "token revoke:token") _files ;;
         "key revoke:name") _fopctl_offer _fopctl_json name key list ;;
         "key create:name") ;;

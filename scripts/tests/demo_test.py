@@ -45,7 +45,7 @@ FOPCTL = """#!{python}
 import json, os, sys
 FAULT = {fault!r}
 socket = os.environ["FOPD_ADMIN"]
-words = [word for word in sys.argv[1:] if word not in ("--json", "--long")]
+words = [word for word in sys.argv[1:] if word not in ("--json", "--long", "--pool", "cold")]
 objects = os.path.dirname(socket) + "/objects/"
 def path_of(name): return objects + name.replace("/", "%")
 if not os.path.exists(socket): sys.exit(69)
@@ -67,6 +67,8 @@ elif words[0] == "get":
     if not os.path.exists(path_of(words[1])): sys.exit(66)
     if FAULT != "bytes": open(words[2], "wb").write(open(path_of(words[1]), "rb").read())
     else: open(words[2], "wb").write(b"others")
+elif words[0] == "stat":
+    print(json.dumps({{"allocated": 4096 if FAULT == "not released" else 0}}))
 elif words[0] == "mv":
     os.rename(path_of(words[1]), path_of(words[2]))
 elif words[0] == "rm":
@@ -127,7 +129,7 @@ class DemoTest(unittest.TestCase):
         for fault, message in [
             ("start", "before it was ready"), ("metrics", "OpenMetrics"), ("level", "log level"), ("json", "no JSON"),
             ("bench", "1 errors"), ("stranger", "exit code 0, not 77"), ("replaces", "exit code 0, not 1"),
-            ("bytes", "not the bytes"), ("lost", "after the kill"),
+            ("bytes", "not the bytes"), ("lost", "after the kill"), ("not released", "still on the disk"),
             ("reload", "a bad file was taken"), ("exit code", "fopd ended with 3"), ("socket stays", "still there"),
         ]:
             with self.subTest(fault=fault):

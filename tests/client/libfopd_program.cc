@@ -1,5 +1,6 @@
 // Uses libfopd as a foreign C++ program would: ADDRESS KEY-FILE, and with "objects" behind them
 // what it does with those.
+#include <algorithm>
 #include <cstdio>
 #include <future>
 #include <string>
@@ -46,7 +47,9 @@ int use_objects(const libfopd::Client& client) {
     libfopd::Space space;
     if (!client.statfs("", &space) || space.objects == 0) return 31;
     std::vector<libfopd::QuotaUse> uses;
-    if (!client.quota("", &uses) || uses.size() < 2 || uses[0].used_objects == 0) return 34;
+    if (!client.quota("", &uses) || uses.size() < 2) return 34;
+    const auto is_used = [](const libfopd::QuotaUse& use) { return use.used_objects > 0; };
+    if (std::none_of(uses.begin(), uses.end(), is_used)) return 34;
     std::promise<libfopd::Outcome> counted;
     client.quota("fast", &uses, {},
                  [&counted](const libfopd::Outcome& outcome) { counted.set_value(outcome); });

@@ -91,7 +91,7 @@ completes() {
     done
 }
 
-completes "read,reload" re
+completes "read,release,reload" re
 completes "chmod,chown" ch
 completes "list,load" lrs rule l
 completes "list,load" lrs --json rule l
@@ -100,7 +100,7 @@ completes "--job,--json" --j
 completes "--pool,--principal,--protect" token create --p
 completes "--recursive" rm --rec
 completes "--delete" mirror put --del
-completes "log-level" --timeout 5 lo
+completes "load,log-level" --timeout 5 lo
 completes "" --timeout ""
 completes "debug,error,info,trace,warn" log-level ""
 completes "" log-level info ""

@@ -20,7 +20,7 @@ PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "formats" / "jso
 # What they print is not JSON, or nothing at all.
 VERBS_WITHOUT_JSON = {"read", "batch", "shell", "keygen", "key revoke", "token revoke"}
 # What only a check finds that meets a damaged index or log.
-NOT_SEEN_HERE = re.compile(r"`store check` checks\[\]\.found\[\]")
+NOT_SEEN_HERE = re.compile(r"`store check` checks\[\]\.found\[\]|`queue` recalls\[\]")
 
 BOOLEAN, LISTS_OF_TEXTS = "true or false", ("list of texts", "list of identifiers")
 IDENTIFIERS = {"identifier", "list of identifiers"}
@@ -248,6 +248,7 @@ class JsonTest(StorageTestCase):
     def test_what_is_printed(self):
         self.use_objects()
         self.use_trees()
+        self.use_tape()
         self.use_network()
         self.use_scheduler()
         self.use_node()
@@ -301,6 +302,39 @@ class JsonTest(StorageTestCase):
         self.printed("mirror put", "--delete", tree, "t/")
         self.printed("mirror get", "--delete", "t/", self.directory / "copy")
         self.printed("rm -r", "t/", "--yes")
+
+    def use_tape(self):
+        cold = ("--pool", "cold")
+        self.printed("put", "-", "on-tape", *cold, data=b"bytes")
+        self.printed("sync", *cold)
+        self.printed("release", "on-tape", *cold)
+        self.assertEqual(self.printed("stage", "on-tape", *cold)["staged"][0]["state"], "waiting")
+        self.printed("queue")
+        self.printed("get", "on-tape", self.directory / "on-tape", *cold)
+        self.assertEqual(self.printed("queue"), {"total": 0, "recalls": []})
+        self.cancel_a_recall(cold)
+        media = self.printed("media")["media"]
+        used = next(each["name"] for each in media if each["files"] > 0)
+        blank = next(each["name"] for each in media if each["state"] == "blank")
+        drives = {each["drive"] for each in media} - {None}
+        for drive in drives:
+            self.printed("unload", drive)
+        self.printed("format", blank, *cold)
+        self.printed("load", used, drives.pop())
+
+    def cancel_a_recall(self, cold):
+        """The recall of a large object takes longer than the start of a program, most of the time."""
+        self.ctl("put", "-", "large", *cold, data=bytes(64 << 20))
+        self.ctl("sync", *cold)
+        for _ in range(50):
+            self.ctl("release", "large", *cold)
+            self.ctl("stage", "large", *cold)
+            done = self.ctl_bytes("--json", "cancel", "large", *cold)
+            if done.returncode == DONE:
+                self.compare("cancel", done.stdout)
+                return
+            self.ctl("get", "large", self.directory / "large", *cold)
+        self.fail("no recall was cancelled")
 
     def use_network(self):
         self.printed("ping", "--count", 1)

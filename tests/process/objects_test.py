@@ -341,7 +341,8 @@ class ObjectsTest(StorageTestCase):
         self.assertEqual((done.returncode, json.loads(done.stdout)), (NOT_FOUND, {"removed": [{"name": "b", "fid": fid}]}))
 
     def test_df_and_pools(self):
-        pool, = json.loads(self.ctl("df", "--json"))["pools"]
+        pool, cold = json.loads(self.ctl("df", "--json"))["pools"]
+        self.assertEqual(cold["pool"], "cold")
         self.assertEqual(pool["pool"], "fast")
         self.assertEqual(pool["used"] + pool["free"], pool["capacity"])
         self.put("a", content(MIB), "--pool", "fast")
@@ -390,7 +391,7 @@ class ObjectsTest(StorageTestCase):
         pulled, received = (self.daemon.metrics()[each] - earlier for each, earlier in zip(moved, before))
         self.assertEqual(pulled, 0)
         self.assertLess(received, 64 << 10)
-        self.assertEqual(json.loads(self.ctl("quota", "--json", "--key", key))["quotas"][0]["objects"], 1)
+        self.assertEqual(json.loads(self.ctl("quota", "--pool", "fast", "--json", "--key", key))["quotas"][0]["objects"], 1)
 
     def test_quotas_that_the_daemon_would_refuse(self):
         principals = (self.dir / "principals.yaml").read_text()
@@ -425,7 +426,7 @@ class ObjectsTest(StorageTestCase):
                      *ada, data=content(4096))
         self.ctl("write", "a", "--offset", "0", *ada, data=content(MIB, 1))
         self.put("theirs", content(2 * MIB))
-        own, = json.loads(self.ctl("quota", "--json", *ada))["quotas"]
+        own, = json.loads(self.ctl("quota", "--pool", "fast", "--json", *ada))["quotas"]
         self.assertEqual(own, {"pool": "fast", "owner": "ada", "used": MIB, "quota": MIB, "objects": 1,
                                "objects_quota": 3})
         self.kill_and_start()
@@ -445,7 +446,7 @@ class ObjectsTest(StorageTestCase):
         self.ctl("reload")
         self.ctl("put", "-", "b", *ada, data=content(4096))
         self.ctl("rm", "a", *ada)
-        own, = json.loads(self.ctl("quota", "--json", *ada))["quotas"]
+        own, = json.loads(self.ctl("quota", "--pool", "fast", "--json", *ada))["quotas"]
         self.assertEqual((own["used"], own["quota"], own["objects"]), (4096, 2 * MIB, 1))
 
     def test_chmod_and_chown(self):

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include <array>
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "client/command_line.h"
+#include "client/exit_code.h"
+#include "client/object_run.h"
+#include "client/table.h"
+#include "client/verb.h"
+#include "core/printable.h"
+
+namespace fopd::client {
+
+namespace {
+
+template <ObjectRun::Body Body>
+int run_tape_verb(const Call& call) {
+    return run_object_verb(call, Body);
+}
+
+double seconds_of(Duration span) {
+    return std::chrono::duration<double>(span).count();
+}
+
+// Does the same to each of the named objects, goes on after a failure, and prints the results as a
+// list. The exit code is that of the first failure.
+template <typename One>
+Task<int> for_each_name(ObjectRun* run, const char* list_name, One* one) {
+    int exit_code = kExitDone;
+    nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    for (const std::string& name : run->arguments.names) {
+        std::string wanted = name;
+        auto result = co_await (*one)(std::move(wanted));
+        if (result) {
+            all.push_back(std::move(*result));
+            continue;
+        }
+        const int failed = run->complain_about(name, result.error());
+        if (exit_code == kExitDone) exit_code = failed;
+        if (run->cancel.cancelled()) break;
+    }
+    const int printed = run->done({{list_name, all}});
+    co_return exit_code == kExitDone ? printed : exit_code;
+}
+
+Task<Outcome<nlohmann::ordered_json>> stage_one(ObjectRun* run, std::string name) {
+    auto info = co_await run->find(name);
+    if (!info) co_return std::unexpected(std::move(info.error()));
+    TapeCalls::StageWish wish{.fid = info->fid, .priority = run->arguments.priority};
+    if (!run->arguments.pin.empty()) {
+        wish.pin = std::chrono::seconds(*seconds_in(run->arguments.pin));
+    }
+    const auto waits = co_await run->objects.tape().stage(wish, run->wait());
+    if (!waits) co_return std::unexpected(waits.error());
+    co_return nlohmann::ordered_json{
+        {"name", name}, {"ticket", hex_of(info->fid)}, {"state", *waits ? "waiting" : "on_disk"}};
+}
+
+Task<int> stage_all(ObjectRun* run) {
+    auto one = [run](std::string name) { return stage_one(run, std::move(name)); };
+    co_return co_await for_each_name(run, "staged", &one);
+}
+
+Task<Outcome<nlohmann::ordered_json>> release_one(ObjectRun* run, std::string name) {
+    auto info = co_await run->find(name);
+    if (!info) co_return std::unexpected(std::move(info.error()));
+    const auto released = co_await run->objects.tape().release(info->fid, run->wait());
+    if (!released) co_return std::unexpected(released.error());
+    co_return nlohmann::ordered_json{{"name", name}, {"fid", hex_of(info->fid)}};
+}
+
+Task<int> release_all(ObjectRun* run) {
+    auto one = [run](std::string name) { return release_one(run, std::move(name)); };
+    co_return co_await for_each_name(run, "released", &one);
+}
+
+nlohmann::ordered_json json_of(const RecallInfo& info) {
+    nlohmann::ordered_json name = info.name;
+    if (info.name.empty()) name = nullptr;
+    nlohmann::ordered_json expected;
+    if (info.expected_in) expected = seconds_of(*info.expected_in);
+    return {{"name", name},
+            {"ticket", hex_of(info.fid)},
+            {"size", info.size_bytes},
+            {"state", info.is_reading ? "reading" : "waiting"},
+            {"place", info.place},
+            {"priority", info.priority},
+            {"medium", info.cartridge},
+            {"age_s", seconds_of(info.age)},
+            {"expected_s", expected}};
+}
+
+Task<int> show_queue(ObjectRun* run) {
+    const auto found = co_await run->objects.tape().recalls(run->wait());
+    if (!found) co_return run->complain_about(found.error());
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const RecallInfo& each : found->recalls) list.push_back(json_of(each));
+    const nlohmann::ordered_json all{{"total", found->total}, {"recalls", list}};
+    const auto page = [&] {
+        return table(list, {{"PLACE", "place"},
+                            {"NAME", "name"},
+                            {"SIZE", "size", size_shown},
+                            {"STATE", "state"},
+                            {"MEDIUM", "medium"},
+                            {"AGE", "age_s", span_shown},
+                            {"EXPECTED IN", "expected_s",
+                             [](const nlohmann::json& span) {
+                                 return span.is_null() ? std::string("-") : span_shown(span);
+                             }},
+                            {"TICKET", "ticket", &shown, Column::Kind::kWide}});
+    };
+    co_return show(run->call, dumped(all), page);
+}
+
+// Of the recall of an object that is named, or by its ticket.
+Task<int> cancel_recall(ObjectRun* run) {
+    const std::string& word = run->name();
+    auto ticket = parse_fid(word);
+    if (!ticket) {
+        std::string name = word;
+        const auto info = co_await run->find(std::move(name));
+        if (!info) co_return run->complain_about(info.error());
+        ticket = info->fid;
+    }
+    const auto done = co_await run->objects.tape().cancel(*ticket, run->wait());
+    co_return run->done(done, {{"ticket", hex_of(*ticket)}});
+}
+
+// -- the library --
+
+nlohmann::ordered_json json_of(const Medium& medium) {
+    nlohmann::ordered_json drive = medium.drive;
+    if (medium.drive.empty()) drive = nullptr;
+    return {{"name", medium.barcode},
+            {"family", "tape"},
+            {"pool", medium.pool},
+            {"technology", medium.technology},
+            {"state", medium.state},
+            {"reason", medium.reason},
+            {"capacity", medium.capacity_bytes},
+            {"used", medium.used_bytes},
+            {"dead", medium.dead_bytes},
+            {"files", medium.files},
+            {"mounts", medium.mounts},
+            {"generation", medium.generation},
+            {"drive", drive}};
+}
+
+std::string media_page(const nlohmann::json& media) {
+    std::string page = table(media, {{"MEDIUM", "name"},
+                                     {"POOL", "pool"},
+                                     {"STATE", "state"},
+                                     {"CAPACITY", "capacity", size_shown},
+                                     {"USED", "used", size_shown},
+                                     {"DEAD", "dead", size_shown},
+                                     {"FILES", "files"},
+                                     {"MOUNTS", "mounts"},
+                                     {"DRIVE", "drive"}});
+    for (const nlohmann::json& each : media) {
+        const std::string reason = shown(each.at("reason"));
+        if (!reason.empty()) page += folded(shown(each.at("name")) + ": " + reason, 4);
+    }
+    return page;
+}
+
+Task<int> show_media(ObjectRun* run) {
+    const auto found = co_await run->objects.tape().media(run->wait());
+    if (!found) co_return run->complain_about(found.error());
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const Medium& each : *found) list.push_back(json_of(each));
+    co_return show(run->call, dumped({{"media", list}}), [&] { return media_page(list); });
+}
+
+Task<int> format_medium(ObjectRun* run) {
+    const VerbArguments& asked = run->arguments;
+    TapeCalls::FormatWish wish{.barcode = asked.medium, .pool = asked.pool};
+    if (asked.force) wish.force = TapeCalls::Force::kForgetData;
+    const auto done = co_await run->objects.tape().format(std::move(wish), run->wait());
+    if (!done) co_return run->complain_about(asked.medium, done.error());
+    co_return run->done({{"name", asked.medium}, {"pool", asked.pool}});
+}
+
+Task<int> load_medium(ObjectRun* run) {
+    const VerbArguments& asked = run->arguments;
+    TapeCalls::LoadWish wish{.barcode = asked.medium, .drive = asked.drive};
+    const auto done = co_await run->objects.tape().load(std::move(wish), run->wait());
+    if (!done) co_return run->complain_about(asked.medium, done.error());
+    co_return run->done({{"name", asked.medium}, {"drive", asked.drive}});
+}
+
+Task<int> unload_drive(ObjectRun* run) {
+    std::string drive = run->arguments.drive;
+    const auto done = co_await run->objects.tape().unload(std::move(drive), run->wait());
+    if (!done) co_return run->complain_about(run->arguments.drive, done.error());
+    co_return run->done({{"drive", run->arguments.drive}});
+}
+
+// -- what verbs take --
+
+void declare_tape_names(CLI::App& app, VerbArguments& arguments) {
+    declare_pool(app, arguments);
+    app.add_option("name", arguments.names, "The objects' names")->required();
+}
+void declare_stage(CLI::App& app, VerbArguments& arguments) {
+    declare_tape_names(app, arguments);
+    app.add_option("--pin", arguments.pin, "Keep them on a disk for so long, such as 12h or 3d")
+        ->check([](const std::string& text) {
+            const auto span = seconds_in(text);
+            const bool fits = span && static_cast<std::uint64_t>(*span) <= fop::kPinSecondsMax;
+            return std::string(fits ? "" : "must be a number with s, min, h or d, up to 3660d");
+        });
+    app.add_option("--priority", arguments.priority, "Recalls with a higher one go first")
+        ->check(whole_between(0, 255))
+        ->capture_default_str();
+}
+void declare_cancel(CLI::App& app, VerbArguments& arguments) {
+    declare_pool(app, arguments);
+    app.add_option_function<std::string>(
+           "name", [&arguments](const std::string& name) { arguments.names = {name}; },
+           "The object's name, or the ticket that queue shows")
+        ->required();
+}
+void declare_medium(CLI::App& app, VerbArguments& arguments) {
+    app.add_option("medium", arguments.medium, "The cartridge's barcode")->required();
+}
+void declare_drive(CLI::App& app, VerbArguments& arguments) {
+    app.add_option("drive", arguments.drive, "The drive's name")->required();
+}
+void declare_format(CLI::App& app, VerbArguments& arguments) {
+    declare_medium(app, arguments);
+    app.add_option("--pool", arguments.pool, "The tape pool that it is for")->required();
+    app.add_flag("--force", arguments.force, "Also if it holds data, which are forgotten");
+}
+void declare_load(CLI::App& app, VerbArguments& arguments) {
+    declare_medium(app, arguments);
+    declare_drive(app, arguments);
+}
+
+constexpr std::array kTapeVerbs{
+    Verb{"stage", "Bring objects back from tape to a disk",
+         "stage 2026/results.tar\nstage run-1 run-2 --pin 3d", kTimeoutDefault, declare_stage,
+         run_tape_verb<&stage_all>},
+    Verb{"release", "Free the disk space of objects that are on tape", "release 2026/results.tar",
+         kTimeoutDefault, declare_tape_names, run_tape_verb<&release_all>},
+    Verb{"queue", "List what is being brought back from tape", "queue", kTimeoutDefault, nullptr,
+         run_tape_verb<&show_queue>},
+    Verb{"cancel", "Leave an object on tape that was to be brought back", "cancel 2026/results.tar",
+         kTimeoutDefault, declare_cancel, run_tape_verb<&cancel_recall>},
+    Verb{"media", "List the cartridges of the tape library", "media", kTimeoutDefault, nullptr,
+         run_tape_verb<&show_media>},
+    Verb{"format", "Label a cartridge for a pool", "format V00001L9 --pool cold", kTimeoutDefault,
+         declare_format, run_tape_verb<&format_medium>},
+    Verb{"load", "Load a cartridge into a drive", "load V00001L9 drive0", kTimeoutDefault,
+         declare_load, run_tape_verb<&load_medium>},
+    Verb{"unload", "Take the cartridge of a drive back to its slot", "unload drive0",
+         kTimeoutDefault, declare_drive, run_tape_verb<&unload_drive>},
+};
+
+}  // namespace
+
+std::span<const Verb> tape_verbs() {
+    return kTapeVerbs;
+}
+
+}  // namespace fopd::client

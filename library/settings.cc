@@ -1,0 +1,128 @@
+#include "library/settings.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "devices/label.h"
+#include "devices/tape/drive_model.h"
+
+namespace fopd::library {
+
+namespace {
+
+config::TypePtr<std::string> name_type() {
+    return config::text({.length_min = 1,
+                         .length_max = devices::kPoolNameBytesMax,
+                         .charset = config::Charset::kName});
+}
+
+config::TypePtr<std::string> model_type() {
+    std::vector<std::pair<std::string, std::string>> words;
+    for (const devices::DriveModel& each : devices::drive_models()) {
+        words.emplace_back(each.technology, each.technology);
+    }
+    return config::choice<std::string>(std::move(words));
+}
+
+void add_migration(config::Record<LibrarySettings>& record) {
+    record.field("migrate_bytes", &LibrarySettings::migrate_bytes,
+                 config::size({.min = 1, .max = 1ULL << 50}),
+                 "Objects of a collection are written to tape when so many bytes of them wait,");
+    record.field("migrate_files", &LibrarySettings::migrate_files,
+                 config::integer<std::uint32_t>({.min = 1, .max = 10'000'000}),
+                 "or so many objects,");
+    record.field("migrate_age", &LibrarySettings::migrate_age,
+                 config::duration({.min = 1s, .max = 24h * 30}),
+                 "or when the oldest of them has waited for so long.");
+    record.field("staging_high", &LibrarySettings::staging_high,
+                 config::integer<std::uint32_t>({.min = 0, .max = 100}),
+                 "When a staging disk is fuller than so many percent, objects that are on tape "
+                 "leave it, the oldest first. 0: they leave it on request only.");
+    record.field("staging_low", &LibrarySettings::staging_low,
+                 config::integer<std::uint32_t>({.min = 0, .max = 100}),
+                 "They leave it until it is less full than so many percent.");
+}
+
+}  // namespace
+
+config::ListSection<LibrarySettings> libraries_section() {
+    config::Record<LibrarySettings> record;
+    record.field("name", &LibrarySettings::name, name_type(), "The name of the library in the log.",
+                 {.need = config::Need::kRequired, .example = "vtl0"});
+    record.field("kind", &LibrarySettings::kind,
+                 config::choice<LibraryKind>({{"virtual", LibraryKind::kVirtual}}),
+                 "virtual: a directory, with a file for each cartridge.");
+    record.field("path", &LibrarySettings::path, config::path(),
+                 "The directory of a virtual library. It is made if it is not there.",
+                 {.need = config::Need::kRequired, .example = "/var/lib/fopd/vtl0"});
+    record.field("drives", &LibrarySettings::drives,
+                 config::integer<std::uint32_t>({.min = 1, .max = 64}),
+                 "How many drives a virtual library is made with.");
+    record.field("cartridges", &LibrarySettings::cartridges,
+                 config::integer<std::uint32_t>({.min = 1, .max = 10'000}),
+                 "How many cartridges a virtual library is made with.");
+    record.field("model", &LibrarySettings::model, model_type(),
+                 "The generation of the drives and cartridges of a virtual library.");
+    record.field("cartridge_size", &LibrarySettings::cartridge_bytes,
+                 config::none_or(config::size({.min = 1ULL << 20, .max = 1ULL << 50})),
+                 "The capacity of a virtual cartridge. none: as the model's.");
+    record.field("timing", &LibrarySettings::timing,
+                 config::choice<LibraryTiming>({{"none", LibraryTiming::kNone},
+                                                {"calculate", LibraryTiming::kCalculate},
+                                                {"real", LibraryTiming::kReal}}),
+                 "How long virtual drives take. none: as long as the file takes. calculate: "
+                 "likewise, and they count how long the model would take. real: as long as the "
+                 "model.");
+    record.field("pool", &LibrarySettings::pool, name_type(),
+                 "The tape pool whose objects are on its cartridges.",
+                 {.need = config::Need::kRequired, .example = "cold"});
+    add_migration(record);
+    record.identified_by("name");
+    record.check([](const LibrarySettings& library, config::Complaints& complaints) {
+        if (library.staging_high == 0 || library.staging_low <= library.staging_high) return;
+        complaints.add("staging_low", "it is higher than staging_high",
+                       "write at most the percentage of staging_high");
+    });
+    return {"libraries", "The tape library of this node: at most one.", std::move(record),
+            config::ListRule{.length_max = 1}};
+}
+
+std::vector<std::string> check_pools(const std::vector<LibrarySettings>& libraries,
+                                     const std::vector<devices::PoolSettings>& pools) {
+    std::vector<std::string> problems;
+    for (const LibrarySettings& each : libraries) {
+        const auto pool = std::ranges::find(pools, each.pool, &devices::PoolSettings::name);
+        const std::string of = "the pool of library " + each.name + ", " + each.pool + ",";
+        if (pool == pools.end()) {
+            problems.push_back(of + " is no pool in pools");
+        } else if (pool->family != devices::Family::kTape) {
+            problems.push_back(of + " is not a tape pool");
+        }
+    }
+    return problems;
+}
+
+std::optional<LibraryOptions> options_of(const std::vector<LibrarySettings>& libraries,
+                                         const std::vector<devices::PoolSettings>& pools) {
+    if (libraries.empty()) return std::nullopt;
+    const LibrarySettings& from = libraries.front();
+    const auto pool = std::ranges::find(pools, from.pool, &devices::PoolSettings::name);
+    LibraryOptions options{.name = from.name,
+                           .kind = from.kind,
+                           .path = from.path,
+                           .drives = from.drives,
+                           .cartridges = from.cartridges,
+                           .model = from.model,
+                           .cartridge_bytes = from.cartridge_bytes.value_or(0),
+                           .timing = from.timing};
+    options.pools.push_back({.name = from.pool,
+                             .staging = pool->staging.value_or(""),
+                             .migrate_bytes = from.migrate_bytes,
+                             .migrate_files = from.migrate_files,
+                             .migrate_age = from.migrate_age,
+                             .staging_high = from.staging_high,
+                             .staging_low = from.staging_low});
+    return options;
+}
+
+}  // namespace fopd::library

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/list_section.h"
+#include "devices/settings.h"
+#include "library/options.h"
+
+namespace fopd::library {
+
+// An item of the section `libraries`.
+struct LibrarySettings {
+    std::string name = {};
+    LibraryKind kind = LibraryKind::kVirtual;
+    std::string path = {};
+    std::uint32_t drives = LibraryOptions{}.drives;
+    std::uint32_t cartridges = LibraryOptions{}.cartridges;
+    std::string model = LibraryOptions{}.model;
+    std::optional<std::uint64_t> cartridge_bytes = {};
+    LibraryTiming timing = LibraryTiming::kNone;
+    std::string pool = {};
+    std::uint64_t migrate_bytes = TapePoolOptions{}.migrate_bytes;
+    std::uint32_t migrate_files = TapePoolOptions{}.migrate_files;
+    Duration migrate_age = TapePoolOptions{}.migrate_age;
+    std::uint32_t staging_high = TapePoolOptions{}.staging_high;
+    std::uint32_t staging_low = TapePoolOptions{}.staging_low;
+};
+
+config::ListSection<LibrarySettings> libraries_section();
+
+// Checks that the pool of each library is a tape pool, after both sections have passed their own
+// checks. Empty if there is no problem.
+std::vector<std::string> check_pools(const std::vector<LibrarySettings>& libraries,
+                                     const std::vector<devices::PoolSettings>& pools);
+
+// The options of the node's library; none: it has none. REQUIRES: check_pools() found no problem.
+std::optional<LibraryOptions> options_of(const std::vector<LibrarySettings>& libraries,
+                                         const std::vector<devices::PoolSettings>& pools);
+
+}  // namespace fopd::library
