@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/ensure.h"
+#include "core/percent_text.h"
 #include "core/whole_number.h"
 
 namespace fopd::daemon {
@@ -28,47 +29,6 @@ std::optional<std::string_view> take_until(std::string_view& rest, char end) {
     return taken;
 }
 
-constexpr std::string_view kHexDigits = "0123456789abcdef";
-
-bool is_plain(char c) {
-    return c > ' ' && c < '\x7f' && c != '%';
-}
-
-// All bytes but those of plain text become "%20" and the like.
-std::string encode(std::string_view path) {
-    std::string text;
-    for (const char c : path) {
-        if (is_plain(c)) {
-            text += c;
-            continue;
-        }
-        const auto byte = static_cast<unsigned char>(c);
-        text += {'%', kHexDigits[byte >> 4U], kHexDigits[byte & 0xfU]};
-    }
-    return text;
-}
-
-std::optional<std::string> decode(std::string_view text) {
-    std::string path;
-    while (!text.empty()) {
-        std::size_t taken = 1;
-        if (text.front() == '%') {
-            taken = 3;
-            const std::size_t high =
-                text.size() < taken ? kHexDigits.npos : kHexDigits.find(text[1]);
-            const std::size_t low =
-                text.size() < taken ? kHexDigits.npos : kHexDigits.find(text[2]);
-            if (high == kHexDigits.npos || low == kHexDigits.npos) return std::nullopt;
-            path += static_cast<char>(high << 4U | low);
-        } else {
-            if (!is_plain(text.front())) return std::nullopt;
-            path += text.front();
-        }
-        text.remove_prefix(taken);
-    }
-    return path;
-}
-
 template <typename Number>
 bool read_number(std::string_view text, Number& number) {
     const auto read = core::whole_number<Number>(text);
@@ -89,7 +49,7 @@ bool read_word(std::string_view word, SlotEntry& entry) {
     if (*key == "scrubbed") return read_number(word, entry.scrubbed_at_s);
     if (*key == "damaged") return read_number(word, entry.damaged_blocks);
     if (*key != "path") return true;
-    auto path = decode(word);
+    auto path = core::percent_decoded(word);
     if (path) entry.path = *std::move(path);
     return path.has_value();
 }
@@ -135,7 +95,7 @@ std::string SlotTable::text() const {
     for (const SlotEntry& each : entries_) {
         text += std::to_string(each.slot) + ' ' + devices::format_id(each.disk) + ' ' + each.pool;
         if (!each.device.empty()) text += " device=" + each.device;
-        if (!each.path.empty()) text += " path=" + encode(each.path);
+        if (!each.path.empty()) text += " path=" + core::percent_encoded(each.path);
         if (each.scrubbed_at_s != 0) text += " scrubbed=" + std::to_string(each.scrubbed_at_s);
         if (each.damaged_blocks != 0) text += " damaged=" + std::to_string(each.damaged_blocks);
         const auto use = std::ranges::find(kUseWords, each.use, &UseWord::use);

@@ -8,6 +8,7 @@
 
 #include "core/crc32c.h"
 #include "core/ensure.h"
+#include "core/percent_text.h"
 #include "core/whole_number.h"
 
 namespace fopd::library {
@@ -16,7 +17,6 @@ namespace {
 
 constexpr std::string_view kTitle = "fopd-media ";
 constexpr std::string_view kVersion = "1";
-constexpr std::string_view kHexDigits = "0123456789abcdef";
 constexpr std::size_t kBarcodeBytesMin = 6;
 constexpr std::size_t kBarcodeBytesMax = 32;
 
@@ -28,46 +28,6 @@ std::string hex(std::uint32_t number) {
     std::array<char, 9> text{};
     std::snprintf(text.data(), text.size(), "%08x", number);
     return text.data();
-}
-
-bool is_plain(char c) {
-    return c > ' ' && c < '\x7f' && c != '%';
-}
-
-// All bytes but those of plain text become "%20" and the like, so that a value is one word.
-std::string encode(std::string_view value) {
-    std::string text;
-    for (const char c : value) {
-        if (is_plain(c)) {
-            text += c;
-            continue;
-        }
-        const auto byte = static_cast<unsigned char>(c);
-        text += {'%', kHexDigits[byte >> 4U], kHexDigits[byte & 0xfU]};
-    }
-    return text;
-}
-
-// Accepts only what encode() writes, so that a table has one text.
-std::optional<std::string> decode(std::string_view text) {
-    std::string value;
-    while (!text.empty()) {
-        std::size_t taken = 1;
-        if (text.front() == '%') {
-            taken = 3;
-            if (text.size() < taken) return std::nullopt;
-            const std::size_t high = kHexDigits.find(text[1]);
-            const std::size_t low = kHexDigits.find(text[2]);
-            if (high == kHexDigits.npos || low == kHexDigits.npos) return std::nullopt;
-            value += static_cast<char>(high << 4U | low);
-            if (is_plain(value.back())) return std::nullopt;
-        } else {
-            if (!is_plain(text.front())) return std::nullopt;
-            value += text.front();
-        }
-        text.remove_prefix(taken);
-    }
-    return value;
 }
 
 // The words of a line, taken from its front. Remembers whether one was wrong.
@@ -96,9 +56,11 @@ public:
         }
         return word.substr(key.size() + 1);
     }
+    // Accepts only the encoding that is written, so that a table has one text.
     void read(std::string_view key, std::string& into) {
-        auto text = decode(value(key));
-        if (!text) good_ = false;
+        const std::string_view word = value(key);
+        auto text = core::percent_decoded(word);
+        if (!text || core::percent_encoded(*text) != word) good_ = false;
         into = std::move(text).value_or("");
     }
     template <typename Number>
@@ -121,7 +83,7 @@ private:
 
 std::string line_of(const Cartridge& each) {
     const auto text = [](std::string_view key, std::string_view value) {
-        return " " + std::string(key) + "=" + encode(value);
+        return " " + std::string(key) + "=" + core::percent_encoded(value);
     };
     const auto number = [](std::string_view key, std::uint64_t value) {
         return " " + std::string(key) + "=" + std::to_string(value);
