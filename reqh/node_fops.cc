@@ -6,6 +6,7 @@
 
 #include "core/remote.h"
 #include "fop/listing.h"
+#include "reqh/every_locality.h"
 #include "reqh/object_fops.h"
 #include "reqh/operation.h"
 
@@ -48,14 +49,8 @@ Task<std::vector<SlotFigures>> look_at_all_slots(Operation* operation) {
     for (const objects::LayoutSlot& slot : operation->stores().layout().slots) {
         slots.push_back({.slot = slot.slot});
     }
-    for (objects::Stores* const there : operation->stores().all()) {
-        auto job = [there, &slots] { look_at_slots(*there, slots); };
-        if (there == &operation->stores()) {
-            job();
-        } else {
-            co_await core::run_on(operation->reactor(), there->parts().reactor, job);
-        }
-    }
+    auto look = [&slots](objects::Stores& there) { look_at_slots(there, slots); };
+    co_await at_every_locality(operation, &look);
     co_return slots;
 }
 
