@@ -63,8 +63,6 @@ struct Cartridge {
     std::uint64_t index_file = 0;
     std::uint64_t index_block = 0;
     std::uint64_t used_bytes = 0;  // By the tape files up to there.
-    // Of used_bytes, those of copies that no object has any more.
-    std::uint64_t dead_bytes = 0;
     std::uint64_t mounts = 0;
     // Reads and writes of it that failed, since its label was written.
     std::uint64_t failures = 0;

@@ -317,7 +317,6 @@ Task<Result<void>> DriveUnit::format(std::string pool) {
     cartridge->index_file = 0;
     cartridge->index_block = 0;
     cartridge->used_bytes = 0;
-    cartridge->dead_bytes = 0;
     parts_.shelf.set_state(id, CartridgeState::kBlank, "its label is being written");
     const auto saved = co_await parts_.shelf.save();
     if (!saved) co_return saved;

@@ -94,9 +94,8 @@ std::string line_of(const Cartridge& each) {
            number("generation", each.generation) + number("capacity", each.capacity_bytes) +
            number("files", each.files) + number("end", each.end_block) +
            number("index-file", each.index_file) + number("index-block", each.index_block) +
-           number("used", each.used_bytes) + number("dead", each.dead_bytes) +
-           number("mounts", each.mounts) + number("failures", each.failures) +
-           text("reason", each.reason) + "\n";
+           number("used", each.used_bytes) + number("mounts", each.mounts) +
+           number("failures", each.failures) + text("reason", each.reason) + "\n";
 }
 
 std::optional<Cartridge> parse_line(std::string_view line) {
@@ -119,7 +118,6 @@ std::optional<Cartridge> parse_line(std::string_view line) {
     words.read("index-file", each.index_file);
     words.read("index-block", each.index_block);
     words.read("used", each.used_bytes);
-    words.read("dead", each.dead_bytes);
     words.read("mounts", each.mounts);
     words.read("failures", each.failures);
     words.read("reason", each.reason);

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,6 +19,7 @@
 #include "library/staging.h"
 #include "objects/fids.h"
 #include "reqh/caller.h"
+#include "reqh/every_locality.h"
 #include "reqh/operation.h"
 
 namespace fopd::reqh {
@@ -426,6 +431,29 @@ Task<MediaList> list_media(library::LibraryService* service) {
     co_return list;
 }
 
+// Of each cartridge, by the number in its label: the bytes of copies that no object has any more,
+// on all disks of the node.
+using DeadBytes = std::map<std::string, std::uint64_t, std::less<>>;
+
+Task<DeadBytes> count_dead_bytes(Operation* operation, const MediaList* list) {
+    DeadBytes dead;
+    auto look = [&dead, list](objects::Stores& there) {
+        for (const auto& home : there.volumes()) {
+            for (const auto& [vsn, use] : home->volume().cartridges()) {
+                const std::string_view name(vsn.data(), vsn.size());
+                const auto cartridge =
+                    std::ranges::find(list->cartridges, name, &library::Cartridge::vsn);
+                // What an earlier label had is gone, and not among the used bytes.
+                const bool is_there = cartridge != list->cartridges.end() &&
+                                      cartridge->generation == use.cartridge.generation;
+                if (is_there) dead[cartridge->vsn] += use.dead_bytes();
+            }
+        }
+    };
+    co_await at_every_locality(operation, &look);
+    co_return dead;
+}
+
 std::string_view drive_of(const MediaList& list, std::string_view barcode) {
     const auto found = std::ranges::find(list.drives, barcode, &library::DriveRow::barcode);
     return found == list.drives.end() ? std::string_view() : std::string_view(found->name);
@@ -444,14 +472,16 @@ Task<fop::Reply> run_media(Operation* operation) {
     auto listed = co_await run_at_library<MediaList>(operation, door, &job);
     if (!listed) co_return operation->refuse(listed.error());
     core::stable_sort(listed->cartridges, std::less{}, &library::Cartridge::barcode);
+    const DeadBytes dead = co_await count_dead_bytes(operation, &*listed);
     fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
     operation->work().text = asked.cursor;
     bool is_end = true;
     for (const library::Cartridge& each : listed->cartridges) {
         if (each.barcode <= asked.cursor) continue;
+        const auto dead_of_it = dead.find(each.vsn);
         is_end = writer.add({.capacity_bytes = each.capacity_bytes,
                              .used_bytes = each.used_bytes,
-                             .dead_bytes = each.dead_bytes,
+                             .dead_bytes = dead_of_it == dead.end() ? 0 : dead_of_it->second,
                              .files = each.files,
                              .mounts = each.mounts,
                              .generation = each.generation,

@@ -23,7 +23,6 @@ MediaTable two_cartridges() {
     first.files = 12;
     first.end_block = 345;
     first.used_bytes = 6'789;
-    first.dead_bytes = 100;
     first.mounts = 3;
     first.index_file = 10;
     first.index_block = 300;
@@ -43,12 +42,12 @@ TEST_CASE("library media: a table reads back", "[library]") {
             "next 3\n"
             "cartridge 1 V00001L9 state=ok vsn=V00001 pool=cold technology=lto9 serial= "
             "generation=2 capacity=18000000000000 files=12 end=345 index-file=10 "
-            "index-block=300 used=6789 dead=100 mounts=3 failures=1 "
+            "index-block=300 used=6789 mounts=3 failures=1 "
             "reason=\n"
             "cartridge 2 V00002L9 state=foreign vsn= pool= technology= serial= generation=0 "
-            "capacity=0 files=0 end=0 index-file=0 index-block=0 used=0 dead=0 mounts=0 failures=0 "
+            "capacity=0 files=0 end=0 index-file=0 index-block=0 used=0 mounts=0 failures=0 "
             "reason=its%20label%20is%20of%20\"another\"%20100%25%20node%0a\n"
-            "end a332e03b\n");
+            "end 3c75b11a\n");
     const auto again = MediaTable::parse(table.text());
     REQUIRE(again.has_value());
     REQUIRE(*again == table);

@@ -93,6 +93,9 @@ class TapeTest(StorageTestCase):
         self.refused(NOT_FOUND, ["format: nothing: "], "format", "nothing", *COLD)
         self.refused(NOT_FOUND, ["unload: no-drive: "], "unload", "no-drive")
         self.assertEqual(self.get_cold("a"), data)
+        self.assertEqual(sum(each["dead"] for each in self.media()), 0)
+        self.ctl("rm", "a", *COLD)
+        self.assertEqual([each["dead"] for each in self.media() if each["name"] == full], [len(data)])
 
     def test_a_pool_of_disks_needs_no_tape(self):
         self.put("a", b"abc")
