@@ -1,7 +1,6 @@
 #include "devices/memory_disk.h"
 
 #include <algorithm>
-#include <coroutine>
 #include <span>
 #include <vector>
 
@@ -16,13 +15,6 @@ Error failed(const char* context) {
     return {.code = Errc::kIo, .context = context};
 }
 
-// Suspends until the frame is destroyed; used for operations in flight at a power cut.
-struct Forever {
-    bool await_ready() const noexcept { return false; }
-    void await_suspend(std::coroutine_handle<>) const noexcept {}
-    void await_resume() const noexcept {}
-};
-
 void flip_one_bit(std::span<std::byte> bytes, core::Random& random) {
     if (bytes.empty()) return;
     const std::uint64_t bit = random.below(bytes.size() * 8);
@@ -30,12 +22,6 @@ void flip_one_bit(std::span<std::byte> bytes, core::Random& random) {
 }
 
 }  // namespace
-
-void Power::cut() {
-    if (!on_) return;
-    on_ = false;
-    if (on_cut_) on_cut_();
-}
 
 MemoryDisk::MemoryDisk(core::Reactor& reactor, DiskImage& image, MemoryDiskOptions options)
     : reactor_(reactor),
@@ -59,13 +45,7 @@ MemoryDisk::Delay MemoryDisk::draw_delay() {
 Task<void> MemoryDisk::spend(Duration span) {
     const auto slept = co_await reactor_.sleep_for(span);
     ENSURE(slept.has_value());
-    if (options_.power != nullptr && !options_.power->on()) co_await Forever{};
-}
-
-Task<void> MemoryDisk::step() const {
-    if (options_.power == nullptr) co_return;
-    if (options_.power->on()) options_.power->step();
-    if (!options_.power->on()) co_await Forever{};
+    co_await NeedsPower(options_.power);
 }
 
 Task<Result<void>> MemoryDisk::read(core::Buffer into, std::uint64_t offset,
@@ -75,7 +55,7 @@ Task<Result<void>> MemoryDisk::read(core::Buffer into, std::uint64_t offset,
     const Delay delay = draw_delay();
     const Instant done_at = after(reactor_.now(), delay.before + delay.after);
     const auto slept = co_await reactor_.sleep_until(std::min(done_at, wait.deadline), wait.cancel);
-    if (options_.power != nullptr && !options_.power->on()) co_await Forever{};
+    co_await NeedsPower(options_.power);
     if (!slept) co_return std::unexpected(slept.error());
     if (done_at > wait.deadline) {
         co_return std::unexpected(Error{.code = Errc::kTimedOut, .context = "read"});
@@ -115,9 +95,9 @@ Task<Result<void>> MemoryDisk::gather(std::span<const core::Buffer> pieces, std:
 Task<Result<void>> MemoryDisk::put(core::Buffer from, std::uint64_t offset) {
     const Delay delay = draw_delay();
     co_await spend(delay.before);
-    co_await step();
+    co_await power_step(options_.power);
     const auto write = store(from, offset);
-    co_await step();
+    co_await power_step(options_.power);
     co_await spend(delay.after);
     if (!write) co_return std::unexpected(write.error());
     image_.end_write(*write, offset, from.size_bytes);
@@ -164,7 +144,7 @@ Task<Result<void>> MemoryDisk::flush() {
     const DiskImage::FlushPoint point = image_.flush_point();
     const Delay delay = draw_delay();
     co_await spend(delay.before);
-    co_await step();
+    co_await power_step(options_.power);
     const DiskFaults& faults = options_.faults;
     const bool fails = random_.chance_ppm(faults.flush_error_ppm);
     if (fails) {
@@ -172,7 +152,7 @@ Task<Result<void>> MemoryDisk::flush() {
     } else if (faults.lost_flush_ppm == 0 || !random_.chance_ppm(faults.lost_flush_ppm)) {
         image_.flush(point);
     }
-    co_await step();
+    co_await power_step(options_.power);
     co_await spend(delay.after);
     if (fails) co_return std::unexpected(failed("flush"));
     co_return Result<void>{};
@@ -183,9 +163,9 @@ Task<Result<void>> MemoryDisk::discard(std::uint64_t offset, std::uint64_t size_
     if (const auto fits = check_range(geometry_, offset, size_bytes); !fits) co_return fits;
     const Delay delay = draw_delay();
     co_await spend(delay.before);
-    co_await step();
+    co_await power_step(options_.power);
     const auto write = image_.begin_discard(offset, size_bytes);
-    co_await step();
+    co_await power_step(options_.power);
     co_await spend(delay.after);
     image_.end_write(write, offset, size_bytes);
     co_return Result<void>{};

@@ -1,14 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <limits>
 #include <string>
 #include <utility>
 
 #include "core/random.h"
 #include "devices/device.h"
 #include "devices/disk_image.h"
+#include "devices/power.h"
 
 namespace fopd::devices {
 
@@ -29,37 +28,6 @@ struct DiskFaults {
     // Duration of an operation, evenly distributed.
     Duration delay_min = 10us;
     Duration delay_max = 300us;
-};
-
-// The power supply of a machine and all its disks. Once it is cut, operations in flight never end
-// and later ones never begin, so the images do not change any more; the test then destroys the
-// machine's coroutines, and crashes the images. A restarted machine gets a new Power.
-//
-// A step is a moment at which a power cut makes a difference: two for each write, flush and
-// discard, one before it has any effect, and one after its full effect but before its completion.
-class Power {
-public:
-    bool on() const { return on_; }
-    std::uint64_t steps() const { return steps_; }
-
-    // Cuts the power at step number `step`, counted from 1, and then calls `on_cut`. This is called
-    // within a reactor turn, so it must not destroy coroutines.
-    void cut_at(std::uint64_t step, std::function<void()> on_cut = {}) {
-        cut_at_ = step;
-        on_cut_ = std::move(on_cut);
-    }
-    void cut();
-    // Called by the disks at each step. Cuts the power if this is the step at which it was to be
-    // cut.
-    void step() {
-        if (++steps_ == cut_at_) cut();
-    }
-
-private:
-    bool on_ = true;
-    std::uint64_t steps_ = 0;
-    std::uint64_t cut_at_ = std::numeric_limits<std::uint64_t>::max();
-    std::function<void()> on_cut_;
 };
 
 // The operations requested of a simulated disk, including failed ones.
@@ -108,7 +76,6 @@ private:
     };
     Delay draw_delay();
     Task<void> spend(Duration span);
-    Task<void> step() const;
 
     Task<Result<void>> put(core::Buffer from, std::uint64_t offset);
     Result<DiskImage::WriteId> store(core::Buffer from, std::uint64_t& offset);

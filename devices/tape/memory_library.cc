@@ -1,6 +1,5 @@
 #include "devices/tape/memory_library.h"
 
-#include <coroutine>
 #include <utility>
 
 #include "core/ensure.h"
@@ -8,17 +7,6 @@
 #include "devices/tape/tape_error.h"
 
 namespace fopd::devices {
-
-namespace {
-
-// As in a drive: what is in flight at a power cut never ends.
-struct NoPowerForChanger {
-    bool await_ready() const noexcept { return false; }
-    void await_suspend(std::coroutine_handle<>) const noexcept {}
-    void await_resume() const noexcept {}
-};
-
-}  // namespace
 
 MemoryLibrary::MemoryLibrary(core::Reactor& reactor, TapeLibraryImage& image,
                              MemoryLibraryOptions options)
@@ -38,13 +26,7 @@ MemoryLibrary::MemoryLibrary(core::Reactor& reactor, TapeLibraryImage& image,
 Task<void> MemoryLibrary::spend(Duration span) {
     const auto slept = co_await reactor_.sleep_for(span);
     ENSURE(slept.has_value());
-    if (options_.power != nullptr && !options_.power->on()) co_await NoPowerForChanger{};
-}
-
-Task<void> MemoryLibrary::step() const {
-    if (options_.power == nullptr) co_return;
-    if (options_.power->on()) options_.power->step();
-    if (!options_.power->on()) co_await NoPowerForChanger{};
+    co_await NeedsPower(options_.power);
 }
 
 Task<Result<std::vector<LibraryElement>>> MemoryLibrary::inventory() {
@@ -93,9 +75,9 @@ Task<Result<void>> MemoryLibrary::move(std::uint32_t from, std::uint32_t to) {
         co_return tape_refused(Errc::kBusy, "library's door is open");
     }
     const bool fails = faults.error_ppm > 0 && random_.chance_ppm(faults.error_ppm);
-    co_await step();
+    co_await power_step(options_.power);
     if (!fails || random_.below(2) == 0) image_.move(from, to);
-    co_await step();
+    co_await power_step(options_.power);
     co_await spend(kChangerMove);
     if (fails) co_return tape_refused(Errc::kIo, "move a cartridge");
     co_return Result<void>{};

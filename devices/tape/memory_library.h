@@ -7,6 +7,7 @@
 
 #include "core/random.h"
 #include "core/reactor.h"
+#include "devices/power.h"
 #include "devices/tape/changer.h"
 #include "devices/tape/memory_tape.h"
 #include "devices/tape/tape_library_image.h"
@@ -49,7 +50,6 @@ public:
 private:
     Result<void> check_move(std::uint32_t from, std::uint32_t to) const;
     Task<void> spend(Duration span);
-    Task<void> step() const;
 
     core::Reactor& reactor_;
     TapeLibraryImage& image_;

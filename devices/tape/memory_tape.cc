@@ -1,7 +1,6 @@
 #include "devices/tape/memory_tape.h"
 
 #include <algorithm>
-#include <coroutine>
 #include <utility>
 
 #include "core/ensure.h"
@@ -9,17 +8,6 @@
 #include "devices/tape/tape_error.h"
 
 namespace fopd::devices {
-
-namespace {
-
-// Suspends until the frame is destroyed; used for operations in flight at a power cut.
-struct NoPower {
-    bool await_ready() const noexcept { return false; }
-    void await_suspend(std::coroutine_handle<>) const noexcept {}
-    void await_resume() const noexcept {}
-};
-
-}  // namespace
 
 // Marks the drive as busy.
 class MemoryTape::InFlight {
@@ -84,13 +72,7 @@ Task<void> MemoryTape::spend_until(Instant end) {
     if (strikes(TapeFault::kSlow, options_.faults.slow_ppm)) end += options_.faults.slow_delay;
     const auto slept = co_await reactor_.sleep_until(end);
     ENSURE(slept.has_value());
-    if (options_.power != nullptr && !options_.power->on()) co_await NoPower{};
-}
-
-Task<void> MemoryTape::step() const {
-    if (options_.power == nullptr) co_return;
-    if (options_.power->on()) options_.power->step();
-    if (!options_.power->on()) co_await NoPower{};
+    co_await NeedsPower(options_.power);
 }
 
 Task<Result<LoadedTape>> MemoryTape::load() {
@@ -101,13 +83,13 @@ Task<Result<LoadedTape>> MemoryTape::load() {
     auto tape = TapeDeck::examine(options_.technology, cartridge()->info(), 0);
     if (!tape) co_return std::unexpected(tape.error());
     const bool fails = strikes(TapeFault::kLoad, options_.faults.load_ppm);
-    co_await step();
+    co_await power_step(options_.power);
     if (!fails) {
         image_.drive(options_.index).threaded = true;
         deck_.load(std::move(*tape), cartridge()->map());
         deck_.limit(cartridge()->limit_bytes());
     }
-    co_await step();
+    co_await power_step(options_.power);
     const Instant end = fails ? reactor_.now() : timing_.load(reactor_.now(), deck_.model());
     co_await spend_until(end);
     if (fails) co_return tape_refused(Errc::kIo, "load the tape");
@@ -121,7 +103,7 @@ Task<Result<void>> MemoryTape::unload() {
     TapeLibraryImage::Drive& state = image_.drive(options_.index);
     if (!state.threaded) co_return Result<void>{};
     const auto late = report_late_error();
-    co_await step();
+    co_await power_step(options_.power);
     if (late) cartridge()->make_durable();
     const bool is_stuck = strikes(TapeFault::kStuck, options_.faults.stuck_ppm);
     if (is_stuck) {
@@ -130,7 +112,7 @@ Task<Result<void>> MemoryTape::unload() {
         deck_.unload();
         state.threaded = false;
     }
-    co_await step();
+    co_await power_step(options_.power);
     const Instant end = timing_.unload(reactor_.now());
     co_await spend_until(end);
     if (is_stuck) co_return tape_refused(Errc::kIo, "unload the tape");
@@ -200,9 +182,9 @@ Task<Result<TapeRoom>> MemoryTape::append(core::Buffer from, RoomWanted wanted) 
     const auto room = deck_.may_write(wanted);
     if (!room) co_return std::unexpected(room.error());
     if (*room == TapeRoom::kFull || wanted.count == 0) co_return *room;
-    co_await step();
+    co_await power_step(options_.power);
     const auto done = put(from, wanted, *room);
-    co_await step();
+    co_await power_step(options_.power);
     const Instant end =
         timing_.write(reactor_.now(), wanted.count * image_bytes(wanted.size_bytes));
     co_await spend_until(end);
@@ -228,10 +210,10 @@ Task<Result<TapeRoom>> MemoryTape::write_filemarks(std::uint32_t count, Marks ma
     if (!room || marks == Marks::kImmediate) co_return room;
     // Marks that did not fit leave nothing durable that was not before.
     if (*room == TapeRoom::kFull) co_return room;
-    co_await step();
+    co_await power_step(options_.power);
     const auto late = report_late_error();
     if (late) cartridge()->make_durable();
-    co_await step();
+    co_await power_step(options_.power);
     const Instant end = timing_.flush(reactor_.now());
     co_await spend_until(end);
     if (!late) co_return std::unexpected(late.error());

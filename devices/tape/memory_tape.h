@@ -7,7 +7,7 @@
 
 #include "core/random.h"
 #include "core/reactor.h"
-#include "devices/memory_disk.h"
+#include "devices/power.h"
 #include "devices/tape/deck.h"
 #include "devices/tape/drive_timing.h"
 #include "devices/tape/tape_drive.h"
@@ -88,7 +88,6 @@ private:
     Result<void> begin();
     Result<void> report_late_error();
     Task<void> spend_until(Instant end);
-    Task<void> step() const;
     Result<TapeRoom> put(core::Buffer from, RoomWanted wanted, TapeRoom room);
     Task<Result<TapeRoom>> append(core::Buffer from, RoomWanted wanted);
     void lose_suffix();
