@@ -57,6 +57,15 @@ Result<std::optional<TapeRecord>> TapeDeck::next() const {
     return records_.find(number_);
 }
 
+Result<TapeRead> TapeDeck::read_result(const TapeRecord& record, std::size_t room_bytes) {
+    if (record.is_filemark()) return TapeRead{.met = TapeMark::kFilemark};
+    if (!record.readable) return tape_refused(Errc::kCorrupt, "block cannot be read");
+    if (record.size_bytes > room_bytes) {
+        return tape_refused(Errc::kInvalid, "block is larger than the memory for it");
+    }
+    return TapeRead{.met = TapeMark::kBlock, .size_bytes = record.size_bytes};
+}
+
 Result<TapeRoom> TapeDeck::may_write(RoomWanted wanted) const {
     if (const auto checked = check(); !checked) return std::unexpected(checked.error());
     if (wanted.size_bytes > kTapeBlockMax)
@@ -78,23 +87,26 @@ void TapeDeck::wrote(RoomWanted written) {
     number_ += written.count;
 }
 
-Result<std::uint64_t> TapeDeck::find_block(std::uint64_t block) const {
-    if (const auto checked = check(); !checked) return std::unexpected(checked.error());
-    if (block > records_.count()) return tape_refused(Errc::kNotFound, "data end before the block");
-    return block;
+Result<void> TapeDeck::move_to_block(std::uint64_t block) {
+    if (const auto checked = check(); !checked) return checked;
+    number_ = std::min(block, records_.count());
+    if (number_ < block) return tape_refused(Errc::kNotFound, "data end before the block");
+    return {};
 }
 
-Result<std::uint64_t> TapeDeck::find_behind_filemarks(std::uint32_t count) const {
-    if (const auto checked = check(); !checked) return std::unexpected(checked.error());
-    if (count == 0) return number_;
+Result<void> TapeDeck::move_behind_filemarks(std::uint32_t count) {
+    if (const auto checked = check(); !checked) return checked;
+    if (count == 0) return {};
     const auto found = records_.behind_filemark(records_.filemarks_before(number_) + count);
+    number_ = found.value_or(records_.count());
     if (!found) return tape_refused(Errc::kNotFound, "data end before the filemark");
-    return *found;
+    return {};
 }
 
-Result<std::uint64_t> TapeDeck::find_end() const {
-    if (const auto checked = check(); !checked) return std::unexpected(checked.error());
-    return records_.count();
+Result<void> TapeDeck::move_to_end_of_data() {
+    if (const auto checked = check(); !checked) return checked;
+    number_ = records_.count();
+    return {};
 }
 
 }  // namespace fopd::devices

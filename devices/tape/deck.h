@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -49,6 +50,9 @@ public:
     // The record at the position; nothing: the end of the data. kInvalid: no tape is loaded.
     Result<std::optional<TapeRecord>> next() const;
     void pass() { ++number_; }
+    // What TapeDrive::read() returns for a record, which it has passed: bytes of a block are then
+    // read, unless they are unreadable (kCorrupt) or more than `room_bytes` (kInvalid).
+    static Result<TapeRead> read_result(const TapeRecord& record, std::size_t room_bytes);
 
     // kInvalid: the size is wrong, or no tape is loaded. kDenied: it must not be written.
     Result<TapeRoom> may_write(RoomWanted wanted) const;
@@ -56,11 +60,11 @@ public:
     void cut() { records_.cut(number_); }
     void wrote(RoomWanted written);
 
-    // The number of the record to which a movement leads. kNotFound: the end of the data is before
-    // it. kInvalid: no tape is loaded.
-    Result<std::uint64_t> find_block(std::uint64_t block) const;
-    Result<std::uint64_t> find_behind_filemarks(std::uint32_t count) const;
-    Result<std::uint64_t> find_end() const;
+    // Move as TapeDrive says. kNotFound: the position is the end of the data, which is before.
+    // kInvalid: no tape is loaded, and the position stays.
+    Result<void> move_to_block(std::uint64_t block);
+    Result<void> move_behind_filemarks(std::uint32_t count);
+    Result<void> move_to_end_of_data();
     void move_to(std::uint64_t number) { number_ = number; }
 
 private:

@@ -5,24 +5,10 @@
 
 #include "core/ensure.h"
 #include "devices/tape/element_address.h"
+#include "devices/tape/in_flight.h"
 #include "devices/tape/tape_error.h"
 
 namespace fopd::devices {
-
-// Marks the drive as busy.
-class MemoryTape::InFlight {
-public:
-    explicit InFlight(MemoryTape& drive) : drive_(drive) {
-        ENSURE(!drive.in_flight_);
-        drive.in_flight_ = true;
-    }
-    ~InFlight() { drive_.in_flight_ = false; }
-    InFlight(const InFlight&) = delete;
-    InFlight& operator=(const InFlight&) = delete;
-
-private:
-    MemoryTape& drive_;
-};
 
 MemoryTape::MemoryTape(core::Reactor& reactor, TapeLibraryImage& image, MemoryTapeOptions options)
     : reactor_(reactor),
@@ -76,7 +62,7 @@ Task<void> MemoryTape::spend_until(Instant end) {
 }
 
 Task<Result<LoadedTape>> MemoryTape::load() {
-    const InFlight in_flight(*this);
+    const InFlight in_flight(in_flight_);
     if (const auto begun = begin(); !begun) co_return std::unexpected(begun.error());
     if (cartridge() == nullptr) co_return tape_refused(Errc::kNotFound, "drive has no cartridge");
     if (deck_.loaded()) co_return tape_refused(Errc::kInvalid, "a tape is loaded already");
@@ -97,7 +83,7 @@ Task<Result<LoadedTape>> MemoryTape::load() {
 }
 
 Task<Result<void>> MemoryTape::unload() {
-    const InFlight in_flight(*this);
+    const InFlight in_flight(in_flight_);
     if (const auto begun = begin(); !begun) co_return begun;
     if (cartridge() == nullptr) co_return tape_refused(Errc::kNotFound, "drive has no cartridge");
     TapeLibraryImage::Drive& state = image_.drive(options_.index);
@@ -125,7 +111,7 @@ Task<Result<TapePosition>> MemoryTape::position() {
 }
 
 Task<Result<TapeRead>> MemoryTape::read(core::Buffer into) {
-    const InFlight in_flight(*this);
+    const InFlight in_flight(in_flight_);
     if (const auto begun = begin(); !begun) co_return std::unexpected(begun.error());
     const auto late = report_late_error();
     if (!late) co_return std::unexpected(late.error());
@@ -139,13 +125,10 @@ Task<Result<TapeRead>> MemoryTape::read(core::Buffer into) {
     if (strikes(TapeFault::kRead, options_.faults.read_ppm)) {
         co_return tape_refused(Errc::kIo, "read a block");
     }
-    if (record.is_filemark()) co_return TapeRead{.met = TapeMark::kFilemark};
-    if (!record.readable) co_return tape_refused(Errc::kCorrupt, "block cannot be read");
-    if (record.size_bytes > into.size_bytes) {
-        co_return tape_refused(Errc::kInvalid, "block is larger than the memory for it");
-    }
-    cartridge()->read(record.number, into.span().first(record.size_bytes));
-    co_return TapeRead{.met = TapeMark::kBlock, .size_bytes = record.size_bytes};
+    const auto read = TapeDeck::read_result(record, into.size_bytes);
+    if (!read || read->met == TapeMark::kFilemark) co_return read;
+    cartridge()->read(record.number, into.span().first(read->size_bytes));
+    co_return read;
 }
 
 // The effect of a write.
@@ -192,7 +175,7 @@ Task<Result<TapeRoom>> MemoryTape::append(core::Buffer from, RoomWanted wanted) 
 }
 
 Task<Result<TapeRoom>> MemoryTape::write(core::Buffer from) {
-    const InFlight in_flight(*this);
+    const InFlight in_flight(in_flight_);
     if (const auto begun = begin(); !begun) co_return std::unexpected(begun.error());
     if (from.size_bytes == 0 || from.size_bytes > kTapeBlockMax) {
         co_return tape_refused(Errc::kInvalid, "size of a block");
@@ -202,7 +185,7 @@ Task<Result<TapeRoom>> MemoryTape::write(core::Buffer from) {
 }
 
 Task<Result<TapeRoom>> MemoryTape::write_filemarks(std::uint32_t count, Marks marks) {
-    const InFlight in_flight(*this);
+    const InFlight in_flight(in_flight_);
     if (const auto begun = begin(); !begun) co_return std::unexpected(begun.error());
     const core::Buffer nothing;
     const RoomWanted wanted{.size_bytes = 0, .count = count};
@@ -220,31 +203,29 @@ Task<Result<TapeRoom>> MemoryTape::write_filemarks(std::uint32_t count, Marks ma
     co_return room;
 }
 
-// Moves to where `find` says, or to the end of the data if that comes before.
-template <typename Find>
-Task<Result<void>> MemoryTape::move(Find find) {
-    const InFlight in_flight(*this);
+// Moves the tape as `move_deck` moves the deck.
+template <typename MoveDeck>
+Task<Result<void>> MemoryTape::move(MoveDeck move_deck) {
+    const InFlight in_flight(in_flight_);
     if (const auto begun = begin(); !begun) co_return begun;
     if (const auto late = report_late_error(); !late) co_return late;
-    const auto found = find();
-    if (!found && found.error().code != Errc::kNotFound) co_return std::unexpected(found.error());
-    deck_.move_to(found ? *found : deck_.records().count());
+    const auto moved = move_deck();
+    if (!moved && moved.error().code != Errc::kNotFound) co_return moved;
     const Instant end = timing_.locate(reactor_.now(), deck_.offset());
     co_await spend_until(end);
-    if (!found) co_return std::unexpected(found.error());
-    co_return Result<void>{};
+    co_return moved;
 }
 
 Task<Result<void>> MemoryTape::locate(std::uint64_t block) {
-    return move([this, block] { return deck_.find_block(block); });
+    return move([this, block] { return deck_.move_to_block(block); });
 }
 
 Task<Result<void>> MemoryTape::skip_filemarks(std::uint32_t count) {
-    return move([this, count] { return deck_.find_behind_filemarks(count); });
+    return move([this, count] { return deck_.move_behind_filemarks(count); });
 }
 
 Task<Result<void>> MemoryTape::to_end_of_data() {
-    return move([this] { return deck_.find_end(); });
+    return move([this] { return deck_.move_to_end_of_data(); });
 }
 
 }  // namespace fopd::devices

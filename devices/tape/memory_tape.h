@@ -82,8 +82,6 @@ public:
     bool busy() const { return in_flight_; }
 
 private:
-    class InFlight;
-
     bool strikes(TapeFault fault, std::uint32_t ppm);
     Result<void> begin();
     Result<void> report_late_error();
@@ -91,8 +89,8 @@ private:
     Result<TapeRoom> put(core::Buffer from, RoomWanted wanted, TapeRoom room);
     Task<Result<TapeRoom>> append(core::Buffer from, RoomWanted wanted);
     void lose_suffix();
-    template <typename Find>
-    Task<Result<void>> move(Find find);
+    template <typename MoveDeck>
+    Task<Result<void>> move(MoveDeck move_deck);
     CartridgeImage* cartridge() const;
 
     core::Reactor& reactor_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/ensure.h"
+#include "devices/tape/in_flight.h"
 #include "devices/tape/library_directory.h"
 #include "devices/tape/tape_error.h"
 
@@ -20,21 +21,6 @@ Result<T> flat(Result<Result<T>> called) {
 }
 
 }  // namespace
-
-// Marks the drive as busy.
-class VirtualDrive::InFlight {
-public:
-    explicit InFlight(VirtualDrive& drive) : drive_(drive) {
-        ENSURE(!drive.in_flight_);
-        drive.in_flight_ = true;
-    }
-    ~InFlight() { drive_.in_flight_ = false; }
-    InFlight(const InFlight&) = delete;
-    InFlight& operator=(const InFlight&) = delete;
-
-private:
-    VirtualDrive& drive_;
-};
 
 struct VirtualDrive::Opened {
     LoadedTape tape;
@@ -86,7 +72,7 @@ Result<VirtualDrive::Opened> VirtualDrive::open_cartridge() const {
 }
 
 Task<Result<LoadedTape>> VirtualDrive::load() {
-    const InFlight in_flight(*this);
+    const InFlight in_flight(in_flight_);
     if (!cartridge_) co_return tape_refused(Errc::kNotFound, "drive has no cartridge");
     if (deck_.loaded()) co_return tape_refused(Errc::kInvalid, "a tape is loaded already");
     const auto call = [this] { return open_cartridge(); };
@@ -102,7 +88,7 @@ Task<Result<LoadedTape>> VirtualDrive::load() {
 }
 
 Task<Result<void>> VirtualDrive::unload() {
-    const InFlight in_flight(*this);
+    const InFlight in_flight(in_flight_);
     if (!cartridge_) co_return tape_refused(Errc::kNotFound, "drive has no cartridge");
     if (!deck_.loaded()) co_return Result<void>{};
     Result<void> closed;
@@ -127,7 +113,7 @@ Task<Result<TapePosition>> VirtualDrive::position() {
 }
 
 Task<Result<TapeRead>> VirtualDrive::read(core::Buffer into) {
-    const InFlight in_flight(*this);
+    const InFlight in_flight(in_flight_);
     const auto next = deck_.next();
     if (!next) co_return std::unexpected(next.error());
     if (!*next) co_return TapeRead{.met = TapeMark::kEndOfData};
@@ -135,17 +121,14 @@ Task<Result<TapeRead>> VirtualDrive::read(core::Buffer into) {
     deck_.pass();
     const Instant end = timing_.read(now(), image_bytes(record.size_bytes));
     co_await spend_until(end);
-    if (record.is_filemark()) co_return TapeRead{.met = TapeMark::kFilemark};
-    if (!record.readable) co_return tape_refused(Errc::kCorrupt, "block cannot be read");
-    if (record.size_bytes > into.size_bytes) {
-        co_return tape_refused(Errc::kInvalid, "block is larger than the memory for it");
-    }
-    const core::Buffer exact{.data = into.data, .size_bytes = record.size_bytes};
+    const auto read = TapeDeck::read_result(record, into.size_bytes);
+    if (!read || read->met == TapeMark::kFilemark) co_return read;
+    const core::Buffer exact{.data = into.data, .size_bytes = read->size_bytes};
     const auto call = [this, exact, &record] { return file_->read(record.offset, exact); };
     auto called = co_await offload_.run(reactor_, call);
     const auto done = flat(std::move(called));
     if (!done) co_return std::unexpected(done.error());
-    co_return TapeRead{.met = TapeMark::kBlock, .size_bytes = record.size_bytes};
+    co_return read;
 }
 
 // Writes at the position with `change`, after which the data end behind it.
@@ -167,7 +150,7 @@ Task<Result<TapeRoom>> VirtualDrive::append(RoomWanted wanted, Change change) {
 }
 
 Task<Result<TapeRoom>> VirtualDrive::write(core::Buffer from) {
-    const InFlight in_flight(*this);
+    const InFlight in_flight(in_flight_);
     if (from.size_bytes == 0 || from.size_bytes > kTapeBlockMax) {
         co_return tape_refused(Errc::kInvalid, "size of a block");
     }
@@ -178,7 +161,7 @@ Task<Result<TapeRoom>> VirtualDrive::write(core::Buffer from) {
 }
 
 Task<Result<TapeRoom>> VirtualDrive::write_filemarks(std::uint32_t count, Marks marks) {
-    const InFlight in_flight(*this);
+    const InFlight in_flight(in_flight_);
     TapeRoom room = TapeRoom::kPlenty;
     if (count > 0) {
         const RoomWanted wanted{.size_bytes = 0, .count = count};
@@ -205,29 +188,27 @@ Task<Result<TapeRoom>> VirtualDrive::write_filemarks(std::uint32_t count, Marks 
     co_return room;
 }
 
-// Moves to where `find` says, or to the end of the data if that comes before.
-template <typename Find>
-Task<Result<void>> VirtualDrive::move(Find find) {
-    const InFlight in_flight(*this);
-    const auto found = find();
-    if (!found && found.error().code != Errc::kNotFound) co_return std::unexpected(found.error());
-    deck_.move_to(found ? *found : deck_.records().count());
+// Moves the tape as `move_deck` moves the deck.
+template <typename MoveDeck>
+Task<Result<void>> VirtualDrive::move(MoveDeck move_deck) {
+    const InFlight in_flight(in_flight_);
+    const auto moved = move_deck();
+    if (!moved && moved.error().code != Errc::kNotFound) co_return moved;
     const Instant end = timing_.locate(now(), deck_.offset());
     co_await spend_until(end);
-    if (!found) co_return std::unexpected(found.error());
-    co_return Result<void>{};
+    co_return moved;
 }
 
 Task<Result<void>> VirtualDrive::locate(std::uint64_t block) {
-    return move([this, block] { return deck_.find_block(block); });
+    return move([this, block] { return deck_.move_to_block(block); });
 }
 
 Task<Result<void>> VirtualDrive::skip_filemarks(std::uint32_t count) {
-    return move([this, count] { return deck_.find_behind_filemarks(count); });
+    return move([this, count] { return deck_.move_behind_filemarks(count); });
 }
 
 Task<Result<void>> VirtualDrive::to_end_of_data() {
-    return move([this] { return deck_.find_end(); });
+    return move([this] { return deck_.move_to_end_of_data(); });
 }
 
 }  // namespace fopd::devices

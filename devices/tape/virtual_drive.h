@@ -64,14 +64,13 @@ public:
     bool busy() const { return in_flight_ || deck_.loaded().has_value(); }
 
 private:
-    class InFlight;
     struct Opened;
 
     Result<Opened> open_cartridge() const;
     template <typename Change>
     Task<Result<TapeRoom>> append(RoomWanted wanted, Change change);
-    template <typename Find>
-    Task<Result<void>> move(Find find);
+    template <typename MoveDeck>
+    Task<Result<void>> move(MoveDeck move_deck);
     Instant now() const;
     Task<void> spend_until(Instant end);
 
