@@ -110,6 +110,16 @@ Task<Result<Inspection>> inspect(devices::TapeDrive* drive, TapeIdentity expecte
     co_return found;
 }
 
+Task<Result<void>> require_ours(devices::TapeDrive* drive, TapeIdentity expected) {
+    const auto found = co_await inspect(drive, expected);
+    if (!found) co_return std::unexpected(found.error());
+    if (found->kind != CartridgeKind::kOurs) {
+        co_return std::unexpected(
+            Error{.code = Errc::kInvalid, .context = describe_kind(found->kind)});
+    }
+    co_return Result<void>();
+}
+
 Task<Result<void>> format(devices::TapeDrive* drive, TapeIdentity identity, TapeSite site,
                           WallTime now) {
     const auto& loaded = drive->loaded();

@@ -27,12 +27,8 @@ bool is_damage(const Error& error) {
 
 Task<Result<Recovered>> TapeRecovery::run(TapeEnd known, RecoverySink* sink) {
     result_ = {};
-    const auto inspected = co_await inspect(&drive_, identity_);
-    if (!inspected) co_return std::unexpected(inspected.error());
-    if (inspected->kind != CartridgeKind::kOurs) {
-        co_return std::unexpected(
-            Error{.code = Errc::kInvalid, .context = describe_kind(inspected->kind)});
-    }
+    const auto is_ours = co_await require_ours(&drive_, identity_);
+    if (!is_ours) co_return std::unexpected(is_ours.error());
     const auto allocated = blocks_.allocate();
     if (!allocated) co_return std::unexpected(allocated.error());
     const auto counted = co_await count_files();

@@ -44,7 +44,7 @@ Task<Result<void>> TapeWriter::open(TapeEnd end) {
     if (loaded->write_protected) {
         co_return std::unexpected(Error{.code = Errc::kDenied, .context = "write-protected tape"});
     }
-    const auto volume = co_await check_volume();
+    const auto volume = co_await require_ours(&drive_, identity_);
     if (!volume) co_return volume;
     const auto checked = co_await check_end(end);
     if (!checked) co_return checked;
@@ -54,16 +54,6 @@ Task<Result<void>> TapeWriter::open(TapeEnd end) {
     near_end_ = false;
     end_is_near_ = false;
     state_ = State::kReady;
-    co_return Result<void>();
-}
-
-Task<Result<void>> TapeWriter::check_volume() {
-    const auto found = co_await inspect(&drive_, identity_);
-    if (!found) co_return std::unexpected(found.error());
-    if (found->kind != CartridgeKind::kOurs) {
-        co_return std::unexpected(
-            Error{.code = Errc::kInvalid, .context = describe_kind(found->kind)});
-    }
     co_return Result<void>();
 }
 

@@ -81,7 +81,6 @@ public:
 private:
     enum class State : std::uint8_t { kClosed, kReady, kFile, kFailed };
 
-    Task<Result<void>> check_volume();
     Task<Result<void>> check_end(TapeEnd end);
     Task<Result<void>> write_block(core::Buffer block);
     Task<Result<void>> write_mark();
