@@ -131,12 +131,13 @@ Task<Result<TapeRead>> VirtualDrive::read(core::Buffer into) {
     co_return read;
 }
 
-// Writes at the position with `change`, after which the data end behind it.
+// Writes at the position with `change`, after which the data end behind it; nothing, if no records
+// are wanted.
 template <typename Change>
 Task<Result<TapeRoom>> VirtualDrive::append(RoomWanted wanted, Change change) {
     const auto room = deck_.may_write(wanted);
     if (!room) co_return std::unexpected(room.error());
-    if (*room == TapeRoom::kFull) co_return TapeRoom::kFull;
+    if (*room == TapeRoom::kFull || wanted.count == 0) co_return *room;
     const std::uint64_t offset = deck_.offset();
     const auto call = [&change, offset] { return change(offset); };
     auto called = co_await offload_.run(reactor_, call);
@@ -162,22 +163,15 @@ Task<Result<TapeRoom>> VirtualDrive::write(core::Buffer from) {
 
 Task<Result<TapeRoom>> VirtualDrive::write_filemarks(std::uint32_t count, Marks marks) {
     const InFlight in_flight(in_flight_);
-    TapeRoom room = TapeRoom::kPlenty;
-    if (count > 0) {
-        const RoomWanted wanted{.size_bytes = 0, .count = count};
-        const auto change = [this, count](std::uint64_t offset) {
-            return file_->write_filemarks(offset, count);
-        };
-        auto task = append(wanted, change);
-        const auto written = co_await std::move(task);
-        if (!written || *written == TapeRoom::kFull) co_return written;
-        room = *written;
-    } else {
-        const auto asked = deck_.may_write({.size_bytes = 0, .count = 0});
-        if (!asked) co_return asked;
-        room = *asked;
-    }
-    if (marks == Marks::kImmediate || !file_) co_return room;
+    const RoomWanted wanted{.size_bytes = 0, .count = count};
+    const auto change = [this, count](std::uint64_t offset) {
+        return file_->write_filemarks(offset, count);
+    };
+    auto task = append(wanted, change);
+    const auto room = co_await std::move(task);
+    if (!room || marks == Marks::kImmediate || !file_) co_return room;
+    // A sync is made where nothing more can be written, too.
+    if (*room == TapeRoom::kFull && count > 0) co_return room;
     const std::uint64_t end = deck_.records().end_offset();
     const auto call = [this, end] { return file_->sync(end); };
     auto called = co_await offload_.run(reactor_, call);
