@@ -32,22 +32,21 @@ Task<void> MemoryLibrary::spend(Duration span) {
 Task<Result<std::vector<LibraryElement>>> MemoryLibrary::inventory() {
     co_await spend(10ms);
     std::vector<LibraryElement> inventory;
-    const auto add = [&](LibraryElement::Kind kind, std::uint32_t first, std::uint32_t count) {
-        for (std::uint32_t i = 0; i < count; ++i) {
+    for (const ElementRange& range : element_ranges(image_.size())) {
+        for (std::uint32_t i = 0; i < range.count; ++i) {
             LibraryElement element;
-            element.kind = kind;
-            element.address = first + i;
+            element.kind = range.kind;
+            element.address = range.first + i;
             if (CartridgeImage* const cartridge = image_.at(element.address)) {
                 element.full = true;
                 element.barcode = cartridge->info().barcode;
             }
-            if (kind == LibraryElement::Kind::kDrive) element.drive_serial = drives_[i]->serial();
+            if (range.kind == LibraryElement::Kind::kDrive) {
+                element.drive_serial = drives_[i]->serial();
+            }
             inventory.push_back(std::move(element));
         }
-    };
-    add(LibraryElement::Kind::kDrive, kDriveAddress, image_.size().drives);
-    add(LibraryElement::Kind::kExchange, kExchangeAddress, image_.size().exchange);
-    add(LibraryElement::Kind::kStorage, kStorageAddress, image_.size().storage);
+    }
     co_return inventory;
 }
 

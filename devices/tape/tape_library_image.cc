@@ -7,7 +7,6 @@
 
 #include "core/copy_bytes.h"
 #include "core/ensure.h"
-#include "devices/tape/element_address.h"
 
 namespace fopd::devices {
 
@@ -92,14 +91,6 @@ void CartridgeImage::crash(core::Random& random) {
 void CartridgeImage::make_unreadable(std::uint64_t number) {
     ENSURE(records_.at(number).size_bytes > 0);
     records_[number].readable = false;
-}
-
-bool TapeLibraryImage::has_element(std::uint32_t address) const {
-    const auto has = [address](std::uint32_t first, std::uint32_t count) {
-        return address >= first && address - first < count;
-    };
-    return has(kDriveAddress, size_.drives) || has(kExchangeAddress, size_.exchange) ||
-           has(kStorageAddress, size_.storage);
 }
 
 CartridgeImage* TapeLibraryImage::at(std::uint32_t address) const {

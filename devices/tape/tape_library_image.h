@@ -12,6 +12,7 @@
 
 #include "core/random.h"
 #include "devices/tape/cartridge_text.h"
+#include "devices/tape/element_address.h"
 #include "devices/tape/record_map.h"
 
 namespace fopd::devices {
@@ -71,20 +72,15 @@ private:
 // VirtualLibrary.
 class TapeLibraryImage {
 public:
-    struct Size {
-        std::uint32_t drives = 2;
-        std::uint32_t exchange = 2;
-        std::uint32_t storage = 32;
-    };
     struct Drive {
         bool threaded = false;  // The changer cannot take the cartridge.
         bool dead = false;      // Every operation fails until somebody repairs it.
     };
 
-    explicit TapeLibraryImage(Size size) : size_(size), drives_(size.drives) {}
+    explicit TapeLibraryImage(ElementCounts size) : size_(size), drives_(size.drives) {}
 
-    const Size& size() const { return size_; }
-    bool has_element(std::uint32_t address) const;
+    const ElementCounts& size() const { return size_; }
+    bool has_element(std::uint32_t address) const { return devices::has_element(size_, address); }
     // Null: the element is empty.
     CartridgeImage* at(std::uint32_t address) const;
     Drive& drive(std::uint32_t index) { return drives_[index]; }
@@ -106,7 +102,7 @@ public:
     void settle();
 
 private:
-    const Size size_;
+    const ElementCounts size_;
     std::vector<Drive> drives_;
     std::map<std::uint32_t, std::unique_ptr<CartridgeImage>> cartridges_;
 };

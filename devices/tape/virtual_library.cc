@@ -1,7 +1,6 @@
 #include "devices/tape/virtual_library.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <optional>
 #include <utility>
@@ -18,21 +17,10 @@ namespace fopd::devices {
 
 namespace {
 
-struct Elements {
-    LibraryElement::Kind kind;
-    std::uint32_t first;
-    std::uint32_t count;
-
-    bool has(std::uint32_t address) const { return address >= first && address - first < count; }
-};
-
-std::array<Elements, 3> elements_of(const VirtualLibraryOptions& options) {
-    using Kind = LibraryElement::Kind;
-    return {
-        Elements{.kind = Kind::kDrive, .first = kDriveAddress, .count = options.drive_count},
-        Elements{
-            .kind = Kind::kExchange, .first = kExchangeAddress, .count = options.exchange_count},
-        Elements{.kind = Kind::kStorage, .first = kStorageAddress, .count = options.storage_count}};
+ElementCounts counts_of(const VirtualLibraryOptions& options) {
+    return {.drives = options.drive_count,
+            .exchange = options.exchange_count,
+            .storage = options.storage_count};
 }
 
 }  // namespace
@@ -93,9 +81,7 @@ Result<VirtualLibrary::Found> VirtualLibrary::look() const {
 }
 
 bool VirtualLibrary::has_element(std::uint32_t address) const {
-    return std::ranges::any_of(elements_of(options_), [address](const Elements& elements) {
-        return elements.has(address);
-    });
+    return devices::has_element(counts_of(options_), address);
 }
 
 VirtualDrive* VirtualLibrary::drive_at(std::uint32_t address) {
@@ -127,8 +113,8 @@ bool VirtualLibrary::place_found(const Found& found) {
         kept.emplace(address, name);
         unplaced.erase(name);
     }
-    const auto all = elements_of(options_);
-    for (const Elements& elements : {all[2], all[1]}) {
+    const auto all = element_ranges(counts_of(options_));
+    for (const ElementRange& elements : {all[2], all[1]}) {
         std::uint32_t address = elements.first;
         while (!unplaced.empty() && elements.has(address)) {
             if (kept.emplace(address, *unplaced.begin()).second) unplaced.erase(unplaced.begin());
@@ -194,7 +180,7 @@ Task<Result<std::vector<LibraryElement>>> VirtualLibrary::inventory() {
     in_flight_ = false;
     if (!refreshed) co_return std::unexpected(refreshed.error());
     std::vector<LibraryElement> inventory;
-    for (const Elements& elements : elements_of(options_)) {
+    for (const ElementRange& elements : element_ranges(counts_of(options_))) {
         for (std::uint32_t i = 0; i < elements.count; ++i) {
             const std::uint32_t address = elements.first + i;
             LibraryElement element;
