@@ -19,7 +19,7 @@ constexpr std::size_t kOwnerCharacters = 14;
 
 // Half of a node's id, which is all that the owner's field has room for.
 std::string owner_text(const devices::NodeId& node) {
-    std::string text = node_text(node).substr(0, kOwnerCharacters);
+    std::string text = devices::format_id(node).substr(0, kOwnerCharacters);
     for (char& c : text) {
         if (c >= 'a') c = static_cast<char>(c - 'a' + 'A');
     }

@@ -155,20 +155,10 @@ std::optional<std::uint64_t> parse_hex(std::string_view text, std::size_t digits
     return core::whole_number(text, 16);
 }
 
-std::string node_text(const devices::NodeId& node) {
-    std::string text;
-    for (const std::byte byte : node) text += hex_text(std::to_integer<std::uint64_t>(byte), 2);
-    return text;
-}
-
 std::optional<devices::NodeId> parse_node(std::string_view text) {
-    devices::NodeId node;
-    if (text.size() != 2 * node.size()) return std::nullopt;
-    for (std::size_t i = 0; i < node.size(); ++i) {
-        const auto byte = parse_hex(text.substr(2 * i, 2), 2);
-        if (!byte) return std::nullopt;
-        node[i] = static_cast<std::byte>(*byte);
-    }
+    const auto node = devices::parse_id(text);
+    // In the one form that is written.
+    if (!node || devices::format_id(*node) != text) return std::nullopt;
     return node;
 }
 

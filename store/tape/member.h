@@ -97,7 +97,7 @@ private:
 };
 
 // Parts of fields that have a form of their own.
-std::string node_text(const devices::NodeId& node);  // 32 lower case hexadecimal digits.
+// As devices::format_id() writes it; nothing in any other form.
 std::optional<devices::NodeId> parse_node(std::string_view text);
 std::string hex_text(std::uint64_t number, std::size_t digits);
 // `digits` lower case hexadecimal digits. Nothing if the text is not so.

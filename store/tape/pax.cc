@@ -154,7 +154,7 @@ std::string extended_records(const MemberHeader& header) {
     if (!member.owner.empty()) body += pax_record("uname", member.owner);
     if (!member.group.empty()) body += pax_record("gname", member.group);
     add_attribute(body, "kind", header.stamp.kind == TapeFileKind::kIndex ? "index" : "object");
-    add_attribute(body, "node", node_text(header.stamp.node));
+    add_attribute(body, "node", devices::format_id(header.stamp.node));
     add_attribute(body, "generation", std::to_string(header.stamp.generation));
     add_attribute(body, "index", index_place_text(header.stamp.index));
     for (const TapeField& field : member_fields(member)) {

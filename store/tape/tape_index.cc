@@ -167,7 +167,7 @@ std::string encode_index_head(const IndexHead& head) {
     std::string line;
     append_field(line, "fopd-index", "1");
     append_field(line, "vsn", head.identity.vsn.text());
-    append_field(line, "node", node_text(head.identity.node));
+    append_field(line, "node", devices::format_id(head.identity.node));
     append_field(line, "generation", std::to_string(head.identity.generation));
     append_field(line, "first", std::to_string(head.first));
     append_field(line, "last", std::to_string(head.last));
