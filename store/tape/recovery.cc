@@ -215,7 +215,7 @@ Task<Result<void>> TapeRecovery::read_files(TapeEnd from, RecoverySink* sink) {
 // The copies are told when the file has turned out to be complete.
 Task<Result<TapeEnd>> TapeRecovery::read_file(TapeEnd before, RecoverySink* sink) {
     const TapeFile file{.number = before.files + 1,
-                        .block = before.files == 0 ? 0 : before.block,
+                        .block = before.next_file_block(),
                         .file_id = 0,
                         .kind = TapeFileKind::kObjects};
     const auto opened = co_await reader_.open_file(file);
@@ -246,7 +246,7 @@ Task<Result<TapeEnd>> TapeRecovery::read_file(TapeEnd before, RecoverySink* sink
 }
 
 Task<Result<TapeEnd>> TapeRecovery::skip_file(TapeEnd before) {
-    const auto located = co_await drive_.locate(before.files == 0 ? 0 : before.block);
+    const auto located = co_await drive_.locate(before.next_file_block());
     if (!located) co_return std::unexpected(located.error());
     const auto skipped = co_await drive_.skip_filemarks(3);
     if (!skipped) co_return std::unexpected(skipped.error());

@@ -23,6 +23,10 @@ struct TapeFile {
     std::uint64_t first_data_block() const {
         return block + (number == 1 ? 1 : 0) + kFileLabels + 1;
     }
+    // Behind the last filemark, if it has so many data blocks.
+    std::uint64_t end_block(std::uint64_t data_blocks) const {
+        return first_data_block() + data_blocks + 1 + kFileLabels + 1;
+    }
 
     friend bool operator==(const TapeFile&, const TapeFile&) = default;
 };
@@ -42,6 +46,9 @@ struct TapeEnd {
     std::uint64_t files = 0;
     std::uint64_t block = 1;  // Behind VOL1, when there are no files.
     IndexPlace index{};       // The last index file.
+
+    // TapeFile::block of the next file.
+    std::uint64_t next_file_block() const { return files == 0 ? 0 : block; }
 
     friend bool operator==(const TapeEnd&, const TapeEnd&) = default;
 };

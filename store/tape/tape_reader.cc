@@ -76,7 +76,7 @@ Task<Result<std::uint64_t>> TapeReader::close_file() {
     }
     trailer->blocks = 0;
     if (*trailer != labels_) co_return corrupt("the labels before and behind a file differ");
-    co_return file_.first_data_block() + *blocks + 1 + kFileLabels + 1;
+    co_return file_.end_block(*blocks);
 }
 
 Task<Result<bool>> TapeReader::read_header() {

@@ -152,7 +152,7 @@ Task<Result<void>> TapeWriter::begin_file(TapeFileKind kind, std::uint64_t file_
                .site = site_};
     set_day(labels_, now);
     file_ = {.number = labels_.number,
-             .block = end_.files == 0 ? 0 : end_.block,
+             .block = end_.next_file_block(),
              .file_id = labels_.file_id,
              .kind = kind};
     ordinal_ = 0;
@@ -328,7 +328,7 @@ Task<Result<void>> TapeWriter::write_end() {
     labels_.blocks = static_cast<std::uint32_t>(blocks % kLabelBlocksEnd);
     const auto labelled = co_await write_labels(FileLabels::Place::kTrailer);
     if (!labelled) co_return labelled;
-    end_.block = file_.first_data_block() + blocks + 1 + kFileLabels + 1;
+    end_.block = file_.end_block(blocks);
     co_return Result<void>();
 }
 
