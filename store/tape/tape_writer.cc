@@ -102,20 +102,21 @@ void TapeWriter::abandon() {
     near_end_ = end_is_near_;
 }
 
+Result<void> TapeWriter::wrote(const Result<devices::TapeRoom>& room) {
+    if (!room) return fail(room.error());
+    near_end_ = *room != devices::TapeRoom::kPlenty;
+    if (*room == devices::TapeRoom::kFull) return give_up(kEndOfTape);
+    return {};
+}
+
 Task<Result<void>> TapeWriter::write_block(core::Buffer block) {
     const auto room = co_await drive_.write(block);
-    if (!room) co_return fail(room.error());
-    near_end_ = *room != devices::TapeRoom::kPlenty;
-    if (*room == devices::TapeRoom::kFull) co_return give_up(kEndOfTape);
-    co_return Result<void>();
+    co_return wrote(room);
 }
 
 Task<Result<void>> TapeWriter::write_mark() {
     const auto room = co_await drive_.write_filemarks(1, devices::TapeDrive::Marks::kImmediate);
-    if (!room) co_return fail(room.error());
-    near_end_ = *room != devices::TapeRoom::kPlenty;
-    if (*room == devices::TapeRoom::kFull) co_return give_up(kEndOfTape);
-    co_return Result<void>();
+    co_return wrote(room);
 }
 
 Task<Result<void>> TapeWriter::write_labels(FileLabels::Place place) {

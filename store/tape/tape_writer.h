@@ -82,6 +82,7 @@ private:
     enum class State : std::uint8_t { kClosed, kReady, kFile, kFailed };
 
     Task<Result<void>> check_end(TapeEnd end);
+    Result<void> wrote(const Result<devices::TapeRoom>& room);
     Task<Result<void>> write_block(core::Buffer block);
     Task<Result<void>> write_mark();
     Task<Result<void>> write_labels(FileLabels::Place place);
