@@ -9,6 +9,7 @@
 namespace fopd::store {
 
 Result<void> BlockReader::allocate() {
+    if (!memory_.span().empty()) return {};
     auto memory = AlignedMemory::allocate(devices::kTapeBlockMax);
     if (!memory) return std::unexpected(memory.error());
     memory_ = std::move(*memory);

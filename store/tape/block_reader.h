@@ -19,7 +19,7 @@ class BlockReader {
 public:
     explicit BlockReader(devices::TapeDrive& drive) : drive_(drive) {}
 
-    // kNoSpace: no memory. Called once, before all others.
+    // kNoSpace: no memory. Called before all others; more calls do nothing.
     Result<void> allocate();
 
     // Moves to a block. kCorrupt: the data end before it.

@@ -10,11 +10,8 @@
 namespace fopd::store {
 
 Task<Result<void>> TapeReader::open_labels(TapeFile file) {
-    if (!allocated_) {
-        const auto allocated = reader_.allocate();
-        if (!allocated) co_return allocated;
-        allocated_ = true;
-    }
+    const auto allocated = reader_.allocate();
+    if (!allocated) co_return allocated;
     // VOL1 and file 1 have block 0.
     if ((file.number == 1) != (file.block == 0)) co_return corrupt("the place of a tape file");
     const auto located = co_await reader_.locate(file.block);

@@ -65,7 +65,6 @@ private:
     devices::TapeDrive& drive_;
     TapeIdentity identity_;
     BlockReader reader_;
-    bool allocated_ = false;
     FileLabels labels_;
     TapeFile file_;
     MemberHeader header_;
