@@ -280,18 +280,11 @@ Task<Result<TapeIdentity>> read_identity(devices::TapeDrive* drive) {
         co_return std::unexpected(labels.error());
     }
     reader.begin_payload(kFileLabels + 2);
-    std::vector<std::byte> header(kPaxUnitBytes);
-    const auto first = co_await reader.take(header);
-    if (!first) co_return std::unexpected(first.error());
-    const auto size = member_header_bytes(std::span(header).first<kPaxUnitBytes>());
-    if (!size) co_return std::unexpected(size.error());
-    if (*size == 0) co_return std::unexpected(no_file);
-    header.resize(*size);
-    const auto rest = co_await reader.take(std::span(header).subspan(kPaxUnitBytes));
-    if (!rest) co_return std::unexpected(rest.error());
-    const auto parsed = parse_member_header(header);
-    if (!parsed) co_return std::unexpected(parsed.error());
-    identity.node = parsed->stamp.node;
+    std::array<std::byte, kMemberHeaderBytesMax> memory;
+    const auto header = co_await read_member_header(&reader, memory);
+    if (!header) co_return std::unexpected(header.error());
+    if (!header->has_value()) co_return std::unexpected(no_file);
+    identity.node = (*header)->stamp.node;
     co_return identity;
 }
 

@@ -9,6 +9,22 @@
 
 namespace fopd::store {
 
+Task<Result<std::optional<MemberHeader>>> read_member_header(
+    BlockReader* reader, std::span<std::byte, kMemberHeaderBytesMax> memory) {
+    const std::span<std::byte, kPaxUnitBytes> unit = memory.first<kPaxUnitBytes>();
+    const auto first = co_await reader->take(unit);
+    if (!first) co_return std::unexpected(first.error());
+    const auto size = member_header_bytes(unit);
+    if (!size) co_return std::unexpected(size.error());
+    if (*size == 0) co_return std::nullopt;
+    const std::span<std::byte> whole = memory.first(*size);
+    const auto rest = co_await reader->take(whole.subspan(kPaxUnitBytes));
+    if (!rest) co_return std::unexpected(rest.error());
+    auto header = parse_member_header(whole);
+    if (!header) co_return std::unexpected(header.error());
+    co_return std::move(*header);
+}
+
 Task<Result<void>> TapeReader::open_labels(TapeFile file) {
     const auto allocated = reader_.allocate();
     if (!allocated) co_return allocated;
@@ -79,17 +95,10 @@ Task<Result<std::uint64_t>> TapeReader::close_file() {
 Task<Result<bool>> TapeReader::read_header() {
     position_ = reader_.position();
     ended_ = true;
-    const std::span<std::byte> unit = std::span(header_bytes_).first(kPaxUnitBytes);
-    const auto first = co_await reader_.take(unit);
-    if (!first) co_return std::unexpected(first.error());
-    const auto size = member_header_bytes(std::span(header_bytes_).first<kPaxUnitBytes>());
-    if (!size) co_return std::unexpected(size.error());
-    if (*size == 0) co_return false;
-    const std::span<std::byte> whole = std::span(header_bytes_).first(*size);
-    const auto rest = co_await reader_.take(whole.subspan(kPaxUnitBytes));
-    if (!rest) co_return std::unexpected(rest.error());
-    auto header = parse_member_header(whole);
-    if (!header) co_return std::unexpected(header.error());
+    auto read = co_await read_member_header(&reader_, header_bytes_);
+    if (!read) co_return std::unexpected(read.error());
+    std::optional<MemberHeader>& header = *read;
+    if (!header) co_return false;
     if (header->stamp.node != identity_.node) co_return corrupt("a file of another node");
     if (header->stamp.generation != identity_.generation) {
         co_return corrupt("a file from before the cartridge was formatted");

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "core/result.h"
@@ -14,6 +15,12 @@
 #include "store/tape/tape_file.h"
 
 namespace fopd::store {
+
+// Reads the header of the member at the reader's position, through `memory`. Nothing: the archive
+// ends here. kCorrupt: it is not the header of a member. Reader and memory must live until the call
+// has ended.
+Task<Result<std::optional<MemberHeader>>> read_member_header(
+    BlockReader* reader, std::span<std::byte, kMemberHeaderBytesMax> memory);
 
 // Reads copies from a cartridge. Lives on the drive's reactor, and uses the drive alone while one
 // of its calls runs; nobody else moves the tape between open() and the end of a member. Memory: one
