@@ -237,6 +237,10 @@ Result<MemberHeader> make_header(const StampFields& stamp, const MemberFields& f
     return header;
 }
 
+std::string checksums_path(std::string_view member_path) {
+    return std::string(member_path) + ".meta";
+}
+
 bool is_all_zero(ConstUnitSpan unit) {
     return std::ranges::all_of(unit, [](std::byte byte) { return byte == std::byte{0}; });
 }
@@ -249,10 +253,6 @@ std::string member_path(const MemberHeader& header, std::uint64_t file_id, std::
             ? std::string("index")
             : hex_text(header.member.fid.high, 16) + hex_text(header.member.fid.low, 16);
     return first + "." + hex_text(ordinal, 16) + hex_text(file_id, 16);
-}
-
-std::string checksums_path(std::string_view member_path) {
-    return std::string(member_path) + ".meta";
 }
 
 std::vector<std::byte> encode_member_header(const MemberHeader& header, std::uint64_t position) {

@@ -42,10 +42,10 @@ struct MemberHeader {
     friend bool operator==(const MemberHeader&, const MemberHeader&) = default;
 };
 
-// The names of a member and of its list of block checksums in the archive. `file_id` is the number
-// of the file if it is an index; `ordinal` counts the members of a tape file.
+// The name of a member in the archive; that of its list of block checksums ends with ".meta" behind
+// it. `file_id` is the number of the file if it is an index; `ordinal` counts the members of a tape
+// file.
 std::string member_path(const MemberHeader& header, std::uint64_t file_id, std::uint64_t ordinal);
-std::string checksums_path(std::string_view member_path);
 
 // The header of the member, to be written at `position` of the archive. The member's bytes, which
 // follow, begin at a multiple of 4096.

@@ -50,8 +50,9 @@ public:
     // kDenied: it is write-protected.
     Task<Result<void>> open(TapeEnd end);
 
-    // The id is that of the file's labels; no other file has it. kNoSpace: near_end(), and it is
-    // not an index file. REQUIRES: open() has succeeded, no file is open, !failed().
+    // The id is that of the file's labels; no other file has it. kNoSpace: the end of the tape is
+    // so near that only an index file has room, and it is none. REQUIRES: open() has succeeded, no
+    // file is open, !failed().
     Task<Result<void>> begin_file(TapeFileKind kind, std::uint64_t file_id, WallTime now);
     // Writes a member. Its checksum is computed from the source's. The source must live until the
     // call has ended. kNoSpace: the tape ends here, the file is abandoned. kCorrupt: the bytes do
@@ -74,8 +75,6 @@ public:
     // True after an error of the drive: all files since the last sync() are in doubt. The writer
     // must be opened again, where a recovery that knows durable_end() says: some may be complete.
     bool failed() const { return state_ == State::kFailed; }
-    // True if the end of the tape is so near that only an index file has room.
-    bool near_end() const { return end_is_near_; }
     const TapeIdentity& identity() const { return identity_; }
 
 private:
