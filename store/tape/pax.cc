@@ -313,7 +313,7 @@ std::vector<std::byte> encode_checksums_header(const MemberHeader& header) {
     std::vector<std::byte> bytes(kPaxUnitBytes);
     encode_unit(UnitSpan(bytes.data(), kPaxUnitBytes),
                 {.name = checksums_path(header.path),
-                 .size_bytes = header.member.blocks() * kChecksumLineBytes,
+                 .size_bytes = checksum_list_bytes(header.member),
                  .mode = 0644,
                  .seconds = header.member.changed_ns / kNanoseconds});
     return bytes;
@@ -324,7 +324,7 @@ Result<void> check_checksums_header(std::span<const std::byte, kPaxUnitBytes> by
     const auto unit = parse_unit(bytes);
     const bool agrees = unit && unit->type == '0' && unit->name == checksums_path(header.path);
     if (!agrees) return corrupt("the header of a list of checksums");
-    if (unit->size_bytes != header.member.blocks() * kChecksumLineBytes) {
+    if (unit->size_bytes != checksum_list_bytes(header.member)) {
         return corrupt("the size of a list of checksums");
     }
     return {};

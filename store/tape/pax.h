@@ -61,6 +61,9 @@ Result<MemberHeader> parse_member_header(std::span<const std::byte> bytes);
 // The header of the list of the block checksums, which follows the member's bytes. The list has a
 // line for each block: 8 hexadecimal digits.
 inline constexpr std::size_t kChecksumLineBytes = 9;
+inline std::uint64_t checksum_list_bytes(const Member& member) {
+    return member.blocks() * kChecksumLineBytes;
+}
 std::vector<std::byte> encode_checksums_header(const MemberHeader& header);
 // kCorrupt: it is not the header of the list of this member.
 Result<void> check_checksums_header(std::span<const std::byte, kPaxUnitBytes> bytes,

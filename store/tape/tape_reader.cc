@@ -68,7 +68,7 @@ Task<Result<void>> TapeReader::open_file(TapeFile file) {
 
 std::uint64_t TapeReader::next_position() const {
     const Member& member = header_.member;
-    const std::uint64_t list_bytes = member.blocks() * kChecksumLineBytes;
+    const std::uint64_t list_bytes = checksum_list_bytes(member);
     return data_position_ + member.size_bytes + pax_padding(member.size_bytes) + kPaxUnitBytes +
            list_bytes + pax_padding(list_bytes);
 }
@@ -172,7 +172,7 @@ Task<Result<void>> TapeReader::check_list() {
         digest = checksum_of(std::span(&narrow, 1), digest);
     }
     if (digest != header_.member.checksum) co_return corrupt("the list of checksums differs");
-    const std::uint64_t list_bytes = header_.member.blocks() * kChecksumLineBytes;
+    const std::uint64_t list_bytes = checksum_list_bytes(header_.member);
     co_return co_await reader_.take(unit.first(static_cast<std::size_t>(pax_padding(list_bytes))));
 }
 

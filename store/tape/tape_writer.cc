@@ -308,8 +308,7 @@ Task<Result<TapeEntry>> TapeWriter::add_parts(Member member, MemberSource* sourc
     if (*listed != header.member.checksum) {
         co_return give_up({.code = Errc::kCorrupt, .context = "the checksums have changed"});
     }
-    const std::uint64_t list_bytes = header.member.blocks() * kChecksumLineBytes;
-    const auto ended = co_await append_zeros(pax_padding(list_bytes));
+    const auto ended = co_await append_zeros(pax_padding(checksum_list_bytes(header.member)));
     if (!ended) co_return std::unexpected(ended.error());
     ++ordinal_;
     TapeEntry entry{.file = file_, .position = position_before, .member = std::move(header.member)};
