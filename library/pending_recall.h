@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "core/cancel.h"
 #include "library/recall_job.h"
@@ -11,12 +12,10 @@ namespace fopd::library {
 
 // A recall that the library is to fulfil.
 struct TapeLibrary::Recall {
-    Recall(const RecallJob::Parts& parts, std::uint32_t at_locality, RecallNote its_note)
-        : note(std::move(its_note)), locality(at_locality), job(parts, locality, note) {}
+    Recall(const RecallJob::Parts& parts, std::uint32_t locality, RecallNote note)
+        : job(parts, locality, std::move(note)) {}
 
-    const RecallNote note;
-    const std::uint32_t locality;
-    RecallJob job;
+    RecallJob job;  // Has the note.
     core::CancelSource cancel;
     CartridgeId cartridge = 0;  // Of the copy that is waited for.
     std::uint64_t arrival = 0;

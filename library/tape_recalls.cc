@@ -50,9 +50,9 @@ Task<void> TapeLibrary::serve(Recall* recall) {
     co_await serve_note(recall);
     if (recall->job.state() != RecallJob::State::kDone) co_await recall->job.abandon();
     auto renewed = std::move(recall->renewed);
-    const std::uint32_t locality = recall->locality;
+    const std::uint32_t locality = recall->job.locality();
     const bool is_new = renewed && recall->is_over;
-    recalls_.erase(recall->note.fid);
+    recalls_.erase(recall->job.note().fid);
     if (is_new) take_recall(locality, *std::move(renewed));
 }
 
@@ -94,7 +94,7 @@ Task<Result<void>> TapeLibrary::read_once(Recall* recall, std::vector<RecallJob:
     }
     recall->cartridge = places.front().cartridge;
     const AwaitedTape::Scheduler scheduler{.reactor = parts_.reactor, .main = parts_.io};
-    const bool is_bulk = recall->note.priority < kBackgroundBelow;
+    const bool is_bulk = recall->job.note().priority < kBackgroundBelow;
     const AwaitedTape::Options options{
         .type = io_sched::IoType::kRead,
         .priority = is_bulk ? io_sched::IoPriority::kBackground : io_sched::IoPriority::kForeground,
@@ -104,14 +104,14 @@ Task<Result<void>> TapeLibrary::read_once(Recall* recall, std::vector<RecallJob:
 }
 
 Task<void> TapeLibrary::fail(Recall* recall, std::string reason) {
-    const std::string object = objects::format_fid(recall->note.fid);
+    const std::string object = objects::format_fid(recall->job.note().fid);
     core::emit(parts_.events, core::Level::kError, "library.recall_failed",
                {{"object", std::string_view(object)}, {"reason", std::string_view(reason)}});
     co_await recall->job.abandon();
-    auto job = [fid = recall->note.fid, &reason](StagingDisks& disks) {
+    auto job = [fid = recall->job.note().fid, &reason](StagingDisks& disks) {
         return disks.fail_recall(fid, reason);
     };
-    [[maybe_unused]] const auto told = co_await homes_->run_at<void>(recall->locality, &job);
+    [[maybe_unused]] const auto told = co_await homes_->run_at<void>(recall->job.locality(), &job);
     recall->is_over = true;
 }
 
@@ -119,12 +119,13 @@ Task<void> TapeLibrary::fail(Recall* recall, std::string reason) {
 
 RecallRow TapeLibrary::row_of(const Recall& recall) const {
     const Cartridge* const cartridge = shelf_ == nullptr ? nullptr : shelf_->find(recall.cartridge);
+    const RecallNote& note = recall.job.note();
     return {
-        .ticket = recall.note.fid,
+        .ticket = note.fid,
         .state = recall.job.is_reading() ? RecallRow::State::kReading : RecallRow::State::kWaiting,
-        .priority = recall.note.priority,
-        .size_bytes = recall.note.size_bytes,
-        .asked_at = recall.note.asked_at,
+        .priority = note.priority,
+        .size_bytes = note.size_bytes,
+        .asked_at = note.asked_at,
         .cartridge = cartridge == nullptr ? std::string() : cartridge->barcode};
 }
 
@@ -132,7 +133,7 @@ std::vector<const TapeLibrary::Recall*> TapeLibrary::ordered_recalls() const {
     std::vector<const Recall*> order;
     for (const auto& [fid, recall] : recalls_) order.push_back(recall.get());
     const auto rank = [](const Recall* each) {
-        return std::tuple(!each->job.is_reading(), 255 - each->note.priority, each->arrival);
+        return std::tuple(!each->job.is_reading(), 255 - each->job.note().priority, each->arrival);
     };
     std::ranges::sort(order, {}, rank);
     return order;
@@ -152,7 +153,7 @@ std::vector<RecallRow> TapeLibrary::recalls(std::size_t rows_max) const {
 std::optional<RecallRow> TapeLibrary::find_recall(Ticket ticket) const {
     std::uint64_t place = 0;
     for (const Recall* each : ordered_recalls()) {
-        if (each->note.fid == ticket) {
+        if (each->job.note().fid == ticket) {
             RecallRow row = row_of(*each);
             row.place = place;
             return row;
