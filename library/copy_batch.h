@@ -69,7 +69,6 @@ private:
     struct Written {
         Item item{};
         store::TapeEntry entry{};
-        bool is_last = false;  // Of the pieces of its object.
     };
     enum class Step : std::uint8_t { kWritten, kSkipped, kTapeEnds, kFailed };
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,7 +56,6 @@ public:
 
     // In the order in which they are expected to end, at most `rows_max`.
     virtual std::vector<RecallRow> recalls(std::size_t rows_max) const = 0;
-    virtual std::optional<RecallRow> find_recall(Ticket ticket) const = 0;
     virtual std::vector<Cartridge> media() const = 0;
     virtual std::vector<DriveRow> drives() const = 0;
 

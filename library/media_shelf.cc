@@ -89,11 +89,6 @@ std::uint64_t MediaShelf::free_bytes(const Cartridge& cartridge) {
     return cartridge.capacity_bytes > reserve ? cartridge.capacity_bytes - reserve : 0;
 }
 
-std::uint32_t MediaShelf::promised_pool(CartridgeId id) const {
-    const auto found = promised_.find(id);
-    return found == promised_.end() ? 0 : found->second;
-}
-
 void MediaShelf::promise(CartridgeId id, std::uint32_t pool) {
     promised_[id] = pool;
     show(id);

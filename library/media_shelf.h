@@ -48,7 +48,6 @@ public:
     void show(CartridgeId id);
     void promise(CartridgeId id, std::uint32_t pool);
     bool is_promised(CartridgeId id) const { return promised_.contains(id); }
-    std::uint32_t promised_pool(CartridgeId id) const;
     // So many bytes of data can still be written to it.
     static std::uint64_t free_bytes(const Cartridge& cartridge);
 

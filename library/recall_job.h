@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "core/reactor.h"
 #include "core/result.h"
 #include "core/task.h"
 #include "library/drive_unit.h"
@@ -21,7 +20,6 @@ class RecallJob final : public TapeJob {
 public:
     // All outlive it.
     struct Parts {
-        core::Reactor& reactor;
         HomeDoors& homes;
         MediaShelf& shelf;
         const bool& stopping;

@@ -66,7 +66,6 @@ public:
     // -- LibraryService --
     Task<Result<void>> sync(std::string pool, core::WaitOptions wait) override;
     std::vector<RecallRow> recalls(std::size_t rows_max) const override;
-    std::optional<RecallRow> find_recall(Ticket ticket) const override;
     std::vector<Cartridge> media() const override;
     std::vector<DriveRow> drives() const override;
     Task<MediaOutcome> format(FormatWish wish) override;

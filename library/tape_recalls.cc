@@ -29,8 +29,7 @@ void TapeLibrary::take_recall(std::uint32_t locality, RecallNote note) {
         found->second->renewed = std::move(note);
         return;
     }
-    const RecallJob::Parts parts{
-        .reactor = parts_.reactor, .homes = *homes_, .shelf = *shelf_, .stopping = stopping_};
+    const RecallJob::Parts parts{.homes = *homes_, .shelf = *shelf_, .stopping = stopping_};
     auto recall = std::make_unique<Recall>(parts, locality, std::move(note));
     recall->arrival = ++recalls_taken_;
     Recall* const added = recalls_.emplace(fid, std::move(recall)).first->second.get();
@@ -148,19 +147,6 @@ std::vector<RecallRow> TapeLibrary::recalls(std::size_t rows_max) const {
         rows.push_back(std::move(row));
     }
     return rows;
-}
-
-std::optional<RecallRow> TapeLibrary::find_recall(Ticket ticket) const {
-    std::uint64_t place = 0;
-    for (const Recall* each : ordered_recalls()) {
-        if (each->job.note().fid == ticket) {
-            RecallRow row = row_of(*each);
-            row.place = place;
-            return row;
-        }
-        ++place;
-    }
-    return std::nullopt;
 }
 
 }  // namespace fopd::library

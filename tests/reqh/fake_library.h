@@ -98,9 +98,6 @@ public:
         some.resize(std::min(some.size(), rows_max));
         return some;
     }
-    std::optional<library::RecallRow> find_recall(library::Ticket /*ticket*/) const override {
-        return std::nullopt;
-    }
     std::vector<library::Cartridge> media() const override { return cartridges; }
     std::vector<library::DriveRow> drives() const override { return drive_rows; }
     Task<library::MediaOutcome> format(FormatWish wish) override {
