@@ -29,15 +29,14 @@ Error no_content() {
     return {.code = Errc::kNotFound, .context = "there is nothing to copy of the object"};
 }
 
-// Whether the copies have all bytes of the range.
-bool has_range(std::span<const store::Copy> copies, std::uint64_t from, std::uint64_t end) {
-    for (const store::Copy& each : copies) {  // By ascending offset.
+}  // namespace
+
+bool have_range(std::span<const store::Copy> copies, std::uint64_t from, std::uint64_t end) {
+    for (const store::Copy& each : copies) {
         if (each.offset <= from) from = std::max(from, each.end());
     }
     return from >= end;
 }
-
-}  // namespace
 
 void OutgoingCopy::copy_checksums(std::uint64_t first, std::span<std::uint32_t> into) const {
     std::ranges::fill(into, zero_block_checksum());
@@ -122,7 +121,7 @@ Result<void> OutgoingCopies::Opened::describe(const Wish& wish, OutgoingCopy& co
     for (;; from = end) {
         if (from >= object.size_bytes) return std::unexpected(no_content());
         end = std::min(from + wish.piece_bytes, object.size_bytes);
-        if (!has_range(*copies, from, end)) break;
+        if (!have_range(*copies, from, end)) break;
     }
     const objects::LayoutPool* const pool = stores_.layout().find_pool(object.pool);
     copy.member = {.fid = wish.fid,

@@ -18,14 +18,6 @@ Error no_object() {
     return {.code = Errc::kNotFound, .context = "there is no such object"};
 }
 
-bool covers(std::span<const store::Copy> copies, std::uint64_t size_bytes) {
-    std::uint64_t end = 0;
-    for (const store::Copy& each : copies) {  // By ascending offset.
-        if (each.offset <= end) end = std::max(end, each.end());
-    }
-    return end >= size_bytes;
-}
-
 }  // namespace
 
 // Those who wait for the end of a recall. Outlives the recall until the last one has seen the end.
@@ -174,7 +166,7 @@ void StagingDisks::look(store::Fid fid, Instant since) {
     }
     const auto copies = home->volume().copies_of(fid);
     if (!copies) return;
-    if (covers(*copies, staged.size_bytes)) {
+    if (have_range(*copies, 0, staged.size_bytes)) {
         staged_.has_copy(staged);
     } else {
         staged_.needs_copy(staged);
