@@ -263,8 +263,7 @@ Task<Result<StagingDisks::Recorded>> StagingDisks::record(std::vector<store::Cop
     co_return recorded;
 }
 
-Task<Result<void>> StagingDisks::forget_cartridge(decltype(store::Cartridge::vsn) vsn,
-                                                  store::Volume::Loss loss) {
+Task<Result<void>> StagingDisks::forget_cartridge(store::VsnText vsn, store::Volume::Loss loss) {
     std::vector<store::Slot> slots;
     for (const auto& home : stores_.volumes()) slots.push_back(home->slot());
     for (const store::Slot slot : slots) {

@@ -98,8 +98,7 @@ public:
     Task<Result<void>> fail_recall(store::Fid fid, std::string reason);
     // The copies on a cartridge are gone, durably. kBusy: objects need them, and `loss` refuses
     // that.
-    Task<Result<void>> forget_cartridge(decltype(store::Cartridge::vsn) vsn,
-                                        store::Volume::Loss loss);
+    Task<Result<void>> forget_cartridge(store::VsnText vsn, store::Volume::Loss loss);
     // How many objects have left the disks. For tests.
     std::uint64_t released_count() const { return released_count_; }
 
