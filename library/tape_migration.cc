@@ -97,8 +97,7 @@ Task<void> TapeLibrary::migrate(StagedObjects::GroupKey group, Pool* pool) {
     }
     writing_.erase(group);
     --pool->batches;
-    rung_ = true;
-    rings_.wake_all();
+    ring();
     changed_.wake_all();
 }
 

@@ -161,8 +161,7 @@ Task<MediaOutcome> TapeLibrary::format(FormatWish wish) {
     AwaitedTape request(scheduler, job, options, std::move(where));
     const auto formatted = co_await request;
     show_drives();
-    rung_ = true;
-    rings_.wake_all();
+    ring();
     co_return outcome(formatted);
 }
 
