@@ -247,7 +247,7 @@ Task<Result<CopyBatch::Step>> CopyBatch::write_piece(DriveUnit* drive, const Ite
         const bool is_empty = cartridge.files == 0 && complete_.empty() && in_file_.empty();
         if (is_empty) outcome_.too_large = item->object.fid;
         const std::uint64_t left = MediaShelf::free_bytes(cartridge);
-        is_full_ = !is_empty && left < cartridge.capacity_bytes / 20;
+        is_full_ = !is_empty && left < cartridge.capacity_bytes / MediaShelf::kNearlyFullPart;
         co_return Step::kTapeEnds;
     }
     const bool file_is_full =

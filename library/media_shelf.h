@@ -48,6 +48,8 @@ public:
     void show(CartridgeId id);
     void promise(CartridgeId id, std::uint32_t pool);
     bool is_promised(CartridgeId id) const { return promised_.contains(id); }
+    // What is left of a cartridge when nothing more is begun on it: one of so many parts.
+    static constexpr std::uint64_t kNearlyFullPart = 20;
     // So many bytes of data can still be written to it.
     static std::uint64_t free_bytes(const Cartridge& cartridge);
 

@@ -14,8 +14,6 @@ namespace {
 
 // After a batch that failed, its pool waits.
 constexpr Duration kAfterFailure = 10s;
-// Of a cartridge, what is left when nothing more is begun on it.
-constexpr std::uint64_t kNearlyFullPart = 20;
 // Of a batch, and of each member beside its bytes; more than what CopyBatch counts.
 constexpr std::uint64_t kBatchOverhead = 6UL << 20;
 constexpr std::uint64_t kMemberOverhead = 32UL << 10;
@@ -198,7 +196,8 @@ std::uint64_t TapeLibrary::room_for(Pool& pool, std::uint64_t wanted_bytes) {
         const bool is_ours = medium->pool == pool.id && medium->use == io_sched::MediumUse::kAll;
         if (!is_ours) continue;
         // What is left of a nearly full cartridge is not worth a mount.
-        const bool is_nearly_full = medium->free_bytes < medium->capacity_bytes / kNearlyFullPart;
+        const bool is_nearly_full =
+            medium->free_bytes < medium->capacity_bytes / MediaShelf::kNearlyFullPart;
         if (is_nearly_full && medium->free_bytes < needed) continue;
         most = std::max(most, medium->free_bytes);
     }
