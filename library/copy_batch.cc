@@ -320,15 +320,7 @@ Task<Result<void>> CopyBatch::end_file() {
 Task<Result<void>> CopyBatch::commit(DriveUnit* drive) {
     const auto synced = co_await writer_->sync();
     if (!synced) co_return synced;
-    const store::TapeEnd& end = writer_->durable_end();
-    Cartridge* const changed = drive->shelf().to_change().change(cartridge_);
-    changed->files = end.files;
-    changed->end_block = end.block;
-    changed->index_file = end.index.file;
-    changed->index_block = end.index.block;
-    changed->used_bytes += new_bytes_;
-    new_bytes_ = 0;
-    drive->shelf().show(cartridge_);
+    drive->shelf().move_end(cartridge_, writer_->durable_end(), std::exchange(new_bytes_, 0));
     const auto saved = co_await drive->shelf().save();
     if (!saved) co_return saved;
     const Cartridge cartridge = *drive->shelf().find(cartridge_);

@@ -284,16 +284,10 @@ Task<Result<void>> DriveUnit::recover(store::TapeEnd known, store::TapeEnd* end)
         co_return std::unexpected(Error{.code = Errc::kCorrupt, .context = why});
     }
     *end = found->end;
-    Cartridge* const cartridge = parts_.shelf.to_change().change(id);
     const std::uint64_t more_bytes =
         (found->end.block - std::min(known.block, found->end.block)) * devices::kTapeBlockMax;
-    cartridge->used_bytes += more_bytes;
-    cartridge->files = found->end.files;
-    cartridge->end_block = found->end.block;
-    cartridge->index_file = found->end.index.file;
-    cartridge->index_block = found->end.index.block;
-    parts_.shelf.show(id);
-    const std::string barcode = cartridge->barcode;
+    parts_.shelf.move_end(id, found->end, more_bytes);
+    const std::string barcode = parts_.shelf.find(id)->barcode;
     core::emit(parts_.events, core::Level::kInfo, "library.end_found",
                {{"medium", std::string_view(barcode)},
                 {"files", found->end.files},

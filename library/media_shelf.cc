@@ -58,6 +58,17 @@ void MediaShelf::set_state(CartridgeId id, CartridgeState state, std::string_vie
         {{"medium", std::string_view(barcode)}, {"state", to_string(state)}, {"reason", reason}});
 }
 
+void MediaShelf::move_end(CartridgeId id, const store::TapeEnd& end, std::uint64_t more_bytes) {
+    Cartridge* const cartridge = table_.change(id);
+    ENSURE(cartridge != nullptr);
+    cartridge->files = end.files;
+    cartridge->end_block = end.block;
+    cartridge->index_file = end.index.file;
+    cartridge->index_block = end.index.block;
+    cartridge->used_bytes += more_bytes;
+    show(id);
+}
+
 Task<Result<void>> MediaShelf::save() {
     const std::uint64_t mine = ++wanted_;
     while (saved_ < mine) {

@@ -13,6 +13,7 @@
 #include "io_sched/main_scheduler.h"
 #include "library/library_bay.h"
 #include "library/media_table.h"
+#include "store/tape/tape_file.h"
 
 namespace fopd::library {
 
@@ -40,6 +41,8 @@ public:
     MediaTable& to_change() { return table_; }
     // Sets the state, and says so if it is another one.
     void set_state(CartridgeId id, CartridgeState state, std::string_view reason);
+    // Notes a new end of the cartridge's data, and that the data have become so many bytes more.
+    void move_end(CartridgeId id, const store::TapeEnd& end, std::uint64_t more_bytes);
     // Makes the table durable. Callers at the same time share a write.
     Task<Result<void>> save();
 
