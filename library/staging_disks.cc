@@ -94,8 +94,7 @@ Task<void> StagingDisks::look_at_all(store::Slot slot) {
     const objects::HomeVolume::Hold hold(*home);
     const auto taken = co_await take_recalls(home);
     Scan scan(*this);
-    auto seen = co_await home->volume().map().for_each(store::KeyKind::kObject, &scan);
-    if (seen) seen = co_await scan.between_turns();
+    const auto seen = co_await home->volume().map().for_each(store::KeyKind::kObject, &scan);
     ring();
     if (taken && seen) co_return;
     const std::string reason = describe(taken ? seen.error() : taken.error());
