@@ -114,13 +114,17 @@ Task<Result<void>> StagingDisks::take_recalls(objects::HomeVolume* home) {
         // One that is not needed any more ends.
         changed_.emplace(each.fid, now());
     }
-    if (!changed_.empty()) object_changed(changed_.begin()->first);
+    if (!changed_.empty()) begin_to_settle();
     co_return Result<void>{};
 }
 
 // Called in the turn of the change: it is looked at later, once for several changes.
 void StagingDisks::object_changed(store::Fid fid) {
     changed_.emplace(fid, now());
+    begin_to_settle();
+}
+
+void StagingDisks::begin_to_settle() {
     if (settling_ || stores_.duties().closed()) return;
     settling_ = true;
     stores_.parts().reactor.spawn(stores_.duties(), settle());
@@ -137,6 +141,13 @@ Task<void> StagingDisks::settle() {
     settling_ = false;
     settled_.wake_all();
     ring();
+}
+
+Task<void> StagingDisks::until_settled() {
+    while (settling_) {
+        // Its steps end by themselves.
+        [[maybe_unused]] const auto woken = co_await settled_.wait({});
+    }
 }
 
 void StagingDisks::look(store::Fid fid, Instant since) {
@@ -173,18 +184,13 @@ void StagingDisks::look(store::Fid fid, Instant since) {
 }
 
 Task<Result<std::vector<store::Fid>>> StagingDisks::not_on_tape(objects::PoolId pool) {
-    while (settling_) {
-        // Its steps end by themselves.
-        [[maybe_unused]] const auto woken = co_await settled_.wait({});
-    }
+    co_await until_settled();
     co_return staged_.waiting_of(pool);
 }
 
 Task<Result<std::vector<store::Fid>>> StagingDisks::still_not_on_tape(
     std::vector<store::Fid> fids) {
-    while (settling_) {
-        [[maybe_unused]] const auto woken = co_await settled_.wait({});
-    }
+    co_await until_settled();
     std::erase_if(fids, [this](store::Fid fid) { return !staged_.is_waiting(fid); });
     co_return fids;
 }

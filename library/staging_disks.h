@@ -119,7 +119,9 @@ private:
     bool is_staging(const objects::HomeVolume& home) const;
     Task<void> look_at_all(store::Slot slot);
     Task<Result<void>> take_recalls(objects::HomeVolume* home);
+    void begin_to_settle();
     Task<void> settle();
+    Task<void> until_settled();
     void look(store::Fid fid, Instant since);
     void ring();
     Task<void> ring_bell();
