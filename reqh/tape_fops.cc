@@ -171,12 +171,10 @@ Task<fop::Reply> run_recall_cancel(Operation* operation) {
 
 namespace {
 
-Task<Granted<bool>> look(Operation* operation, store::Fid fid) {
+Task<Granted<>> look(Operation* operation, store::Fid fid) {
     const auto homed = operation->find_home(fid.slot());
-    if (!homed) co_return refused(homed.error());
-    const auto found = co_await look_for(operation, fid, objects::Access::kRead);
-    if (!found) co_return refused(found.error());
-    co_return true;
+    if (!homed) co_return homed;
+    co_return co_await look_for(operation, fid, objects::Access::kRead);
 }
 
 // Waits for recalls of objects, each at its home, until one of them has ended.
@@ -241,17 +239,17 @@ Task<Granted<>> RecallWaiting::run() {
 Task<Granted<>> RecallWaiting::look_at(std::size_t index) {
     const store::Fid fid = objects::store_fid(asked_.fids[index]);
     const auto locality = operation_.layout().locality_of(fid.slot());
-    Granted<bool> looked = true;
+    Granted<> looked;
     if (locality) {
         localities_[index] = *locality;
         Operation* const operation = &operation_;
         const auto job = [operation, fid] { return look(operation, fid); };
-        looked = co_await operation_.run_at<bool>(*locality, job);
+        looked = co_await operation_.run_at<void>(*locality, job);
     } else {
         looked = refused(locality.error());
     }
     if (looked) co_return Granted<>{};
-    if (looked.error().status != fop::Status::kNotFound) co_return refused(looked.error());
+    if (looked.error().status != fop::Status::kNotFound) co_return looked;
     ended(index, fop::RecallState::kGone);
     co_return Granted<>{};
 }
