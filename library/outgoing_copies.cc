@@ -63,10 +63,7 @@ class OutgoingCopies::Opened {
 public:
     Opened(objects::Stores& stores, objects::HomeVolume& home)
         : stores_(stores), home_(home), hold_(home), ending_(home.ending()) {
-        io_.use({.reactor = &stores.parts().reactor,
-                 .scheduler = &stores.parts().io,
-                 .medium = home.medium(),
-                 .priority = io_sched::IoPriority::kBackground});
+        io_.use(stores.in_background(home));
     }
     Opened(const Opened&) = delete;
     Opened& operator=(const Opened&) = delete;

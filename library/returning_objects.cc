@@ -39,10 +39,7 @@ public:
           hold_(home),
           ending_(home.ending()),
           fid_(fid) {
-        io_.use({.reactor = &stores.parts().reactor,
-                 .scheduler = &stores.parts().io,
-                 .medium = home.medium(),
-                 .priority = io_sched::IoPriority::kBackground});
+        io_.use(stores.in_background(home));
     }
     Attempt(const Attempt&) = delete;
     Attempt& operator=(const Attempt&) = delete;

@@ -41,10 +41,7 @@ public:
     Pass(Stores& stores, HomeVolume& home, const CoalescerOptions& options)
         : stores_(stores), home_(home), ending_(home.ending()), options_(options), change_(home) {
         if (options.idle == Duration{0}) newest_ = home.volume().newest();
-        io_.use({.reactor = &stores.parts().reactor,
-                 .scheduler = &stores.parts().io,
-                 .medium = home.medium(),
-                 .priority = io_sched::IoPriority::kBackground});
+        io_.use(stores.in_background(home));
     }
     Pass(const Pass&) = delete;
     Pass& operator=(const Pass&) = delete;

@@ -31,10 +31,7 @@ public:
           home_(home),
           ending_(home.ending()),
           bytes_per_second_(bytes_per_second) {
-        io_.use({.reactor = &stores.parts().reactor,
-                 .scheduler = &stores.parts().io,
-                 .medium = home.medium(),
-                 .priority = io_sched::IoPriority::kBackground});
+        io_.use(stores.in_background(home));
     }
     Pass(const Pass&) = delete;
     Pass& operator=(const Pass&) = delete;

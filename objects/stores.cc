@@ -89,4 +89,11 @@ HomeVolume* Stores::find(store::Slot slot) {
     return place == volumes_.end() || (*place)->is_shut() ? nullptr : place->get();
 }
 
+BlockIo::Disk Stores::in_background(const HomeVolume& home) const {
+    return {.reactor = &parts_.reactor,
+            .scheduler = &parts_.io,
+            .medium = home.medium(),
+            .priority = io_sched::IoPriority::kBackground};
+}
+
 }  // namespace fopd::objects

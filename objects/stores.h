@@ -17,6 +17,7 @@
 #include "core/gate.h"
 #include "core/reactor.h"
 #include "core/task.h"
+#include "objects/block_io.h"
 #include "objects/names.h"
 #include "objects/pool_quota.h"
 #include "store/fid.h"
@@ -137,6 +138,8 @@ public:
     // A disk of this locality; null if its home is elsewhere, its disk is absent, or it is about to
     // be removed. Valid for this reactor turn; for longer use, take a HomeVolume::Hold.
     HomeVolume* find(store::Slot slot);
+    // A disk of this locality, for reads and writes that yield to those of clients.
+    BlockIo::Disk in_background(const HomeVolume& home) const;
     // Whether its disk was released empty, or is about to be.
     bool was_released(store::Slot slot);
     // Whether its disk's data was written off.
