@@ -51,7 +51,6 @@ objects::StoreLayout make_store_layout(const std::vector<devices::PoolSettings>&
     objects::StoreLayout layout;
     for (const devices::PoolSettings& each : pools) {
         objects::LayoutPool pool{.id = objects::pool_id(each.name), .name = each.name};
-        if (each.family == devices::Family::kTape) pool.family = objects::PoolFamily::kTape;
         if (each.staging) pool.staging = objects::pool_id(*each.staging);
         layout.pools.push_back(std::move(pool));
     }

@@ -32,19 +32,16 @@ namespace fopd::objects {
 
 // -- the layout, which is the same on all localities of a node --
 
-// The kind of medium that a pool is for.
-enum class PoolFamily : std::uint8_t { kDisk, kTape };
-
 struct LayoutPool {
     PoolId id = 0;
     std::string name;
-    PoolFamily family = PoolFamily::kDisk;
-    // Of a tape pool: the disk pool whose disks its uploads land on.
+    // The disk pool whose disks its uploads land on. Every tape pool has one, and no disk pool.
     std::optional<PoolId> staging = {};
     // In words, its missing disks, which may have further objects; empty: all disks can be read.
     std::string missing = {};
     std::shared_ptr<PoolQuota> quota = std::make_shared<PoolQuota>();
 
+    bool is_on_tape() const { return staging.has_value(); }
     // The pool whose disks take its new objects.
     PoolId disk_pool() const { return staging.value_or(id); }
 };

@@ -403,7 +403,7 @@ Task<fop::Reply> run_sync_tape(Operation* operation) {
     if (!pool) co_return operation->refuse(pool.error());
     const objects::LayoutPool& found = *operation->stores().layout().find_pool(*pool);
     const library::LibraryDoor* const door = door_of(*operation);
-    if (door == nullptr || found.family != objects::PoolFamily::kTape) {
+    if (door == nullptr || !found.is_on_tape()) {
         co_return operation->refuse(
             {.status = fop::Status::kNotFound, .words = "the pool has no tape library"});
     }

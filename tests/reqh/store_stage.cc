@@ -83,10 +83,8 @@ void StoreStage::make_localities() {
     layout->pools = {{.id = objects::pool_id(kPool), .name = std::string(kPool)},
                      {.id = objects::pool_id("slow"), .name = "slow"}};
     if (options.cold_quota_blocks) {
-        layout->pools.push_back({.id = objects::pool_id("cold"),
-                                 .name = "cold",
-                                 .family = objects::PoolFamily::kTape,
-                                 .staging = objects::pool_id(kPool)});
+        layout->pools.push_back(
+            {.id = objects::pool_id("cold"), .name = "cold", .staging = objects::pool_id(kPool)});
         layout->pools.back().quota->whole().set_limit(
             {.blocks = *options.cold_quota_blocks, .objects = objects::QuotaAccount::kUnlimited});
     }
