@@ -149,10 +149,6 @@ Granted<> ObjectRead::note_extents() {
     for (const fop::Range& range : read_.ranges) {
         const std::array<fop::Range, 1> there{fop::within(range, state_.size_bytes)};
         const store::BlockRange blocks = blocks_of(there);
-        if (total_ == 0) {
-            operation_.work().found.push_back({.first = store::kObjectBlocksMax});
-            continue;
-        }
         auto extents = operation_.volume().map().extents(fid_, blocks);
         for (;;) {
             const auto extent = extents.next();

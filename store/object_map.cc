@@ -165,7 +165,7 @@ ObjectMap::Extents::Extents(ObjectMap& map, Fid fid, BlockRange range, bool with
     : map_(map),
       fid_(fid),
       range_(range),
-      is_checked_(with_parts || !map.may_have_released_),
+      is_checked_(with_parts || range.count == 0 || !map.may_have_released_),
       state_(State::kBefore),
       next_(range.first),
       to_(Key::first_of(KeyKind::kExtent)) {

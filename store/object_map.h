@@ -96,8 +96,8 @@ public:
     // The extents of a range of an object, in order, cut to it.
     class Extents {
     public:
-        // None at the end. The checksums are valid until the next call. kBusy: the object is
-        // released, so that blocks without an extent are not zeros.
+        // None at the end. The checksums are valid until the next call. kBusy: the range has blocks
+        // and the object is released, so that blocks without an extent are not zeros.
         Result<std::optional<Extent>> next();
 
     private:
