@@ -69,8 +69,7 @@ Result<std::optional<DeviceMedium>> DriveScheduler::get_device_medium_pair(IoReq
 
     const Place next = peeked_.places.front();
     peeked_.places.erase(peeked_.places.begin());
-    auto* const queue = static_cast<Queue*>(request.queue_state.queue);
-    if (queue != nullptr) gave(*queue, *next.drive, next.medium);
+    if (request.queue_state.queue != nullptr) note_given(*next.drive, next.medium);
     if (peeked_.places.empty() || request.missing_count() == 1) leave(request);
     request.parts[next.part].medium = next.medium;
     request.take(next.part);
@@ -348,6 +347,20 @@ std::uint64_t DriveScheduler::fingerprint() const {
         add(drive->medium() ? 1 + static_cast<std::uint64_t>(*drive->medium()) : 0);
     }
     return hash == 0 ? 1 : hash;
+}
+
+// -- batches --
+
+void DriveScheduler::note_given(const IoDevice& drive, MediumId medium) {
+    Given& given = given_[drive.number()];
+    if (given.medium != medium) given = {.medium = medium};
+    ++given.count;
+}
+
+bool DriveScheduler::had_batch(const IoDevice& drive) const {
+    const auto given = given_.find(drive.number());
+    return given != given_.end() && given->second.medium == drive.medium() &&
+           given->second.count >= kBatch;
 }
 
 // -- placing --

@@ -95,11 +95,14 @@ protected:
     virtual Answer choose(Instant now) = 0;
     // Whether requests of different collections have queues of their own.
     virtual bool by_collection() const { return false; }
-    // A drive was given a part of the queue's requests.
-    virtual void gave(Queue& /*queue*/, IoDevice& /*drive*/, MediumId /*medium*/) {}
     // How little a drive is needed: the one with the least number is taken for another cartridge.
     // Nothing: it must keep its own.
     virtual std::optional<std::uint64_t> eviction_rank(const IoDevice& drive, Instant now) const;
+
+    // How many parts a cartridge is loaded for at least, while others wait for too long.
+    static constexpr std::uint32_t kBatch = 16;
+    // Whether the drive was given that many for the cartridge that it has.
+    bool had_batch(const IoDevice& drive) const;
 
     const IoMedia& media() const { return media_; }
     const std::vector<IoDevice*>& drives() const { return drives_; }
@@ -125,6 +128,13 @@ protected:
     static bool uses(const Places& places, MediumId medium);
 
 private:
+    // What a drive was given for one cartridge.
+    struct Given {
+        MediumId medium{};
+        std::uint32_t count = 0;
+    };
+
+    void note_given(const IoDevice& drive, MediumId medium);
     bool possible(const IoRequest& request, const IoPart& part) const;
     Error why_impossible(const IoRequest& request) const;
     std::size_t best_part(const IoRequest& request) const;
@@ -140,6 +150,7 @@ private:
     ByAge by_age_;
     std::set<std::pair<std::uint64_t, IoRequest*>> lost_;  // No medium, or no drive: by age.
     std::uint64_t lost_version_ = 0;
+    std::map<std::uint8_t, Given> given_;  // By the drive's number.
     Choice peeked_;
     std::uint64_t changes_ = 0;  // Of what waits here.
     // When nothing could go: what there was, and until when that holds.

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <map>
 #include <utility>
 #include <vector>
 
@@ -14,9 +13,6 @@ namespace fopd::io_sched {
 
 namespace {
 
-// How many requests a cartridge is loaded for at least, while others wait for too long.
-constexpr std::uint32_t kReadBatch = 16;
-
 class GroupedRead final : public DriveScheduler {
 public:
     GroupedRead(const TapeSettings& settings, const IoMedia& media)
@@ -29,17 +25,7 @@ public:
           stay_mounted_(settings.grouped_read_stay_mounted) {}
 
 private:
-    struct Served {
-        MediumId medium{};
-        std::uint32_t count = 0;
-    };
-
     Answer choose(Instant now) override;
-    void gave(Queue& /*queue*/, IoDevice& drive, MediumId medium) override {
-        Served& served = served_[drive.number()];
-        if (served.medium != medium) served = {.medium = medium};
-        ++served.count;
-    }
     std::optional<std::uint64_t> eviction_rank(const IoDevice& drive, Instant now) const override;
 
     bool is_overdue(const Queue& queue, Instant now) const {
@@ -67,8 +53,7 @@ private:
     const Duration mount_age_;
     const Duration max_wait_;
     const Duration stay_mounted_;
-    std::map<std::uint8_t, Served> served_;  // By the drive's number.
-    bool for_overdue_ = false;               // What is being placed has waited for too long.
+    bool for_overdue_ = false;  // What is being placed has waited for too long.
 };
 
 DriveScheduler::Answer GroupedRead::choose(Instant now) {
@@ -100,14 +85,10 @@ DriveScheduler::Answer GroupedRead::choose(Instant now) {
 }
 
 bool GroupedRead::must_yield(const IoDevice& drive, Instant now) const {
-    const auto served = served_.find(drive.number());
-    if (served == served_.end() || served->second.medium != drive.medium() ||
-        served->second.count < kReadBatch) {
-        return false;
-    }
+    if (!had_batch(drive)) return false;
     // To come back for the last few would cost more than to read them now.
     const Queue* const own = queue_of(*drive.medium());
-    if (own != nullptr && own->planned_count > 0 && own->planned_count <= kReadBatch) return false;
+    if (own != nullptr && own->planned_count > 0 && own->planned_count <= kBatch) return false;
     for (const auto& [age, queue] : queues()) {
         if (!is_overdue(*queue, now)) return false;
         if (is_loaded(*queue)) continue;

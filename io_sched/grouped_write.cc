@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "io_sched/drive_algorithms.h"
@@ -10,29 +9,16 @@ namespace fopd::io_sched {
 
 namespace {
 
-// How many writes a cartridge is loaded for at least, while others wait for too long.
-constexpr std::uint32_t kWriteBatch = 16;
-
 class GroupedWrite final : public DriveScheduler {
 public:
     GroupedWrite(const TapeSettings& settings, const IoMedia& media)
         : DriveScheduler(media), max_wait_(settings.grouped_write_max_wait) {}
 
 private:
-    struct Written {
-        MediumId medium{};
-        std::uint32_t count = 0;
-    };
-
     bool by_collection() const override { return true; }
     Answer choose(Instant now) override;
     Place place_write(const IoRequest& request, std::size_t part, Instant now,
                       const Places& used) const override;
-    void gave(Queue& /*queue*/, IoDevice& drive, MediumId medium) override {
-        Written& written = written_[drive.number()];
-        if (written.medium != medium) written = {.medium = medium};
-        ++written.count;
-    }
     std::optional<std::uint64_t> eviction_rank(const IoDevice& drive, Instant now) const override;
 
     // Those that want to go on with the cartridge: for it alone, or of its collection.
@@ -41,7 +27,6 @@ private:
     bool must_yield(const IoDevice& drive, Instant now) const;
 
     const Duration max_wait_;
-    std::map<std::uint8_t, Written> written_;  // By the drive's number.
 };
 
 DriveScheduler::Answer GroupedWrite::choose(Instant now) {
@@ -80,11 +65,7 @@ bool GroupedWrite::is_wanted_by_other(const IoMedium& medium, const IoRequest& r
 
 // Somebody else has waited for too long, and the cartridge has had its batch.
 bool GroupedWrite::must_yield(const IoDevice& drive, Instant now) const {
-    const auto written = written_.find(drive.number());
-    if (written == written_.end() || written->second.medium != drive.medium() ||
-        written->second.count < kWriteBatch || queues().empty()) {
-        return false;
-    }
+    if (!had_batch(drive) || queues().empty()) return false;
     const Queue& oldest = *queues().begin()->second;
     return now - oldest.oldest_at >= max_wait_ && &oldest != continues(*drive.medium());
 }
