@@ -7,30 +7,33 @@
 
 namespace fopd::io_sched {
 
-std::unique_ptr<IoSchedulers> IoSchedulers::load_from_config(const IoSchedSettings& settings) {
+namespace {
+
+// One for each type. `media` is what the algorithms of drives take besides.
+template <typename Settings, typename... Media>
+std::vector<IoSchedulers::Served> make_schedulers(const Settings& settings, const Media&... media) {
     const std::array algorithms{settings.read_algo, settings.write_algo, settings.format_algo};
-    std::vector<Served> schedulers;
+    std::vector<IoSchedulers::Served> schedulers;
     for (std::size_t type = 0; type < kIoTypeCount; ++type) {
         ENSURE(algorithms[type]->serves[type]);
-        Served& served = schedulers.emplace_back(algorithms[type]->make(settings));
+        auto& served = schedulers.emplace_back(algorithms[type]->make(settings, media...));
         served.types[type] = true;
     }
+    return schedulers;
+}
+
+}  // namespace
+
+std::unique_ptr<IoSchedulers> IoSchedulers::load_from_config(const IoSchedSettings& settings) {
     return std::make_unique<IoSchedulers>(
-        std::move(schedulers), settings.dispatch_algo->make({}),
+        make_schedulers(settings), settings.dispatch_algo->make({}),
         settings.request_algo->make(settings.request_fair_share_weights));
 }
 
 std::unique_ptr<IoSchedulers> IoSchedulers::load_from_config(const TapeSettings& settings,
                                                              const IoMedia& media) {
-    const std::array algorithms{settings.read_algo, settings.write_algo, settings.format_algo};
-    std::vector<Served> schedulers;
-    for (std::size_t type = 0; type < kIoTypeCount; ++type) {
-        ENSURE(algorithms[type]->serves[type]);
-        Served& served = schedulers.emplace_back(algorithms[type]->make(settings, media));
-        served.types[type] = true;
-    }
     return std::make_unique<IoSchedulers>(
-        std::move(schedulers), settings.dispatch_algo->make(settings.fair_share()),
+        make_schedulers(settings, media), settings.dispatch_algo->make(settings.fair_share()),
         settings.request_algo->make(settings.request_fair_share_weights));
 }
 
