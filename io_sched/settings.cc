@@ -1,16 +1,15 @@
 #include "io_sched/settings.h"
 
 #include <algorithm>
-#include <charconv>
 #include <expected>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "config/types.h"
+#include "core/whole_number.h"
 
 namespace fopd::io_sched {
 
@@ -77,13 +76,13 @@ config::TypePtr<DriveCounts> for_each_type(std::uint32_t min) {
             std::string_view word = text.substr(0, comma);
             while (word.starts_with(' ')) word.remove_prefix(1);
             while (word.ends_with(' ')) word.remove_suffix(1);
-            const char* const end = word.data() + word.size();
-            const auto read = std::from_chars(word.data(), end, counts[i]);
-            if (read.ec != std::errc{} || read.ptr != end || counts[i] < min || counts[i] > kMost) {
+            const auto count = core::whole_number<std::uint32_t>(word);
+            if (!count || *count < min || *count > kMost) {
                 return std::unexpected(config::Mistake{
                     "'" + std::string(word) + "' is not a number that is allowed here",
                     "write " + right});
             }
+            counts[i] = *count;
             if (!is_last) text.remove_prefix(comma + 1);
         }
         return counts;
