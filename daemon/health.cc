@@ -34,8 +34,9 @@ public:
     NodeHealth run() {
         look_at_state();
         look_at_missing_disks();
-        for (const DiskReport& each : node_.disks().reports()) look_at_disk(each);
-        look_at_pools();
+        const std::vector<DiskReport> disks = node_.disks().reports();
+        for (const DiskReport& each : disks) look_at_disk(each);
+        look_at_pools(disks);
         look_at_localities();
         look_at_configuration();
         look_at_quotas();
@@ -54,7 +55,7 @@ private:
     void look_at_missing_disks();
     void look_at_disk(const DiskReport& disk);
     void look_at_scrub(const DiskReport& disk);
-    void look_at_pools();
+    void look_at_pools(const std::vector<DiskReport>& disks);
     void look_at_localities();
     void look_at_configuration();
     void look_at_quotas();
@@ -159,9 +160,8 @@ void Examination::look_at_scrub(const DiskReport& disk) {
 }
 
 // While the node starts its disks are opened, and when it ends they are closed.
-void Examination::look_at_pools() {
+void Examination::look_at_pools(const std::vector<DiskReport>& disks) {
     if (node_.state() != NodeState::kReady) return;
-    const std::vector<DiskReport> disks = node_.disks().reports();
     for (const auto& pool : configuration_.current()->get<std::vector<devices::PoolSettings>>()) {
         const std::string& on_disks_of = pool.staging ? *pool.staging : pool.name;
         const bool has_disk = std::ranges::any_of(disks, [&on_disks_of](const DiskReport& disk) {
