@@ -16,12 +16,6 @@ std::unexpected<Error> refused(Errc code, std::int32_t os_errno, const char* con
     return std::unexpected(Error{.code = code, .os_errno = os_errno, .context = context});
 }
 
-// Whatever a peer says, an hour at most.
-Duration span_of(std::uint64_t us) {
-    constexpr std::uint64_t kLongest = 3'600'000'000;
-    return std::chrono::microseconds(std::min(us, kLongest));
-}
-
 template <typename... Kinds>
 bool is_one_of(const Body& body) {
     return (std::holds_alternative<Kinds>(body) || ...);

@@ -354,9 +354,7 @@ void Member::on_root_time(Instant now) {
         duty_->beat_at = after(now, options_->beat());
     }
     if (!is_reported_ && now >= first_at_) {
-        const auto waited =
-            std::chrono::duration_cast<std::chrono::microseconds>(now - closing_since_);
-        send_down(Closing{.waited_us = static_cast<std::uint64_t>(waited.count())}, round_);
+        send_down(Closing{.waited_us = waited_us(closing_since_, now)}, round_);
         first_at_ = after(now, options_->beat());
     }
     if (now >= duty_->start_due) retry_start(now);

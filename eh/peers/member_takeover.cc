@@ -64,11 +64,7 @@ void Member::on_promise(const Peer& from, const Message& message, Instant now) {
     const bool is_member = standing_ == Standing::kMember && seated_ && takes_part();
     const bool wants_join = standing_ == Standing::kJoining && !seated_ && !is_persisting_;
     PromiseAck ack{.is_member = is_member, .wants_join = wants_join, .address = self_.address};
-    if (call_ && now > call_->ready_since) {
-        ack.waited_us = static_cast<std::uint64_t>(
-            std::chrono::duration_cast<std::chrono::microseconds>(now - call_->ready_since)
-                .count());
-    }
+    if (call_) ack.waited_us = waited_us(call_->ready_since, now);
     if (last_start_.view == message.view) ack.record = last_start_;
     send_as(from, message.view, round_, std::move(ack));
 }

@@ -9,21 +9,6 @@
 
 namespace fopd::eh::peers {
 
-namespace {
-
-std::uint64_t waited_us(Instant since, Instant now) {
-    if (since == kNever || since >= now) return 0;
-    return static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::microseconds>(now - since).count());
-}
-
-Instant waited_since(std::uint64_t waited, Instant now) {
-    constexpr std::uint64_t kLongest = 3'600'000'000;
-    return now - std::chrono::microseconds(std::min(waited, kLongest));
-}
-
-}  // namespace
-
 Member::Child* Member::child_at(std::size_t position) {
     const std::size_t index = position - first_child();
     return position < first_child() || index >= children_.size() ? nullptr : &children_[index];
@@ -84,7 +69,7 @@ void Member::on_ready(const Peer& from, std::size_t position, const Message& mes
     }
     child->is_ready = true;
     child->report = ready;
-    note_closing(waited_since(ready.waited_us, now), now);
+    note_closing(now - span_of(ready.waited_us), now);
     try_fold(now);
 }
 
@@ -92,7 +77,7 @@ void Member::on_first(const Peer& from, std::size_t position, const Message& mes
                       const First& first, Instant now) {
     if (child_at(position) == nullptr) return drop(from);
     if (message.round < round_) return answer_old_round(from, message.round);
-    if (message.round == round_) note_closing(waited_since(first.waited_us, now), now);
+    if (message.round == round_) note_closing(now - span_of(first.waited_us), now);
 }
 
 // A start needs all members, so those behind can have missed one start, the last, and aborts.

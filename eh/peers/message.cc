@@ -1,6 +1,8 @@
 #include "eh/peers/message.h"
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <type_traits>
 #include <utility>
 
@@ -151,6 +153,17 @@ Result<Message> decode(std::span<const std::byte> bytes) {
 
 const char* name_of(const Body& body) {
     return kNames[body.index()];
+}
+
+std::uint64_t waited_us(Instant since, Instant now) {
+    if (since == kNever || since >= now) return 0;
+    return static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::microseconds>(now - since).count());
+}
+
+Duration span_of(std::uint64_t us) {
+    constexpr std::uint64_t kLongest = 3'600'000'000;
+    return std::chrono::microseconds(std::min(us, kLongest));
 }
 
 }  // namespace fopd::eh::peers

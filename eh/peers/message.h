@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/time.h"
 #include "eh/view.h"
 
 namespace fopd::eh::peers {
@@ -167,5 +168,10 @@ std::vector<std::byte> encode(const Message& message);
 // kCorrupt if the bytes are not exactly one message.
 Result<Message> decode(std::span<const std::byte> bytes);
 const char* name_of(const Body& body);
+
+// The time from `since` to now, as messages have it. 0 if that is kNever, or not over.
+std::uint64_t waited_us(Instant since, Instant now);
+// Whatever a peer says, an hour at most.
+Duration span_of(std::uint64_t us);
 
 }  // namespace fopd::eh::peers
