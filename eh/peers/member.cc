@@ -217,11 +217,11 @@ void Member::on_tree_message(const Peer& from, const Message& message, Instant n
         note_closing(since, now);
         if (is_news) send_down(body, round_);
     } else if (const auto* const start = std::get_if<Start>(&body)) {
-        on_start(from, *position, message, *start, now);
+        on_start(from, *position, message, *start);
     } else if (const auto* const start_ack = std::get_if<StartAck>(&body)) {
-        on_start_ack(*position, message, *start_ack, now);
+        on_start_ack(*position, message, *start_ack);
     } else if (const auto* const abort = std::get_if<Abort>(&body)) {
-        on_abort(*position, message, *abort, now);
+        on_abort(message, *abort);
     } else if (std::holds_alternative<Poll>(body)) {
         on_poll(*position, message);
     } else if (const auto* const poll_ack = std::get_if<PollAck>(&body)) {

@@ -247,20 +247,19 @@ private:
     void begin_round(std::uint32_t round);
     void note_closing(Instant since, Instant now);
     void try_fold(Instant now);
-    bool add_to(Ready& sum, const Ready& part) const;
+    void add_to(Ready& sum, const Ready& part) const;
     void answer_old_round(const Peer& to, std::uint32_t round);
     void on_ready(const Peer& from, std::size_t position, const Message& message,
                   const Ready& ready, Instant now);
     void on_first(const Peer& from, std::size_t position, const Message& message,
                   const First& first, Instant now);
     void on_start(const Peer& from, std::size_t position, const Message& message,
-                  const Start& start, Instant now);
-    void take_start(StartRecord record, Instant now);
-    void on_start_ack(std::size_t position, const Message& message, const StartAck& ack,
-                      Instant now);
+                  const Start& start);
+    void take_start(StartRecord record);
+    void on_start_ack(std::size_t position, const Message& message, const StartAck& ack);
     void acknowledge_start();
-    void on_abort(std::size_t position, const Message& message, const Abort& abort, Instant now);
-    void take_abort(std::uint32_t next_round, Instant now);
+    void on_abort(const Message& message, const Abort& abort);
+    void take_abort(std::uint32_t next_round);
     void send_down(const Body& body, std::uint32_t round);
     void on_tree_time(Instant now);
 
@@ -271,7 +270,7 @@ private:
     void lose_seat(Instant now);
     void unseat();
     void back_off(Instant now);
-    void tell_children(Instant now);
+    void tell_children();
     void send_view(const Peer& to, bool has_base);
     void send_nack(const Peer& to, Incarnation incarnation);
     void want_view(const Peer& from, ViewNumber number, Instant now);
@@ -284,11 +283,11 @@ private:
     void begin_join(Instant now);
     void go_on_joining(Instant now);
     void use_record(const ViewHandle& record, Instant now);
-    void create_view(const ViewHandle& record, Instant now);
+    void create_view(const ViewHandle& record);
     void on_join(const Peer& from, const Message& message, const Join& join, Instant now);
     void on_redirect(const Redirect& redirect, Instant now);
     void on_refuse(const Refuse& refuse, Instant now);
-    void begin_swap(SwapKind kind, ViewHandle next, Instant now);
+    void begin_swap(SwapKind kind, ViewHandle next);
     void on_settled(const Result<ViewHandle>& read, Instant now);
     void end_swap(Instant now);
     void lose_swap(const ViewHandle& record, Instant now);
@@ -302,7 +301,7 @@ private:
     bool is_held(Instant now) const;
     void decide(Instant now);
     void start_epoch(Instant now);
-    void abort_epoch(Instant now);
+    void abort_epoch();
     void poll(Instant now);
     void on_poll(std::size_t position, const Message& message);
     void on_poll_ack(const Peer& from, std::size_t position, const Message& message,

@@ -63,7 +63,7 @@ void Member::use_record(const ViewHandle& record, Instant now) {
         durable_ = std::max(durable_, record->gone(self_.name));
         return begin_join(now);
     }
-    if (record == nullptr || record->empty()) return create_view(record, now);
+    if (record == nullptr || record->empty()) return create_view(record);
     const bool is_new = record_ == nullptr || record_->number() < record->number();
     const auto position = record->find(self_.name);
     if (position && record->at(*position).incarnation > incarnation_) {
@@ -84,7 +84,7 @@ void Member::use_record(const ViewHandle& record, Instant now) {
 }
 
 // There are no members.
-void Member::create_view(const ViewHandle& record, Instant now) {
+void Member::create_view(const ViewHandle& record) {
     if (store_busy_) return;
     View next{.number = 1, .epoch_low = 1};
     if (record != nullptr) {
@@ -98,7 +98,7 @@ void Member::create_view(const ViewHandle& record, Instant now) {
                     .address = self_.address,
                     .joined = next.number}};
     if (record != nullptr) note_gone(record->view(), next);
-    begin_swap(SwapKind::kCreate, share(std::move(next)), now);
+    begin_swap(SwapKind::kCreate, share(std::move(next)));
 }
 
 void Member::on_join(const Peer& from, const Message& message, const Join& join, Instant now) {
@@ -183,7 +183,7 @@ bool Member::ask_store(ReadFor reason) {
     return true;
 }
 
-void Member::begin_swap(SwapKind kind, ViewHandle next, Instant /*now*/) {
+void Member::begin_swap(SwapKind kind, ViewHandle next) {
     ENSURE(!store_busy_);
     View written = next->view();
     written.writer = {.name = self_.name, .incarnation = incarnation_, .attempt = ++attempts_};

@@ -39,8 +39,7 @@ void Member::start_epoch(Instant now) {
                 .round = round_,
                 .epoch = duty_->next++,
                 .count = report_.count,
-                .data = std::move(report_.data)},
-               now);
+                .data = std::move(report_.data)});
     duty_->doubt_since = kNever;
     duty_->has_start.clear();
     duty_->start_retried = false;
@@ -48,8 +47,8 @@ void Member::start_epoch(Instant now) {
     if (!duty_->joiners.empty() || !duty_->leavers.empty()) note_admission(now);
 }
 
-void Member::abort_epoch(Instant now) {
-    take_abort(round_ + 1, now);
+void Member::abort_epoch() {
+    take_abort(round_ + 1);
 }
 
 // -- the timeout --
@@ -160,7 +159,7 @@ void Member::decide_eviction(Instant now) {
     }
     if (options_->quorum == Quorum::kParticipants && !keeps_majority(out, root_is_out)) {
         // More than half are silent: more likely this node is cut off than all of them.
-        abort_epoch(now);
+        abort_epoch();
         if (duty_->doubt_since == kNever) {
             duty_->doubt_since = now;
         } else if (is_shared() && now >= after(duty_->doubt_since, options_->root_silent)) {
@@ -265,7 +264,7 @@ void Member::maybe_change(Instant now) {
 
 void Member::change_view(Instant now) {
     if (!wants_change(now)) return;
-    begin_swap(SwapKind::kDuty, share(next_view(now)), now);
+    begin_swap(SwapKind::kDuty, share(next_view(now)));
 }
 
 View Member::next_view(Instant now) const {
@@ -361,7 +360,7 @@ void Member::on_root_time(Instant now) {
     if (now >= poll_due() && !is_held(now)) poll(now);
     if (duty_ && duty_->polled_at != kNever && now >= after(duty_->polled_at, options_->grace))
         decide_eviction(now);
-    if (duty_ && now >= give_up_due()) abort_epoch(now);
+    if (duty_ && now >= give_up_due()) abort_epoch();
     if (!duty_) return;
     decide(now);
     maybe_change(now);

@@ -101,7 +101,7 @@ void Member::count_promises(Instant now) {
     promised_ = std::max(promised_, candidacy.target->number());
     candidacy.resend_at = kNever;
     candidacy.majority_at = kNever;
-    begin_swap(SwapKind::kTakeOver, share(next), now);
+    begin_swap(SwapKind::kTakeOver, share(next));
 }
 
 View Member::taken_over() const {

@@ -93,9 +93,9 @@ void Member::answer_old_round(const Peer& to, std::uint32_t round) {
 }
 
 // The result is as long as the shortest contribution, so it does not depend on the tree.
-bool Member::add_to(Ready& sum, const Ready& part) const {
+void Member::add_to(Ready& sum, const Ready& part) const {
     sum.leavers += part.leavers;
-    if (part.count == 0) return true;
+    if (part.count == 0) return;
     if (sum.count == 0) {
         sum.data = part.data;
     } else {
@@ -107,7 +107,6 @@ bool Member::add_to(Ready& sum, const Ready& part) const {
         }
     }
     sum.count += part.count;
-    return true;
 }
 
 void Member::try_fold(Instant now) {
@@ -140,7 +139,7 @@ void Member::send_down(const Body& body, std::uint32_t round) {
 }
 
 void Member::on_start(const Peer& from, std::size_t position, const Message& message,
-                      const Start& start, Instant now) {
+                      const Start& start) {
     const bool is_last = last_start_.view == view_number() && last_start_.round == message.round;
     if (message.round < round_ && is_last) {
         if (position == 0) send_round(from, message.round, StartAck{.is_alone = true});
@@ -152,14 +151,13 @@ void Member::on_start(const Peer& from, std::size_t position, const Message& mes
                 .round = round_,
                 .epoch = start.epoch,
                 .count = start.count,
-                .data = start.data},
-               now);
+                .data = start.data});
     if (position == 0 && parent_of(position_, options_->fanout) != 0)
         send_round(from, message.round, StartAck{.is_alone = true});
     acknowledge_start();
 }
 
-void Member::take_start(StartRecord record, Instant /*now*/) {
+void Member::take_start(StartRecord record) {
     const std::uint32_t round = round_;
     last_start_ = std::move(record);
     newest_ = last_start_.epoch;
@@ -181,8 +179,7 @@ void Member::acknowledge_start() {
     send_round(peer_at(parent_of(position_, options_->fanout)), last_start_.round, StartAck{});
 }
 
-void Member::on_start_ack(std::size_t position, const Message& message, const StartAck& ack,
-                          Instant /*now*/) {
+void Member::on_start_ack(std::size_t position, const Message& message, const StartAck& ack) {
     if (last_start_.view != view_number() || last_start_.round != message.round) return;
     if (ack.is_alone) {
         if (duty_) duty_->has_start.insert(static_cast<std::uint32_t>(position));
@@ -195,14 +192,13 @@ void Member::on_start_ack(std::size_t position, const Message& message, const St
     acknowledge_start();
 }
 
-void Member::on_abort(std::size_t /*position*/, const Message& message, const Abort& abort,
-                      Instant now) {
+void Member::on_abort(const Message& message, const Abort& abort) {
     if (message.round != round_ || abort.next_round <= round_) return;
-    take_abort(abort.next_round, now);
+    take_abort(abort.next_round);
 }
 
 // The member stays one, and may call again.
-void Member::take_abort(std::uint32_t next_round, Instant /*now*/) {
+void Member::take_abort(std::uint32_t next_round) {
     send_down(Abort{.next_round = next_round}, round_);
     const bool ends_call = call_ && standing_ == Standing::kMember && takes_part();
     begin_round(next_round);
@@ -217,7 +213,7 @@ void Member::take_abort(std::uint32_t next_round, Instant /*now*/) {
 void Member::on_tree_time(Instant now) {
     if (now >= news_at_) {
         const bool all_have = std::ranges::all_of(children_, &Child::has_view);
-        if (!all_have) tell_children(now);
+        if (!all_have) tell_children();
         news_at_ = all_have ? kNever : after(now, 2 * options_->resend);
     }
     if (is_root_position()) return;

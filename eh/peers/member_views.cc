@@ -111,7 +111,7 @@ void Member::take_seat(const ViewHandle& next, std::size_t position, Instant now
         send(peer_at(parent_of(position_, options_->fanout)), ViewAck{});
     }
     if (!children_.empty()) {
-        tell_children(now);
+        tell_children();
         news_at_ = after(now, 2 * options_->resend);
     }
     if (duty_ && was_root && before != nullptr) note_change_committed(before->view(), now);
@@ -163,7 +163,7 @@ void Member::back_off(Instant now) {
 
 // -- telling --
 
-void Member::tell_children(Instant /*now*/) {
+void Member::tell_children() {
     for (std::size_t i = 0; i < children_.size(); ++i) {
         if (children_[i].has_view) continue;
         const std::size_t position = first_child() + i;

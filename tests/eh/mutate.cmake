@@ -19,10 +19,10 @@ elseif(MUTANT STREQUAL "shared_blocks")
 ]==])
     set(instead "")
 elseif(MUTANT STREQUAL "eviction_uncommitted")
-    set(rule [==[    begin_swap(SwapKind::kDuty, share(next_view(now)), now);
+    set(rule [==[    begin_swap(SwapKind::kDuty, share(next_view(now)));
 ]==])
     set(instead [==[    if (!duty_->evict.empty()) return adopt(share(next_view(now)), std::nullopt, now);
-    begin_swap(SwapKind::kDuty, share(next_view(now)), now);
+    begin_swap(SwapKind::kDuty, share(next_view(now)));
 ]==])
 elseif(MUTANT STREQUAL "timer_restarted")
     set(rule [==[        closing_since_ = call_->ready_since;
