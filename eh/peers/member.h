@@ -331,6 +331,7 @@ private:
     void on_promise(const Peer& from, const Message& message, Instant now);
     void on_promise_ack(const Peer& from, const Message& message, const PromiseAck& ack,
                         Instant now);
+    bool is_root_back(Instant now) const;
     void count_promises(Instant now);
     View taken_over() const;
     std::string root_name_of(ViewNumber number) const;

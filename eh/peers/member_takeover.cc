@@ -83,6 +83,13 @@ void Member::on_promise_ack(const Peer& from, const Message& message, const Prom
     count_promises(now);
 }
 
+// Whether a member that has not promised itself yet has heard from the root again.
+bool Member::is_root_back(Instant now) const {
+    const bool is_seated = seated_ && view_number() == candidacy_->target->number();
+    return is_seated && promised_ < view_number() &&
+           now < after(root_heard_, options_->root_silent);
+}
+
 void Member::count_promises(Instant now) {
     Candidacy& candidacy = *candidacy_;
     const std::size_t votes = candidacy.granted.size() + 1;
@@ -92,8 +99,7 @@ void Member::count_promises(Instant now) {
     // Those that are late would have to join again.
     if (votes < all && now < after(candidacy.majority_at, options_->grace)) return;
     if (store_busy_ || phase_ != Phase::kNone) return;
-    const bool is_seated = seated_ && view_number() == candidacy.target->number();
-    if (is_seated && promised_ < view_number() && now < after(root_heard_, options_->root_silent)) {
+    if (is_root_back(now)) {
         candidacy_.reset();
         return;
     }
@@ -155,8 +161,7 @@ void Member::on_takeover_time(Instant now) {
     if (candidacy_->majority_at != kNever) count_promises(now);
     if (!candidacy_ || phase_ != Phase::kNone || now < candidacy_->resend_at) return;
     candidacy_->resend_at = after(now, 2 * options_->resend);
-    const bool is_seated = seated_ && view_number() == candidacy_->target->number();
-    if (is_seated && promised_ < view_number() && now < after(root_heard_, options_->root_silent)) {
+    if (is_root_back(now)) {
         candidacy_.reset();
         return;
     }
