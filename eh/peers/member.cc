@@ -107,12 +107,11 @@ void Member::send_round(const Peer& to, std::uint32_t round, Body body) {
 }
 
 void Member::send_as(const Peer& to, ViewNumber view, std::uint32_t round, Body body) {
-    effects_.emplace_back(
-        Send{.to = to,
-             .message{.view = view,
-                      .round = round,
-                      .incarnation = seated_ ? view_->at(position_).incarnation : incarnation_,
-                      .body = std::move(body)}});
+    effects_.emplace_back(Send{.to = to,
+                               .message{.view = view,
+                                        .round = round,
+                                        .incarnation = sent_incarnation(),
+                                        .body = std::move(body)}});
 }
 
 void Member::tell(EventKind kind, std::string name) {
@@ -163,8 +162,7 @@ void Member::on_message(const Peer& from, Message message, Instant now) {
         on_view_want(from, *want);
     } else if (const auto* const nack = std::get_if<Nack>(&body)) {
         // `round` says which incarnation was meant: its lower half is enough to tell them apart.
-        if (message.round ==
-            static_cast<std::uint32_t>(seated_ ? view_->at(position_).incarnation : incarnation_))
+        if (message.round == static_cast<std::uint32_t>(sent_incarnation()))
             on_nack(from, *nack, now);
     } else if (const auto* const join = std::get_if<Join>(&body)) {
         on_join(from, message, *join, now);

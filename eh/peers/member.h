@@ -234,6 +234,10 @@ private:
     ViewHandle share(View view) const;
     bool is_root_position() const { return position_ == 0; }
     bool takes_part() const { return view_->at(position_).takes_part; }
+    // The one with which its messages are sent.
+    Incarnation sent_incarnation() const {
+        return seated_ ? view_->at(position_).incarnation : incarnation_;
+    }
     bool has_promised() const { return promised_ >= view_number(); }
     bool is_shared() const { return options_->root.name.empty(); }
     bool reaches_store() const { return is_shared() || options_->root.name == self_.name; }
@@ -288,6 +292,7 @@ private:
     void on_redirect(const Redirect& redirect, Instant now);
     void on_refuse(const Refuse& refuse, Instant now);
     void begin_swap(SwapKind kind, ViewHandle next);
+    void write_swap();
     void on_settled(const Result<ViewHandle>& read, Instant now);
     void end_swap(Instant now);
     void lose_swap(const ViewHandle& record, Instant now);

@@ -189,6 +189,10 @@ void Member::begin_swap(SwapKind kind, ViewHandle next) {
     written.writer = {.name = self_.name, .incarnation = incarnation_, .attempt = ++attempts_};
     swap_ = kind;
     swap_next_ = share(std::move(written));
+    write_swap();
+}
+
+void Member::write_swap() {
     phase_ = Phase::kSwapping;
     store_busy_ = true;
     effects_.emplace_back(SwapStore{.expected = swap_next_->number() - 1, .next = swap_next_});
@@ -265,9 +269,7 @@ void Member::on_settled(const Result<ViewHandle>& read, Instant now) {
         candidacy_.reset();
         return forget_swap();
     }
-    phase_ = Phase::kSwapping;
-    store_busy_ = true;
-    effects_.emplace_back(SwapStore{.expected = swap_next_->number() - 1, .next = swap_next_});
+    write_swap();
 }
 
 void Member::end_swap(Instant now) {

@@ -39,8 +39,7 @@ void Member::seat(ViewHandle view, Instant now) {
 // Takes part in a committed view, or learns that it is not in it.
 void Member::adopt(const ViewHandle& next, std::optional<ViewDifference> news, Instant now) {
     if (next->number() <= std::max(view_number(), promised_)) return;
-    const Incarnation incarnation = seated_ ? view_->at(position_).incarnation : incarnation_;
-    auto position = next->find(self_.name, incarnation);
+    auto position = next->find(self_.name, sent_incarnation());
     // A root that contributes again has a new incarnation from this view on.
     if (!position && duty_) position = next->find(self_.name, incarnation_);
     // Who gave itself up stays out: its next incarnation joins.
