@@ -30,7 +30,6 @@ enum class IoPriority : std::uint8_t { kForeground, kBackground };
 // drive has one cartridge after the other.
 enum class IoFamily : std::uint8_t { kDisk, kTape };
 inline constexpr std::size_t kIoFamilyCount = 2;
-inline constexpr std::array<std::string_view, kIoFamilyCount> kIoFamilyNames{"disk", "tape"};
 
 // A storage medium: a disk, or a cartridge wherever it is now. The code that adds devices and media
 // assigns the numbers.
