@@ -1,7 +1,5 @@
 #include "io_sched/dispatch.h"
 
-#include <algorithm>
-
 namespace fopd::io_sched {
 
 namespace {
@@ -39,11 +37,6 @@ IoRequest* OldestRequest::next(std::span<IoRequest* const> peeked) const {
         if (oldest == nullptr || request->arrival() < oldest->arrival()) oldest = request;
     }
     return oldest;
-}
-
-bool has_spare(const IoRequest& request) {
-    const auto waiting = std::ranges::count(request.parts, IoPart::State::kWaiting, &IoPart::state);
-    return static_cast<std::uint64_t>(waiting) > request.missing_count();
 }
 
 }  // namespace fopd::io_sched

@@ -106,7 +106,7 @@ bool DriveScheduler::retry(IoRequest& request, IoPart& part, const IoDevice& dev
             return true;
         }
     }
-    return has_spare(request);
+    return request.has_spare();
 }
 
 Instant DriveScheduler::next_time(Instant now) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -115,6 +116,12 @@ public:
     std::uint64_t arrival() const { return arrival_; }
     // How many parts still have to be given to a device.
     std::uint32_t missing_count() const { return missing_count_; }
+
+    // Whether a read has untried parts beyond those that it still needs.
+    bool has_spare() const {
+        const auto waiting = std::ranges::count(parts, IoPart::State::kWaiting, &IoPart::state);
+        return static_cast<std::uint64_t>(waiting) > missing_count_;
+    }
 
     // -- for schedulers --
 

@@ -92,7 +92,4 @@ public:
     virtual std::size_t device_count() const = 0;
 };
 
-// Whether a read has untried parts beyond those that it still needs.
-bool has_spare(const IoRequest& request);
-
 }  // namespace fopd::io_sched

@@ -157,7 +157,7 @@ bool PerDeviceScheduler::has_device(const IoDevice& device) const {
 }
 
 bool PerDeviceScheduler::retry(IoRequest& request, IoPart& /*part*/, const IoDevice& /*device*/) {
-    return request.type == IoType::kRead && has_spare(request);
+    return request.type == IoType::kRead && request.has_spare();
 }
 
 IoDevice* PerDeviceScheduler::reclaim_device(const Reclaim& what) {
