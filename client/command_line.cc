@@ -5,7 +5,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <functional>
 #include <utility>
 
@@ -143,11 +142,10 @@ std::optional<std::int64_t> seconds_in(std::string_view text) {
     static constexpr std::int64_t kMax = std::int64_t{100} * 365 * 24 * 3600;
     const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
     const auto* const unit = std::ranges::find(kUnits, text.substr(digits), &Unit::name);
-    if (digits == 0 || digits > 12 || unit == kUnits.end()) return std::nullopt;
-    const std::int64_t count =
-        std::strtoll(std::string(text.substr(0, digits)).c_str(), nullptr, 10);
-    if (count == 0 || count > kMax / unit->seconds) return std::nullopt;
-    return count * unit->seconds;
+    if (digits > 12 || unit == kUnits.end()) return std::nullopt;
+    const auto count = core::whole_number<std::int64_t>(text.substr(0, digits));
+    if (!count || *count == 0 || *count > kMax / unit->seconds) return std::nullopt;
+    return *count * unit->seconds;
 }
 
 std::vector<std::string> with_help_option(std::vector<std::string> words) {
