@@ -40,10 +40,7 @@ Task<void> TapeLibrary::stop() {
     rings_.wake_all();
     changed_.wake_all();
     co_await gate_.close(parts_.reactor);
-    for (const Unit& each : units_) {
-        if (each.device != nullptr) co_await parts_.io.remove_drive(*each.device);
-    }
-    units_.clear();
+    co_await close_drives();
     if (bay_library_ == nullptr) co_return;
     if (shelf_ != nullptr) {
         [[maybe_unused]] const auto saved = co_await shelf_->save();
@@ -87,7 +84,7 @@ Task<Result<void>> TapeLibrary::open() {
     bay_library_ = *std::move(opened);
     auto ready = co_await open_parts();
     if (!ready) {
-        units_.clear();
+        co_await close_drives();
         shelf_.reset();
         robot_.reset();
         co_await bay_library_->close();
@@ -130,9 +127,12 @@ Task<Result<void>> TapeLibrary::open_parts() {
     co_return co_await open_drives();
 }
 
+// A drive becomes one of units_ when it can be used; before, an administrator cannot ask for it.
 Task<Result<void>> TapeLibrary::open_drives() {
     std::uint8_t number = 0;
-    for (devices::TapeDrive* const each : bay_library_->drives()) {
+    const std::vector<devices::TapeDrive*> drives = bay_library_->drives();
+    units_.reserve(drives.size());  // Units stay where they are while they are in use.
+    for (devices::TapeDrive* const each : drives) {
         const devices::DriveModel* const model = devices::find_drive_model(each->technology());
         if (model == nullptr) continue;
         const DriveUnit::Parts unit_parts{.reactor = parts_.reactor,
@@ -142,23 +142,28 @@ Task<Result<void>> TapeLibrary::open_drives() {
                                           .robot = *robot_,
                                           .shelf = *shelf_,
                                           .node = parts_.node};
-        units_.push_back({.drive = std::make_unique<DriveUnit>(unit_parts)});
-        co_await units_.back().drive->look_into();
+        auto unit = std::make_unique<DriveUnit>(unit_parts);
+        co_await unit->look_into();
         const io_sched::IoDevice::Drive drive{.number = ++number, .technology = model->technology};
-        const auto added = parts_.io.add_drive(drive, units_.back().drive->executor());
+        const auto added = parts_.io.add_drive(drive, unit->executor());
         if (!added) co_return std::unexpected(added.error());
-        units_.back().device = *added;
-        const auto cartridge = units_.back().drive->cartridge();
+        const auto cartridge = unit->cartridge();
         if (cartridge) parts_.io.set_drive_medium(**added, io_sched::MediumId{*cartridge});
+        units_.push_back({.drive = std::move(unit), .device = *added});
         show_drives();
     }
     co_return Result<void>{};
 }
 
+Task<void> TapeLibrary::close_drives() {
+    for (const Unit& each : units_) co_await parts_.io.remove_drive(*each.device);
+    units_.clear();
+}
+
 // What a drive has found out about itself becomes known to the scheduler.
 void TapeLibrary::show_drives() {
     for (const Unit& each : units_) {
-        if (each.device == nullptr || !each.drive->is_down()) continue;
+        if (!each.drive->is_down()) continue;
         parts_.io.set_drive_state(*each.device, io_sched::DeviceState::kDown);
     }
 }

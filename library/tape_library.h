@@ -98,6 +98,7 @@ private:
     Task<Result<void>> open();
     Task<Result<void>> open_parts();
     Task<Result<void>> open_drives();
+    Task<void> close_drives();
     void take_inventory();
     void show_drives();
     Task<void> read_news();

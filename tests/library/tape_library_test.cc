@@ -251,6 +251,27 @@ TEST_CASE("library: a drive that dies does not stop the other", "[library]") {
     check_all(stage, book);
 }
 
+TEST_CASE("library: an administrator may ask for a drive while the drives are opened",
+          "[library]") {
+    TapeStage stage;
+    stage.put(pattern(100'000, 1));
+    REQUIRE(stage.sync());
+    const std::vector<DriveRow> drives = stage.library().drives();
+    REQUIRE(drives.size() == 2);
+    stage.restart();
+    std::size_t asked = 0;
+    while (stage.library().drives().size() < drives.size()) {
+        for (const DriveRow& each : drives) {
+            const MediaOutcome outcome = stage.at(0, stage.library().unload(each.name));
+            CHECK((outcome.kind == MediaOutcome::Kind::kNoSuchDrive ||
+                   outcome.kind == MediaOutcome::Kind::kDone));
+            ++asked;
+        }
+        stage.run_for(100ms);
+    }
+    CHECK(asked > 0);
+}
+
 TEST_CASE("library: a restart in a batch loses nothing, and the library goes on", "[library]") {
     TapeStage stage;
     Book book = put_some(stage, 10);
