@@ -6,10 +6,11 @@
 #include "io_sched/read_order.h"
 
 #include <algorithm>
+#include <chrono>
+#include <ctime>
 #include <numeric>
 #include <vector>
 
-#include "core/clock.h"
 #include "core/random.h"
 #include "tests/catch.h"
 #include "tests/slowness.h"
@@ -55,6 +56,13 @@ using Plan = std::vector<std::uint32_t>;
 
 Plan planned(std::span<const TapeStretch> files, ReadOrder order) {
     return plan_reads(lto9(), devices::beginning_of(lto9()), files, {.order = order});
+}
+
+// Of this thread, so that other programs on the machine do not count.
+Duration cpu_time() {
+    timespec now{};
+    REQUIRE(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0);
+    return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
 }
 
 }  // namespace
@@ -196,12 +204,11 @@ TEST_CASE("io_sched order: 40 % are left when the true drive differs by up to 30
 TEST_CASE("io_sched order: 2000 files are planned within 50 ms", "[io_sched][real]") {
     core::Random random(1);
     const auto files = uniform_files(random, 2000);
-    const core::PosixClock clock;
     Duration best = Duration::max();
     for (int i = 0; i < 5; ++i) {
-        const Instant began = clock.now();
+        const Duration began = cpu_time();
         planned(files, ReadOrder::kAuto);
-        best = std::min(best, clock.now() - began);
+        best = std::min(best, cpu_time() - began);
     }
     CHECK(best <= fopd::testing::kSlowness * 50ms);
 }
