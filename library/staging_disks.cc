@@ -1,10 +1,12 @@
 #include "library/staging_disks.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "core/ensure.h"
 #include "core/remote.h"
+#include "core/stable_sort.h"
 #include "objects/range_locks.h"
 
 namespace fopd::library {
@@ -69,7 +71,8 @@ StagingDisks::~StagingDisks() = default;
 
 const TapePoolOptions* StagingDisks::tape_pool(objects::PoolId pool) const {
     const auto found = std::ranges::find(pool_ids_, pool);
-    return found == pool_ids_.end() ? nullptr : &pools_[found - pool_ids_.begin()];
+    if (found == pool_ids_.end()) return nullptr;
+    return &pools_[static_cast<std::size_t>(found - pool_ids_.begin())];
 }
 
 bool StagingDisks::is_staging(const objects::HomeVolume& home) const {
@@ -237,7 +240,7 @@ StagingNews StagingDisks::take_news() {
 
 Task<Result<StagingDisks::Recorded>> StagingDisks::record(std::vector<store::Copy> copies) {
     Recorded recorded;
-    std::ranges::stable_sort(copies, {}, [](const store::Copy& each) { return each.fid.slot(); });
+    core::stable_sort(copies, std::less{}, [](const store::Copy& each) { return each.fid.slot(); });
     for (std::size_t at = 0; at < copies.size();) {
         const store::Slot slot = copies[at].fid.slot();
         objects::HomeVolume* const home = stores_.find(slot);

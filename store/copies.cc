@@ -7,9 +7,9 @@
 
 namespace fopd::store {
 
-using Found = LayeredIndex::Found;
-
 namespace {
+
+using Found = LayeredIndex::Found;
 
 constexpr auto kNumberMax = std::numeric_limits<std::uint64_t>::max();
 

@@ -2,11 +2,13 @@
 // released from the disk, and recalls.
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include "core/ensure.h"
+#include "core/stable_sort.h"
 #include "store/volume.h"
 
 namespace fopd::store {
@@ -383,8 +385,8 @@ Task<Result<std::vector<RecallOf>>> Volume::recalls() {
     RecallLister lister;
     const auto listed = co_await map_.for_each(KeyKind::kRecall, &lister);
     if (!listed) co_return std::unexpected(listed.error());
-    std::ranges::stable_sort(lister.all, {},
-                             [](const RecallOf& each) { return each.recall.ticket; });
+    core::stable_sort(lister.all, std::less{},
+                      [](const RecallOf& each) { return each.recall.ticket; });
     co_return std::move(lister.all);
 }
 

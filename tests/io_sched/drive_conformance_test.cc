@@ -4,6 +4,7 @@
 // looks through all that waits, without any index or cache, says what has to come next.
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "core/random.h"
+#include "core/stable_sort.h"
 #include "devices/tape/drive_model.h"
 #include "io_sched/drive_algorithms.h"
 #include "io_sched/settings.h"
@@ -166,7 +168,7 @@ public:
         for (const MediumId medium : by_age()) {
             if (is_ripe(medium, now) && !is_loaded(medium)) ripe.push_back(medium);
         }
-        std::ranges::stable_sort(ripe, std::greater{}, [this](MediumId medium) {
+        core::stable_sort(ripe, std::greater{}, [this](MediumId medium) {
             return std::pair(has_foreground(medium), bytes(medium));
         });
         for (const MediumId medium : ripe) {
