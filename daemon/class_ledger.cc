@@ -33,9 +33,20 @@ void ClassLedger::take(std::size_t locality, std::span<const lrs::ClassNews> new
 
 void ClassLedger::set_rules(std::span<const std::string> names) {
     const std::lock_guard lock(mutex_);
-    std::map<std::string, Entry, std::less<>> rules;
-    for (const std::string& name : names) rules[name] = rules_[name];
-    rules_ = std::move(rules);
+    ++rules_generation_;
+    for (const std::string& name : names) rules_[name].in_force_at = rules_generation_;
+    drop_former_rules();
+}
+
+void ClassLedger::drop_former_rules() {
+    std::vector<std::pair<std::uint64_t, std::string_view>> former;
+    for (const auto& [name, entry] : rules_) {
+        if (entry.in_force_at != rules_generation_) former.emplace_back(entry.in_force_at, name);
+    }
+    if (former.size() <= kFormerRulesMax) return;
+    std::ranges::sort(former);
+    former.resize(former.size() - kFormerRulesMax);
+    for (const auto& [in_force_at, name] : former) rules_.erase(rules_.find(name));
 }
 
 void ClassLedger::forget_now(std::size_t locality) {
@@ -120,6 +131,7 @@ void ClassLedger::collect(core::MetricSink& sink) const {
     const bool has_others = !others_.totals.is_nothing() || !others_.now.empty();
     if (has_others) show(lrs::kOtherClasses, others_);
     for (const auto& [name, entry] : rules_) {
+        if (entry.in_force_at != rules_generation_) continue;
         const std::array labels{core::Label{"rule", name}};
         sink.gauge("fopd_lrs_rule_queued", "Requests of a rule's classes that wait for their turn.",
                    labels, static_cast<double>(entry.together().queued));

@@ -126,6 +126,47 @@ TEST_CASE("class ledger: each rule in force has its figures, also without a clas
     CHECK(stage.figures().of("fopd_lrs_rule_served", "small") == -1);
 }
 
+TEST_CASE("class ledger: totals of a rule do not fall when it comes back into force", "[daemon]") {
+    LedgerStage stage;
+    const auto served = [&stage](int requests) {
+        lrs::ClassNews news = news_of("jobs{job=a}", requests, 3, 2s);
+        news.rule = "jobs";
+        stage.take(0, {news}, 0s);
+    };
+    stage.ledger.set_rules(std::vector<std::string>{"jobs"});
+    served(7);
+
+    // Another policy decides. What the last pulse of the former one brings still counts.
+    stage.ledger.set_rules({});
+    CHECK(stage.figures().of("fopd_lrs_rule_served", "jobs") == -1);
+    served(5);
+    stage.take(0, {}, 1s);
+
+    stage.ledger.set_rules(std::vector<std::string>{"jobs", "new"});
+    CHECK(stage.figures().of("fopd_lrs_rule_served", "jobs") == 12);
+    CHECK(stage.figures().of("fopd_lrs_rule_throttled_seconds", "jobs") == 4);
+    CHECK(stage.figures().of("fopd_lrs_rule_queued", "jobs") == 0);
+    CHECK(stage.figures().of("fopd_lrs_rule_served", "new") == 0);
+}
+
+TEST_CASE("class ledger: of rules out of force those longest out are dropped first", "[daemon]") {
+    LedgerStage stage;
+    const auto put_in_force = [&stage](const std::string& rule) {
+        stage.ledger.set_rules(std::vector<std::string>{rule});
+        lrs::ClassNews news = news_of(rule, 1);
+        news.rule = rule;
+        stage.take(0, {news}, 0s);
+    };
+    for (std::size_t i = 0; i < ClassLedger::kFormerRulesMax + 2; ++i) {
+        put_in_force("r" + std::to_string(i));
+    }
+    // r0 is dropped; r1 is the one longest out of force that is kept.
+    put_in_force("r1");
+    CHECK(stage.figures().of("fopd_lrs_rule_served", "r1") == 2);
+    put_in_force("r0");
+    CHECK(stage.figures().of("fopd_lrs_rule_served", "r0") == 1);
+}
+
 TEST_CASE("class ledger: beyond a hundred names they are others, until one was long quiet",
           "[daemon]") {
     LedgerStage stage;

@@ -531,6 +531,24 @@ class LrsAdminTest(LrsTestCase):
 
     # -- figures for machines --
 
+    def test_totals_of_a_rule_go_on_when_it_is_back_in_force(self):
+        self.start(policy="tbf", tbf={"rules": ["free op=write&job=* rate=unlimited"]})
+        series = 'fopd_lrs_rule_served_total{rule="free"}'
+        written = self.write(seconds=0.2, job="busy")
+        wait_until(lambda: self.daemon.metrics()[series] >= written, "the writes are in the metrics")
+        before = self.daemon.metrics()[series]
+        self.ctl("lrs", "set", "crr")
+        wait_until(lambda: series not in self.daemon.metrics(), "crr has no rules")
+        self.ctl("lrs", "set", "tbf")
+        wait_until(lambda: series in self.daemon.metrics(), "the rule is back in force")
+        self.assertGreaterEqual(self.daemon.metrics()[series], before)
+        self.ctl("lrs", "rule", "del", "free")
+        wait_until(lambda: series not in self.daemon.metrics(), "the rule is gone")
+        self.ctl("lrs", "rule", "add", "free op=write&job=* rate=unlimited")
+        wait_until(lambda: series in self.daemon.metrics(), "the rule was added again")
+        self.assertGreaterEqual(self.daemon.metrics()[series], before)
+        self.fopd.stop(self.daemon)
+
     def test_metrics_and_log_tell_who_is_held_back(self):
         self.start(policy="tbf", tbf={"rules": ["held op=write&job=held rate=0", "free op=write&job=* rate=unlimited"]})
         written = self.write(seconds=0.3, job="busy")
