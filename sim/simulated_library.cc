@@ -66,7 +66,7 @@ Task<Result<std::string>> SimulatedLibrary::read_media(core::Reactor* reactor) {
 }
 
 Task<Result<void>> SimulatedLibrary::write_media(core::Reactor* reactor, std::string text) {
-    co_await reactor->sleep_for(1ms);
+    (void)co_await reactor->sleep_for(1ms);
     media_ = std::move(text);
     co_return Result<void>{};
 }

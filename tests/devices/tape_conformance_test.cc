@@ -388,7 +388,7 @@ TEST_CASE("devices tape: what is durable survives a crash, and of the rest a fir
         REQUIRE(stage.marks(1, TapeDrive::Marks::kDurable) == TapeRoom::kPlenty);
         stage.write_all("def|g");
 
-        stage.crash(GENERATE(range(1, 11)));
+        stage.crash(GENERATE(range(1U, 11U)));
 
         REQUIRE(stage.load().has_value());
         std::string left = stage.rest();
@@ -431,7 +431,7 @@ TEST_CASE("devices tape: durable data that were overwritten are not mixed with n
         REQUIRE(stage.locate(2).has_value());
         stage.write_all("XY");
 
-        stage.crash(GENERATE(range(1, 6)));
+        stage.crash(GENERATE(range(1U, 6U)));
 
         REQUIRE(stage.load().has_value());
         std::string left = stage.rest();

@@ -57,9 +57,9 @@ private:
             log_.loaded[medium] = number_;
             medium_ = medium;
             ++log_.mounts;
-            co_await reactor_.sleep_for(60s);
+            (void)co_await reactor_.sleep_for(60s);
         }
-        co_await reactor_.sleep_for(10s);
+        (void)co_await reactor_.sleep_for(10s);
         --log_.running;
         if (log_.bad_drives.contains(number_) || log_.bad_media.contains(medium)) {
             co_return std::unexpected(Error{.code = Errc::kIo, .context = "drive"});

@@ -226,7 +226,7 @@ TEST_CASE("store tape recovery: an index spares reading the files that it lists"
     }
 
     SECTION("where one cannot be read, headers are") {
-        const std::uint64_t which = GENERATE(0, 1, 2);
+        const std::uint64_t which = GENERATE(0U, 1U, 2U);
         stage.cartridge().make_unreadable(indexes[which].first_data_block());
         stage.reload();
         FoundEntries without;
@@ -249,7 +249,7 @@ TEST_CASE("store tape recovery: one of a damaged file tells which", "[store][tap
     }
     REQUIRE(stage.run(stage.writer->sync()).has_value());
     // In the third file: each of its labels and its data.
-    const std::uint64_t part = GENERATE(0, 1, 2, 4, 6, 7, 8);
+    const std::uint64_t part = GENERATE(0U, 1U, 2U, 4U, 6U, 7U, 8U);
     stage.cartridge().make_unreadable(blocks[2] + part);
     stage.reload();
 

@@ -58,8 +58,8 @@ TEST_CASE("store tape writer: a file is three labels, data and three labels", "[
 }
 
 TEST_CASE("store tape writer: what is written comes back", "[store][tape]") {
-    const std::uint64_t size = GENERATE(0, 1, 511, 512, 4'095, 4'096, 4'097, 258'048, 258'049,
-                                        262'144, 1'000'000, 1'048'576);
+    const std::uint64_t size = GENERATE(0U, 1U, 511U, 512U, 4'095U, 4'096U, 4'097U, 258'048U,
+                                        258'049U, 262'144U, 1'000'000U, 1'048'576U);
     CAPTURE(size);
     TapeStage stage;
     stage.start();
@@ -202,7 +202,7 @@ TEST_CASE("store tape writer: nothing is written to another cartridge", "[store]
 
 TEST_CASE("store tape writer: foreign beginnings are told from blank ones", "[store][tape]") {
     TapeStage stage;
-    const std::size_t size = GENERATE(0, 80, 512, 1'048'576);  // 0: a filemark.
+    const std::size_t size = GENERATE(0U, 80U, 512U, 1'048'576U);  // 0: a filemark.
     stage.set_records({RecordBytes(size, std::byte{'x'})});
 
     const auto found = stage.run(inspect(&stage.drive(), stage.identity));
