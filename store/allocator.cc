@@ -90,10 +90,7 @@ void Allocator::set(DiskRange range, bool used) {
     } else {
         segment.used -= range.count;
         free_blocks_ += range.count;
-        if (segment.used == 0) {
-            segment.owner = Owner::kNobody;
-            ++empty_segments_;
-        }
+        if (segment.used == 0) has_become_empty(segment);
     }
 }
 
@@ -124,33 +121,34 @@ Result<void> Allocator::take_segment(std::uint32_t segment) {
     return {};
 }
 
-// Moves to a segment that has free blocks, preferably an empty one, which gives long runs. False if
-// there is none.
+// Moves to a segment that has free blocks: to the lowest empty one, because empty segments give
+// long runs, otherwise to the next one with a free block. False if there is none.
 bool Allocator::next_segment() {
+    if (empty_segments_ > log_reserve()) {
+        continue_in(lowest_empty());
+        return true;
+    }
     const auto count = static_cast<std::uint32_t>(segments_.size());
-    std::optional<std::uint32_t> found;
     // The current segment comes last: it may have free blocks before the cursor.
     for (std::uint32_t step = 1; step <= count; ++step) {
         const std::uint32_t index = (current_ + step) % count;
-        const Segment& segment = segments_[index];
-        if (!is_for_data(segment)) continue;
-        if (segment.owner == Owner::kNobody) {
-            found = index;
-            break;
-        }
-        if (!found) found = index;
-        if (empty_segments_ <= log_reserve()) break;
+        if (!is_for_data(segments_[index])) continue;
+        continue_in(index);
+        return true;
     }
-    if (!found) return false;
-    continue_in(*found);
-    return true;
+    return false;
+}
+
+// REQUIRES: a segment is empty.
+std::uint32_t Allocator::lowest_empty() {
+    while (segments_[none_empty_below_].owner != Owner::kNobody) ++none_empty_below_;
+    return none_empty_below_;
 }
 
 void Allocator::borrow_segment() {
-    const auto found = std::ranges::find(segments_, Owner::kNobody, &Segment::owner);
-    ENSURE(found != segments_.end());
-    take_over(*found, Owner::kData);
-    continue_in(static_cast<std::uint32_t>(found - segments_.begin()));
+    const std::uint32_t borrowed = lowest_empty();
+    take_over(segments_[borrowed], Owner::kData);
+    continue_in(borrowed);
 }
 
 // The next run of free blocks in the current segment, from the cursor on.
@@ -265,8 +263,8 @@ void Allocator::settle(std::uint64_t sequence) {
 std::optional<std::uint32_t> Allocator::allocate_segment() {
     if (empty_segments_ == 0) return std::nullopt;
     const auto count = static_cast<std::uint32_t>(segments_.size());
-    // Far from where data is being written, so that data keeps its long runs.
-    const std::uint32_t from = current_ + count / 2;
+    // From the middle on, because data begins in the lowest segments and keeps its long runs so.
+    const std::uint32_t from = count / 2;
     for (std::uint32_t step = 0; step < count; ++step) {
         const std::uint32_t index = (from + step) % count;
         if (segments_[index].owner != Owner::kNobody) continue;
@@ -285,6 +283,13 @@ void Allocator::take_over(Segment& segment, Owner owner) {
     --empty_segments_;
 }
 
+void Allocator::has_become_empty(Segment& segment) {
+    segment.owner = Owner::kNobody;
+    ++empty_segments_;
+    const auto index = static_cast<std::uint32_t>(&segment - segments_.data());
+    none_empty_below_ = std::min(none_empty_below_, index);
+}
+
 bool Allocator::may_hold() const {
     return empty_segments_ > log_reserve() + kNotHeld;
 }
@@ -293,8 +298,7 @@ std::optional<std::uint32_t> Allocator::hold_ahead(std::uint64_t blocks) {
     if (!may_hold()) return std::nullopt;
     const auto count = static_cast<std::uint32_t>(segments_.size());
     std::uint64_t ahead = 0;
-    for (std::uint32_t step = 1; step < count && ahead < blocks; ++step) {
-        const std::uint32_t index = (current_ + step) % count;
+    for (std::uint32_t index = lowest_empty(); index < count && ahead < blocks; ++index) {
         Segment& segment = segments_[index];
         if (segment.owner == Owner::kHeld) ahead += segment_blocks_;
         if (segment.owner != Owner::kNobody) continue;
@@ -315,27 +319,24 @@ void Allocator::note_empty() {
     looked_at_ = 0;
 }
 
-// The distance from the current segment to the one that has the last of the next `blocks` empty
-// blocks.
-std::uint32_t Allocator::steps_ahead(std::uint64_t blocks) const {
+// The segment after the one that has the last of the next `blocks` empty blocks.
+std::uint32_t Allocator::end_of_next(std::uint64_t blocks) const {
     const auto count = static_cast<std::uint32_t>(segments_.size());
     std::uint64_t ahead = 0;
-    std::uint32_t step = 0;
-    while (step + 1 < count && ahead < blocks) {
-        ++step;
-        const Owner owner = segments_[(current_ + step) % count].owner;
+    std::uint32_t index = none_empty_below_;
+    for (; index < count && ahead < blocks; ++index) {
+        const Owner owner = segments_[index].owner;
         if (owner == Owner::kNobody || owner == Owner::kHeld) ahead += segment_blocks_;
     }
-    return step;
+    return index;
 }
 
 std::optional<std::uint32_t> Allocator::hold_unused(std::uint64_t ahead_blocks) {
     const auto count = static_cast<std::uint32_t>(segments_.size());
-    const std::uint32_t left_alone = steps_ahead(ahead_blocks);
+    looked_at_ = std::max(looked_at_, end_of_next(ahead_blocks));
     for (; looked_at_ < count && may_hold(); ++looked_at_) {
         Segment& segment = segments_[looked_at_];
-        const std::uint32_t distance = (looked_at_ + count - current_) % count;
-        if (!segment.stays_empty || distance <= left_alone) continue;
+        if (!segment.stays_empty) continue;
         take_over(segment, Owner::kHeld);
         ++held_segments_;
         return looked_at_;
@@ -346,9 +347,8 @@ std::optional<std::uint32_t> Allocator::hold_unused(std::uint64_t ahead_blocks) 
 void Allocator::end_hold(std::uint32_t segment, Content content) {
     Segment& held = segments_[segment];
     ENSURE(held.owner == Owner::kHeld);
-    held.owner = Owner::kNobody;
     held.content = content;
-    ++empty_segments_;
+    has_become_empty(held);
     --held_segments_;
 }
 
@@ -356,8 +356,7 @@ void Allocator::release_segment(std::uint32_t segment) {
     ENSURE(segment < segments_.size());
     Segment& released = segments_[segment];
     ENSURE(released.owner == Owner::kLog);
-    released.owner = Owner::kNobody;
-    ++empty_segments_;
+    has_become_empty(released);
     --log_segments_;
     free_blocks_ += segment_blocks_;
 }

@@ -55,8 +55,10 @@ public:
 
 // Which blocks of a disk are in use. The disk is divided into segments of equal size; a segment
 // belongs to the log or to data. Within a segment of data, blocks are allocated in ascending order,
-// so that data written together lies together and the disk sees long writes. The state is in memory
-// only; each start builds it from the index.
+// so that data written together lies together and the disk sees long writes. When it is full, data
+// continues in the lowest empty segment: what was freed is used again before what was never used,
+// so that a disk that is a thin file stays small. The state is in memory only; each start builds it
+// from the index.
 //
 // A freed block is pending first: it is allocated again when the record that freed it can no longer
 // be lost, and every read that began before has ended.
@@ -224,8 +226,10 @@ private:
     std::uint64_t left_by_adding() const { return freeing_reserve_blocks_ + borrowed_blocks(); }
     std::uint64_t held_blocks() const { return std::uint64_t{held_segments_} * segment_blocks_; }
     void take_over(Segment& segment, Owner owner);
+    void has_become_empty(Segment& segment);
+    std::uint32_t lowest_empty();
     bool may_hold() const;
-    std::uint32_t steps_ahead(std::uint64_t blocks) const;
+    std::uint32_t end_of_next(std::uint64_t blocks) const;
     bool next_segment();
     // The log's claim may rise after the reserve for freeing was set aside, and cover it. Then an
     // empty segment of the log is used instead, but not the last one.
@@ -244,11 +248,12 @@ private:
     const std::uint64_t freeing_reserve_blocks_;
     std::uint32_t log_claim_ = 0;
     std::vector<Segment> segments_;
-    std::vector<std::uint64_t> used_;   // A bit for each block.
-    std::uint32_t current_ = 0;         // The segment in which blocks are allocated;
-    std::uint64_t cursor_ = 0;          // the next block to try.
-    std::uint64_t free_blocks_ = 0;     // In segments of data, held segments and empty ones.
-    std::uint32_t empty_segments_ = 0;  // Without an owner; held ones are not counted.
+    std::vector<std::uint64_t> used_;     // A bit for each block.
+    std::uint32_t current_ = 0;           // The segment in which blocks are allocated;
+    std::uint64_t cursor_ = 0;            // the next block to try.
+    std::uint64_t free_blocks_ = 0;       // In segments of data, held segments and empty ones.
+    std::uint32_t empty_segments_ = 0;    // Without an owner; held ones are not counted.
+    std::uint32_t none_empty_below_ = 0;  // No segment with a lower index is empty.
     std::uint32_t log_segments_ = 0;
     std::uint32_t held_segments_ = 0;
     std::uint32_t looked_at_ = 0;  // The next segment for hold_unused().
