@@ -50,6 +50,8 @@ void MediaShelf::set_state(CartridgeId id, CartridgeState state, std::string_vie
     if (state != CartridgeState::kBlank) promised_.erase(id);
     show(id);
     if (!changes) return;
+    ++changes_;
+    if (parts_.bell != nullptr) parts_.bell->ring();
     const std::string barcode = before->barcode;
     const bool is_bad = state != CartridgeState::kOk && state != CartridgeState::kBlank &&
                         state != CartridgeState::kFull;

@@ -12,6 +12,7 @@
 #include "core/wait_queue.h"
 #include "io_sched/main_scheduler.h"
 #include "library/library_bay.h"
+#include "library/library_bell.h"
 #include "library/media_table.h"
 #include "store/tape/tape_file.h"
 
@@ -29,6 +30,7 @@ public:
         io_sched::MainScheduler& io;
         // Of the drives, for cartridges that were never loaded. In static storage.
         std::string_view technology{};
+        LibraryBell* bell = nullptr;  // Rung when a state has changed; null: nobody listens.
     };
     explicit MediaShelf(const Parts& parts) : parts_(parts), saved_now_(parts.reactor) {}
 
@@ -49,6 +51,8 @@ public:
     // Tells the scheduler what may be done with a cartridge now. A blank one is for the pool that
     // it was promised to.
     void show(CartridgeId id);
+    // Grows with each change of a state.
+    std::uint64_t changes() const { return changes_; }
     void promise(CartridgeId id, std::uint32_t pool);
     bool is_promised(CartridgeId id) const { return promised_.contains(id); }
     // What is left of a cartridge when nothing more is begun on it: one of so many parts.
@@ -60,6 +64,7 @@ private:
     const Parts parts_;
     MediaTable table_;
     std::map<CartridgeId, std::uint32_t> promised_;
+    std::uint64_t changes_ = 1;
     std::uint64_t wanted_ = 0;
     std::uint64_t saved_ = 0;
     bool saving_ = false;

@@ -95,12 +95,14 @@ Task<void> StagingDisks::look_at_all(store::Slot slot) {
     objects::HomeVolume* const home = stores_.find(slot);
     if (home == nullptr) co_return;
     const objects::HomeVolume::Hold hold(*home);
+    const auto forgotten = co_await forget_outdated(home);
     const auto taken = co_await take_recalls(home);
     Scan scan(*this);
     const auto seen = co_await home->volume().map().for_each(store::KeyKind::kObject, &scan);
     ring();
-    if (taken && seen) co_return;
-    const std::string reason = describe(taken ? seen.error() : taken.error());
+    if (forgotten && taken && seen) co_return;
+    const Error& error = !forgotten ? forgotten.error() : !taken ? taken.error() : seen.error();
+    const std::string reason = describe(error);
     core::emit(stores_.parts().events, core::Level::kError, "library.scan_failed",
                {{"device", home->device_name()}, {"reason", std::string_view(reason)}});
 }
@@ -238,8 +240,50 @@ StagingNews StagingDisks::take_news() {
     return news;
 }
 
+Task<Result<void>> StagingDisks::set_media(KnownMedia media) {
+    media_ = std::move(media);
+    knows_media_ = true;
+    std::vector<store::Slot> slots;
+    for (const auto& home : stores_.volumes()) slots.push_back(home->slot());
+    for (const store::Slot slot : slots) {
+        objects::HomeVolume* const home = stores_.find(slot);
+        if (home == nullptr || !is_staging(*home)) continue;
+        const objects::HomeVolume::Hold hold(*home);
+        const auto forgotten = co_await forget_outdated(home);
+        if (!forgotten) co_return forgotten;
+        keep_room(slot);
+    }
+    co_return Result<void>{};
+}
+
+Task<Result<void>> StagingDisks::forget_outdated(objects::HomeVolume* home) {
+    std::vector<store::VsnText> outdated;
+    for (const auto& [vsn, use] : home->volume().map().copies().use()) {
+        const auto known = media_.find(vsn);
+        const bool is_outdated =
+            known != media_.end() && use.cartridge.generation < known->second.generation;
+        if (is_outdated && use.live_copies > 0) outdated.push_back(vsn);
+    }
+    for (const store::VsnText& vsn : outdated) {
+        core::emit(stores_.parts().events, core::Level::kWarn, "library.copies_outdated",
+                   {{"device", home->device_name()},
+                    {"medium", std::string_view(vsn.data(), vsn.size())}});
+        const core::WaitOptions wait{.cancel = &home->ending()};
+        const auto forgotten =
+            co_await home->volume().forget_cartridge(vsn, store::Volume::Loss::kAccepted, wait);
+        if (!forgotten) co_return forgotten;
+    }
+    co_return Result<void>{};
+}
+
 Task<Result<StagingDisks::Recorded>> StagingDisks::record(std::vector<store::Copy> copies) {
     Recorded recorded;
+    // The library has just written to them.
+    for (const store::Copy& each : copies) {
+        KnownMedium& medium = media_[each.cartridge.vsn];
+        if (medium.generation >= each.cartridge.generation) continue;
+        medium = {.generation = each.cartridge.generation, .is_good = true};
+    }
     core::stable_sort(copies, std::less{}, [](const store::Copy& each) { return each.fid.slot(); });
     for (std::size_t at = 0; at < copies.size();) {
         const store::Slot slot = copies[at].fid.slot();

@@ -14,6 +14,7 @@
 #include "core/result.h"
 #include "core/task.h"
 #include "core/wait_queue.h"
+#include "library/library_bell.h"
 #include "library/options.h"
 #include "library/outgoing_copies.h"
 #include "library/recall.h"
@@ -26,12 +27,12 @@
 
 namespace fopd::library {
 
-// Is woken when the staging disks of some locality have news. Called on its own reactor.
-class LibraryBell {
-public:
-    virtual ~LibraryBell() = default;
-    virtual void ring() = 0;
+// A cartridge, as the homes of objects know it.
+struct KnownMedium {
+    std::uint32_t generation = 0;
+    bool is_good = false;  // Its copies can be read, as far as the library knows.
 };
+using KnownMedia = std::map<store::VsnText, KnownMedium>;
 
 // A recall, as the library learns of it. Told again when it has changed.
 struct RecallNote {
@@ -86,6 +87,10 @@ public:
     OutgoingCopies& outgoing() { return outgoing_; }
     ReturningObjects& returning() { return returning_; }
 
+    // Sets what is known of all media. Objects leave the disks only if good ones have them. Forgets
+    // the copies that media had before their last format, which a disk may have that was away
+    // then.
+    Task<Result<void>> set_media(KnownMedia media);
     // Records copies that are durable on tape.
     struct Recorded {
         std::uint64_t live = 0;
@@ -132,6 +137,9 @@ private:
     Task<Result<void>> put_recall(objects::HomeVolume* home, RecallWish wish,
                                   core::WaitOptions wait);
 
+    Task<Result<void>> forget_outdated(objects::HomeVolume* home);
+    Result<bool> is_on_good_media(objects::HomeVolume& home, const store::Object& object,
+                                  store::Fid fid);
     Task<Result<void>> release_from(objects::HomeVolume* home, store::Fid fid,
                                     core::WaitOptions wait);
     void keep_room(store::Slot slot);
@@ -145,6 +153,8 @@ private:
     std::vector<objects::PoolId> pool_ids_;     // Of pools_.
     std::vector<objects::PoolId> staging_ids_;  // Likewise.
     Library library_;
+    KnownMedia media_;
+    bool knows_media_ = false;  // Until then the library has not been open.
     StagedObjects staged_;
     OutgoingCopies outgoing_;
     ReturningObjects returning_;

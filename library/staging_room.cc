@@ -26,6 +26,10 @@ Task<Result<void>> StagingDisks::release(store::Fid fid, core::WaitOptions wait)
         co_return std::unexpected(
             Error{.code = Errc::kNotFound, .context = "there is no such object"});
     }
+    if (!knows_media_) {
+        co_return std::unexpected(
+            Error{.code = Errc::kBusy, .context = "the tape library is not open"});
+    }
     const objects::HomeVolume::Hold hold(*home);
     co_return co_await release_from(home, fid, wait);
 }
@@ -57,6 +61,12 @@ Task<Result<void>> StagingDisks::release_from(objects::HomeVolume* home, store::
     if (is_pinned) {
         co_return std::unexpected(Error{.code = Errc::kBusy, .context = "the object is pinned"});
     }
+    const auto is_good = is_on_good_media(*home, **found, fid);
+    if (!is_good) co_return std::unexpected(is_good.error());
+    if (!*is_good) {
+        co_return std::unexpected(
+            Error{.code = Errc::kBusy, .context = "no readable medium has the object"});
+    }
     const auto released = co_await home->volume().release(fid, version, wait);
     if (!released) {
         Error error = released.error();
@@ -70,6 +80,23 @@ Task<Result<void>> StagingDisks::release_from(objects::HomeVolume* home, store::
     ++released_count_;
     staged_.forget(fid);
     co_return Result<void>{};
+}
+
+// Whether it has no copies, or those on good media have all of its bytes.
+Result<bool> StagingDisks::is_on_good_media(objects::HomeVolume& home, const store::Object& object,
+                                            store::Fid fid) {
+    const auto copies = home.volume().copies_of(fid);
+    if (!copies) return std::unexpected(copies.error());
+    std::vector<store::CopyKey> others;
+    for (const store::Copy& each : *copies) {
+        const auto known = media_.find(each.cartridge.vsn);
+        const bool is_good = known != media_.end() && known->second.is_good &&
+                             known->second.generation == each.cartridge.generation;
+        if (!is_good) others.push_back(store::key_of(each));
+    }
+    if (others.empty()) return true;
+    std::ranges::sort(others);
+    return home.volume().map().copies().cover(fid, object, others);
 }
 
 // The lowest mark of the pools that have their objects on this disk.
@@ -94,6 +121,7 @@ std::uint32_t StagingDisks::low_mark(const objects::HomeVolume& home) const {
 void StagingDisks::keep_room(store::Slot slot) {
     const objects::HomeVolume* const home = stores_.find(slot);
     if (home == nullptr || stores_.duties().closed() || releasing_.contains(slot)) return;
+    if (!knows_media_) return;
     const std::uint32_t mark = high_mark(*home);
     if (mark == 0 || percent(home->volume().space_use()) < mark) return;
     if (!staged_.oldest_with_copy({}, slot)) return;

@@ -67,7 +67,10 @@ Task<void> TapeLibrary::run() {
     }
     rung_ = true;
     while (!stopping_) {
-        if (std::exchange(rung_, false)) co_await read_news();
+        if (std::exchange(rung_, false)) {
+            co_await show_media_to_homes();
+            co_await read_news();
+        }
         const Instant next = begin_batches();
         if (rung_ || stopping_) continue;
         // Woken by news, by the end of a batch, and when a group is old enough.
@@ -115,7 +118,8 @@ Task<Result<void>> TapeLibrary::open_parts() {
                                                             .bay = parts_.bay,
                                                             .events = parts_.events,
                                                             .io = parts_.io,
-                                                            .technology = model->technology});
+                                                            .technology = model->technology,
+                                                            .bell = this});
     const auto loaded = co_await shelf_->load();
     if (!loaded) co_return loaded;
     robot_ = std::make_unique<Robot>(parts_.reactor, bay_library_->changer());
@@ -206,7 +210,32 @@ void TapeLibrary::take_inventory() {
     }
 }
 
-// -- what the homes tell --
+// -- what the homes are told, and tell --
+
+Task<void> TapeLibrary::show_media_to_homes() {
+    const std::uint64_t changes = shelf_->changes();
+    if (media_shown_ == changes) co_return;
+    KnownMedia media;
+    for (const Cartridge& each : shelf_->table().all()) {
+        if (each.generation == 0) continue;
+        store::VsnText vsn{};
+        std::ranges::copy(each.vsn, vsn.begin());
+        const bool is_good = is_readable(each.state) && each.state != CartridgeState::kSuspect;
+        KnownMedium& known = media[vsn];
+        if (is_good || known.generation == 0) {
+            known = {.generation = each.generation, .is_good = is_good};
+        }
+    }
+    for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
+        auto job = [&media](StagingDisks& disks) { return disks.set_media(media); };
+        const auto shown = co_await homes_->run_at<void>(locality, &job);
+        if (shown || stopping_) continue;
+        const std::string reason = describe(shown.error());
+        core::emit(parts_.events, core::Level::kError, "library.media_not_shown",
+                   {{"locality", std::uint64_t{locality}}, {"reason", std::string_view(reason)}});
+    }
+    media_shown_ = changes;
+}
 
 Task<void> TapeLibrary::read_news() {
     for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {

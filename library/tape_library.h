@@ -78,9 +78,11 @@ private:
     static constexpr std::uint64_t kFailuresMax = 4;
 
     class FormatJob;
+    class Handling;
     struct Unit {
         std::unique_ptr<DriveUnit> drive;
         io_sched::IoDevice* device = nullptr;
+        bool is_handled = false;  // An administrator's load or unload uses it.
     };
     struct Recall;
     struct Pool {
@@ -102,6 +104,7 @@ private:
     void take_inventory();
     void show_drives();
     Task<void> read_news();
+    Task<void> show_media_to_homes();
 
     // -- tape_migration.cc --
     Instant begin_batches();
@@ -134,8 +137,8 @@ private:
                                        core::WaitOptions wait);
     bool all_given_up(const Pool& pool) const;
     std::string why_not_format(const Cartridge& cartridge, FormatForce force) const;
+    Task<MediaOutcome> prepare_format(CartridgeId id, FormatForce force);
     Task<MediaOutcome> forget_copies(const Cartridge* cartridge, FormatForce force);
-    void give_drive_back(const Unit& unit);
 
     const Parts parts_;
     const LibraryOptions options_;
@@ -148,6 +151,7 @@ private:
     std::unique_ptr<Robot> robot_;
     std::unique_ptr<MediaShelf> shelf_;
     std::vector<Unit> units_;
+    std::uint64_t media_shown_ = 0;  // MediaShelf::changes() that the homes know.
     bool rung_ = false;
     core::WaitQueue rings_;
     core::WaitQueue changed_;  // A batch has ended, or news were read.

@@ -119,18 +119,25 @@ TapeLibrary::Unit* TapeLibrary::find_unit(std::string_view drive) {
 
 // -- cartridges --
 
+// Checks and forgets while it has the cartridge alone: a batch that wrote to it before has recorded
+// its copies by then.
 class TapeLibrary::FormatJob final : public TapeJob {
 public:
-    FormatJob(std::string pool, FormatForce force) : pool_(std::move(pool)), force_(force) {}
+    FormatJob(TapeLibrary& library, FormatWish wish) : library_(library), wish_(std::move(wish)) {}
 
-    Task<Result<void>> run(DriveUnit* drive, CartridgeId /*cartridge*/) override {
-        return drive->format(pool_);
+    Task<Result<void>> run(DriveUnit* drive, CartridgeId cartridge) override {
+        outcome_ = co_await library_.prepare_format(cartridge, wish_.force);
+        // A refusal is no failure of the drive, and is not tried again at another one.
+        if (outcome_.kind != Kind::kDone) co_return Result<void>{};
+        co_return co_await drive->format(wish_.pool);
     }
-    bool takes_any_label() const override { return force_ == FormatForce::kForgetData; }
+    bool takes_any_label() const override { return wish_.force == FormatForce::kForgetData; }
+    const MediaOutcome& outcome() const { return outcome_; }
 
 private:
-    const std::string pool_;
-    const FormatForce force_;
+    TapeLibrary& library_;
+    const FormatWish wish_;
+    MediaOutcome outcome_;
 };
 
 Task<MediaOutcome> TapeLibrary::format(FormatWish wish) {
@@ -138,31 +145,37 @@ Task<MediaOutcome> TapeLibrary::format(FormatWish wish) {
     if (found == nullptr) {
         co_return outcome(Kind::kNoSuchMedium, "there is no medium " + wish.barcode);
     }
-    const Cartridge cartridge = *found;
+    const CartridgeId id = found->id;
     Pool* const pool = find_pool(objects::pool_id(wish.pool));
     if (pool == nullptr) {
         co_return outcome(Kind::kRefused, "pool " + wish.pool + " has no tapes");
     }
-    const std::string refusal = why_not_format(cartridge, wish.force);
+    const std::string refusal = why_not_format(*found, wish.force);
     if (!refusal.empty()) co_return outcome(Kind::kRefused, refusal);
-    // First the records of its copies go, durably.
-    auto forgotten = co_await forget_copies(&cartridge, wish.force);
-    if (forgotten.kind != Kind::kDone) co_return forgotten;
-    if (cartridge.state != CartridgeState::kBlank) {
-        shelf_->set_state(cartridge.id, CartridgeState::kBlank, "its label is being written");
-        const auto saved = co_await shelf_->save();
-        if (!saved) co_return outcome(saved);
-    }
-    FormatJob job(wish.pool, wish.force);
+    FormatJob job(*this, std::move(wish));
     const AwaitedTape::Scheduler scheduler{.reactor = parts_.reactor, .main = parts_.io};
     const AwaitedTape::Options options{
         .type = io_sched::IoType::kFormat, .pool = pool->id, .wait = {.cancel = &stop_}};
-    std::vector<io_sched::IoPart> where{{.medium = io_sched::MediumId{cartridge.id}}};
+    std::vector<io_sched::IoPart> where{{.medium = io_sched::MediumId{id}}};
     AwaitedTape request(scheduler, job, options, std::move(where));
     const auto formatted = co_await request;
     show_drives();
     ring();
+    if (job.outcome().kind != Kind::kDone) co_return job.outcome();
     co_return outcome(formatted);
+}
+
+// First the records of its copies go, durably; then the table says that its label is written.
+Task<MediaOutcome> TapeLibrary::prepare_format(CartridgeId id, FormatForce force) {
+    const Cartridge cartridge = *shelf_->find(id);
+    const std::string refusal = why_not_format(cartridge, force);
+    if (!refusal.empty()) co_return outcome(Kind::kRefused, refusal);
+    auto forgotten = co_await forget_copies(&cartridge, force);
+    if (forgotten.kind != Kind::kDone) co_return forgotten;
+    if (cartridge.state == CartridgeState::kBlank) co_return MediaOutcome{};
+    shelf_->set_state(id, CartridgeState::kBlank, "its label is being written");
+    const auto saved = co_await shelf_->save();
+    co_return saved ? MediaOutcome{} : outcome(saved);
 }
 
 std::string TapeLibrary::why_not_format(const Cartridge& cartridge, FormatForce force) const {
@@ -197,6 +210,29 @@ Task<MediaOutcome> TapeLibrary::forget_copies(const Cartridge* cartridge, Format
     co_return MediaOutcome{};
 }
 
+// A drive in an administrator's hands. Meanwhile the scheduler gives it no request.
+class TapeLibrary::Handling {
+public:
+    Handling(TapeLibrary& library, Unit& unit) : library_(library), unit_(unit) {
+        unit_.is_handled = true;
+        library_.parts_.io.set_drive_state(*unit_.device, io_sched::DeviceState::kDown);
+    }
+    ~Handling() {
+        unit_.is_handled = false;
+        std::optional<io_sched::MediumId> medium;
+        if (unit_.drive->cartridge()) medium = io_sched::MediumId{*unit_.drive->cartridge()};
+        library_.parts_.io.set_drive_medium(*unit_.device, medium);
+        if (unit_.drive->is_down()) return;
+        library_.parts_.io.set_drive_state(*unit_.device, io_sched::DeviceState::kReady);
+    }
+    Handling(const Handling&) = delete;
+    Handling& operator=(const Handling&) = delete;
+
+private:
+    TapeLibrary& library_;
+    Unit& unit_;
+};
+
 Task<MediaOutcome> TapeLibrary::load(LoadWish wish) {
     Unit* const unit = find_unit(wish.drive);
     if (unit == nullptr) {
@@ -207,34 +243,23 @@ Task<MediaOutcome> TapeLibrary::load(LoadWish wish) {
         co_return outcome(Kind::kNoSuchMedium, "there is no medium " + wish.barcode);
     }
     const CartridgeId id = cartridge->id;
-    if (unit->drive->is_down() || !unit->device->is_idle()) {
+    if (unit->drive->is_down() || unit->is_handled || !unit->device->is_idle()) {
         co_return outcome(Kind::kRefused, "drive " + wish.drive + " is in use");
     }
-    parts_.io.set_drive_state(*unit->device, io_sched::DeviceState::kDown);
+    const Handling handling(*this, *unit);
     const auto mounted = co_await unit->drive->mount(id);
-    give_drive_back(*unit);
     co_return outcome(mounted);
 }
 
 Task<MediaOutcome> TapeLibrary::unload(std::string drive) {
     Unit* const unit = find_unit(drive);
     if (unit == nullptr) co_return outcome(Kind::kNoSuchDrive, "there is no drive " + drive);
-    if (!unit->device->is_idle()) {
+    if (unit->is_handled || !unit->device->is_idle()) {
         co_return outcome(Kind::kRefused, "drive " + drive + " is in use");
     }
-    parts_.io.set_drive_state(*unit->device, io_sched::DeviceState::kDown);
+    const Handling handling(*this, *unit);
     const auto unloaded = co_await unit->drive->unload();
-    give_drive_back(*unit);
     co_return outcome(unloaded);
-}
-
-void TapeLibrary::give_drive_back(const Unit& unit) {
-    std::optional<io_sched::MediumId> medium;
-    if (unit.drive->cartridge()) medium = io_sched::MediumId{*unit.drive->cartridge()};
-    parts_.io.set_drive_medium(*unit.device, medium);
-    if (!unit.drive->is_down()) {
-        parts_.io.set_drive_state(*unit.device, io_sched::DeviceState::kReady);
-    }
 }
 
 }  // namespace fopd::library

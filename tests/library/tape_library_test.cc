@@ -309,6 +309,7 @@ TEST_CASE("library: what was acknowledged survives power cuts at any moment", "[
         stage.start();
     }
     check_all(stage, book);
+    stage.run_for(1min);  // The library may not be open yet.
     for (int tries = 0; tries < 5 && !stage.sync(1h); ++tries) stage.run_for(1min);
     for (const auto& [fid, bytes] : book) REQUIRE(stage.release(fid).has_value());
     check_all(stage, book);

@@ -1,0 +1,180 @@
+// Goal: what an administrator asks of cartridges and drives loses no object and ends no daemon,
+// whatever goes on meanwhile.
+// Method: disks and a library in the simulated world; objects are compared with what was put.
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "core/gate.h"
+#include "library/tape_library.h"
+#include "tests/catch.h"
+#include "tests/library/tape_stage.h"
+
+using namespace fopd;
+using namespace fopd::library;
+using namespace fopd::library::testing;
+
+namespace {
+
+using Kind = MediaOutcome::Kind;
+using Book = std::map<store::Fid, Bytes>;
+
+Book put_objects(TapeStage& stage, std::size_t count, std::size_t size_bytes = 300'000) {
+    Book book;
+    for (std::size_t i = 0; i < count; ++i) {
+        const Bytes bytes = pattern(size_bytes, stage.random.next());
+        const auto disk = static_cast<std::uint32_t>(i % stage.options.disks);
+        book.emplace(stage.put(bytes, disk), bytes);
+    }
+    return book;
+}
+
+void release_and_check(TapeStage& stage, const Book& book) {
+    for (const auto& [fid, bytes] : book) {
+        const auto released = stage.release(fid);
+        if (!released) FAIL(describe(released.error()));
+    }
+    for (const auto& [fid, bytes] : book) {
+        const Bytes found = stage.recalled(fid);
+        REQUIRE(found == bytes);
+    }
+}
+
+Task<void> keep_outcome(Task<MediaOutcome> asked, std::optional<MediaOutcome>* outcome) {
+    *outcome = co_await std::move(asked);
+}
+
+// A request of an administrator that others do not wait for.
+class Asked {
+public:
+    Asked(TapeStage& stage, Task<MediaOutcome> asked) : stage_(stage) {
+        stage.reactor(0).spawn(gate_, keep_outcome(std::move(asked), &outcome_));
+    }
+    MediaOutcome end() {
+        for (int tries = 0; tries < 1000 && !outcome_; ++tries) stage_.run_for(1s);
+        REQUIRE(outcome_.has_value());
+        return *outcome_;
+    }
+
+private:
+    TapeStage& stage_;
+    core::Gate gate_;
+    std::optional<MediaOutcome> outcome_;
+};
+
+// The first cartridge on which a drive writes now.
+std::string wait_until_written(TapeStage& stage) {
+    for (int tries = 0; tries < 6000; ++tries) {
+        for (const DriveRow& each : stage.library().drives()) {
+            if (each.activity == "writing") return each.barcode;
+        }
+        stage.run_for(100ms);
+    }
+    FAIL("no drive writes");
+    return {};
+}
+
+const Cartridge* find(const std::vector<Cartridge>& media, std::string_view barcode) {
+    const auto found = std::ranges::find(media, barcode, &Cartridge::barcode);
+    return found == media.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+TEST_CASE("library: a cartridge that gets its first objects meanwhile is not formatted",
+          "[library]") {
+    TapeStage stage({.pool = {.name = "cold", .staging = "fast", .migrate_age = 1s}});
+    const Book book = put_objects(stage, 16);
+    const std::string barcode = wait_until_written(stage);
+
+    Asked format(stage, stage.library().format({.barcode = barcode, .pool = "cold"}));
+    const MediaOutcome outcome = format.end();
+    CHECK(outcome.kind == Kind::kRefused);
+    CHECK(outcome.words == "medium " + barcode + " has data");
+
+    REQUIRE(stage.sync().has_value());
+    release_and_check(stage, book);
+    stage.stop();
+}
+
+TEST_CASE("library: objects are copied again when their cartridge is formatted by force",
+          "[library]") {
+    TapeStage stage({.pool = {.name = "cold", .staging = "fast", .migrate_age = 1s}});
+    const Book book = put_objects(stage, 16);
+    const std::string barcode = wait_until_written(stage);
+
+    Asked format(stage,
+                 stage.library().format(
+                     {.barcode = barcode, .pool = "cold", .force = FormatForce::kForgetData}));
+    CHECK(format.end().kind == Kind::kDone);
+
+    REQUIRE(stage.sync().has_value());
+    release_and_check(stage, book);
+    stage.stop();
+}
+
+TEST_CASE("library: objects stay on the disk when their cartridge turns out to be another",
+          "[library]") {
+    TapeStage stage({.drives = 1, .cartridges = 1});
+    const Book book = put_objects(stage, 4);
+    REQUIRE(stage.sync().has_value());
+    const std::string barcode = stage.library().media().front().barcode;
+    REQUIRE(stage.at(0, stage.library().unload(stage.library().drives().front().name)).kind ==
+            Kind::kDone);
+    stage.stop();
+    // Somebody puts an older image back, of before it was written.
+    for (std::uint32_t address = 0; address < 5000; ++address) {
+        if (stage.tapes.at(address) != nullptr) stage.tapes.at(address)->cut(0);
+    }
+    stage.start();
+    stage.run_for(1min);
+
+    const std::string drive = stage.library().drives().front().name;
+    const MediaOutcome loaded =
+        stage.at(0, stage.library().load({.barcode = barcode, .drive = drive}));
+    CHECK(loaded.kind == Kind::kFailed);
+    CHECK(find(stage.library().media(), barcode)->state == CartridgeState::kForeign);
+    stage.run_for(1s);
+    for (const auto& [fid, bytes] : book) {
+        CHECK(stage.release(fid).error().code == Errc::kBusy);
+        const bool is_there = stage.read(fid) == bytes;
+        CHECK(is_there);
+    }
+    stage.stop();
+}
+
+TEST_CASE("library: copies of before a format are forgotten when their disk comes back",
+          "[library]") {
+    TapeStage stage;
+    const Book book = put_objects(stage, 4);
+    REQUIRE(stage.sync().has_value());
+    const store::Fid fid = book.begin()->first;
+    const store::Cartridge cartridge = stage.copies_of(fid).front().cartridge;
+
+    // What the library tells a disk that was away while the cartridge was formatted.
+    const KnownMedia media{
+        {cartridge.vsn, {.generation = cartridge.generation + 1, .is_good = true}}};
+    REQUIRE(stage.at_home(fid, stage.staging_of(fid).set_media(media)).has_value());
+    CHECK(stage.copies_of(fid).empty());
+    CHECK(stage.release(fid).error().code == Errc::kBusy);
+    CHECK(stage.events.count("library.copies_outdated") == 1);
+    stage.stop();
+}
+
+TEST_CASE("library: a drive that an administrator uses is not given to another", "[library]") {
+    TapeStage stage;
+    stage.run_for(1min);
+    const DriveRow drive = stage.library().drives().front();
+    const std::string barcode = stage.library().media().front().barcode;
+
+    Asked load(stage, stage.library().load({.barcode = barcode, .drive = drive.name}));
+    stage.run_for(1s);
+    CHECK(stage.at(0, stage.library().unload(drive.name)).kind == Kind::kRefused);
+    CHECK(stage.at(0, stage.library().load({.barcode = barcode, .drive = drive.name})).kind ==
+          Kind::kRefused);
+    CHECK(load.end().kind == Kind::kDone);
+    CHECK(stage.library().drives().front().barcode == barcode);
+    CHECK(stage.at(0, stage.library().unload(drive.name)).kind == Kind::kDone);
+    stage.stop();
+}
