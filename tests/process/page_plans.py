@@ -184,7 +184,7 @@ MEASUREMENTS = {
         "build/release/bin/bench_store /var/tmp 100000",
         "ctest --preset release -R 'network_(stopped|guests|ends_many)' --verbose",
         "bench/objects.py --seconds 3",
-        "bench/objects.py --beside nbdkit,qsd --seconds 1 --rounds 3",
+        "bench/objects.py --beside nbdkit,qsd --seconds 2 --rounds 3",
         "bench/objects.py --start 1000000",
         "bench/policies.py --dir /dev/shm --parts cost --policies fifo,crr,orr,tbf,mclock --turns 60",
         "bench/policies.py --parts reader,shares --policies fifo,crr --seconds 8 --disk-rate 100000000",
