@@ -117,6 +117,13 @@ CopyBatch::CopyBatch(const Parts& parts, const Limits& limits, std::string pool,
     bytes_ += 2 * files * kFileOverheadBytes;
 }
 
+std::uint64_t CopyBatch::largest_object(std::uint64_t free_bytes) {
+    const std::uint64_t overhead = tape_bytes(0) + kFileOverheadBytes;
+    if (free_bytes <= overhead) return 0;
+    constexpr std::uint64_t kOnTape = store::kMemberBlockBytes + store::kChecksumLineBytes;
+    return (free_bytes - overhead) / kOnTape * store::kMemberBlockBytes;
+}
+
 Task<Result<void>> CopyBatch::run(DriveUnit* drive, CartridgeId cartridge) {
     cartridge_ = cartridge;
     new_bytes_ = 0;

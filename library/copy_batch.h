@@ -50,6 +50,9 @@ public:
 
     Task<Result<void>> run(DriveUnit* drive, CartridgeId cartridge) override;
 
+    // The largest object, or piece of one, that is written to a cartridge with so many free bytes.
+    static std::uint64_t largest_object(std::uint64_t free_bytes);
+
     // Everything that the batch is about.
     const std::vector<Item>& all() const { return all_; }
     std::uint64_t bytes() const { return bytes_; }

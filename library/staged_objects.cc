@@ -85,7 +85,8 @@ std::vector<StagedObjects::Object> StagedObjects::take(const GroupKey& group,
     const auto queue = queues_.find(group);
     if (queue == queues_.end()) return taken;
     for (const Age& age : queue->second.order) {
-        Waiting& waiting = waiting_.at(age.fid);
+        const Waiting& waiting = waiting_.at(age.fid);
+        if (waiting.object.size_bytes > limits.object_bytes) continue;
         const bool fits = bytes + waiting.object.size_bytes <= limits.bytes;
         if (!taken.empty() && (!fits || taken.size() >= limits.objects)) break;
         bytes += waiting.object.size_bytes;
@@ -96,6 +97,17 @@ std::vector<StagedObjects::Object> StagedObjects::take(const GroupKey& group,
         waiting_.at(each.fid).state = State::kTaken;
     }
     return taken;
+}
+
+std::vector<store::Fid> StagedObjects::give_up_larger(const GroupKey& group, std::uint64_t bytes) {
+    std::vector<store::Fid> fids;
+    const auto queue = queues_.find(group);
+    if (queue == queues_.end()) return fids;
+    for (const Age& age : queue->second.order) {
+        if (waiting_.at(age.fid).object.size_bytes > bytes) fids.push_back(age.fid);
+    }
+    for (const store::Fid fid : fids) give_up(fid);
+    return fids;
 }
 
 void StagedObjects::put_back(store::Fid fid) {

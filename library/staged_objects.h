@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -53,13 +54,17 @@ public:
 
     // The groups of waiting objects that are not being copied, by key.
     std::vector<Group> groups() const;
-    // Takes the oldest objects of a group to be copied: at least one if there is any, and no more
-    // than the limits allow.
+    // Takes the oldest objects of a group to be copied: at least one if there is any that is not
+    // too large, and no more than the limits allow.
     struct Limits {
         std::uint64_t bytes = 0;
         std::size_t objects = 0;
+        // Of each object: larger ones go on waiting.
+        std::uint64_t object_bytes = std::numeric_limits<std::uint64_t>::max();
     };
     std::vector<Object> take(const GroupKey& group, const Limits& limits);
+    // Gives up the waiting objects of a group that are larger.
+    std::vector<store::Fid> give_up_larger(const GroupKey& group, std::uint64_t bytes);
     // The copying of a taken object has ended. If it still needs a copy, it waits again.
     void put_back(store::Fid fid);
     // Objects that wait or are being copied.

@@ -111,12 +111,26 @@ private:
     Task<void> migrate(StagedObjects::GroupKey group, Pool* pool);
     Task<std::vector<CopyBatch::Item>> take_items(StagedObjects::GroupKey group,
                                                   StagedObjects::Limits limits);
-    Task<void> write_batch(Pool* pool, std::vector<CopyBatch::Item> items);
+    Task<void> write_batch(Pool* pool, std::vector<CopyBatch::Item> items,
+                           std::uint64_t free_bytes);
     Task<void> put_back(const std::vector<CopyBatch::Item>* items,
                         std::optional<store::Fid> given_up);
-    // How many bytes the next batch of the pool may have; promises a blank cartridge if needed.
-    std::uint64_t room_for(Pool& pool, std::uint64_t wanted_bytes);
+    // The cartridge of a pool that has most room, and the largest that the pool may get.
+    struct Room {
+        std::uint64_t free_bytes = 0;
+        std::uint64_t largest_bytes = 0;  // Of an empty cartridge.
+        CartridgeId blank = 0;            // A cartridge that no pool has yet; 0: none.
+
+        std::uint64_t for_batch() const;
+        std::uint64_t for_object() const;
+    };
+    Room room_of(const Pool& pool, std::uint64_t needed_bytes) const;
+    // The same, after a blank cartridge was promised to the pool if it needs one.
+    Room room_for(const Pool& pool, std::uint64_t needed_bytes);
+    // Returns how many objects it has given up.
+    Task<std::size_t> give_up_larger(StagedObjects::GroupKey group, std::uint64_t bytes);
     void say_short_of_tape(Pool& pool);
+    void say_too_large(store::Fid fid);
     bool is_due(const Pool& pool, const StagedObjects::Group& group) const;
     std::map<StagedObjects::GroupKey, StagedObjects::Group> all_groups() const;
     Pool* find_pool(objects::PoolId id);

@@ -1,6 +1,7 @@
 // When objects are written to tape, and which.
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "core/random.h"
@@ -79,19 +80,31 @@ Task<void> TapeLibrary::migrate(StagedObjects::GroupKey group, Pool* pool) {
     const auto found = all.find(group);
     const std::uint64_t waiting = found == all.end() ? 0 : found->second.bytes;
     const std::uint64_t wanted = std::min(waiting, pool->options.migrate_bytes);
-    const std::uint64_t room = room_for(*pool, wanted);
-    if (room == 0) {
-        say_short_of_tape(*pool);
+    // Members, labels and the lists of checksums take more than the bytes of the objects.
+    const std::uint64_t needed = wanted + wanted / 4 + 2 * kBatchOverhead;
+    Room room = room_for(*pool, needed);
+    std::vector<CopyBatch::Item> items;
+    while (room.for_batch() > 0) {
+        const std::uint64_t bytes = room.for_batch();
+        items = co_await take_items(group,
+                                    {.bytes = std::min(pool->options.migrate_bytes, bytes),
+                                     .objects = std::min<std::size_t>(pool->options.migrate_files,
+                                                                      1 + bytes / kMemberOverhead),
+                                     .object_bytes = room.for_object()});
+        if (!items.empty() || room.blank == 0) break;
+        // All that wait are larger than the room on the pool's cartridges.
+        shelf_->promise(room.blank, pool->id);
+        room = room_of(*pool, needed);
+    }
+    if (items.empty()) {
+        const std::uint64_t largest = CopyBatch::largest_object(room.largest_bytes);
+        const std::size_t given_up = co_await give_up_larger(group, largest);
+        if (given_up == 0) say_short_of_tape(*pool);
         pool->failures += kFailuresMax;
         pool->not_before = after(parts_.reactor.now(), kAfterFailure);
     } else {
         pool->is_short_of_tape = false;
-        const StagedObjects::Limits limits{
-            .bytes = std::min(pool->options.migrate_bytes, room),
-            .objects =
-                std::min<std::size_t>(pool->options.migrate_files, 1 + room / kMemberOverhead)};
-        auto items = co_await take_items(group, limits);
-        if (!items.empty()) co_await write_batch(pool, std::move(items));
+        co_await write_batch(pool, std::move(items), room.free_bytes);
     }
     writing_.erase(group);
     --pool->batches;
@@ -106,7 +119,8 @@ Task<std::vector<CopyBatch::Item>> TapeLibrary::take_items(StagedObjects::GroupK
     for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
         if (bytes >= limits.bytes || items.size() >= limits.objects) break;
         const StagedObjects::Limits rest{.bytes = limits.bytes - bytes,
-                                         .objects = limits.objects - items.size()};
+                                         .objects = limits.objects - items.size(),
+                                         .object_bytes = limits.object_bytes};
         auto job = [&group, rest](StagingDisks& disks) { return disks.staged().take(group, rest); };
         const auto taken =
             co_await homes_->call_at<std::vector<StagedObjects::Object>>(locality, &job);
@@ -119,7 +133,24 @@ Task<std::vector<CopyBatch::Item>> TapeLibrary::take_items(StagedObjects::GroupK
     co_return items;
 }
 
-Task<void> TapeLibrary::write_batch(Pool* pool, std::vector<CopyBatch::Item> items) {
+// Objects that no cartridge can have. Pieces of an object are on several cartridges.
+Task<std::size_t> TapeLibrary::give_up_larger(StagedObjects::GroupKey group, std::uint64_t bytes) {
+    std::size_t given_up = 0;
+    if (bytes == 0 || bytes >= CopyBatch::Limits{}.piece_bytes) co_return given_up;
+    for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
+        auto job = [&group, bytes](StagingDisks& disks) {
+            return disks.staged().give_up_larger(group, bytes);
+        };
+        const auto fids = co_await homes_->call_at<std::vector<store::Fid>>(locality, &job);
+        if (!fids) continue;
+        for (const store::Fid fid : *fids) say_too_large(fid);
+        given_up += fids->size();
+    }
+    co_return given_up;
+}
+
+Task<void> TapeLibrary::write_batch(Pool* pool, std::vector<CopyBatch::Item> items,
+                                    std::uint64_t free_bytes) {
     const CopyBatch::Parts parts{.reactor = parts_.reactor,
                                  .gate = gate_,
                                  .clock = parts_.clock,
@@ -136,7 +167,7 @@ Task<void> TapeLibrary::write_batch(Pool* pool, std::vector<CopyBatch::Item> ite
                                        .collection = collection,
                                        .wait = {.cancel = &stop_}};
     std::vector<io_sched::IoPart> where{
-        {.medium = io_sched::kAnyMedium, .size_bytes = batch.bytes()}};
+        {.medium = io_sched::kAnyMedium, .size_bytes = std::min(batch.bytes(), free_bytes)}};
     AwaitedTape request(scheduler, batch, options, std::move(where));
     const auto written = co_await request;
     show_drives();
@@ -160,11 +191,7 @@ Task<void> TapeLibrary::write_batch(Pool* pool, std::vector<CopyBatch::Item> ite
 
 Task<void> TapeLibrary::put_back(const std::vector<CopyBatch::Item>* items,
                                  std::optional<store::Fid> given_up) {
-    if (given_up) {
-        const std::string object = objects::format_fid(*given_up);
-        core::emit(parts_.events, core::Level::kError, "library.object_too_large",
-                   {{"object", std::string_view(object)}});
-    }
+    if (given_up) say_too_large(*given_up);
     for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
         auto job = [items, locality, given_up](StagingDisks& disks) {
             for (const CopyBatch::Item& each : *items) {
@@ -177,36 +204,57 @@ Task<void> TapeLibrary::put_back(const std::vector<CopyBatch::Item>* items,
     }
 }
 
-// A cartridge of the pool is used until it is nearly full; then a blank one becomes one of the
-// pool.
-std::uint64_t TapeLibrary::room_for(Pool& pool, std::uint64_t wanted_bytes) {
-    // Members, labels and the lists of checksums take more than the bytes of the objects.
-    const std::uint64_t needed = wanted_bytes + wanted_bytes / 4 + 2 * kBatchOverhead;
-    std::uint64_t most = 0;
-    CartridgeId blank = 0;
+std::uint64_t TapeLibrary::Room::for_batch() const {
+    const std::uint64_t room = free_bytes - free_bytes / 8;
+    return room > kBatchOverhead ? room - kBatchOverhead : 0;
+}
+
+std::uint64_t TapeLibrary::Room::for_object() const {
+    const std::uint64_t bytes = CopyBatch::largest_object(free_bytes);
+    return bytes >= CopyBatch::Limits{}.piece_bytes ? std::numeric_limits<std::uint64_t>::max()
+                                                    : bytes;
+}
+
+TapeLibrary::Room TapeLibrary::room_of(const Pool& pool, std::uint64_t needed_bytes) const {
+    Room room;
     for (const Cartridge& each : shelf_->table().all()) {
         const io_sched::IoMedium* const medium =
             parts_.io.media().find(io_sched::MediumId{each.id});
         if (medium == nullptr) continue;
         const bool is_blank = each.state == CartridgeState::kBlank;
         if (is_blank && !shelf_->is_promised(each.id)) {
-            if (blank == 0) blank = each.id;
+            if (room.blank == 0) room.blank = each.id;
+            room.largest_bytes = std::max(room.largest_bytes, medium->free_bytes);
             continue;
         }
-        const bool is_ours = medium->pool == pool.id && medium->use == io_sched::MediumUse::kAll;
-        if (!is_ours) continue;
+        if (medium->pool != pool.id) continue;
+        Cartridge empty = each;
+        empty.capacity_bytes = medium->capacity_bytes;
+        empty.used_bytes = 0;
+        room.largest_bytes = std::max(room.largest_bytes, MediaShelf::free_bytes(empty));
+        if (medium->use != io_sched::MediumUse::kAll) continue;
         // What is left of a nearly full cartridge is not worth a mount.
         const bool is_nearly_full =
             medium->free_bytes < medium->capacity_bytes / MediaShelf::kNearlyFullPart;
-        if (is_nearly_full && medium->free_bytes < needed) continue;
-        most = std::max(most, medium->free_bytes);
+        if (is_nearly_full && medium->free_bytes < needed_bytes) continue;
+        room.free_bytes = std::max(room.free_bytes, medium->free_bytes);
     }
-    if (most < needed && blank != 0) {
-        shelf_->promise(blank, pool.id);
-        most = std::max(most, parts_.io.media().find(io_sched::MediumId{blank})->free_bytes);
-    }
-    const std::uint64_t room = most - most / 8;
-    return room > kBatchOverhead ? room - kBatchOverhead : 0;
+    return room;
+}
+
+// A cartridge of the pool is used until it is nearly full; then a blank one becomes one of the
+// pool.
+TapeLibrary::Room TapeLibrary::room_for(const Pool& pool, std::uint64_t needed_bytes) {
+    const Room room = room_of(pool, needed_bytes);
+    if (room.free_bytes >= needed_bytes || room.blank == 0) return room;
+    shelf_->promise(room.blank, pool.id);
+    return room_of(pool, needed_bytes);
+}
+
+void TapeLibrary::say_too_large(store::Fid fid) {
+    const std::string object = objects::format_fid(fid);
+    core::emit(parts_.events, core::Level::kError, "library.object_too_large",
+               {{"object", std::string_view(object)}});
 }
 
 void TapeLibrary::say_short_of_tape(Pool& pool) {

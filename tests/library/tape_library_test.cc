@@ -225,6 +225,48 @@ TEST_CASE("library: an object that is larger than every cartridge stays on its d
     REQUIRE(stage.read(fid) == large);
 }
 
+TEST_CASE("library: small objects go to tape beside one that fits on no cartridge", "[library]") {
+    TapeStageOptions options;
+    options.cartridge_bytes = 16UL << 20;
+    options.disk_bytes = 64UL << 20;
+    options.cartridges = 1;
+    TapeStage stage(options);
+    const store::Fid first = stage.put(pattern(100'000, 1));
+    REQUIRE(stage.sync().has_value());
+    stage.restart();
+    // There is no empty cartridge on which it could be tried.
+    const store::Fid large = stage.put(pattern(24UL << 20, 2));
+    stage.run_for(1s);
+    const store::Fid small = stage.put(pattern(1000, 3));
+
+    CHECK(stage.sync().error().code == Errc::kIo);
+    stage.run_for(10min);
+    CHECK(stage.copies_of(first).size() == 1);
+    CHECK(stage.copies_of(large).empty());
+    CHECK(stage.copies_of(small).size() == 1);
+    CHECK(stage.events.count("library.object_too_large") == 1);
+}
+
+TEST_CASE("library: an object waits for a cartridge with room, and smaller ones do not",
+          "[library]") {
+    TapeStageOptions options;
+    options.cartridge_bytes = 32UL << 20;
+    options.disk_bytes = 128UL << 20;
+    options.cartridges = 1;
+    TapeStage stage(options);
+    stage.put(pattern(12UL << 20, 1));
+    REQUIRE(stage.sync().has_value());
+    const store::Fid large = stage.put(pattern(20UL << 20, 2));
+    stage.run_for(1s);
+    const store::Fid small = stage.put(pattern(1000, 3));
+
+    CHECK(stage.sync().error().code == Errc::kIo);
+    CHECK(stage.copies_of(small).size() == 1);
+    CHECK(stage.copies_of(large).empty());
+    CHECK(stage.events.count("library.no_cartridge") == 1);
+    CHECK(stage.events.count("library.object_too_large") == 0);
+}
+
 TEST_CASE("library: a write error at a sync has everything written elsewhere", "[library]") {
     TapeStage stage;
     Book book = put_some(stage, 2);
