@@ -356,6 +356,7 @@ Task<void> CopyBatch::record(const Cartridge* cartridge) {
     }
     complete_.clear();
     for (auto& [locality, copies] : by_locality) {
+        const std::uint64_t count = copies.size();
         auto job = [&copies](StagingDisks& disks) { return disks.record(std::move(copies)); };
         const auto recorded = co_await parts_.homes.run_at<StagingDisks::Recorded>(locality, &job);
         if (recorded) {
@@ -364,6 +365,7 @@ Task<void> CopyBatch::record(const Cartridge* cartridge) {
             continue;
         }
         // A disk that fails keeps its objects from leaving; that is not the tape's fault.
+        outcome_.unrecorded += count;
         const std::string reason = describe(recorded.error());
         core::emit(parts_.events, core::Level::kWarn, "library.copies_not_recorded",
                    {{"locality", std::uint64_t{locality}}, {"reason", std::string_view(reason)}});

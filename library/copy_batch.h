@@ -57,8 +57,9 @@ public:
     const std::vector<Item>& all() const { return all_; }
     std::uint64_t bytes() const { return bytes_; }
     struct Outcome {
-        std::uint64_t copies = 0;  // Recorded.
-        std::uint64_t dead = 0;    // Written, but of objects that have changed meanwhile.
+        std::uint64_t copies = 0;      // Recorded.
+        std::uint64_t dead = 0;        // Written, but of objects that have changed meanwhile.
+        std::uint64_t unrecorded = 0;  // Written, but their disk could not record them.
         std::uint64_t bytes = 0;
         bool tape_ended = false;  // There was no room for all.
         // A single object did not fit on a cartridge that had nothing else.

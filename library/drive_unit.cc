@@ -80,6 +80,8 @@ Task<Result<void>> DriveUnit::execute(const io_sched::IoRequest* request,
         result = co_await job.run(this, id);
     }
     activity_ = "idle";
+    // The scheduler has counted the room that the request might have needed.
+    if (parts_.shelf.find(id) != nullptr) parts_.shelf.show(id);
     if (result) {
         failures_in_turn_ = 0;
     } else {

@@ -15,6 +15,10 @@ namespace {
 
 // After a batch that failed, its pool waits.
 constexpr Duration kAfterFailure = 10s;
+// After one whose copies a disk could not record: each attempt costs tape.
+constexpr Duration kAfterUnrecorded = 5min;
+// After one that could copy none of its objects, because their disk fails or they are in use.
+constexpr Duration kAfterNothing = 1s;
 // Of a batch, and of each member beside its bytes; more than what CopyBatch counts.
 constexpr std::uint64_t kBatchOverhead = 6UL << 20;
 constexpr std::uint64_t kMemberOverhead = 32UL << 10;
@@ -178,7 +182,15 @@ Task<void> TapeLibrary::write_batch(Pool* pool, std::vector<CopyBatch::Item> ite
         ++pool->failures;
         pool->not_before = after(parts_.reactor.now(), kAfterFailure);
     }
-    const bool says_nothing = outcome.copies == 0 && outcome.dead == 0 && (written || stopping_);
+    const bool did_nothing = outcome.copies == 0 && outcome.dead == 0;
+    if (written && did_nothing && !outcome.tape_ended) {
+        pool->not_before = after(parts_.reactor.now(), kAfterNothing);
+    }
+    if (outcome.unrecorded > 0) {
+        ++pool->failures;
+        pool->not_before = after(parts_.reactor.now(), kAfterUnrecorded);
+    }
+    const bool says_nothing = did_nothing && (written || stopping_);
     if (says_nothing) co_return;
     core::emit(parts_.events, written ? core::Level::kInfo : core::Level::kWarn, "library.migrated",
                {{"pool", std::string_view(pool->options.name)},

@@ -282,6 +282,29 @@ TEST_CASE("library: a write error at a sync has everything written elsewhere", "
     check_all(stage, book);
 }
 
+TEST_CASE("library: objects of a disk that has failed are not tried again and again", "[library]") {
+    TapeStageOptions options;
+    options.pool.migrate_age = 10s;
+    TapeStage stage(options);
+    const Book book = put_some(stage, 6);
+    stage.disk(0).faults().flush_error_ppm = 1'000'000;
+    stage.run_for(1s);
+    REQUIRE_FALSE(stage.volume(0).serving());
+    stage.run_for(5min);
+    for (const auto& [fid, bytes] : book) {
+        if (fid.slot() == 2) CHECK(stage.copies_of(fid).size() == 1);
+    }
+    // Nothing was written for them, and no cartridge was labelled for them.
+    std::size_t labelled = 0;
+    for (const Cartridge& each : stage.library().media()) labelled += each.generation > 0 ? 1 : 0;
+    CHECK(labelled == 1);
+
+    std::uint64_t turns = 0;
+    const Instant end = after(stage.world.now(), 10s);
+    while (stage.world.now() < end && turns < 20'000 && stage.world.step(end)) ++turns;
+    CHECK(turns < 20'000);
+}
+
 TEST_CASE("library: a drive that dies does not stop the other", "[library]") {
     TapeStage stage;
     const Book book = put_some(stage, 8);

@@ -133,6 +133,7 @@ public:
     StagingDisks& staging(std::uint32_t locality) { return *localities_[locality]->staging; }
     StagingDisks& staging_of(store::Fid fid);
     store::Volume& volume(std::uint32_t disk) { return *machines_[disk]->volume; }
+    devices::MemoryDisk& disk(std::uint32_t number) { return *machines_[number]->disk; }
     TapeLibrary& library() { return *library_; }
     devices::MemoryTape& drive(std::uint32_t index) { return bay.library()->drive(index); }
     core::Reactor& reactor(std::uint32_t locality) { return *localities_[locality]->reactor; }
