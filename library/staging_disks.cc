@@ -240,6 +240,26 @@ StagingNews StagingDisks::take_news() {
     return news;
 }
 
+Result<RecordedMedia> StagingDisks::recorded_media() {
+    RecordedMedia media;
+    for (const auto& home : stores_.volumes()) {
+        if (!is_staging(*home) || !home->volume().serving()) continue;
+        for (const auto& [vsn, use] : home->volume().map().copies().use()) {
+            RecordedMedium& medium = media[vsn];
+            if (use.live_copies == 0 || use.cartridge.generation <= medium.generation) continue;
+            const auto copies = home->volume().copies_on(vsn, {}, 1);
+            if (!copies) return std::unexpected(copies.error());
+            if (copies->empty()) continue;
+            const auto object = home->volume().map().find(copies->front().fid);
+            if (!object) return std::unexpected(object.error());
+            if (!object->has_value()) continue;
+            medium = {.generation = use.cartridge.generation, .pool = (*object)->pool};
+        }
+    }
+    std::erase_if(media, [](const auto& each) { return each.second.generation == 0; });
+    return media;
+}
+
 Task<Result<void>> StagingDisks::set_media(KnownMedia media) {
     media_ = std::move(media);
     knows_media_ = true;

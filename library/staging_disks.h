@@ -34,6 +34,13 @@ struct KnownMedium {
 };
 using KnownMedia = std::map<store::VsnText, KnownMedium>;
 
+// A cartridge, as records of copies on it tell.
+struct RecordedMedium {
+    std::uint32_t generation = 0;
+    objects::PoolId pool = 0;  // Of an object that has a copy there.
+};
+using RecordedMedia = std::map<store::VsnText, RecordedMedium>;
+
 // A recall, as the library learns of it. Told again when it has changed.
 struct RecallNote {
     store::Fid fid{};
@@ -87,6 +94,8 @@ public:
     OutgoingCopies& outgoing() { return outgoing_; }
     ReturningObjects& returning() { return returning_; }
 
+    // The cartridges that have live copies of objects here.
+    Result<RecordedMedia> recorded_media();
     // Sets what is known of all media. Objects leave the disks only if good ones have them. Forgets
     // the copies that media had before their last format, which a disk may have that was away
     // then.

@@ -126,6 +126,8 @@ Task<Result<void>> TapeLibrary::open_parts() {
     const auto looked = co_await robot_->look();
     if (!looked) co_return looked;
     take_inventory();
+    const auto adopted = co_await adopt_recorded_media();
+    if (!adopted) co_return adopted;
     const auto saved = co_await shelf_->save();
     if (!saved) co_return saved;
     co_return co_await open_drives();
@@ -208,6 +210,48 @@ void TapeLibrary::take_inventory() {
             shelf_->set_state(each.id, CartridgeState::kMissing, "it is not in the library");
         }
     }
+}
+
+// The table of media may be lost, or be one of an earlier time. The records of copies, which are of
+// the disks' logs, know which label a cartridge must have at least. The end of its data is found
+// when it is written next.
+Task<Result<void>> TapeLibrary::adopt_recorded_media() {
+    for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
+        auto job = [](StagingDisks& disks) { return disks.recorded_media(); };
+        auto answer = co_await homes_->call_at<Result<RecordedMedia>>(locality, &job);
+        if (!answer) co_return std::unexpected(answer.error());
+        if (!*answer) co_return std::unexpected(answer->error());
+        for (const auto& [vsn, recorded] : **answer) {
+            const std::string_view text(vsn.data(), vsn.size());
+            for (const Cartridge& each : std::vector(shelf_->table().all())) {
+                if (!each.barcode.starts_with(text)) continue;
+                if (each.generation < recorded.generation) adopt(each.id, recorded);
+            }
+        }
+    }
+    co_return Result<void>{};
+}
+
+void TapeLibrary::adopt(CartridgeId id, const RecordedMedium& recorded) {
+    const Pool* const pool = find_pool(recorded.pool);
+    Cartridge& cartridge = *shelf_->to_change().change(id);
+    cartridge.generation = recorded.generation;
+    cartridge.vsn = cartridge.barcode.substr(0, store::Vsn::kCharacters);
+    cartridge.pool = pool == nullptr ? std::string() : pool->options.name;
+    cartridge.files = 0;
+    cartridge.end_block = 1;
+    cartridge.index_file = 0;
+    cartridge.index_block = 0;
+    cartridge.used_bytes = 0;
+    const std::string barcode = cartridge.barcode;
+    core::emit(parts_.events, core::Level::kWarn, "library.medium_adopted",
+               {{"medium", std::string_view(barcode)},
+                {"generation", std::uint64_t{recorded.generation}}});
+    const bool is_there = cartridge.state == CartridgeState::kBlank ||
+                          cartridge.state == CartridgeState::kForeign ||
+                          is_readable(cartridge.state);
+    if (is_there) shelf_->set_state(id, CartridgeState::kOk, "");
+    shelf_->show(id);
 }
 
 // -- what the homes are told, and tell --

@@ -102,6 +102,8 @@ private:
     Task<Result<void>> open_drives();
     Task<void> close_drives();
     void take_inventory();
+    Task<Result<void>> adopt_recorded_media();
+    void adopt(CartridgeId id, const RecordedMedium& recorded);
     void show_drives();
     Task<void> read_news();
     Task<void> show_media_to_homes();

@@ -282,6 +282,30 @@ TEST_CASE("library: a write error at a sync has everything written elsewhere", "
     check_all(stage, book);
 }
 
+TEST_CASE("library: without its table of media, a node finds its objects on tape", "[library]") {
+    TapeStage stage;
+    Book book = put_some(stage, 6);
+    REQUIRE(stage.sync().has_value());
+    const std::string older = stage.bay.media();
+    Book later = put_some(stage, 6);
+    REQUIRE(stage.sync().has_value());
+    for (const auto& [fid, bytes] : later) REQUIRE(stage.release(fid).has_value());
+    book.merge(later);
+    const bool is_lost = GENERATE(true, false);
+    stage.stop();
+    // None, or one of an earlier time, as from a backup.
+    stage.bay.media() = is_lost ? std::string() : older;
+    stage.start();
+
+    check_all(stage, book);
+    // More is written behind what was there.
+    book.merge(put_some(stage, 6));
+    REQUIRE(stage.sync(1h).has_value());
+    for (const auto& [fid, bytes] : book) REQUIRE(stage.release(fid).has_value());
+    check_all(stage, book);
+    stage.stop();
+}
+
 TEST_CASE("library: objects of a disk that has failed are not tried again and again", "[library]") {
     TapeStageOptions options;
     options.pool.migrate_age = 10s;
