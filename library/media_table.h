@@ -12,7 +12,7 @@
 namespace fopd::library {
 
 // All cartridges that a node's library has or had, and what the node knows of each. Pure; its text
-// is kept beside the table of slots (docs/formats/media.md).
+// is kept beside the table of slots (docs/formats/data_dir.md).
 class MediaTable {
 public:
     static constexpr std::size_t kCartridgesMax = 65'536;
