@@ -65,7 +65,7 @@ struct QuotaUse {
 
 // The objects of one server.
 //
-// Long reads, writes and puts are cut into fops, several of which are in flight at a time. A put is
+// Long reads, writes and puts are cut into fops; several fops are in flight at a time. A put is
 // atomic, and so is each fop, but a long write is not. The client computes the checksums when it
 // writes, and compares them when it reads.
 //
@@ -159,8 +159,8 @@ public:
     // ones.
     Task<Outcome<void>> sync(Wait wait);
 
-    // Makes durable what any client wrote and had acknowledged before: everywhere, or in the slot
-    // of this object. The latter is kLost if the slot has begun a new incarnation since `found`.
+    // Makes acknowledged writes of all clients durable: in all slots, or in the slot of this
+    // object. sync_object() gives kLost if the slot has begun a new incarnation since `found`.
     Task<Outcome<void>> sync_node(Wait wait);
     Task<Outcome<void>> sync_object(ObjectInfo found, Wait wait);
 

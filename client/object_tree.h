@@ -77,7 +77,7 @@ public:
     virtual void on_planned(const Planned& planned) = 0;
 };
 
-// A transfer of many objects, several of which are in flight at a time. Each is moved as a whole or
+// A transfer of many objects; several objects are in flight at a time. Each is moved as a whole or
 // not at all; one that fails does not stop the others. An instance makes one transfer.
 //
 // When the cancel source of the options is cancelled, no more objects are begun, and those in
@@ -90,11 +90,11 @@ public:
         Duration patience{30s};  // The time limit of the server for one window of an object.
         // Reports what would be moved, and changes nothing.
         bool only_plans = false;
-        // What is there already, and not moved again.
+        // The objects or files that are not moved, because they exist already at the target.
         enum class Skip : std::uint8_t {
             kNothing,
-            kEqual,     // What has certainly the same bytes.
-            kSameSize,  // What has the same size, though its bytes may differ.
+            kEqual,     // Those with certainly the same bytes.
+            kSameSize,  // Those with the same size, though their bytes may differ.
         };
         Skip skip = Skip::kNothing;
         // No more than so many are moved. None: all.
@@ -196,11 +196,12 @@ public:
     // All objects are made like `example`; its name is the prefix.
     TreePut(LocalWorld world, ObjectClient& objects, const LocalTree& tree, NewObject example,
             TreeWatcher& watcher, Options options);
-    // Before run(). What the journal has is skipped with Skip::kEqual, and what is stored is added.
+    // Before run(). Files in the journal are skipped with Skip::kEqual, and stored files are added
+    // to it.
     void use(PutJournal& journal) { journal_ = &journal; }
     // Before run(). The names of the objects of all files, also of those that are not stored. A
-    // name with a slash at its end stands for all objects below it: something else than a directory
-    // is there, such as a symbolic link, and what is behind it is not known.
+    // name with a slash at its end stands for all objects below it: its path is not a directory but
+    // something else, such as a symbolic link to unknown files.
     void collect(std::vector<std::string>& names) { names_ = &names; }
     // Whether all files of the tree were found.
     bool has_found_all() const { return has_found_all_; }
@@ -223,12 +224,12 @@ private:
     bool has_missed_some_ = false;
 };
 
-// Fetches the objects into a local tree. The path of a file is what follows the prefix. If one
-// object has the name of a directory that another one needs, the latter fails.
+// Fetches the objects into a local tree. The path of a file is the rest of the name after the
+// prefix. If one object has the name of a directory that another one needs, the latter fails.
 //
-// With a list of blocked objects it does not fail for those whose place in the tree something has
-// that is not a regular file, or whose directory is a file: when that is removed, a second transfer
-// fetches them.
+// With a list of blocked objects, an object is added to it instead of failing if its path in the
+// tree, or that of its directory, is taken by something of another type. After that has been
+// removed, a second transfer fetches the object.
 class TreeGet final : public TreeTransfer {
 public:
     TreeGet(LocalWorld world, ObjectClient& objects, ObjectWalk& walk, LocalTree& tree,

@@ -33,7 +33,7 @@ struct ClassSample {
     double oldest_s = 0;
 };
 
-// What fops of one kind, or a device, have done since the daemon began.
+// The load of fops of one kind, or of a device, since the start of the daemon.
 struct LoadSample {
     std::string name;
     std::uint64_t count = 0;
@@ -85,7 +85,7 @@ struct TopRates {
     std::vector<LoadRates> devices;
 };
 
-// False after a restart of the daemon.
+// Whether rates can be computed from the two samples. False after a restart of the daemon.
 bool are_comparable(const TopSample& before, const TopSample& now);
 TopRates rates_between(const TopSample& before, const TopSample& now);
 

@@ -200,7 +200,7 @@ Task<int> unload_drive(ObjectRun* run) {
     co_return run->done({{"drive", run->arguments.drive}});
 }
 
-// -- what verbs take --
+// -- options of verbs --
 
 void declare_tape_names(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);
@@ -247,8 +247,8 @@ constexpr std::array kTapeVerbs{
          run_tape_verb<&stage_all>},
     Verb{"release", "Free the disk space of objects that are on tape", "release 2026/results.tar",
          kTimeoutDefault, declare_tape_names, run_tape_verb<&release_all>},
-    Verb{"queue", "List what is being brought back from tape", "queue", kTimeoutDefault, nullptr,
-         run_tape_verb<&show_queue>},
+    Verb{"queue", "List the objects that are being recalled from tape", "queue", kTimeoutDefault,
+         nullptr, run_tape_verb<&show_queue>},
     Verb{"cancel", "Leave an object on tape that was to be brought back", "cancel 2026/results.tar",
          kTimeoutDefault, declare_cancel, run_tape_verb<&cancel_recall>},
     Verb{"media", "List the cartridges of the tape library", "media", kTimeoutDefault, nullptr,

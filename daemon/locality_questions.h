@@ -14,9 +14,8 @@
 
 namespace fopd::daemon {
 
-// Asks all localities of a node what an administrator wants to know, and puts their answers
-// together. Each question is a message to each locality, and waits for its answer. Lives on the
-// control reactor.
+// Asks all localities of a node for an administrator's figures, and merges their answers. Each
+// question is a message to each locality, and waits for its answer. Lives on the control reactor.
 class LocalityQuestions {
 public:
     // All of it outlives the questions.
@@ -38,7 +37,7 @@ public:
     // The last slow fops of each locality, the oldest first.
     Task<reqh::FopList> slow_fops();
     Task<std::optional<reqh::FopRecord>> trace(reqh::FopId id);
-    // What the fops of each locality do.
+    // Counts, bytes and latencies of the fops of each locality.
     Task<std::vector<reqh::FopLoad::Row>> load();
 
 private:

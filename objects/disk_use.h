@@ -22,10 +22,11 @@ inline PoolOwner owner_of(const store::Object& object) {
     return {.pool = object.pool, .owner = object.owner};
 }
 
-// How much each owner has in each pool on a disk; the disk's part of what the pools' quotas count.
-// The pool of an object is the one in its record: the disks of a disk pool may also have objects of
-// tape pools. An amount is taken before an object or block is added, and put back once a removal
-// can no longer be undone. Blocks count while they are on the disk. Lives on one reactor.
+// The blocks and objects of each owner in each pool on a disk. The quota of a pool counts the sum
+// over all disks. The pool of an object is the one in its record: the disks of a disk pool may also
+// have objects of tape pools. An amount is taken before an object or block is added, and put back
+// once a removal can no longer be undone. Blocks count while they are on the disk. Lives on one
+// reactor.
 class DiskUse {
     struct OfPool;
 
@@ -61,14 +62,14 @@ public:
     enum class Scope : std::uint8_t { kPoolAndOwner, kOwner };
     enum class Verdict : std::uint8_t { kTaken, kPoolIsFull, kTooManyBlocks, kTooManyObjects };
     Verdict take(Owner& owner, Amount amount, Scope scope);
-    // What take() would return now, for the pool and the owner; takes nothing.
+    // Returns what take() would return now for the pool and the owner, and takes nothing.
     Verdict check(const Owner& owner, Amount amount) const;
     // Counts what exists already, whatever the limits are: bytes that come back from tape.
     void add(Owner& owner, Amount amount);
     // REQUIRES: the amount was taken, or counted at the start.
     void put_back(Owner& owner, Amount amount, Scope scope);
 
-    // What the owners have now, without those that have nothing.
+    // The blocks and objects of each owner now, without owners that have neither.
     store::PoolShares shares() const;
 
 private:

@@ -39,8 +39,8 @@ private:
         std::string name;
         Instant used_at{};
         std::unique_ptr<LoadFigures> figures = std::make_unique<LoadFigures>();
-        // Of the name that had the row before: somebody may still read them. Kept until the row has
-        // another name again, kForgottenAfter later at the earliest.
+        // The figures of the name that had the row before: another thread may still read them. Kept
+        // until the row has another name again, kForgottenAfter later at the earliest.
         std::unique_ptr<LoadFigures> former{};
     };
     void give(Row row, std::string_view name);
@@ -52,8 +52,8 @@ private:
     Instant look_again_{};  // Until then, no row becomes free.
 };
 
-// What the fops of a locality do: how many end, how long they take and how much data they move, by
-// their type, their class in the request scheduler, and their principal.
+// The load of a locality: how many fops end, how long they take and how much data they move, by
+// type, class in the request scheduler, and principal.
 class FopLoad {
 public:
     // The metrics have the figures by type. They outlive the load.

@@ -70,7 +70,7 @@ public:
     template <typename Value, typename Job>
     Task<Granted<Value>> run_at(std::uint32_t locality, Job job);
 
-    // Awaits a task whose work is done by another locality, for the fop's progress.
+    // Awaits a task that another locality executes, and shows the wait in the fop's progress.
     template <typename Value>
     Task<Value> elsewhere(Task<Value> task) {
         const Waiting waiting = waits_for({.what = WaitsFor::kLocality});
@@ -105,8 +105,8 @@ public:
     void unlock() { lock_.release(); }
     objects::RangeLock& held_lock() { return lock_; }
 
-    // target().load() and load_upload(); what the change adds or removes belongs to the owner of
-    // the loaded object.
+    // Like target().load() and load_upload(). Blocks that the change adds or removes are charged to
+    // the owner of the loaded object.
     Granted<> load_object(store::Fid fid, objects::Access access);
     Granted<> load_upload(store::Fid fid);
     TargetObject& target() { return target_; }

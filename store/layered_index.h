@@ -27,8 +27,8 @@ public:
 // visible at once and durable nowhere: the caller also writes it to a log. A checkpoint freezes the
 // changes, applies them to the index, and meanwhile new changes go to a second overlay.
 //
-// Lives on one reactor. What it lends is valid until the next change or release(), and for one
-// turn.
+// Lives on one reactor. Keys and values that it returns are valid until the next change or
+// release(), and only in this turn.
 class LayeredIndex {
 public:
     explicit LayeredIndex(Index& index);
@@ -39,12 +39,12 @@ public:
     void erase(Bytes key) { active_->erase(key); }
 
     // Memory taken by changes, including those of a checkpoint in progress. The caller keeps it
-    // bounded; put() takes what it needs.
+    // bounded; put() itself has no limit.
     std::size_t changed_bytes() const { return active_->bytes() + frozen_->bytes(); }
     std::size_t change_count() const { return active_->count() + frozen_->count(); }
-    // Whether a checkpoint of the changes might write more than half of what the index's medium has
-    // room for. Half, because LMDB reuses the pages that a checkpoint frees only two checkpoints
-    // later.
+    // Whether a checkpoint of the changes might write more than half of the free space of the
+    // index's medium. Half, because LMDB reuses the pages that a checkpoint frees only two
+    // checkpoints later.
     bool wants_checkpoint() const;
 
     Result<std::optional<Bytes>> get(Bytes key);

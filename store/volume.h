@@ -113,7 +113,7 @@ public:
     Volume(const Volume&) = delete;
     Volume& operator=(const Volume&) = delete;
 
-    // Makes an empty volume on a disk, and destroys what the disk held. Before open(). REQUIRES:
+    // Makes an empty volume on a disk, and destroys all data of the disk. Before open(). REQUIRES:
     // the index is empty.
     Task<Result<void>> format();
 
@@ -141,8 +141,8 @@ public:
     const Replayed& replayed() const { return replayed_; }
     const LogDamage& damage() const { return log_.damage(); }
 
-    // The objects and their extents. Only changes may change it. What it lends is valid in this
-    // turn only.
+    // The objects and their extents. Only changes may change it. Views that the map returns are
+    // valid in this turn only.
     ObjectMap& map() { return map_; }
     // Counts the blocks of an object, a bounded number a turn. REQUIRES: the object does not change
     // meanwhile.
@@ -151,8 +151,8 @@ public:
     bool sweeping() const { return has_to_sweep_; }
     // How much each owner had at the end of open().
     const PoolShares& owners_at_open() const { return census_.owners(); }
-    // Counts again what owners_at_open() counted. Right only if the volume does not change
-    // meanwhile.
+    // Counts the blocks and objects of each owner again, like owners_at_open(). Right only if the
+    // volume does not change meanwhile.
     Task<Result<PoolShares>> count_owners();
     // How many recorded replies each client had at the end of open(), by ascending client.
     const std::vector<ClientReplies>& replies_at_open() const { return census_.replies(); }
@@ -244,7 +244,7 @@ public:
     }
     // The live copies of an object, by ascending offset.
     Result<std::vector<Copy>> copies_of(Fid fid);
-    // What was recorded of each cartridge, and how much of it is live.
+    // The recorded copies on each cartridge, and how many of them are live.
     const std::map<VsnText, CartridgeUse>& cartridges() const { return map_.copies().use(); }
 
     // -- released objects --
@@ -267,8 +267,8 @@ public:
     // To bring the bytes back: begin_bringing_back(); for each part reserve(), allocate(), then in
     // ONE turn start the writes of its data and begin_part(); data_done() and finish();
     // end_bringing_back(). The object stays released until the end, and nobody can read the parts.
-    // What an attempt that did not end leaves on the disk is freed by the next one, by
-    // drop_parts(), or with the object. One attempt for an object at a time.
+    // Blocks left by an attempt that did not end are freed by the next attempt, by drop_parts(), or
+    // with the object. One attempt for an object at a time.
     //
     // kNotFound: there is no such object; kInvalid: it is not released. REQUIRES: the caller locks
     // the object, here and in end_bringing_back().
@@ -278,8 +278,8 @@ public:
     // attempt.add(range) alone. kBusy: the object has changed or is not released any more.
     Result<void> begin_part(BringingBack& attempt, Change& change, BlockRange range,
                             Reservation reservation, Data data);
-    // Ends the released state, and the recall; `kept` is what remains of that, such as a pin.
-    // Durable when it returns. kBusy: the object has changed; kInvalid: parts are missing.
+    // Ends the released state, and the recall; `kept` is the remaining part of the recall, such as
+    // a pin. Durable when it returns. kBusy: the object has changed; kInvalid: parts are missing.
     // REQUIRES: all parts are finished without an error.
     Task<Result<Receipt>> end_bringing_back(BringingBack* attempt, std::optional<Recall> kept,
                                             core::WaitOptions wait);

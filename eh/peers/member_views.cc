@@ -1,4 +1,4 @@
-// Views: how they reach a member, and what changes with one.
+// Views: how they reach a member, and the changes that a new view makes to its state.
 
 #include <algorithm>
 #include <cerrno>
@@ -14,7 +14,7 @@ namespace {
 // Of a view's bytes in memory while its pieces arrive.
 constexpr std::size_t kViewBytesMax = kRosterMax * (kMemberNameMax + kMemberAddressMax + 32);
 
-// Not less than what its message has.
+// An upper bound of the bytes of its message.
 std::size_t bytes_at_most(const ViewDifference& difference) {
     std::size_t bytes = 512 + difference.rest.carry.data.size();
     for (const GoneMember& gone : difference.rest.gone) bytes += 12 + gone.name.size();
@@ -42,7 +42,8 @@ void Member::adopt(const ViewHandle& next, std::optional<ViewDifference> news, I
     auto position = next->find(self_.name, sent_incarnation());
     // A root that contributes again has a new incarnation from this view on.
     if (!position && duty_) position = next->find(self_.name, incarnation_);
-    // Who gave itself up stays out: its next incarnation joins.
+    // A member that has given up its membership stays out, even if the view has it: its next
+    // incarnation joins.
     if (standing_ == Standing::kLost) position.reset();
     if (!position) {
         if (seated_) {

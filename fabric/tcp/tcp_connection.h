@@ -121,7 +121,7 @@ private:
     Sent on_send_error(int os_errno);
     void count_sent_records(std::size_t bytes);
     Result<void> take(std::span<const std::byte> bytes);
-    // The number of frames and records of which a byte has arrived.
+    // The number of frames and records that have arrived at least in part.
     std::uint64_t begun() const {
         return reader_.begun() + (records_ == nullptr ? 0 : records_->reader.opened());
     }
@@ -153,7 +153,7 @@ private:
     void lose(const Error& why, std::string_view words = {});
     void want_work();
     void want_flush();
-    // Removes what was sent from the queue.
+    // Removes sent bytes from the queue.
     void take_sent(std::size_t bytes);
 
     TcpMachine& machine_;

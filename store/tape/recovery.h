@@ -13,7 +13,7 @@
 
 namespace fopd::store {
 
-// Takes what a recovery finds.
+// Receives the copies and the damage that a recovery finds.
 class RecoverySink {
 public:
     virtual ~RecoverySink() = default;
@@ -30,15 +30,15 @@ struct Recovered {
     bool shorter = false;
     TapeEnd end{};                 // Where the next file goes.
     bool had_incomplete = false;   // There is an incomplete file behind the end.
-    std::uint64_t files_read = 0;  // Whose headers were read, as an index did not list them.
+    std::uint64_t files_read = 0;  // Files not listed by an index: their headers were read.
 };
 
 // Finds out what is on a cartridge that its catalogue knows only in part, or not at all. Writes
 // nothing. Lives on the drive's reactor, and uses the drive alone while run() runs.
 class TapeRecovery {
 public:
-    // The drive outlives the recovery. The identity is what is expected, or, where no catalogue is
-    // left, what inspect() has found.
+    // The drive outlives the recovery. The identity is the expected one, or, without a catalogue,
+    // the one that inspect() has found.
     TapeRecovery(devices::TapeDrive& drive, TapeIdentity identity)
         : drive_(drive), identity_(identity), blocks_(drive_), reader_(drive_, identity_) {}
 

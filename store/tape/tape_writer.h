@@ -44,8 +44,8 @@ public:
     // The drive outlives the writer.
     TapeWriter(devices::TapeDrive& drive, TapeIdentity identity, TapeSite site);
 
-    // Moves to the end, after comparing VOL1, the last file and the end of the data with what is
-    // known of the cartridge. Writes nothing. kInvalid: it is another cartridge, or one that was
+    // Moves to the end, after comparing VOL1, the last file and the end of the data with the record
+    // of the cartridge. Writes nothing. kInvalid: it is another cartridge, or one that was
     // formatted since. kCorrupt: the tape has more or fewer complete files than `end` says.
     // kDenied: it is write-protected.
     Task<Result<void>> open(TapeEnd end);
@@ -73,7 +73,8 @@ public:
     const TapeEnd& durable_end() const { return durable_end_; }
     bool file_open() const { return state_ == State::kFile; }
     // True after an error of the drive: all files since the last sync() are in doubt. The writer
-    // must be opened again, where a recovery that knows durable_end() says: some may be complete.
+    // must be opened again, at the end that a recovery behind durable_end() finds: some may be
+    // complete.
     bool failed() const { return state_ == State::kFailed; }
     const TapeIdentity& identity() const { return identity_; }
 
@@ -104,8 +105,8 @@ private:
     AlignedMemory label_;   // A label is written from here.
     State state_ = State::kClosed;
     bool at_end_ = false;       // The tape is at end_.block.
-    bool near_end_ = false;     // As the last write was told.
-    bool end_is_near_ = false;  // The same of the last write before end_.block.
+    bool near_end_ = false;     // The last write reported it.
+    bool end_is_near_ = false;  // The last write before end_.block reported it.
     TapeEnd end_;
     TapeEnd durable_end_;
 
