@@ -294,6 +294,7 @@ Result<CopyBatch::Step> CopyBatch::note_end(const Error& error) {
 // The object cannot be copied as it is. Others go on.
 Task<CopyBatch::Step> CopyBatch::note_error(const Item* item, Error error) {
     if (error.code == Errc::kCancelled || error.code == Errc::kClosed) co_return Step::kSkipped;
+    ++outcome_.not_copied;
     const std::string object = objects::format_fid(item->object.fid);
     const std::string reason = describe(error);
     core::emit(parts_.events, core::Level::kError, "library.object_not_copied",

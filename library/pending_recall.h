@@ -5,13 +5,14 @@
 #include <utility>
 
 #include "core/cancel.h"
+#include "core/intrusive_list.h"
 #include "library/recall_job.h"
 #include "library/tape_library.h"
 
 namespace fopd::library {
 
 // A recall that the library is to fulfil.
-struct TapeLibrary::Recall {
+struct TapeLibrary::Recall : core::ListNode {
     Recall(const RecallJob::Parts& parts, std::uint32_t locality, RecallNote note)
         : job(parts, locality, std::move(note)) {}
 

@@ -104,6 +104,7 @@ Task<void> TapeLibrary::migrate(StagedObjects::GroupKey group, Pool* pool) {
         const std::uint64_t largest = CopyBatch::largest_object(room.largest_bytes);
         const std::size_t given_up = co_await give_up_larger(group, largest);
         if (given_up == 0) say_short_of_tape(*pool);
+        pool->figures->failures.add(std::max<std::size_t>(given_up, 1));
         pool->failures += kFailuresMax;
         pool->not_before = after(parts_.reactor.now(), kAfterFailure);
     } else {
@@ -177,8 +178,13 @@ Task<void> TapeLibrary::write_batch(Pool* pool, std::vector<CopyBatch::Item> ite
     show_drives();
     const CopyBatch::Outcome& outcome = batch.outcome();
     co_await put_back(&batch.all(), outcome.too_large);
+    pool->figures->copies.add(outcome.copies + outcome.dead);
+    pool->figures->copied_bytes.add(outcome.bytes);
+    const bool too_large = outcome.too_large.has_value();
+    pool->figures->failures.add(outcome.not_copied + (too_large ? 1 : 0));
     if (outcome.copies > 0) pool->failures = 0;
     if (!written && !stopping_) {
+        pool->figures->failures.add(1);
         ++pool->failures;
         pool->not_before = after(parts_.reactor.now(), kAfterFailure);
     }

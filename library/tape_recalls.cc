@@ -32,8 +32,20 @@ void TapeLibrary::take_recall(std::uint32_t locality, RecallNote note) {
     const RecallJob::Parts parts{.homes = *homes_, .shelf = *shelf_, .stopping = stopping_};
     auto recall = std::make_unique<Recall>(parts, locality, std::move(note));
     recall->arrival = ++recalls_taken_;
+    recalls_by_age_.push_back(*recall);
+    figures_.recalls.waiting_bytes.add(recall->job.note().size_bytes);
     Recall* const added = recalls_.emplace(fid, std::move(recall)).first->second.get();
+    count_recalls();
     parts_.reactor.spawn(gate_, serve(added));
+}
+
+// The oldest is that of which the library has learned first.
+void TapeLibrary::count_recalls() {
+    if (!recalls_.empty()) {
+        const auto& oldest = static_cast<const Recall&>(recalls_by_age_.front());
+        put_instant(figures_.recalls.oldest_ns, oldest.job.note().asked_at);
+    }
+    figures_.recalls.waiting.set(recalls_.size());
 }
 
 // At its home it is done, cancelled, or of no use any more.
@@ -51,7 +63,11 @@ Task<void> TapeLibrary::serve(Recall* recall) {
     auto renewed = std::move(recall->renewed);
     const std::uint32_t locality = recall->job.locality();
     const bool is_new = renewed && recall->is_over;
+    if (recall->job.is_complete()) figures_.recalls.done.add(1);
+    core::Counter& bytes = figures_.recalls.waiting_bytes;
+    bytes.set(bytes.get() - recall->job.note().size_bytes);
     recalls_.erase(recall->job.note().fid);
+    count_recalls();
     if (is_new) take_recall(locality, *std::move(renewed));
 }
 
@@ -106,6 +122,7 @@ Task<void> TapeLibrary::fail(Recall* recall, std::string reason) {
     const std::string object = objects::format_fid(recall->job.note().fid);
     core::emit(parts_.events, core::Level::kError, "library.recall_failed",
                {{"object", std::string_view(object)}, {"reason", std::string_view(reason)}});
+    figures_.recalls.failed.add(1);
     co_await recall->job.abandon();
     auto job = [fid = recall->job.note().fid, &reason](StagingDisks& disks) {
         return disks.fail_recall(fid, reason);
