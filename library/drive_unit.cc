@@ -242,6 +242,11 @@ Task<Result<void>> DriveUnit::take_out() {
             co_return unloaded;
         }
     }
+    if (cartridge_) {
+        const std::string barcode = parts_.shelf.find(*cartridge_)->barcode;
+        core::emit(parts_.events, core::Level::kInfo, "library.unmounted",
+                   {{"drive", name()}, {"medium", std::string_view(barcode)}});
+    }
     cartridge_.reset();
     const auto away = co_await parts_.robot.put_away(std::string(parts_.drive.serial()));
     co_return away;
@@ -360,6 +365,12 @@ Task<Result<void>> DriveUnit::format(std::string pool) {
     label_is_right_ = true;
     parts_.shelf.to_change().change(id)->failures = 0;
     parts_.shelf.set_state(id, CartridgeState::kOk, "");
+    const std::string barcode = parts_.shelf.find(id)->barcode;
+    core::emit(parts_.events, core::Level::kInfo, "library.formatted",
+               {{"drive", name()},
+                {"medium", std::string_view(barcode)},
+                {"pool", std::string_view(pool)},
+                {"generation", std::uint64_t{identity.generation}}});
     co_return co_await parts_.shelf.save();
 }
 

@@ -7,6 +7,7 @@
 #include "core/ensure.h"
 #include "core/remote.h"
 #include "core/stable_sort.h"
+#include "objects/fids.h"
 #include "objects/range_locks.h"
 
 namespace fopd::library {
@@ -503,7 +504,21 @@ Task<Result<void>> StagingDisks::end_return(store::Fid fid) {
     co_return Result<void>{};
 }
 
+std::string StagingDisks::name_of(store::Fid fid) const {
+    const objects::HomeVolume* const home = stores_.find(fid.slot());
+    if (home == nullptr) return {};
+    const auto object = home->volume().map().find(fid);
+    if (!object || !object->has_value()) return {};
+    return std::string((*object)->name);
+}
+
 Task<Result<void>> StagingDisks::fail_recall(store::Fid fid, std::string reason) {
+    const std::string object = objects::format_fid(fid);
+    const std::string name = name_of(fid);
+    core::emit(stores_.parts().events, core::Level::kError, "library.recall_failed",
+               {{"object", std::string_view(object)},
+                {"name", std::string_view(name)},
+                {"reason", std::string_view(reason)}});
     objects::HomeVolume* const home = stores_.find(fid.slot());
     if (home == nullptr) co_return std::unexpected(no_object());
     const objects::HomeVolume::Hold hold(*home);

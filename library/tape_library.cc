@@ -168,8 +168,17 @@ Task<Result<void>> TapeLibrary::open_drives() {
         units_.push_back(
             {.measured = std::move(measured), .drive = std::move(unit), .device = *added});
         show_drives();
+        say_up(*units_.back().drive);
     }
     co_return Result<void>{};
+}
+
+void TapeLibrary::say_up(const DriveUnit& unit) {
+    if (unit.is_down()) return;
+    core::emit(parts_.events, core::Level::kInfo, "library.drive_up",
+               {{"drive", unit.name()},
+                {"serial", unit.drive().serial()},
+                {"technology", unit.drive().technology()}});
 }
 
 Task<void> TapeLibrary::close_drives() {

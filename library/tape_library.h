@@ -112,6 +112,7 @@ private:
     Task<Result<void>> adopt_recorded_media();
     void adopt(CartridgeId id, const RecordedMedium& recorded);
     void show_drives();
+    void say_up(const DriveUnit& unit);
     Task<void> read_news();
     Task<void> show_media_to_homes();
     void count_waiting();
@@ -140,7 +141,7 @@ private:
     // Returns how many objects it has given up.
     Task<std::size_t> give_up_larger(StagedObjects::GroupKey group, std::uint64_t bytes);
     void say_short_of_tape(Pool& pool);
-    void say_too_large(store::Fid fid);
+    void say_too_large(store::Fid fid, std::string_view name);
     bool is_due(const Pool& pool, const StagedObjects::Group& group) const;
     std::map<StagedObjects::GroupKey, StagedObjects::Group> all_groups() const;
     Pool* find_pool(objects::PoolId id);

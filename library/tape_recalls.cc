@@ -7,7 +7,6 @@
 #include "library/awaited_tape.h"
 #include "library/pending_recall.h"
 #include "library/tape_library.h"
-#include "objects/fids.h"
 
 namespace fopd::library {
 
@@ -119,9 +118,6 @@ Task<Result<void>> TapeLibrary::read_once(Recall* recall, std::vector<RecallJob:
 }
 
 Task<void> TapeLibrary::fail(Recall* recall, std::string reason) {
-    const std::string object = objects::format_fid(recall->job.note().fid);
-    core::emit(parts_.events, core::Level::kError, "library.recall_failed",
-               {{"object", std::string_view(object)}, {"reason", std::string_view(reason)}});
     figures_.recalls.failed.add(1);
     co_await recall->job.abandon();
     auto job = [fid = recall->job.note().fid, &reason](StagingDisks& disks) {
