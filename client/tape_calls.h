@@ -22,10 +22,26 @@ struct RecallInfo {
     bool is_reading = false;
     std::uint8_t priority = 0;
     std::string cartridge{};  // The barcode of the copy that will be read.
+    std::string requester{};  // Who asked first; empty: unknown, or the caller may not know it.
 };
 struct RecallQueue {
     std::vector<RecallInfo> recalls{};
     std::uint64_t total = 0;  // Including those that the caller may not see.
+};
+
+// A copy of bytes of an object on a cartridge.
+struct CopyInfo {
+    std::string cartridge{};   // Its barcode, or the number in its label.
+    std::string state{};       // Of the cartridge; empty: the node does not have it.
+    std::uint64_t file = 0;    // The number of the tape file.
+    std::uint64_t block = 0;   // At which that begins.
+    std::uint64_t offset = 0;  // In the object.
+    std::uint64_t size_bytes = 0;
+    std::uint64_t written_ns = 0;  // Since 1970 UTC.
+};
+struct ObjectCopies {
+    std::vector<CopyInfo> copies{};  // In the order of the object's bytes; the first of many.
+    bool on_disk = true;             // The bytes are on a disk, too.
 };
 
 // A cartridge, as the server lists it.
@@ -59,7 +75,12 @@ public:
     Task<Outcome<bool>> stage(StageWish wish, Wait wait);
     // Frees the disk's blocks of an object that is on tape.
     Task<Outcome<void>> release(fop::Fid fid, Wait wait);
+    // Where the copies of the object's bytes are. A server that knows no tapes has none.
+    Task<Outcome<ObjectCopies>> copies(fop::Fid fid, Wait wait);
     Task<Outcome<RecallQueue>> recalls(Wait wait);
+    // Calls that wait for tape now: see Slots.
+    const Slots::TapeWait& waiting() const { return slots_.tape_wait(); }
+    void report_waiting() { slots_.report_recalls(); }
     Task<Outcome<void>> cancel(fop::Fid fid, Wait wait);
     // Waits until all that was acknowledged in the pool is on tape.
     Task<Outcome<void>> sync(std::string pool, Wait wait);

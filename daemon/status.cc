@@ -276,6 +276,8 @@ void NodeMetrics::collect(core::MetricSink& sink) const {
         collect_fabric(sink);
         for (const auto& locality : std::as_const(node_).localities()) {
             std::as_const(*locality).io().collect(sink, std::to_string(locality->index()));
+            const library::TapeLibrary* const library = locality->library();
+            if (library != nullptr) library->figures().collect(sink, clock_.now());
         }
     }
     node_.disks().collect(sink);

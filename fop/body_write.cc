@@ -194,9 +194,13 @@ Written write(FlatBuilder& builder, const Release& release) {
 Written write(FlatBuilder& builder, const Recalls&) {
     return wire::CreateRecallsRequest(builder).Union();
 }
+Written write(FlatBuilder& builder, const Copies& copies) {
+    const wire::Fid fid = to_wire(copies.fid);
+    return wire::CreateCopiesRequest(builder, &fid).Union();
+}
 Written write(FlatBuilder& builder, const RecallWait& wait) {
     const auto fids = list(builder, wait.fids);
-    return wire::CreateRecallWaitRequest(builder, fids).Union();
+    return wire::CreateRecallWaitRequest(builder, fids, wait.patience_ms).Union();
 }
 Written write(FlatBuilder& builder, const RecallCancel& cancel) {
     const wire::Fid fid = to_wire(cancel.fid);
@@ -319,9 +323,12 @@ Written write(FlatBuilder& builder, const ReleaseReply&) {
 Written write(FlatBuilder& builder, const RecallsReply& recalls) {
     return wire::CreateRecallsReply(builder, recalls.total).Union();
 }
+Written write(FlatBuilder& builder, const CopiesReply& copies) {
+    return wire::CreateCopiesReply(builder, copies.total, copies.on_disk).Union();
+}
 Written write(FlatBuilder& builder, const RecallWaitReply& wait) {
     const auto states = wire_bytes(builder, bytes_of_borrowed(wait.states));
-    return wire::CreateRecallWaitReply(builder, states).Union();
+    return wire::CreateRecallWaitReply(builder, states, wait.place, wait.expected_ms).Union();
 }
 Written write(FlatBuilder& builder, const RecallCancelReply&) {
     return wire::CreateRecallCancelReply(builder).Union();

@@ -15,7 +15,8 @@ constexpr std::size_t kListFixedBytes = 34;
 constexpr std::size_t kSlotFixedBytes = 16;
 constexpr std::size_t kPoolFixedBytes = 34;
 constexpr std::size_t kQuotaFixedBytes = 37;
-constexpr std::size_t kRecallFixedBytes = 54;
+constexpr std::size_t kRecallFixedBytes = 56;
+constexpr std::size_t kCopyFixedBytes = 36;
 constexpr std::size_t kMediumFixedBytes = 56;
 
 std::string_view take_text(ByteReader& reader) {
@@ -104,8 +105,20 @@ bool take(ByteReader& reader, RecallEntry& entry) {
     entry.priority = reader.number<std::uint8_t>();
     entry.cartridge = take_text(reader);
     entry.name = take_text(reader);
-    return reader.ok() && entry.cartridge.size() <= kBarcodeBytesMax &&
+    entry.requester = take_text(reader);
+    return reader.ok() && entry.cartridge.size() <= kBarcodeBytesMax && is_name(entry.requester) &&
            (entry.name.empty() || check_object_name(entry.name).has_value());
+}
+
+bool take(ByteReader& reader, CopyEntry& entry) {
+    entry.offset = reader.number<std::uint64_t>();
+    entry.length = reader.number<std::uint64_t>();
+    entry.block = reader.number<std::uint64_t>();
+    entry.file = reader.number<std::uint32_t>();
+    entry.written_s = reader.number<std::uint32_t>();
+    entry.cartridge = take_text(reader);
+    entry.state = take_text(reader);
+    return reader.ok() && !entry.cartridge.empty() && entry.cartridge.size() <= kBarcodeBytesMax;
 }
 
 bool take(ByteReader& reader, MediumEntry& entry) {
@@ -195,9 +208,9 @@ bool ListingWriter::add(const QuotaEntry& entry) {
 }
 
 bool ListingWriter::add(const RecallEntry& entry) {
-    if (into_.size() - size_ < kRecallFixedBytes + entry.cartridge.size() + entry.name.size()) {
-        return false;
-    }
+    ENSURE(is_name(entry.requester));
+    const std::size_t texts = entry.cartridge.size() + entry.name.size() + entry.requester.size();
+    if (into_.size() - size_ < kRecallFixedBytes + texts) return false;
     ByteWriter writer(into_.subspan(size_));
     writer.number(entry.fid.high);
     writer.number(entry.fid.low);
@@ -209,6 +222,22 @@ bool ListingWriter::add(const RecallEntry& entry) {
     writer.number(entry.priority);
     put_text(writer, entry.cartridge);
     put_text(writer, entry.name);
+    put_text(writer, entry.requester);
+    size_ += writer.size();
+    return true;
+}
+
+bool ListingWriter::add(const CopyEntry& entry) {
+    const std::size_t texts = entry.cartridge.size() + entry.state.size();
+    if (into_.size() - size_ < kCopyFixedBytes + texts) return false;
+    ByteWriter writer(into_.subspan(size_));
+    writer.number(entry.offset);
+    writer.number(entry.length);
+    writer.number(entry.block);
+    writer.number(entry.file);
+    writer.number(entry.written_s);
+    put_text(writer, entry.cartridge);
+    put_text(writer, entry.state);
     size_ += writer.size();
     return true;
 }
@@ -245,6 +274,9 @@ Result<std::vector<QuotaEntry>> read_quotas(std::span<const std::byte> payload) 
 }
 Result<std::vector<RecallEntry>> read_recalls(std::span<const std::byte> payload) {
     return read_all<RecallEntry>(payload);
+}
+Result<std::vector<CopyEntry>> read_copies(std::span<const std::byte> payload) {
+    return read_all<CopyEntry>(payload);
 }
 Result<std::vector<MediumEntry>> read_media(std::span<const std::byte> payload) {
     return read_all<MediumEntry>(payload);

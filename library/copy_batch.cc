@@ -294,12 +294,19 @@ Result<CopyBatch::Step> CopyBatch::note_end(const Error& error) {
 // The object cannot be copied as it is. Others go on.
 Task<CopyBatch::Step> CopyBatch::note_error(const Item* item, Error error) {
     if (error.code == Errc::kCancelled || error.code == Errc::kClosed) co_return Step::kSkipped;
+    ++outcome_.not_copied;
     const std::string object = objects::format_fid(item->object.fid);
     const std::string reason = describe(error);
+    auto job = [fid = item->object.fid](StagingDisks& disks) {
+        disks.staged().give_up(fid);
+        return disks.name_of(fid);
+    };
+    const auto told = co_await parts_.homes.call_at<std::string>(item->locality, &job);
+    const std::string name = told ? *told : std::string();
     core::emit(parts_.events, core::Level::kError, "library.object_not_copied",
-               {{"object", std::string_view(object)}, {"reason", std::string_view(reason)}});
-    auto job = [fid = item->object.fid](StagingDisks& disks) { disks.staged().give_up(fid); };
-    [[maybe_unused]] const auto told = co_await parts_.homes.call_at<void>(item->locality, &job);
+               {{"object", std::string_view(object)},
+                {"name", std::string_view(name)},
+                {"reason", std::string_view(reason)}});
     co_return Step::kSkipped;
 }
 

@@ -61,7 +61,8 @@ public:
         std::uint64_t dead = 0;        // Written, but of objects that have changed meanwhile.
         std::uint64_t unrecorded = 0;  // Written, but their disk could not record them.
         std::uint64_t bytes = 0;
-        bool tape_ended = false;  // There was no room for all.
+        std::uint64_t not_copied = 0;  // Objects that cannot be copied as they are.
+        bool tape_ended = false;       // There was no room for all.
         // A single object did not fit on a cartridge that had nothing else.
         std::optional<store::Fid> too_large{};
     };

@@ -73,13 +73,16 @@ Task<Result<void>> DriveUnit::execute(const io_sched::IoRequest* request,
     if (is_down()) {
         co_return std::unexpected(Error{.code = Errc::kIo, .context = "the drive is down"});
     }
-    activity_ = "exchanging";
+    busy_bytes_ = part->size_bytes;
+    set_activity(DriveActivity::kExchanging);
     auto result = co_await mount(id, job.takes_any_label() ? Labels::kAny : Labels::kRight);
     if (result) {
-        activity_ = type == io_sched::IoType::kRead ? "reading" : "writing";
+        set_activity(type == io_sched::IoType::kRead ? DriveActivity::kReading
+                                                     : DriveActivity::kWriting);
         result = co_await job.run(this, id);
     }
-    activity_ = "idle";
+    set_activity(DriveActivity::kIdle);
+    busy_bytes_ = 0;
     // The scheduler has counted the room that the request might have needed.
     if (parts_.shelf.find(id) != nullptr) parts_.shelf.show(id);
     if (result) {
@@ -94,6 +97,7 @@ Task<Result<void>> DriveUnit::execute(const io_sched::IoRequest* request,
 // cartridge shows whose it was.
 void DriveUnit::note_failure(CartridgeId id, io_sched::IoType type, const Error& error) {
     forget_positions();
+    parts_.drive.figures().failures.add(1);
     const Cartridge* const cartridge = parts_.shelf.find(id);
     const std::string barcode = cartridge == nullptr ? std::string() : cartridge->barcode;
     const std::string reason = describe(error);
@@ -117,18 +121,33 @@ void DriveUnit::note_failure(CartridgeId id, io_sched::IoType type, const Error&
 void DriveUnit::go_down(std::string_view reason) {
     if (is_down()) return;
     down_reason_ = reason;
+    set_activity(DriveActivity::kDown);
     core::emit(parts_.events, core::Level::kError, "library.drive_down",
                {{"drive", name()}, {"reason", reason}});
 }
 
+// A drive that is down stays so.
+void DriveUnit::set_activity(DriveActivity activity) {
+    activity_ = is_down() ? DriveActivity::kDown : activity;
+    busy_since_ = parts_.reactor.now();
+    parts_.drive.figures().activity.set(static_cast<std::uint64_t>(activity_));
+}
+
 // -- cartridges --
+
+Task<Result<void>> DriveUnit::mount(CartridgeId id) {
+    set_activity(DriveActivity::kExchanging);
+    const auto mounted = co_await mount(id, Labels::kRight);
+    set_activity(DriveActivity::kIdle);
+    co_return mounted;
+}
 
 Task<Result<void>> DriveUnit::mount(CartridgeId id, Labels labels) {
     if (cartridge_ == id) {
         if (label_is_right_ || labels == Labels::kAny) co_return Result<void>{};
         co_return co_await check_label(id);
     }
-    const auto unloaded = co_await unload();
+    const auto unloaded = co_await take_out();
     if (!unloaded) co_return unloaded;
     const Cartridge* const cartridge = parts_.shelf.find(id);
     if (cartridge == nullptr) {
@@ -211,6 +230,13 @@ Task<Result<void>> DriveUnit::check_label(CartridgeId id) {
 }
 
 Task<Result<void>> DriveUnit::unload() {
+    set_activity(DriveActivity::kExchanging);
+    const auto unloaded = co_await take_out();
+    set_activity(DriveActivity::kIdle);
+    co_return unloaded;
+}
+
+Task<Result<void>> DriveUnit::take_out() {
     forget_positions();
     if (parts_.drive.loaded()) {
         const auto unloaded = co_await parts_.drive.unload();
@@ -218,6 +244,11 @@ Task<Result<void>> DriveUnit::unload() {
             go_down(describe(unloaded.error()));
             co_return unloaded;
         }
+    }
+    if (cartridge_) {
+        const std::string barcode = parts_.shelf.find(*cartridge_)->barcode;
+        core::emit(parts_.events, core::Level::kInfo, "library.unmounted",
+                   {{"drive", name()}, {"medium", std::string_view(barcode)}});
     }
     cartridge_.reset();
     const auto away = co_await parts_.robot.put_away(std::string(parts_.drive.serial()));
@@ -240,10 +271,17 @@ Task<void> DriveUnit::look_into() {
 
 // -- for jobs --
 
+void DriveUnit::expect_blocks() {
+    const Cartridge& cartridge = *parts_.shelf.find(*cartridge_);
+    const std::uint64_t blocks = std::max<std::uint64_t>(cartridge.end_block, 1);
+    parts_.drive.expect_blocks_of(cartridge.used_bytes / blocks);
+}
+
 Task<Result<store::TapeReader*>> DriveUnit::reader() {
     ENSURE(cartridge_.has_value());
     // Reading moves the tape away from where the writer believes it to be.
     writer_.reset();
+    expect_blocks();
     if (!reader_) reader_.emplace(parts_.drive, identity_of(*parts_.shelf.find(*cartridge_)));
     co_return &*reader_;
 }
@@ -252,6 +290,7 @@ Task<Result<store::TapeWriter*>> DriveUnit::writer() {
     ENSURE(cartridge_.has_value());
     reader_.reset();
     if (writer_ && !writer_->failed()) co_return &*writer_;
+    expect_blocks();
     const Cartridge cartridge = *parts_.shelf.find(*cartridge_);
     store::TapeEnd end{.files = cartridge.files,
                        .block = cartridge.files == 0 ? 1 : cartridge.end_block,
@@ -329,6 +368,12 @@ Task<Result<void>> DriveUnit::format(std::string pool) {
     label_is_right_ = true;
     parts_.shelf.to_change().change(id)->failures = 0;
     parts_.shelf.set_state(id, CartridgeState::kOk, "");
+    const std::string barcode = parts_.shelf.find(id)->barcode;
+    core::emit(parts_.events, core::Level::kInfo, "library.formatted",
+               {{"drive", name()},
+                {"medium", std::string_view(barcode)},
+                {"pool", std::string_view(pool)},
+                {"generation", std::uint64_t{identity.generation}}});
     co_return co_await parts_.shelf.save();
 }
 

@@ -17,6 +17,7 @@
 #include "io_sched/io_executor.h"
 #include "io_sched/io_request.h"
 #include "library/cartridge.h"
+#include "library/measured_drive.h"
 #include "library/media_shelf.h"
 #include "library/robot.h"
 #include "store/tape/tape_reader.h"
@@ -61,7 +62,7 @@ public:
         core::Reactor& reactor;
         const core::Clock& clock;
         core::EventSink& events;
-        devices::TapeDrive& drive;
+        MeasuredDrive& drive;
         Robot& robot;
         MediaShelf& shelf;
         devices::NodeId node{};
@@ -75,7 +76,7 @@ public:
     // first request.
     Task<void> look_into();
     // Brings a cartridge, or takes the one out that is there. REQUIRES: no request is in progress.
-    Task<Result<void>> mount(CartridgeId id) { return mount(id, Labels::kRight); }
+    Task<Result<void>> mount(CartridgeId id);
     Task<Result<void>> unload();
 
     // -- for jobs --
@@ -93,7 +94,10 @@ public:
     std::string_view name() const { return parts_.drive.name(); }
     const devices::TapeDrive& drive() const { return parts_.drive; }
     std::optional<CartridgeId> cartridge() const { return cartridge_; }
-    std::string_view activity() const { return activity_; }
+    DriveActivity activity() const { return activity_; }
+    // Of the present activity: when it began; and what is read or written.
+    Instant busy_since() const { return busy_since_; }
+    std::uint64_t busy_bytes() const { return busy_bytes_; }
     bool is_down() const { return !down_reason_.empty(); }
     const std::string& down_reason() const { return down_reason_; }
 
@@ -107,7 +111,10 @@ private:
     Task<Result<void>> recover(store::TapeEnd known, store::TapeEnd* end);
     void note_failure(CartridgeId id, io_sched::IoType type, const Error& error);
     void go_down(std::string_view reason);
+    void expect_blocks();
     Task<Result<void>> mount(CartridgeId id, Labels labels);
+    Task<Result<void>> take_out();
+    void set_activity(DriveActivity activity);
     store::TapeIdentity identity_of(const Cartridge& cartridge) const;
     void forget_positions() {
         writer_.reset();
@@ -119,7 +126,9 @@ private:
     bool label_is_right_ = false;
     std::optional<store::TapeWriter> writer_;
     std::optional<store::TapeReader> reader_;
-    std::string_view activity_ = "idle";
+    DriveActivity activity_ = DriveActivity::kIdle;
+    Instant busy_since_{};
+    std::uint64_t busy_bytes_ = 0;
     std::uint32_t failures_in_turn_ = 0;
     std::string down_reason_;
 };

@@ -107,13 +107,28 @@ void MediaShelf::promise(CartridgeId id, std::uint32_t pool) {
     show(id);
 }
 
+void MediaShelf::count(CartridgeId id, std::optional<CartridgeState> state) {
+    const auto known = counted_.find(id);
+    if (known != counted_.end()) {
+        if (known->second == state) return;
+        core::Counter& before = parts_.figures.media(known->second);
+        before.set(before.get() - 1);
+        counted_.erase(known);
+    }
+    if (!state) return;
+    counted_.emplace(id, *state);
+    parts_.figures.media(*state).add(1);
+}
+
 void MediaShelf::show(CartridgeId id) {
     const Cartridge* const cartridge = table_.find(id);
     const io_sched::MediumId medium{id};
     if (cartridge == nullptr) {
+        count(id, std::nullopt);
         parts_.io.remove_medium(medium);
         return;
     }
+    count(id, cartridge->state);
     const auto promised = promised_.find(id);
     const bool is_promised = promised != promised_.end();
     const devices::DriveModel* model = devices::find_drive_model(cartridge->technology);

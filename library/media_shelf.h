@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,7 @@
 #include "library/library_bay.h"
 #include "library/library_bell.h"
 #include "library/media_table.h"
+#include "library/tape_figures.h"
 #include "store/tape/tape_file.h"
 
 namespace fopd::library {
@@ -28,6 +30,7 @@ public:
         LibraryBay& bay;
         core::EventSink& events;
         io_sched::MainScheduler& io;
+        TapeFigures& figures;
         // Of the drives, for cartridges that were never loaded. In static storage.
         std::string_view technology{};
         LibraryBell* bell = nullptr;  // Rung when a state has changed; null: nobody listens.
@@ -61,8 +64,12 @@ public:
     static std::uint64_t free_bytes(const Cartridge& cartridge);
 
 private:
+    // Nothing: it is not in the table any more.
+    void count(CartridgeId id, std::optional<CartridgeState> state);
+
     const Parts parts_;
     MediaTable table_;
+    std::map<CartridgeId, CartridgeState> counted_;  // In the figures.
     std::map<CartridgeId, std::uint32_t> promised_;
     std::uint64_t changes_ = 1;
     std::uint64_t wanted_ = 0;

@@ -150,6 +150,7 @@ Task<void> RecallJob::finish() {
     const auto ended = co_await parts_.homes.run_at<void>(locality_, &job);
     if (ended) {
         state_ = State::kDone;
+        is_complete_ = true;
     } else {
         note_home_error(ended.error());
     }

@@ -46,6 +46,8 @@ public:
     // Frees what was brought so far. Called unless state() is kDone.
     Task<void> abandon();
 
+    // The bytes are on the disk because of this job.
+    bool is_complete() const { return is_complete_; }
     bool is_reading() const { return is_reading_; }
     const RecallNote& note() const { return note_; }
     std::uint32_t locality() const { return locality_; }
@@ -64,6 +66,7 @@ private:
     State state_ = State::kPieces;
     bool begun_ = false;
     bool is_reading_ = false;
+    bool is_complete_ = false;
     std::uint64_t next_offset_ = 0;
 };
 

@@ -7,6 +7,7 @@
 #include "core/ensure.h"
 #include "core/remote.h"
 #include "core/stable_sort.h"
+#include "objects/fids.h"
 #include "objects/range_locks.h"
 
 namespace fopd::library {
@@ -357,7 +358,9 @@ StagingDisks::Pending& StagingDisks::remember(store::Fid fid, const store::Recal
     Pending& pending = recalls_[fid];
     if (pending.waiters == nullptr) {
         pending.waiters = std::make_shared<Waiters>(stores_.parts().reactor);
-        pending.asked_at = now();
+        // Also one of an earlier life of the node, by the clock that goes on between them.
+        const std::int64_t age_ns = stores_.parts().clock.wall().unix_ns - record.asked.unix_ns;
+        pending.asked_at = now() - Duration{std::max<std::int64_t>(age_ns, 0)};
     }
     pending.record = record;
     pending.size_bytes = size_bytes;
@@ -411,6 +414,9 @@ Task<Result<void>> StagingDisks::put_recall(objects::HomeVolume* home, RecallWis
     if (!before->has_value()) record.asked.unix_ns = wall_ns;
     if (is_released && record.ticket == 0) {
         record.ticket = (home->volume().newest().epoch << 32U) + ++tickets_made_;
+        record.asked.unix_ns = wall_ns;
+        record.requester = wish.requester;
+        record.client = wish.client;
     }
     record.priority = std::max<std::int32_t>(record.priority, wish.priority);
     const std::int64_t pinned_ns = wall_ns + wish.pin.count();
@@ -503,7 +509,21 @@ Task<Result<void>> StagingDisks::end_return(store::Fid fid) {
     co_return Result<void>{};
 }
 
+std::string StagingDisks::name_of(store::Fid fid) const {
+    const objects::HomeVolume* const home = stores_.find(fid.slot());
+    if (home == nullptr) return {};
+    const auto object = home->volume().map().find(fid);
+    if (!object || !object->has_value()) return {};
+    return std::string((*object)->name);
+}
+
 Task<Result<void>> StagingDisks::fail_recall(store::Fid fid, std::string reason) {
+    const std::string object = objects::format_fid(fid);
+    const std::string name = name_of(fid);
+    core::emit(stores_.parts().events, core::Level::kError, "library.recall_failed",
+               {{"object", std::string_view(object)},
+                {"name", std::string_view(name)},
+                {"reason", std::string_view(reason)}});
     objects::HomeVolume* const home = stores_.find(fid.slot());
     if (home == nullptr) co_return std::unexpected(no_object());
     const objects::HomeVolume::Hold hold(*home);

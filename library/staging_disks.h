@@ -108,6 +108,8 @@ public:
     Task<Result<Recorded>> record(std::vector<store::Copy> copies);
     // The bytes of an object were written; ends the attempt and its recall.
     Task<Result<void>> end_return(store::Fid fid);
+    // Of an object; empty: it has none, or is gone.
+    std::string name_of(store::Fid fid) const;
     // No copy of the object can be read.
     Task<Result<void>> fail_recall(store::Fid fid, std::string reason);
     // The copies on a cartridge are gone, durably. kBusy: objects need them, and `loss` refuses

@@ -19,9 +19,15 @@ constexpr Duration kOpenAgain = 30s;
 }  // namespace
 
 TapeLibrary::TapeLibrary(const Parts& parts, LibraryOptions options)
-    : parts_(parts), options_(std::move(options)), rings_(parts.reactor), changed_(parts.reactor) {
+    : parts_(parts),
+      options_(std::move(options)),
+      figures_(options_.pools),
+      rings_(parts.reactor),
+      changed_(parts.reactor) {
     for (const TapePoolOptions& each : options_.pools) {
-        pools_.push_back({.options = each, .id = objects::pool_id(each.name)});
+        pools_.push_back({.options = each,
+                          .id = objects::pool_id(each.name),
+                          .figures = &figures_.pool(pools_.size())});
     }
 }
 
@@ -118,6 +124,7 @@ Task<Result<void>> TapeLibrary::open_parts() {
                                                             .bay = parts_.bay,
                                                             .events = parts_.events,
                                                             .io = parts_.io,
+                                                            .figures = figures_,
                                                             .technology = model->technology,
                                                             .bell = this});
     const auto loaded = co_await shelf_->load();
@@ -140,11 +147,14 @@ Task<Result<void>> TapeLibrary::open_drives() {
     units_.reserve(drives.size());  // Units stay where they are while they are in use.
     for (devices::TapeDrive* const each : drives) {
         const devices::DriveModel* const model = devices::find_drive_model(each->technology());
-        if (model == nullptr) continue;
+        DriveFigures* const figures = figures_.drive(each->name());
+        if (model == nullptr || figures == nullptr) continue;
+        figures->is_present.set(1);
+        auto measured = std::make_unique<MeasuredDrive>(parts_.reactor, *each, *figures);
         const DriveUnit::Parts unit_parts{.reactor = parts_.reactor,
                                           .clock = parts_.clock,
                                           .events = parts_.events,
-                                          .drive = *each,
+                                          .drive = *measured,
                                           .robot = *robot_,
                                           .shelf = *shelf_,
                                           .node = parts_.node};
@@ -155,14 +165,27 @@ Task<Result<void>> TapeLibrary::open_drives() {
         if (!added) co_return std::unexpected(added.error());
         const auto cartridge = unit->cartridge();
         if (cartridge) parts_.io.set_drive_medium(**added, io_sched::MediumId{*cartridge});
-        units_.push_back({.drive = std::move(unit), .device = *added});
+        units_.push_back(
+            {.measured = std::move(measured), .drive = std::move(unit), .device = *added});
         show_drives();
+        say_up(*units_.back().drive);
     }
     co_return Result<void>{};
 }
 
+void TapeLibrary::say_up(const DriveUnit& unit) {
+    if (unit.is_down()) return;
+    core::emit(parts_.events, core::Level::kInfo, "library.drive_up",
+               {{"drive", unit.name()},
+                {"serial", unit.drive().serial()},
+                {"technology", unit.drive().technology()}});
+}
+
 Task<void> TapeLibrary::close_drives() {
-    for (const Unit& each : units_) co_await parts_.io.remove_drive(*each.device);
+    for (const Unit& each : units_) {
+        co_await parts_.io.remove_drive(*each.device);
+        each.measured->figures().is_present.set(0);
+    }
     units_.clear();
 }
 
@@ -290,7 +313,27 @@ Task<void> TapeLibrary::read_news() {
         for (const store::Fid fid : news->ended) end_recall(fid);
         for (RecallNote& note : news->recalls) take_recall(locality, std::move(note));
     }
+    count_waiting();
     changed_.wake_all();
+}
+
+void TapeLibrary::count_waiting() {
+    for (const Pool& pool : pools_) {
+        std::uint64_t objects = 0;
+        std::uint64_t bytes = 0;
+        Instant oldest = kNever;
+        for (const auto& of_locality : groups_) {
+            for (const StagedObjects::Group& each : of_locality) {
+                if (each.key.pool != pool.id) continue;
+                objects += each.objects;
+                bytes += each.bytes;
+                oldest = std::min(oldest, each.oldest);
+            }
+        }
+        put_instant(pool.figures->oldest_ns, oldest);
+        pool.figures->waiting_bytes.set(bytes);
+        pool.figures->waiting_objects.set(objects);
+    }
 }
 
 TapeLibrary::Pool* TapeLibrary::find_pool(objects::PoolId id) {

@@ -12,6 +12,7 @@
 #include "core/clock.h"
 #include "core/events.h"
 #include "core/gate.h"
+#include "core/intrusive_list.h"
 #include "core/reactor.h"
 #include "core/wait_queue.h"
 #include "devices/label.h"
@@ -21,11 +22,13 @@
 #include "library/home_doors.h"
 #include "library/library.h"
 #include "library/library_bay.h"
+#include "library/measured_drive.h"
 #include "library/media_shelf.h"
 #include "library/options.h"
 #include "library/recall_job.h"
 #include "library/robot.h"
 #include "library/staging_disks.h"
+#include "library/tape_figures.h"
 
 namespace fopd::library {
 
@@ -57,6 +60,8 @@ public:
     Task<void> stop();
     // Tasks of other localities on behalf of this library.
     core::Gate& gate() { return gate_; }
+    // Any thread.
+    const TapeFigures& figures() const { return figures_; }
     // Whether the bay is open.
     bool is_open() const { return bay_library_ != nullptr; }
 
@@ -66,6 +71,7 @@ public:
     // -- LibraryService --
     Task<Result<void>> sync(std::string pool, core::WaitOptions wait) override;
     std::vector<RecallRow> recalls(std::size_t rows_max) const override;
+    std::optional<RecallRow> find_recall(Ticket ticket) override;
     std::vector<Cartridge> media() const override;
     std::vector<DriveRow> drives() const override;
     Task<MediaOutcome> format(FormatWish wish) override;
@@ -80,6 +86,7 @@ private:
     class FormatJob;
     class Handling;
     struct Unit {
+        std::unique_ptr<MeasuredDrive> measured;
         std::unique_ptr<DriveUnit> drive;
         io_sched::IoDevice* device = nullptr;
         bool is_handled = false;  // An administrator's load or unload uses it.
@@ -88,6 +95,7 @@ private:
     struct Pool {
         TapePoolOptions options;
         objects::PoolId id = 0;
+        TapePoolFigures* figures = nullptr;
         std::uint32_t syncs = 0;        // Callers of sync() that wait.
         std::uint32_t batches = 0;      // In progress.
         std::uint64_t failures = 0;     // Of batches, since one wrote something.
@@ -105,8 +113,10 @@ private:
     Task<Result<void>> adopt_recorded_media();
     void adopt(CartridgeId id, const RecordedMedium& recorded);
     void show_drives();
+    void say_up(const DriveUnit& unit);
     Task<void> read_news();
     Task<void> show_media_to_homes();
+    void count_waiting();
 
     // -- tape_migration.cc --
     Instant begin_batches();
@@ -132,7 +142,7 @@ private:
     // Returns how many objects it has given up.
     Task<std::size_t> give_up_larger(StagedObjects::GroupKey group, std::uint64_t bytes);
     void say_short_of_tape(Pool& pool);
-    void say_too_large(store::Fid fid);
+    void say_too_large(store::Fid fid, std::string_view name);
     bool is_due(const Pool& pool, const StagedObjects::Group& group) const;
     std::map<StagedObjects::GroupKey, StagedObjects::Group> all_groups() const;
     Pool* find_pool(objects::PoolId id);
@@ -140,12 +150,18 @@ private:
     // -- tape_recalls.cc --
     void take_recall(std::uint32_t locality, RecallNote note);
     void end_recall(store::Fid fid);
+    void count_recalls();
     Task<void> serve(Recall* recall);
     Task<void> serve_note(Recall* recall);
     Task<Result<void>> read_once(Recall* recall, std::vector<RecallJob::Place> places);
     Task<void> fail(Recall* recall, std::string reason);
     RecallRow row_of(const Recall& recall) const;
-    std::vector<const Recall*> ordered_recalls() const;
+    struct Expected {
+        Recall* recall = nullptr;
+        std::optional<Instant> end{};
+    };
+    std::vector<Expected> expected_ends() const;
+    std::vector<Recall*> ordered_recalls() const;
 
     // -- tape_service.cc --
     Unit* find_unit(std::string_view drive);
@@ -158,6 +174,7 @@ private:
 
     const Parts parts_;
     const LibraryOptions options_;
+    TapeFigures figures_;
     std::vector<Pool> pools_;
     core::Gate gate_;
     core::CancelSource stop_;
@@ -173,8 +190,10 @@ private:
     core::WaitQueue changed_;  // A batch has ended, or news were read.
     std::vector<std::vector<StagedObjects::Group>> groups_;  // By locality.
     std::set<StagedObjects::GroupKey> writing_;
+    core::IntrusiveList<core::ListNode> recalls_by_age_;
     std::map<store::Fid, std::unique_ptr<Recall>> recalls_;
     std::uint64_t recalls_taken_ = 0;
+    Instant look_again_at_{};  // What find_recall() knows is recent enough until then.
 };
 
 }  // namespace fopd::library

@@ -104,6 +104,7 @@ Task<void> TapeLibrary::migrate(StagedObjects::GroupKey group, Pool* pool) {
         const std::uint64_t largest = CopyBatch::largest_object(room.largest_bytes);
         const std::size_t given_up = co_await give_up_larger(group, largest);
         if (given_up == 0) say_short_of_tape(*pool);
+        pool->figures->failures.add(std::max<std::size_t>(given_up, 1));
         pool->failures += kFailuresMax;
         pool->not_before = after(parts_.reactor.now(), kAfterFailure);
     } else {
@@ -142,13 +143,18 @@ Task<std::size_t> TapeLibrary::give_up_larger(StagedObjects::GroupKey group, std
     std::size_t given_up = 0;
     if (bytes == 0 || bytes >= CopyBatch::Limits{}.piece_bytes) co_return given_up;
     for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
+        using Named = std::pair<store::Fid, std::string>;
         auto job = [&group, bytes](StagingDisks& disks) {
-            return disks.staged().give_up_larger(group, bytes);
+            std::vector<Named> larger;
+            for (const store::Fid fid : disks.staged().give_up_larger(group, bytes)) {
+                larger.emplace_back(fid, disks.name_of(fid));
+            }
+            return larger;
         };
-        const auto fids = co_await homes_->call_at<std::vector<store::Fid>>(locality, &job);
-        if (!fids) continue;
-        for (const store::Fid fid : *fids) say_too_large(fid);
-        given_up += fids->size();
+        const auto larger = co_await homes_->call_at<std::vector<Named>>(locality, &job);
+        if (!larger) continue;
+        for (const auto& [fid, name] : *larger) say_too_large(fid, name);
+        given_up += larger->size();
     }
     co_return given_up;
 }
@@ -177,8 +183,13 @@ Task<void> TapeLibrary::write_batch(Pool* pool, std::vector<CopyBatch::Item> ite
     show_drives();
     const CopyBatch::Outcome& outcome = batch.outcome();
     co_await put_back(&batch.all(), outcome.too_large);
+    pool->figures->copies.add(outcome.copies + outcome.dead);
+    pool->figures->copied_bytes.add(outcome.bytes);
+    const bool too_large = outcome.too_large.has_value();
+    pool->figures->failures.add(outcome.not_copied + (too_large ? 1 : 0));
     if (outcome.copies > 0) pool->failures = 0;
     if (!written && !stopping_) {
+        pool->figures->failures.add(1);
         ++pool->failures;
         pool->not_before = after(parts_.reactor.now(), kAfterFailure);
     }
@@ -203,17 +214,21 @@ Task<void> TapeLibrary::write_batch(Pool* pool, std::vector<CopyBatch::Item> ite
 
 Task<void> TapeLibrary::put_back(const std::vector<CopyBatch::Item>* items,
                                  std::optional<store::Fid> given_up) {
-    if (given_up) say_too_large(*given_up);
+    std::string name;
     for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
-        auto job = [items, locality, given_up](StagingDisks& disks) {
+        auto job = [items, locality, given_up, &name](StagingDisks& disks) {
             for (const CopyBatch::Item& each : *items) {
                 if (each.locality != locality) continue;
-                if (given_up == each.object.fid) disks.staged().give_up(each.object.fid);
+                if (given_up == each.object.fid) {
+                    disks.staged().give_up(each.object.fid);
+                    name = disks.name_of(each.object.fid);
+                }
                 disks.staged().put_back(each.object.fid);
             }
         };
         [[maybe_unused]] const auto told = co_await homes_->call_at<void>(locality, &job);
     }
+    if (given_up) say_too_large(*given_up, name);
 }
 
 std::uint64_t TapeLibrary::Room::for_batch() const {
@@ -263,10 +278,10 @@ TapeLibrary::Room TapeLibrary::room_for(const Pool& pool, std::uint64_t needed_b
     return room_of(pool, needed_bytes);
 }
 
-void TapeLibrary::say_too_large(store::Fid fid) {
+void TapeLibrary::say_too_large(store::Fid fid, std::string_view name) {
     const std::string object = objects::format_fid(fid);
     core::emit(parts_.events, core::Level::kError, "library.object_too_large",
-               {{"object", std::string_view(object)}});
+               {{"object", std::string_view(object)}, {"name", name}});
 }
 
 void TapeLibrary::say_short_of_tape(Pool& pool) {

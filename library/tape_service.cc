@@ -105,7 +105,7 @@ std::vector<DriveRow> TapeLibrary::drives() const {
                         .serial = std::string(unit.drive().serial()),
                         .technology = std::string(unit.drive().technology()),
                         .barcode = cartridge == nullptr ? std::string() : cartridge->barcode,
-                        .activity = unit.is_down() ? "down" : std::string(unit.activity()),
+                        .activity = std::string(to_string(unit.activity())),
                         .reason = unit.down_reason()});
     }
     return rows;

@@ -15,6 +15,7 @@
 #include "core/remote_task.h"
 #include "core/stable_sort.h"
 #include "fop/listing.h"
+#include "library/dead_bytes.h"
 #include "library/library.h"
 #include "library/staging.h"
 #include "objects/fids.h"
@@ -45,6 +46,12 @@ library::Staging* staging_here(const Operation& operation) {
     return staging_at(operation, operation.stores().parts().locality);
 }
 
+std::uint64_t milliseconds(Duration span) {
+    using Milliseconds = std::chrono::milliseconds;
+    return static_cast<std::uint64_t>(
+        std::max<Duration::rep>(0, std::chrono::duration_cast<Milliseconds>(span).count()));
+}
+
 // Looks up an object at its home, and lets go of it.
 Task<Granted<>> look_for(Operation* operation, store::Fid fid, objects::Access access) {
     const auto locked = co_await operation->lock_to_look(fid);
@@ -71,6 +78,14 @@ Task<Granted<Value>> run_at_library(Operation* operation, const library::Library
     co_return std::move(*done);
 }
 
+// A wish of the caller's. Only who has proved its name can have it used.
+library::RecallWish wish_of(const Operation& operation, store::Fid fid) {
+    const fabric::Caller& caller = operation.caller();
+    library::RecallWish wish{.fid = fid, .client = {caller.owner}};
+    if (caller.kind == fop::AuthKind::kPrincipal) wish.requester = caller.principal;
+    return wish;
+}
+
 }  // namespace
 
 Task<fop::Reply> ask_for_recall(Operation* operation, store::Fid fid) {
@@ -80,8 +95,8 @@ Task<fop::Reply> ask_for_recall(Operation* operation, store::Fid fid) {
             {.status = fop::Status::kMediumMissing,
              .words = "its bytes are on tape, and the node has no library"});
     }
-    const library::RecallWish wish{.fid = fid};
-    const auto asked = co_await staging->recall(wish, operation->wait());
+    library::RecallWish wish = wish_of(*operation, fid);
+    const auto asked = co_await staging->recall(std::move(wish), operation->wait());
     if (!asked) co_return operation->refuse(untraced(asked.error()));
     co_return operation->refuse(
         {.status = fop::Status::kStaging, .words = fop::status_row(fop::Status::kStaging).summary});
@@ -111,11 +126,10 @@ Task<fop::Reply> run_stage(Operation* operation) {
     operation->enter(Phase::kExecute);
     library::Staging* const staging = staging_here(*operation);
     if (staging == nullptr) co_return operation->refuse(kNoLibrary);
-    const library::RecallWish wish{
-        .fid = fid,
-        .priority = stage.priority,
-        .pin = std::chrono::seconds(static_cast<std::int64_t>(stage.pin_s))};
-    const auto asked = co_await staging->recall(wish, operation->wait());
+    library::RecallWish wish = wish_of(*operation, fid);
+    wish.priority = stage.priority;
+    wish.pin = std::chrono::seconds(static_cast<std::int64_t>(stage.pin_s));
+    const auto asked = co_await staging->recall(std::move(wish), operation->wait());
     if (!asked) co_return operation->refuse(untraced(asked.error()));
     co_return fop::Reply{.body =
                              fop::StageReply{.waits = *asked == library::RecallAsked::kWaiting}};
@@ -183,15 +197,26 @@ public:
     RecallWaiting(Operation& operation, const fop::RecallWait& asked)
         : CancelHook([](CancelHook& hook) { static_cast<RecallWaiting&>(hook).enough_.cancel(); }),
           operation_(operation),
-          asked_(asked) {}
+          asked_(asked),
+          deadline_(operation.deadline()) {
+        if (asked.patience_ms == 0) return;
+        const auto patience = std::min<std::uint64_t>(asked.patience_ms, kPatienceMaxMs);
+        const Instant patient_until =
+            after(operation.reactor().now(), std::chrono::milliseconds(patience));
+        is_patient_ = patient_until < deadline_;
+        deadline_ = std::min(deadline_, patient_until);
+    }
 
     Task<Granted<>> run();
     std::span<const std::uint8_t> states() const { return states_; }
     // Why the first of those that failed did.
     std::string& reason() { return reason_; }
+    bool all_wait() const { return std::ranges::all_of(states_, &is_waiting); }
 
 private:
     static constexpr auto kWaiting = static_cast<std::uint8_t>(fop::RecallState::kWaiting);
+    static constexpr std::uint64_t kPatienceMaxMs = 24UL * 3600 * 1000;
+    static bool is_waiting(std::uint8_t state) { return state == kWaiting; }
 
     Task<Granted<>> look_at(std::size_t index);
     Task<void> wait_for(std::size_t index);
@@ -208,6 +233,8 @@ private:
     std::string reason_;
     std::optional<Refusal> fault_;
     core::CancelSource enough_;
+    Instant deadline_;
+    bool is_patient_ = false;  // It is answered at deadline_, before the fop's own.
 };
 
 Task<Granted<>> RecallWaiting::run() {
@@ -229,9 +256,7 @@ Task<Granted<>> RecallWaiting::run() {
     // Each wait has the fop's deadline, and ends when another one has.
     co_await waits.close(operation_.reactor());
     CancelHook::unlink();
-    const bool has_ended =
-        std::ranges::any_of(states_, [](std::uint8_t each) { return each != kWaiting; });
-    if (!has_ended && fault_) co_return refused(*fault_);
+    if (all_wait() && fault_) co_return refused(*fault_);
     co_return Granted<>{};
 }
 
@@ -261,7 +286,7 @@ Task<void> RecallWaiting::wait_for(std::size_t index) {
     objects::Stores& home = operation_.stores().at(localities_[index]);
     core::CancelSource cancel;
     core::CancelThere forwarded(enough_, here, home.parts().reactor, cancel);
-    const core::WaitOptions wait{.deadline = operation_.deadline(), .cancel = &cancel};
+    const core::WaitOptions wait{.deadline = deadline_, .cancel = &cancel};
     auto job = [staging, fid, wait] { return staging->wait_for_recall(fid, wait); };
     const auto end = co_await core::run_task_on<Result<library::RecallEnd>>(
         here, home.parts().reactor, home.duties(), job);
@@ -277,6 +302,8 @@ Task<void> RecallWaiting::wait_for(std::size_t index) {
 void RecallWaiting::take(std::size_t index, const Result<library::RecallEnd>& end) {
     using How = library::RecallEnd::How;
     if (!end) {
+        const bool is_enough = is_patient_ && end.error().code == Errc::kTimedOut;
+        if (is_enough) return enough_.cancel();
         // Those that end because another one has are not at fault.
         if (!fault_ || end.error().code != Errc::kCancelled) fault_ = untraced(end.error());
         return enough_.cancel();
@@ -293,6 +320,35 @@ void RecallWaiting::take(std::size_t index, const Result<library::RecallEnd>& en
 
 }  // namespace
 
+namespace {
+
+struct RecallProgress {
+    std::optional<library::RecallRow> row;
+    Instant now{};  // At the library's locality.
+};
+
+Task<RecallProgress> find_progress(library::LibraryService* service, core::Reactor* reactor,
+                                   store::Fid fid) {
+    co_return RecallProgress{.row = service->find_recall(fid), .now = reactor->now()};
+}
+
+// Place and expected end of the first recall, if the library knows it.
+Task<void> note_progress(Operation* operation, fop::RecallWaitReply* reply) {
+    const library::LibraryDoor* const door = door_of(*operation);
+    const store::Fid fid = objects::store_fid(operation->body<fop::RecallWait>().fids[0]);
+    auto job = [door, fid](library::LibraryService& service, core::WaitOptions /*wait*/) {
+        return find_progress(&service, door->reactor, fid);
+    };
+    const auto found = co_await run_at_library<RecallProgress>(operation, door, &job);
+    if (!found || !found->row) co_return;
+    reply->place = found->row->place;
+    if (found->row->expected_at) {
+        reply->expected_ms = milliseconds(*found->row->expected_at - found->now);
+    }
+}
+
+}  // namespace
+
 // The waits do not keep the fom's place: see RequestHandler::park().
 Task<fop::Reply> run_recall_wait(Operation* operation) {
     if (door_of(*operation) == nullptr) co_return operation->refuse(kNoLibrary);
@@ -302,19 +358,14 @@ Task<fop::Reply> run_recall_wait(Operation* operation) {
     FopWork& work = operation->work();
     work.states.assign(waiting.states().begin(), waiting.states().end());
     work.text = std::move(waiting.reason());
-    co_return fop::Reply{.words = work.text, .body = fop::RecallWaitReply{.states = work.states}};
+    fop::RecallWaitReply reply{.states = work.states};
+    if (waiting.all_wait()) co_await note_progress(operation, &reply);
+    co_return fop::Reply{.words = work.text, .body = reply};
 }
 
 // -- the library --
 
 namespace {
-
-using Clock = std::chrono::milliseconds;
-
-std::uint64_t milliseconds(Duration span) {
-    return static_cast<std::uint64_t>(
-        std::max<Duration::rep>(0, std::chrono::duration_cast<Clock>(span).count()));
-}
 
 // More than fit into a reply, so that those of others can be left out.
 constexpr std::size_t kRecallsLookedAt = 4096;
@@ -323,6 +374,7 @@ struct ListedRecall {
     library::RecallRow row;
     bool is_shown = false;
     std::string name = {};
+    std::string requester = {};
 };
 
 struct RecallList {
@@ -340,7 +392,7 @@ Task<RecallList> list_recalls(library::LibraryService* service, core::Reactor* r
     co_return list;
 }
 
-// Notes the names of the objects of a locality that the caller may read.
+// Notes the names of the objects of a locality that the caller may read, and who asked for them.
 void look_at_names(objects::Stores& stores, const AccessCheck& access, RecallList& list) {
     for (ListedRecall& each : list.recalls) {
         const store::Fid fid = each.row.ticket;
@@ -351,6 +403,8 @@ void look_at_names(objects::Stores& stores, const AccessCheck& access, RecallLis
         if (!access.may_read(fid, **object)) continue;
         each.is_shown = true;
         each.name = (*object)->name;
+        auto recall = home->volume().map().find_recall(fid);
+        if (recall && recall->has_value()) each.requester = std::move((*recall)->requester);
     }
 }
 
@@ -390,7 +444,8 @@ Task<fop::Reply> run_recalls(Operation* operation) {
             .state = reads ? fop::RecallEntry::State::kReading : fop::RecallEntry::State::kWaiting,
             .priority = row.priority,
             .cartridge = row.cartridge,
-            .name = each.name};
+            .name = each.name,
+            .requester = each.requester};
         if (!writer.add(entry)) break;
     }
     co_return fop::Reply{.payload = writer.written(),
@@ -429,24 +484,10 @@ Task<MediaList> list_media(library::LibraryService* service) {
     co_return list;
 }
 
-// Of each cartridge, by the number in its label: the bytes of copies that no object has any more,
-// on all disks of the node.
-using DeadBytes = std::map<std::string, std::uint64_t, std::less<>>;
-
-Task<DeadBytes> count_dead_bytes(Operation* operation, const MediaList* list) {
-    DeadBytes dead;
+Task<library::DeadBytes> count_dead_bytes(Operation* operation, const MediaList* list) {
+    library::DeadBytes dead;
     auto look = [&dead, list](objects::Stores& there) {
-        for (const auto& home : there.volumes()) {
-            for (const auto& [vsn, use] : home->volume().cartridges()) {
-                const std::string_view name(vsn.data(), vsn.size());
-                const auto cartridge =
-                    std::ranges::find(list->cartridges, name, &library::Cartridge::vsn);
-                // What an earlier label had is gone, and not among the used bytes.
-                const bool is_there = cartridge != list->cartridges.end() &&
-                                      cartridge->generation == use.cartridge.generation;
-                if (is_there) dead[cartridge->vsn] += use.dead_bytes();
-            }
-        }
+        library::add_dead_bytes(there, list->cartridges, dead);
     };
     co_await at_every_locality(operation, &look);
     co_return dead;
@@ -470,7 +511,7 @@ Task<fop::Reply> run_media(Operation* operation) {
     auto listed = co_await run_at_library<MediaList>(operation, door, &job);
     if (!listed) co_return operation->refuse(listed.error());
     core::stable_sort(listed->cartridges, std::less{}, &library::Cartridge::barcode);
-    const DeadBytes dead = co_await count_dead_bytes(operation, &*listed);
+    const library::DeadBytes dead = co_await count_dead_bytes(operation, &*listed);
     fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
     operation->work().text = asked.cursor;
     bool is_end = true;
@@ -524,6 +565,44 @@ Task<fop::Reply> change_media(Operation* operation, Job* job) {
 }
 
 }  // namespace
+
+Task<fop::Reply> run_copies(Operation* operation) {
+    const store::Fid fid = objects::store_fid(operation->body<fop::Copies>().fid);
+    const auto found = co_await look_for(operation, fid, objects::Access::kRead);
+    if (!found) co_return operation->refuse(found.error());
+    const bool on_disk = !operation->object().is_released;
+    const auto copies = operation->volume().copies_of(fid);
+    if (!copies) co_return operation->refuse(untraced(copies.error()));
+    operation->enter(Phase::kExecute);
+    MediaList list;
+    const library::LibraryDoor* const door = door_of(*operation);
+    if (door != nullptr && !copies->empty()) {
+        auto job = [](library::LibraryService& service, core::WaitOptions /*wait*/) {
+            return list_media(&service);
+        };
+        auto listed = co_await run_at_library<MediaList>(operation, door, &job);
+        if (!listed) co_return operation->refuse(listed.error());
+        list = std::move(*listed);
+    }
+    fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
+    for (const store::Copy& each : *copies) {
+        const std::string_view vsn(each.cartridge.vsn.data(), each.cartridge.vsn.size());
+        const auto cartridge = std::ranges::find(list.cartridges, vsn, &library::Cartridge::vsn);
+        const bool is_here = cartridge != list.cartridges.end() &&
+                             cartridge->generation == each.cartridge.generation;
+        const fop::CopyEntry entry{
+            .offset = each.offset,
+            .length = each.length,
+            .block = each.block,
+            .file = each.place.file,
+            .written_s = each.written_s,
+            .cartridge = is_here ? std::string_view(cartridge->barcode) : vsn,
+            .state = is_here ? library::to_string(cartridge->state) : std::string_view()};
+        if (!writer.add(entry)) break;
+    }
+    co_return fop::Reply{.payload = writer.written(),
+                         .body = fop::CopiesReply{.total = copies->size(), .on_disk = on_disk}};
+}
 
 Task<fop::Reply> run_format_medium(Operation* operation) {
     const auto& asked = operation->body<fop::FormatMedium>();

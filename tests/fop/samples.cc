@@ -101,7 +101,8 @@ const std::vector<std::byte>& recalls_listing() {
                     .state = RecallEntry::State::kReading,
                     .priority = 128,
                     .cartridge = "A00001L9",
-                    .name = "results/42"},
+                    .name = "results/42",
+                    .requester = "ada"},
         RecallEntry{.fid = {.high = 1, .low = 2}, .state = RecallEntry::State::kWaiting});
     return kMade;
 }
@@ -119,6 +120,18 @@ const std::vector<std::byte>& media_listing() {
                                                      .state = "ok",
                                                      .drive = "vtl0-drive0",
                                                      .reason = ""});
+    return kMade;
+}
+
+const std::vector<std::byte>& copies_listing() {
+    static const auto kMade = listing_of(CopyEntry{.offset = 0,
+                                                   .length = 8195,
+                                                   .block = 17,
+                                                   .file = 2,
+                                                   .written_s = 1'795'754'520,
+                                                   .cartridge = "A00001L9",
+                                                   .state = "ok"},
+                                         CopyEntry{.cartridge = "B00001"});
     return kMade;
 }
 
@@ -184,13 +197,14 @@ RequestBody object_request(std::uint16_t type) {
         case 24: return Stage{.fid = kFid, .pin_s = 259200, .priority = 9};
         case 25: return Release{.fid = kFid};
         case 26: return Recalls{};
-        case 27: return RecallWait{.fids = kTickets};
+        case 27: return RecallWait{.fids = kTickets, .patience_ms = 5000};
         case 28: return RecallCancel{.fid = kFid};
         case 29: return SyncTape{};
         case 30: return Media{.cursor = "A00001L9"};
         case 31: return FormatMedium{.name = "A00001L9", .forget_data = true};
         case 32: return LoadMedium{.name = "A00001L9", .drive = "vtl0-drive0"};
         case 33: return UnloadDrive{.drive = "vtl0-drive0"};
+        case 34: return Copies{.fid = kFid};
         default: return {};
     }
 }
@@ -227,13 +241,14 @@ ReplyBody object_reply(std::uint16_t type) {
         case 24: return StageReply{.waits = true};
         case 25: return ReleaseReply{};
         case 26: return RecallsReply{.total = 2};
-        case 27: return RecallWaitReply{.states = kRecallStates};
+        case 27: return RecallWaitReply{.states = kRecallStates, .place = 3, .expected_ms = 90'000};
         case 28: return RecallCancelReply{};
         case 29: return SyncTapeReply{};
         case 30: return MediaReply{.cursor = "A00002L9", .end = true};
         case 31: return FormatMediumReply{};
         case 32: return LoadMediumReply{};
         case 33: return UnloadDriveReply{};
+        case 34: return CopiesReply{.total = 2, .on_disk = true};
         default: return {};
     }
 }
@@ -318,6 +333,7 @@ Reply sample_reply(std::uint16_t type) {
         case 23: reply.payload = quotas_listing(); break;
         case 26: reply.payload = recalls_listing(); break;
         case 30: reply.payload = media_listing(); break;
+        case 34: reply.payload = copies_listing(); break;
         default: break;
     }
     reply.body = object_reply(type);
@@ -373,7 +389,8 @@ std::vector<std::byte> example_listing() {
 std::vector<SampleMessage> sample_listings() {
     return {{"list", list_listing()},       {"slots", slots_listing()},
             {"pools", pools_listing()},     {"quotas", quotas_listing()},
-            {"recalls", recalls_listing()}, {"media", media_listing()}};
+            {"recalls", recalls_listing()}, {"media", media_listing()},
+            {"copies", copies_listing()}};
 }
 
 std::vector<std::byte> example_message() {

@@ -33,12 +33,18 @@ namespace fopd::library::testing {
 
 using Bytes = std::vector<std::byte>;
 
-// Keeps the names of events.
+// Keeps the names of events, and their fields that are text, as in "library.mounted drive=vtl0 …".
 class NamedEvents final : public core::EventSink {
 public:
     void emit(core::Level /*level*/, std::string_view name,
-              std::span<const core::Field> /*fields*/) override {
+              std::span<const core::Field> fields) override {
         names.emplace_back(name);
+        std::string text(name);
+        for (const core::Field& each : fields) {
+            const auto* const value = std::get_if<std::string_view>(&each.value);
+            if (value != nullptr) text += " " + std::string(each.key) + "=" + std::string(*value);
+        }
+        texts.push_back(std::move(text));
     }
     bool wants(core::Level /*level*/) const override { return true; }
     std::size_t count(std::string_view name) const {
@@ -47,7 +53,15 @@ public:
         return count;
     }
 
+    // How many begin with these words.
+    std::size_t begin_with(std::string_view words) const {
+        std::size_t count = 0;
+        for (const std::string& each : texts) count += each.starts_with(words) ? 1 : 0;
+        return count;
+    }
+
     std::vector<std::string> names;
+    std::vector<std::string> texts;
 };
 
 // The simulated library of a test, and the table of media: they outlive the machine.
@@ -89,6 +103,7 @@ struct TapeStageOptions {
     std::uint32_t drives = 2;
     std::uint32_t cartridges = 4;
     std::uint64_t cartridge_bytes = 64UL << 20;
+    LibraryTiming timing = LibraryTiming::kNone;
     TapePoolOptions pool{.name = "cold", .staging = "fast", .migrate_age = 1h};
 };
 

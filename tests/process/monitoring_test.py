@@ -30,6 +30,10 @@ DESCRIBED = {
     "FopdDiskSlow": ('fopd_device_slow_operations_total{device="d0",op="read"}', 1, 1),
     # Needs more clients that stop in the middle of their transfers than the shares of clients leave room for.
     "FopdBuffersUsedUp": ('fopd_buffers_free{locality="0"}', 0, 0),
+    # A virtual drive does not fail.
+    "FopdTapeDriveDown": ('fopd_tape_drive_state{drive="vtl0-drive0",state="down"}', 1, 0),
+    # After hours.
+    "FopdTapeRecallOld": ("fopd_tape_recalls_oldest_seconds", 5 * 3600, 60),
 }
 # A disk of a busy machine may be slow at any time.
 NOT_EXCLUDED = {"FopdDiskSlow"}
@@ -310,6 +314,19 @@ class MonitoringTest(StorageTestCase):
         self.ctl("reload")
         self.put("a", content(MIB))
         self.expect_firing()
+
+    # -- tape --
+
+    @fires("FopdTapeMigrationFails")
+    def test_a_library_without_barcodes(self):
+        self.stop()
+        for cartridge in self.dir.glob("**/*.cartridge"):
+            cartridge.write_text("")
+        self.start()
+        earlier = Scrape(self.daemon)
+        self.put("a", b"x", "--pool", "cold")
+        self.assertNotEqual(self.ctl_bytes("sync", "--pool", "cold").returncode, DONE)
+        self.expect_firing(earlier, more=["FopdFopsFail"])
 
     # -- what is served --
 

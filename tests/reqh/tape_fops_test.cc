@@ -307,6 +307,12 @@ TEST_CASE("reqh tape: who may recall, pin, release and cancel", "[reqh]") {
     CHECK(as("bob", "stage", fop::Stage{.fid = readable, .priority = 200}) == Status::kDenied);
     CHECK(as("bob", "stage", fop::Stage{.fid = readable, .priority = 10}) == Status::kDone);
     CHECK(tape.stagings[1]->wishes.size() == 2);
+    CHECK(tape.stagings[1]->wishes.back().requester == "bob");
+    // Whoever only claims a name could have others cancel by it.
+    FopSpec claims{.type = type_of("stage"), .body = fop::Stage{.fid = readable}};
+    claims.kind = fop::AuthKind::kNone;
+    CHECK(stage.call(claims).status() == Status::kDone);
+    CHECK(tape.stagings[1]->wishes.back().requester.empty());
     CHECK(as("alice", "stage", fop::Stage{.fid = fid, .pin_s = 3600}) == Status::kDone);
     CHECK(tape.stagings[1]->wishes.back().pin == 1h);
     CHECK(as("root", "stage", fop::Stage{.fid = fid, .priority = 200}, fop::kAllRights) ==
@@ -345,6 +351,11 @@ TEST_CASE("reqh tape: recalls of objects that one may not read are counted, not 
                            fop::SetAttributes{
                                .fid = fids[1], .mode = 0604, .which = fop::SetAttributes::kMode}) ==
             fop::Status::kDone);
+    store::Recall record{.ticket = 1, .requester = "bob"};
+    const auto recorded =
+        stage.world.run(stage.stores(1).parts().reactor,
+                        stage.volume(1).put_recall(objects::store_fid(fids[1]), record, {}));
+    REQUIRE((recorded.has_value() && recorded->has_value()));
     const Instant now = stage.world.now();
     tape.library->recall_rows = {
         {.ticket = objects::store_fid(fids[0]),
@@ -376,9 +387,83 @@ TEST_CASE("reqh tape: recalls of objects that one may not read are counted, not 
     CHECK(entries->front().state == fop::RecallEntry::State::kReading);
     CHECK(entries->front().cartridge == "TAPE01L9");
     CHECK(entries->front().expected_ms == fop::RecallEntry::kUnknown);
+    CHECK(entries->front().requester.empty());
+    CHECK(entries->back().requester == "bob");
     CHECK(entries->back().place == 1);
     CHECK(entries->back().expected_ms <= 60'000);
     CHECK(entries->back().expected_ms > 0);
+}
+
+TEST_CASE("reqh tape: a patient wait is answered with the place of the recall", "[reqh]") {
+    TapeStage tape;
+    StoreStage& stage = tape.stage;
+    const std::vector<fop::Fid> fids{tape.object_on_tape(1), tape.object_on_tape(0)};
+    for (const fop::Fid& fid : fids) {
+        REQUIRE(tape.status_of("stage", fop::Stage{.fid = fid}) == fop::Status::kDone);
+    }
+    FopSpec wait = tape.wait_for(fids);
+    std::get<fop::RecallWait>(wait.body).patience_ms = 5000;
+    const Instant began = stage.world.now();
+    const auto unknown = std::get<fop::RecallWaitReply>(stage.call(wait).answer->body);
+    CHECK(stage.world.now() - began >= 5s);
+    CHECK(stage.world.now() - began < 10s);
+    CHECK(unknown.place == fop::RecallWaitReply::kUnknown);
+    CHECK(unknown.expected_ms == fop::RecallWaitReply::kUnknown);
+
+    tape.library->recall_rows = {{.ticket = objects::store_fid(fids[0]),
+                                  .place = 7,
+                                  .expected_at = after(stage.world.now(), 1min)}};
+    const FakeFop& known = stage.call(wait);
+    using State = fop::RecallState;
+    CHECK(states_of(known) == std::vector{State::kWaiting, State::kWaiting});
+    const auto reply = std::get<fop::RecallWaitReply>(known.answer->body);
+    CHECK(reply.place == 7);
+    CHECK(reply.expected_ms <= 55'000);
+    CHECK(reply.expected_ms > 50'000);
+
+    FakeFop& ended = stage.send(wait);
+    stage.run_for(1s);
+    tape.end(0, fids[1], How::kDone);
+    CHECK(states_of(ended) == std::vector{State::kWaiting, State::kDone});
+}
+
+TEST_CASE("reqh tape: the copies of an object are listed with their cartridges", "[reqh]") {
+    TapeStage tape;
+    StoreStage& stage = tape.stage;
+    const fop::Fid fid = tape.object_on_tape(1);
+    const auto copies_of = [&](fop::Fid object, bool on_disk) {
+        const FakeFop& fop = tape.call("copies", fop::Copies{.fid = object});
+        REQUIRE(fop.status() == fop::Status::kDone);
+        const auto entries = fop::read_copies(fop.answer->payload);
+        REQUIRE(entries.has_value());
+        const auto& reply = std::get<fop::CopiesReply>(fop.answer->body);
+        CHECK(reply.total == entries->size());
+        CHECK(reply.on_disk == on_disk);
+        std::vector<std::string> found;
+        for (const fop::CopyEntry& each : *entries) {
+            CHECK(each.file == 1);
+            CHECK(each.block == 100);
+            CHECK(each.length == kBytes);
+            CHECK(each.written_s == 1'800'000'000);
+            found.push_back(std::string(each.cartridge) + " " + std::string(each.state));
+        }
+        return found;
+    };
+    // The node does not have the cartridge.
+    CHECK(copies_of(fid, false) == std::vector<std::string>{"TAPE01 "});
+    library::Cartridge& cartridge = tape.library->cartridges.emplace_back();
+    cartridge = {.barcode = "TAPE01L9", .vsn = "TAPE01", .generation = 1};
+    cartridge.state = library::CartridgeState::kSuspect;
+    CHECK(copies_of(fid, false) == std::vector<std::string>{"TAPE01L9 suspect"});
+    // What an earlier label had is not this cartridge's.
+    cartridge.generation = 2;
+    CHECK(copies_of(fid, false) == std::vector<std::string>{"TAPE01 "});
+    CHECK(copies_of(tape.object(0), true).empty());
+
+    FopSpec other{.type = type_of("copies"), .body = fop::Copies{.fid = fid}};
+    other.principal = "bob";
+    other.rights = fop::kRead;
+    CHECK(stage.call(other).status() == fop::Status::kDenied);
 }
 
 TEST_CASE("reqh tape: cartridges are listed by barcode, as many as fit", "[reqh]") {
