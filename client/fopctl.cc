@@ -131,7 +131,7 @@ public:
     CommandLine(const Settings& defaults, const LineSource* source) : defaults_(defaults) {
         if (source != nullptr) source_ = *source;
         settings_ = defaults_;
-        app_.formatter(std::make_shared<HelpPage>());
+        app_.formatter(std::make_shared<config::HelpPage>());
         app_.fallthrough();  // Global options may stand after the verb, too.
         app_.require_subcommand(0, 1);
         declare_settings(app_, settings_);
