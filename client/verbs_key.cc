@@ -177,12 +177,14 @@ std::expected<Opened, int> open_principals(const Call& call, ReplacedFile::Missi
 }
 
 // Replaces the file and has the daemon read it, and nothing else. If the daemon refuses it,
-// restores the file. Returns the exit code.
-int take_effect(const Call& call, const Opened& opened) {
+// restores the file. Returns the exit code. `revoked` is the number of the token that was revoked,
+// for the daemon's audit trail.
+int take_effect(const Call& call, const Opened& opened, const std::string& revoked = {}) {
     if (const auto done = opened.file.replace(opened.principals.text()); !done) {
         return complain_about(call, done.error());
     }
-    const auto answer = call.client.post("/v1/keys/reload");
+    const auto answer =
+        call.client.post("/v1/keys/reload" + (revoked.empty() ? "" : "?token=" + revoked));
     if (!answer && answer.error().kind == AdminFailure::kNoServer) {
         remark(call,
                "no fopd is running here; the change takes effect when fopd starts, if "
@@ -518,7 +520,7 @@ int run_token_revoke(const Call& call) {
     if (!opened) return opened.error();
     if (opened->principals.is_revoked(*id)) return kExitDone;
     opened->principals.revoke_token(*id);
-    return take_effect(call, *opened);
+    return take_effect(call, *opened, *id);
 }
 
 constexpr std::array kKeyVerbs{
