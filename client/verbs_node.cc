@@ -246,6 +246,11 @@ std::string trace_page(const nlohmann::ordered_json& fop) {
     if (fop.contains("status")) page += "  " + shown(fop["status"]);
     page += "\npeer " + shown(fop.at("peer")) + "  principal " + shown(fop.at("principal")) +
             "  arrived " + span_of(fop.at("age_s").get<double>()) + " ago\n";
+    const std::string of_class = fop.value("class", "");
+    const std::string rule = fop.value("rule", "");
+    if (!of_class.empty()) page += "class " + shown(json(of_class));
+    if (!rule.empty()) page += "  rule " + shown(json(rule));
+    if (!of_class.empty()) page += "\n";
     if (fop.contains("waits_for")) page += "waits for " + shown(fop["waits_for"]) + "\n";
     if (fop.contains("waited_for")) {
         page += "waited longest for " + shown(fop["waited_for"]) + ": " +
@@ -261,7 +266,8 @@ std::string trace_page(const nlohmann::ordered_json& fop) {
     return page;
 }
 
-// "log 97 %, disk 3 %": the parts that are at least a hundredth of the time, the longest first.
+// "policy 97 % (rule bob), disk 3 %": the parts that are at least a hundredth of the time, the
+// longest first.
 std::string where_shown(const json& fop) {
     const json& spent = fop.at("spent");
     const double total = spent.at("total").get<double>();
@@ -274,6 +280,8 @@ std::string where_shown(const json& fop) {
     std::string text;
     for (const auto& [share, name] : parts) {
         text += (text.empty() ? "" : ", ") + shown(json(name)) + " " + fixed(share * 100, 0) + " %";
+        const std::string rule = name == "policy" ? fop.value("rule", "") : "";
+        if (!rule.empty()) text += " (rule " + shown(json(rule)) + ")";
     }
     return text;
 }
@@ -283,6 +291,7 @@ std::string slow_table(const json& answer) {
                                      {"OP", "op"},
                                      {"PEER", "peer", shown, Column::Kind::kWide},
                                      {"PRINCIPAL", "principal"},
+                                     {"CLASS", "class", shown, Column::Kind::kWide},
                                      {"STATUS", "status", shown, Column::Kind::kWide},
                                      {"ARRIVED", "age_s", span_shown, Column::Kind::kWide},
                                      {"TOOK", "spent/total", latency_shown},

@@ -105,10 +105,11 @@ config::Section<LogSettings> log_section() {
                                                {"warn", core::Level::kWarn},
                                                {"error", core::Level::kError}}),
                   "The lowest level of events that are logged.", {.reload = config::Reload::kLive});
-    section.field("slow_fop", &LogSettings::slow_fop, config::duration({.min = 1ms, .max = 1h}),
-                  "A fop that took longer than this after it had its turn is logged, with the time "
-                  "it spent in each phase.",
-                  {.reload = config::Reload::kLive});
+    section.field(
+        "slow_fop", &LogSettings::slow_fop, config::duration({.min = 1ms, .max = 1h}),
+        "A fop that took longer than this, from its arrival to its reply, is logged, with "
+        "what its time was spent on.",
+        {.reload = config::Reload::kLive});
     section.field("format", &LogSettings::format,
                   config::auto_or(config::choice<LogFormat>({{"text", LogFormat::kText},
                                                              {"json", LogFormat::kJson},
