@@ -6,7 +6,7 @@ import threading
 from fopd_process import CONFIG, DONE, wait_until
 from lrs_process import LrsTestCase
 
-USAGE = 2
+NOT_FOUND = 66
 
 
 class RequestSchedulingTest(LrsTestCase):
@@ -31,7 +31,7 @@ class RequestSchedulingTest(LrsTestCase):
         self.start(policy="tbf", tbf={"rules": ["slow pool=fast&op=write rate=50/s burst=1"]})
         self.assertLessEqual(self.write(seconds=2), 2 * 50 + 2)
         self.assertIn("class slow{op=write pool=fast}", self.ctl("lrs", "which", "op=write", "pool=fast").stdout)
-        self.assertIn("there is no pool slow", self.ctl("lrs", "which", "op=write", "pool=slow", code=USAGE).stderr)
+        self.assertIn("there is no pool slow", self.ctl("lrs", "which", "op=write", "pool=slow", code=NOT_FOUND).stderr)
         self.fopd.stop(self.daemon)
 
     def test_a_get_explains_that_it_waited_for_its_turn(self):
