@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "client/command_line.h"
+#include "client/complaints.h"
 #include "client/exit_code.h"
 #include "client/object_run.h"
 #include "client/principals_file.h"
@@ -29,6 +30,7 @@
 #include "fop/hex.h"
 #include "fop/name.h"
 #include "fop/principal.h"
+#include "fop/range.h"
 #include "fop/reserved_names.h"
 #include "fop/rights.h"
 #include "fop/token.h"
@@ -280,6 +282,20 @@ std::string key_id_of(const PrincipalsFile::Principal& principal) {
     return key ? fop::to_text(fop::key_id(*key)) : "-";
 }
 
+// The daemon counts whole blocks, so a quota that ends within one is less than was asked for.
+void tell_rounded(const Call& call, const std::vector<PrincipalsFile::Quota>& quotas) {
+    if (call.output == Output::kQuiet) return;
+    for (const auto& each : quotas) {
+        const auto bytes = config::parse_size(each.bytes);
+        if (!bytes || *bytes % fop::kBlockBytes == 0) continue;
+        const std::uint64_t whole = *bytes - *bytes % fop::kBlockBytes;
+        client::remark(std::string(call.verb) +
+                       ": space is counted in blocks of 4096 bytes: the quota in pool " +
+                       core::printable(each.pool) + " is " + std::to_string(whole) +
+                       " bytes, not " + std::to_string(*bytes));
+    }
+}
+
 int run_key_create(const Call& call) {
     const VerbArguments& asked = call.arguments;
     const auto rights = fop::parse_rights(asked.rights);
@@ -323,6 +339,7 @@ int run_key_create(const Call& call) {
     const int exit_code = take_effect(call, *opened);
     if (exit_code != kExitDone && !asked.file.empty()) ::unlink(asked.file.c_str());
     if (exit_code != kExitDone) return exit_code;
+    tell_rounded(call, *quotas);
     nlohmann::ordered_json object{{"name", asked.name}, {"key_id", key_id_of(principal)}};
     if (asked.file.empty()) {
         object["key"] = principal.key;
