@@ -381,8 +381,9 @@ int run_health(const Call& call) {
         if (answer->status == 200) return show_health(call, *answer);
         return show_unknown_health(call, shown(json::parse(answer->body).at("error")));
     } catch (const json::exception&) {
-        return show_unknown_health(call, "the program at " + call.client.name() +
-                                             " is not an fopd that reports its health");
+        return show_unknown_health(
+            call, "the program at " + call.client.name() +
+                      " is no fopd, or an older one, which does not report its health");
     }
 }
 

@@ -76,7 +76,7 @@ std::string words_about_rest(const CLI::App& verb, const std::vector<std::string
         const std::string name = word.substr(0, word.find('='));
         const std::vector<std::string> known = options_of(verb);
         if (std::ranges::find(known, name) != known.end()) {
-            return name + " must stand behind " + verb.get_name();
+            return name + " must come after " + verb.get_name();
         }
         const std::string near = did_you_mean(name, known);
         return "there is no option " + shown_key(name) +

@@ -366,7 +366,9 @@ Started<AccessPtr> load_access(const AuthSettings& settings) {
 Result<reqh::TokenGrant> AccessTokens::check(std::span<const std::byte> token, Instant now) {
     if (!access_->tokens) {
         return std::unexpected(
-            Error{.code = Errc::kDenied, .context = "the server knows no issuer of tokens"});
+            Error{.code = Errc::kDenied,
+                  .context =
+                      "the server accepts no tokens: its configuration has no auth.issuer_public"});
     }
     const WallTime wall = clock_.wall();
     // The token's own principal passes this check; the caller compares it with the session's

@@ -69,7 +69,7 @@ config::Section<AuthSettings> auth_section() {
     section.field(
         "principals", &AuthSettings::principals, config::none_or(config::path()),
         "The clients that may connect, and their keys: a file that only its owner may read. "
-        "It is read again at each reload. none: only peers may connect.",
+        "It is read again at each reload. none: no client may connect, unless mode is none.",
         {.reload = config::Reload::kLive});
     section.field(
         "peer_key", &AuthSettings::peer_keys,

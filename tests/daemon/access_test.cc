@@ -182,5 +182,6 @@ TEST_CASE("access tokens: without an issuer every token is refused", "[daemon]")
         {.principals_file = "p", .principals = "principals: []\n", .peer_keys = {}, .issuer = {}});
     REQUIRE(made.has_value());
     AccessTokens tokens(clock, *made);
-    CHECK(fault(tokens, issuer().sign(good_token())) == "the server knows no issuer of tokens");
+    CHECK(fault(tokens, issuer().sign(good_token())) ==
+          "the server accepts no tokens: its configuration has no auth.issuer_public");
 }
