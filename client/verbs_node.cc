@@ -56,7 +56,8 @@ std::string missing_shown(const json& missing) {
         text += ", device " + shown(missing.at("device"));
     text += ", disk " + shown(missing.at("disk"));
     if (!missing.at("objects").is_null())
-        text += ": " + shown(missing.at("objects")) + " objects with a name cannot be read";
+        text += ": " + shown(missing.at("objects")) +
+                " objects with a name cannot be read; fopctl ls --missing lists them";
     return text;
 }
 

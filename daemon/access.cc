@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <string.h>
+#include <unistd.h>
 
 #include "config/section.h"
 #include "config/types.h"
@@ -355,7 +356,12 @@ Started<AccessPtr> load_access(const AuthSettings& settings) {
     }
     if (settings.principals) {
         auto text = read_secret_file(*settings.principals);
-        if (!text) return std::unexpected(text.error());
+        if (!text) {
+            StartProblem problem = text.error();
+            const bool is_there = ::access(settings.principals->c_str(), F_OK) == 0;
+            if (!is_there) problem.message += "; fopctl key create NAME makes it";
+            return std::unexpected(std::move(problem));
+        }
         texts.principals = *std::move(text);
     }
     auto access = make_access(texts);
