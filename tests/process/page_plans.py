@@ -188,7 +188,7 @@ MEASUREMENTS = {
         "bench/objects.py --seconds 3",
         "bench/objects.py --beside nbdkit,qsd --seconds 2 --rounds 3",
         "bench/objects.py --start 1000000",
-        "bench/objects.py --explain 100 --seconds 1 --dir /dev/shm",
+        "bench/objects.py --explain 200 --seconds 0.7 --dir /dev/shm",
         "bench/policies.py --dir /dev/shm --parts cost --policies fifo,crr,orr,tbf,mclock --turns 60",
         "bench/policies.py --parts reader,shares --policies fifo,crr --seconds 8 --disk-rate 100000000",
         'build/release/bin/test_sim "sim policies*" -s',
