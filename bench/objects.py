@@ -3,6 +3,7 @@
 
     bench/objects.py [--bin build/release/bin] [--dir /var/tmp] [--localities 1] [--disks 1] [--seconds 5] [--rounds 1]
     bench/objects.py --start 1000000   # how long a start takes after kill -9, with so many objects
+    bench/objects.py --explain 200 --seconds 0.7 --dir /dev/shm   # what --explain costs the daemon, in so many turns
     bench/objects.py --beside nbdkit,qsd --rounds 5   # the same loads for these servers, in turns, in memory and in files
 
 Starts a daemon of its own on disks that are files below --dir, and removes everything again. CPU is the daemon's, for
@@ -18,6 +19,7 @@ import platform
 import shutil
 import signal
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -162,6 +164,41 @@ def start_with(daemon, count):
     print(f"start after a stop: {daemon.start():.2f} s, {anonymous_mib(daemon.process.pid)} MiB")
 
 
+def cpu_of_threads(pid):
+    """Seconds that its threads ran, in nanoseconds' steps; threads that have ended do not count."""
+    return sum(int(each.read_text().split()[0]) for each in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+
+
+def cost_of_explain(daemon, turns, seconds):
+    """The daemon's CPU for a read with --explain, as a part of that without, in turns of four: without, with, with, without."""
+    daemon.start()
+    load = ["--op", "read", "--object", "small", "--object-size", "4M", "--size", "4k", "--depth", "32", "--seconds", str(seconds)]
+    subprocess.run([daemon.programs / "fopctl", "bench", "--server", daemon.address, "--quiet", *load], check=True)
+
+    def cpu(*options):
+        """For an operation. A run in which a busy machine left no time for operations is made again."""
+        before = cpu_of_threads(daemon.process.pid)
+        done = subprocess.run([daemon.programs / "fopctl", "bench", "--server", daemon.address, "--json", *load, *options],
+                              capture_output=True, text=True, check=True)
+        ops = json.loads(done.stdout)["ops"]
+        return (cpu_of_threads(daemon.process.pid) - before) / ops if ops > 1000 else cpu(*options)
+    plain, explained, ratios, same = [], [], [], []
+    for _ in range(turns):
+        first, with_1, with_2, last = cpu(), cpu("--explain"), cpu("--explain"), cpu()
+        plain += [first, last]
+        explained += [with_1, with_2]
+        ratios.append((with_1 + with_2) / (first + last))
+        same.append(last / first)
+    # Other work of the machine only adds to the CPU of an operation: the runs with the least of it say most.
+    least = [sorted(each)[len(each) // 10] for each in (plain, explained)]
+    print(f"a tenth of the runs took less than {least[0] * 1e6:.3f} us, with --explain {least[1] * 1e6:.3f}: {least[1] / least[0]:.4f}")
+    for title, values in (("with --explain", ratios), ("without, last against first", same)):
+        quarters = statistics.quantiles(values)
+        print(f"{title:28} {statistics.median(values):.4f} of {statistics.median(plain) * 1e6:.2f} us, half of the turns "
+              f"{quarters[0]:.4f} to {quarters[2]:.4f}")
+    daemon.end()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"))
@@ -170,6 +207,7 @@ def main():
     parser.add_argument("--disks", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--explain", type=int, metavar="TURNS")
     parser.add_argument("--start", type=int, metavar="OBJECTS")
     parser.add_argument("--beside", metavar="NAMES", help="nbdkit, qsd (qemu-storage-daemon), or both with a comma")
     asked = parser.parse_args()
@@ -182,7 +220,9 @@ def main():
         top = pathlib.Path(name)
         daemon = Daemon(asked.bin, top, asked.localities, asked.disks)
         at_end.callback(daemon.end)
-        if asked.start:
+        if asked.explain:
+            cost_of_explain(daemon, asked.explain, asked.seconds)
+        elif asked.start:
             start_with(daemon, asked.start)
         else:
             compare(daemon, top, asked)

@@ -50,15 +50,17 @@ void declare_settings(CLI::App& app, Settings& settings) {
         ->capture_default_str();
     app.add_option("--key", settings.remote.key_file, "The file with the key of your principal")
         ->envname("FOPD_KEY");
-    app.add_option("--token", settings.remote.token,
-                   "A token that lends rights, or its file, which no other user sees")
+    app.add_option(
+           "--token", settings.remote.token,
+           "The file of a token, which lends rights, or the token itself, which other users see")
         ->envname("FOPD_TOKEN");
     app.add_option("--protect", settings.remote.protect,
                    "seal or encrypt, as fabric.protect of the daemon")
         ->envname("FOPD_PROTECT")
         ->check(one_of({"seal", "encrypt"}))
         ->capture_default_str();
-    app.add_option("--job", settings.remote.job, "The job that rules of the scheduler can match")
+    app.add_option("--job", settings.remote.job,
+                   "A name for this work, which rules of the scheduler can match")
         ->envname("FOPD_JOB");
     app.add_flag("--json", settings.json, "Print JSON, for scripts");
     app.add_flag("--quiet", settings.quiet, "Print errors only; with --json, JSON too");
@@ -131,7 +133,7 @@ public:
     CommandLine(const Settings& defaults, const LineSource* source) : defaults_(defaults) {
         if (source != nullptr) source_ = *source;
         settings_ = defaults_;
-        app_.formatter(std::make_shared<HelpPage>());
+        app_.formatter(std::make_shared<config::HelpPage>());
         app_.fallthrough();  // Global options may stand after the verb, too.
         app_.require_subcommand(0, 1);
         declare_settings(app_, settings_);
@@ -158,7 +160,7 @@ public:
         }
         if (!std::isfinite(settings_.timeout_s) || !std::isfinite(arguments_.interval_s) ||
             !std::isfinite(arguments_.seconds)) {
-            complain("a time is a number of seconds");
+            complain("a time must be a finite number of seconds");
             return kExitUsage;
         }
         return run_chosen();
@@ -245,7 +247,8 @@ int CommandLine::run_chosen() {
         return verb.run(call);
     } catch (const nlohmann::json::exception&) {
         complain("the program at " + client.name() +
-                 " is not an fopd that this fopctl knows: its reply has another form");
+                 " is no fopd, or one of another version: its reply has a form that this fopctl "
+                 "does not know");
         return kExitNoServer;
     }
 }

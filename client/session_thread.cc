@@ -315,7 +315,7 @@ Ended SessionThread::no_answer(const Error& error) const {
         case Errc::kClosed: return closed();
         case Errc::kDenied: return no_session(error, client_->home().last_problem());
         case Errc::kInvalid:
-            return answered(fop::Status::kTooLarge, "it does not fit into a message");
+            return answered(fop::Status::kTooLarge, "the request is larger than a message may be");
         case Errc::kTimedOut: {
             std::string why = "no answer in time";
             if (!client_->home().open()) {

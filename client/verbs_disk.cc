@@ -160,24 +160,39 @@ int run_device_forget(const Call& call) {
 
 // -- check --
 
+constexpr std::size_t kFindingIndent = 6;
+
 void declare_store_check(CLI::App& app, VerbArguments& arguments) {
     declare_devices(app, arguments, "Only show the progress or the result");
 }
 
-std::string finding_line(const json& finding) {
-    std::string line = "  " + shown(finding.at("reason"));
-    const auto add = [&line, &finding](const char* label, const char* key) {
+// What is wrong, then where: the values in lines that fit, none of which is divided, and the name
+// in a line of its own, cut if it is too long.
+std::string finding_lines(const json& finding) {
+    std::string page = folded("  " + shown(finding.at("reason")), kFindingIndent);
+    std::string line;
+    const auto end_line = [&page, &line] {
+        if (!line.empty()) page += std::string(kFindingIndent, ' ') + line + "\n";
+        line.clear();
+    };
+    const auto add = [&](const char* label, const char* key) {
         const json& value = finding.at(key);
-        if (!value.is_null() && !shown(value).empty())
-            line += std::string("  ") + label + shown(value);
+        if (value.is_null() || shown(value).empty()) return;
+        const std::string words = label + shown(value);
+        const std::size_t width = kFindingIndent + line.size() + 2 + words.size();
+        if (!are_tables_wide() && width > kPageWidth) end_line();
+        line += (line.empty() ? "" : "  ") + words;
     };
     add("object ", "object");
-    add("name ", "name");
     add("at its block ", "object_block");
     add("disk block ", "block");
     if (finding.at("blocks").get<std::uint64_t>() > 1) add("blocks ", "blocks");
     add("log entry ", "log_entry");
-    return line + "\n";
+    end_line();
+    add("name ", "name");
+    if (!are_tables_wide()) line = clipped(line, kPageWidth - kFindingIndent);
+    end_line();
+    return page;
 }
 
 std::string check_state(const json& check) {
@@ -189,19 +204,19 @@ std::string check_page(const json& checks) {
     std::string page = table(checks, {{"DEVICE", "device"},
                                       {"CHECK", "", check_state},
                                       {"OBJECTS", "objects"},
-                                      {"UPLOADS", "uploads"},
-                                      {"EXTENTS", "extents"},
+                                      {"UPLOADS", "uploads", shown, Column::Kind::kWide},
+                                      {"EXTENTS", "extents", shown, Column::Kind::kWide},
                                       {"BLOCKS", "blocks"},
-                                      {"NAMES", "names"},
-                                      {"LOG ENTRIES", "log_entries"},
+                                      {"NAMES", "names", shown, Column::Kind::kWide},
+                                      {"LOG ENTRIES", "log_entries", shown, Column::Kind::kWide},
                                       {"FINDINGS", "findings"}});
     for (const json& at : checks) {
         const std::string device = shown(at.at("device"));
-        if (!shown(at.at("problem")).empty())
-            page += device + ": " + shown(at.at("problem")) + "\n";
+        const std::string problem = shown(at.at("problem"));
+        if (!problem.empty()) page += folded(device + ": " + problem, kFindingIndent);
         if (at.at("findings") == 0) continue;
         page += device + ":\n";
-        for (const json& finding : at.at("found")) page += finding_line(finding);
+        for (const json& finding : at.at("found")) page += finding_lines(finding);
         const std::uint64_t left = at.at("findings").get<std::uint64_t>() - at.at("found").size();
         if (left > 0) page += "  and " + std::to_string(left) + " more\n";
     }

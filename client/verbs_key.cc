@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "client/command_line.h"
+#include "client/complaints.h"
 #include "client/exit_code.h"
 #include "client/object_run.h"
 #include "client/principals_file.h"
@@ -29,6 +30,7 @@
 #include "fop/hex.h"
 #include "fop/name.h"
 #include "fop/principal.h"
+#include "fop/range.h"
 #include "fop/reserved_names.h"
 #include "fop/rights.h"
 #include "fop/token.h"
@@ -177,12 +179,14 @@ std::expected<Opened, int> open_principals(const Call& call, ReplacedFile::Missi
 }
 
 // Replaces the file and has the daemon read it, and nothing else. If the daemon refuses it,
-// restores the file. Returns the exit code.
-int take_effect(const Call& call, const Opened& opened) {
+// restores the file. Returns the exit code. `revoked` is the number of the token that was revoked,
+// for the daemon's audit trail.
+int take_effect(const Call& call, const Opened& opened, const std::string& revoked = {}) {
     if (const auto done = opened.file.replace(opened.principals.text()); !done) {
         return complain_about(call, done.error());
     }
-    const auto answer = call.client.post("/v1/keys/reload");
+    const auto answer =
+        call.client.post("/v1/keys/reload" + (revoked.empty() ? "" : "?token=" + revoked));
     if (!answer && answer.error().kind == AdminFailure::kNoServer) {
         remark(call,
                "no fopd is running here; the change takes effect when fopd starts, if "
@@ -278,6 +282,20 @@ std::string key_id_of(const PrincipalsFile::Principal& principal) {
     return key ? fop::to_text(fop::key_id(*key)) : "-";
 }
 
+// The daemon counts whole blocks, so a quota that ends within one is less than was asked for.
+void tell_rounded(const Call& call, const std::vector<PrincipalsFile::Quota>& quotas) {
+    if (call.output == Output::kQuiet) return;
+    for (const auto& each : quotas) {
+        const auto bytes = config::parse_size(each.bytes);
+        if (!bytes || *bytes % fop::kBlockBytes == 0) continue;
+        const std::uint64_t whole = *bytes - *bytes % fop::kBlockBytes;
+        client::remark(std::string(call.verb) +
+                       ": space is counted in blocks of 4096 bytes: the quota in pool " +
+                       core::printable(each.pool) + " is " + std::to_string(whole) +
+                       " bytes, not " + std::to_string(*bytes));
+    }
+}
+
 int run_key_create(const Call& call) {
     const VerbArguments& asked = call.arguments;
     const auto rights = fop::parse_rights(asked.rights);
@@ -321,6 +339,7 @@ int run_key_create(const Call& call) {
     const int exit_code = take_effect(call, *opened);
     if (exit_code != kExitDone && !asked.file.empty()) ::unlink(asked.file.c_str());
     if (exit_code != kExitDone) return exit_code;
+    tell_rounded(call, *quotas);
     nlohmann::ordered_json object{{"name", asked.name}, {"key_id", key_id_of(principal)}};
     if (asked.file.empty()) {
         object["key"] = principal.key;
@@ -518,7 +537,7 @@ int run_token_revoke(const Call& call) {
     if (!opened) return opened.error();
     if (opened->principals.is_revoked(*id)) return kExitDone;
     opened->principals.revoke_token(*id);
-    return take_effect(call, *opened);
+    return take_effect(call, *opened, *id);
 }
 
 constexpr std::array kKeyVerbs{

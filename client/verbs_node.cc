@@ -56,7 +56,8 @@ std::string missing_shown(const json& missing) {
         text += ", device " + shown(missing.at("device"));
     text += ", disk " + shown(missing.at("disk"));
     if (!missing.at("objects").is_null())
-        text += ": " + shown(missing.at("objects")) + " objects with a name cannot be read";
+        text += ": " + shown(missing.at("objects")) +
+                " objects with a name cannot be read; fopctl ls --missing lists them";
     return text;
 }
 
@@ -246,6 +247,11 @@ std::string trace_page(const nlohmann::ordered_json& fop) {
     if (fop.contains("status")) page += "  " + shown(fop["status"]);
     page += "\npeer " + shown(fop.at("peer")) + "  principal " + shown(fop.at("principal")) +
             "  arrived " + span_of(fop.at("age_s").get<double>()) + " ago\n";
+    const std::string of_class = fop.value("class", "");
+    const std::string rule = fop.value("rule", "");
+    if (!of_class.empty()) page += "class " + shown(json(of_class));
+    if (!rule.empty()) page += "  rule " + shown(json(rule));
+    if (!of_class.empty()) page += "\n";
     if (fop.contains("waits_for")) page += "waits for " + shown(fop["waits_for"]) + "\n";
     if (fop.contains("waited_for")) {
         page += "waited longest for " + shown(fop["waited_for"]) + ": " +
@@ -261,7 +267,8 @@ std::string trace_page(const nlohmann::ordered_json& fop) {
     return page;
 }
 
-// "log 97 %, disk 3 %": the parts that are at least a hundredth of the time, the longest first.
+// "policy 97 % (rule bob), disk 3 %": the parts that are at least a hundredth of the time, the
+// longest first.
 std::string where_shown(const json& fop) {
     const json& spent = fop.at("spent");
     const double total = spent.at("total").get<double>();
@@ -274,6 +281,8 @@ std::string where_shown(const json& fop) {
     std::string text;
     for (const auto& [share, name] : parts) {
         text += (text.empty() ? "" : ", ") + shown(json(name)) + " " + fixed(share * 100, 0) + " %";
+        const std::string rule = name == "policy" ? fop.value("rule", "") : "";
+        if (!rule.empty()) text += " (rule " + shown(json(rule)) + ")";
     }
     return text;
 }
@@ -283,6 +292,7 @@ std::string slow_table(const json& answer) {
                                      {"OP", "op"},
                                      {"PEER", "peer", shown, Column::Kind::kWide},
                                      {"PRINCIPAL", "principal"},
+                                     {"CLASS", "class", shown, Column::Kind::kWide},
                                      {"STATUS", "status", shown, Column::Kind::kWide},
                                      {"ARRIVED", "age_s", span_shown, Column::Kind::kWide},
                                      {"TOOK", "spent/total", latency_shown},
@@ -372,8 +382,9 @@ int run_health(const Call& call) {
         if (answer->status == 200) return show_health(call, *answer);
         return show_unknown_health(call, shown(json::parse(answer->body).at("error")));
     } catch (const json::exception&) {
-        return show_unknown_health(call, "the program at " + call.client.name() +
-                                             " is not an fopd that reports its health");
+        return show_unknown_health(
+            call, "the program at " + call.client.name() +
+                      " is no fopd, or an older one, which does not report its health");
     }
 }
 

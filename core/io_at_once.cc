@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include <linux/magic.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -11,6 +12,10 @@
 namespace fopd::core {
 
 bool is_in_memory(int fd) {
+    // A block device is a node of devtmpfs, which says that it is a tmpfs; the contents are
+    // elsewhere.
+    struct stat info{};
+    if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return false;
     struct statfs about{};
     if (::fstatfs(fd, &about) != 0) return false;
     return about.f_type == TMPFS_MAGIC || about.f_type == RAMFS_MAGIC;

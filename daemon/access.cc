@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <string.h>
+#include <unistd.h>
 
 #include "config/section.h"
 #include "config/types.h"
@@ -229,6 +230,9 @@ Started<AccessPtr> make_access(const AccessTexts& texts) {
     }
     if (texts.issuer) access->issuer_hash = fop::hash({texts.issuer->bytes});
     access->open_to_all = texts.mode == AuthSettings::Mode::kNone;
+    std::ranges::sort(file.revoked.tokens);
+    access->revoked_tokens = file.revoked.tokens;
+    access->revoked_generation = file.revoked.generation;
     if (texts.issuer) {
         access->tokens.emplace(
             fop::TokenChecker::Options{.issuer = *texts.issuer,
@@ -246,34 +250,74 @@ std::vector<std::string> changed_files(const Access& before, const Access& now) 
     return keys;
 }
 
-config::Changes changed_principals(const Access& before, const Access& now) {
-    config::Changes changes;
-    std::uint64_t left_out = 0;
-    const auto add = [&](const std::string& name, std::string_view old_value,
-                         std::string_view new_value) {
+namespace {
+
+// Adds changes of one kind up to a limit, then how many more there are.
+class ChangeList {
+public:
+    ChangeList(config::Changes& changes, std::string what, std::size_t count_max)
+        : changes_(changes), what_(std::move(what)), left_(count_max) {}
+
+    void add(std::string path, std::string_view old_value, std::string_view new_value) {
         if (old_value == new_value) return;
-        if (changes.size() == kPrincipalChangesMax) {
-            ++left_out;
+        if (left_ == 0) {
+            ++left_out_;
             return;
         }
-        changes.push_back({.path = "auth.principals." + name,
-                           .old_value = std::string(old_value),
-                           .new_value = std::string(new_value),
-                           .reload = config::Reload::kLive});
+        --left_;
+        put(std::move(path), old_value, new_value);
+    }
+    void end() {
+        if (left_out_ > 0) put(what_, {}, std::to_string(left_out_) + " more have changed");
+    }
+
+private:
+    void put(std::string path, std::string_view old_value, std::string_view new_value) {
+        changes_.push_back({.path = std::move(path),
+                            .old_value = std::string(old_value),
+                            .new_value = std::string(new_value),
+                            .reload = config::Reload::kLive});
+    }
+
+    config::Changes& changes_;
+    const std::string what_;
+    std::size_t left_;
+    std::uint64_t left_out_ = 0;
+};
+
+void add_revoked(config::Changes& changes, const Access& before, const Access& now) {
+    static constexpr const char* kTokens = "auth.revoked.tokens";
+    ChangeList list(changes, kTokens, kTokenChangesMax);
+    const auto is_in = [](const Access& access, const fop::TokenId& id) {
+        return std::ranges::binary_search(access.revoked_tokens, id);
     };
+    for (const fop::TokenId& id : now.revoked_tokens) {
+        if (!is_in(before, id)) list.add(kTokens, {}, fop::to_hex(id));
+    }
+    for (const fop::TokenId& id : before.revoked_tokens) {
+        if (!is_in(now, id)) list.add(kTokens, fop::to_hex(id), {});
+    }
+    list.end();
+    ChangeList generation(changes, {}, 1);
+    generation.add("auth.revoked.generation", std::to_string(before.revoked_generation),
+                   std::to_string(now.revoked_generation));
+}
+
+}  // namespace
+
+config::Changes changed_principals(const Access& before, const Access& now) {
+    config::Changes changes;
+    ChangeList list(changes, "auth.principals", kPrincipalChangesMax);
     for (const auto& [name, words] : before.principals) {
         const auto kept = now.principals.find(name);
-        add(name, words, kept == now.principals.end() ? std::string_view() : kept->second);
+        list.add("auth.principals." + name, words,
+                 kept == now.principals.end() ? std::string_view() : kept->second);
     }
     for (const auto& [name, words] : now.principals) {
-        if (!before.principals.contains(name)) add(name, {}, words);
+        if (!before.principals.contains(name)) list.add("auth.principals." + name, {}, words);
     }
-    if (left_out > 0) {
-        changes.push_back({.path = "auth.principals",
-                           .old_value = {},
-                           .new_value = std::to_string(left_out) + " more have changed",
-                           .reload = config::Reload::kLive});
-    }
+    list.end();
+    add_revoked(changes, before, now);
     return changes;
 }
 
@@ -312,7 +356,12 @@ Started<AccessPtr> load_access(const AuthSettings& settings) {
     }
     if (settings.principals) {
         auto text = read_secret_file(*settings.principals);
-        if (!text) return std::unexpected(text.error());
+        if (!text) {
+            StartProblem problem = text.error();
+            const bool is_there = ::access(settings.principals->c_str(), F_OK) == 0;
+            if (!is_there) problem.message += "; fopctl key create NAME makes it";
+            return std::unexpected(std::move(problem));
+        }
         texts.principals = *std::move(text);
     }
     auto access = make_access(texts);
@@ -323,7 +372,9 @@ Started<AccessPtr> load_access(const AuthSettings& settings) {
 Result<reqh::TokenGrant> AccessTokens::check(std::span<const std::byte> token, Instant now) {
     if (!access_->tokens) {
         return std::unexpected(
-            Error{.code = Errc::kDenied, .context = "the server knows no issuer of tokens"});
+            Error{.code = Errc::kDenied,
+                  .context =
+                      "the server accepts no tokens: its configuration has no auth.issuer_public"});
     }
     const WallTime wall = clock_.wall();
     // The token's own principal passes this check; the caller compares it with the session's

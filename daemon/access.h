@@ -38,8 +38,10 @@ struct Access {
     std::vector<PrincipalQuota> quotas;
     // Each principal by name, in words: its rights, its groups, the ids of its keys and its quotas.
     std::map<std::string, std::string> principals;
-    std::string principals_file;  // The file's name in problem messages.
-    fop::Hash principals_hash{};  // These are hashes of the files' contents.
+    std::vector<fop::TokenId> revoked_tokens;  // Sorted.
+    std::uint64_t revoked_generation = 0;      // Tokens of smaller generations are void.
+    std::string principals_file;               // The file's name in problem messages.
+    fop::Hash principals_hash{};               // These are hashes of the files' contents.
     fop::Hash peer_keys_hash{};
     fop::Hash issuer_hash{};
 
@@ -50,10 +52,12 @@ using AccessPtr = std::shared_ptr<const Access>;
 // The configuration keys whose files have different contents now.
 std::vector<std::string> changed_files(const Access& before, const Access& now);
 
-// The principals that were added, removed or changed, for the audit trail: at most
-// kPrincipalChangesMax, and then how many more there are. The old or the new value is empty if the
-// principal did not exist.
+// For the audit trail: the principals that were added, removed or changed, the tokens that were
+// revoked or are not any more, and the generation of revoked tokens. At most kPrincipalChangesMax
+// principals and kTokenChangesMax tokens, and then how many more there are. The old or the new
+// value is empty if there was none.
 inline constexpr std::size_t kPrincipalChangesMax = 100;
+inline constexpr std::size_t kTokenChangesMax = 100;
 config::Changes changed_principals(const Access& before, const Access& now);
 
 // Refuses a quota for a pool that is not configured: it would never apply.

@@ -251,7 +251,11 @@ Task<AdminReply> AdminApi::lrs_which(AdminRequest request) {
     // A node without devices has no pools.
     const objects::StoreLayout empty;
     const auto wrong = reqh::complete(attributes, layout == nullptr ? empty : *layout);
-    if (wrong) co_return failure(kBadRequest, "there is no such request: " + *wrong);
+    if (wrong) {
+        const bool is_unknown = wrong->kind == reqh::Impossible::Kind::kUnknown;
+        co_return failure(is_unknown ? kNotFound : kBadRequest,
+                          "there is no such request: " + wrong->words);
+    }
     const auto& settings = parts_.configuration.current()->get<lrs::LrsSettings>();
     const std::string of_class = parts_.node.lrs().class_of(attributes);
     JsonWriter json;

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "config/command_line.h"
 #include "config/sample.h"
 #include "config/schema.h"
 #include "core/core_dumps.h"
@@ -103,6 +104,53 @@ int check_store(const config::Snapshot& settings) {
     return exit_code == kExitDone && !checked->is_well ? kExitFindings : exit_code;
 }
 
+// Returns the option --dev, whose value may be left out.
+const CLI::Option* declare_options(CLI::App& app, Arguments& arguments) {
+    app.set_version_flag("--version", "fopd " + std::string(version()));
+    auto* const config = app.add_option("--config", arguments.config_file, "The configuration file")
+                             ->type_name("FILE")
+                             ->capture_default_str();
+    auto* const check = app.add_flag(
+        "--check-config", arguments.check_config,
+        "Check the configuration and exit: 0, or 78 with every error on standard error");
+    auto* const print =
+        app.add_flag("--print-config", arguments.print_config,
+                     "Print the configuration in effect, with every default, and exit")
+            ->excludes(check);
+    app.add_flag("--sample-config", arguments.sample_config,
+                 "Print a sample configuration file: every key, its default and a comment");
+    auto* const check_store = app.add_flag("--check-store", arguments.check_store,
+                                           "Check the disks while no daemon runs, print the "
+                                           "report, and exit: 0, or 1 with findings")
+                                  ->excludes(check)
+                                  ->excludes(print);
+    auto* const restore_store =
+        app.add_option("--restore-store", arguments.restore_file,
+                       "Restore the missing files of the data directory from a backup, and exit")
+            ->type_name("FILE")
+            ->excludes(check)
+            ->excludes(print)
+            ->excludes(check_store);
+    app.add_option(
+           "--listen", arguments.listen,
+           "Where clients connect, such as tcp://127.0.0.1:31470, in place of fabric.listen")
+        ->type_name("ADDRESS");
+    app.add_option("--metrics", arguments.metrics,
+                   "Where to serve /metrics, in place of admin.metrics")
+        ->type_name("ADDRESS");
+    return app
+        .add_option("--dev", arguments.dev_dir,
+                    "Run without a configuration file, with all data in this directory (default " +
+                        default_dev_dir() + ")")
+        ->expected(0, 1)
+        ->type_name("DIR")
+        ->excludes(config)
+        ->excludes(check)
+        ->excludes(print)
+        ->excludes(restore_store)
+        ->excludes(check_store);
+}
+
 int run(Arguments arguments) {
     if (arguments.sample_config) {
         std::cout << config::annotated_sample(make_schema());
@@ -186,51 +234,16 @@ int main(int argc, char* argv[]) try {
     }
     Arguments arguments;
     CLI::App app("fopd, a storage-server daemon.", "fopd");
-    app.set_version_flag("--version", "fopd " + std::string(version()));
-    auto* const config = app.add_option("--config", arguments.config_file,
-                                        "The configuration file [/etc/fopd/fopd.yaml]");
-    auto* const check = app.add_flag(
-        "--check-config", arguments.check_config,
-        "Check the configuration and exit: 0, or 78 with every error on standard error");
-    auto* const print =
-        app.add_flag("--print-config", arguments.print_config,
-                     "Print the configuration in effect, with every default, and exit")
-            ->excludes(check);
-    app.add_flag("--sample-config", arguments.sample_config,
-                 "Print a sample configuration file: every key, its default and a comment");
-    auto* const check_store = app.add_flag("--check-store", arguments.check_store,
-                                           "Check the disks while no daemon runs, print the "
-                                           "report, and exit: 0, or 1 with findings")
-                                  ->excludes(check)
-                                  ->excludes(print);
-    auto* const restore_store =
-        app.add_option("--restore-store", arguments.restore_file,
-                       "Restore the missing files of the data directory from a backup, and exit")
-            ->type_name("FILE")
-            ->excludes(check)
-            ->excludes(print)
-            ->excludes(check_store);
-    auto* const dev = app.add_option("--dev", arguments.dev_dir,
-                                     "Run without a configuration file, with all data in DIR [" +
-                                         default_dev_dir() + "]")
-                          ->expected(0, 1)
-                          ->type_name("DIR")
-                          ->excludes(config)
-                          ->excludes(check)
-                          ->excludes(print)
-                          ->excludes(restore_store)
-                          ->excludes(check_store);
-    app.add_option(
-           "--listen", arguments.listen,
-           "Where clients connect, such as tcp://127.0.0.1:31470, in place of fabric.listen")
-        ->type_name("ADDRESS");
-    app.add_option("--metrics", arguments.metrics,
-                   "Where to serve /metrics, in place of admin.metrics")
-        ->type_name("ADDRESS");
+    app.formatter(std::make_shared<config::HelpPage>());
+    const CLI::Option* const dev = declare_options(app, arguments);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? exit_printed() : kExitUsage;
+        if (error.get_exit_code() == 0) {
+            app.exit(error);
+            return exit_printed();
+        }
+        return complain({.exit_code = kExitUsage, .message = config::refusal(app, error)});
     }
     arguments.dev = dev->count() > 0;
     return run(std::move(arguments));

@@ -69,7 +69,7 @@ config::Section<AuthSettings> auth_section() {
     section.field(
         "principals", &AuthSettings::principals, config::none_or(config::path()),
         "The clients that may connect, and their keys: a file that only its owner may read. "
-        "It is read again at each reload. none: only peers may connect.",
+        "It is read again at each reload. none: no client may connect, unless mode is none.",
         {.reload = config::Reload::kLive});
     section.field(
         "peer_key", &AuthSettings::peer_keys,
@@ -105,10 +105,11 @@ config::Section<LogSettings> log_section() {
                                                {"warn", core::Level::kWarn},
                                                {"error", core::Level::kError}}),
                   "The lowest level of events that are logged.", {.reload = config::Reload::kLive});
-    section.field("slow_fop", &LogSettings::slow_fop, config::duration({.min = 1ms, .max = 1h}),
-                  "A fop that took longer than this after it had its turn is logged, with the time "
-                  "it spent in each phase.",
-                  {.reload = config::Reload::kLive});
+    section.field(
+        "slow_fop", &LogSettings::slow_fop, config::duration({.min = 1ms, .max = 1h}),
+        "A fop that took longer than this, from its arrival to its reply, is logged, with "
+        "what its time was spent on.",
+        {.reload = config::Reload::kLive});
     section.field("format", &LogSettings::format,
                   config::auto_or(config::choice<LogFormat>({{"text", LogFormat::kText},
                                                              {"json", LogFormat::kJson},

@@ -184,6 +184,8 @@ void write_fop(JsonWriter& json, const reqh::FopRecord& record, Instant now) {
     json.field("op", record.type->name);
     json.field("peer", record.peer.view());
     json.field("principal", record.principal.view());
+    json.field("class", record.of_class.view());
+    json.field("rule", record.of_rule.view());
     json.field("state", finished                                           ? "finished"
                         : record.state == reqh::FopRecord::State::kRunning ? "running"
                                                                            : "queued");

@@ -78,7 +78,8 @@ Result<void> StoreBackup::end() {
 
 Result<std::string> StoreBackup::read(std::uint64_t offset, std::size_t size_bytes) const {
     if (offset > size_bytes_) {
-        return std::unexpected(Error{.code = Errc::kInvalid, .context = "the backup ends before"});
+        return std::unexpected(
+            Error{.code = Errc::kInvalid, .context = "the offset is after the end of the backup"});
     }
     std::string bytes(std::min<std::uint64_t>(size_bytes, size_bytes_ - offset), '\0');
     for (std::size_t done = 0; done < bytes.size();) {
@@ -87,7 +88,8 @@ Result<std::string> StoreBackup::read(std::uint64_t offset, std::size_t size_byt
         if (read < 0 && errno == EINTR) continue;
         if (read < 0) return std::unexpected(os_error(errno, "read the backup"));
         if (read == 0) {
-            return std::unexpected(Error{.code = Errc::kIo, .context = "the backup is shorter"});
+            return std::unexpected(
+                Error{.code = Errc::kIo, .context = "the backup ends before that offset"});
         }
         done += static_cast<std::size_t>(read);
     }

@@ -116,8 +116,8 @@ Result<Contents> look_through(BackupFile& file) {
         }
     }
     if (!file.at_end()) {
-        return std::unexpected(
-            Error{.code = Errc::kCorrupt, .context = "something follows the backup"});
+        return std::unexpected(Error{.code = Errc::kCorrupt,
+                                     .context = "the file goes on after the end of the backup"});
     }
     return contents;
 }

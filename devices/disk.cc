@@ -116,7 +116,8 @@ Task<Result<void>> Disk::read(core::Buffer into, std::uint64_t offset, core::Wai
         const auto read = co_await reactor_.read(file_, transfer.piece(), transfer.offset(), wait);
         if (!read) co_return std::unexpected(read.error());
         if (!transfer.advance(*read)) {
-            co_return std::unexpected(Error{.code = Errc::kIo, .context = "disk ends too early"});
+            co_return std::unexpected(
+                Error{.code = Errc::kIo, .context = "the disk is shorter than it was"});
         }
     }
     co_return Result<void>{};

@@ -61,8 +61,9 @@ Result<ClientHello> decode_client_hello(std::span<const std::byte> bytes) {
     hello.major = reader.number<std::uint8_t>();
     hello.minor = reader.number<std::uint8_t>();
     if (reader.ok() && hello.major != kMajorVersion) {
-        return std::unexpected(Error{.code = Errc::kUnsupported,
-                                     .context = "another version of the protocol is spoken here"});
+        return std::unexpected(
+            Error{.code = Errc::kUnsupported,
+                  .context = "the server speaks another version of the protocol"});
     }
     reader.take_into(hello.key_id);
     reader.take_into(hello.ephemeral);

@@ -29,9 +29,8 @@ Result<Key> parse_key(std::string_view text) {
     const auto parsed = parse_hex(text, key.writable());
     if (!parsed) return std::unexpected(parsed.error());
     if (key == Key{}) {
-        return std::unexpected(
-            Error{.code = Errc::kInvalid,
-                  .context = "64 hexadecimal digits, but all of them zero: no key"});
+        return std::unexpected(Error{.code = Errc::kInvalid,
+                                     .context = "a key is 64 hexadecimal digits, not only zeros"});
     }
     return key;
 }

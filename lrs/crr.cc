@@ -59,8 +59,8 @@ public:
         });
         return true;
     }
-    std::string_view class_name(const Request& popped) const override {
-        return Turns::name_of(popped);
+    ClassLabel class_of(const Request& request) const override {
+        return {.name = Turns::name_of(request)};
     }
     void remove(Request& request) override { turns_.remove(request); }
     void complete(Request& /*request*/, Instant /*now*/) override {}

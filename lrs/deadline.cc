@@ -64,9 +64,7 @@ public:
     bool visit_classes(Instant now, const ClassVisitor& visitor) override {
         return inner_->visit_classes(now, visitor);
     }
-    std::string_view class_name(const Request& popped) const override {
-        return inner_->class_name(popped);
-    }
+    ClassLabel class_of(const Request& request) const override { return inner_->class_of(request); }
 
     std::string_view epoch_part() const override { return inner_->epoch_part(); }
     void write_epoch(std::span<std::byte> room, Instant now) override {

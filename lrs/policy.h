@@ -71,8 +71,9 @@ public:
     // Calls `visitor` for each class. Returns false if the policy has no classes.
     virtual bool visit_classes(Instant /*now*/, const ClassVisitor& /*visitor*/) { return false; }
 
-    // The class of a request that pop() has just returned. Valid until the next call.
-    virtual std::string_view class_name(const Request& /*popped*/) const { return kAllClasses; }
+    // The class of a request that waits here, or that pop() has just returned. Valid until the next
+    // call.
+    virtual ClassLabel class_of(const Request& /*request*/) const { return {.name = kAllClasses}; }
 
     // -- for policies that coordinate with the policies of other nodes --
 

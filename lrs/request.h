@@ -58,6 +58,12 @@ struct RequestAttributes {
     Instant arrived_at{};  // Set by the scheduler.
 };
 
+// The class of a request in its policy, and the rule that made the class. Empty: it has none.
+struct ClassLabel {
+    std::string_view name{};
+    std::string_view rule{};
+};
+
 class Scheduler;
 
 // Links a request into a list of its policy. The members are for the policy's own use.
@@ -79,11 +85,12 @@ class ArrivalPlace : public core::ListNode {};
 // holds no network buffer.
 class Request : public PolicyPlace, public OuterPlace, public ArrivalPlace {
 public:
-    // Called when the deadline passes while the request is queued. The scheduler has already
-    // removed the request. `waited` says why the request was still queued: for the limit of its
-    // class, or for other requests.
+    // Why a request was still queued when its deadline passed: for the limit of its class, or for
+    // other requests.
     enum class Waited : std::uint8_t { kForLimit, kForOthers };
-    using Late = void (*)(Request& request, Waited waited);
+    // Called when the deadline passes while the request is queued. The scheduler has already
+    // removed the request; `label` is the class in which it waited, valid during the call.
+    using Late = void (*)(Request& request, Waited waited, const ClassLabel& label);
 
     // If `late` is null, the request stays queued after its deadline.
     explicit Request(Late late = nullptr) : late_(late) {}

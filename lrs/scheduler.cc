@@ -250,8 +250,12 @@ bool Scheduler::end_late() {
 void Scheduler::end_late(Request& request) {
     const Request::Waited waited =
         is_held_back(request) ? Request::Waited::kForLimit : Request::Waited::kForOthers;
+    // The class may end with the request.
+    const ClassLabel label = class_of(request);
+    const std::string name(label.name);
+    const std::string rule(label.rule);
     remove(request);
-    request.late_(request, waited);
+    request.late_(request, waited, {.name = name, .rule = rule});
 }
 
 void Request::DeadlinePlace::on_time(core::Timer& timer) {
@@ -371,10 +375,14 @@ std::vector<ClassFigures> Scheduler::class_figures() {
     return all;
 }
 
-std::string_view Scheduler::class_name(const Request& delivered) const {
-    const bool is_chosen =
-        delivered.attributes.lane == Lane::kData && delivered.number_ == policy_number_;
-    return is_chosen ? policy_->class_name(delivered) : std::string_view();
+ClassLabel Scheduler::class_of(const Request& request) const {
+    ENSURE(request.queued() || request.delivered());
+    if (request.attributes.lane != Lane::kData) return {};
+    const bool is_chosen = request.delivered() && request.number_ == policy_number_;
+    const Policy* const holder = request.queued() ? holder_of(request)
+                                 : is_chosen      ? policy_.get()
+                                                  : nullptr;
+    return holder == nullptr ? ClassLabel{} : holder->class_of(request);
 }
 
 std::vector<ClassNews> Scheduler::take_class_news() {

@@ -119,9 +119,11 @@ public:
     std::vector<ClassFigures> class_figures();
     // News of the classes that have changed since the last call or have waiting requests.
     std::vector<ClassNews> take_class_news();
-    // The class of the request that a getter has just received; empty: a control request, which has
-    // none, or one that no policy chose. Valid until on_request() ends.
-    std::string_view class_name(const Request& delivered) const;
+    // The class of a request that waits, or that a getter has just received; empty: a control
+    // request, which has none, or one that no policy has chosen or holds. Valid until on_request()
+    // ends, or until the next call.
+    // REQUIRES: request.queued() or request.delivered().
+    ClassLabel class_of(const Request& request) const;
     // Any thread.
     void collect(core::MetricSink& sink, std::string_view locality) const;
 

@@ -207,8 +207,8 @@ Task<Result<bool>> Coalescer::Pass::read(core::Buffer into) {
 Task<Result<void>> Coalescer::Pass::move(Window window, core::Buffer bytes) {
     if (!allocate()) {
         change_.give_back();
-        co_return std::unexpected(
-            Error{.code = Errc::kNoSpace, .context = "there are no long runs of free blocks"});
+        co_return std::unexpected(Error{
+            .code = Errc::kNoSpace, .context = "the free space is in pieces that are too small"});
     }
     const auto written = co_await write(bytes);
     if (!written || !*written) {

@@ -36,7 +36,8 @@ private:
     Result<void> count_one() {
         if (++counted_ < kCountMax) return {};
         contents.is_all = false;
-        return std::unexpected(Error{.code = Errc::kNoSpace, .context = "more than are counted"});
+        return std::unexpected(
+            Error{.code = Errc::kNoSpace, .context = "there are too many to count them"});
     }
 
     std::uint64_t counted_ = 0;

@@ -22,11 +22,13 @@ Granted<> may_change(const Operation& operation, const fop::SetAttributes& set) 
     const fabric::Caller& caller = operation.caller();
     const bool gives_away =
         (set.which & fop::SetAttributes::kOwner) != 0 && set.owner != acting_user(caller);
-    if (gives_away) return refused(fop::Status::kDenied, "only an administrator gives away");
+    if (gives_away)
+        return refused(fop::Status::kDenied, "only an administrator may change the owner");
     const bool has_foreign_group = (set.which & fop::SetAttributes::kGroup) != 0 &&
                                    !set.group.empty() &&
                                    !objects::is_in_group(actor_of(caller), set.group);
-    if (has_foreign_group) return refused(fop::Status::kDenied, "not a group of yours");
+    if (has_foreign_group)
+        return refused(fop::Status::kDenied, "you are not a member of that group");
     return {};
 }
 

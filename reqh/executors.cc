@@ -357,21 +357,29 @@ const objects::LayoutPool* pool_of(const Executor& executor, const fop::Request&
     return named != nullptr && named->disk_pool() == slot->pool ? named : own;
 }
 
-std::optional<std::string> complete(lrs::RequestAttributes& described,
-                                    const objects::StoreLayout& layout) {
-    const auto wrong = contradiction(described);
-    if (wrong) return wrong;
+std::optional<Impossible> complete(lrs::RequestAttributes& described,
+                                   const objects::StoreLayout& layout) {
+    using enum Impossible::Kind;
+    auto wrong = contradiction(described);
+    if (wrong) return Impossible{.kind = kContradiction, .words = std::move(*wrong)};
     const std::string_view said = described.pool;
     const objects::LayoutPool* pool = said.empty() ? nullptr : layout.find_pool(said);
-    if (pool == nullptr && !said.empty()) return "there is no pool " + std::string(said);
+    if (pool == nullptr && !said.empty()) {
+        return Impossible{.kind = kUnknown, .words = "there is no pool " + std::string(said)};
+    }
     if (described.object.is_set()) {
         const objects::LayoutSlot* const slot = layout.find_slot(described.object.slot());
         const objects::LayoutPool* const own =
             slot == nullptr ? nullptr : layout.find_pool(slot->pool);
-        if (own == nullptr) return std::string("the object is on no slot of this node");
+        if (own == nullptr) {
+            return Impossible{.kind = kUnknown, .words = "the object is on no slot of this node"};
+        }
         if (pool == nullptr) pool = own;
         // Its disk may also have objects of the pools that it is the staging of.
-        if (pool->disk_pool() != own->id) return "the object is in the pool " + own->name;
+        if (pool->disk_pool() != own->id) {
+            return Impossible{.kind = kContradiction,
+                              .words = "the object is in the pool " + own->name};
+        }
     }
     const fop::FopType* const type = fop::find_fop_type(described.type);
     const bool names_pool =

@@ -74,8 +74,16 @@ const objects::LayoutPool* pool_of(const Executor& executor, const fop::Request&
                                    std::string_view header_pool, objects::Stores& stores);
 
 // Sets the pool of a described fop as for a fop that arrives, so that both match the same rules;
-// the pool's name is borrowed from the layout. Returns, in words, why no such fop can exist, if so.
-std::optional<std::string> complete(lrs::RequestAttributes& described,
-                                    const objects::StoreLayout& layout);
+// the pool's name is borrowed from the layout. Returns why no such fop can exist, if so.
+struct Impossible {
+    enum class Kind : std::uint8_t {
+        kContradiction,
+        kUnknown,  // It names a pool or a slot that does not exist.
+    };
+    Kind kind;
+    std::string words;
+};
+std::optional<Impossible> complete(lrs::RequestAttributes& described,
+                                   const objects::StoreLayout& layout);
 
 }  // namespace fopd::reqh

@@ -81,7 +81,7 @@ void Fom::begin(fabric::IncomingFop& fop, const fop::FopType& type) {
                   .size_bytes = request.payload.size() + bulk_bytes,
                   .deadline = fop.deadline(),
                   .arrived_at = services_.reactor.now()};
-    of_class.clear();
+    set_class({});
     load_class.reset();
     fop.cancel_source().add(*this);
 }
@@ -363,6 +363,8 @@ void Fom::describe(FopRecord& record) const {
         state_ == State::kQueued ? FopRecord::State::kQueued : FopRecord::State::kRunning;
     record.peer = ShortText(fop_->caller().address);
     record.principal = ShortText(fop_->caller().principal);
+    record.of_class = ShortText(of_class_);
+    record.of_rule = ShortText(of_rule_);
     record.arrived_at = arrived_at();
     record.times = times_;
     record.wait = {};

@@ -98,8 +98,9 @@ public:
     enum class State : std::uint8_t { kFree, kQueued, kRunning };
 
     explicit Fom(const FomServices& services)
-        : Request([](Request& request, Waited waited) {
+        : Request([](Request& request, Waited waited, const lrs::ClassLabel& label) {
               auto& fom = static_cast<Fom&>(request);
+              fom.set_class(label);
               fom.services_.owner.on_late(fom, waited);
           }),
           CancelHook([](CancelHook& hook) {
@@ -138,8 +139,14 @@ public:
     FopId id() const { return {.session = fop_->caller().session, .request = fop_->request().id}; }
     const PhaseTimes& times() const { return times_; }
     Instant started_at() const { return started_at_; }
-    // Its class when the policy chose it; empty: it has had no turn, or no policy chose it.
-    std::string of_class{};
+    // Its class when it left the queue of the policy, and the rule of that class; empty: it is
+    // still queued, or no policy held it.
+    const std::string& of_class() const { return of_class_; }
+    const std::string& of_rule() const { return of_rule_; }
+    void set_class(const lrs::ClassLabel& label) {
+        of_class_ = label.name;
+        of_rule_ = label.rule;
+    }
     // Of its class in the figures of the load; none: it has no class.
     std::optional<NamedLoad::Row> load_class{};
     // How long its reads and writes have waited for devices. Valid after run().
@@ -207,6 +214,8 @@ private:
     bool client_is_slow_ = false;  // The owner was notified.
     bool client_is_late_ = false;
     bool client_given_up_ = false;
+    std::string of_class_;
+    std::string of_rule_;
     Lent lent_;         // The rights that the token lends.
     std::string pool_;  // The pool's name; copied, because the layout may be replaced while the fop
                         // is queued.

@@ -1,9 +1,7 @@
 #include "reqh/fop_record.h"
 
 #include <functional>
-#include <map>
 
-#include "core/ensure.h"
 #include "core/stable_sort.h"
 #include "core/whole_number.h"
 #include "fabric/session/session.h"
@@ -56,30 +54,32 @@ const FopRecord* FopHistory::find(FopId id) const {
 
 // -- slow fops --
 
-SlowFops::Entry& SlowFops::place_for(std::string_view share) {
-    if (entries_.size() < kCountMax) return entries_.emplace_back();
-    // Ordered, so that a tie has one outcome; the new fop counts as one of its sender's.
-    std::map<std::string_view, std::size_t> counts{{share, 1}};
-    for (const Entry& each : entries_) ++counts[each.share.view()];
-    std::string_view most = share;
-    for (const auto& [name, count] : counts) {
-        if (count > counts[most]) most = name;
+// The new fop counts as one of its sender's.
+std::size_t SlowFops::place_for(const std::string& share) {
+    if (entries_.size() < kCountMax) {
+        entries_.emplace_back();
+        return entries_.size() - 1;
     }
-    Entry* oldest = nullptr;
-    for (Entry& each : entries_) {
-        const bool is_older = oldest == nullptr || each.number < oldest->number;
-        if (each.share.view() == most && is_older) oldest = &each;
+    const auto count_of = [&share](const auto& known) {
+        return known.second.size() + (known.first == share ? 1 : 0);
+    };
+    const auto own = places_.find(share);
+    auto most = own == places_.end() ? places_.begin() : own;
+    for (auto each = places_.begin(); each != places_.end(); ++each) {
+        if (count_of(*each) > count_of(*most)) most = each;
     }
-    ENSURE(oldest != nullptr);
-    return *oldest;
+    const std::size_t oldest = most->second.front();
+    most->second.pop_front();
+    if (most->second.empty()) places_.erase(most);
+    return oldest;
 }
 
 void SlowFops::add(const FopRecord& record, std::string_view share) {
-    const ShortText known(share);
-    Entry& place = place_for(known.view());
-    place.number = ++last_number_;
-    place.share = known;
-    place.record = record;
+    const std::string known(share);
+    const std::size_t place = place_for(known);
+    entries_[place].number = ++last_number_;
+    entries_[place].record = record;
+    places_[known].push_back(place);
 }
 
 const FopRecord* SlowFops::find(FopId id) const {

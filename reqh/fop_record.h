@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -56,6 +58,8 @@ struct FopRecord {
     fop::Status status = fop::Status::kDone;  // The status of a finished fop.
     ShortText peer;
     ShortText principal;
+    ShortText of_class;  // In the policy, as far as it is known; empty: no policy held it.
+    ShortText of_rule;   // The rule of that class; empty: no rule made it.
     Instant arrived_at{};
     PhaseTimes times;
     Wait wait{};                 // The reason for which it waits now.
@@ -93,7 +97,8 @@ private:
 };
 
 // The last slow fops of each principal. When the list is full, the oldest of the principal that has
-// the most gives way, so that no principal can drive the fops of all others out.
+// the most gives way, so that no principal can drive the fops of all others out. Adding one takes
+// a time that depends on the number of principals, not on that of the fops.
 class SlowFops {
 public:
     static constexpr std::size_t kCountMax = FopHistory::kCountMax;
@@ -110,12 +115,13 @@ public:
 private:
     struct Entry {
         std::uint64_t number = 0;  // Increases with each record.
-        ShortText share{};
         FopRecord record{};
     };
-    Entry& place_for(std::string_view share);
+    std::size_t place_for(const std::string& share);
 
     std::vector<Entry> entries_;
+    // The entries of each principal, the oldest first. Ordered, so that a tie has one outcome.
+    std::map<std::string, std::deque<std::size_t>> places_;
     std::uint64_t last_number_ = 0;
 };
 

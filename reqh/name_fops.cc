@@ -71,7 +71,7 @@ Granted<std::string_view> group_for(const Operation& operation, objects::PoolId 
     }
     if (!operation.access().may_administer({.pool = pool}) &&
         !objects::is_in_group(actor_of(caller), group)) {
-        return refused(fop::Status::kDenied, "not a group of yours");
+        return refused(fop::Status::kDenied, "you are not a member of that group");
     }
     return group;
 }
@@ -285,7 +285,8 @@ Task<fop::Reply> run_list(Operation* operation) {
         if (std::ranges::any_of(listed, &Listed::is_uncertain)) {
             co_return operation->refuse(
                 {.status = fop::Status::kReadOnly,
-                 .words = "a disk has failed; what became of some of them shows after a restart"});
+                 .words = "a disk has failed; whether all names were removed is known after a "
+                          "restart of the server"});
         }
         is_end = names->end;
         for (std::size_t i = 0; i < listed.size() && !is_full; ++i) {

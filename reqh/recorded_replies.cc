@@ -54,7 +54,8 @@ Task<Granted<std::optional<objects::RecordedReply>>> RecordedReplies::find() {
     const auto reply = objects::read_recorded_reply((*found)->reply);
     if (!reply) co_return refused(reply.error());
     if (reply->type != fop_.type().number) {
-        co_return refused(fop::Status::kMalformed, "its number was used for another fop before");
+        co_return refused(fop::Status::kMalformed,
+                          "its request number was used for another request before");
     }
     // If the log has failed, the map may have a reply that the log has lost.
     const Waiting for_log = fop_.waits_for({.what = WaitsFor::kLog});

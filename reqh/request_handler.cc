@@ -87,8 +87,8 @@ void RequestHandler::ask() {
 void RequestHandler::on_request(lrs::Request* request) {
     if (request == nullptr) return;
     Fom& fom = static_cast<Fom&>(*request);
-    fom.of_class = requests_.class_name(*request);
-    if (!fom.of_class.empty()) fom.load_class = load_.class_row(fom.of_class, reactor_.now());
+    fom.set_class(requests_.class_of(*request));
+    if (!fom.of_class().empty()) fom.load_class = load_.class_row(fom.of_class(), reactor_.now());
     if (has_share(fom)) have_turn(fom);
     ask();
 }
@@ -168,7 +168,10 @@ void RequestHandler::on_no_share(Fom& fom, const Error& why) {
 // The fom is queued in the scheduler, or has left it and waits for its share.
 void RequestHandler::leave_queues(Fom& fom) {
     fom.leave_queue();
-    if (fom.queued()) return requests_.remove(fom);
+    if (fom.queued()) {
+        fom.set_class(requests_.class_of(fom));
+        return requests_.remove(fom);
+    }
     if (held_up_ == &fom) held_up_ = nullptr;
     shares_.leave(*fom.share(), fom);
     fom.set_share(nullptr);
@@ -264,12 +267,13 @@ void RequestHandler::finish(Fom& fom, const fop::Reply& reply) {
     record.state = FopRecord::State::kFinished;
     record.status = reply.status;
     record.spent = fom.time_spent();
-    // Time in the queue does not count: the policy decides it, and reports it itself. Nor does the
-    // time that drives take.
+    // The time that drives take does not count.
     const Duration for_tape = fom.progress().waited_for(WaitsFor::kTape);
-    if (fom.times().running() - for_tape >= slow_fop_) {
+    if (fom.times().total() - for_tape >= slow_fop_) {
         slow_.add(record, fom.fop().caller().share);
-        report_slow(fom, record, reply);
+        const bool was_queued_only = fom.times().running() - for_tape < slow_fop_;
+        const SlowBy by = was_queued_only ? SlowBy::kQueue : SlowBy::kItself;
+        if (!was_queued_only || may_report_queued()) report_slow(fom, record, reply, by);
     }
     if (fom.share() != nullptr) shares_.give_back(*fom.share());
     fom.reply(reply);
@@ -344,6 +348,9 @@ FopRecord RequestHandler::describe(const Fom& fom) const {
     fom.describe(record);
     if (fom.queued()) {
         record.wait.what = requests_.is_held_back(fom) ? WaitsFor::kLimit : WaitsFor::kTurn;
+        const lrs::ClassLabel label = requests_.class_of(fom);
+        record.of_class = ShortText(label.name);
+        record.of_rule = ShortText(label.rule);
     }
     return record;
 }
@@ -387,8 +394,17 @@ Instant RequestHandler::look_at(const Fom& fom) const {
     return after(still_waits ? reactor_.now() : progress->waits_since, kHungAfter);
 }
 
-void RequestHandler::report_slow(const Fom& fom, const FopRecord& record, const fop::Reply& reply) {
-    if (!events_.wants(core::Level::kWarn)) return;
+bool RequestHandler::may_report_queued() {
+    const Instant now = reactor_.now();
+    if (now < queued_reported_again_at_) return false;
+    queued_reported_again_at_ = after(now, kQueuedReportedEvery);
+    return true;
+}
+
+void RequestHandler::report_slow(const Fom& fom, const FopRecord& record, const fop::Reply& reply,
+                                 SlowBy by) {
+    const bool is_info = by == SlowBy::kQueue;
+    if (!events_.wants(is_info ? core::Level::kInfo : core::Level::kWarn)) return;
     static constexpr std::array<std::string_view, kPhaseCount> kKeys{
         "queued_s",      "authenticate_s", "local_resources_s", "distributed_resources_s",
         "load_object_s", "authorise_s",    "fetch_s",           "transaction_s",
@@ -401,7 +417,7 @@ void RequestHandler::report_slow(const Fom& fom, const FopRecord& record, const 
     const std::string waited_for = to_text(record.waited.wait);
     const fop::Request& request = fom.fop().request();
     const std::string fid = fid_in(fom.type(), request, reply);
-    std::array<core::Field, 15 + kPhaseCount + fop::kSpentOnCount> fields;
+    std::array<core::Field, 16 + kPhaseCount + fop::kSpentOnCount> fields;
     std::size_t count = 0;
     const auto say = [&fields, &count](const core::Field& field) { fields[count++] = field; };
     say({"fop", std::string_view(id)});
@@ -409,7 +425,8 @@ void RequestHandler::report_slow(const Fom& fom, const FopRecord& record, const 
     say({"peer", record.peer.view()});
     say({"principal", record.principal.view()});
     say({"job", fom.attributes.job});
-    say({"class", std::string_view(fom.of_class)});
+    say({"class", std::string_view(fom.of_class())});
+    say({"rule", std::string_view(fom.of_rule())});
     say({"locality", locality_});
     say({"pool", fom.attributes.pool});
     say({"object", name_in(request)});
@@ -430,7 +447,8 @@ void RequestHandler::report_slow(const Fom& fom, const FopRecord& record, const 
         say({"waited_for", std::string_view(waited_for)});
         say({"waited_s", in_seconds(record.waited.span)});
     }
-    events_.emit(core::Level::kWarn, "reqh.slow_fop", std::span(fields).first(count));
+    events_.emit(is_info ? core::Level::kInfo : core::Level::kWarn, "reqh.slow_fop",
+                 std::span(fields).first(count));
 }
 
 // A fop that waits for its client is not reported as hung.

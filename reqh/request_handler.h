@@ -33,7 +33,7 @@ namespace fopd::reqh {
 struct RequestHandlerLimits {
     std::uint32_t max_foms = 128;
     std::optional<Duration> io_wait_goal = AdmissionRule{}.io_wait_goal;
-    Duration slow_fop = 500ms;   // A fop that runs this long is logged.
+    Duration slow_fop = 500ms;   // A fop that takes this long is logged.
     bool audit_changes = false;  // Whether the audit trail has each change of an object.
 };
 
@@ -57,6 +57,8 @@ struct RequestHandlerParts {
 inline constexpr Duration kHungAfter = 2min;
 // A fom that has waited for another fop for this long does not count among those that may run.
 inline constexpr Duration kParkAfter = 100ms;
+// Fops that were slow only because they were queued are an event this often at most.
+inline constexpr Duration kQueuedReportedEvery = 1s;
 
 // A locality's request handler: passes each arriving fop to the request scheduler, takes the next
 // one when another fom may run, and executes it up to its reply. Every fop is answered exactly
@@ -126,7 +128,11 @@ private:
     void unpark(Fom& fom);
     Instant look_at(const Fom& fom) const;
     FopRecord describe(const Fom& fom) const;
-    void report_slow(const Fom& fom, const FopRecord& record, const fop::Reply& reply);
+    // Whether the event of a fop that was slow only because it was queued may be written: of a
+    // class that is held back there may be thousands a second.
+    bool may_report_queued();
+    enum class SlowBy : std::uint8_t { kItself, kQueue };
+    void report_slow(const Fom& fom, const FopRecord& record, const fop::Reply& reply, SlowBy by);
     void report_hung(Fom& fom);
 
     struct ParkTimer final : core::Timer {
@@ -158,6 +164,7 @@ private:
     FopLoad load_{metrics_};
     FopHistory history_;
     SlowFops slow_;
+    Instant queued_reported_again_at_{};
     FopAudit audit_;
     ParkTimer park_timer_{*this};
     std::size_t parked_count_ = 0;

@@ -244,12 +244,12 @@ Task<fop::Reply> run_upload_commit(Operation* operation) {
     if (*blocks < commit.blocks) {
         co_return fop::Reply{
             .status = fop::Status::kLost,
-            .words = "some of its blocks are not here any more",
+            .words = "some of the uploaded blocks are lost; upload it again",
             .body = fop::UploadCommitReply{.receipt = operation->durable_receipt()}};
     }
     if (*blocks > commit.blocks) {
         co_return operation->refuse({.status = fop::Status::kMalformed,
-                                     .words = "more blocks were uploaded than the given size has"});
+                                     .words = "more bytes were uploaded than the given size"});
     }
     const auto ended = co_await check_end(operation, &commit);
     if (!ended) co_return operation->refuse(ended.error());

@@ -42,7 +42,7 @@ THIRD_PARTY = [
     ("libfabric", r"rdma/", r"fabric", {"fabric", "bench"}),
     ("LMDB", r"lmdb\.h", r"lmdb", {"store"}),
     ("spdlog", r"(spdlog|fmt)/", r"spdlog|fmt", {"daemon"}),
-    ("CLI11", r"CLI/", r"CLI11", {"daemon", "client"}),
+    ("CLI11", r"CLI/", r"CLI11", {"config", "daemon", "client"}),
     ("libsystemd", r"systemd/", r"systemd", {"daemon"}),
     ("libmicrohttpd", r"microhttpd\.h", r"microhttpd", {"daemon"}),
     ("nlohmann-json", r"nlohmann/", r"nlohmann", {"client", "tests"}),

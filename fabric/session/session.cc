@@ -30,6 +30,9 @@ constexpr std::size_t kLetGoMax = 1024;
 constexpr std::uint32_t kCreditsMax = 1U << 20;
 // How long the last message, such as a refusal, may take to leave.
 constexpr Duration kFarewellMax = 1s;
+// A client that ends in order says that it leaves.
+constexpr std::string_view kLostWords =
+    "lost: the client ended without a farewell, or the network failed";
 constexpr Error kTurnedAway{.code = Errc::kBusy, .context = "the server takes no more connections"};
 // A peer is accepted only if it can receive every request or reply without payload.
 static_assert(fop::kMessageBytesMin >= fop::kRequestOverheadMax);
@@ -87,6 +90,7 @@ void Session::on_closed(const Error& reason, std::string_view words) {
     }
     host_.statistics_.lost.add(1);
     note_unfinished("the connection was lost");
+    if (role_ == Role::kServer && words.empty() && reason.code == Errc::kClosed) words = kLostWords;
     // An acceptor refuses before it has seen a key, so its refusal is temporary and not about this
     // client.
     const bool turned_away = state_ == State::kConnecting && reason.code == Errc::kDenied;

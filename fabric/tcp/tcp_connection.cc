@@ -32,7 +32,7 @@ constexpr Error kNotAnswered{.code = Errc::kClosed,
                                  "the server ended the connection without an answer; perhaps "
                                  "it listens at ofi+tcp://, not at tcp://"};
 constexpr Error kNotOurs{.code = Errc::kInvalid,
-                         .context = "the server's answer is not of fopd's protocol over tcp://"};
+                         .context = "the answer is not that of an fopd that listens at tcp://"};
 constexpr Error kTooManyMessages{.code = Errc::kInvalid,
                                  .context = "too many messages before the handshake is complete"};
 

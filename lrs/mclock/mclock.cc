@@ -474,8 +474,10 @@ bool Mclock::is_held_back(const Request& request, Instant now) const {
     return of->is_at_limit(ticks_at(now));
 }
 
-std::string_view Mclock::class_name(const Request& popped) const {
-    return static_cast<const TrafficClass*>(static_cast<const PolicyPlace&>(popped).queue)->name;
+ClassLabel Mclock::class_of(const Request& request) const {
+    const auto* const of =
+        static_cast<const TrafficClass*>(static_cast<const PolicyPlace&>(request).queue);
+    return {.name = of->name, .rule = of->rule->name};
 }
 
 bool Mclock::visit_classes(Instant now, const ClassVisitor& visitor) {

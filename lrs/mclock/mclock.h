@@ -86,7 +86,7 @@ public:
     void let_pass(Request& request, Instant now) override;
     bool is_held_back(const Request& request, Instant now) const override;
     bool visit_classes(Instant now, const ClassVisitor& visitor) override;
-    std::string_view class_name(const Request& popped) const override;
+    ClassLabel class_of(const Request& request) const override;
 
     // The number of classes it keeps. For tests.
     std::size_t class_count() const { return classes_.count(); }

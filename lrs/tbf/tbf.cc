@@ -539,6 +539,11 @@ void Tbf::schedule_all() {
 
 // -- figures --
 
+// Empty: the rule was removed, and the class waits for its end.
+std::string_view Tbf::rule_name(const TrafficClass& known) {
+    return known.rule == nullptr ? std::string_view() : std::string_view(known.rule->name);
+}
+
 // The rules of a set are contiguous, in their order.
 ClassView Tbf::view_of(TrafficClass& known, Instant now) const {
     const Ticks ticks = ticks_at(now);
@@ -546,7 +551,7 @@ ClassView Tbf::view_of(TrafficClass& known, Instant now) const {
     const bool is_doomed = known.rule == nullptr;
     const auto place = is_doomed ? std::ssize(rules) : known.rule - rules.data();
     return {.name = known.name,
-            .rule = is_doomed ? std::string_view() : std::string_view(known.rule->name),
+            .rule = rule_name(known),
             .place = static_cast<std::uint32_t>(place),
             .queued = known.queued + known.unmoved,
             .is_throttled = known.is_throttled(ticks),
@@ -567,8 +572,10 @@ bool Tbf::is_held_back(const Request& request, Instant now) const {
     return of->is_throttled(ticks_at(now));
 }
 
-std::string_view Tbf::class_name(const Request& popped) const {
-    return static_cast<const TrafficClass*>(static_cast<const PolicyPlace&>(popped).queue)->name;
+ClassLabel Tbf::class_of(const Request& request) const {
+    const auto* const of =
+        static_cast<const TrafficClass*>(static_cast<const PolicyPlace&>(request).queue);
+    return {.name = of->name, .rule = rule_name(*of)};
 }
 
 bool Tbf::visit_classes(Instant now, const ClassVisitor& visitor) {

@@ -80,7 +80,7 @@ public:
     void move(Request& request, Instant now) override;
     bool is_held_back(const Request& request, Instant now) const override;
     bool visit_classes(Instant now, const ClassVisitor& visitor) override;
-    std::string_view class_name(const Request& popped) const override;
+    ClassLabel class_of(const Request& request) const override;
 
     // Replaces the rules, also for waiting requests. The caller must call pop() again. Returns
     // kByMoves if a waiting request may belong to another class under the new rules.
@@ -145,6 +145,7 @@ private:
     void let_go_of_waiting();
     void schedule_all();
 
+    static std::string_view rule_name(const TrafficClass& known);
     ClassView view_of(TrafficClass& known, Instant now) const;
 
     const std::shared_ptr<BucketTable> buckets_;

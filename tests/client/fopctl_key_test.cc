@@ -123,6 +123,22 @@ TEST_CASE("fopctl key create: a principal, its key, and a reload", "[client]") {
             std::vector<std::string>{"/v1/keys", "/v1/keys/reload", "/v1/keys", "/v1/keys/reload"});
 }
 
+TEST_CASE("fopctl key create: says that a quota is rounded down to whole blocks", "[client]") {
+    Fixture f;
+    f.start_server_of(f.file);
+
+    const Ran rounded = f.run({"key", "create", "one", "--quota", "fast=1MB,7", "--quota",
+                               "slow=1MiB", "--out", f.dir / "one.key"});
+    const Ran even = f.run({"key", "create", "two", "--quota", "fast=,7", "--out", f.dir / "two"});
+
+    REQUIRE(rounded.exit_code == 0);
+    REQUIRE(rounded.err ==
+            "fopctl: key create: space is counted in blocks of 4096 bytes: the quota in pool fast "
+            "is 999424 bytes, not 1000000\n");
+    REQUIRE(even.exit_code == 0);
+    REQUIRE(even.err.empty());
+}
+
 TEST_CASE("fopctl key create: changes the file that the daemon uses, or none", "[client]") {
     Fixture f;
     const std::string used = f.dir / "used.yaml";

@@ -5,11 +5,14 @@
 #include <cerrno>
 #include <thread>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include "core/io_at_once.h"
+#include "core/owned_fd.h"
 #include "core/remote.h"
 #include "tests/core/reactor_log.h"
 #include "tests/core/remote_reactor.h"
@@ -54,6 +57,17 @@ TEST_CASE("core reactor: a file on disk or in memory is written, synced and read
         write_and_read_back(&harness.reactor(), in_memory ? memory_file.fd() : temp_file.fd()));
 
     REQUIRE(harness->stats().io_submitted.get() == harness->stats().io_completed.get());
+}
+
+// Devices are nodes of devtmpfs, which says that it is a tmpfs.
+TEST_CASE("core io: a file of tmpfs is in memory, and no device is", "[core]") {
+    const MemoryFile memory_file;
+    const OwnedFd device(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    REQUIRE(device.get() >= 0);
+
+    CHECK(is_in_memory(memory_file.fd()));
+    CHECK_FALSE(is_in_memory(device.get()));
+    CHECK_FALSE(is_in_memory(-1));
 }
 
 namespace {

@@ -102,6 +102,35 @@ TEST_CASE("access: principals that were added, removed or changed are named with
     CHECK(all.back().new_value == "5 more have changed");
 }
 
+TEST_CASE("access: tokens that were revoked are named for the audit trail", "[daemon]") {
+    const auto with = [](const std::string& revoked) {
+        auto made = make_access({.principals_file = "principals.yaml",
+                                 .principals = "principals: []\nrevoked: " + revoked + "\n",
+                                 .peer_keys = {},
+                                 .issuer = std::nullopt});
+        REQUIRE(made.has_value());
+        return *made;
+    };
+    const std::string first(32, 'a');
+    const std::string second(32, '1');
+    const AccessPtr one = with("{ tokens: [" + first + "] }");
+    const AccessPtr both = with("{ tokens: [" + first + ", " + second + "] }");
+
+    const auto revoked = changed_principals(*one, *both);
+    REQUIRE(revoked.size() == 1);
+    CHECK(revoked[0].path == "auth.revoked.tokens");
+    CHECK(revoked[0].old_value.empty());
+    CHECK(revoked[0].new_value == second);
+
+    const auto valid_again = changed_principals(*both, *with("{ generation: 3 }"));
+    REQUIRE(valid_again.size() == 3);
+    CHECK(valid_again[0].old_value == second);
+    CHECK(valid_again[1].old_value == first);
+    CHECK(valid_again[2].path == "auth.revoked.generation");
+    CHECK(valid_again[2].old_value == "0");
+    CHECK(valid_again[2].new_value == "3");
+}
+
 TEST_CASE("access tokens: a token grants the signed rights until it expires", "[daemon]") {
     const FakeClock clock;
     AccessTokens tokens(clock, access_with("{}"));
@@ -153,5 +182,6 @@ TEST_CASE("access tokens: without an issuer every token is refused", "[daemon]")
         {.principals_file = "p", .principals = "principals: []\n", .peer_keys = {}, .issuer = {}});
     REQUIRE(made.has_value());
     AccessTokens tokens(clock, *made);
-    CHECK(fault(tokens, issuer().sign(good_token())) == "the server knows no issuer of tokens");
+    CHECK(fault(tokens, issuer().sign(good_token())) ==
+          "the server accepts no tokens: its configuration has no auth.issuer_public");
 }

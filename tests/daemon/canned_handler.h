@@ -19,7 +19,7 @@
 class CannedHandler final : public fopd::daemon::AdminHandler {
 public:
     std::span<const fopd::daemon::AdminRoute> routes() const override {
-        static constexpr std::array<fopd::daemon::AdminRoute, 12> kRoutes{{
+        static constexpr std::array<fopd::daemon::AdminRoute, 14> kRoutes{{
             {.method = "POST",
              .path = "/v1/drain",
              .answers = fopd::daemon::AdminRoute::Answers::kLate},
@@ -28,11 +28,13 @@ public:
             {.method = "POST", .path = "/v1/log-level"},
             {.method = "POST", .path = "/v1/lrs/rule/load", .body_max = 1UL << 20},
             {.method = "POST", .path = "/v1/reload"},
+            {.method = "POST", .path = "/v1/store/check"},
             {.method = "GET", .path = "/v1/devices"},
             {.method = "GET", .path = "/v1/health"},
             {.method = "GET", .path = "/v1/keys"},
             {.method = "GET", .path = "/v1/sessions"},
             {.method = "GET", .path = "/v1/status"},
+            {.method = "GET", .path = "/v1/store/check-report"},
             {.method = "GET", .path = "/v1/trace"},
         }};
         return kRoutes;

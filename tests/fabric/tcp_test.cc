@@ -132,7 +132,7 @@ TEST_CASE("fabric tcp: a client learns that the server speaks something else", "
     const auto [answer, words] = GENERATE(table<std::string, std::string>(
         {{"", "perhaps it listens at ofi+tcp://, not at tcp://"},
          {"HTTP/1.1 400 Bad Request\r\nServer: other\r\n\r\n",
-          "the server's answer is not of fopd's protocol over tcp://"}}));
+          "the answer is not that of an fopd that listens at tcp://"}}));
     CAPTURE(answer);
     Stage stage(tcp_kind());
     core::OwnedFd listening(::socket(AF_INET, SOCK_STREAM, 0));

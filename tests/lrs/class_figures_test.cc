@@ -145,7 +145,7 @@ TEST_CASE("lrs classes: a chosen request is of the class that counts it", "[lrs]
         request.attributes.arrived_at = Instant{1s};
         policy->push(request, Instant{1s});
         REQUIRE(policy->pop(Instant{1s}).request == &request);
-        const std::string name(policy->class_name(request));
+        const std::string name(policy->class_of(request).name);
         std::string counted;
         policy->visit_classes(Instant{1s}, [&](const ClassView& of) {
             if (of.tally.totals().served == 1) counted = of.name;
@@ -153,7 +153,7 @@ TEST_CASE("lrs classes: a chosen request is of the class that counts it", "[lrs]
         CHECK(!name.empty());
         CHECK(name == counted);
     }
-    CHECK(make_fifo()->class_name(requests.make()) == "all");
+    CHECK(make_fifo()->class_of(requests.make()).name == "all");
 }
 
 TEST_CASE("lrs classes: classes of mclock are shown below another policy", "[lrs]") {

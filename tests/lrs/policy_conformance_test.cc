@@ -202,7 +202,7 @@ public:
             if (next.request != nullptr) {
                 popped.push_back(static_cast<NumberedRequest*>(next.request)->number);
                 waiting_.erase(popped.back());
-                CHECK(policy_->class_name(*next.request) ==
+                CHECK(policy_->class_of(*next.request).name ==
                       set_.choice.class_of(next.request->attributes,
                                            makers_.parts(set_.choice, now_)));
                 policy_->complete(*next.request, now_);

@@ -395,7 +395,7 @@ namespace {
 // Waits no longer than until its deadline.
 struct HurriedRequest final : NumberedRequest {
     HurriedRequest() : NumberedRequest(&on_late) {}
-    static void on_late(Request& request, Waited) {
+    static void on_late(Request& request, Waited, const ClassLabel&) {
         CHECK_FALSE(request.queued());
         static_cast<HurriedRequest&>(request).is_late = true;
     }

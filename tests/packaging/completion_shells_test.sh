@@ -8,7 +8,8 @@
 set -u
 
 fopctl=$1
-completion=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/scripts/completion
+source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+completion=$source_dir/scripts/completion
 for shell in zsh fish; do
     if ! command -v "$shell" >/dev/null; then
         echo "skipped: $shell is not installed" >&2
@@ -18,12 +19,13 @@ done
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-mkdir "$scratch/bin" "$scratch/functions" "$scratch/files"
-export FOPCTL_OF_TEST=$fopctl ASKED=$scratch/asked HOME=$scratch XDG_CONFIG_HOME=$scratch XDG_DATA_HOME=$scratch
+mkdir "$scratch/bin" "$scratch/functions" "$scratch/files" "$scratch/answers"
+"$source_dir/tests/packaging/page_answers.py" "$scratch/answers" || exit 1
+export FOPCTL_OF_TEST=$fopctl ANSWERS=$scratch/answers ASKED=$scratch/asked HOME=$scratch XDG_CONFIG_HOME=$scratch XDG_DATA_HOME=$scratch
 export PATH=$scratch/bin:$PATH
 touch "$scratch/files/admin.sock"
 
-# Two disks, two rules, two principals and three objects.
+# Two disks, two cartridges, two rules, two principals and three objects.
 cat >"$scratch/bin/fopctl" <<'EOF'
 #!/bin/bash
 case " $* " in
@@ -31,10 +33,11 @@ case " $* " in
 esac
 echo "$*" >>"$ASKED"
 case " $* " in
-    *" devices "*) echo '[{"name":"d0","pool":"fast"},{"name":"d1","pool":"fast"}]' ;;
-    *" df "*) echo '[{"pool":"fast"},{"pool":"slow"}]' ;;
-    *" key list "*) echo '{"principals":[{"name":"ann"},{"name":"bob"}]}' ;;
-    *" rule list "*) printf '%s\n' '# rules of tbf' 'ann principal=ann rate=5/s' 'default * rate=unlimited' ;;
+    *" devices "*) cat "$ANSWERS/devices.json" ;;
+    *" media "*) cat "$ANSWERS/media.json" ;;
+    *" df "*) cat "$ANSWERS/df.json" ;;
+    *" key list "*) cat "$ANSWERS/keys.json" ;;
+    *" rule list "*) printf '%s\n' '# rules of tbf, version 1795704011902' 'ann principal=ann rate=5/s' 'default * rate=unlimited' ;;
     *" ls -- a "*) printf '%s\n' abc 'a b' ;;
     *" ls "*) printf '%s\n' abc 'a b' x ;;
 esac
@@ -112,6 +115,7 @@ completes "d0,d1" device remove ""
 completes "d1" scrub d1
 completes "d0,d1" --admin "$scratch/files/admin.sock" store check ""
 grep --quiet -- "--admin $scratch/files/admin.sock .*devices" "$ASKED" || fail "the typed --admin is not used to ask"
+completes "A00001L9,A00002L9" load ""
 completes "fast" ls --pool f
 completes "ann,default" lrs rule change ""
 completes "default" lrs rule del d

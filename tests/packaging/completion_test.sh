@@ -10,17 +10,18 @@ source "$source_dir/scripts/completion/fopctl.bash"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 touch "$scratch/admin.sock"
-mkdir "$scratch/sockets dir"
+mkdir "$scratch/sockets dir" "$scratch/answers"
+"$source_dir/tests/packaging/page_answers.py" "$scratch/answers" || exit 1
 
 # Answers as a daemon with two disks, two rules, two principals and three objects does.
 fopctl() {
     echo "$*" >>"$scratch/asked"
     case " $* " in
-        *" devices "*) echo '[{"name":"d0","pool":"fast"},{"name":"d1","pool":"fast"}]' ;;
-        *" media "*) echo '[{"name":"A00001L9","pool":"cold"},{"name":"A00002L9","pool":""}]' ;;
-        *" df "*) echo '[{"pool":"fast"},{"pool":"slow"}]' ;;
-        *" key list "*) echo '{"principals":[{"name":"ann"},{"name":"bob"}]}' ;;
-        *" rule list "*) printf '%s\n' '# rules of tbf' 'ann principal=ann rate=5/s' 'default * rate=unlimited' ;;
+        *" devices "*) cat "$scratch/answers/devices.json" ;;
+        *" media "*) cat "$scratch/answers/media.json" ;;
+        *" df "*) cat "$scratch/answers/df.json" ;;
+        *" key list "*) cat "$scratch/answers/keys.json" ;;
+        *" rule list "*) printf '%s\n' '# rules of tbf, version 1795704011902' 'ann principal=ann rate=5/s' 'default * rate=unlimited' ;;
         *" ls a "*) printf '%s\n' abc 'a b' ;;
         *" ls "*) printf '%s\n' abc 'a b' x ;;
     esac

@@ -80,6 +80,21 @@ class AuditTest(FabricTestCase):
         self.assertNotIn(key_file.read_text().strip(), self.trail_path.read_text())
         self.n.stop(self.daemon)
 
+    def test_a_revoked_token_is_named(self):
+        self.start()
+        issuer, file = self.directory / "issuer.key", self.directory / "a.token"
+        self.ctl("keygen", issuer)
+        told = self.ctl("--json", "token", "create", "--issuer", issuer, "--rights", "read", "--out", file)
+        number = json.loads(told.stdout)["id"]
+        self.ctl("token", "revoke", file)
+        wait_until(lambda: self.trail("setting"), "the change in the trail")
+        self.assertEqual([(each["key"], each["old"], each["new"]) for each in self.trail("setting")
+                          if each["key"].startswith("auth.revoked")], [("auth.revoked.tokens", "", number)])
+        done, = [each for each in self.trail("administration") if each["verb"] == "/v1/keys/reload"]
+        self.assertEqual((done["parameters"], done["result"]), (f'token="{number}"', "done"))
+        self.assertNotIn(file.read_text().strip(), self.trail_path.read_text())
+        self.n.stop(self.daemon)
+
     def test_who_is_denied(self):
         self.n.write_principals({"name": "tester", "key": STRANGERS_KEY, "rights": ["read"]})
         self.start()

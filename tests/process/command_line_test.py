@@ -3,7 +3,7 @@
 import os
 import unittest
 
-from fopd_process import (CONFIG, DONE, SYSTEM, USAGE, ProcessTestCase, as_other_user, needs_root, run_fopd)
+from fopd_process import (CONFIG, DONE, LIBRARY_WORDS, SYSTEM, USAGE, ProcessTestCase, as_other_user, needs_root, run_fopd)
 
 
 class CommandLineTest(ProcessTestCase):
@@ -32,15 +32,29 @@ class CommandLineTest(ProcessTestCase):
         self.assertRegex(self.run_fopd("--version").stdout, r"^fopd \d+\.\d+\.\d+.*\n$")
         self.assertIn("--check-config", self.run_fopd("--help").stdout)
 
+    def test_help_has_no_words_of_the_library(self):
+        page = self.run_fopd("--help").stdout
+        self.assertNotRegex(page, LIBRARY_WORDS)
+        self.assertLessEqual(max(map(len, page.splitlines())), 80)
+        for option in ("--config FILE", "--dev [DIR]", "--listen ADDRESS", "--metrics ADDRESS", "--restore-store FILE"):
+            self.assertIn(f"  {option}  ", page)
+        self.assertIn("(default /etc/fopd/fopd.yaml)", " ".join(page.split()))
+
     def test_usage(self):
-        wrong = [("--no-such-option",), ("word",), ("--config",), ("--check-config", "--print-config"),
-                 ("--dev", "--config", "x"), ("--dev", "--check-config"), ("--print-config", "--dev"),
-                 ("--config", "a", "--config", "b")]
-        for arguments in wrong:
-            with self.subTest(arguments):
-                done = self.run_fopd(*arguments, code=USAGE)
-                self.assertEqual(done.stdout, "")
-                self.assertIn("--help", done.stderr)
+        for words, message in (
+                (["--confg", "x"], "there is no option --confg; did you mean --config?"),
+                (["--check-confg"], "there is no option --check-confg; did you mean --check-config?"),
+                (["--zzz"], "there is no option --zzz; see fopd --help"),
+                (["word"], '"word" is too much: fopd takes no values'),
+                (["--config"], "--config needs a value"),
+                (["--config", "a", "--config", "b"], "--config is given more than once"),
+                (["--check-config", "--print-config"], "--check-config excludes --print-config: give only one of them"),
+                (["--dev", "--config", "x"], "--config excludes --dev: give only one of them"),
+                (["--dev", "--check-config"], "--check-config excludes --dev: give only one of them"),
+                (["--print-config", "--dev"], "--print-config excludes --dev: give only one of them")):
+            with self.subTest(words):
+                done = self.run_fopd(*words, code=USAGE)
+                self.assertEqual((done.stdout, done.stderr), ("", f"fopd: {message}\n"))
 
     def test_bad_metrics_address(self):
         for address in ("127.0.0.1", ":9420", "127.0.0.1:port", "127.0.0.1:65536", "[::1:9420", "a b:1"):

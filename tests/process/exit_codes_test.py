@@ -54,13 +54,14 @@ class FopctlCodesTest(StorageTestCase):
 
     def code_2_usage(self, code):
         for words in (["putt"], ["put", "/none/such", "name"], ["get", "a", "/none/such"], ["--key", "/none/such", "ls"],
-                      ["--token", "/none/such", "ls"], ["lrs", "which", "colour=red"], ["lrs", "which", "pool=none"]):
+                      ["--token", "/none/such", "ls"], ["lrs", "which", "colour=red"],
+                      ["lrs", "which", "op=stat size=4k"]):
             self.ctl(*words, exit_code=code)
         self.assertEqual(code, USAGE)
 
     def code_66_not_found(self, code):
         for words in (["get", "none", "-"], ["trace", "5f3a-17"], ["device", "remove", "none"], ["device", "forget", "--slot", "99"],
-                      ["lrs", "rule", "del", "none"], ["key", "revoke", "none"],
+                      ["lrs", "rule", "del", "none"], ["lrs", "which", "pool=none"], ["key", "revoke", "none"],
                       ["ls", "--pool", "none"], ["df", "--pool", "none"], ["put", "/dev/null", "a", "--pool", "none"], ["--server", self.address + "/99", "ls"]):
             self.ctl(*words, exit_code=code)
         self.assertEqual(code, NOT_FOUND)

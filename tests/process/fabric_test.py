@@ -160,6 +160,22 @@ class LoadTest(FabricTestCase):
         self.assertEqual(opened["user"], "tester")
         self.n.stop(self.daemon)
 
+    def test_the_end_of_a_killed_client_says_so(self):
+        self.start()
+        self.ctl("ping", "--count", "1")
+        load = subprocess.Popen([FOPCTL, "bench", "--op", "ping", "--seconds", "600", "--quiet"], env=self.environment())
+        self.addCleanup(load.wait)
+        self.addCleanup(load.kill)
+        wait_until(lambda: json.loads(self.ctl("sessions", "--json").stdout)["sessions"], "a session")
+        load.kill()
+        wait_until(lambda: not json.loads(self.ctl("sessions", "--json").stdout)["sessions"], "its end")
+        reasons = [each["reason"] for each in self.daemon.wait_event("fopd.fabric.session_ended", 2)]
+        self.assertEqual(reasons[0], "the client is leaving")
+        self.assertEqual(set(reasons[1:]), {"lost: the client ended without a farewell, or the network failed"})
+        lost = self.daemon.metrics()['fopd_sessions_lost_total{locality="0"}']
+        self.assertEqual(lost, len(reasons) - 1, self.daemon.log())
+        self.n.stop(self.daemon)
+
     def test_sessions_shows_who_is_connected(self):
         self.start()
         load = subprocess.Popen([FOPCTL, "bench", "--op", "bulk_echo", "--size", "16M", "--depth", "2", "--seconds", "600",

@@ -63,6 +63,8 @@ IS_SANITIZED = "-fsanitize=" in CXX_FLAGS
 SLOWNESS = 5 if "-fsanitize=thread" in CXX_FLAGS else 3 if IS_SANITIZED else 1
 
 DONE, USAGE, INTERNAL, SYSTEM, DATA_DIR, IN_USE, KEY_FILE, CONFIG = 0, 2, 70, 71, 73, 75, 77, 78
+# What the library that parses command lines calls types.
+LIBRARY_WORDS = re.compile(r"\b(TEXT|UINT|INT|FLOAT|REQUIRED|Env:|Excludes:)")
 NO_SERVER = 69
 
 DEADLINE_SECONDS = 30 * SLOWNESS

@@ -98,6 +98,8 @@ class HealthTest(StorageTestCase):
                     f"{count} of {len(slots)} objects cannot be read\n")
         wait_until(lambda: run_program(FOPCTL, "health", env=self.environment).stdout == expected, expected)
         self.assertEqual(self.health(CRITICAL), expected)
+        self.assertIn(f"{count} objects with a name cannot be read; fopctl ls --missing lists them",
+                      " ".join(self.ctl("status").decode().split()))
         self.ctl("device", "forget", lost["name"], "--yes")
         self.assertRegex(self.wait_health(WARNING), f"disk {lost['name']} was written off: add a new one")
         self.ctl("device", "add", lost["name"])

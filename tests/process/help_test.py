@@ -4,11 +4,7 @@ import re
 import shlex
 import unittest
 
-from fopd_process import DONE, FOPCTL, USAGE, ProcessTestCase, run_program
-
-# What the library that parses the command line calls types.
-LIBRARY_WORDS = re.compile(r"\b(TEXT|UINT|INT|FLOAT|REQUIRED|Env:)")
-
+from fopd_process import DONE, FOPCTL, LIBRARY_WORDS, USAGE, ProcessTestCase, run_program
 
 def help_of(*words):
     done = run_program(FOPCTL, *words, "--help")
@@ -72,7 +68,9 @@ class HelpTest(ProcessTestCase):
                 (["get", "a", "b", "c"], 'get: "c" is too much: get takes fewer values'),
                 (["status", "now"], 'status: "now" is too much: status takes no values'),
                 (["--", "staus"], "there is no verb staus; did you mean status?"),
+                (["bench", "--zzz"], "bench: there is no option --zzz; see fopctl bench --help"),
                 (["ls", "--pool"], "ls: --pool needs a value"),
+                (["ls", "--pool", "a", "--pool", "b"], "ls: --pool is given more than once"),
                 (["device", "forget", "--slot", "x"],
                  'device forget: --slot: must be a whole number from 1 to 65535, not "x"')):
             with self.subTest(words=words):

@@ -28,6 +28,12 @@ class KeyFileTest(ProcessTestCase):
     def test_missing(self):
         self.assert_refused("No such file")
 
+    def test_missing_principals(self):
+        """The message says how the file is made."""
+        self.key = self.fopd.path / "missing.yaml"
+        self.fopd.write_config(auth={"principals": str(self.key), "peer_key": "none"})
+        self.assert_refused("No such file or directory; fopctl key create NAME makes it")
+
     def test_directory(self):
         self.key.mkdir()
         self.assert_refused("not a regular file")

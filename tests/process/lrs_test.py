@@ -6,7 +6,7 @@ import threading
 from fopd_process import CONFIG, DONE, wait_until
 from lrs_process import LrsTestCase
 
-USAGE = 2
+NOT_FOUND = 66
 
 
 class RequestSchedulingTest(LrsTestCase):
@@ -31,7 +31,7 @@ class RequestSchedulingTest(LrsTestCase):
         self.start(policy="tbf", tbf={"rules": ["slow pool=fast&op=write rate=50/s burst=1"]})
         self.assertLessEqual(self.write(seconds=2), 2 * 50 + 2)
         self.assertIn("class slow{op=write pool=fast}", self.ctl("lrs", "which", "op=write", "pool=fast").stdout)
-        self.assertIn("there is no pool slow", self.ctl("lrs", "which", "op=write", "pool=slow", code=USAGE).stderr)
+        self.assertIn("there is no pool slow", self.ctl("lrs", "which", "op=write", "pool=slow", code=NOT_FOUND).stderr)
         self.fopd.stop(self.daemon)
 
     def test_a_get_explains_that_it_waited_for_its_turn(self):
@@ -43,6 +43,21 @@ class RequestSchedulingTest(LrsTestCase):
         times = json.loads(done.stdout)["explain"]["slowest"]
         self.assertGreater(times["policy"], 0.8 * times["total"])
         self.assertRegex(self.ctl("get", "a", file, "--explain").stderr, r"waited for a turn in the policy +[\d.]+m?s +\d+ %")
+        self.fopd.stop(self.daemon)
+
+    def test_a_fop_that_its_rule_held_back_is_a_slow_one(self):
+        self.start(policy="tbf", tbf={"rules": ["slow op=read rate=1/s burst=1"]})
+        self.ctl("put", "-", "a", input="bytes")
+        for _ in range(2):  # The second one waits for a second, which is longer than log.slow_fop.
+            self.ctl("get", "a", self.fopd.path / "a")
+        slow = next(each for each in json.loads(self.ctl("trace", "--slow", "--json").stdout)["fops"] if each["op"] == "read")
+        self.assertEqual((slow["class"], slow["rule"]), ("slow{op=read}", "slow"))
+        self.assertGreater(slow["spent"]["policy"], 0.8 * slow["spent"]["total"])
+        self.assertRegex(self.ctl("trace", "--slow").stdout, r"policy \d+ % \(rule slow\)")
+        self.assertIn("\nclass slow{op=read}  rule slow\n", self.ctl("trace", slow["id"]).stdout)
+        event = next(each for each in self.daemon.events("fopd.reqh.slow_fop") if each["fop"] == slow["id"])
+        self.assertEqual((event["level"], event["class"], event["rule"]), ("info", "slow{op=read}", "slow"))
+        self.assertGreater(event["policy_s"], 0.8 * event["seconds"])
         self.fopd.stop(self.daemon)
 
     def test_a_client_that_is_killed_leaves_nothing_in_the_queue(self):

@@ -1,123 +1,37 @@
-"""Each alert of systemd/monitoring/fopd.rules.yml fires when there is its cause, and no other does.
-
-A real daemon is scraped before and while there is the cause. promtool evaluates the rules with these figures as if they stayed so
-for hours, and as if counters rose each minute by what they rose between the two scrapes. So no test waits until an alert that is
-pending fires. The time of the second scrape is 0 for promtool: figures that are times are shifted.
-"""
+"""Each alert of systemd/monitoring/fopd.rules.yml fires when there is its cause, and no other does: see alerts_process.py."""
 
 import ctypes
-import json
 import os
 import re
 import time
 import unittest
 from pathlib import Path
 
-from fopd_process import DONE, needs_promtool, run_program, wait_until
-from storage_process import MIB, StorageTestCase, content
+import monitoring_hang_test
+from alerts_process import LABELS_OF_PROMETHEUS, AlertTestCase, Scrape, all_alerts, fires, promtool_series
+from fopd_process import DONE, needs_promtool, wait_until
+from held_disk import READ, needs_held_disk
+from storage_process import MIB, content
 
-RULES = Path(__file__).resolve().parent.parent.parent / "systemd" / "monitoring" / "fopd.rules.yml"
-LABELS_OF_PROMETHEUS = 'instance="node-a:9420",job="fopd"'
-MINUTES = 120  # Longer than any alert is pending.
 LOG_BLOCK = 256  # Of a disk, where its first segment begins, which is the log's.
 
-# What would take minutes, or a special disk. These are figures as docs/reference/metrics.md describes them, and by how much
+# What would take hours, or a drive that fails. These are figures as docs/reference/metrics.md describes them, and by how much
 # they rise in a minute. Everything else has a test with a real daemon.
 DESCRIBED = {
-    # A fop is hung after two minutes.
-    "FopdFopsHang": ('fopd_foms_hung_total{locality="0"}', 1, 1),
-    # Operations that take longer than 1 s need a disk that is so slow.
-    "FopdDiskSlow": ('fopd_device_slow_operations_total{device="d0",op="read"}', 1, 1),
-    # Needs more clients that stop in the middle of their transfers than the shares of clients leave room for.
-    "FopdBuffersUsedUp": ('fopd_buffers_free{locality="0"}', 0, 0),
-    # A virtual drive does not fail.
     "FopdTapeDriveDown": ('fopd_tape_drive_state{drive="vtl0-drive0",state="down"}', 1, 0),
-    # After hours.
     "FopdTapeRecallOld": ("fopd_tape_recalls_oldest_seconds", 5 * 3600, 60),
 }
-# A disk of a busy machine may be slow at any time.
-NOT_EXCLUDED = {"FopdDiskSlow"}
 
 PTRACE_ATTACH, PTRACE_DETACH = 16, 17
 
 
-def all_alerts():
-    return re.findall(r"^      - alert: (\w+)$", RULES.read_text(encoding="utf-8"), re.M)
-
-
-def fires(*alerts):
-    """Marks a test that makes the cause of these alerts."""
-    def mark(test):
-        test.alerts = alerts
-        return test
-    return mark
-
-
-def promtool_series(series, start, added):
-    name, _, labels = series.partition("{")
-    labels = f"{LABELS_OF_PROMETHEUS},{labels}" if labels else LABELS_OF_PROMETHEUS + "}"
-    return {"series": f"{name}{{{labels}", "values": f"{start:.6f}+{added:.6f}x{MINUTES}"}
-
-
-class Scrape:
-    def __init__(self, daemon):
-        self.at = time.time()
-        text = daemon.metrics_text(accept="text/plain")
-        self.counters = set(re.findall(r"^# TYPE (\S+) counter$", text, re.M))
-        self.values = {}
-        for line in text.splitlines():
-            if not line.startswith("#"):
-                series, value = line.rsplit(" ", 1)
-                self.values[series] = float(value)
-
-    def series_since(self, earlier):
-        """As they are for promtool."""
-        found = [promtool_series("up", 1, 0)]
-        for series, value in self.values.items():
-            name = series.partition("{")[0]
-            added = value - earlier.values.get(series, 0) if name in self.counters else 0
-            found.append(promtool_series(series, value - self.at if name.endswith("_timestamp_seconds") else value, added))
-        return found
-
-
 @needs_promtool
-class MonitoringTest(StorageTestCase):
-    def promtool(self, series, firing, minute=MINUTES):
-        """These alerts fire then, and no others."""
-        quiet = set(all_alerts()) - NOT_EXCLUDED - set(firing)
-        test = {"interval": "1m", "input_series": series,
-                "alert_rule_test": [{"eval_time": f"{minute}m", "alertname": each, "exp_alerts": []} for each in sorted(quiet)],
-                "promql_expr_test": [{"eval_time": f"{minute}m", "expr": f'group(ALERTS{{alertname="{each}",alertstate="firing"}})',
-                                      "exp_samples": [{"labels": "{}", "value": 1}]} for each in firing]}
-        # JSON is YAML, too.
-        file = self.directory / "alerts.yml"
-        file.write_text(json.dumps({"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [test]}))
-        done = run_program("promtool", "test", "rules", file)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-
-    def expect_firing(self, earlier=None, more=()):
-        """The alerts of this test, and `more`, with the figures of now."""
-        scrape = Scrape(self.daemon)
-        firing = [*getattr(self, self._testMethodName).alerts, *more]
-        self.promtool(scrape.series_since(earlier or scrape), firing)
-
-    def wait_health(self, cause):
-        """The metric is some seconds old."""
-        wait_until(lambda: any(value and f'cause="{cause}"' in series for series, value in Scrape(self.daemon).values.items()
-                               if series.startswith("fopd_health_problems{")), f"the problem {cause} is in the metrics")
-
-    def wait_metric(self, series, condition):
-        wait_until(lambda: condition(self.daemon.metrics()[series]), f"{series} is so")
-
-    def change_config(self, old, new):
-        config = self.dir / "fopd.yaml"
-        self.assertIn(old, config.read_text())
-        config.write_text(config.read_text().replace(old, new))
-
+class MonitoringTest(AlertTestCase):
     # -- all of them --
 
     def test_each_alert_has_a_case(self):
-        tested = [alert for name in dir(self) for alert in getattr(getattr(type(self), name, None), "alerts", ())]
+        tested = [alert for case in (MonitoringTest, monitoring_hang_test.HangTest) for name in dir(case)
+                  for alert in getattr(getattr(case, name), "alerts", ())]
         self.assertEqual(sorted([*tested, *DESCRIBED]), sorted(all_alerts()))
 
     @fires()
@@ -128,7 +42,7 @@ class MonitoringTest(StorageTestCase):
         self.expect_firing(earlier)
 
     def test_figures_as_they_are_described(self):
-        page = (RULES.parent.parent.parent / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
+        page = (Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
         for alert, (series, start, added) in DESCRIBED.items():
             with self.subTest(alert):
                 self.assertIn("| `" + series.partition("{")[0] + "` |", page)
@@ -231,6 +145,37 @@ class MonitoringTest(StorageTestCase):
             os.truncate(image, MIB)
         self.assertNotEqual(self.ctl_bytes("get", "a", "-").returncode, DONE)
         self.expect_firing(earlier, more=["FopdFopsFail"])
+
+    @needs_held_disk
+    @fires("FopdDiskSlow")
+    def test_a_disk_that_is_slow(self):
+        disk = self.start_on_held_disk()
+        self.put("a", content(MIB))
+        earlier = Scrape(self.daemon)
+        disk.delay(1.1, READ)
+        self.ctl("read", "a", "--length", "4k")
+        self.wait_metric('fopd_device_slow_operations_total{device="d0",op="read"}', lambda count: count == 1)
+        self.expect_firing(earlier)
+
+    @needs_held_disk
+    @fires("FopdBuffersUsedUp")
+    def test_buffers_that_are_used_up(self):
+        """Reads and writes wait for a disk that does not answer, and each has a buffer: reads all but those that are kept for fops
+        whose bytes are in their messages, such as short writes."""
+        disk = self.start_on_held_disk("localities: { cores: 1, buffers: 2MiB }\n")
+        self.put("a", content(MIB))
+        earlier = Scrape(self.daemon)
+        disk.hold(READ)
+        for _ in range(8):
+            self.start_ctl("read", "a", "--length", "4k", "--timeout", 600)
+            writer = self.start_ctl("write", "a", "--offset", 1, "--timeout", 600)
+            writer.stdin.write(b"x")
+            writer.stdin.flush()
+            writer.stdin.close()
+        self.wait_metric('fopd_buffers_free{locality="0"}', lambda free: free == 0)
+        self.wait_health("disk_suspect")  # It does not answer.
+        self.expect_firing(earlier, more=["FopdHealthWarning"])
+        disk.release()
 
     @fires("FopdHealthCritical")
     def test_a_damaged_log(self):

@@ -147,7 +147,7 @@ public:
         REQUIRE(request.has_value());
         lrs::RequestAttributes attributes = (*request)->attributes();
         const auto wrong = complete(attributes, *layout_);
-        INFO(wrong.value_or(""));
+        INFO((wrong ? wrong->words : std::string()));
         REQUIRE_FALSE(wrong.has_value());
         const lrs::Rule& rule = share.rules->rule_for(attributes);
         CHECK((rule.name == "probe") == is_for);
@@ -228,7 +228,8 @@ TEST_CASE("reqh rules: of fops that cannot be nothing is said", "[reqh]") {
         const auto request = lrs::DescribedRequest::parse(text);
         REQUIRE(request.has_value());
         lrs::RequestAttributes attributes = (*request)->attributes();
-        return complete(attributes, *layout).value_or("");
+        const auto impossible = complete(attributes, *layout);
+        return impossible ? impossible->words : std::string();
     };
     CHECK(wrong("op=echo pool=fast") == "echo is about no pool");
     CHECK(wrong("op=create object=00070000000000010000000000000001") ==

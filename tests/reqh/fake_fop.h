@@ -277,13 +277,15 @@ inline std::string token_for(fop::Rights rights, std::string_view pool = {}, fop
 class KeptEvents final : public core::EventSink {
 public:
     struct Event {
+        core::Level level;
         std::string name;
         std::map<std::string, std::string> texts;
         std::map<std::string, double> numbers;
     };
-    void emit(core::Level /*level*/, std::string_view name,
+    void emit(core::Level level, std::string_view name,
               std::span<const core::Field> fields) override {
         Event& event = events.emplace_back();
+        event.level = level;
         event.name = name;
         for (const core::Field& field : fields) {
             const std::string key(field.key);

@@ -77,6 +77,19 @@ TEST_CASE("reqh slow fops: a principal cannot drive out those of the others", "[
     CHECK(is_there(3999));
 }
 
+TEST_CASE("reqh slow fops: with one fop of each principal, another principal finds room",
+          "[reqh]") {
+    SlowFops slow;
+    for (std::uint64_t request = 0; request <= SlowFops::kCountMax; ++request) {
+        FopRecord record;
+        record.id = {.session = 1, .request = request};
+        slow.add(record, "principal " + std::to_string(request));
+    }
+
+    CHECK(slow.all().size() == SlowFops::kCountMax);
+    CHECK(slow.find({.session = 1, .request = SlowFops::kCountMax}) != nullptr);
+}
+
 TEST_CASE("reqh phase times: each phase has what passed in it", "[reqh]") {
     PhaseTimes times;
     times.begin(Instant(1s));

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "lrs/policies.h"
 #include "objects/fids.h"
 #include "reqh/request_handler.h"
 #include "tests/reqh/fake_fop.h"
@@ -100,15 +101,68 @@ TEST_CASE("reqh: a slow fop's event has its object, job, class, bytes and locali
     CHECK(event->texts.at("fid").empty());
 }
 
-TEST_CASE("reqh: a long wait for the turn is not a slow fop", "[reqh]") {
+TEST_CASE("reqh: fops that were slow only in the queue are listed, and an event once a second",
+          "[reqh]") {
     HandlerWorld node({.max_foms = 1});
-    node.send(bulk_echo(kPiece, 40ms));
-    for (int i = 0; i < 20; ++i) node.send(bulk_echo(kPiece, 40ms));
+    // Each takes 20 ms, so short a wait for the client that the next one waits for its turn.
+    for (int i = 0; i < 100; ++i) node.send(bulk_echo(kPiece, 10ms));
 
     node.world.run_for(10s);
 
     CHECK(node.handler.running_count() == 0);
-    CHECK(node.events.events.empty());
+    const FopList slow = node.handler.slow();
+    REQUIRE(slow.fops.size() == 76);
+    CHECK(format_fop_id(slow.fops.front().id) == "5f-25");
+    CHECK(in_seconds(slow.fops.front().spent.of(fop::SpentOn::kPolicy)) ==
+          Approx(0.48).epsilon(0.001));
+    REQUIRE(node.events.events.size() == 2);
+    for (const auto& event : node.events.events) {
+        CHECK(event.name == "reqh.slow_fop");
+        CHECK(event.level == core::Level::kInfo);
+    }
+    CHECK(node.events.events[0].numbers.at("policy_s") == Approx(0.48).epsilon(0.001));
+    CHECK(node.events.events[1].texts.at("fop") == "5f-75");
+}
+
+TEST_CASE("reqh: a fop that its rule held back is a slow fop with class, rule and wait", "[reqh]") {
+    HandlerWorld node;
+    node.requests.use(
+        lrs::make_tbf({.rules = {"slow op=bulk_echo rate=1/s burst=1 by=job"}}, {}, 1));
+    FopSpec spec = bulk_echo(kPiece, 0ms);
+    spec.job = "dd";
+    node.send(spec);
+    node.send(spec);
+    FopSpec late = spec;
+    late.deadline = after(node.world.now(), 700ms);
+    node.send(late);
+    node.world.run_for(100ms);
+    const auto waiting = node.handler.trace({.session = 0x5f, .request = 2});
+    REQUIRE(waiting.has_value());
+    CHECK(waiting->of_rule.view() == "slow");
+    CHECK(to_text(waiting->wait) == "the limit of its class");
+
+    node.world.run_for(10s);
+
+    const FopList slow = node.handler.slow();
+    REQUIRE(slow.fops.size() == 2);
+    for (const FopRecord& each : slow.fops) {
+        CHECK(each.of_class.view() == "slow{job=dd}");
+        CHECK(each.of_rule.view() == "slow");
+    }
+    const auto policy_seconds = [](const FopRecord& of) {
+        return in_seconds(of.spent.of(fop::SpentOn::kPolicy));
+    };
+    CHECK(slow.fops[0].status == Status::kTimedOut);
+    CHECK(policy_seconds(slow.fops[0]) == Approx(0.7).epsilon(0.001));
+    CHECK(slow.fops[1].status == Status::kDone);
+    CHECK(policy_seconds(slow.fops[1]) == Approx(1).epsilon(0.001));
+    REQUIRE(!node.events.events.empty());
+    for (const auto& event : node.events.events) {
+        CHECK(event.name == "reqh.slow_fop");
+        CHECK(event.texts.at("class") == "slow{job=dd}");
+        CHECK(event.texts.at("rule") == "slow");
+        CHECK(event.numbers.at("policy_s") == Approx(event.numbers.at("seconds")).epsilon(0.001));
+    }
 }
 
 TEST_CASE("reqh: the limit for slow fops can be changed", "[reqh]") {

@@ -390,7 +390,7 @@ TEST_CASE("sim admin lrs: a request is told its class, by the policy and by the 
           "default");
 
     CHECK(stage.refused("/v1/lrs/which", {{"request", "op=read pool=slow"}}) ==
-          "400 there is no such request: there is no pool slow");
+          "404 there is no such request: there is no pool slow");
     CHECK(stage.refused("/v1/lrs/which", {{"request", "jbo=a"}})
               .starts_with("400 the request: column 1: "));
 }
@@ -402,7 +402,7 @@ TEST_CASE("sim admin lrs: a node without devices tells the class of a request, t
     CHECK(stage.answer("/v1/lrs/which", {{"request", "op=echo job=a"}}).json["class"] ==
           "a{job=a}");
     CHECK(stage.refused("/v1/lrs/which", {{"request", "op=read pool=fast"}}) ==
-          "400 there is no such request: there is no pool fast");
+          "404 there is no such request: there is no pool fast");
 }
 
 // -- save --
