@@ -259,15 +259,15 @@ Task<Outcome<void>> Slots::load_again(Wait wait) {
         std::erase_if(by_locality_, [this](const auto& each) { return each.second == &home(); });
         by_locality_.try_emplace(accepted.locality, &home());
     }
-    slots_.clear();
+    rows_.clear();
     fresh_until_ = after(reactor().now(), kFreshFor);
     is_outdated_ = false;
     for (const fop::ListedSlot& entry : *entries) {
-        Slot& slot = slots_[entry.slot];
-        slot.locality = entry.locality;
-        slot.state = entry.state;
-        slot.in_default_pool = slot.in_default_pool || entry.in_default_pool;
-        slot.pools.emplace_back(entry.pool);
+        Row& row = rows_[entry.slot];
+        row.locality = entry.locality;
+        row.state = entry.state;
+        row.in_default_pool = row.in_default_pool || entry.in_default_pool;
+        row.pools.emplace_back(entry.pool);
     }
     co_return {};
 }
@@ -278,8 +278,8 @@ Task<Outcome<fabric::Client*>> Slots::session_of(std::uint16_t slot, Wait wait) 
         auto loaded = co_await load(wait);
         if (!loaded) co_return std::unexpected(std::move(loaded.error()));
     }
-    const auto found = slots_.find(slot);
-    if (found == slots_.end() || closing_) co_return &home();
+    const auto found = rows_.find(slot);
+    if (found == rows_.end() || closing_) co_return &home();
     const auto [known, is_new] = by_locality_.try_emplace(found->second.locality, nullptr);
     if (is_new) known->second = &connect(found->second.locality);
     co_return known->second;
@@ -287,15 +287,15 @@ Task<Outcome<fabric::Client*>> Slots::session_of(std::uint16_t slot, Wait wait) 
 
 std::map<std::string, std::uint32_t> Slots::missing_disks() const {
     std::map<std::string, std::uint32_t> missing;
-    for (const auto& [number, slot] : slots_) {
-        if (slot.state != fop::ListedSlotState::kMissing) continue;
-        for (const std::string& pool : slot.pools) ++missing[pool];
+    for (const auto& [slot, row] : rows_) {
+        if (row.state != fop::ListedSlotState::kMissing) continue;
+        for (const std::string& pool : row.pools) ++missing[pool];
     }
     return missing;
 }
 
 bool Slots::is_staged(const std::string& pool) const {
-    return std::ranges::any_of(slots_, [&](const auto& each) {
+    return std::ranges::any_of(rows_, [&](const auto& each) {
         const std::vector<std::string>& pools = each.second.pools;
         const auto found = std::ranges::find(pools, pool);
         return found != pools.end() && *found != pools.back();
@@ -303,13 +303,13 @@ bool Slots::is_staged(const std::string& pool) const {
 }
 
 bool Slots::is_missing(std::uint16_t slot) const {
-    const auto found = slots_.find(slot);
-    return found == slots_.end() || found->second.state == fop::ListedSlotState::kMissing;
+    const auto found = rows_.find(slot);
+    return found == rows_.end() || found->second.state == fop::ListedSlotState::kMissing;
 }
 
 std::uint16_t Slots::locality_of(std::uint16_t slot) const {
-    const auto found = slots_.find(slot);
-    return found == slots_.end() ? std::uint16_t{0} : found->second.locality;
+    const auto found = rows_.find(slot);
+    return found == rows_.end() ? std::uint16_t{0} : found->second.locality;
 }
 
 // -- new objects --
@@ -341,9 +341,8 @@ Task<Outcome<fop::Fid>> Slots::try_slots(std::string pool, const Attempt* attemp
 // The pool's slots that take new objects; each call begins with the next one.
 std::vector<std::uint16_t> Slots::slots_for(const std::string& pool) {
     std::vector<std::uint16_t> slots;
-    for (const auto& [number, slot] : slots_) {
-        if (slot.state == fop::ListedSlotState::kOnline && slot.is_of(pool))
-            slots.push_back(number);
+    for (const auto& [slot, row] : rows_) {
+        if (row.state == fop::ListedSlotState::kOnline && row.is_of(pool)) slots.push_back(slot);
     }
     if (slots.empty()) return slots;
     std::ranges::rotate(slots, slots.begin() + static_cast<std::ptrdiff_t>(turn_++ % slots.size()));
@@ -356,7 +355,7 @@ Problem Slots::no_slot(const std::string& pool) const {
         return {.status = fop::Status::kMalformed, .words = std::move(fault)};
     }
     const bool has_disks =
-        std::ranges::any_of(slots_, [&](const auto& each) { return each.second.is_of(pool); });
+        std::ranges::any_of(rows_, [&](const auto& each) { return each.second.is_of(pool); });
     if (has_disks) {
         return {.status = fop::Status::kReadOnly,
                 .words = "no disk of " +

@@ -76,11 +76,12 @@ public:
     Task<Outcome<fop::Fid>> place(std::string pool, const Attempt* attempt, Wait wait);
 
 private:
-    struct Slot {
+    // A row of the table: the disk of one slot.
+    struct Row {
         std::uint16_t locality = 0;
         fop::ListedSlotState state = fop::ListedSlotState::kOnline;
         bool in_default_pool = false;      // One of its pools is the default pool.
-        std::vector<std::string> pools{};  // Whose objects it has; its own is the last.
+        std::vector<std::string> pools{};  // The pools of its objects; its own is the last.
 
         bool is_of(const std::string& wanted) const {
             if (wanted.empty()) return in_default_pool;
@@ -102,7 +103,7 @@ private:
     const ObjectClientOptions& options_;
     std::vector<std::unique_ptr<fabric::Client>> sessions_;
     std::map<std::uint16_t, fabric::Client*> by_locality_;
-    std::map<std::uint16_t, Slot> slots_;
+    std::map<std::uint16_t, Row> rows_;         // By slot.
     std::optional<std::uint64_t> incarnation_;  // That of the server, in the table.
     Instant fresh_until_{};     // Until then the table is recent enough for new objects.
     bool is_outdated_ = false;  // An answer of a slot contradicts the table.
