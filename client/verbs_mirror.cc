@@ -16,7 +16,7 @@ void declare_mirror_place(CLI::App& app, VerbArguments& arguments, const char* s
 void declare_mirror_prefix(CLI::App& app, VerbArguments& arguments) {
     app.add_option_function<std::string>(
            "name", [&arguments](const std::string& name) { arguments.names = {name}; },
-           "What the names of the objects begin with")
+           "The beginning of the names of the objects")
         ->required();
 }
 void declare_mirror_options(CLI::App& app, VerbArguments& arguments, const char* others) {

@@ -406,8 +406,8 @@ CLI::Option* declare_recursive(CLI::App& app, VerbArguments& arguments, const ch
 void declare_skipping(CLI::App& app, VerbArguments& arguments, CLI::Option* recursive) {
     auto* const size_only =
         app.add_flag("--size-only", arguments.size_only, "Skip all that has the same size");
-    auto* const no_skip =
-        app.add_flag("--no-skip", arguments.no_skip, "Do not skip what is there and equal");
+    auto* const no_skip = app.add_flag("--no-skip", arguments.no_skip,
+                                       "Transfer also files and objects that are equal");
     size_only->excludes(no_skip);
     if (recursive == nullptr) return;
     size_only->needs(recursive);

@@ -108,21 +108,21 @@ config::Record<PrincipalsFile> principals_record() {
     const auto name_type = config::text({.length_min = 1, .length_max = fop::kNameBytesMax});
     config::Record<PrincipalEntry> entry;
     entry
-        .field("name", &PrincipalEntry::name, name_type, "What logs and rules call it.",
+        .field("name", &PrincipalEntry::name, name_type, "Its name in logs and rules.",
                {.need = config::Need::kRequired, .example = "backup"})
-        .field("key", &PrincipalEntry::key, key_type(), "What it proves itself with.",
+        .field("key", &PrincipalEntry::key, key_type(), "The secret with which it authenticates.",
                {.need = config::Need::kRequired, .example = "(secret)"})
         .field("previous_keys", &PrincipalEntry::previous_keys,
                config::list_of(key_type(), {.length_max = 16}), "Keys that are still accepted.")
         .field("rights", &PrincipalEntry::rights, config::list_of(right_type(), {.length_max = 5}),
-               "What it may do.")
+               "The rights it has.")
         .field("groups", &PrincipalEntry::groups, config::list_of(name_type, {.length_max = 64}),
                "The groups it belongs to.")
         .field("delegate", &PrincipalEntry::delegate, config::boolean(),
                "Whether it may name another user it acts for.")
         .field("quotas", &PrincipalEntry::quotas,
                config::list_of(config::map_of(quota_record()), {.length_max = 64}),
-               "What its objects may be in each pool.");
+               "The most its objects may use in each pool.");
     entry.identified_by("name");
     config::Record<Revoked> revoked;
     revoked
@@ -134,7 +134,7 @@ config::Record<PrincipalsFile> principals_record() {
     config::Record<PrincipalsFile> file;
     file.field("principals", &PrincipalsFile::principals,
                config::list_of(config::map_of(std::move(entry)), {.length_max = 65536}),
-               "Who may connect.");
+               "The principals that may connect.");
     file.field("revoked", &PrincipalsFile::revoked, config::map_of(std::move(revoked)),
                "Which tokens are void.");
     return file;

@@ -162,7 +162,8 @@ Started<void> make_issuer(const std::string& dir) {
 
 // One client with all rights.
 std::string principals_text(const std::string& key) {
-    return "# Who may connect; written once by fopd --dev. fopctl key create|list|revoke edits "
+    return "# Principals that may connect; written once by fopd --dev. fopctl key "
+           "create|list|revoke edits "
            "it.\n"
            "principals:\n"
            "  - name: dev\n"

@@ -106,9 +106,9 @@ void collect_disk(core::MetricSink& sink, const NodeDisk& disk) {
     sink.gauge("fopd_device_up", "Whether the device can be written to.", labels, serving);
     if (is_open(stage)) {
         const NodeDisk::Figures& figures = disk.figures();
-        sink.gauge("fopd_device_capacity_bytes", "What there is room for on the device.", labels,
-                   static_cast<double>(figures.capacity_bytes.get()));
-        sink.gauge("fopd_device_free_bytes", "Of that, what is not in use.", labels,
+        sink.gauge("fopd_device_capacity_bytes", "The capacity of the device, without its label.",
+                   labels, static_cast<double>(figures.capacity_bytes.get()));
+        sink.gauge("fopd_device_free_bytes", "The part of the capacity that is free.", labels,
                    static_cast<double>(figures.free_bytes.get()));
         sink.gauge("fopd_device_busy_ratio",
                    "The part of the last second or so in which the device had work.", labels,
@@ -124,7 +124,7 @@ void collect_disk(core::MetricSink& sink, const NodeDisk& disk) {
                      static_cast<double>(figures.refused_replies.get()));
     }
     if (health == nullptr) return;
-    sink.counter("fopd_checksum_errors", "Blocks that were read and are not what was written.",
+    sink.counter("fopd_checksum_errors", "Blocks whose content does not match their checksum.",
                  labels, static_cast<double>(disk.figures().checksum_errors.get()));
     sink.counter("fopd_coalesced_bytes",
                  "Bytes of scattered objects that were brought together on the device.", labels,
@@ -134,7 +134,7 @@ void collect_disk(core::MetricSink& sink, const NodeDisk& disk) {
         const devices::Health::Figures& figures = health->of(op);
         const std::array each{core::Label{"device", name},
                               core::Label{"op", devices::to_string(op)}};
-        sink.time_histogram("fopd_io_seconds", "What operations of devices take.", each,
+        sink.time_histogram("fopd_io_seconds", "The time that operations of devices take.", each,
                             figures.latency, core::Buckets::kTwelve);
         sink.counter("fopd_device_io_bytes", "Bytes that operations of devices moved.", each,
                      static_cast<double>(figures.bytes.get()));

@@ -262,7 +262,7 @@ void NodeMetrics::collect_fabric(core::MetricSink& sink) const {
                      "Fops that ran for two minutes without waiting for their client.", labels,
                      static_cast<double>(locality->handler()->hung_count()));
         sink.gauge("fopd_foms_allowed",
-                   "What may run at a time: a fop counts once, and once more for each 64 KiB.",
+                   "How many fops may run: each counts once, and once more for each 64 KiB.",
                    labels, static_cast<double>(locality->handler()->admission().allowed()));
         locality->requests()->collect(sink, index);
         fops.push_back(&locality->handler()->metrics());

@@ -52,7 +52,7 @@ inline constexpr std::array kStatuses{
     StatusRow{Status::kDenied, "denied", Errc::kDenied, "a right is missing"},
     StatusRow{Status::kTryAgain, "try_again", Errc::kBusy,
               "nothing was begun; the same request may succeed later"},
-    StatusRow{Status::kBusy, "busy", Errc::kBusy, "somebody else holds what it needs"},
+    StatusRow{Status::kBusy, "busy", Errc::kBusy, "another operation holds what it needs"},
     StatusRow{Status::kTimedOut, "timed_out", Errc::kTimedOut, "its deadline passed first"},
     StatusRow{Status::kCancelled, "cancelled", Errc::kCancelled, "it was given up"},
     StatusRow{Status::kTooLarge, "too_large", Errc::kInvalid, "more bytes than the server takes"},
@@ -71,7 +71,7 @@ inline constexpr std::array kStatuses{
               "no such pool, or the object is in another pool"},
     StatusRow{Status::kMediumMissing, "medium_missing", Errc::kIo, "its medium is not there"},
     StatusRow{Status::kLost, "lost", Errc::kIo,
-              "what was acknowledged as buffered is gone and has to be sent again"},
+              "buffered writes were lost and have to be sent again"},
     StatusRow{Status::kStaging, "staging", Errc::kBusy,
               "its bytes are on tape, and are being brought back to a disk"},
 };
