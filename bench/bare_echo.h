@@ -5,7 +5,7 @@
 
 namespace fopd::bench {
 
-// What echoes cost without any of ours: microseconds from one to the next.
+// The cost of echoes without any code of fopd, in microseconds from one echo to the next.
 
 // Two transfers of fi_pingpong, provider tcp, endpoints msg, both sides looking for work without
 // sleeping. Nothing where the program is not installed.

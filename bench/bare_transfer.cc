@@ -58,7 +58,7 @@ Info info_of(const char* port, std::uint64_t flags) {
     return Info(found);
 }
 
-// What one side has.
+// One end of the connection, with its libfabric objects.
 struct Side {
     explicit Side(Info from) : info(std::move(from)) {
         fid_fabric* opened = nullptr;

@@ -167,8 +167,8 @@ RoundTrip measure_round_trip(Duration spin, int rounds, Duration pause) {
     return of(times);
 }
 
-// What two threads that wake each other by a pipe each need for the same: what the kernel and the
-// machine make of a sleep.
+// Measures the same round trip with two threads that wake each other by pipes: the cost of sleep
+// and wake-up in the kernel and the machine alone.
 RoundTrip measure_bare_round_trip(int rounds, Duration pause) {
     std::array<int, 2> forth{};
     std::array<int, 2> back{};

@@ -1,5 +1,5 @@
-// What the algorithms for tape drives are worth, in virtual time: the real schedulers and the main
-// scheduler, and drives that take as long as their model says. The experiments have the names of
+// Compares the algorithms for tape drives in virtual time: the real schedulers and the main
+// scheduler, with drives that take as long as their model says. The experiments have the names of
 // docs/measurements.md.
 //
 // And in real time: planning the order of 2000 files, and a request's way through grouped_read

@@ -229,7 +229,7 @@ private:
         link.fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         const int on = 1;
         ::setsockopt(link.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-        // Ends without TIME_WAIT, of which a storm would make more than there are ports.
+        // Ends without TIME_WAIT: in a storm of connections it would use up all ports.
         const linger hard{.l_onoff = 1, .l_linger = 0};
         ::setsockopt(link.fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
         const auto* const name = reinterpret_cast<const sockaddr*>(&server_);

@@ -14,7 +14,7 @@ namespace fopd::bench {
 // then be told apart from what this side costs. Made while this process has no reactor.
 class Child {
 public:
-    // What the child has of its parent.
+    // The child's connection to its parent.
     class Parent {
     public:
         // Readable as soon as the parent is done with the child.
@@ -38,7 +38,7 @@ public:
     Child(const Child&) = delete;
     Child& operator=(const Child&) = delete;
 
-    // What the child sent.
+    // Waits for the value that the child sends next.
     template <typename T>
     T receive() const {
         static_assert(std::is_trivially_copyable_v<T>);

@@ -18,7 +18,7 @@ namespace fopd::bench {
 
 inline constexpr std::size_t kPieceBytes = 256U << 10;
 
-// What the server does with a request that has come.
+// The server's action on a request.
 enum class Service : std::uint8_t {
     kEcho,     // The payload goes back.
     kReply4k,  // 4 KiB come back.
@@ -54,7 +54,7 @@ public:
     // Sessions that are made, used by nobody, and ended; `at_once` of them at any time.
     void connect_and_leave(std::size_t count, std::size_t at_once);
 
-    // What calls cost, `depth` under way in each session.
+    // The calls to measure, with `depth` in flight in each session.
     struct Load {
         fop::RequestBody body{};
         std::size_t payload_bytes = 0;  // Into the request.

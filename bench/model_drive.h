@@ -10,7 +10,7 @@
 
 namespace fopd::bench {
 
-// What drives did.
+// Totals of the work of drives.
 struct DriveFigures {
     std::uint64_t mounts = 0;
     Duration locating{0};

@@ -10,7 +10,7 @@
 
 namespace fopd::bench {
 
-// What a way to serve connections uses of io_uring.
+// A way to serve connections: which operations of io_uring it uses.
 struct Way {
     enum class Receive : std::uint8_t {
         kPoll,       // A one-shot poll, then recvmsg(2).
@@ -60,7 +60,7 @@ public:
     void turn(Waiting waiting);
 
 private:
-    // What a completion belongs to.
+    // The kind of operation that a completion belongs to.
     enum class Tag : std::uint32_t { kDone, kAccept, kInput, kOutput, kSent, kClosed };
     static constexpr std::size_t kFramesPerSend = 32;
 

@@ -42,7 +42,7 @@ public:
         if (counts) stopped_ = true;
         if (--left_ == 0) eventfd_write(fd_, 1);
     }
-    // What fails from now on is no failure of the load.
+    // Calls that fail after this are not failures of the load.
     void stop() {
         const std::lock_guard lock(mutex_);
         stopped_ = true;

@@ -25,7 +25,7 @@ struct LocalWorld {
     core::CancelSource& cancel;
 };
 
-// What is not the same any more when the bytes of a file have changed, or another file has its
+// Attributes of a file that differ after its bytes have changed, or another file has taken its
 // name.
 struct FileStamp {
     std::uint64_t size_bytes = 0;

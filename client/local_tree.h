@@ -81,8 +81,8 @@ struct LocalEntry {
 };
 
 // Visits all that is in a tree, in order of the names in each directory. Does not follow symbolic
-// links. What vanishes after its directory was read is a failure. It keeps the names of one
-// directory on each level in memory.
+// links. An entry that vanishes after its directory was read is a failure. It keeps the names of
+// one directory on each level in memory.
 class LocalWalk {
 public:
     // Does not enter directories in which each path would be longer than `path_bytes_max`.

@@ -65,7 +65,7 @@ struct QuotaUse {
 
 // The objects of one server.
 //
-// Long reads, writes and puts are cut into fops, several of which are in flight at a time. A put is
+// Long reads, writes and puts are cut into fops; several fops are in flight at a time. A put is
 // atomic, and so is each fop, but a long write is not. The client computes the checksums when it
 // writes, and compares them when it reads.
 //

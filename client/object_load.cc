@@ -96,7 +96,8 @@ public:
         failure_ = std::move(failure);
         stop_all();
     }
-    // What fails from now on is no failure of the load. Returns how much of the window is over.
+    // Operations that fail after this are not failures of the load. Returns how much of the window
+    // is over.
     Duration stop() {
         const std::lock_guard lock(mutex_);
         if (!stopped_) stop_all();

@@ -27,7 +27,7 @@ std::string advice(const Call& call, ObjectSession::Failure::Kind kind);
 // Prints the reason why there is no session. Returns the exit code.
 int complain_about(const Call& call, const ObjectSession::Failure& failure);
 
-// What verbs about objects that are run one after another need: a session, and threads for files.
+// A session and threads for files, shared by verbs about objects that are run one after another.
 class SharedSession {
 public:
     SharedSession() = default;

@@ -49,7 +49,8 @@ public:
     };
     JournaledUpload(PutJournal& journal, File file) : journal_(journal), file_(std::move(file)) {}
 
-    // What an earlier run has sent of the same file; null: nothing.
+    // The upload of the same file that an earlier run has begun. Null: there is none, or the file
+    // has changed.
     const BegunUpload* earlier() const {
         const PutJournal::Begun* const begun = journal_.find_upload(file_.path);
         const bool is_same =

@@ -77,7 +77,7 @@ public:
     virtual void on_planned(const Planned& planned) = 0;
 };
 
-// A transfer of many objects, several of which are in flight at a time. Each is moved as a whole or
+// A transfer of many objects; several objects are in flight at a time. Each is moved as a whole or
 // not at all; one that fails does not stop the others. An instance makes one transfer.
 //
 // When the cancel source of the options is cancelled, no more objects are begun, and those in
@@ -90,11 +90,11 @@ public:
         Duration patience{30s};  // The time limit of the server for one window of an object.
         // Reports what would be moved, and changes nothing.
         bool only_plans = false;
-        // What is there already, and not moved again.
+        // The objects or files that are not moved, because they exist already at the target.
         enum class Skip : std::uint8_t {
             kNothing,
-            kEqual,     // What has certainly the same bytes.
-            kSameSize,  // What has the same size, though its bytes may differ.
+            kEqual,     // Those with certainly the same bytes.
+            kSameSize,  // Those with the same size, though their bytes may differ.
         };
         Skip skip = Skip::kNothing;
         // No more than so many are moved. None: all.
@@ -196,7 +196,8 @@ public:
     // All objects are made like `example`; its name is the prefix.
     TreePut(LocalWorld world, ObjectClient& objects, const LocalTree& tree, NewObject example,
             TreeWatcher& watcher, Options options);
-    // Before run(). What the journal has is skipped with Skip::kEqual, and what is stored is added.
+    // Before run(). Files in the journal are skipped with Skip::kEqual, and stored files are added
+    // to it.
     void use(PutJournal& journal) { journal_ = &journal; }
     // Before run(). The names of the objects of all files, also of those that are not stored. A
     // name with a slash at its end stands for all objects below it: something else than a directory

@@ -16,11 +16,11 @@
 
 namespace fopd::client {
 
-// What has been stored of a directory, in a file that outlives the program: another run does not
-// send these files again, and goes on with the uploads that were in progress.
+// Records the files of a directory that have been stored, in a file that outlives the program:
+// another run does not send these files again, and goes on with the uploads that were in progress.
 //
 // The file is only added to, a line at a time, so that a program that is killed loses nothing but
-// its last line. A line that is damaged is ignored: what it is about is sent again.
+// its last line. A line that is damaged is ignored: its file is sent again.
 class PutJournal {
 public:
     struct Stored {
@@ -42,7 +42,7 @@ public:
     PutJournal(const PutJournal&) = delete;
     PutJournal& operator=(const PutJournal&) = delete;
 
-    // What is known of the file of this path; null: nothing. Borrowed until the next change.
+    // The record of the file of this path; null: there is none. Valid until the next change.
     const Stored* find(const std::string& path);
     const Begun* find_upload(const std::string& path) const;
     void add(const std::string& path, const Stored& stored);

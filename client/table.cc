@@ -189,7 +189,7 @@ std::string table(const std::vector<std::vector<std::string>>& rows,
     }
     std::vector<bool> may_be_cut(widths.size());
     for (std::size_t i = 0; i < widths.size(); ++i) {
-        // The first column has names, of which some begin as a number does.
+        // The first column has names, and may be cut even if the names look like numbers.
         may_be_cut[i] = (i == 0 || !are_right[i]) && std::ranges::find(whole, i) == whole.end();
     }
     if (!are_tables_wide()) fit(widths, may_be_cut, width_max);

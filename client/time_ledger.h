@@ -22,7 +22,7 @@ struct CallTimes {
     Duration of(fop::SpentOn what) const { return server[static_cast<std::size_t>(what)]; }
     // On the network, and in the client's and the server's network code.
     Duration network() const;
-    // What the server computed: the rest of its time.
+    // The time that the server computed: its total without all other parts.
     Duration computed() const;
 
     // All parts of the total, in the order in which a fop passes them: unsent, network, those by

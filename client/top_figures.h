@@ -33,7 +33,7 @@ struct ClassSample {
     double oldest_s = 0;
 };
 
-// What fops of one kind, or a device, have done since the daemon began.
+// The load of fops of one kind, or of a device, since the start of the daemon.
 struct LoadSample {
     std::string name;
     std::uint64_t count = 0;

@@ -28,7 +28,7 @@ TopTable top_table(TopView view, const TopRates& rates);
 std::string top_page(const TopSample& now, const TopRates& rates);
 std::string top_json(const TopRates& rates);
 
-// What a terminal shows, and what its keys change.
+// The content of the terminal, and the reactions to its keys.
 class TopScreen {
 public:
     void set(TopSample now, TopRates rates);

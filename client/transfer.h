@@ -64,7 +64,7 @@ struct TransferOptions {
     core::CancelSource* cancel = nullptr;
 };
 
-// Moves data that may be larger than memory, in windows, several of which are in flight at a time.
+// Moves data that may be larger than memory, in windows; several windows are in flight at a time.
 // An instance makes one transfer, and outlives run().
 class Transfer {
 public:

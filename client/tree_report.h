@@ -28,8 +28,8 @@ public:
     void on_planned(const Planned& planned) override;
 
     enum class Doing : std::uint8_t { kPut, kGet, kRemove };
-    // Transfers with a progress line. May be called for several trees, one after another. What is
-    // removed is counted apart, unless the verb is about nothing else.
+    // Transfers with a progress line. May be called for several trees, one after another. Removed
+    // objects are counted apart, unless the verb only removes.
     Task<void> transfer(TreeTransfer* tree, Doing doing, std::string label);
     // Whether something failed that removing objects cannot mend: not a full disk or quota.
     bool has_failed_with_space_left() const { return has_failed_with_space_left_; }

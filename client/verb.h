@@ -116,7 +116,7 @@ class SharedSession;
 class CommandLines {
 public:
     virtual ~CommandLines() = default;
-    // Returns the exit code. What is complained about is printed when it has returned.
+    // Returns the exit code. All complaints have been printed when it returns.
     virtual int run(std::vector<std::string> words) = 0;
 };
 // Where command lines come from.
@@ -137,7 +137,8 @@ struct Call {
     std::function<std::unique_ptr<CommandLines>(const LineSource& source)> open_lines{};
     LineSource source{};
 
-    // What is between the elements of a long list in JSON. In a batch each result is a line.
+    // The separator between the elements of a long list in JSON. In a batch each result is one
+    // line, so there it has no newline.
     std::string_view list_separator() const { return source.shared == nullptr ? ",\n" : ","; }
 };
 

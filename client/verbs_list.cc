@@ -53,8 +53,8 @@ Task<Outcome<Entries>> keep_missing(Run* run, Entries entries) {
 constexpr std::string_view kListBegin = R"({"objects":[)";
 constexpr std::string_view kListEnd = "]}\n";
 
-// Closes the list after a failure. A list of which nothing was printed is empty if it is whole, and
-// no list otherwise. False: it could not be printed.
+// Closes the list after a failure. If nothing of it was printed, prints an empty list if the list
+// is whole, and nothing otherwise. False: the end could not be printed.
 bool end_list(const Run& run, bool is_first, bool is_whole) {
     if (run.call.output != Output::kJson || (is_first && !is_whole)) return true;
     return print(std::string(is_first ? kListBegin : "") + std::string(kListEnd));

@@ -99,7 +99,8 @@ std::expected<core::OwnedFd, int> take_standard_input() {
     return lines;
 }
 
-// What is typed in a shell means another line, or the end: none.
+// Translates a line typed in the shell into the words of a command line. None: the line ends the
+// shell.
 std::optional<std::vector<std::string>> meant(std::vector<std::string> words) {
     if (words.front() == "exit" || words.front() == "quit") return std::nullopt;
     return with_help_option(std::move(words));

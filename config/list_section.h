@@ -17,7 +17,7 @@ namespace fopd::config {
 //     config::ListSection<Pool> pools_section() {
 //         config::Record<Pool> record;
 //         record.field("name", …);
-//         return {"pools", "What clients put objects into.", std::move(record)};
+//         return {"pools", "Named sets of objects, each with a quota.", std::move(record)};
 //     }
 //
 // If the file lacks it, the list is empty. While the items are the same, each changed key follows

@@ -56,7 +56,7 @@ std::optional<std::vector<const Node*>> match_keys(const Node& map, const std::s
 // defaults are those of a default-constructed S. To declare one:
 //
 //     Record<Pool> record;
-//     record.field("name", &Pool::name, text({.length_min = 1}), "What clients call it.",
+//     record.field("name", &Pool::name, text({.length_min = 1}), "The name that clients use.",
 //                  {.need = Need::kRequired, .example = "fast"});
 //     record.field("quota", &Pool::quota, size(), "Bytes it may hold.", {.reload = Reload::kLive});
 //

@@ -15,7 +15,7 @@ namespace fopd::config {
 // A top-level key of the file and the record below it. Each folder declares the sections it reads:
 //
 //     config::Section<NodeConfig> node_section() {
-//         config::Section<NodeConfig> section("node", "Who this node is.");
+//         config::Section<NodeConfig> section("node", "The identity of this node.");
 //         section.field("name", …);
 //         return section;
 //     }

@@ -33,7 +33,7 @@ public:
     };
     explicit DeviceRequests(const Parts& parts) : parts_(parts) {}
 
-    // -- requests of an administrator, each of which waits for its turn --
+    // -- requests of an administrator; one runs at a time, and the others wait --
 
     // Opens a disk that is in the configuration file, as the file is now, and that is not open yet.
     // The refusal names the mistake in the file, or the reason why the disk cannot be opened.

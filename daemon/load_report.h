@@ -12,8 +12,8 @@
 
 namespace fopd::daemon {
 
-// What fops and devices do, for `fopctl top`: counts, bytes and latencies since the start, by
-// operation, class, principal and device. Whoever wants rates compares two reports.
+// The load of fops and devices, for `fopctl top`: counts, bytes and latencies since the start, by
+// operation, class, principal and device. A reader computes rates from two reports.
 class LoadReport {
 public:
     // Of all localities: figures of the same name are added up.

@@ -38,7 +38,7 @@ public:
     // The last slow fops of each locality, the oldest first.
     Task<reqh::FopList> slow_fops();
     Task<std::optional<reqh::FopRecord>> trace(reqh::FopId id);
-    // What the fops of each locality do.
+    // Counts, bytes and latencies of the fops of each locality.
     Task<std::vector<reqh::FopLoad::Row>> load();
 
 private:

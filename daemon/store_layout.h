@@ -11,8 +11,8 @@
 namespace fopd::daemon {
 
 // Builds the pools and slots that the node's fops find. It has all slots of the slot table, with
-// the disk of each if that is present; all configured pools, the first of which is the default; and
-// the pools of absent disks.
+// the disk of each if that is present; all configured pools, with the default pool first; and the
+// pools of absent disks.
 objects::StoreLayout make_store_layout(const std::vector<devices::PoolSettings>& pools,
                                        const NodeDisks& disks);
 

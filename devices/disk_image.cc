@@ -29,8 +29,9 @@ void fill_hole(std::span<std::byte> into) {
 
 }  // namespace
 
-// Decides which sectors of which writes survive. Disks differ in what they keep together and how
-// much: a cache written back in order loses the newest data, one that sorts may lose any.
+// Decides which sectors of each write survive a loss of power. Disks differ in how much they lose
+// and in which units: a cache written back in order loses the newest data, one that sorts may lose
+// any.
 class DiskImage::Lottery {
 public:
     explicit Lottery(core::Random& random)

@@ -38,8 +38,8 @@ private:
     std::function<void()> on_cut_;
 };
 
-// What a simulated device awaits after each delay: with the power off, suspends until the frame is
-// destroyed.
+// A simulated device awaits this after each delay. With the power off, the coroutine is suspended
+// and never resumed: the test destroys its frame.
 class NeedsPower {
 public:
     // Null: never cut.
@@ -53,7 +53,7 @@ private:
     bool has_power_;
 };
 
-// What a simulated device awaits at each step.
+// A simulated device awaits this at each step. Counts the step; see Power::step().
 inline NeedsPower power_step(Power* power) {
     if (power != nullptr && power->on()) power->step();
     return NeedsPower(power);

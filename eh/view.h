@@ -63,8 +63,8 @@ struct GoneMember {
 };
 inline constexpr std::size_t kGoneMax = 64;
 
-// Who is a member, and which epoch numbers the root may issue. Changed only by a compare-and-swap
-// of the view store, from one number to the next.
+// The members, and the epoch numbers that the root may issue. Changed only by a compare-and-swap of
+// the view store, from one number to the next.
 struct View {
     ViewNumber number = 0;
     std::vector<RosterEntry> roster{};  // The root first; the order makes the tree.

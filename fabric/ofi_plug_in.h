@@ -6,8 +6,8 @@
 
 namespace fopd::fabric {
 
-// What the plug-in for libfabric exports: a file of its own, made of fabric/ofi/, that is loaded
-// when an address asks for it (decision 0047).
+// The symbol that the plug-in for libfabric exports. The plug-in is a file of its own, made of
+// fabric/ofi/, and is loaded when an address asks for it (decision 0047).
 //
 // Program and plug-in each have a copy of core/ and of parts of fabric/, and use the same objects.
 // Therefore both must be made from the same sources with the same compiler and options: `build`

@@ -415,7 +415,7 @@ struct RecallsReply {
     bool operator==(const RecallsReply&) const = default;
 };
 
-// What became of a recall.
+// The state of a recall.
 enum class RecallState : std::uint8_t {
     kWaiting = 0,
     kDone = 1,

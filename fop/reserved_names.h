@@ -6,8 +6,8 @@
 
 namespace fopd::fop {
 
-// What reports call clients that are no principal of their own: all beyond those that are counted
-// by name, peers, and clients without a key. No principal may be called so.
+// Names in reports for groups of clients: principals beyond those that are counted by name, peers,
+// and clients without a key. No principal may have such a name.
 inline constexpr std::string_view kOtherClients = "other";
 inline constexpr std::string_view kPeers = "peers";
 inline constexpr std::string_view kUnauthenticated = "unauthenticated";

@@ -8,14 +8,14 @@
 
 namespace fopd::fop {
 
-// What logs and JSON call the parts of a fop's time, by SpentOn.
+// The names of the parts of a fop's time in logs and JSON, by SpentOn.
 inline constexpr std::array<std::string_view, kSpentOnCount> kSpentNames{
     "total", "policy", "buffer", "lock", "client", "room", "disk_queue", "disk", "log", "locality"};
 // The rest of the total.
 inline constexpr std::string_view kComputedName = "server";
 
-// What the server computed: the time that has no other name. `times` is a TimeSpent, or a sum of
-// several.
+// The time that the server computed: the total without all named parts. `times` is a TimeSpent, or
+// a sum of several.
 template <typename Times>
 Duration computed(const Times& times) {
     Duration rest = times.of(SpentOn::kTotal);

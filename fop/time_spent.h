@@ -10,8 +10,8 @@
 
 namespace fopd::fop {
 
-// What a server spends the time of a fop on. The numbers are on the wire: new ones are added, none
-// is reused.
+// The parts of a fop's time on the server. The numbers are on the wire: new ones are added, none is
+// reused.
 enum class SpentOn : std::uint8_t {
     kTotal = 0,      // From the fop's arrival to its reply.
     kPolicy = 1,     // Waited for its turn in the request scheduler.
@@ -27,7 +27,7 @@ enum class SpentOn : std::uint8_t {
 inline constexpr std::size_t kSpentOnCount = 10;
 
 // How a server has spent the time of a fop: 24 bytes. A duration is rounded to 1/2048 of its value,
-// or to 100 ns. What is left of the total is the time that the server computed.
+// or to 100 ns. The server computed during the rest of the total.
 class TimeSpent {
 public:
     static constexpr std::size_t kParts = 12;  // Of which the last two are not used yet.

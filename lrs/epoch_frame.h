@@ -27,7 +27,7 @@ struct EpochPart {
 // The parts of all policies, sorted by name. Today no policy has one.
 std::span<const EpochPart> epoch_parts();
 
-// What an epoch brings a policy.
+// A policy's part of the frame of an epoch.
 struct EpochPartData {
     std::uint32_t filled = 0;  // Nodes that have filled the part; 0: the bytes are zeros.
     std::span<const std::byte> bytes;

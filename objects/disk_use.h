@@ -61,14 +61,14 @@ public:
     enum class Scope : std::uint8_t { kPoolAndOwner, kOwner };
     enum class Verdict : std::uint8_t { kTaken, kPoolIsFull, kTooManyBlocks, kTooManyObjects };
     Verdict take(Owner& owner, Amount amount, Scope scope);
-    // What take() would return now, for the pool and the owner; takes nothing.
+    // Returns what take() would return now for the pool and the owner, and takes nothing.
     Verdict check(const Owner& owner, Amount amount) const;
     // Counts what exists already, whatever the limits are: bytes that come back from tape.
     void add(Owner& owner, Amount amount);
     // REQUIRES: the amount was taken, or counted at the start.
     void put_back(Owner& owner, Amount amount, Scope scope);
 
-    // What the owners have now, without those that have nothing.
+    // The blocks and objects of each owner now, without owners that have neither.
     store::PoolShares shares() const;
 
 private:

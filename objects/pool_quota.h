@@ -43,7 +43,7 @@ public:
     // Takes all or nothing. An amount of zero is always granted, also above a limit that was
     // lowered.
     Verdict take(Amount amount);
-    // What take() would return now; takes nothing.
+    // Returns what take() would return now, and takes nothing.
     Verdict check(Amount amount) const;
     // Adds an amount that exists already, whatever the limit is.
     void add(Amount amount);

@@ -163,7 +163,7 @@ Task<Result<void>> StoreCheck::Run::compare_use() {
         if (!was_idle) continue;
         const std::uint64_t seq = home_.volume().newest().seq;
         auto there = co_await home_.volume().count_owners();
-        // What cannot be read is a finding already.
+        // The check has reported already that the index cannot be read.
         if (!there) break;
         const bool is_same = home_.hold_count() == 1 && home_.volume().newest().seq == seq;
         if (!is_same) continue;

@@ -56,7 +56,8 @@ void Stores::set_layout(StoreLayoutPtr layout) {
     for (const auto& volume : volumes_) join_quotas(*volume);
 }
 
-// What the disk has of a pool that the layout does not have is counted on this disk only.
+// Joins the quotas of all pools in the layout. Objects of other pools are counted on this disk
+// only.
 void Stores::join_quotas(HomeVolume& volume) {
     for (const LayoutPool& pool : layout_->pools) volume.use().join(pool.id, pool.quota);
 }

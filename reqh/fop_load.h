@@ -52,8 +52,8 @@ private:
     Instant look_again_{};  // Until then, no row becomes free.
 };
 
-// What the fops of a locality do: how many end, how long they take and how much data they move, by
-// their type, their class in the request scheduler, and their principal.
+// The load of a locality: how many fops end, how long they take and how much data they move, by
+// type, class in the request scheduler, and principal.
 class FopLoad {
 public:
     // The metrics have the figures by type. They outlive the load.

@@ -300,7 +300,8 @@ void RequestHandler::drain() {
     if (draining_) return;
     draining_ = true;
     requests_.shutdown();
-    // What waits for tape would wait for long; the client asks again, here or after the start.
+    // A fop that waits for tape would delay the stop for long, so it is cancelled if it may be
+    // repeated; the client sends it again.
     running_.for_each([](RunningPlace& place) {
         Fom& fom = static_cast<Fom&>(place);
         const auto progress = fom.progress().read();

@@ -27,8 +27,8 @@ public:
 // visible at once and durable nowhere: the caller also writes it to a log. A checkpoint freezes the
 // changes, applies them to the index, and meanwhile new changes go to a second overlay.
 //
-// Lives on one reactor. What it lends is valid until the next change or release(), and for one
-// turn.
+// Lives on one reactor. Keys and values that it returns are valid until the next change or
+// release(), and only in this turn.
 class LayeredIndex {
 public:
     explicit LayeredIndex(Index& index);

@@ -42,8 +42,8 @@ public:
     std::uint64_t capacity() const { return capacity_of(free_count()); }
     // Room that only cleaning may use: it may commit a whole segment again before it frees one.
     std::uint64_t cleaning_reserve() const;
-    // Room to commit one segment again if all of its records are live: they take few entries, each
-    // of which wastes less than a block.
+    // Room to commit one segment again if all of its records are live: they take few entries, and
+    // each entry wastes less than a block.
     std::uint64_t cleaning_least() const { return limits_.segment_blocks * 5ULL / 4; }
     // Room that commits that add leave to commits that free, apart from that for cleaning. Cleaning
     // is wanted long before so little is free.

@@ -37,7 +37,7 @@ enum class KeyKind : std::uint8_t {
     kObject = 'o',
     kRecall = 'q',
     kReply = 'r',   // A recorded reply.
-    kTotal = 't',   // What was recorded of copies on a cartridge.
+    kTotal = 't',   // Totals of the copies on a cartridge.
     kUpload = 'u',  // An upload: an object that is being written and is not committed.
 };
 

@@ -19,7 +19,7 @@
 
 namespace fopd::store {
 
-// Receives the entries that ObjectMap::for_each() finds; an error ends the walk. What is lent is
+// Receives the entries that ObjectMap::for_each() finds; an error ends the walk. The arguments are
 // valid during the call only.
 class MapVisitor {
 public:
@@ -46,8 +46,8 @@ public:
 //
 // The same operations in the same order make the same map, so that a log of them can be replayed,
 // also over a map that has some of them already.
-// Lives on one reactor. What it lends is valid until the next change or release(), and for one
-// turn.
+// Lives on one reactor. Views that it returns are valid until the next change or release(), and
+// only in this turn.
 class ObjectMap {
 public:
     ObjectMap(core::Reactor& reactor, LayeredIndex& index);

@@ -34,8 +34,8 @@ private:
 // Its nodes and values lie in chunks, so that bytes() is exact; the space of a value that was
 // replaced by a longer one is unused until clear().
 //
-// While it does not change, several threads may read it. What it lends is valid until the next
-// change.
+// While it does not change, several threads may read it. Keys and values that it returns are valid
+// until the next change.
 class Overlay final : public IndexChanges {
 public:
     explicit Overlay(ChunkPool& chunks);  // The pool outlives it.

@@ -17,7 +17,7 @@ class ObjectMap;
 // applied to the map; a replay does not check, because the records in a log were checked.
 class ReleasedRules {
 public:
-    // What the change was made for; set by the operation of the volume that makes it.
+    // The purpose of a change; set by the operation of the volume that makes the change.
     struct Grant {
         enum class Purpose : std::uint8_t {
             kNone,

@@ -141,8 +141,8 @@ public:
     const Replayed& replayed() const { return replayed_; }
     const LogDamage& damage() const { return log_.damage(); }
 
-    // The objects and their extents. Only changes may change it. What it lends is valid in this
-    // turn only.
+    // The objects and their extents. Only changes may change it. Views that the map returns are
+    // valid in this turn only.
     ObjectMap& map() { return map_; }
     // Counts the blocks of an object, a bounded number a turn. REQUIRES: the object does not change
     // meanwhile.
@@ -244,7 +244,7 @@ public:
     }
     // The live copies of an object, by ascending offset.
     Result<std::vector<Copy>> copies_of(Fid fid);
-    // What was recorded of each cartridge, and how much of it is live.
+    // The recorded copies on each cartridge, and how many of them are live.
     const std::map<VsnText, CartridgeUse>& cartridges() const { return map_.copies().use(); }
 
     // -- released objects --
@@ -267,8 +267,8 @@ public:
     // To bring the bytes back: begin_bringing_back(); for each part reserve(), allocate(), then in
     // ONE turn start the writes of its data and begin_part(); data_done() and finish();
     // end_bringing_back(). The object stays released until the end, and nobody can read the parts.
-    // What an attempt that did not end leaves on the disk is freed by the next one, by
-    // drop_parts(), or with the object. One attempt for an object at a time.
+    // Blocks left by an attempt that did not end are freed by the next attempt, by drop_parts(), or
+    // with the object. One attempt for an object at a time.
     //
     // kNotFound: there is no such object; kInvalid: it is not released. REQUIRES: the caller locks
     // the object, here and in end_bringing_back().

@@ -51,8 +51,9 @@ struct VolumeCheckOptions {
 };
 
 // Checks that a volume's index, space, log and names, which are kept elsewhere, agree. The volume
-// continues meanwhile, so each entry is judged in one turn, in which everything must agree. What
-// cannot be seen in one turn is a finding only when no change meanwhile could explain it:
+// continues meanwhile, so each entry is judged in one turn, in which everything must agree. A
+// difference that cannot be seen in one turn is a finding only when no change meanwhile could
+// explain it:
 //
 // - Blocks with two owners: a first walk through all extents notes the blocks, a second walk the
 //   extents that have them, and whether both still have them is looked up in one turn. See

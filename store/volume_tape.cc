@@ -1,5 +1,5 @@
-// What a volume knows of tapes: copies of its objects on cartridges, objects whose bytes were
-// released from the disk, and recalls.
+// The part of a volume for tapes: copies of its objects on cartridges, objects with bytes released
+// from the disk, and recalls.
 
 #include <algorithm>
 #include <functional>

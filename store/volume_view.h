@@ -29,7 +29,7 @@ public:
     };
     explicit VolumeView(const Parts& parts) : parts_(parts) {}
 
-    // What it lends is valid until the next search.
+    // Views that the map returns are valid until the next search.
     ObjectMap& map() const { return parts_.map; }
     core::Reactor& reactor() const { return parts_.reactor; }
     bool serving() const { return parts_.volume.serving(); }

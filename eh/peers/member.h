@@ -80,7 +80,8 @@ enum class EventKind : std::uint8_t {
     kDropped,       // A message of `name` made no sense.
 };
 
-// What a member wants done. Executed in order, after the method that caused it has returned.
+// The actions that a member requests, such as Send. The caller executes them in order, after the
+// method that requested them has returned.
 struct Send {
     Peer to{};
     Message message{};
@@ -179,7 +180,7 @@ private:
     // Of a change of the view. kProbing: does the store answer, and still have this view?
     // kSettling: a swap's outcome is unknown. kRefused: another view was written first.
     enum class Phase : std::uint8_t { kNone, kProbing, kSwapping, kSettling, kRefused };
-    // What a root does besides being a member.
+    // The state that only a root has, besides its state as a member.
     struct Duty {
         EpochNumber next = 0;  // The next epoch to issue.
         Instant view_since{};

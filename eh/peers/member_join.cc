@@ -50,7 +50,7 @@ void Member::go_on_joining(Instant now) {
     send(root_hint_, Join{.address = self_.address, .rules_hash = options_->rules_hash});
 }
 
-// What the store has, or another member's view.
+// Takes a view that was read from the store or received from another member. Null: ignored.
 void Member::learn(const ViewHandle& record, Instant now) {
     if (record == nullptr) return;
     if (standing_ == Standing::kJoining && !seated_) return use_record(record, now);

@@ -1,4 +1,5 @@
-// What the root of a view decides: when an epoch begins, who is evicted, who is admitted.
+// The decisions of the root of a view: when an epoch begins, which members are evicted, which
+// daemons are admitted.
 
 #include <algorithm>
 #include <utility>

@@ -42,7 +42,8 @@ void Member::adopt(const ViewHandle& next, std::optional<ViewDifference> news, I
     auto position = next->find(self_.name, sent_incarnation());
     // A root that contributes again has a new incarnation from this view on.
     if (!position && duty_) position = next->find(self_.name, incarnation_);
-    // Who gave itself up stays out: its next incarnation joins.
+    // A member that has given up its membership stays out, even if the view has it: its next
+    // incarnation joins.
     if (standing_ == Standing::kLost) position.reset();
     if (!position) {
         if (seated_) {

@@ -20,7 +20,7 @@ constexpr std::uint32_t kFirstHost = 0x0a000001;  // 10.0.0.1
 // The room of a stream is one of these many kinds, each twice as large as the one before.
 constexpr std::size_t kLeastRoom = 16U << 10;
 constexpr std::uint64_t kRooms = 6;
-// What a segment counts against a link's bandwidth beside its bytes.
+// A segment uses so many bytes of a link's bandwidth in addition to its own.
 constexpr std::uint64_t kHeaderBytes = 64;
 // One send in this many takes a part of its bytes only, or is sent in two segments.
 constexpr std::uint64_t kShortSends = 8;

@@ -66,7 +66,8 @@ private:
         Instant asked_due = kNever;  // kNever: nothing was sent.
         Duration delay{0};           // Of the way back.
     };
-    // What a socket receives: from its peer, over `link`.
+    // The bytes that a socket has still to receive, in flight or arrived. Its peer sends them over
+    // `link`.
     struct Stream {
         MemLink* link = nullptr;
         Cut cut = Cut::kNever;

@@ -20,7 +20,7 @@ namespace {
 constexpr unsigned kDescriptorsPerTurn = 256;
 // How long the library may wait for the rest of a request. Data that has arrived is read at once.
 constexpr timeval kReadMax{.tv_sec = 0, .tv_usec = 10'000};
-// Seven system calls each, one of which sends.
+// Seven system calls each; one of the seven sends.
 constexpr unsigned kEndsPerTurn = 32;
 
 void append_bytes(std::string& text, const void* bytes, std::size_t count) {

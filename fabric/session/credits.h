@@ -8,11 +8,11 @@
 
 namespace fopd::fabric {
 
-// What a locality can grant to all its sessions in total: receive buffers, or fops in memory. The
-// sessions of one principal share what share_room() leaves to it.
+// The credits that a locality can grant to all its sessions in total: receive buffers, or fops in
+// memory. The sessions of one principal share what share_room() leaves to it.
 class CreditPool {
 public:
-    // What the sessions of one principal have taken.
+    // The credits that the sessions of one principal have taken.
     struct Share {
         std::uint32_t taken = 0;
     };

@@ -10,7 +10,7 @@ namespace fopd::fabric {
 inline std::size_t share_room(std::size_t held, std::size_t left) {
     constexpr std::size_t kTimesTheRest = 4;
     const std::size_t most = kTimesTheRest * left;
-    // What is taken reduces what is left.
+    // Taking n also reduces `left` by n: held + n may be at most kTimesTheRest * (left - n).
     return held >= most ? 0 : (most - held + kTimesTheRest) / (kTimesTheRest + 1);
 }
 

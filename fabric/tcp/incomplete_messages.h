@@ -20,7 +20,7 @@ public:
     IncompleteMessages(const IncompleteMessages&) = delete;
     IncompleteMessages& operator=(const IncompleteMessages&) = delete;
 
-    // What all of them hold.
+    // The bytes of all incomplete messages together.
     std::size_t bytes() const { return bytes_; }
     // The one to end first: of peers that have not proved who they are; if these hold nothing, of
     // the principal that holds the most. Of these, the oldest. REQUIRES: bytes() > 0.
@@ -50,7 +50,7 @@ public:
     void belongs_to(const std::string& principal);
     // The message holds so many bytes now.
     void holds(std::size_t bytes);
-    // What it holds from now on is of another message, which begins now.
+    // The message is complete and its bytes are no longer counted. The next message begins now.
     void completed() { holds(0); }
 
 private:

@@ -346,8 +346,9 @@ bool TcpConnection::receive_once(bool& is_empty) {
     const std::span<std::byte> direct =
         records_ == nullptr ? reader_.place() : std::span<std::byte>();
     std::span<std::byte> rest(machine_.arrivals_);
-    // What follows a body that goes to its place is the next header. A body that is skipped has no
-    // place.
+    // Behind a large body that goes directly to its memory only the next header is expected, for
+    // which few bytes are enough. A skipped body has no memory and is received into the large
+    // buffer.
     const bool is_beside_bulk = in_bulk_ && (!direct.empty() || reader_.current() == nullptr);
     if (records_ == nullptr) rest = rest.first(is_beside_bulk ? kBytesBesideBulk : kPlainBytes);
     std::array<iovec, 2> pieces{

@@ -121,7 +121,7 @@ private:
     Sent on_send_error(int os_errno);
     void count_sent_records(std::size_t bytes);
     Result<void> take(std::span<const std::byte> bytes);
-    // The number of frames and records of which a byte has arrived.
+    // The number of frames and records that have arrived at least in part.
     std::uint64_t begun() const {
         return reader_.begun() + (records_ == nullptr ? 0 : records_->reader.opened());
     }

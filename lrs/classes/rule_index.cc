@@ -8,7 +8,7 @@ namespace fopd::lrs {
 
 namespace {
 
-// Whether a key has several tests, at least one of which is kOneOf.
+// Whether a key has several tests, and at least one of them is kOneOf.
 bool has_doubles(const Conjunction& conjunction) {
     KeySet listed;
     KeySet seen;

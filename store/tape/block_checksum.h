@@ -6,7 +6,7 @@
 
 namespace fopd::store {
 
-// The CRC-32C of a block of 4096 bytes, of which `bytes` are the first and the others are zeros.
+// The CRC-32C of a block of 4096 bytes that begins with `bytes` and is filled up with zeros.
 std::uint32_t block_checksum(std::span<const std::byte> bytes);
 
 // The CRC-32C of checksums, as Member::checksum, after those that gave `seed`.

@@ -12,7 +12,7 @@
 
 namespace fopd::store {
 
-// What the loaded cartridge is, seen from a node that expects a certain one.
+// The loaded cartridge compared with the one that the node expects.
 enum class CartridgeKind : std::uint8_t {
     kOurs,             // It is the expected one.
     kBlank,            // There are no data.

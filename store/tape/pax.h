@@ -22,7 +22,7 @@ constexpr std::uint64_t pax_padding(std::uint64_t size_bytes) {
     return (kPaxUnitBytes - size_bytes % kPaxUnitBytes) % kPaxUnitBytes;
 }
 
-// What a header says of the tape and the archive, beside its member.
+// The fields of a member's header that describe the tape and the archive.
 struct MemberStamp {
     devices::NodeId node{};
     std::uint32_t generation = 1;

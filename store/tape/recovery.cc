@@ -54,8 +54,8 @@ Task<Result<Recovered>> TapeRecovery::run(TapeEnd known, RecoverySink* sink) {
     co_return result_;
 }
 
-// Three filemarks are a file. What was written is always a beginning of what should have been, so
-// that only the last file can be incomplete.
+// A file has three filemarks. After a crash the tape has a beginning of all that was written, so
+// only the last file can be incomplete.
 Task<Result<void>> TapeRecovery::count_files() {
     const auto at_end = co_await drive_.to_end_of_data();
     if (!at_end) co_return std::unexpected(at_end.error());

@@ -30,7 +30,7 @@ struct Recovered {
     bool shorter = false;
     TapeEnd end{};                 // Where the next file goes.
     bool had_incomplete = false;   // There is an incomplete file behind the end.
-    std::uint64_t files_read = 0;  // Whose headers were read, as an index did not list them.
+    std::uint64_t files_read = 0;  // Files not listed by an index: their headers were read.
 };
 
 // Finds out what is on a cartridge that its catalogue knows only in part, or not at all. Writes

@@ -35,7 +35,7 @@ public:
     // entry. Of the entry's member only fid, version, offset, size and checksum count. kCorrupt:
     // the context says what is missing or differs.
     Task<Result<void>> open(TapeEntry entry);
-    // Moves to the first member of a file of which only number and block are known.
+    // Moves to the first member of a file, if only the number and block of the file are known.
     Task<Result<void>> open_file(TapeFile file);
     // Goes on with the member behind the open one; what has not been read of that is skipped.
     // False: there is none.
