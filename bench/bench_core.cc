@@ -1,5 +1,5 @@
-// Measures what everything else pays for: tasks, messages between cores, timers, checksums,
-// io_uring.
+// Measures the operations that all other code is built on: tasks, messages between cores, timers,
+// checksums, io_uring.
 //
 //     bench_core [--json]
 //

@@ -1,4 +1,4 @@
-// Measures what an epoch costs, in virtual time: the members are the real ones.
+// Measures the cost of an epoch, in virtual time with the real members.
 //
 //     bench_epochs [--json]
 //

@@ -1,5 +1,5 @@
-// Measures sessions and RPC over TCP on the loopback device, beside what the same takes without
-// them: fi_pingpong, plain sockets, loops of fi_read and fi_write.
+// Measures sessions and RPC over TCP on the loopback device, and beside them the same exchanges
+// without sessions and RPC: fi_pingpong, plain sockets, loops of fi_read and fi_write.
 //
 //     bench_fabric [--json] [--ofi | --encrypt] [idle] [connects] [echoes] [calls] [bulk]
 //     [encrypted]
@@ -8,7 +8,8 @@
 // --ofi, sessions use libfabric's tcp provider, with --encrypt they are encrypted; the comparisons
 // stay the same. The part `encrypted` compares encrypted sessions with sealed ones. The server is a
 // process of its own on the first core, the clients are on the second. Each figure is a median of
-// rounds, and each ratio that of the rounds' ratios, as what is compared takes turns.
+// rounds, and each ratio the median of the rounds' ratios, because the two sides of a comparison
+// take turns.
 
 #include <algorithm>
 #include <array>
@@ -35,7 +36,7 @@ namespace {
 constexpr int kRounds = 5;
 constexpr Duration kSpin = 50us;
 
-// -- what is reported --
+// -- the report --
 
 struct Figure {
     const char* name;
@@ -105,8 +106,8 @@ double echo_us(std::size_t bytes, Duration spin) {
     return 1e6 / stage.measure({.body = fop::Echo{}, .payload_bytes = bytes}).per_s;
 }
 
-// So many of what takes about that long fill the time that our own echoes are measured for: no
-// less, so that both meet the same noise, and no more on a machine that is busy.
+// The number of rounds of `each_us` that last as long as the measurement of our own echoes: no
+// fewer, so that both meet the same noise, and no more, even on a busy machine.
 int rounds_in_time(double each_us) {
     constexpr double kTimeUs = 300'000;
     return std::max(static_cast<int>(kTimeUs / each_us), 100);
@@ -292,8 +293,8 @@ void measure_connects(Report& report) {
     report.add("connects_per_s", "/s", median(std::move(rates)), 0);
 }
 
-// Idle sessions first: a process that has done nothing yet has no free memory that hides what they
-// take.
+// Idle sessions first: a process that has done nothing yet has no free memory that hides the memory
+// of sessions.
 struct Part {
     std::string_view name;
     void (*measure)(Report& report);

@@ -1,4 +1,4 @@
-// Measures what a store pays for its index: extents of single blocks, written in random order.
+// Measures the cost of the index to a store: extents of single blocks, written in random order.
 //
 //     bench_index [directory]
 //

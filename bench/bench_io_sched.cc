@@ -272,7 +272,8 @@ void mount_criteria(Report& report) {
     report.by_number("read_p95_s_by_mount_age_min", p95);
 }
 
-// E5: drives of reads and writes when what waits shifts every half hour.
+// E5: drives of reads and of writes when the waiting requests shift between the two every half
+// hour.
 void shifting_mix(Report& report) {
     constexpr std::uint8_t kDrives = 10;
     constexpr Duration kPhase = 30min;

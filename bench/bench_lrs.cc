@@ -1,17 +1,16 @@
-// Measures what a request pays for its turn: to be put into a policy and taken out again.
+// Measures the cost of a turn to a request: it is put into a policy and taken out again.
 //
 //     bench_lrs [--json]
 //
 // A million requests wait, in ten thousand classes (clients, objects); each one that is taken out
 // is put back. The requests lie in memory as they came, as new foms do; or scattered, as foms do
-// that were used often. The same with a plain list, in the same run, is what there is to compare
-// with.
+// that were used often. The same run measures a plain list for comparison.
 //
 // Of tbf also with 1024 rules, by which the policy has to find that of each request: names of jobs,
 // and patterns that have neither a start nor an end.
 //
-// And what it takes until all that waits obeys other rules or another policy: for each request, and
-// for the longest turn of the reactor.
+// It also measures a change of rules or policy while all these requests wait: the time for each
+// request, and the longest turn of the reactor.
 
 #include <algorithm>
 #include <array>

@@ -1,13 +1,13 @@
-// Measures what a volume does to a disk: durable overwrites of 4 KiB and random reads, beside what
-// bare io_uring does to a file of the same kind, and how long a start takes.
+// Measures a volume on a disk: durable overwrites of 4 KiB and random reads, beside the same with
+// bare io_uring on a file of the same kind, and the time of a start.
 //
 //     bench_store [directory] [objects]
 //     bench_store [directory] new
 //     bench_store [directory] truncate [extents]
 //
-// prints a line for each figure; the second, what it costs to write where a file was never written;
-// the third, how long others wait while an object of so many extents is truncated.
-// Files of some GiB are made in the directory, or in /var/tmp, and removed.
+// prints a line for each figure; the second, the cost of writes to a part of a file that was never
+// written; the third, how long others wait while an object of so many extents is truncated. Files
+// of some GiB are made in the directory, or in /var/tmp, and removed.
 
 #include <algorithm>
 #include <array>
@@ -44,7 +44,7 @@ using bench::kClock;
 
 constexpr std::size_t kBlock = devices::kBlockBytes;
 constexpr std::uint64_t kDiskBytes = 6UL << 30;
-constexpr std::uint64_t kBlocks = (1UL << 30) / kBlock;  // Of what is overwritten and read.
+constexpr std::uint64_t kBlocks = (1UL << 30) / kBlock;  // Those that are overwritten and read.
 constexpr unsigned kDepth = 32;
 constexpr Duration kSpan = 4s;
 constexpr unsigned kRounds = 3;
@@ -491,7 +491,7 @@ Task<Result<void>> truncate(Stage* stage, Fid fid) {
     co_return co_await commit(&volume, &change, std::move(*reserved));
 }
 
-// How long others wait: whoever wants a turn, and whoever writes.
+// The longest waits meanwhile: of a task for its turn of the reactor, and of a write.
 struct Bystanders {
     bool to_end = false;
     Duration turn{0};

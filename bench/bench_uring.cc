@@ -1,5 +1,5 @@
-// Measures ways to serve TCP connections with io_uring beside the way of fabric/tcp/: what each
-// feature saves or costs a server in CPU time and system calls, and its clients in latency.
+// Measures ways to serve TCP connections with io_uring beside the way of fabric/tcp/: the gain or
+// loss of each feature in CPU time and system calls of the server, and in latency of its clients.
 //
 //     bench_uring [--rounds N] [--netns NAME HOST] [--sink HOST] [load...]
 //
@@ -7,8 +7,8 @@
 // sendmsg(2) per connection and turn. The server is a process of its own on the first core, the
 // client is on the second. Ways take turns; each figure is the mean of the fastest slices. --netns:
 // the server listens at HOST in that network namespace, so that packets pass through veth. --sink
-// measures sends of datagrams to HOST instead. Behind a device that drops what it is to send, they
-// cost what sends to a network card cost, as nobody copies or receives them.
+// measures sends of datagrams to HOST instead. If the device there drops its packets, these sends
+// cost as much as sends to a network card, because nobody copies or receives the datagrams.
 
 #include <algorithm>
 #include <array>
@@ -47,7 +47,7 @@ using Receive = Way::Receive;
 using Send = Way::Send;
 using Accept = Way::Accept;
 
-// -- what is compared --
+// -- the ways that are compared --
 
 struct Load {
     const char* name;

@@ -45,22 +45,23 @@ struct ObjectClientOptions {
     // The limit for copies of buffered writes. A write that would exceed it waits until the server
     // has made earlier ones durable.
     std::uint64_t held_bytes_max = 64U << 20;
-    // How long a call is repeated while the server answers "try again".
+    // A call is repeated for this time while the server answers "try again".
     Duration patience{10s};
-    fabric::TimesUser* times = nullptr;  // Is told where the time of each fop went; null: nobody.
+    fabric::TimesUser* times =
+        nullptr;  // Receives the parts of the time of each fop; null: no receiver.
 };
 
-// The longest pause before a call is repeated. A call for which it does not fit ends before
-// `patience` is over.
+// The longest pause before a call is repeated. A call is not repeated if the next pause would end
+// after `patience`.
 inline constexpr Duration kRetryPauseMax = 500ms;
 
-// How long a call may last, how to cancel it, and the job for which the server accounts it.
+// The deadline of a call, its cancel source, and the job that the server counts it for.
 struct Wait {
     Instant deadline = kNever;
     core::CancelSource* cancel = nullptr;
     std::string_view job{};  // Empty: the job of the options. Borrowed until the call has returned.
 
-    // NOLINTNEXTLINE(google-explicit-constructor): for every wait within the call.
+    // NOLINTNEXTLINE(google-explicit-constructor): passed to every wait within the call.
     operator core::WaitOptions() const { return {.deadline = deadline, .cancel = cancel}; }
 };
 

@@ -159,8 +159,8 @@ public:
     // ones.
     Task<Outcome<void>> sync(Wait wait);
 
-    // Makes durable what any client wrote and had acknowledged before: everywhere, or in the slot
-    // of this object. The latter is kLost if the slot has begun a new incarnation since `found`.
+    // Makes acknowledged writes of all clients durable: in all slots, or in the slot of this
+    // object. sync_object() gives kLost if the slot has begun a new incarnation since `found`.
     Task<Outcome<void>> sync_node(Wait wait);
     Task<Outcome<void>> sync_object(ObjectInfo found, Wait wait);
 

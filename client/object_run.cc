@@ -58,7 +58,7 @@ Result<core::Offload*> SharedSession::offload() {
 
 namespace {
 
-// No deadline: somebody thinks about what to type.
+// No deadline: the user may type the next line at any time.
 Task<bool> wait_for(core::Reactor* reactor, int fd, Interrupts* interrupts) {
     core::CancelSource cancel;
     CancelledBy interrupt(*reactor, interrupts->fd(), cancel);

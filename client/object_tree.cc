@@ -108,7 +108,7 @@ ObjectWalk::Entry ObjectWalk::take() {
     return std::move(page_.entries[next_++]);
 }
 
-// -- what all have in common --
+// -- common to all transfers --
 
 TreeTransfer::TreeTransfer(core::Reactor& reactor, TreeWatcher& watcher, Options options)
     : reactor_(reactor), watcher_(watcher), options_(options), turns_(reactor) {
@@ -245,7 +245,7 @@ Task<std::optional<TreeTransfer::Item>> TreePut::next() {
         }
         LocalEntry entry = std::move(**found);
         std::string name = example_.name + entry.path;
-        // A skipped file has its name, too; what is behind a directory that failed is not known.
+        // A skipped file has a name, too. The files of a directory that failed are not known.
         const bool has_name =
             entry.kind == LocalEntry::Kind::kFile || entry.kind == LocalEntry::Kind::kSkipped;
         if (names_ != nullptr && has_name) names_->push_back(name);

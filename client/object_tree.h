@@ -200,8 +200,8 @@ public:
     // to it.
     void use(PutJournal& journal) { journal_ = &journal; }
     // Before run(). The names of the objects of all files, also of those that are not stored. A
-    // name with a slash at its end stands for all objects below it: something else than a directory
-    // is there, such as a symbolic link, and what is behind it is not known.
+    // name with a slash at its end stands for all objects below it: its path is not a directory but
+    // something else, such as a symbolic link to unknown files.
     void collect(std::vector<std::string>& names) { names_ = &names; }
     // Whether all files of the tree were found.
     bool has_found_all() const { return has_found_all_; }
@@ -224,12 +224,12 @@ private:
     bool has_missed_some_ = false;
 };
 
-// Fetches the objects into a local tree. The path of a file is what follows the prefix. If one
-// object has the name of a directory that another one needs, the latter fails.
+// Fetches the objects into a local tree. The path of a file is the rest of the name after the
+// prefix. If one object has the name of a directory that another one needs, the latter fails.
 //
-// With a list of blocked objects it does not fail for those whose place in the tree something has
-// that is not a regular file, or whose directory is a file: when that is removed, a second transfer
-// fetches them.
+// With a list of blocked objects, an object is added to it instead of failing if its path in the
+// tree, or that of its directory, is taken by something of another type. After that has been
+// removed, a second transfer fetches the object.
 class TreeGet final : public TreeTransfer {
 public:
     TreeGet(LocalWorld world, ObjectClient& objects, ObjectWalk& walk, LocalTree& tree,

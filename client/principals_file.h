@@ -47,8 +47,8 @@ public:
 
     std::string text() const;
 
-    // "fast=10TiB", "fast=10TiB,1000" or "fast=,1000", as the daemon will read them; or what is
-    // wrong with it.
+    // "fast=10TiB", "fast=10TiB,1000" or "fast=,1000", as in the file of principals; or the mistake
+    // in the text.
     static std::expected<Quota, std::string> parse_quota(std::string_view text);
 
 private:

@@ -56,7 +56,7 @@ std::string text_of(const FileStamp& stamp) {
            std::to_string(stamp.modified_ns) + "\t" + std::to_string(stamp.changed_ns);
 }
 
-// The fields of lines: what it is; fid; stamp, of four numbers; ...; path.
+// The fields of a line: its kind, such as "stored"; fid; stamp, of four numbers; ...; path.
 constexpr std::size_t kStampAt = 2;
 
 std::string line_of(const std::string& path, const PutJournal::Stored& stored) {
@@ -73,8 +73,8 @@ std::string line_of(const fop::Fid& fid, const UploadedWindow& window) {
            std::to_string(window.incarnation) + "\n";
 }
 
-// Whether the path still leads to the open file. If not, whoever replaced the file holds a lock on
-// another one.
+// Whether the path still leads to the open file. If not, another program has replaced the file, and
+// a lock on the open one excludes nobody.
 bool is_named(int fd, const std::string& path) {
     struct stat opened{};
     struct stat named{};

@@ -21,7 +21,7 @@ std::unexpected<Problem> lost(const char* words) {
 
 }  // namespace
 
-// -- what all have in common --
+// -- common to all transfers --
 
 Transfer::Transfer(core::Reactor& reactor, ObjectClient& objects, TransferOptions options)
     : reactor_(reactor), objects_(objects), options_(options), turns_(reactor) {

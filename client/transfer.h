@@ -39,14 +39,14 @@ struct UploadedWindow {
     std::uint64_t incarnation = 0;
 };
 
-// An upload that has begun, and what the server has of it.
+// An upload that has begun, with the windows that the server has received.
 struct BegunUpload {
     fop::Fid fid{};
     std::uint64_t window_bytes = 0;
     std::vector<UploadedWindow> windows{};
 };
 
-// Is told what another Put needs to go on with an upload.
+// Receives everything that another Put needs to continue an upload.
 class UploadWatcher {
 public:
     virtual ~UploadWatcher() = default;

@@ -17,7 +17,7 @@ constexpr std::size_t kTreeLabelMax = 40;
 constexpr std::uint64_t kRemarksMax = 1000;
 constexpr std::string_view kPlannedBegin = R"({"planned":[)";
 
-// The words for what is done.
+// The words for an action.
 struct Words {
     std::string_view does;  // In JSON.
     std::string_view would;
@@ -137,7 +137,7 @@ int TreeReport::end() {
     if (run_.call.output == Output::kPage) print_piece(summary_line());
     if (run_.call.output == Output::kJson) {
         std::string text = dumped(summary());
-        // The list of what is planned is the first field.
+        // The list of planned actions is the first field.
         if (only_plans()) {
             text = std::string(has_planned_ ? "" : kPlannedBegin) + "]" +
                    std::string(run_.call.list_separator()) + text.substr(1);

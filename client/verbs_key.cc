@@ -255,7 +255,7 @@ void declare_key_create(CLI::App& app, VerbArguments& arguments) {
     app.add_option("--out", arguments.file, "A new file for the key; else it is printed");
 }
 
-// Reads one quota for each pool, or says what is wrong.
+// Reads one quota for each pool. An error is the mistake in words.
 std::expected<std::vector<PrincipalsFile::Quota>, std::string> quotas_in(
     const std::vector<std::string>& texts) {
     std::vector<PrincipalsFile::Quota> quotas;

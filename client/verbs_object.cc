@@ -46,7 +46,7 @@ Task<int> on_object(Run* run) {
     co_return co_await Body(run, std::move(*info));
 }
 
-// -- what verbs take --
+// -- options of verbs --
 
 void declare_pool_only(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);
@@ -384,8 +384,8 @@ Task<int> move(Run* run, ObjectInfo info) {
     co_return run->done({{"name", run->arguments.new_name}, {"fid", hex_of(info.fid)}});
 }
 
-// An object can be removed by somebody who may not read it. A lookup is refused then, but a list
-// has its number.
+// Finds the object to remove. A user may be allowed to remove an object but not to read it: a
+// lookup is refused then, but a list has the id of the object.
 Task<Outcome<fop::Fid>> find_to_remove(Run* run, std::string name) {
     std::string looked_up = name;
     auto info = co_await run->find(std::move(looked_up));

@@ -55,7 +55,7 @@ public:
             if (const auto read = read_more(usual); !read) return std::unexpected(read.error());
         }
     }
-    // Drops what has been typed of a line.
+    // Drops the part of a line that has been typed.
     void drop() {
         text_.clear();
         begin_ = looked_ = 0;

@@ -200,7 +200,7 @@ Task<int> unload_drive(ObjectRun* run) {
     co_return run->done({{"drive", run->arguments.drive}});
 }
 
-// -- what verbs take --
+// -- options of verbs --
 
 void declare_tape_names(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);

@@ -100,7 +100,8 @@ std::unique_ptr<PutJournal> open_journal(const ObjectRun& run, TreeReport& repor
     return nullptr;
 }
 
-// Counts what would be removed. A failure is reported by the count alone: nothing is removed then.
+// Counts the objects that would be removed. It reports failures itself, because after a failure
+// nothing is removed and no transfer follows.
 class PlannedCount final : public TreeWatcher {
 public:
     explicit PlannedCount(TreeReport& report) : report_(report) {}
@@ -247,7 +248,7 @@ Task<int> get_tree_in(ObjectRun* run) {
     }
     co_await report.transfer(&transfer, TreeReport::Doing::kGet, run->arguments.prefix);
     if (!removes || run->cancel.cancelled()) co_return report.end();
-    // Only then: until all is fetched, what would be removed may be the only copy.
+    // Files are removed only after all objects are fetched: until then a file may be the only copy.
     if (!transfer.has_found_all() || transfer.gave_up()) {
         report.remark_once("nothing is removed, because not all objects could be listed");
     } else if (report.has_failed()) {
@@ -256,7 +257,8 @@ Task<int> get_tree_in(ObjectRun* run) {
         co_await remove_other_files(run, &report, tree->get(), &paths);
     }
     if (blocked.empty() || run->cancel.cancelled()) co_return report.end();
-    // These had to wait for what was in their place, and fail if it still is.
+    // These objects waited for the removal of the file or directory at their path, and fail if it
+    // is still there.
     ObjectWalk again(run->reactor, run->objects, walk_options(run, run->arguments.prefix));
     TreeGet rest(run->local(), run->objects, again, **tree, report, transfer_options(run));
     rest.fetch_only(blocked);

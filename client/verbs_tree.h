@@ -12,7 +12,8 @@ namespace fopd::client {
 // Adds --recursive, which it returns, and the options that need it.
 CLI::Option* declare_recursive(CLI::App& app, VerbArguments& arguments, const char* summary);
 
-// Adds the options about what is not moved again. They need `recursive`, unless it is null.
+// Adds the options that select the files and objects to skip. They need `recursive`, unless it is
+// null.
 void declare_skipping(CLI::App& app, VerbArguments& arguments, CLI::Option* recursive);
 
 // put, get and rm with --recursive. They return the exit code.

@@ -61,7 +61,7 @@ private:
     Format format_;
 };
 
-// The characters allowed in a text. Control characters never are.
+// The characters allowed in a text. Control characters are never allowed.
 enum class Charset : std::uint8_t {
     kAny,
     kName,  // Letters, digits, '.', '_' and '-'.

@@ -119,7 +119,7 @@ bool is_closed(std::string_view text) {
     return false;
 }
 
-// Builds a Node from yaml-cpp's events, and refuses what a configuration may not have.
+// Builds a Node from yaml-cpp's events, and refuses YAML features that a configuration may not use.
 class TreeBuilder final : public YAML::EventHandler {
 public:
     TreeBuilder(Lines& lines, Problems& problems) : lines_(lines), problems_(problems) {}

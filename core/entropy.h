@@ -21,7 +21,7 @@ public:
     }
 };
 
-// The kernel's generator.
+// Random bytes from the kernel.
 class SystemEntropy final : public Entropy {
 public:
     void fill(std::span<std::byte> bytes) override;

@@ -24,7 +24,7 @@ const char* to_string(Errc code) {
 
 std::string describe(const Error& error) {
     std::string text(error.context);
-    // A context of kBusy says who or what is busy.
+    // The context of kBusy names the resource that is busy.
     if (error.code != Errc::kBusy || text.empty()) {
         text.append(text.empty() ? "" : ": ").append(to_string(error.code));
     }

@@ -20,11 +20,13 @@ public:
     static Started<std::unique_ptr<DaemonLogs>> start(const LogSettings& settings,
                                                       const core::Clock& clock);
 
-    // Where the daemon's parts emit their events.
+    // Receives the events of all parts of the daemon, and routes each to the log or to the audit
+    // trail.
     core::EventSink& events() { return router_; }
-    // The numbers of lost events.
+    // The metrics of the log: how many events it has dropped.
     const core::MetricSource& metrics() const { return *log_; }
-    // The level is that of the log; the trail has all of its events.
+    // The least level of the events that are written to the log. The audit trail has no level: all
+    // of its events are written.
     core::Level level() const { return log_->level(); }
     void set_level(core::Level level) { log_->set_level(level); }
 
@@ -36,7 +38,7 @@ private:
     DaemonLogs(std::unique_ptr<Log> log, std::unique_ptr<Log> audit);
 
     const std::unique_ptr<Log> log_;
-    const std::unique_ptr<Log> audit_;  // Null: the log has the trail's events.
+    const std::unique_ptr<Log> audit_;  // Null: audit events go to log_.
     EventRouter router_;
 };
 

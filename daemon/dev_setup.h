@@ -15,7 +15,7 @@ struct DevSetup {
 // The directory --dev uses when none is given.
 std::string default_dev_dir();
 
-// Creates what is missing below `dir_given`: a data directory, keys, and a configuration file,
+// Creates below `dir_given`, unless they exist: a data directory, keys, and a configuration file,
 // which the user may edit and which is never overwritten. An existing directory must belong to this
 // user and not be writable by others: another user who creates the directory first must not choose
 // the configuration and the key.

@@ -130,7 +130,7 @@ Task<DeviceRequests::Outcome> DeviceRequests::forget(LostDevice which) {
     co_return std::move(forgotten);
 }
 
-// A call that only asks what would be lost is not reported as a failure.
+// A call that only asks for the objects that would be lost is not reported as a failure.
 Task<DeviceOutcome> DeviceRequests::forget_lost(LostDevice which) {
     const auto of_name = which.slot ? std::set<store::Slot>() : parts_.disks.slots_of(which.name);
     if (of_name.size() == 1) which.slot = *of_name.begin();

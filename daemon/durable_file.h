@@ -9,8 +9,8 @@
 
 namespace fopd::daemon {
 
-// Modes of what the daemon creates: files are readable by all, but directories can be entered only
-// by the daemon's own user.
+// Modes of files and directories that the daemon creates: files are readable by all, but
+// directories can be entered only by the daemon's own user.
 constexpr mode_t kFileMode = 0644;
 constexpr mode_t kDirectoryMode = 0700;
 

@@ -79,9 +79,9 @@ struct LocalityWorld {
     devices::NodeId node{};
 };
 
-// One core's share of the node: a reactor and what belongs to it alone — buffers, sessions, the
-// request scheduler, the request handler. The node makes and destroys it; everything in between
-// happens on its reactor.
+// One core's share of the node: a reactor and everything that only this reactor uses — buffers,
+// sessions, the request scheduler, the request handler. The node makes and destroys it; everything
+// in between happens on its reactor.
 class Locality {
 public:
     Locality(std::uint32_t index, core::Reactor& reactor)
@@ -123,7 +123,8 @@ public:
         library::LibraryBell* library_bell = nullptr;
     };
     void serve_objects(const Beginning& beginning);
-    // Serves a disk that was added later and is open: does what its home locality has to do.
+    // Begins to serve an open disk that was added to the running node. REQUIRES: this locality is
+    // its home.
     void serve_disk(NodeDisk& disk);
     // Called after a disk was added to the running node. REQUIRES: the node has disks.
     void look_at_replaced_again() { store_->replaced.look_again(); }

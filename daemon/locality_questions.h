@@ -14,9 +14,8 @@
 
 namespace fopd::daemon {
 
-// Asks all localities of a node what an administrator wants to know, and puts their answers
-// together. Each question is a message to each locality, and waits for its answer. Lives on the
-// control reactor.
+// Asks all localities of a node for an administrator's figures, and merges their answers. Each
+// question is a message to each locality, and waits for its answer. Lives on the control reactor.
 class LocalityQuestions {
 public:
     // All of it outlives the questions.

@@ -162,7 +162,7 @@ bool JournalWriter::write(std::string_view entry) {
     std::vector<iovec> fields;
     for (std::string_view rest = entry; !rest.empty();) {
         const std::string_view field = next_journal_field(rest);
-        // sendv() reads what iov_base points to and does not write there.
+        // sendv() only reads the bytes at iov_base.
         fields.push_back({.iov_base = const_cast<char*>(field.data()), .iov_len = field.size()});
     }
     if (is_journal_there && sd_journal_sendv(fields.data(), static_cast<int>(fields.size())) >= 0) {

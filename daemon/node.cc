@@ -398,7 +398,7 @@ Task<bool> Node::stop() {
         co_await orders_.send([](Locality* locality, Instant) { return locality->close(); },
                               Instant{}, after(world_.control.now(), kClosePatience));
     if (!deaf && left.localities == 0) {
-        // Drives end what they are doing.
+        // Drives finish their current operations.
         const LeftRunning tape = co_await orders_.send(
             [](Locality* locality, Instant) { return locality->close_library(); }, Instant{},
             std::max(after(asked_at, timeout), after(world_.control.now(), kClosePatience)));

@@ -16,8 +16,8 @@
 
 namespace fopd::daemon {
 
-// Shows to a backup what a node keeps beside its disks: the table of slots, the indexes of the
-// disks that are present, and the names. Lives on the control reactor.
+// Shows to a backup a node's data beside its disks: the table of slots, the indexes of the disks
+// that are present, and the names. Lives on the control reactor.
 class NodeBackup {
 public:
     // All parts outlive the object.

@@ -519,7 +519,7 @@ std::vector<DiskReport> NodeDisks::reports_of_all() const {
     for (const MissingSlot& each : missing_slots()) {
         const std::string id = devices::format_id(each.disk);
         const auto named = std::ranges::find(all, each.device, &DiskReport::name);
-        // The report of the device that should have the disk says what is wrong.
+        // The report of the device that should have the disk has the reason already.
         const bool is_shown = std::ranges::any_of(all, [&](const DiskReport& report) {
             return (report.slot == each.slot && report.disk == id) ||
                    (report.name == each.device && report.state == std::string_view("given-up"));

@@ -91,8 +91,8 @@ public:
     // In words, the given-up disks of the pool that were not blank and cannot be matched to a slot.
     std::vector<std::string> strangers_of(const std::string& pool) const;
 
-    // Records in the table what scrubs and reads have found, so that a restart does not forget it.
-    // Called every few seconds, and before the disks close.
+    // Records the damage found by scrubs and reads in the table, so that it is known after a
+    // restart. Called every few seconds, and before the disks close.
     void note_damage();
 
     // All slots, including those of absent disks. Valid after open().

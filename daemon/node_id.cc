@@ -40,7 +40,7 @@ std::optional<devices::NodeId> owner_of(const std::string& path) {
 }
 
 // Describes the evidence of an earlier node id and how to restore it. Empty: no evidence. `damage`
-// says what is wrong with the file.
+// describes the damage of the file.
 std::string sign_of_earlier_id(const std::string& damage, const std::string& data_dir,
                                const std::vector<std::string>& disk_paths) {
     std::set<devices::NodeId> owners;

@@ -78,8 +78,8 @@ private:
     void note_outcome();
     AuthSettings next_auth() const;
     Outcome reload_settings(DeviceRequests::Plan* plan);
-    // Loads the access rules that `next` names. Returns what keeps the running node from following
-    // `next`; nothing if it can.
+    // Loads the access rules that `next` names. Returns the conflicts that keep the running node
+    // from following `next`; none if it can.
     DeviceRequests::Conflicts check(const config::Snapshot& next, AccessPtr* access) const;
     void apply(AccessPtr access);
     void report(const Configuration::Reloaded& reloaded) const;

@@ -20,7 +20,8 @@ enum ExitCode : std::uint8_t {
     kExitConfig = 78,
 };
 
-// Why the daemon cannot start, in one line that says what to do, with the exit code.
+// The reason why the daemon cannot start, in one line that says how to correct it, with the exit
+// code.
 struct StartProblem {
     int exit_code = kExitInternal;
     std::string message;

@@ -16,7 +16,7 @@ namespace fopd::daemon {
 objects::StoreLayout make_store_layout(const std::vector<devices::PoolSettings>& pools,
                                        const NodeDisks& disks);
 
-// Pools in both layouts keep what their quotas have counted.
+// Pools in both layouts keep the counts of their quotas.
 void keep_counts(objects::StoreLayout& layout, const objects::StoreLayout& before);
 
 struct Quotas {

@@ -15,9 +15,9 @@
 namespace fopd::devices {
 
 // The contents of a simulated disk: the media, and the volatile cache in front of them. Owned by
-// the test; outlives the machine it is attached to, and so has what remains after a crash.
-// end_writes() simulates the end of a process, crash() a loss of power. Only written blocks take
-// memory; others read as zeros. A copy is a snapshot of the disk, to which a test can go back.
+// the test; outlives the machine it is attached to, so it keeps the data over a crash. end_writes()
+// simulates the end of a process, crash() a loss of power. Only written blocks take memory; others
+// read as zeros. A copy is a snapshot of the disk, to which a test can go back.
 class DiskImage {
 public:
     using WriteId = std::uint64_t;

@@ -40,7 +40,7 @@ void StaticViewStore::on_file_read(Result<std::vector<std::byte>> bytes) {
     const ViewNumber number = !view || *view == nullptr ? 0 : (*view)->number();
     if (view && number == expected_) return file_.replace(next_->bytes(), *this);
     next_.reset();
-    // An unreadable file was not written by this call, but what it has is not known either.
+    // An unreadable file was not written by this call, but its view is not known either.
     const Swapped outcome = view ? Swapped::kNo : Swapped::kUnknown;
     std::exchange(user_, nullptr)->on_view_swapped(outcome);
 }

@@ -12,7 +12,7 @@ namespace fopd::fabric {
 
 // Divides a limited number of places for connections among hosts, so that one host cannot take all:
 // a host may have as many as are left for others. One host alone gets half of all places, the next
-// one half of the rest. Key identifies a host, Data is what the user keeps for it.
+// one half of the rest. Key identifies a host, Data is the state that the user keeps for it.
 template <typename Key, typename Data>
 class HostShares {
 public:

@@ -97,8 +97,8 @@ std::vector<fs::path> places() {
     return folders;
 }
 
-// Why somebody who may not change this program could have put the plug-in there; empty if nobody
-// could. Root, the user of this process and the owner of its program may.
+// The reason why a user without permission to change this program could have put the plug-in there;
+// empty if there is none. Root, the user of this process and the owner of its program may.
 std::string why_unsafe(const fs::path& file) {
     const uid_t owner = own_folder().owner;
     std::error_code failed;

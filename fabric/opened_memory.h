@@ -16,7 +16,8 @@ public:
     bool open(std::uint64_t key, std::span<std::byte> memory, Access access);
     // REQUIRES: the key is in use.
     void close(std::uint64_t key);
-    // From now on what is found is not to be touched. REQUIRES: the key is in use.
+    // From now on, memory that find() returns for this key must not be touched. REQUIRES: the key
+    // is in use.
     void take_back(std::uint64_t key);
     // The `count` bytes at a place that a peer names; nothing if they are not opened for this use.
     struct Found {

@@ -201,9 +201,8 @@ public:
     virtual Result<RemoteMemory> open_memory(std::span<std::byte> memory, Access access) = 0;
     virtual void close_memory(const RemoteMemory& memory) = 0;
     // Takes opened memory back before the peers are done with it: from the return on it is not
-    // touched any more. Until close_memory(), a transfer of a peer with it has no effect: what the
-    // peer reads are zeros. False: the transport cannot do that, and nothing has changed. `ofi`
-    // cannot.
+    // touched any more. Until close_memory(), a transfer of a peer with it has no effect: the peer
+    // reads zeros. False: the transport cannot do that, and nothing has changed. `ofi` cannot.
     virtual bool take_back_memory(const RemoteMemory& /*memory*/) { return false; }
 
     // Begins to connect and reports the outcome to `user`. There is no timeout: a caller that gives

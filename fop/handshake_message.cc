@@ -23,8 +23,8 @@ bool take_kind(ByteReader& reader, HandshakeKind kind) {
     return reader.number<std::uint8_t>() == static_cast<std::uint8_t>(kind);
 }
 
-// In the byte of the kind of authentication: the client wants what follows to be encrypted. A
-// server that does not know it refuses the hello.
+// In the byte of the kind of authentication: the client asks for an encrypted session. A server
+// that does not know it refuses the hello.
 constexpr std::uint8_t kEncryptBit = 0x80;
 
 constexpr const char* kOutOfOrder = "another message of the handshake belongs here";

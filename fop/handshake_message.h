@@ -44,7 +44,7 @@ enum class RefusalReason : std::uint8_t {
     kDraining = 6,              // Connect elsewhere, or later.
 };
 
-// The limits of what a client can receive.
+// The limits of the messages that a client can receive.
 struct ClientOffer {
     std::uint32_t message_bytes_max = 0;
     std::uint16_t message_credits = 0;
@@ -52,7 +52,7 @@ struct ClientOffer {
     friend bool operator==(const ClientOffer&, const ClientOffer&) = default;
 };
 
-// The limits of what a daemon can receive, and the lease of silent clients.
+// The limits of the messages that a daemon can receive, and the lease of silent clients.
 struct ServerOffer {
     std::uint32_t message_bytes_max = 0;
     std::uint32_t inline_max = 0;  // Larger payloads travel by RMA.

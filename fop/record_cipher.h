@@ -11,9 +11,9 @@ struct evp_cipher_ctx_st;  // Of libcrypto.
 
 namespace fopd::fop {
 
-// Encrypts or decrypts what one side of a connection sends: a sequence of records, each with
-// AES-256-GCM. A record that was changed, repeated, left out or moved does not open.
-// docs/formats/tcp.md has the details.
+// Encrypts or decrypts one direction of a connection: a sequence of records, each with AES-256-GCM.
+// A record that was changed, repeated, left out or moved does not open. docs/formats/tcp.md has the
+// details.
 class RecordCipher {
 public:
     enum class Way : std::uint8_t { kSeal, kOpen };

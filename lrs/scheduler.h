@@ -60,8 +60,8 @@ struct PolicyFigures {
 };
 
 // The request scheduler of a locality. Arriving requests wait here; each is delivered to a getter
-// exactly once, in the order that the policy chooses. The scheduler implements what is the same for
-// all policies: lanes, the change from one policy to another, epochs, the drain and the figures.
+// exactly once, in the order that the policy chooses. The scheduler implements the functions common
+// to all policies: lanes, the change from one policy to another, epochs, the drain and the figures.
 // Control requests bypass the policy, so that no limit can delay them: the scheduler serves them in
 // the order of arrival, before data requests.
 //
@@ -79,7 +79,7 @@ public:
     void incoming(Request& request);
     // Calls the getter once, now or later, with the next request of the lanes it asks for. Getters
     // are served in the order of their calls of next(). A getter that already waits keeps its
-    // position in that order, and `asked` replaces what it asked for before.
+    // position in that order, and `asked` replaces the lanes that it asked for before.
     void next(Getter& getter, Asked asked = Asked::kAny);
     // Removes a waiting request. REQUIRES: request.queued().
     void remove(Request& request);

@@ -20,7 +20,7 @@ inline constexpr std::size_t kBlock = fop::kBlockBytes;
 // The blocks that fit into one buffer.
 inline constexpr std::uint32_t kPieceBlocks = core::kBufferBytes / kBlock;
 
-// Is told when a wait for the disk begins and ends, so that the operation's state can be shown. An
+// Notified when a wait for the disk begins and ends, so that lists of running fops can show it. An
 // interface, because reqh::Progress implements it and this folder does not know reqh/.
 class DiskWaitObserver {
 public:

@@ -22,10 +22,11 @@ inline PoolOwner owner_of(const store::Object& object) {
     return {.pool = object.pool, .owner = object.owner};
 }
 
-// How much each owner has in each pool on a disk; the disk's part of what the pools' quotas count.
-// The pool of an object is the one in its record: the disks of a disk pool may also have objects of
-// tape pools. An amount is taken before an object or block is added, and put back once a removal
-// can no longer be undone. Blocks count while they are on the disk. Lives on one reactor.
+// The blocks and objects of each owner in each pool on a disk. The quota of a pool counts the sum
+// over all disks. The pool of an object is the one in its record: the disks of a disk pool may also
+// have objects of tape pools. An amount is taken before an object or block is added, and put back
+// once a removal can no longer be undone. Blocks count while they are on the disk. Lives on one
+// reactor.
 class DiskUse {
     struct OfPool;
 

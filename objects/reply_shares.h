@@ -24,8 +24,8 @@ namespace fopd::objects {
 class ReplyShares {
 public:
     // The total is one for each block of the disk, which uses a fiftieth of its bytes, within these
-    // bounds: at most what many active clients need at a time, and at least what some clients need
-    // that use all their request places.
+    // bounds: at most enough for many active clients at a time, and at least enough for some
+    // clients that use all their request places.
     static constexpr std::uint64_t kMax = 1ULL << 19;
     static constexpr std::uint64_t kMin = 1ULL << 14;
 

@@ -14,7 +14,7 @@
 namespace fopd::reqh {
 
 // Whether the caller of a fop may do something, by its own rights and the object's owner, group and
-// mode, or by what its token lends.
+// mode, or by the rights that its token lends.
 class AccessCheck {
 public:
     // Both outlive it.

@@ -7,7 +7,7 @@
 
 namespace fopd::reqh {
 
-// The owner of what a caller creates: the user it acts for, or itself.
+// The owner of objects that a caller creates: the user it acts for, or itself.
 inline std::string_view acting_user(const fabric::Caller& caller) {
     return caller.user.empty() ? caller.principal : caller.user;
 }

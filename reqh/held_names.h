@@ -12,8 +12,8 @@
 
 namespace fopd::reqh {
 
-// The names that a fop holds, so that nobody else changes what they name. All are let go before the
-// fop ends.
+// The names that a fop holds: no other operation can give them to another object meanwhile. All
+// holds are released before the fop ends.
 class HeldNames {
 public:
     // The fop outlives it.

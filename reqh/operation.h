@@ -105,8 +105,8 @@ public:
     void unlock() { lock_.release(); }
     objects::RangeLock& held_lock() { return lock_; }
 
-    // target().load() and load_upload(); what the change adds or removes belongs to the owner of
-    // the loaded object.
+    // Like target().load() and load_upload(). Blocks that the change adds or removes are charged to
+    // the owner of the loaded object.
     Granted<> load_object(store::Fid fid, objects::Access access);
     Granted<> load_upload(store::Fid fid);
     TargetObject& target() { return target_; }

@@ -35,7 +35,7 @@ public:
     // keep_room() is called once the change has begun.
     bool fills_place() const;
     void keep_room();
-    // Lets the same request run, and gives back what was not kept.
+    // Allows the same request to run again, and gives back room that was not kept.
     void end();
 
 private:

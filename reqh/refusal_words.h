@@ -21,7 +21,7 @@ public:
 
     // kMediumMissing: `what`, and the names of the disks, which may be empty.
     Refusal medium_missing(std::string_view what, std::string_view disks);
-    // kQuota: whose quota it is, how much of it is used, and how much more was wanted.
+    // kQuota: the owner or pool of the quota, its use, and the amount that was requested.
     Refusal over_quota(const objects::DiskUse::Owner& owner, std::string_view pool,
                        objects::Amount wanted, objects::DiskUse::Verdict verdict);
     // kCorrupt.

@@ -15,15 +15,15 @@ namespace fopd::reqh {
 // Decides how many of a locality's pieces of buffer each client's fops may hold, and which fops
 // wait until their client may hold another one.
 //
-// A client is slow while one of its fops has waited for its bytes longer than the network takes:
-// its pieces may come back late. The share of a slow client depends on the free pieces: a client
-// may hold half of what its principal has left, and all principals together always leave some. So
-// there is room for the next client, however many hold their shares. A client that is not slow may
-// hold three times as many pieces as are free, until slow clients hold half of all pieces: then it
-// has a share, too, plus one piece from the part that its principal's slow clients must leave to
-// others. Clients that are not slow leave an eighth of the pieces to fops that do not wait for a
-// client; these take pieces without a share: however many clients stop at the same moment, such
-// fops proceed.
+// A client is slow while a fop of it has waited for the client to send or receive data longer than
+// the network takes: the pieces that it holds may come back late. A slow client may hold half of
+// the pieces that its principal may still take, and all principals together always leave some free.
+// So there is room for the next client, however many hold their shares. A client that is not slow
+// may hold three times as many pieces as are free, until slow clients hold half of all pieces: from
+// then on its share is limited like that of a slow client, except that it may take its first piece
+// from those that its principal's slow clients must leave free. Clients that are not slow leave an
+// eighth of the pieces to fops that do not wait for a client; these take pieces without a share:
+// however many clients stop at the same moment, such fops proceed.
 //
 // Pure. Fops of one client are served in the order of arrival, and clients take turns.
 class Shares {

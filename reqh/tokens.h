@@ -80,7 +80,7 @@ public:
 
 private:
     Instant began_{};
-    std::map<std::string, std::uint32_t, std::less<>> taken_;  // Since then.
+    std::map<std::string, std::uint32_t, std::less<>> taken_;  // Checks since began_, by share.
 };
 
 }  // namespace fopd::reqh

@@ -56,9 +56,9 @@ public:
 // Which blocks of a disk are in use. The disk is divided into segments of equal size; a segment
 // belongs to the log or to data. Within a segment of data, blocks are allocated in ascending order,
 // so that data written together lies together and the disk sees long writes. When it is full, data
-// continues in the lowest empty segment: what was freed is used again before what was never used,
-// so that a disk that is a thin file stays small. The state is in memory only; each start builds it
-// from the index.
+// continues in the lowest empty segment: blocks that were freed are used before blocks that were
+// never used, so that a disk that is a thin file stays small. The state is in memory only; each
+// start builds it from the index.
 //
 // A freed block is pending first: it is allocated again when the record that freed it can no longer
 // be lost, and every read that began before has ended.

@@ -105,7 +105,7 @@ protected:
     CommitPath(core::Reactor& reactor, devices::Device& device, const LogOptions& options);
     virtual ~CommitPath() = default;
 
-    // -- what the commit path needs of the log's upkeep --
+    // -- calls of the commit path to the log's upkeep --
 
     struct RoomWanted {
         Purpose purpose;

@@ -34,7 +34,7 @@ VsnText read_vsn(Bytes bytes) {
     return vsn;
 }
 
-// Printable ASCII: what the label of a tape may contain.
+// Printable ASCII: the characters that the label of a tape may contain.
 bool is_vsn(const VsnText& vsn) {
     return vsn.front() != ' ' &&
            std::ranges::all_of(vsn, [](char c) { return c >= ' ' && c <= '~'; });

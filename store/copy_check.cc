@@ -87,7 +87,8 @@ Result<void> CopyCheck::judge_recall(Fid fid, std::vector<CheckFinding>& finding
     return {};
 }
 
-// Looks the object up again, for the numbers only: what the map lends ends with the next search.
+// Looks the object up again, for the numbers only: an object that the map returns is valid until
+// the next search.
 Result<void> CopyCheck::judge_released(Fid fid, std::vector<CheckFinding>& findings) {
     const auto object = volume_.map().find(fid);
     if (!object) return std::unexpected(object.error());

@@ -10,8 +10,8 @@
 namespace fopd::store {
 
 // Checks that the copies on cartridges, the places and totals of the cartridges, the released
-// objects and the recalls of a volume agree. Part of VolumeCheck: what is seen in a turn is judged
-// in the same turn.
+// objects and the recalls of a volume agree. Part of VolumeCheck: entries seen in one turn are
+// compared in the same turn.
 class CopyCheck {
 public:
     explicit CopyCheck(const VolumeView& volume) : volume_(volume) {}

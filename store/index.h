@@ -102,8 +102,8 @@ public:
     // otherwise. Without a reserve only changes that free space should be made. Each apply() finds
     // out again.
     virtual bool has_reserve() const = 0;
-    // How many bytes apply() can certainly write, unless others use what the medium has free beside
-    // the reserve. A change writes a copy of each page that it touches.
+    // How many bytes apply() can certainly write, unless others use the free space of the medium
+    // beside the reserve. A change writes a copy of each page that it touches.
     virtual std::uint64_t room_bytes() const = 0;
 };
 

@@ -39,12 +39,12 @@ public:
     void erase(Bytes key) { active_->erase(key); }
 
     // Memory taken by changes, including those of a checkpoint in progress. The caller keeps it
-    // bounded; put() takes what it needs.
+    // bounded; put() itself has no limit.
     std::size_t changed_bytes() const { return active_->bytes() + frozen_->bytes(); }
     std::size_t change_count() const { return active_->count() + frozen_->count(); }
-    // Whether a checkpoint of the changes might write more than half of what the index's medium has
-    // room for. Half, because LMDB reuses the pages that a checkpoint frees only two checkpoints
-    // later.
+    // Whether a checkpoint of the changes might write more than half of the free space of the
+    // index's medium. Half, because LMDB reuses the pages that a checkpoint frees only two
+    // checkpoints later.
     bool wants_checkpoint() const;
 
     Result<std::optional<Bytes>> get(Bytes key);

@@ -38,7 +38,7 @@ constexpr std::uint64_t kHeadMagic = 0x7865646e69706f66;  // "fopindex"
 constexpr std::size_t kIndexHeadBytes = 8 + 4 + 4 + 16 + 8;
 
 MDB_val as_val(Bytes bytes) {
-    // LMDB's type is not const even for what it only reads.
+    // LMDB's type is not const even for data that it only reads.
     return {.mv_size = bytes.size(), .mv_data = const_cast<std::byte*>(bytes.data())};
 }
 
@@ -263,9 +263,9 @@ LmdbIndex::Written LmdbIndex::write(const Step& step) {
 }
 
 // The reserve consists of the unused pages of the file, and of blocks beyond its end that the file
-// system has reserved for it. It is filled up when it is less than wanted; with half of what is
-// wanted it still counts as kept. If the file system cannot reserve blocks, it is assumed to have
-// room.
+// system has reserved for it. It is filled up when it is smaller than wanted; while it has half of
+// the wanted size it still counts as a reserve. If the file system cannot reserve blocks, it is
+// assumed to have room.
 LmdbIndex::Reserve LmdbIndex::keep_reserve() {
     MDB_envinfo info{};
     MDB_stat stat{};

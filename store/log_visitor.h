@@ -48,7 +48,7 @@ struct LogFault {
     std::uint64_t block = 0;  // On the disk.
 };
 
-// Receives what Log::look_through() reads.
+// Receives the entries that Log::look_through() reads.
 class LogVisitor {
 public:
     virtual ~LogVisitor() = default;

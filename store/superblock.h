@@ -43,7 +43,8 @@ struct Superblock {
     // In the oldest segment: the live records of entries up to this one were committed again,
     // durably.
     std::uint64_t cleaned_seq = 0;
-    // In the order of the log. Replay finds what was written into them since this superblock.
+    // In the order of the log. Replay finds the entries that were written into them since this
+    // superblock.
     std::vector<LogSegment> segments{};
 
     friend bool operator==(const Superblock&, const Superblock&) = default;

@@ -11,7 +11,7 @@
 namespace fopd::store {
 
 // Remembers which objects were changed by commits that may not be durable yet. When the log has
-// failed, what the map says of these objects may be lost at the next start.
+// failed, the state of these objects in the map may be lost at the next start.
 class UncertainObjects {
 public:
     // A record that is about to be applied changes its object.

@@ -113,7 +113,7 @@ public:
     Volume(const Volume&) = delete;
     Volume& operator=(const Volume&) = delete;
 
-    // Makes an empty volume on a disk, and destroys what the disk held. Before open(). REQUIRES:
+    // Makes an empty volume on a disk, and destroys all data of the disk. Before open(). REQUIRES:
     // the index is empty.
     Task<Result<void>> format();
 
@@ -151,8 +151,8 @@ public:
     bool sweeping() const { return has_to_sweep_; }
     // How much each owner had at the end of open().
     const PoolShares& owners_at_open() const { return census_.owners(); }
-    // Counts again what owners_at_open() counted. Right only if the volume does not change
-    // meanwhile.
+    // Counts the blocks and objects of each owner again, like owners_at_open(). Right only if the
+    // volume does not change meanwhile.
     Task<Result<PoolShares>> count_owners();
     // How many recorded replies each client had at the end of open(), by ascending client.
     const std::vector<ClientReplies>& replies_at_open() const { return census_.replies(); }
@@ -278,8 +278,8 @@ public:
     // attempt.add(range) alone. kBusy: the object has changed or is not released any more.
     Result<void> begin_part(BringingBack& attempt, Change& change, BlockRange range,
                             Reservation reservation, Data data);
-    // Ends the released state, and the recall; `kept` is what remains of that, such as a pin.
-    // Durable when it returns. kBusy: the object has changed; kInvalid: parts are missing.
+    // Ends the released state, and the recall; `kept` is the remaining part of the recall, such as
+    // a pin. Durable when it returns. kBusy: the object has changed; kInvalid: parts are missing.
     // REQUIRES: all parts are finished without an error.
     Task<Result<Receipt>> end_bringing_back(BringingBack* attempt, std::optional<Recall> kept,
                                             core::WaitOptions wait);

@@ -57,7 +57,7 @@ private:
     std::vector<Counted> counted_;  // In this turn.
 };
 
-// Subtracts the blocks in cleared ranges of objects from what their owners have.
+// Subtracts the blocks in cleared ranges of objects from their owners' blocks.
 class VolumeCensus::ClearedCounter final : public MapVisitor {
 public:
     ClearedCounter(VolumeCensus& census, ObjectMap& map, BlockCounter& counter,

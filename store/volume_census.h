@@ -34,7 +34,8 @@ struct ClientReplies {
 };
 
 // Walks through the map of a volume that is being opened: tells the allocator which blocks are in
-// use, and counts what each owner has in each pool, and each client.
+// use, and counts the blocks and objects of each owner in each pool, and the recorded replies of
+// each client.
 class VolumeCensus {
 public:
     // How the census treats an extent whose blocks are in use already, or are not on the disk.

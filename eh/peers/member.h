@@ -379,7 +379,7 @@ private:
     std::uint32_t failures_ = 0;     // Times the membership was lost,
     std::uint32_t good_epochs_ = 0;  // and epochs since the last time.
     Peer root_hint_;                 // Whom to ask for admission.
-    ViewHandle record_;              // While joining: what the store had.
+    ViewHandle record_;              // While joining: the view that the store had.
     Instant read_at_ = Instant{};    // When the store may be read next while joining.
     Instant leave_until_ = kNever;
     Instant leave_at_ = kNever;

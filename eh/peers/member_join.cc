@@ -1,4 +1,4 @@
-// How a process becomes a member, and what the view store answers.
+// How a process becomes a member, and the handling of answers of the view store.
 
 #include <algorithm>
 #include <cerrno>

@@ -1,4 +1,5 @@
-// A new root after a silent one: promises of a majority, then a view of those who promised.
+// A new root after a silent one: promises of a majority, then a view with the members that
+// promised.
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-// Views: how they reach a member, and what changes with one.
+// Views: how they reach a member, and the changes that a new view makes to its state.
 
 #include <algorithm>
 #include <cerrno>
@@ -14,7 +14,7 @@ namespace {
 // Of a view's bytes in memory while its pieces arrive.
 constexpr std::size_t kViewBytesMax = kRosterMax * (kMemberNameMax + kMemberAddressMax + 32);
 
-// Not less than what its message has.
+// An upper bound of the bytes of its message.
 std::size_t bytes_at_most(const ViewDifference& difference) {
     std::size_t bytes = 512 + difference.rest.carry.data.size();
     for (const GoneMember& gone : difference.rest.gone) bytes += 12 + gone.name.size();

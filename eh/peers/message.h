@@ -134,8 +134,8 @@ struct Refuse {
 
 // -- take-over --
 
-// The sender wants to be the root after this view: who has not heard from the root for long
-// promises to take part in this view no more.
+// The sender wants to be the root after this view. A receiver that has not heard from the root for
+// long promises to take part in this view no more.
 struct Promise {
     bool operator==(const Promise&) const = default;
 };

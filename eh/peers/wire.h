@@ -50,7 +50,8 @@ private:
     std::vector<std::byte> bytes_;
 };
 
-// Strict: what is too long, not canonical or cut short makes ok() false, and reads as zeros.
+// Strict: a field that is too long, not canonical or cut short makes ok() false, and reads as
+// zeros.
 class WireReader {
 public:
     static constexpr bool kReads = true;

@@ -54,7 +54,7 @@ enum class LossNotice : std::uint8_t {
 //     network.lose_connections({.from = "a", .to = "b"}, LossNotice::kBoth);  // They end.
 class MemNetwork {
 public:
-    // Hears what was done to the links. Called on the thread that did it.
+    // Notified of changes to the links, on the thread that made the change.
     class Watcher {
     public:
         virtual void on_links_changed() = 0;

@@ -375,7 +375,7 @@ void MemSockets::on_lost(std::string_view host, std::string_view peer) {
         if (socket.host != host || socket.peer_host != peer || socket.peer == nullptr) continue;
         socket.peer->peer = nullptr;
         socket.peer = nullptr;
-        // Also what has arrived.
+        // Bytes that have arrived and were not received are lost, too.
         socket.in.segments.clear();
         socket.in.taken = socket.in.unread = 0;
         socket.is_lost = true;

@@ -44,7 +44,7 @@ struct MemPacket {
         kMessage,
         kTaken,      // `count` messages with `size` bytes in total have left the window.
         kRead,       // Reads `size` bytes of `remote`.
-        kReadDone,   // bytes: what was read.
+        kReadDone,   // bytes: those that were read.
         kWrite,      // Writes bytes to `remote`.
         kWriteDone,  // The write has been made.
         kReset,      // The connection has ended.

@@ -132,7 +132,7 @@ Task<void> Client::close() {
 }
 
 void Client::on_open(Session& session) {
-    // A server that no longer knows this client, or is in another life, cannot say what became of
+    // A server that no longer knows this client, or is in another life, cannot tell the outcome of
     // requests sent earlier. Those for which it does no harm are sent again.
     const fop::AcceptHello& accepted = session.accepted();
     const bool remembers =

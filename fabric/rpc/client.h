@@ -25,7 +25,7 @@ class Client;
 class InCalls : public core::ListNode {};
 
 // The server gives up a call this much earlier than the caller, who has `left` time, so that the
-// reply can still tell the caller what the fop waited for.
+// reply can still tell the caller which wait of the fop was too long.
 Duration answer_margin(Duration left);
 
 // The arguments of a call. All borrowed memory must stay valid until the call has returned.

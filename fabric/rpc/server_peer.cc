@@ -29,7 +29,7 @@ void Server::Peer::on_open(Session& opened) {
     // The record is the principal's: another principal with the same client id is another client.
     // This ends an earlier session of the client, which may not be known to be lost yet. Its fops
     // that have not started are dropped: the client sends them again, and a late run would undo
-    // what the client does after the answer.
+    // later changes of the client.
     record = &server_.clients_.enter(opened.client_id(), identity, *share_, *this);
     if (!server_.armed()) {
         core::Reactor& reactor = server_.host_.reactor();
@@ -138,8 +138,8 @@ void Server::Peer::on_end(Session&, const Error&, std::string_view) {
         server_.places_.give_back_later(*std::exchange(host, nullptr), now);
     }
     // No client gets the answer now. Fops that have started and that only this server remembers run
-    // to their end, because the client may ask for the reply again. Others are cancelled: what the
-    // store records either has happened, or happens when the client sends it again.
+    // to their end, because the client may ask for the reply again. Others are cancelled: a change
+    // that the store records has either happened, or happens when the client sends it again.
     std::vector<Incoming*> unheard;
     running.for_each([this, &unheard](Incoming& each) {
         if (!each.started_) forget(each);

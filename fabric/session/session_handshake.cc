@@ -179,7 +179,7 @@ void Session::count_refusal(std::string_view reason) {
     host_.count_refusal(refused);
 }
 
-// Each run of fopctl opens a session, so this is for somebody who looks for it.
+// Each run of fopctl opens a session, so the event has the level kDebug.
 void Session::note_opened() {
     if (role_ != Role::kServer || !host_.events_.wants(core::Level::kDebug)) return;
     emit(host_.events_, core::Level::kDebug, "fabric.session_opened",

@@ -43,7 +43,7 @@ struct HostOptions {
     // The bytes that fops on loans may bring in total, not counting a few hundred bytes of each.
     std::uint32_t fop_loan_bytes_total = 8U << 20;
     std::uint32_t inline_max = 12U << 10;
-    // Less than the default only to measure what sharing a message gains.
+    // Less than the default only in measurements of the gain from sharing messages.
     std::uint32_t fops_per_message_max = fop::kFopsMax;
     Duration lease{30s};
     Duration handshake_timeout{5s};

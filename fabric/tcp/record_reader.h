@@ -22,7 +22,7 @@ inline constexpr std::size_t kRecordMax =
 using RecordLabel = std::array<std::byte, kRecordLabelBytes>;
 RecordLabel encode_record_label(std::size_t plain_bytes);
 
-// Decrypts what arrives for a FrameReader. Pure: the caller receives the bytes. For an incomplete
+// Decrypts received bytes for a FrameReader. Pure: the caller receives the bytes. For an incomplete
 // record it holds memory, at most twice the bytes that have arrived.
 class RecordReader {
 public:

@@ -68,7 +68,8 @@ private:
     enum class Progress : std::uint8_t { kWaits, kDone, kFailed };
 
     Task<void> accept_all();
-    // Accepts what waits in the kernel; false if the kernel could not, and a pause is due.
+    // Accepts the connections that wait in the kernel; false if the kernel could not, and a pause
+    // is due.
     bool accept_some();
     Task<void> greet(std::unique_ptr<Newcomer> newcomer);
     Task<void> report_silent();

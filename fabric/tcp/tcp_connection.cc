@@ -17,8 +17,8 @@ constexpr int kReceivesPerTurn = 4;
 constexpr int kSendsPerTurn = 4;
 // Frames that one system call sends.
 constexpr std::size_t kFramesPerSend = 32;
-// Bodies of this size are received directly into their memory, apart from what has arrived with
-// their header. The receive that expects such a header therefore asks for few bytes.
+// Bodies of this size are received directly into their memory, apart from the bytes that arrive
+// together with their header. The receive that expects such a header therefore asks for few bytes.
 constexpr std::size_t kBulkBytes = 32U << 10;
 constexpr std::size_t kBytesBesideBulk = 4U << 10;
 constexpr std::size_t kPlainBytes = 64U << 10;  // The most bytes of any other receive.
@@ -326,7 +326,7 @@ bool TcpConnection::receive() {
         count_incomplete();
         if (state_ == State::kEnded) return true;
     }
-    // Nothing can be sent any more, and what the peer had sent before has been received.
+    // Nothing can be sent any more, and all bytes that the peer had sent before are received.
     if (is_empty && send_failed_) {
         lose(kEndedThere);
         return true;

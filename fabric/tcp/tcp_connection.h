@@ -153,7 +153,7 @@ private:
     void lose(const Error& why, std::string_view words = {});
     void want_work();
     void want_flush();
-    // Removes what was sent from the queue.
+    // Removes sent bytes from the queue.
     void take_sent(std::size_t bytes);
 
     TcpMachine& machine_;

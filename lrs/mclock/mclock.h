@@ -56,9 +56,9 @@ private:
 };
 
 // Reservations, weights and limits: rules divide the requests into classes. Each class first gets
-// what is reserved for it; the rest is divided by weight, up to each class's limit. Requests of a
-// class are served in the order of arrival. Reservations and limits are those of the node: a class
-// has the same meters in all localities. Weights count within a locality.
+// its reservation; the rest is divided by weight, up to each class's limit. Requests of a class are
+// served in the order of arrival. Reservations and limits are those of the node: a class has the
+// same meters in all localities. Weights count within a locality.
 //
 // A class has up to three time lines. The reservation line advances with each request served from
 // the reservation, and may fall behind real time by one second while requests wait. The limit line

@@ -29,7 +29,7 @@ public:
         devices::TapeMark met = devices::TapeMark::kEndOfData;
         std::span<const std::byte> bytes{};  // Valid until the next call.
     };
-    // Reads what follows.
+    // Reads the next block, filemark or end of data.
     Task<Result<Block>> next();
 
     // Reads the three labels before or behind a file, and the filemark that follows them. Before

@@ -201,7 +201,7 @@ void set_day(FileLabels& labels, WallTime when) {
     const auto day = std::chrono::floor<days>(time);
     const std::chrono::year_month_day date{day};
     const auto year = static_cast<int>(date.year());
-    // The time is what the machine's clock says, which may be wrong by any amount.
+    // The time is that of the machine's clock, which may be wrong by any amount.
     if (year < 1900 || year >= 2200) {
         labels.year = 1900;
         labels.day = 1;

@@ -54,7 +54,7 @@ struct Member {
 // True if every field is within its limits and all text is UTF-8 without control characters.
 bool is_valid(const Member& member);
 
-// Which cartridge it is: what VOL1 and every file on it say.
+// The identity of a cartridge, written in its label VOL1 and in every file on it.
 struct TapeIdentity {
     Vsn vsn;
     devices::NodeId node{};

@@ -13,7 +13,7 @@
 
 namespace fopd::store {
 
-// Takes what a recovery finds.
+// Receives the copies and the damage that a recovery finds.
 class RecoverySink {
 public:
     virtual ~RecoverySink() = default;
@@ -37,8 +37,8 @@ struct Recovered {
 // nothing. Lives on the drive's reactor, and uses the drive alone while run() runs.
 class TapeRecovery {
 public:
-    // The drive outlives the recovery. The identity is what is expected, or, where no catalogue is
-    // left, what inspect() has found.
+    // The drive outlives the recovery. The identity is the expected one, or, without a catalogue,
+    // the one that inspect() has found.
     TapeRecovery(devices::TapeDrive& drive, TapeIdentity identity)
         : drive_(drive), identity_(identity), blocks_(drive_), reader_(drive_, identity_) {}
 

@@ -41,7 +41,7 @@ struct TapeEntry {
     friend bool operator==(const TapeEntry&, const TapeEntry&) = default;
 };
 
-// The end of what has been written: where the next file goes.
+// The end of the written files, where the next file begins.
 struct TapeEnd {
     std::uint64_t files = 0;
     std::uint64_t block = 1;  // Behind VOL1, when there are no files.

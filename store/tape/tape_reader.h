@@ -37,8 +37,8 @@ public:
     Task<Result<void>> open(TapeEntry entry);
     // Moves to the first member of a file, if only the number and block of the file are known.
     Task<Result<void>> open_file(TapeFile file);
-    // Goes on with the member behind the open one; what has not been read of that is skipped.
-    // False: there is none.
+    // Continues with the member behind the open one, and skips unread data of the open one. False:
+    // there is none.
     Task<Result<bool>> open_next();
     // Moves behind the file, and compares its trailer with its header. The next file's labels begin
     // at the block that is returned. kCorrupt: they do not agree.

@@ -181,8 +181,8 @@ Task<Result<void>> TapeWriter::flush_block() {
     co_return Result<void>();
 }
 
-// Blocks are written as soon as they are full. Where more must follow, a warning of the end is the
-// end: what is left behind it is for the labels of the file, and for an index file.
+// Blocks are written as soon as they are full. At the early warning of the end of the tape, more
+// data of objects are refused: the tape behind the warning is for labels and for an index file.
 Task<Result<void>> TapeWriter::append(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
         const std::size_t size =

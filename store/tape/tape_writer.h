@@ -44,8 +44,8 @@ public:
     // The drive outlives the writer.
     TapeWriter(devices::TapeDrive& drive, TapeIdentity identity, TapeSite site);
 
-    // Moves to the end, after comparing VOL1, the last file and the end of the data with what is
-    // known of the cartridge. Writes nothing. kInvalid: it is another cartridge, or one that was
+    // Moves to the end, after comparing VOL1, the last file and the end of the data with the record
+    // of the cartridge. Writes nothing. kInvalid: it is another cartridge, or one that was
     // formatted since. kCorrupt: the tape has more or fewer complete files than `end` says.
     // kDenied: it is write-protected.
     Task<Result<void>> open(TapeEnd end);
