@@ -62,12 +62,6 @@ VolumeOptions small_volume(const Plan& plan, std::uint32_t version) {
     return options;
 }
 
-std::uint64_t stamp_of(std::span<const std::byte> block) {
-    std::uint64_t stamp = 0;
-    std::memcpy(&stamp, block.data(), sizeof stamp);
-    return stamp;
-}
-
 Object object_of(const ObjectState& state, std::uint32_t version) {
     return {.size_bytes = state.size_bytes,
             .version = state.version + state.attribute_changes,
@@ -77,19 +71,9 @@ Object object_of(const ObjectState& state, std::uint32_t version) {
             .group = "users"};
 }
 
-std::string show(Fid fid, const ObjectState& state) {
-    std::string text = "object " + std::to_string(fid.low) + (state.exists ? "" : " (gone)") +
-                       " of " + std::to_string(state.size_bytes) + " bytes, content " +
-                       std::to_string(state.version) + ":";
-    for (const auto& [block, stamp] : state.stamps) {
-        text += " " + std::to_string(block) + "=" + std::to_string(stamp);
-    }
-    return text;
-}
-
 }  // namespace
 
-// Each block says which it is.
+// A block begins with its stamp; the other bytes depend on object, number and stamp.
 void fill(std::span<std::byte> block, Fid fid, std::uint64_t number, std::uint64_t stamp) {
     core::Random random(core::mix(core::mix(fid.low, number), stamp));
     std::memcpy(block.data(), &stamp, sizeof stamp);
@@ -485,115 +469,6 @@ Task<Result<void>> Machine::replace(Fid* fid) {
     *fid = next;
     remains_.objects[next].push_back({});
     co_return Result<void>{};
-}
-
-// What is found, read back block by block.
-Task<std::optional<ObjectState>> Machine::look(Fid fid, AlignedMemory* memory) {
-    ObjectState found;
-    const auto object = volume_->map().find(fid);
-    if (!object) {
-        violate(std::string("the map cannot be read: ") + object.error().context);
-        co_return std::nullopt;
-    }
-    if (!object->has_value()) co_return found;
-    if ((*object)->mode != remains_.version) {
-        violate("object " + std::to_string(fid.low) + " is of version " +
-                std::to_string((*object)->mode));
-    }
-    found.exists = true;
-    found.size_bytes = (*object)->size_bytes;
-    found.version = (*object)->content_version();
-    found.attribute_changes = (*object)->attribute_changes;
-    const bool is_released = (*object)->is_released;
-    if (plan_.tape && !read_copies(fid, found, is_released)) co_return std::nullopt;
-    if (is_released) {
-        const core::WaitOptions wait{};
-        const auto parts = co_await volume_->count_blocks(fid, wait);
-        if (parts) parts_found_[fid] = *parts;
-        co_return found;
-    }
-    struct Piece {
-        std::uint64_t first;
-        std::uint64_t block;
-        std::vector<std::uint32_t> checksums;
-    };
-    std::vector<Piece> pieces;
-    Reading reading;
-    volume_->begin_read(reading);
-    ObjectMap::Extents extents =
-        volume_->map().extents(fid, {.first = 0, .count = ObjectMap::kReadBlocksMax});
-    for (;;) {
-        const auto extent = extents.next();
-        if (!extent) {
-            violate(std::string("extents cannot be read: ") + extent.error().context);
-            co_return std::nullopt;
-        }
-        if (!extent->has_value()) break;
-        pieces.push_back({.first = (*extent)->first,
-                          .block = (*extent)->block,
-                          .checksums = {(*extent)->checksums.begin(), (*extent)->checksums.end()}});
-    }
-    for (const Piece& piece : pieces) {
-        core::Buffer into = memory->buffer();
-        into.size_bytes = piece.checksums.size() * kBlock;
-        const core::WaitOptions wait{};
-        const auto read = co_await disk_->read(into, piece.block * kBlock, wait);
-        if (!read) co_return std::nullopt;
-        ++remains_.reads;
-        for (std::size_t i = 0; i < piece.checksums.size(); ++i) {
-            const auto block = into.span().subspan(i * kBlock, kBlock);
-            const std::uint64_t stamp = stamp_of(block);
-            if (core::crc32c(block) != piece.checksums[i]) {
-                violate("block " + std::to_string(piece.first + i) + " of object " +
-                        std::to_string(fid.low) + " is not what was written; stamp " +
-                        std::to_string(stamp));
-                co_return std::nullopt;
-            }
-            found.stamps[piece.first + i] = stamp;
-        }
-    }
-    const core::WaitOptions wait{};
-    const auto blocks = co_await volume_->count_blocks(fid, wait);
-    if (blocks && *blocks != found.stamps.size()) {
-        violate("object " + std::to_string(fid.low) + " has " +
-                std::to_string(found.stamps.size()) + " blocks, counted were " +
-                std::to_string(*blocks));
-    }
-    co_return found;
-}
-
-AlignedMemory Machine::take_memory() {
-    if (spare_memory_.empty()) {
-        return std::move(AlignedMemory::allocate(kExtentBlocksMax * kBlock).value());
-    }
-    AlignedMemory memory = std::move(spare_memory_.back());
-    spare_memory_.pop_back();
-    return memory;
-}
-
-Task<void> Machine::compare(Fid fid, bool after_recovery) {
-    AlignedMemory memory = take_memory();
-    const std::optional<ObjectState> found = co_await look(fid, &memory);
-    spare_memory_.push_back(std::move(memory));
-    if (!found) co_return;
-    std::deque<ObjectState>& states = remains_.objects[fid];
-    if (plan_.tape) compare_recall(fid, after_recovery);
-    if (!after_recovery) {
-        if (!(*found == states.back())) {
-            violate("found " + show(fid, *found) + ", written " + show(fid, states.back()));
-        }
-        co_return;
-    }
-    const auto which = std::ranges::find(states, *found);
-    if (which == states.end()) {
-        violate("after a crash found " + show(fid, *found) + ", acknowledged " +
-                show(fid, states.front()) + ", newest " + show(fid, states.back()));
-        co_return;
-    }
-    // It is durable, and nothing else is.
-    ObjectState kept = std::move(*which);
-    states.clear();
-    states.push_back(std::move(kept));
 }
 
 std::string carry_out(const Plan& plan, Remains& remains) {

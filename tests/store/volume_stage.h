@@ -163,6 +163,11 @@ private:
     Task<Result<void>> replace(Fid* fid);
     Task<Result<void>> commit(Fid fid, Change* change, std::uint32_t bytes, ObjectState state,
                               bool durable);
+    void look_at_memory();
+    void violate(const std::string& what);
+    void acknowledge(Fid fid, const ObjectState& state);
+
+    // -- comparing; see volume_stage_look.cc --
     Task<void> compare(Fid fid, bool after_recovery);
     Task<std::optional<ObjectState>> look(Fid fid, AlignedMemory* memory);
     AlignedMemory take_memory();
@@ -182,9 +187,6 @@ private:
     bool read_copies(Fid fid, ObjectState& found, bool is_released);
     void compare_recall(Fid fid, bool after_recovery);
     void check_cartridges();
-    void look_at_memory();
-    void violate(const std::string& what);
-    void acknowledge(Fid fid, const ObjectState& state);
 
     Remains& remains_;
     const Plan& plan_;
