@@ -104,7 +104,7 @@ public:
     static Started<std::unique_ptr<AdminServer>> start(const Options& options,
                                                        AdminHandler& handler,
                                                        core::EventSink& events);
-    // Stops.
+    // Calls stop().
     ~AdminServer();
     AdminServer(const AdminServer&) = delete;
     AdminServer& operator=(const AdminServer&) = delete;

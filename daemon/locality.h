@@ -144,8 +144,8 @@ public:
     // Accepts no new work, answers queued fops with "try again", and waits until no fop runs, at
     // most until `deadline`. Returns the number still running.
     Task<std::uint64_t> drain(Instant deadline);
-    // Ends the tape library, if this locality has it: what is complete on tape is made durable.
-    // REQUIRES: the stores of all localities still serve.
+    // Ends the tape library, if this locality has it; tape files that are complete are made
+    // durable. REQUIRES: the stores of all localities still serve.
     Task<std::uint64_t> close_library();
     // Cuts off the remaining fops and ends the sessions. Returns the number cut off.
     Task<std::uint64_t> close();

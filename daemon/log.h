@@ -39,7 +39,7 @@ public:
         int fd = 2;  // Borrowed for the life of the log.
         // Written to instead of `fd`, in `format`, if not null.
         std::unique_ptr<LogWriter> writer{};
-        // Hears of lost events, as fopd.audit.lost, instead of this log; outlives it.
+        // Receives reports of lost events, as fopd.audit.lost, instead of this log; outlives it.
         core::EventSink* losses = nullptr;
     };
 

@@ -9,7 +9,7 @@
 
 namespace fopd::eh {
 
-// Told how a call of a ViewFile ended.
+// Receives the outcome of a call of a ViewFile.
 class ViewFileUser {
 public:
     // kNotFound: there is no file yet.

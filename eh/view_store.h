@@ -11,7 +11,7 @@ namespace fopd::eh {
 // never: reading the store until it has a newer view tells, by the view's writer.
 enum class Swapped : std::uint8_t { kYes, kNo, kUnknown };
 
-// Told how a call of a ViewStore ended.
+// Receives the outcome of a call of a ViewStore.
 class ViewStoreUser {
 public:
     // Null: the store has no view yet.

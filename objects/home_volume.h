@@ -93,7 +93,7 @@ private:
     std::set<std::pair<store::Fid, std::uint64_t>> blocks_;
 };
 
-// Is told which objects of a disk are changed.
+// Notified of changes of the objects on a disk.
 class ObjectObserver {
 public:
     // Called in the turn in which the change of an object begins, and the map shows it: the object
@@ -173,7 +173,7 @@ public:
     }
     // A second count, by which a check verifies objects(). Null: no check is running.
     void set_recount(ObjectCount* recount) { recount_ = recount; }
-    // Null: nobody is told. The observer outlives the disk's changes.
+    // Null: no observer. The observer outlives the disk's changes.
     void set_observer(ObjectObserver* observer) { observer_ = observer; }
     ObjectObserver* observer() const { return observer_; }
     DiskUse& use() { return use_; }

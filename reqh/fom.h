@@ -202,12 +202,12 @@ private:
     Progress progress_;
     Shares::Client* share_ = nullptr;
     std::optional<Instant> waits_for_share_since_;
-    Duration share_wait_{};        // Of a fom that had to wait for its share, and got it.
+    Duration share_wait_{};        // The completed wait for its share.
     Instant client_since_{};       // Start of the wait for its client.
     bool client_is_slow_ = false;  // The owner was notified.
     bool client_is_late_ = false;
     bool client_given_up_ = false;
-    Lent lent_;         // From the token.
+    Lent lent_;         // The rights that the token lends.
     std::string pool_;  // The pool's name; copied, because the layout may be replaced while the fop
                         // is queued.
     std::string denial_;

@@ -39,8 +39,8 @@ private:
         std::string name;
         Instant used_at{};
         std::unique_ptr<LoadFigures> figures = std::make_unique<LoadFigures>();
-        // Of the name that had the row before: somebody may still read them. Kept until the row has
-        // another name again, kForgottenAfter later at the earliest.
+        // The figures of the name that had the row before: another thread may still read them. Kept
+        // until the row has another name again, kForgottenAfter later at the earliest.
         std::unique_ptr<LoadFigures> former{};
     };
     void give(Row row, std::string_view name);

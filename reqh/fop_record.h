@@ -109,7 +109,7 @@ public:
 
 private:
     struct Entry {
-        std::uint64_t number = 0;  // They rise.
+        std::uint64_t number = 0;  // Increases with each record.
         ShortText share{};
         FopRecord record{};
     };

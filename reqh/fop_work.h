@@ -45,9 +45,9 @@ struct FopWork {
     std::vector<std::uint32_t> found_checksums;
     std::vector<BlockRun> runs;
     std::vector<ReadPart> parts;
-    std::vector<std::uint32_t> checksums;  // This and the next two: contents of the reply.
+    std::vector<std::uint32_t> checksums;  // Borrowed by the reply, as the next two.
     std::vector<fop::Receipt> receipts;
-    std::vector<std::uint8_t> states;  // Likewise.
+    std::vector<std::uint8_t> states;
     std::string text;
     objects::PoolId pool = 0;  // Of the name in `text`.
     WritePlan plan;

@@ -11,8 +11,8 @@
 
 namespace fopd::reqh {
 
-// Looks up the pools and disks of the node for a fop; where one is not to be had, gives the
-// refusal.
+// Looks up the pools and disks of the node for a fop. The error is the refusal, if there is none or
+// it is not available.
 class LayoutLookup {
 public:
     // Both outlive it.

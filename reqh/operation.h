@@ -70,7 +70,7 @@ public:
     template <typename Value, typename Job>
     Task<Granted<Value>> run_at(std::uint32_t locality, Job job);
 
-    // Awaits a task whose work is done by another locality, for the fop's progress.
+    // Awaits a task that another locality executes, and shows the wait in the fop's progress.
     template <typename Value>
     Task<Value> elsewhere(Task<Value> task) {
         const Waiting waiting = waits_for({.what = WaitsFor::kLocality});

@@ -47,7 +47,7 @@ struct Wait {
     }
     // Whether the fop waits for a name or a lock, which another fop holds.
     bool is_for_other_fop() const { return what == WaitsFor::kName || what == WaitsFor::kLock; }
-    // Whether the fop waits for drives, which takes as long as it takes.
+    // Whether the fop waits for tape drives. Such a wait has no usual length.
     bool is_for_tape() const { return what == WaitsFor::kTape; }
 };
 
@@ -77,7 +77,7 @@ public:
     std::optional<Now> read() const;
     // The longest completed wait. Only where the fop runs, or after it has ended.
     const Longest& longest() const { return longest_; }
-    // The sum of all completed waits for it; likewise.
+    // The sum of all completed waits for `what`. Only where the fop runs, or after it has ended.
     Duration waited_for(WaitsFor what) const { return sums_[static_cast<std::size_t>(what)]; }
 
     // A wait that ends on another locality than it begins on. At most one wait at a time.

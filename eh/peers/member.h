@@ -44,13 +44,13 @@ struct MemberOptions {
     EpochRules rules{};
     std::uint64_t rules_hash = 0;  // Members with another one are refused.
     std::size_t fanout = 16;
-    Duration grace = 500ms;            // For an answer of a member that is alive.
+    Duration grace = 500ms;            // A living member answers within this time.
     Duration root_silent = 2s;         // After that the root counts as dead.
-    Duration resend = 125ms;           // First interval of what is sent again until it is answered.
+    Duration resend = 125ms;           // First interval between repetitions of a message.
     Duration join_batch = 50ms;        // Members that want to join are collected for so long.
     Duration back_off_max = 30s;       // Between two tries to rejoin.
-    std::size_t expect = 1;            // The first epoch waits for so many members,
-    Duration bootstrap_timeout = 30s;  // or until then.
+    std::size_t expect = 1;            // The first epoch waits for so many members.
+    Duration bootstrap_timeout = 30s;  // The longest wait for them.
     std::int64_t block = 1 << 20;      // Epoch numbers that a root reserves at a time.
     Quorum quorum = Quorum::kParticipants;
     Peer root{};  // The only member that reaches the view store; no name: all do.
@@ -163,14 +163,14 @@ private:
     struct Call {
         std::vector<std::byte> data{};
         Instant began{};
-        Instant ready_since{};   // Since when the others wait no more for this member.
+        Instant ready_since{};   // The member is ready since then; others do not wait for it.
         bool is_folded = false;  // It is in the report of this round.
     };
     struct Child {
         bool is_ready = false;
         Ready report{};
         bool has_view = false;
-        bool has_start = true;  // It and all below have the last start.
+        bool has_start = true;  // It and all members below it have the last start.
     };
     struct Joiner {
         Incarnation incarnation = 0;
@@ -191,12 +191,12 @@ private:
         std::set<std::uint32_t> polled{};
         Instant start_due = kNever;  // When the last start must have been acknowledged.
         bool start_retried = false;
-        std::set<std::uint32_t> has_start{};  // Acknowledged alone.
+        std::set<std::uint32_t> has_start{};  // Members that have it, but not all below them.
         std::map<std::string, Joiner> joiners{};
         std::set<std::string> leavers{};
         std::set<std::string> evict{};
-        std::vector<std::string> to_front{};  // Get a place next to the root.
-        bool wants_bump = false;              // A view with the same roster.
+        std::vector<std::string> to_front{};  // Members to place next to the root.
+        bool wants_bump = false;              // A new view is wanted, with the same roster.
         bool wants_out = false;               // The root is to contribute no more.
         bool wants_in = false;                // The root is to contribute again.
         bool admitted_in_closing = false;
@@ -235,7 +235,7 @@ private:
     ViewHandle share(View view) const;
     bool is_root_position() const { return position_ == 0; }
     bool takes_part() const { return view_->at(position_).takes_part; }
-    // The one with which its messages are sent.
+    // The incarnation that its messages carry.
     Incarnation sent_incarnation() const {
         return seated_ ? view_->at(position_).incarnation : incarnation_;
     }
@@ -368,17 +368,17 @@ private:
     Ready report_;              // their contributions together.
     Instant resend_at_ = kNever;
     Duration resend_step_{};
-    Instant closing_since_ = kNever;  // Since when a member is known to wait for others.
-    Instant first_at_ = kNever;       // When the others are told of that.
+    Instant closing_since_ = kNever;  // A member is known to wait for others since then.
+    Instant first_at_ = kNever;       // The time to tell the others that it waits.
     Instant root_heard_;
     Instant ask_at_ = kNever;
     Assembly assembly_;
 
     Instant join_at_ = kNever;
     Instant join_not_before_ = Instant{};
-    std::uint32_t failures_ = 0;     // Times the membership was lost,
-    std::uint32_t good_epochs_ = 0;  // and epochs since the last time.
-    Peer root_hint_;                 // Whom to ask for admission.
+    std::uint32_t failures_ = 0;     // How often the membership was lost.
+    std::uint32_t good_epochs_ = 0;  // Epochs since it was lost last.
+    Peer root_hint_;                 // The daemon to ask for admission.
     ViewHandle record_;              // While joining: the view that the store had.
     Instant read_at_ = Instant{};    // When the store may be read next while joining.
     Instant leave_until_ = kNever;

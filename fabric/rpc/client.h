@@ -54,7 +54,7 @@ struct Answer {
     bool sent_before = false;
 };
 
-// Is told how the time of each answered call was spent.
+// Receives the parts of the time of each answered call.
 class TimesUser {
 public:
     // unsent: until the client could send the request first. total: until the answer came. Called
