@@ -41,8 +41,8 @@ constexpr Error kNotEncrypted{.code = Errc::kUnsupported,
 constexpr Error kNoCipher{.code = Errc::kUnsupported,
                           .context = "libcrypto of OpenSSL has no AES-256-GCM here"};
 
-// A handle is a slot and a random number, so that strangers cannot name a session.
-constexpr std::uint64_t slot_of(std::uint64_t handle) {
+// A handle is an index in sessions_ and a random number, so that strangers cannot name a session.
+constexpr std::uint64_t index_of(std::uint64_t handle) {
     return handle & 0xffffffff;
 }
 
@@ -76,7 +76,7 @@ SessionHost::SessionHost(core::Reactor& reactor, core::EventSink& events, core::
 
 SessionHost::~SessionHost() {
     // Sessions are destroyed first: their operations in flight use the buffers.
-    slots_.clear();
+    sessions_.clear();
     machine_.reset();
     buffers_.clear();
     if (!send_memory_.empty()) core::unmap_zeros(send_memory_.data(), send_memory_.size());
@@ -136,18 +136,18 @@ Task<void> SessionHost::close() {
 
 Session& SessionHost::add(Session::Role role, SessionUser& user) {
     ENSURE(!closing_);
-    std::uint32_t slot;
-    if (free_slots_.empty()) {
-        slot = static_cast<std::uint32_t>(slots_.size());
-        slots_.emplace_back();
+    std::uint32_t index;
+    if (free_indexes_.empty()) {
+        index = static_cast<std::uint32_t>(sessions_.size());
+        sessions_.emplace_back();
     } else {
-        slot = free_slots_.back();
-        free_slots_.pop_back();
+        index = free_indexes_.back();
+        free_indexes_.pop_back();
     }
-    const std::uint64_t handle = (entropy_.number() << 32) | slot;
-    slots_[slot] = std::make_unique<Session>(*this, role, handle, user);
+    const std::uint64_t handle = (entropy_.number() << 32) | index;
+    sessions_[index] = std::make_unique<Session>(*this, role, handle, user);
     ++count_;
-    return *slots_[slot];
+    return *sessions_[index];
 }
 
 Session& SessionHost::accept(std::unique_ptr<ConnectionRequest> request, const Accepting& accepting,
@@ -217,9 +217,9 @@ void SessionHost::count_refusal(const Refused& refused) {
 
 void SessionHost::for_each(const std::function<void(Session&)>& visit) {
     // By index: a visit may add sessions.
-    for (std::size_t i = 0; i < slots_.size(); ++i) {
-        if (slots_[i] != nullptr && slots_[i]->state() != Session::State::kEnding) {
-            visit(*slots_[i]);
+    for (std::size_t i = 0; i < sessions_.size(); ++i) {
+        if (sessions_[i] != nullptr && sessions_[i]->state() != Session::State::kEnding) {
+            visit(*sessions_[i]);
         }
     }
 }
@@ -233,9 +233,9 @@ bool SessionHost::at_rest() const {
 }
 
 Session* SessionHost::find(std::uint64_t handle) {
-    const std::uint64_t slot = slot_of(handle);
-    if (slot >= slots_.size() || slots_[slot] == nullptr) return nullptr;
-    return slots_[slot]->handle_ == handle ? slots_[slot].get() : nullptr;
+    const std::uint64_t index = index_of(handle);
+    if (index >= sessions_.size() || sessions_[index] == nullptr) return nullptr;
+    return sessions_[index]->handle_ == handle ? sessions_[index].get() : nullptr;
 }
 
 void SessionHost::on_message(std::span<const std::byte> message) {
@@ -284,14 +284,14 @@ void SessionHost::LoanTimer::on_time(core::Timer& timer) {
 }
 
 void SessionHost::bury(Session& session) {
-    const std::uint64_t slot = slot_of(session.handle_);
+    const std::uint64_t index = index_of(session.handle_);
     session.connection_.reset();
     session.user_.on_gone(session);
     TrafficShare* const share = session.share_;
     const std::string share_name = session.share_name_;
-    slots_[slot].reset();  // Its credits return to its share.
+    sessions_[index].reset();  // Its credits return to its share.
     if (share != nullptr && --share->sessions == 0) shares_.erase(share_name);
-    free_slots_.push_back(static_cast<std::uint32_t>(slot));
+    free_indexes_.push_back(static_cast<std::uint32_t>(index));
     --count_;
     if (count_ == 0) empty_.wake_all();
 }

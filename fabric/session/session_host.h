@@ -215,8 +215,8 @@ private:
     const HostOptions options_;
     std::unique_ptr<TransferMachine> machine_;
 
-    std::vector<std::unique_ptr<Session>> slots_;
-    std::vector<std::uint32_t> free_slots_;
+    std::vector<std::unique_ptr<Session>> sessions_;  // Null: ended.
+    std::vector<std::uint32_t> free_indexes_;
     std::size_t count_ = 0;
     // Sessions whose connection must be closed, or that can be destroyed.
     core::IntrusiveList<InEnds> ends_;
