@@ -6,8 +6,8 @@
 
 namespace fopd::client {
 
-// Not in libfopd: tells `to` where the time of each fop of the client went, from now on, on the
-// client's thread. It outlives the client. REQUIRES: fopd_options.explain.
+// Not in libfopd: from now on, passes the parts of the time of each fop of the client to `to`, on
+// the client's thread. It outlives the client. REQUIRES: fopd_options.explain.
 void pass_times_on(fopd_client* client, fabric::TimesUser& to);
 
 }  // namespace fopd::client

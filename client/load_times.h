@@ -13,8 +13,8 @@
 
 namespace fopd::client {
 
-// Where the time of a load's fops went: how long each part of them took. One thread tells it the
-// times, and reads the results when no more fops end.
+// The time of a load's fops, and of each part of them. One thread adds the times, and reads the
+// results when no more fops end.
 class LoadTimes final : public fabric::TimesUser {
 public:
     // Outlived by the clock.

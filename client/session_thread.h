@@ -93,9 +93,9 @@ public:
     void submit(Operation& operation);
     // Ends all operations as kClosed, and waits for that unless called on the thread itself. Once.
     static void stop(const std::shared_ptr<SessionThread>& thread);
-    // Where the time of all fops went so far; with Options::explain.
+    // The sum of the parts of the time of all fops so far; with Options::explain.
     TimeLedger::Figures times() const { return times_.figures(); }
-    // Tells `to` the times of each fop from now on. It outlives the thread.
+    // Passes the times of each fop to `to` from now on. It outlives the thread.
     void pass_times_on(fabric::TimesUser& to) { times_.pass_on(to); }
     bool is_this_thread() const { return std::this_thread::get_id() == id_; }
 

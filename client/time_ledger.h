@@ -12,7 +12,7 @@
 
 namespace fopd::client {
 
-// Where the time of one call went, or the sum over many.
+// The time of one call by its parts, or the sum over many calls.
 struct CallTimes {
     Duration total{};                                   // Until the answer came.
     Duration unsent{};                                  // Until the client could send it.
@@ -31,7 +31,7 @@ struct CallTimes {
     std::array<Duration, kPartCount> parts() const;
 };
 
-// Adds up where the time of calls went. Any thread may call its functions.
+// Adds up the times of calls by their parts. Any thread may call its functions.
 class TimeLedger final : public fabric::TimesUser {
 public:
     struct Figures {
@@ -42,7 +42,7 @@ public:
 
     void on_times(const fop::TimeSpent& at_server, Duration unsent, Duration total) override;
     Figures figures() const;
-    // From now on, tells `to` as well. It outlives the ledger.
+    // From now on, passes the times to `to` as well. It outlives the ledger.
     void pass_on(fabric::TimesUser& to);
 
 private:

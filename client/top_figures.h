@@ -85,7 +85,7 @@ struct TopRates {
     std::vector<LoadRates> devices;
 };
 
-// False after a restart of the daemon.
+// Whether rates can be computed from the two samples. False after a restart of the daemon.
 bool are_comparable(const TopSample& before, const TopSample& now);
 TopRates rates_between(const TopSample& before, const TopSample& now);
 

@@ -73,7 +73,8 @@ public:
     const TapeEnd& durable_end() const { return durable_end_; }
     bool file_open() const { return state_ == State::kFile; }
     // True after an error of the drive: all files since the last sync() are in doubt. The writer
-    // must be opened again, where a recovery that knows durable_end() says: some may be complete.
+    // must be opened again, at the end that a recovery behind durable_end() finds: some may be
+    // complete.
     bool failed() const { return state_ == State::kFailed; }
     const TapeIdentity& identity() const { return identity_; }
 
@@ -104,8 +105,8 @@ private:
     AlignedMemory label_;   // A label is written from here.
     State state_ = State::kClosed;
     bool at_end_ = false;       // The tape is at end_.block.
-    bool near_end_ = false;     // As the last write was told.
-    bool end_is_near_ = false;  // The same of the last write before end_.block.
+    bool near_end_ = false;     // The last write reported it.
+    bool end_is_near_ = false;  // The last write before end_.block reported it.
     TapeEnd end_;
     TapeEnd durable_end_;
 
