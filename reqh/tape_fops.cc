@@ -137,7 +137,8 @@ Task<fop::Reply> run_release(Operation* operation) {
 
 namespace {
 
-// Who asked for the recall may cancel it, the owner of the object, and an administrator.
+// A recall may be cancelled by the principal that asked for it, the owner of the object, and an
+// administrator.
 Granted<> may_cancel(Operation& operation, store::Fid fid) {
     const auto recall = operation.volume().map().find_recall(fid);
     if (!recall) return refused(recall.error());
@@ -441,7 +442,7 @@ Task<DeadBytes> count_dead_bytes(Operation* operation, const MediaList* list) {
                 const std::string_view name(vsn.data(), vsn.size());
                 const auto cartridge =
                     std::ranges::find(list->cartridges, name, &library::Cartridge::vsn);
-                // What an earlier label had is gone, and not among the used bytes.
+                // Copies under an earlier label are gone, and not among the used bytes.
                 const bool is_there = cartridge != list->cartridges.end() &&
                                       cartridge->generation == use.cartridge.generation;
                 if (is_there) dead[cartridge->vsn] += use.dead_bytes();
