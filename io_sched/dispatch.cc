@@ -4,7 +4,7 @@ namespace fopd::io_sched {
 
 namespace {
 
-// What a locate and a share of a mount take, and the rate of a drive; not of a certain model, so
+// The time of a locate and a share of a mount, and the rate of a drive; not of a certain model, so
 // that all requests of a family are measured alike.
 constexpr std::uint64_t kTapeStartMs = 15'000;
 constexpr std::uint64_t kTapeBytesPerMs = 400'000;

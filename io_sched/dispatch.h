@@ -17,8 +17,8 @@ struct SchedulerLoad {
     std::uint64_t waiting_cost = 0;  // The sum of cost_of().
 };
 
-// What it costs a device to serve the request. For disks in the weights of the queue depth, for
-// drives in milliseconds.
+// The cost of the request to a device. For disks in the weights of the queue depth, for drives in
+// milliseconds.
 std::uint64_t cost_of(const IoRequest& request);
 
 // Decides which devices each scheduler may use. An object for each family: it may keep state.

@@ -25,8 +25,8 @@ namespace fopd::io_sched {
 // for the one that is loaded, or for which most waits. A write to several cartridges gets all its
 // drives at once, or none.
 //
-// What was found not to go is not looked at again before a drive, a medium or a request has
-// changed, or the time has come at which it may go.
+// After a search that found nothing to start, the next search waits until a drive, a medium or a
+// request has changed, or the time has come at which a request may start.
 class DriveScheduler : public IoScheduler {
 public:
     // `media` outlives it.
@@ -128,7 +128,7 @@ protected:
     static bool uses(const Places& places, MediumId medium);
 
 private:
-    // What a drive was given for one cartridge.
+    // The requests that a drive was given in a row for one cartridge.
     struct Given {
         MediumId medium{};
         std::uint32_t count = 0;
@@ -152,8 +152,9 @@ private:
     std::uint64_t lost_version_ = 0;
     std::map<std::uint8_t, Given> given_;  // By the drive's number.
     Choice peeked_;
-    std::uint64_t changes_ = 0;  // Of what waits here.
-    // When nothing could go: what there was, and until when that holds.
+    std::uint64_t changes_ = 0;  // Of the waiting requests.
+    // After a search that found nothing to start: its fingerprint(), and the time until which that
+    // holds.
     std::uint64_t nothing_for_ = 0;
     Instant nothing_until_ = kNever;
 };

@@ -124,7 +124,7 @@ struct FairShareDispatch::Group {
     Technology technology;
     std::vector<IoDevice*> drives;
     std::span<SchedulerLoad> schedulers;
-    DriveCounts wanted{};  // What each scheduler should have.
+    DriveCounts wanted{};  // The drives that each scheduler should have.
     bool shared = false;   // A drive may have several schedulers, because there are too few.
 
     std::uint32_t have(std::size_t scheduler) const {

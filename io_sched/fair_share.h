@@ -32,7 +32,7 @@ DriveCounts divide_drives(std::uint32_t drives,
                           const DriveLimits& limits);
 
 struct FairShareOptions {
-    // In percent; without them the cost of what waits is the weight.
+    // In percent; without them the cost of the waiting requests is the weight.
     std::optional<DriveCounts> weights{};
     std::map<std::string, DriveLimits, std::less<>> limits{};  // By technology.
 };

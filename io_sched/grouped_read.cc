@@ -53,7 +53,7 @@ private:
     const Duration mount_age_;
     const Duration max_wait_;
     const Duration stay_mounted_;
-    bool for_overdue_ = false;  // What is being placed has waited for too long.
+    bool for_overdue_ = false;  // The reads that are being placed have waited for too long.
 };
 
 DriveScheduler::Answer GroupedRead::choose(Instant now) {

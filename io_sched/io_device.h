@@ -20,8 +20,8 @@ enum class DeviceState : std::uint8_t {
     kDown,  // Gets no operations; those that run end.
 };
 
-// What a device accepts: of disks "disk", of drives and cartridges their generation, such as
-// "lto9". In static storage.
+// The kind of medium that a device accepts: "disk" for disks, for drives and cartridges their
+// generation, such as "lto9". In static storage.
 using Technology = std::string_view;
 inline constexpr Technology kDiskTechnology = "disk";
 

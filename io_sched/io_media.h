@@ -36,7 +36,7 @@ struct IoMedium {
 // reactor.
 class IoMedia {
 public:
-    // Replaces what was said about the medium before.
+    // Replaces an earlier description of the medium.
     void put(const IoMedium& medium);
     void remove(MediumId id);
     const IoMedium* find(MediumId id) const {

@@ -133,9 +133,8 @@ public:
         --missing_count_;
     }
 
-    // For the data structures of the scheduler that holds the request. What these have counted of
-    // the parts is kept here, because the owner may have destroyed the parts of a request that
-    // leaves.
+    // For the data structures of the scheduler that holds the request. Counts about the parts are
+    // kept here, because the owner may have destroyed the parts of a request that leaves.
     struct QueueState {
         static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
         std::uint32_t part = 0;      // Index of the part it waits with.

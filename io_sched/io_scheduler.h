@@ -16,7 +16,7 @@ struct DeviceMedium {
     std::size_t part = 0;  // Index in the request's parts; determines the medium.
 };
 
-// What is wanted of a scheduler that has to give up a device.
+// The device that a scheduler is asked to give up.
 struct Reclaim {
     enum class Kind : std::uint8_t {
         kTake,      // Any device of `technology`.

@@ -54,15 +54,15 @@ public:
     // A drive serves requests of the family kTape from now on; `executor` performs them. It is
     // valid until it is removed. kBusy: another drive has that number. REQUIRES: not closed().
     Result<IoDevice*> add_drive(const IoDevice::Drive& drive, std::unique_ptr<IoExecutor> executor);
-    // Its operation ends first. What waits for its cartridge waits for another drive.
+    // Waits for the end of its operation. Requests for its cartridge wait for another drive.
     Task<void> remove_drive(IoDevice& drive);
     // A drive that is down gets no operations; the one that runs ends.
     void set_drive_state(IoDevice& drive, DeviceState state);
     // A cartridge was loaded or unloaded otherwise than by an operation. REQUIRES: the drive is
     // idle.
     void set_drive_medium(IoDevice& drive, std::optional<MediumId> medium);
-    // What is known about a medium. Requests that name an unknown one, or one that cannot be used,
-    // go to another medium or fail.
+    // Sets the description of a medium. Requests that name an unknown one, or one that cannot be
+    // used, go to another medium or fail.
     void put_medium(const IoMedium& medium);
     void remove_medium(MediumId medium);
     const IoMedia& media() const { return media_; }

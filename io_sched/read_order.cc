@@ -121,7 +121,7 @@ Plan scan_order(TapePlace start, std::span<const TapeStretch> files) {
     return order;
 }
 
-// `order` is consumed in groups, in each of which the nearest is next.
+// `order` is consumed in groups; within a group the nearest file is next.
 Plan sltf_order(const LocateTable& table, std::uint32_t from, const Plan& order) {
     Plan planned;
     planned.reserve(order.size());

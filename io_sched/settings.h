@@ -29,7 +29,7 @@ struct TapeSettings {
     const DriveAlgorithm* format_algo = &default_drive_algorithm();
     const DispatchAlgorithm* dispatch_algo = &default_dispatch_algorithm();
     const RequestAlgorithm* request_algo = &default_request_algorithm();
-    // Empty: by the cost of what waits.
+    // Empty: by the cost of the waiting requests.
     std::optional<DriveCounts> fair_share_weights{};
     std::vector<TechnologyLimits> fair_share_limits{};
     DriveCounts request_fair_share_weights{1, 1, 1};

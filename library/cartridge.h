@@ -13,7 +13,8 @@ namespace fopd::library {
 // another cartridge.
 using CartridgeId = std::uint32_t;
 
-// What may be done with a cartridge. The order is that of docs and of the names below.
+// The state of a cartridge, by which it may be read, written or neither. The order is that of docs
+// and of the names below.
 enum class CartridgeState : std::uint8_t {
     kBlank,     // Nothing is on it; it can be labelled for any pool.
     kOk,        // Has the node's label; can be read and written.
@@ -47,7 +48,7 @@ struct Cartridge {
     std::string barcode;
     // Of the label VOL1; empty until the cartridge is labelled.
     std::string vsn = {};
-    // Whose objects it has; empty until it is labelled.
+    // The pool of its objects; empty until it is labelled.
     std::string pool = {};
     std::string technology = {};  // Such as "lto9"; empty until it was loaded once.
     std::string serial = {};      // Of the cartridge's own memory; empty if it has none.

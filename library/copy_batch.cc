@@ -19,7 +19,7 @@ constexpr Duration kCopyPatience = 5s;
 // Labels and filemarks of a file, its last block, and the headers of a member.
 constexpr std::uint64_t kFileOverheadBytes = 1ULL << 20;
 
-// What a member takes on tape: its bytes, and the list of the checksums.
+// The bytes that a member takes on tape: its data, the list of checksums, and headers.
 std::uint64_t tape_bytes(std::uint64_t size_bytes) {
     return size_bytes + size_bytes / store::kMemberBlockBytes * store::kChecksumLineBytes +
            2 * store::kMemberHeaderBytesMax;
@@ -55,7 +55,7 @@ private:
     const std::uint32_t locality_;
     const OutgoingCopy& copy_;
     const core::Buffer ahead_;
-    // What is in that memory, or is being read into it.
+    // The part of the object that is in ahead_, or is being read into it.
     std::uint64_t ahead_offset_ = 0;
     std::size_t ahead_bytes_ = 0;
     Result<void> ahead_result_{};

@@ -24,8 +24,8 @@
 namespace fopd::library {
 
 // Writes objects to a cartridge: as members of tape files that grow to some size, made durable with
-// one sync, and only then recorded at their homes. What an error leaves unrecorded is written again
-// by the next run, elsewhere.
+// one sync, and only then recorded at their homes. After an error, copies that were not recorded
+// are written again by the next run, elsewhere.
 class CopyBatch final : public TapeJob {
 public:
     // All outlive it.

@@ -27,7 +27,7 @@ namespace fopd::library {
 
 class DriveUnit;
 
-// What is done with a cartridge while it is in a drive.
+// The work on a cartridge while it is in a drive.
 class TapeJob {
 public:
     virtual ~TapeJob() = default;

@@ -28,7 +28,8 @@ struct DriveRow {
     std::string reason = {};    // Why it is down.
 };
 
-// What an administrator asked for, and what became of it: nothing, or why not.
+// The outcome of an administrator's operation on a cartridge or drive, with the reason of a
+// failure.
 struct MediaOutcome {
     enum class Kind : std::uint8_t {
         kDone,

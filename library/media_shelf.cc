@@ -133,7 +133,8 @@ void MediaShelf::show(CartridgeId id) {
     const bool is_promised = promised != promised_.end();
     const devices::DriveModel* model = devices::find_drive_model(cartridge->technology);
     if (model == nullptr) model = devices::find_drive_model(parts_.technology);
-    // What a new cartridge can hold is known when it has been loaded.
+    // The capacity of a new cartridge is known after its first load; until then, that of its
+    // technology is used.
     const std::uint64_t capacity = cartridge->capacity_bytes != 0 || model == nullptr
                                        ? cartridge->capacity_bytes
                                        : model->capacity_bytes;

@@ -58,7 +58,8 @@ public:
     std::uint64_t changes() const { return changes_; }
     void promise(CartridgeId id, std::uint32_t pool);
     bool is_promised(CartridgeId id) const { return promised_.contains(id); }
-    // What is left of a cartridge when nothing more is begun on it: one of so many parts.
+    // A cartridge is nearly full, and nothing more is begun on it, when less than 1 /
+    // kNearlyFullPart of its capacity is free.
     static constexpr std::uint64_t kNearlyFullPart = 20;
     // So many bytes of data can still be written to it.
     static std::uint64_t free_bytes(const Cartridge& cartridge);

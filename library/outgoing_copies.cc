@@ -205,7 +205,7 @@ Task<Result<void>> OutgoingCopies::Opened::read_runs(Read what) {
     co_return result;
 }
 
-// The last block of the piece, of which only a part is wanted.
+// Reads the last block of the piece, and copies the wanted part of it.
 Task<Result<void>> OutgoingCopies::Opened::read_end(const OutgoingCopy* copy, std::uint64_t block,
                                                     core::Buffer into) {
     if (last_block_.span().empty()) {

@@ -38,12 +38,12 @@ public:
     // Why next_places() is empty, for people.
     std::string why_unreadable() const;
 
-    // What became of it after a run. kAgain: at home something hindered it; it should be tried
-    // later.
+    // The state of the recall after a run. kAgain: it failed at the object's home, and should be
+    // tried later.
     enum class State : std::uint8_t { kPieces, kDone, kAgain };
     State state() const { return state_; }
     void try_again() { state_ = State::kPieces; }
-    // Frees what was brought so far. Called unless state() is kDone.
+    // Frees the parts that were brought back so far. Called unless state() is kDone.
     Task<void> abandon();
 
     // The bytes are on the disk because of this job.

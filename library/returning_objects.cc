@@ -251,7 +251,7 @@ Task<Result<void>> ReturningObjects::Attempt::end(std::optional<store::Recall> k
     co_return Result<void>{};
 }
 
-// What cannot be freed now is freed by the next attempt, or with the object.
+// Parts that cannot be freed now are freed by the next attempt, or with the object.
 Task<void> ReturningObjects::Attempt::abandon() {
     objects::RangeLock held;
     const auto locked = co_await lock(&held);

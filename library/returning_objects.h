@@ -38,7 +38,7 @@ public:
     ReturningObjects& operator=(const ReturningObjects&) = delete;
     ~ReturningObjects();
 
-    // What an attempt brings back.
+    // The content that an attempt brings back.
     struct Content {
         std::uint64_t size_bytes = 0;
         std::uint64_t version = 0;
@@ -60,7 +60,7 @@ public:
     // All bytes were written. Ends the released state and the recall; what is `kept` of the recall
     // stays. Ends the attempt, also with an error.
     Task<Result<void>> end(store::Fid fid, std::optional<store::Recall> kept);
-    // Ends the attempt, and frees what it has written.
+    // Ends the attempt, and frees the blocks it has written.
     Task<Result<void>> abandon(store::Fid fid);
 
     bool contains(store::Fid fid) const { return attempts_.contains(fid); }

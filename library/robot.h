@@ -38,7 +38,8 @@ public:
     // none.
     Task<Result<void>> put_away(std::string drive_serial);
 
-    // What a drive has, by its serial number; null if the library does not know the drive.
+    // The element of the drive with this serial number; null if the library does not know the
+    // drive.
     const devices::LibraryElement* drive_element(std::string_view serial) const;
     // How many cartridges with this barcode are in the library.
     std::size_t count(std::string_view barcode) const;

@@ -61,7 +61,7 @@ void StagedObjects::forget(store::Fid fid) {
 
 void StagedObjects::give_up(store::Fid fid) {
     const auto found = waiting_.find(fid);
-    // What has changed since is another content.
+    // An object that has changed since it was taken has a new content, which is not given up.
     if (found == waiting_.end() || found->second.state == State::kTakenAndChanged) return;
     if (found->second.state == State::kWaits) dequeue(found->second.object);
     found->second.state = State::kGivenUp;

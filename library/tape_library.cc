@@ -189,7 +189,7 @@ Task<void> TapeLibrary::close_drives() {
     units_.clear();
 }
 
-// What a drive has found out about itself becomes known to the scheduler.
+// Tells the scheduler which drives have found that they are down.
 void TapeLibrary::show_drives() {
     for (const Unit& each : units_) {
         if (!each.drive->is_down()) continue;
@@ -197,7 +197,7 @@ void TapeLibrary::show_drives() {
     }
 }
 
-// Compares the table with what the changer sees.
+// Compares the table of media with the elements that the changer reports.
 void TapeLibrary::take_inventory() {
     std::map<std::string, std::string> by_vsn;
     for (const devices::LibraryElement& each : robot_->elements()) {

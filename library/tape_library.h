@@ -32,8 +32,8 @@
 
 namespace fopd::library {
 
-// The tape library of a node: decides what is written to cartridges when, and brings back what is
-// recalled. Works while its bay can be opened; until then it waits, and so do recalls.
+// The tape library of a node: decides which objects are written to cartridges and when, and brings
+// recalled objects back. Works while its bay can be opened; until then it waits, and so do recalls.
 //
 // Lives on its locality's reactor.
 class TapeLibrary final : public LibraryService, public LibraryBell {
@@ -54,9 +54,9 @@ public:
 
     // Called once. The doors' localities outlive stop().
     void start(std::vector<HomeDoors::Door> doors);
-    // Begins nothing new, makes durable what is complete on tape, and leaves cartridges in their
-    // drives. Waits for operations of drives, which cannot be cancelled. REQUIRES: the stores of
-    // all localities still serve, and the scheduler is not stopped.
+    // Begins nothing new, makes complete tape files durable, and leaves cartridges in their drives.
+    // Waits for operations of drives, which cannot be cancelled. REQUIRES: the stores of all
+    // localities still serve, and the scheduler is not stopped.
     Task<void> stop();
     // Tasks of other localities on behalf of this library.
     core::Gate& gate() { return gate_; }

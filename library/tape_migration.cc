@@ -260,7 +260,7 @@ TapeLibrary::Room TapeLibrary::room_of(const Pool& pool, std::uint64_t needed_by
         empty.used_bytes = 0;
         room.largest_bytes = std::max(room.largest_bytes, MediaShelf::free_bytes(empty));
         if (medium->use != io_sched::MediumUse::kAll) continue;
-        // What is left of a nearly full cartridge is not worth a mount.
+        // The free part of a nearly full cartridge is not worth a mount.
         const bool is_nearly_full =
             medium->free_bytes < medium->capacity_bytes / MediaShelf::kNearlyFullPart;
         if (is_nearly_full && medium->free_bytes < needed_bytes) continue;

@@ -1,4 +1,4 @@
-// What fops and administrators ask of the library.
+// The operations of the library for fops and administrators.
 
 #include <algorithm>
 #include <utility>
@@ -81,7 +81,7 @@ Task<Result<void>> TapeLibrary::wait_for_copies(Pool* pool,
     }
 }
 
-// What still waits is in no group of the pool: it cannot be copied as it is.
+// Whether the objects of the pool that still wait were all given up: such objects are in no group.
 bool TapeLibrary::all_given_up(const Pool& pool) const {
     if (rung_) return false;  // There are news.
     const auto groups = all_groups();

@@ -51,7 +51,7 @@ struct BookedChange {
     bool placed = true;  // False for an append whose offset is unknown.
 
     bool may_show() const { return state != State::kRefused; }
-    // Eight of the written bytes, the first of which is byte 8 * index; none of them is zero.
+    // Eight of the written bytes, from byte 8 * index on; none of them is zero.
     std::uint64_t word_at(std::uint64_t index) const {
         constexpr std::uint64_t kLowBits = 0x7f7f'7f7f'7f7f'7f7f;
         const std::uint64_t word = core::mix(number, index);

@@ -9,8 +9,8 @@
 
 namespace fopd::sim {
 
-// A fault: what goes wrong, where and when. A plan is data: the same plan with the same seed gives
-// the same run.
+// A fault: its kind, place and time. A plan is data: the same plan with the same seed gives the
+// same run.
 struct Fault {
     enum class Kind : std::uint8_t {
         kCrash,          // kill -9: memory is lost; restarted after `span`.

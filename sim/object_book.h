@@ -141,8 +141,8 @@ private:
     void end_done(Change& change, const Ended& ended);
     void bind(Change& change, fop::Fid fid);
     void witness(const ObjectLook& look);
-    // What is wrong if the look shows that the object has the name, or that the name is free;
-    // empty: nothing.
+    // The fault if the look shows that the object has the name, or that the name is free; empty:
+    // none.
     std::string judge_name(const ObjectLook& look, const std::string& name, fop::Fid fid) const;
     std::string judge_mode(const ObjectLook& look, const Object& object, std::uint16_t mode) const;
     bool may_be_gone(fop::Fid fid) const;

@@ -20,11 +20,12 @@ public:
     void add(const BookedChange& change);
     // Adds an append, whose offset is not known yet: the end of the object at that time.
     void add_append(BookedChange& change);
-    // Sets the offset of the append. Returns what is wrong with it; empty if it is possible.
+    // Sets the offset of the append. Returns the reason why it is impossible; empty if it is
+    // possible.
     std::string place_append(BookedChange& change, std::uint64_t offset);
 
-    // What is wrong with a read by one fop that requested `range` and returned `bytes`; empty:
-    // nothing. The changes that it proves are added to `look`.
+    // The fault of a read by one fop that requested `range` and returned `bytes`; empty: none. The
+    // changes that it proves are added to `look`.
     std::string judge(ObjectLook& look, const fop::Range& range, std::span<const std::byte> bytes);
     std::string judge_size(const ObjectLook& look, std::uint64_t size_bytes) const;
 

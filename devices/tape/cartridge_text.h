@@ -9,7 +9,7 @@
 
 namespace fopd::devices {
 
-// What is known about a cartridge of a virtual or simulated library beside its data. People edit it
+// The description of a cartridge of a virtual or simulated library, beside its data. People edit it
 // as text (docs/formats/virtual_library.md).
 struct CartridgeInfo {
     static constexpr std::size_t kTextMax = 32;

@@ -21,11 +21,11 @@ struct RoomWanted {
 };
 
 // The state of a drive that does not depend on where its data are: the loaded cartridge, its
-// records and the position. It decides what an operation may do; whoever moves the bytes tells what
-// was done.
+// records and the position. It decides whether an operation is allowed; the drive moves the bytes,
+// and reports each operation to it.
 class TapeDeck {
 public:
-    // What a drive of that technology makes of the cartridge. kUnsupported: it cannot read it.
+    // The cartridge as a drive of that technology loads it. kUnsupported: the drive cannot read it.
     static Result<LoadedTape> examine(std::string_view drive_technology, const CartridgeInfo& info,
                                       std::uint64_t default_capacity_bytes);
 
@@ -50,8 +50,9 @@ public:
     // The record at the position; nothing: the end of the data. kInvalid: no tape is loaded.
     Result<std::optional<TapeRecord>> next() const;
     void pass() { ++number_; }
-    // What TapeDrive::read() returns for a record, which it has passed: bytes of a block are then
-    // read, unless they are unreadable (kCorrupt) or more than `room_bytes` (kInvalid).
+    // The result of TapeDrive::read() for a record, when the position is behind it: the bytes of a
+    // block are then read, unless they are unreadable (kCorrupt) or more than `room_bytes`
+    // (kInvalid).
     static Result<TapeRead> read_result(const TapeRecord& record, std::size_t room_bytes);
 
     // kInvalid: the size is wrong, or no tape is loaded. kDenied: it must not be written.

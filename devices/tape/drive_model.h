@@ -8,7 +8,8 @@
 
 namespace fopd::devices {
 
-// What the parts of a locate cost. A locate costs `base`, and what applies of the rest.
+// The time that the parts of a locate take. A locate takes `base`, and those of the others that
+// apply to it.
 struct LocateCosts {
     Duration base = 4'290ms;
     Duration wrap_change = 6'690ms;
@@ -46,7 +47,7 @@ struct DriveModel {
 inline constexpr std::uint32_t kTapeBands = 4;
 // A tape that stopped has to go back before it can go on.
 inline constexpr Duration kBackhitch = 3s;
-// What a changer needs to move a cartridge.
+// The time that a changer takes to move a cartridge.
 inline constexpr Duration kChangerMove = 4s;
 
 // All generations, the oldest first: "lto6" to "lto10".

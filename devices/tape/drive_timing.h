@@ -15,7 +15,7 @@ enum class TapeTiming : std::uint8_t {
     kReal,       // It takes that long.
 };
 
-// What a drive did, and how long the model says that it took.
+// Totals of the operations of a drive, with their time by the model.
 struct DriveFigures {
     std::uint64_t loads = 0;
     std::uint64_t locates = 0;  // Those that moved the tape.

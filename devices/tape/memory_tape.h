@@ -15,11 +15,11 @@
 
 namespace fopd::devices {
 
-// What can go wrong in a simulated drive.
+// The faults of a simulated drive.
 enum class TapeFault : std::uint8_t {
     kLoad,       // A load fails; the cartridge can be taken away.
     kRead,       // A block or filemark cannot be read this time.
-    kWrite,      // A write fails, and with it some of what was written since the last sync.
+    kWrite,      // A write fails, and some writes since the last sync are lost.
     kLateWrite,  // The same, but it is reported by the next operation that is no immediate write.
     kEarlyEnd,   // The early warning comes now, and the end of the tape soon afterwards.
     kStuck,      // An unload fails, and the cartridge stays loaded.
@@ -100,7 +100,7 @@ private:
     std::bitset<kTapeFaultCount> injected_;
     TapeDeck deck_;
     DriveTiming timing_;
-    bool late_error_ = false;  // What is written is thrown away, and nobody knows yet.
+    bool late_error_ = false;  // Writes are lost, and the error is not reported yet.
     bool in_flight_ = false;
 };
 

@@ -24,7 +24,7 @@ struct TapePosition {
     friend bool operator==(const TapePosition&, const TapePosition&) = default;
 };
 
-// What follows at a position.
+// The thing that a drive finds at a position.
 enum class TapeMark : std::uint8_t { kBlock, kFilemark, kEndOfData };
 
 struct TapeRead {
@@ -94,7 +94,7 @@ public:
     // Writes one block of 1 to kTapeBlockMax bytes. kDenied: write-protected. kNoSpace: as kFull,
     // but of the storage below a virtual drive; there may be room again later.
     virtual Task<Result<TapeRoom>> write(core::Buffer from) = 0;
-    // An immediate write returns before the marks, and what precedes them, are durable.
+    // An immediate write returns before the marks, and the blocks in front of them, are durable.
     enum class Marks : std::uint8_t { kDurable, kImmediate };
     virtual Task<Result<TapeRoom>> write_filemarks(std::uint32_t count, Marks marks) = 0;
     // Makes everything written before the call durable.

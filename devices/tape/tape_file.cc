@@ -139,8 +139,7 @@ Result<void> TapeFile::map() {
         options_.read_only = true;
     }
     if (options_.read_only || !durable) return {};
-    // What the last user left, without a record that it had not finished, is made durable before
-    // anybody relies on it.
+    // The whole records that the last user has left are made durable before they are used.
     durable_bytes_ = durable->size_bytes;
     if (const auto kept = open_durable(); !kept) return kept;
     if (const auto ended = end_at(records_.end_offset()); !ended) return ended;

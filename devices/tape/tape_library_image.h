@@ -37,7 +37,7 @@ public:
     // Writing begins at the record with that number: it and all behind it are lost.
     void cut(std::uint64_t number);
     void make_durable();
-    // What was not durable is lost from some point on.
+    // Loses the records that were not durable, from a random one on.
     void lose_suffix(core::Random& random);
     // Its tape ends here for all drives.
     void end_at(std::uint64_t size_bytes) { limit_bytes_ = size_bytes; }
@@ -94,7 +94,7 @@ public:
     // People change the places of two cartridges, or of one and an empty element. REQUIRES: no
     // drive has them.
     void swap(std::uint32_t one, std::uint32_t other);
-    // People take a cartridge away, and with it what is on it.
+    // People take a cartridge away, with its data.
     void remove(std::uint32_t address);
     // Power loss of machine and library: see CartridgeImage. Drives keep their cartridges threaded.
     void crash(core::Random& random);

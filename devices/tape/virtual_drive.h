@@ -46,7 +46,7 @@ public:
     Task<Result<void>> skip_filemarks(std::uint32_t count) override;
     Task<Result<void>> to_end_of_data() override;
 
-    // What the model says about all operations so far.
+    // Totals of all operations so far, by the model.
     const DriveFigures& figures() const { return timing_.figures(); }
     // How long they took by the model; 0 with TapeTiming::kNone.
     Duration clock() const { return clock_ - Instant{}; }

@@ -19,7 +19,7 @@ namespace fopd::devices {
 
 struct VirtualLibraryOptions {
     std::string name = {};
-    // A directory that exists. Who uses the library locks it.
+    // A directory that exists. It is locked while the library is in use.
     std::string path = {};
     std::string technology = "lto9";  // Of the drives.
     std::uint32_t drive_count = 2;
@@ -48,7 +48,7 @@ public:
 
     // kBusy: another process uses the directory. Called once.
     Task<Result<void>> open();
-    // Unloads what is loaded. REQUIRES: no operation of a drive or the changer is in flight.
+    // Unloads all loaded cartridges. REQUIRES: no operation of a drive or the changer is in flight.
     // Returns the first failure of an unload. Nothing may be called afterwards.
     Task<Result<void>> close();
 
