@@ -26,7 +26,8 @@ RecallInfo info_of(const fop::RecallEntry& entry) {
                     .expected_in = std::nullopt,
                     .is_reading = entry.state == fop::RecallEntry::State::kReading,
                     .priority = entry.priority,
-                    .cartridge = std::string(entry.cartridge)};
+                    .cartridge = std::string(entry.cartridge),
+                    .requester = std::string(entry.requester)};
     if (entry.expected_ms != fop::RecallEntry::kUnknown) {
         info.expected_in = in_milliseconds(entry.expected_ms);
     }

@@ -22,6 +22,7 @@ struct RecallInfo {
     bool is_reading = false;
     std::uint8_t priority = 0;
     std::string cartridge{};  // The barcode of the copy that will be read.
+    std::string requester{};  // Who asked first; empty: unknown, or the caller may not know it.
 };
 struct RecallQueue {
     std::vector<RecallInfo> recalls{};

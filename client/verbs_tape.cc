@@ -82,6 +82,8 @@ Task<int> release_all(ObjectRun* run) {
 nlohmann::ordered_json json_of(const RecallInfo& info) {
     nlohmann::ordered_json name = info.name;
     if (info.name.empty()) name = nullptr;
+    nlohmann::ordered_json requester = info.requester;
+    if (info.requester.empty()) requester = nullptr;
     nlohmann::ordered_json expected;
     if (info.expected_in) expected = seconds_of(*info.expected_in);
     return {{"name", name},
@@ -90,6 +92,7 @@ nlohmann::ordered_json json_of(const RecallInfo& info) {
             {"state", info.is_reading ? "reading" : "waiting"},
             {"place", info.place},
             {"priority", info.priority},
+            {"requester", requester},
             {"medium", info.cartridge},
             {"age_s", seconds_of(info.age)},
             {"expected_s", expected}};
@@ -107,6 +110,7 @@ Task<int> show_queue(ObjectRun* run) {
                             {"SIZE", "size", size_shown},
                             {"STATE", "state"},
                             {"MEDIUM", "medium"},
+                            {"FOR", "requester"},
                             {"AGE", "age_s", span_shown},
                             {"EXPECTED IN", "expected_s",
                              [](const nlohmann::json& span) {

@@ -15,7 +15,7 @@ constexpr std::size_t kListFixedBytes = 34;
 constexpr std::size_t kSlotFixedBytes = 16;
 constexpr std::size_t kPoolFixedBytes = 34;
 constexpr std::size_t kQuotaFixedBytes = 37;
-constexpr std::size_t kRecallFixedBytes = 54;
+constexpr std::size_t kRecallFixedBytes = 56;
 constexpr std::size_t kMediumFixedBytes = 56;
 
 std::string_view take_text(ByteReader& reader) {
@@ -104,7 +104,8 @@ bool take(ByteReader& reader, RecallEntry& entry) {
     entry.priority = reader.number<std::uint8_t>();
     entry.cartridge = take_text(reader);
     entry.name = take_text(reader);
-    return reader.ok() && entry.cartridge.size() <= kBarcodeBytesMax &&
+    entry.requester = take_text(reader);
+    return reader.ok() && entry.cartridge.size() <= kBarcodeBytesMax && is_name(entry.requester) &&
            (entry.name.empty() || check_object_name(entry.name).has_value());
 }
 
@@ -195,9 +196,9 @@ bool ListingWriter::add(const QuotaEntry& entry) {
 }
 
 bool ListingWriter::add(const RecallEntry& entry) {
-    if (into_.size() - size_ < kRecallFixedBytes + entry.cartridge.size() + entry.name.size()) {
-        return false;
-    }
+    ENSURE(is_name(entry.requester));
+    const std::size_t texts = entry.cartridge.size() + entry.name.size() + entry.requester.size();
+    if (into_.size() - size_ < kRecallFixedBytes + texts) return false;
     ByteWriter writer(into_.subspan(size_));
     writer.number(entry.fid.high);
     writer.number(entry.fid.low);
@@ -209,6 +210,7 @@ bool ListingWriter::add(const RecallEntry& entry) {
     writer.number(entry.priority);
     put_text(writer, entry.cartridge);
     put_text(writer, entry.name);
+    put_text(writer, entry.requester);
     size_ += writer.size();
     return true;
 }

@@ -91,6 +91,7 @@ struct RecallEntry {
     std::uint8_t priority = 0;
     std::string_view cartridge{};  // The barcode of the copy that will be read.
     std::string_view name{};       // Empty: it has none, or the caller may not know it.
+    std::string_view requester{};  // The principal who asked first; empty: unknown.
     friend bool operator==(const RecallEntry&, const RecallEntry&) = default;
 };
 

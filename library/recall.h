@@ -6,6 +6,7 @@
 
 #include "core/time.h"
 #include "store/fid.h"
+#include "store/object.h"
 
 namespace fopd::library {
 
@@ -23,6 +24,10 @@ struct RecallWish {
     std::uint8_t priority = kRecallPriorityDefault;
     // The bytes stay on the disk at least for so long after the wish.
     Duration pin{0};
+    // The principal who asks; empty: it has not proved who it is. It may cancel the recall that it
+    // is the first to ask for.
+    std::string requester = {};
+    store::ClientId client{};
 };
 
 // The answer to a wish.
@@ -53,7 +58,7 @@ struct RecallRow {
     State state = State::kWaiting;
     std::uint8_t priority = kRecallPriorityDefault;
     std::uint64_t size_bytes = 0;
-    Instant asked_at{};       // After a restart: when the node had started.
+    Instant asked_at{};
     std::string cartridge{};  // The barcode of the copy that will be read.
     std::uint64_t place = 0;  // How many recalls are to end before it.
     // When it is expected to end; nothing where nothing is known to tell from.

@@ -358,7 +358,9 @@ StagingDisks::Pending& StagingDisks::remember(store::Fid fid, const store::Recal
     Pending& pending = recalls_[fid];
     if (pending.waiters == nullptr) {
         pending.waiters = std::make_shared<Waiters>(stores_.parts().reactor);
-        pending.asked_at = now();
+        // Also one of an earlier life of the node, by the clock that goes on between them.
+        const std::int64_t age_ns = stores_.parts().clock.wall().unix_ns - record.asked.unix_ns;
+        pending.asked_at = now() - Duration{std::max<std::int64_t>(age_ns, 0)};
     }
     pending.record = record;
     pending.size_bytes = size_bytes;
@@ -412,6 +414,9 @@ Task<Result<void>> StagingDisks::put_recall(objects::HomeVolume* home, RecallWis
     if (!before->has_value()) record.asked.unix_ns = wall_ns;
     if (is_released && record.ticket == 0) {
         record.ticket = (home->volume().newest().epoch << 32U) + ++tickets_made_;
+        record.asked.unix_ns = wall_ns;
+        record.requester = wish.requester;
+        record.client = wish.client;
     }
     record.priority = std::max<std::int32_t>(record.priority, wish.priority);
     const std::int64_t pinned_ns = wall_ns + wish.pin.count();

@@ -71,6 +71,14 @@ Task<Granted<Value>> run_at_library(Operation* operation, const library::Library
     co_return std::move(*done);
 }
 
+// A wish of the caller's. Only who has proved its name can have it used.
+library::RecallWish wish_of(const Operation& operation, store::Fid fid) {
+    const fabric::Caller& caller = operation.caller();
+    library::RecallWish wish{.fid = fid, .client = {caller.owner}};
+    if (caller.kind == fop::AuthKind::kPrincipal) wish.requester = caller.principal;
+    return wish;
+}
+
 }  // namespace
 
 Task<fop::Reply> ask_for_recall(Operation* operation, store::Fid fid) {
@@ -80,8 +88,8 @@ Task<fop::Reply> ask_for_recall(Operation* operation, store::Fid fid) {
             {.status = fop::Status::kMediumMissing,
              .words = "its bytes are on tape, and the node has no library"});
     }
-    const library::RecallWish wish{.fid = fid};
-    const auto asked = co_await staging->recall(wish, operation->wait());
+    library::RecallWish wish = wish_of(*operation, fid);
+    const auto asked = co_await staging->recall(std::move(wish), operation->wait());
     if (!asked) co_return operation->refuse(untraced(asked.error()));
     co_return operation->refuse(
         {.status = fop::Status::kStaging, .words = fop::status_row(fop::Status::kStaging).summary});
@@ -111,11 +119,10 @@ Task<fop::Reply> run_stage(Operation* operation) {
     operation->enter(Phase::kExecute);
     library::Staging* const staging = staging_here(*operation);
     if (staging == nullptr) co_return operation->refuse(kNoLibrary);
-    const library::RecallWish wish{
-        .fid = fid,
-        .priority = stage.priority,
-        .pin = std::chrono::seconds(static_cast<std::int64_t>(stage.pin_s))};
-    const auto asked = co_await staging->recall(wish, operation->wait());
+    library::RecallWish wish = wish_of(*operation, fid);
+    wish.priority = stage.priority;
+    wish.pin = std::chrono::seconds(static_cast<std::int64_t>(stage.pin_s));
+    const auto asked = co_await staging->recall(std::move(wish), operation->wait());
     if (!asked) co_return operation->refuse(untraced(asked.error()));
     co_return fop::Reply{.body =
                              fop::StageReply{.waits = *asked == library::RecallAsked::kWaiting}};
@@ -323,6 +330,7 @@ struct ListedRecall {
     library::RecallRow row;
     bool is_shown = false;
     std::string name = {};
+    std::string requester = {};
 };
 
 struct RecallList {
@@ -340,7 +348,7 @@ Task<RecallList> list_recalls(library::LibraryService* service, core::Reactor* r
     co_return list;
 }
 
-// Notes the names of the objects of a locality that the caller may read.
+// Notes the names of the objects of a locality that the caller may read, and who asked for them.
 void look_at_names(objects::Stores& stores, const AccessCheck& access, RecallList& list) {
     for (ListedRecall& each : list.recalls) {
         const store::Fid fid = each.row.ticket;
@@ -351,6 +359,8 @@ void look_at_names(objects::Stores& stores, const AccessCheck& access, RecallLis
         if (!access.may_read(fid, **object)) continue;
         each.is_shown = true;
         each.name = (*object)->name;
+        auto recall = home->volume().map().find_recall(fid);
+        if (recall && recall->has_value()) each.requester = std::move((*recall)->requester);
     }
 }
 
@@ -390,7 +400,8 @@ Task<fop::Reply> run_recalls(Operation* operation) {
             .state = reads ? fop::RecallEntry::State::kReading : fop::RecallEntry::State::kWaiting,
             .priority = row.priority,
             .cartridge = row.cartridge,
-            .name = each.name};
+            .name = each.name,
+            .requester = each.requester};
         if (!writer.add(entry)) break;
     }
     co_return fop::Reply{.payload = writer.written(),

@@ -101,7 +101,8 @@ const std::vector<std::byte>& recalls_listing() {
                     .state = RecallEntry::State::kReading,
                     .priority = 128,
                     .cartridge = "A00001L9",
-                    .name = "results/42"},
+                    .name = "results/42",
+                    .requester = "ada"},
         RecallEntry{.fid = {.high = 1, .low = 2}, .state = RecallEntry::State::kWaiting});
     return kMade;
 }

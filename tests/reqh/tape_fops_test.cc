@@ -307,6 +307,12 @@ TEST_CASE("reqh tape: who may recall, pin, release and cancel", "[reqh]") {
     CHECK(as("bob", "stage", fop::Stage{.fid = readable, .priority = 200}) == Status::kDenied);
     CHECK(as("bob", "stage", fop::Stage{.fid = readable, .priority = 10}) == Status::kDone);
     CHECK(tape.stagings[1]->wishes.size() == 2);
+    CHECK(tape.stagings[1]->wishes.back().requester == "bob");
+    // Whoever only claims a name could have others cancel by it.
+    FopSpec claims{.type = type_of("stage"), .body = fop::Stage{.fid = readable}};
+    claims.kind = fop::AuthKind::kNone;
+    CHECK(stage.call(claims).status() == Status::kDone);
+    CHECK(tape.stagings[1]->wishes.back().requester.empty());
     CHECK(as("alice", "stage", fop::Stage{.fid = fid, .pin_s = 3600}) == Status::kDone);
     CHECK(tape.stagings[1]->wishes.back().pin == 1h);
     CHECK(as("root", "stage", fop::Stage{.fid = fid, .priority = 200}, fop::kAllRights) ==
@@ -345,6 +351,11 @@ TEST_CASE("reqh tape: recalls of objects that one may not read are counted, not 
                            fop::SetAttributes{
                                .fid = fids[1], .mode = 0604, .which = fop::SetAttributes::kMode}) ==
             fop::Status::kDone);
+    store::Recall record{.ticket = 1, .requester = "bob"};
+    const auto recorded =
+        stage.world.run(stage.stores(1).parts().reactor,
+                        stage.volume(1).put_recall(objects::store_fid(fids[1]), record, {}));
+    REQUIRE((recorded.has_value() && recorded->has_value()));
     const Instant now = stage.world.now();
     tape.library->recall_rows = {
         {.ticket = objects::store_fid(fids[0]),
@@ -376,6 +387,8 @@ TEST_CASE("reqh tape: recalls of objects that one may not read are counted, not 
     CHECK(entries->front().state == fop::RecallEntry::State::kReading);
     CHECK(entries->front().cartridge == "TAPE01L9");
     CHECK(entries->front().expected_ms == fop::RecallEntry::kUnknown);
+    CHECK(entries->front().requester.empty());
+    CHECK(entries->back().requester == "bob");
     CHECK(entries->back().place == 1);
     CHECK(entries->back().expected_ms <= 60'000);
     CHECK(entries->back().expected_ms > 0);

@@ -1,0 +1,84 @@
+// Goal: a recall remembers who asked for it first, and since when it waits, also over a restart.
+// Method: several ask at an object's home in the simulated world; its record is read.
+
+#include "tests/catch.h"
+#include "tests/library/tape_stage.h"
+
+using namespace fopd;
+using namespace fopd::library;
+using namespace fopd::library::testing;
+
+namespace {
+
+void ask(TapeStage& stage, RecallWish wish) {
+    const store::Fid fid = wish.fid;
+    const auto asked = stage.at_home(fid, stage.staging_of(fid).recall(std::move(wish), {}));
+    REQUIRE(asked.has_value());
+}
+
+std::optional<store::Recall> record_of(TapeStage& stage, store::Fid fid) {
+    auto found = stage.volume(fid.slot() - 1U).map().find_recall(fid);
+    REQUIRE(found.has_value());
+    return *found;
+}
+
+}  // namespace
+
+TEST_CASE("library recall: the first who asks is its requester, whoever joins", "[library]") {
+    TapeStage stage;
+    const store::Fid fid = stage.put(pattern(10'000, 1));
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(fid).has_value());
+
+    ask(stage, {.fid = fid, .priority = 10, .requester = "ann"});
+    ask(stage, {.fid = fid, .priority = 200, .requester = "bob"});
+    const auto record = record_of(stage, fid);
+    REQUIRE(record.has_value());
+    REQUIRE(record->requester == "ann");
+    REQUIRE(record->priority == 200);
+}
+
+TEST_CASE("library recall: a pin that outlives a recall does not keep its requester", "[library]") {
+    TapeStage stage;
+    const store::Fid fid = stage.put(pattern(10'000, 1));
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(fid).has_value());
+    ask(stage, {.fid = fid, .pin = 1h, .requester = "ann"});
+    REQUIRE(stage.wait_for(fid).how == RecallEnd::How::kDone);
+    stage.run_for(2h);
+    REQUIRE(stage.release(fid).has_value());
+
+    ask(stage, {.fid = fid, .requester = "bob"});
+    const auto record = record_of(stage, fid);
+    REQUIRE(record.has_value());
+    REQUIRE(record->requester == "bob");
+    const std::vector<RecallRow> rows = stage.library().recalls(10);
+    for (const RecallRow& each : rows) REQUIRE(stage.reactor(0).now() - each.asked_at < 1h);
+}
+
+TEST_CASE("library recall: requester and age survive a restart", "[library]") {
+    TapeStage stage;
+    const store::Fid fid = stage.put(pattern(10'000, 1));
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(fid).has_value());
+    // A library that cannot be opened lets it wait.
+    stage.bay.refuses_to_write = true;
+    stage.restart();
+    ask(stage, {.fid = fid, .requester = "ann"});
+    stage.run_for(3h);
+    stage.bay.refuses_to_write = false;
+    stage.restart();
+
+    const auto record = record_of(stage, fid);
+    REQUIRE(record.has_value());
+    REQUIRE(record->requester == "ann");
+    bool is_listed = false;
+    for (int tries = 0; tries < 20'000 && !is_listed; ++tries) {
+        stage.run_for(10ms);
+        for (const RecallRow& each : stage.library().recalls(10)) {
+            is_listed = true;
+            REQUIRE(stage.reactor(0).now() - each.asked_at >= 3h);
+        }
+    }
+    REQUIRE(is_listed);
+}
