@@ -69,7 +69,17 @@ std::string line_of(const ObjectPage::Entry& entry, bool is_long) {
     return line + listed(entry.name) + "\n";
 }
 
-nlohmann::ordered_json json_of(const ObjectInfo& info) {
+nlohmann::ordered_json json_of(const ObjectInfo& info, const ObjectCopies& copies) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const CopyInfo& each : copies.copies) {
+        list.push_back({{"medium", each.cartridge},
+                        {"state", each.state},
+                        {"file", each.file},
+                        {"block", each.block},
+                        {"offset", each.offset},
+                        {"size", each.size_bytes},
+                        {"written", time_of(each.written_ns, Output::kJson)}});
+    }
     return {{"name", info.name},
             {"fid", hex_of(info.fid)},
             {"size", info.size_bytes},
@@ -79,16 +89,29 @@ nlohmann::ordered_json json_of(const ObjectInfo& info) {
             {"group", info.group},
             {"mode", mode_of(info)},
             {"created", time_of(info.created_ns, Output::kJson)},
-            {"changed", time_of(info.changed_ns, Output::kJson)}};
+            {"changed", time_of(info.changed_ns, Output::kJson)},
+            {"on_disk", copies.on_disk},
+            {"copies", list}};
 }
 
-std::string page_of(const ObjectInfo& info) {
+std::string page_of(const ObjectInfo& info, const ObjectCopies& copies) {
+    std::string tape;
+    if (!copies.on_disk) tape = "on disk    no\n";
+    for (const CopyInfo& each : copies.copies) {
+        tape +=
+            "copy       " + core::printable(each.cartridge) + " file " + std::to_string(each.file);
+        if (each.state != "ok" && each.state != "full") {
+            tape += each.state.empty() ? " (unknown)" : " (" + core::printable(each.state) + ")";
+        }
+        tape += "\n";
+    }
     return "name       " + listed(info.name) + "\nsize       " + std::to_string(info.size_bytes) +
            "\nallocated  " + std::to_string(info.allocated_bytes) + "\nversion    " +
            std::to_string(info.version) + "\nowner      " + core::printable(info.owner) +
            "\ngroup      " + core::printable(info.group) + "\nmode       " + mode_of(info) +
            "\ncreated    " + time_of(info.created_ns, Output::kPage) + "\nchanged    " +
-           time_of(info.changed_ns, Output::kPage) + "\nfid        " + hex_of(info.fid) + "\n";
+           time_of(info.changed_ns, Output::kPage) + "\nfid        " + hex_of(info.fid) + "\n" +
+           tape;
 }
 
 }  // namespace fopd::client

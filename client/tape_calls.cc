@@ -34,6 +34,16 @@ RecallInfo info_of(const fop::RecallEntry& entry) {
     return info;
 }
 
+CopyInfo info_of(const fop::CopyEntry& entry) {
+    return {.cartridge = std::string(entry.cartridge),
+            .state = std::string(entry.state),
+            .file = entry.file,
+            .block = entry.block,
+            .offset = entry.offset,
+            .size_bytes = entry.length,
+            .written_ns = std::uint64_t{entry.written_s} * 1'000'000'000};
+}
+
 Medium medium_of(const fop::MediumEntry& entry) {
     return {.barcode = std::string(entry.barcode),
             .pool = std::string(entry.pool),
@@ -68,6 +78,24 @@ Task<Outcome<void>> TapeCalls::release(fop::Fid fid, Wait wait) {
         co_await slots_.ask_slot(fid.slot(), slots_.request(fop::Release{.fid = fid}, wait));
     if (!answer) co_return std::unexpected(answer.error());
     co_return {};
+}
+
+Task<Outcome<ObjectCopies>> TapeCalls::copies(fop::Fid fid, Wait wait) {
+    std::vector<std::byte> payload(fop::kListingBytesMax);
+    fabric::CallRequest asked = slots_.request(fop::Copies{.fid = fid}, wait);
+    asked.reply_into = payload;
+    const auto answer = co_await slots_.ask_slot(fid.slot(), asked);
+    if (!answer) {
+        const bool is_older = answer.error().status == fop::Status::kUnknownFop;
+        if (is_older) co_return ObjectCopies{};
+        co_return std::unexpected(answer.error());
+    }
+    const auto* const reply = body_of<fop::CopiesReply>(*answer);
+    const auto entries = fop::read_copies(std::span(payload).first(answer->payload_bytes));
+    if (reply == nullptr || !entries) co_return nonsense();
+    ObjectCopies found{.copies = {}, .on_disk = reply->on_disk};
+    for (const fop::CopyEntry& each : *entries) found.copies.push_back(info_of(each));
+    co_return found;
 }
 
 Task<Outcome<RecallQueue>> TapeCalls::recalls(Wait wait) {

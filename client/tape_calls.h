@@ -29,6 +29,21 @@ struct RecallQueue {
     std::uint64_t total = 0;  // Including those that the caller may not see.
 };
 
+// A copy of bytes of an object on a cartridge.
+struct CopyInfo {
+    std::string cartridge{};   // Its barcode, or the number in its label.
+    std::string state{};       // Of the cartridge; empty: the node does not have it.
+    std::uint64_t file = 0;    // The number of the tape file.
+    std::uint64_t block = 0;   // At which that begins.
+    std::uint64_t offset = 0;  // In the object.
+    std::uint64_t size_bytes = 0;
+    std::uint64_t written_ns = 0;  // Since 1970 UTC.
+};
+struct ObjectCopies {
+    std::vector<CopyInfo> copies{};  // In the order of the object's bytes; the first of many.
+    bool on_disk = true;             // The bytes are on a disk, too.
+};
+
 // A cartridge, as the server lists it.
 struct Medium {
     std::string barcode{};
@@ -60,6 +75,8 @@ public:
     Task<Outcome<bool>> stage(StageWish wish, Wait wait);
     // Frees the disk's blocks of an object that is on tape.
     Task<Outcome<void>> release(fop::Fid fid, Wait wait);
+    // Where the copies of the object's bytes are. A server that knows no tapes has none.
+    Task<Outcome<ObjectCopies>> copies(fop::Fid fid, Wait wait);
     Task<Outcome<RecallQueue>> recalls(Wait wait);
     Task<Outcome<void>> cancel(fop::Fid fid, Wait wait);
     // Waits until all that was acknowledged in the pool is on tape.

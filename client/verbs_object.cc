@@ -355,18 +355,17 @@ Task<int> sync(Run* run) {
 
 // -- names --
 
-int show_object(const Call& call, const ObjectInfo& info) {
-    return show(call, dumped(json_of(info)), [&] { return page_of(info); });
-}
-
 Task<int> stat(Run* run, ObjectInfo info) {
-    co_return show_object(run->call, info);
+    const auto copies = co_await run->objects.tape().copies(info.fid, run->wait());
+    if (!copies) co_return run->complain_about(copies.error());
+    const auto page = [&] { return page_of(info, *copies); };
+    co_return show(run->call, dumped(json_of(info, *copies)), page);
 }
 
 Task<int> stat_by_fid(Run* run) {
-    const auto info = co_await find_by_fid(run);
+    auto info = co_await find_by_fid(run);
     if (!info) co_return run->complain_about(run->arguments.fid, info.error());
-    co_return show_object(run->call, *info);
+    co_return co_await stat(run, std::move(*info));
 }
 
 Task<int> move(Run* run, ObjectInfo info) {

@@ -49,7 +49,7 @@ struct AdminApi::Verb {
     Duration patience;
 };
 
-constexpr std::array<AdminApi::Verb, 30> AdminApi::kVerbs{{
+constexpr std::array<AdminApi::Verb, 31> AdminApi::kVerbs{{
     {{.method = "GET", .path = "/v1/status"}, &AdminApi::status, 5s},
     {{.method = "GET", .path = "/v1/health"}, &AdminApi::health, 5s},
     {{.method = "GET", .path = "/v1/devices"}, &AdminApi::devices, 5s},
@@ -76,6 +76,7 @@ constexpr std::array<AdminApi::Verb, 30> AdminApi::kVerbs{{
     {{.method = "GET", .path = "/v1/sessions"}, &AdminApi::sessions, 5s},
     {{.method = "GET", .path = "/v1/trace"}, &AdminApi::trace, 5s},
     {{.method = "GET", .path = "/v1/load"}, &AdminApi::load, 5s},
+    {{.method = "GET", .path = "/v1/media"}, &AdminApi::media, 5s},
     {{.method = "GET", .path = "/v1/lrs"}, &AdminApi::lrs_show, 5s},
     {{.method = "POST", .path = "/v1/scrub"}, &AdminApi::scrub, 5s},
     {{.method = "POST", .path = "/v1/store/check"}, &AdminApi::store_check, 5s},

@@ -50,7 +50,7 @@ public:
 private:
     class Call;
     struct Verb;
-    static const std::array<Verb, 30> kVerbs;
+    static const std::array<Verb, 31> kVerbs;
 
     static const Verb& verb_of(const AdminRequest& request);
     // Not const, because all verbs in the table have the same signature.
@@ -72,6 +72,7 @@ private:
     Task<AdminReply> sessions(AdminRequest request);
     Task<AdminReply> trace(AdminRequest request);
     Task<AdminReply> load(AdminRequest request);
+    Task<AdminReply> media(AdminRequest request);
     Task<AdminReply> scrub(AdminRequest request);
     Task<AdminReply> store_check(AdminRequest request);
     Task<AdminReply> store_check_report(AdminRequest request);

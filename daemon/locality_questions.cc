@@ -64,6 +64,26 @@ Task<std::vector<reqh::FopLoad::Row>> LocalityQuestions::load() {
     co_return all;
 }
 
+Task<LocalityQuestions::Media> LocalityQuestions::media() {
+    Media media;
+    for (const auto& locality : localities_) {
+        if (locality->library() == nullptr) continue;
+        auto ask = [&locality, &media] {
+            media.cartridges = locality->library()->media();
+            media.drives = locality->library()->drives();
+        };
+        co_await core::run_on(control_, locality->reactor(), ask);
+    }
+    for (const auto& locality : localities_) {
+        if (locality->stores() == nullptr || media.cartridges.empty()) continue;
+        auto ask = [&locality, &media] {
+            library::add_dead_bytes(*locality->stores(), media.cartridges, media.dead);
+        };
+        co_await core::run_on(control_, locality->reactor(), ask);
+    }
+    co_return media;
+}
+
 Task<std::optional<reqh::FopRecord>> LocalityQuestions::trace(reqh::FopId id) {
     for (const auto& locality : localities_) {
         auto ask = [&locality, id] { return locality->trace(id); };

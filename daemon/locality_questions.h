@@ -11,6 +11,7 @@
 #include "core/task.h"
 #include "daemon/class_ledger.h"
 #include "daemon/locality.h"
+#include "library/dead_bytes.h"
 
 namespace fopd::daemon {
 
@@ -40,6 +41,13 @@ public:
     Task<std::optional<reqh::FopRecord>> trace(reqh::FopId id);
     // What the fops of each locality do.
     Task<std::vector<reqh::FopLoad::Row>> load();
+    // What is known about cartridges and drives. Empty without a tape library.
+    struct Media {
+        std::vector<library::Cartridge> cartridges;
+        std::vector<library::DriveRow> drives;
+        library::DeadBytes dead;
+    };
+    Task<Media> media();
 
 private:
     using FopsOf = std::function<reqh::FopList(const Locality&)>;

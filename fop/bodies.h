@@ -491,13 +491,25 @@ struct UnloadDriveReply {
     bool operator==(const UnloadDriveReply&) const = default;
 };
 
+// Where the copies of an object's bytes are on cartridges, in the order of the bytes, as CopyEntry
+// in the payload: at most as many as fit.
+struct Copies {
+    Fid fid{};
+    bool operator==(const Copies&) const = default;
+};
+struct CopiesReply {
+    std::uint64_t total = 0;  // How many there are.
+    bool on_disk = true;      // The bytes are on a disk, too.
+    bool operator==(const CopiesReply&) const = default;
+};
+
 // An alternative's index is its type in the unions of wire.fbs; monostate: none, or an unknown one.
 using RequestBody =
     std::variant<std::monostate, Ping, Echo, BulkEcho, Slots, Statfs, Create, Lookup, Stat,
                  ListObjects, SetAttributes, Rename, Delete, Read, Write, Append, Truncate, Punch,
                  Sync, UploadBegin, UploadWrite, UploadCommit, UploadAbort, Quota, Stage, Release,
                  Recalls, RecallWait, RecallCancel, SyncTape, Media, FormatMedium, LoadMedium,
-                 UnloadDrive>;
+                 UnloadDrive, Copies>;
 using ReplyBody =
     std::variant<std::monostate, PingReply, EchoReply, BulkEchoReply, SlotsReply, StatfsReply,
                  CreateReply, LookupReply, StatReply, ListObjectsReply, SetAttributesReply,
@@ -505,6 +517,6 @@ using ReplyBody =
                  PunchReply, SyncReply, UploadBeginReply, UploadWriteReply, UploadCommitReply,
                  UploadAbortReply, QuotaReply, StageReply, ReleaseReply, RecallsReply,
                  RecallWaitReply, RecallCancelReply, SyncTapeReply, MediaReply, FormatMediumReply,
-                 LoadMediumReply, UnloadDriveReply>;
+                 LoadMediumReply, UnloadDriveReply, CopiesReply>;
 
 }  // namespace fopd::fop

@@ -176,6 +176,10 @@ Result<void> check(const Release& release, PayloadBytes /*payload*/) {
     return check_fid(release.fid);
 }
 
+Result<void> check(const Copies& copies, PayloadBytes /*payload*/) {
+    return check_fid(copies.fid);
+}
+
 Result<void> check(const RecallWait& wait, PayloadBytes /*payload*/) {
     if (wait.fids.empty()) return invalid("no recall is named");
     if (wait.fids.size() > kTicketsMax) return invalid("there are more than 64 recalls");

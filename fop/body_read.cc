@@ -199,6 +199,9 @@ bool read(const wire::RecallWaitRequest& from, RecallWait& to) {
 bool read(const wire::RecallCancelRequest& from, RecallCancel& to) {
     return read(from.fid(), to.fid);
 }
+bool read(const wire::CopiesRequest& from, Copies& to) {
+    return read(from.fid(), to.fid);
+}
 bool read(const wire::MediaRequest& from, Media& to) {
     return read(from.cursor(), to.cursor);
 }
@@ -282,6 +285,11 @@ bool read(const wire::RecallsReply& from, RecallsReply& to) {
 bool read(const wire::RecallWaitReply& from, RecallWaitReply& to) {
     return read(from.states(), to.states);
 }
+bool read(const wire::CopiesReply& from, CopiesReply& to) {
+    to.total = from.total();
+    to.on_disk = from.on_disk();
+    return true;
+}
 bool read(const wire::MediaReply& from, MediaReply& to) {
     to.end = from.end();
     return read(from.cursor(), to.cursor);
@@ -333,6 +341,7 @@ bool read_reply(const wire::Reply& reply, ReplyBody& body) {
         case RecallCancelReply:
             return take<fop::RecallCancelReply>(reply.body_as_RecallCancelReply(), body);
         case SyncTapeReply: return take<fop::SyncTapeReply>(reply.body_as_SyncTapeReply(), body);
+        case CopiesReply: return take<fop::CopiesReply>(reply.body_as_CopiesReply(), body);
         case MediaReply: return take<fop::MediaReply>(reply.body_as_MediaReply(), body);
         case FormatMediumReply:
             return take<fop::FormatMediumReply>(reply.body_as_FormatMediumReply(), body);
@@ -385,6 +394,7 @@ bool read_body(const wire::Request& request, RequestBody& body) {
         case RecallCancelRequest:
             return take<RecallCancel>(request.body_as_RecallCancelRequest(), body);
         case SyncTapeRequest: return take<SyncTape>(request.body_as_SyncTapeRequest(), body);
+        case CopiesRequest: return take<Copies>(request.body_as_CopiesRequest(), body);
         case MediaRequest: return take<Media>(request.body_as_MediaRequest(), body);
         case FormatMediumRequest:
             return take<FormatMedium>(request.body_as_FormatMediumRequest(), body);

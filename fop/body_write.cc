@@ -194,6 +194,10 @@ Written write(FlatBuilder& builder, const Release& release) {
 Written write(FlatBuilder& builder, const Recalls&) {
     return wire::CreateRecallsRequest(builder).Union();
 }
+Written write(FlatBuilder& builder, const Copies& copies) {
+    const wire::Fid fid = to_wire(copies.fid);
+    return wire::CreateCopiesRequest(builder, &fid).Union();
+}
 Written write(FlatBuilder& builder, const RecallWait& wait) {
     const auto fids = list(builder, wait.fids);
     return wire::CreateRecallWaitRequest(builder, fids).Union();
@@ -318,6 +322,9 @@ Written write(FlatBuilder& builder, const ReleaseReply&) {
 }
 Written write(FlatBuilder& builder, const RecallsReply& recalls) {
     return wire::CreateRecallsReply(builder, recalls.total).Union();
+}
+Written write(FlatBuilder& builder, const CopiesReply& copies) {
+    return wire::CreateCopiesReply(builder, copies.total, copies.on_disk).Union();
 }
 Written write(FlatBuilder& builder, const RecallWaitReply& wait) {
     const auto states = wire_bytes(builder, bytes_of_borrowed(wait.states));

@@ -279,6 +279,13 @@ inline constexpr std::array kFopTypes{
             .lane = Lane::kData,
             .repeat = Repeat::kOnce,
             .payload = Payload::kNone},
+    FopType{.number = 34,
+            .name = "copies",
+            .summary = "Where are an object's copies on tape?",
+            .rights = kRead,
+            .lane = Lane::kControl,
+            .repeat = Repeat::kIdempotent,
+            .payload = Payload::kListing},
 };
 
 static_assert(std::variant_size_v<RequestBody> == kFopTypes.size() + 1, "a body for each row");

@@ -16,6 +16,7 @@ constexpr std::size_t kSlotFixedBytes = 16;
 constexpr std::size_t kPoolFixedBytes = 34;
 constexpr std::size_t kQuotaFixedBytes = 37;
 constexpr std::size_t kRecallFixedBytes = 56;
+constexpr std::size_t kCopyFixedBytes = 36;
 constexpr std::size_t kMediumFixedBytes = 56;
 
 std::string_view take_text(ByteReader& reader) {
@@ -107,6 +108,17 @@ bool take(ByteReader& reader, RecallEntry& entry) {
     entry.requester = take_text(reader);
     return reader.ok() && entry.cartridge.size() <= kBarcodeBytesMax && is_name(entry.requester) &&
            (entry.name.empty() || check_object_name(entry.name).has_value());
+}
+
+bool take(ByteReader& reader, CopyEntry& entry) {
+    entry.offset = reader.number<std::uint64_t>();
+    entry.length = reader.number<std::uint64_t>();
+    entry.block = reader.number<std::uint64_t>();
+    entry.file = reader.number<std::uint32_t>();
+    entry.written_s = reader.number<std::uint32_t>();
+    entry.cartridge = take_text(reader);
+    entry.state = take_text(reader);
+    return reader.ok() && !entry.cartridge.empty() && entry.cartridge.size() <= kBarcodeBytesMax;
 }
 
 bool take(ByteReader& reader, MediumEntry& entry) {
@@ -215,6 +227,21 @@ bool ListingWriter::add(const RecallEntry& entry) {
     return true;
 }
 
+bool ListingWriter::add(const CopyEntry& entry) {
+    const std::size_t texts = entry.cartridge.size() + entry.state.size();
+    if (into_.size() - size_ < kCopyFixedBytes + texts) return false;
+    ByteWriter writer(into_.subspan(size_));
+    writer.number(entry.offset);
+    writer.number(entry.length);
+    writer.number(entry.block);
+    writer.number(entry.file);
+    writer.number(entry.written_s);
+    put_text(writer, entry.cartridge);
+    put_text(writer, entry.state);
+    size_ += writer.size();
+    return true;
+}
+
 bool ListingWriter::add(const MediumEntry& entry) {
     const std::array texts{entry.barcode, entry.pool,  entry.technology,
                            entry.state,   entry.drive, entry.reason};
@@ -247,6 +274,9 @@ Result<std::vector<QuotaEntry>> read_quotas(std::span<const std::byte> payload) 
 }
 Result<std::vector<RecallEntry>> read_recalls(std::span<const std::byte> payload) {
     return read_all<RecallEntry>(payload);
+}
+Result<std::vector<CopyEntry>> read_copies(std::span<const std::byte> payload) {
+    return read_all<CopyEntry>(payload);
 }
 Result<std::vector<MediumEntry>> read_media(std::span<const std::byte> payload) {
     return read_all<MediumEntry>(payload);

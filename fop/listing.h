@@ -95,6 +95,18 @@ struct RecallEntry {
     friend bool operator==(const RecallEntry&, const RecallEntry&) = default;
 };
 
+// A copy of bytes of an object on a cartridge.
+struct CopyEntry {
+    std::uint64_t offset = 0;  // In the object.
+    std::uint64_t length = 0;
+    std::uint64_t block = 0;       // At which the tape file begins.
+    std::uint32_t file = 0;        // The number of the tape file.
+    std::uint32_t written_s = 0;   // Since 1970 UTC.
+    std::string_view cartridge{};  // Its barcode, or if that is unknown, the number in its label.
+    std::string_view state{};      // Of the cartridge; a word, such as "ok"; empty: unknown.
+    friend bool operator==(const CopyEntry&, const CopyEntry&) = default;
+};
+
 // A cartridge.
 struct MediumEntry {
     std::uint64_t capacity_bytes = 0;
@@ -123,6 +135,7 @@ public:
     bool add(const PoolEntry& entry);
     bool add(const QuotaEntry& entry);
     bool add(const RecallEntry& entry);
+    bool add(const CopyEntry& entry);
     bool add(const MediumEntry& entry);
     std::span<const std::byte> written() const { return into_.first(size_); }
 
@@ -137,6 +150,7 @@ Result<std::vector<ListedSlot>> read_slots(std::span<const std::byte> payload);
 Result<std::vector<PoolEntry>> read_pools(std::span<const std::byte> payload);
 Result<std::vector<QuotaEntry>> read_quotas(std::span<const std::byte> payload);
 Result<std::vector<RecallEntry>> read_recalls(std::span<const std::byte> payload);
+Result<std::vector<CopyEntry>> read_copies(std::span<const std::byte> payload);
 Result<std::vector<MediumEntry>> read_media(std::span<const std::byte> payload);
 
 }  // namespace fopd::fop

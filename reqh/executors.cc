@@ -280,6 +280,13 @@ constexpr std::array kExecutors{
     Executor{.name = "format_medium", .needs_stores = true, .run = &run_format_medium},
     Executor{.name = "load_medium", .needs_stores = true, .run = &run_load_medium},
     Executor{.name = "unload_drive", .needs_stores = true, .run = &run_unload_drive},
+    Executor{.name = "copies",
+             .needs_stores = true,
+             .about = About::kObject,
+             .needs_piece = true,
+             .slot = &slot_of_fid<fop::Copies>,
+             .aim = &aim_of<fop::Copies>,
+             .run = &run_copies},
 };
 static_assert(std::ranges::equal(kExecutors, fop::kFopTypes, {}, &Executor::name,
                                  &fop::FopType::name),

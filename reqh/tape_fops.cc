@@ -15,6 +15,7 @@
 #include "core/remote_task.h"
 #include "core/stable_sort.h"
 #include "fop/listing.h"
+#include "library/dead_bytes.h"
 #include "library/library.h"
 #include "library/staging.h"
 #include "objects/fids.h"
@@ -440,24 +441,10 @@ Task<MediaList> list_media(library::LibraryService* service) {
     co_return list;
 }
 
-// Of each cartridge, by the number in its label: the bytes of copies that no object has any more,
-// on all disks of the node.
-using DeadBytes = std::map<std::string, std::uint64_t, std::less<>>;
-
-Task<DeadBytes> count_dead_bytes(Operation* operation, const MediaList* list) {
-    DeadBytes dead;
+Task<library::DeadBytes> count_dead_bytes(Operation* operation, const MediaList* list) {
+    library::DeadBytes dead;
     auto look = [&dead, list](objects::Stores& there) {
-        for (const auto& home : there.volumes()) {
-            for (const auto& [vsn, use] : home->volume().cartridges()) {
-                const std::string_view name(vsn.data(), vsn.size());
-                const auto cartridge =
-                    std::ranges::find(list->cartridges, name, &library::Cartridge::vsn);
-                // What an earlier label had is gone, and not among the used bytes.
-                const bool is_there = cartridge != list->cartridges.end() &&
-                                      cartridge->generation == use.cartridge.generation;
-                if (is_there) dead[cartridge->vsn] += use.dead_bytes();
-            }
-        }
+        library::add_dead_bytes(there, list->cartridges, dead);
     };
     co_await at_every_locality(operation, &look);
     co_return dead;
@@ -481,7 +468,7 @@ Task<fop::Reply> run_media(Operation* operation) {
     auto listed = co_await run_at_library<MediaList>(operation, door, &job);
     if (!listed) co_return operation->refuse(listed.error());
     core::stable_sort(listed->cartridges, std::less{}, &library::Cartridge::barcode);
-    const DeadBytes dead = co_await count_dead_bytes(operation, &*listed);
+    const library::DeadBytes dead = co_await count_dead_bytes(operation, &*listed);
     fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
     operation->work().text = asked.cursor;
     bool is_end = true;
@@ -535,6 +522,44 @@ Task<fop::Reply> change_media(Operation* operation, Job* job) {
 }
 
 }  // namespace
+
+Task<fop::Reply> run_copies(Operation* operation) {
+    const store::Fid fid = objects::store_fid(operation->body<fop::Copies>().fid);
+    const auto found = co_await look_for(operation, fid, objects::Access::kRead);
+    if (!found) co_return operation->refuse(found.error());
+    const bool on_disk = !operation->object().is_released;
+    const auto copies = operation->volume().copies_of(fid);
+    if (!copies) co_return operation->refuse(untraced(copies.error()));
+    operation->enter(Phase::kExecute);
+    MediaList list;
+    const library::LibraryDoor* const door = door_of(*operation);
+    if (door != nullptr && !copies->empty()) {
+        auto job = [](library::LibraryService& service, core::WaitOptions /*wait*/) {
+            return list_media(&service);
+        };
+        auto listed = co_await run_at_library<MediaList>(operation, door, &job);
+        if (!listed) co_return operation->refuse(listed.error());
+        list = std::move(*listed);
+    }
+    fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
+    for (const store::Copy& each : *copies) {
+        const std::string_view vsn(each.cartridge.vsn.data(), each.cartridge.vsn.size());
+        const auto cartridge = std::ranges::find(list.cartridges, vsn, &library::Cartridge::vsn);
+        const bool is_here = cartridge != list.cartridges.end() &&
+                             cartridge->generation == each.cartridge.generation;
+        const fop::CopyEntry entry{
+            .offset = each.offset,
+            .length = each.length,
+            .block = each.block,
+            .file = each.place.file,
+            .written_s = each.written_s,
+            .cartridge = is_here ? std::string_view(cartridge->barcode) : vsn,
+            .state = is_here ? library::to_string(cartridge->state) : std::string_view()};
+        if (!writer.add(entry)) break;
+    }
+    co_return fop::Reply{.payload = writer.written(),
+                         .body = fop::CopiesReply{.total = copies->size(), .on_disk = on_disk}};
+}
 
 Task<fop::Reply> run_format_medium(Operation* operation) {
     const auto& asked = operation->body<fop::FormatMedium>();

@@ -123,6 +123,18 @@ const std::vector<std::byte>& media_listing() {
     return kMade;
 }
 
+const std::vector<std::byte>& copies_listing() {
+    static const auto kMade = listing_of(CopyEntry{.offset = 0,
+                                                   .length = 8195,
+                                                   .block = 17,
+                                                   .file = 2,
+                                                   .written_s = 1'795'754'520,
+                                                   .cartridge = "A00001L9",
+                                                   .state = "ok"},
+                                         CopyEntry{.cartridge = "B00001"});
+    return kMade;
+}
+
 const std::vector<std::byte>& list_listing() {
     static const auto kMade = listing_of(
         ListEntry{.fid = kFid, .size_bytes = 8195, .changed_ns = 17, .name = "results/42"},
@@ -192,6 +204,7 @@ RequestBody object_request(std::uint16_t type) {
         case 31: return FormatMedium{.name = "A00001L9", .forget_data = true};
         case 32: return LoadMedium{.name = "A00001L9", .drive = "vtl0-drive0"};
         case 33: return UnloadDrive{.drive = "vtl0-drive0"};
+        case 34: return Copies{.fid = kFid};
         default: return {};
     }
 }
@@ -235,6 +248,7 @@ ReplyBody object_reply(std::uint16_t type) {
         case 31: return FormatMediumReply{};
         case 32: return LoadMediumReply{};
         case 33: return UnloadDriveReply{};
+        case 34: return CopiesReply{.total = 2, .on_disk = true};
         default: return {};
     }
 }
@@ -319,6 +333,7 @@ Reply sample_reply(std::uint16_t type) {
         case 23: reply.payload = quotas_listing(); break;
         case 26: reply.payload = recalls_listing(); break;
         case 30: reply.payload = media_listing(); break;
+        case 34: reply.payload = copies_listing(); break;
         default: break;
     }
     reply.body = object_reply(type);
@@ -374,7 +389,8 @@ std::vector<std::byte> example_listing() {
 std::vector<SampleMessage> sample_listings() {
     return {{"list", list_listing()},       {"slots", slots_listing()},
             {"pools", pools_listing()},     {"quotas", quotas_listing()},
-            {"recalls", recalls_listing()}, {"media", media_listing()}};
+            {"recalls", recalls_listing()}, {"media", media_listing()},
+            {"copies", copies_listing()}};
 }
 
 std::vector<std::byte> example_message() {

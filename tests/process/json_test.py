@@ -308,6 +308,8 @@ class JsonTest(StorageTestCase):
         self.printed("put", "-", "on-tape", *cold, data=b"bytes")
         self.printed("sync", *cold)
         self.printed("release", "on-tape", *cold)
+        on_tape = self.printed("stat", "on-tape", *cold)
+        self.assertEqual((on_tape["on_disk"], len(on_tape["copies"])), (False, 1))
         self.assertEqual(self.printed("stage", "on-tape", *cold)["staged"][0]["state"], "waiting")
         self.printed("queue")
         self.printed("get", "on-tape", self.directory / "on-tape", *cold)

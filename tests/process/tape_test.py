@@ -63,6 +63,37 @@ class TapeTest(StorageTestCase):
         self.ctl("write", "a", "--offset", "10", *COLD, data=b"xyz")
         self.assertEqual(self.get_cold("a"), data[:10] + b"xyz" + data[13:] + b"more")
 
+    def test_where_the_copies_are(self):
+        self.put("a", content(MIB, 6), *COLD)
+        before = self.answer("stat", "a", *COLD)
+        self.assertEqual((before["on_disk"], before["copies"]), (True, []))
+        self.ctl("sync", *COLD)
+        copy, = self.answer("stat", "a", *COLD)["copies"]
+        used, = [each for each in self.media() if each["files"] > 0]
+        self.assertEqual((copy["medium"], copy["state"], copy["file"]), (used["name"], "ok", 1))
+        self.assertEqual((copy["offset"], copy["size"]), (0, MIB))
+        page = self.ctl("stat", "a", *COLD).decode()
+        self.assertIn(f"\ncopy       {used['name']} file 1\n", page)
+        self.assertNotIn("on disk", page)
+        self.ctl("release", "a", *COLD)
+        self.assertFalse(self.answer("stat", "a", *COLD)["on_disk"])
+        self.assertIn("\non disk    no\n", self.ctl("stat", "a", *COLD).decode())
+        # What changes is not on tape any more.
+        self.ctl("append", "a", *COLD, data=b"more")
+        self.assertEqual(self.answer("stat", "a", *COLD)["copies"], [])
+
+    def test_the_admin_socket_lists_the_same_media(self):
+        self.put_on_tape("a", content(MIB, 7))
+        self.ctl("rm", "a", *COLD)
+        status, value = self.daemon.ask("GET", "/v1/media")
+        self.assertEqual(status, 200)
+        self.assertEqual(value["media"], self.media())
+        self.assertEqual(sum(each["dead"] for each in value["media"]), MIB)
+        self.assertEqual(sorted(each["name"] for each in value["drives"]), ["vtl0-drive0", "vtl0-drive1"])
+        loaded = [each for each in value["drives"] if each["medium"]]
+        self.assertEqual([each["drive"] for each in value["media"] if each["drive"]], [each["name"] for each in loaded])
+        self.assertEqual({each["state"] for each in value["drives"]}, {"idle"})
+
     def test_staging_in_bulk(self):
         names = [f"run-{number}" for number in range(5)]
         for name in names:

@@ -394,6 +394,45 @@ TEST_CASE("reqh tape: recalls of objects that one may not read are counted, not 
     CHECK(entries->back().expected_ms > 0);
 }
 
+TEST_CASE("reqh tape: the copies of an object are listed with their cartridges", "[reqh]") {
+    TapeStage tape;
+    StoreStage& stage = tape.stage;
+    const fop::Fid fid = tape.object_on_tape(1);
+    const auto copies_of = [&](fop::Fid object, bool on_disk) {
+        const FakeFop& fop = tape.call("copies", fop::Copies{.fid = object});
+        REQUIRE(fop.status() == fop::Status::kDone);
+        const auto entries = fop::read_copies(fop.answer->payload);
+        REQUIRE(entries.has_value());
+        const auto& reply = std::get<fop::CopiesReply>(fop.answer->body);
+        CHECK(reply.total == entries->size());
+        CHECK(reply.on_disk == on_disk);
+        std::vector<std::string> found;
+        for (const fop::CopyEntry& each : *entries) {
+            CHECK(each.file == 1);
+            CHECK(each.block == 100);
+            CHECK(each.length == kBytes);
+            CHECK(each.written_s == 1'800'000'000);
+            found.push_back(std::string(each.cartridge) + " " + std::string(each.state));
+        }
+        return found;
+    };
+    // The node does not have the cartridge.
+    CHECK(copies_of(fid, false) == std::vector<std::string>{"TAPE01 "});
+    library::Cartridge& cartridge = tape.library->cartridges.emplace_back();
+    cartridge = {.barcode = "TAPE01L9", .vsn = "TAPE01", .generation = 1};
+    cartridge.state = library::CartridgeState::kSuspect;
+    CHECK(copies_of(fid, false) == std::vector<std::string>{"TAPE01L9 suspect"});
+    // What an earlier label had is not this cartridge's.
+    cartridge.generation = 2;
+    CHECK(copies_of(fid, false) == std::vector<std::string>{"TAPE01 "});
+    CHECK(copies_of(tape.object(0), true).empty());
+
+    FopSpec other{.type = type_of("copies"), .body = fop::Copies{.fid = fid}};
+    other.principal = "bob";
+    other.rights = fop::kRead;
+    CHECK(stage.call(other).status() == fop::Status::kDenied);
+}
+
 TEST_CASE("reqh tape: cartridges are listed by barcode, as many as fit", "[reqh]") {
     TapeStage tape;
     constexpr std::size_t kCount = 300;

@@ -1,0 +1,65 @@
+// The verbs of the admin socket about the tape library.
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "core/stable_sort.h"
+#include "daemon/admin_api.h"
+#include "daemon/admin_reply.h"
+#include "daemon/json_writer.h"
+
+namespace fopd::daemon {
+
+namespace {
+
+using Media = LocalityQuestions::Media;
+
+void write_cartridge(JsonWriter& json, const library::Cartridge& each, const Media& media) {
+    const auto dead = media.dead.find(each.vsn);
+    const auto drive = std::ranges::find(media.drives, each.barcode, &library::DriveRow::barcode);
+    json.begin_object();
+    json.field("name", std::string_view(each.barcode));
+    json.field("family", "tape");
+    json.field("pool", std::string_view(each.pool));
+    json.field("technology", std::string_view(each.technology));
+    json.field("state", library::to_string(each.state));
+    json.field("reason", std::string_view(each.reason));
+    json.field("capacity", each.capacity_bytes);
+    json.field("used", each.used_bytes);
+    json.field("dead", dead == media.dead.end() ? std::uint64_t{0} : dead->second);
+    json.field("files", each.files);
+    json.field("mounts", each.mounts);
+    json.field("generation", std::uint64_t{each.generation});
+    json.text_or_null("drive", drive == media.drives.end() ? std::string() : drive->name);
+    json.end_object();
+}
+
+void write_drive(JsonWriter& json, const library::DriveRow& each) {
+    json.begin_object();
+    json.field("name", std::string_view(each.name));
+    json.field("serial", std::string_view(each.serial));
+    json.field("technology", std::string_view(each.technology));
+    json.field("state", std::string_view(each.activity));
+    json.field("reason", std::string_view(each.reason));
+    json.text_or_null("medium", each.barcode);
+    json.end_object();
+}
+
+}  // namespace
+
+Task<AdminReply> AdminApi::media(AdminRequest) {
+    if (!parts_.node.life().serving()) co_return not_serving();
+    Media media = co_await parts_.node.questions().media();
+    core::stable_sort(media.cartridges, std::less{}, &library::Cartridge::barcode);
+    JsonWriter json;
+    json.begin_object().key("media").begin_array();
+    for (const library::Cartridge& each : media.cartridges) write_cartridge(json, each, media);
+    json.end_array().key("drives").begin_array();
+    for (const library::DriveRow& each : media.drives) write_drive(json, each);
+    json.end_array().end_object();
+    co_return json_reply(kOk, json.text());
+}
+
+}  // namespace fopd::daemon
