@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 #include <poll.h>
+#include <unistd.h>
 
 #include "client/exit_code.h"
 #include "client/explanation.h"
@@ -127,9 +128,12 @@ int ObjectRun::done(const Outcome<void>& outcome, const nlohmann::ordered_json& 
 
 ProgressLine::Options ObjectRun::progress(std::uint64_t total_bytes) const {
     std::string label = core::printable(name()).substr(0, kLabelMax);
+    const bool wanted = call.output == Output::kPage;
+    if (wanted && ::isatty(STDERR_FILENO) == 1) objects.tape().report_waiting();
     return {.label = std::string(call.verb) + " " + label,
             .total_bytes = total_bytes,
-            .wanted = call.output == Output::kPage};
+            .wanted = wanted,
+            .tape = &objects.tape().waiting()};
 }
 
 Task<int> ObjectRun::guarded(Body body) {

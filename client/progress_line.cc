@@ -51,7 +51,22 @@ void ProgressLine::clear() {
     if (std::exchange(is_shown_, false)) std::fputs(kClearLine, stderr);
 }
 
+// Empty: nothing waits for tape.
+std::string ProgressLine::tape_line() const {
+    if (options_.tape == nullptr || options_.tape->calls == 0) return {};
+    std::string text = "waits for tape";
+    if (options_.tape->place) text += ", " + std::to_string(*options_.tape->place) + " before it";
+    if (options_.tape->expected_at) {
+        const Duration left = *options_.tape->expected_at - reactor_.now();
+        const double seconds = std::chrono::duration<double>(left).count();
+        text += ", expected in " + span_of(std::max(seconds, 0.0));
+    }
+    return text;
+}
+
 std::string ProgressLine::line(Duration span) const {
+    const std::string waiting = tape_line();
+    if (!waiting.empty()) return options_.label + "  " + waiting;
     const Moved now = look_();
     const auto moved = static_cast<double>(now.bytes);
     const double seconds = std::chrono::duration<double>(span).count();

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "client/slots.h"
 #include "client/transfer.h"
 #include "core/cancel.h"
 #include "core/gate.h"
@@ -20,6 +21,7 @@ public:
         std::string label{};            // Safe for a terminal.
         std::uint64_t total_bytes = 0;  // 0: it is not known.
         bool wanted = true;
+        const Slots::TapeWait* tape = nullptr;  // Outlives it. Null: nothing waits for tape.
     };
     struct Moved {
         std::uint64_t bytes = 0;
@@ -37,6 +39,7 @@ public:
 private:
     Task<void> show();
     std::string line(Duration span) const;
+    std::string tape_line() const;
 
     core::Reactor& reactor_;
     const Look look_;

@@ -41,6 +41,21 @@ fop::Fid object_of(const fop::RequestBody& body) {
         body);
 }
 
+// While a call waits for tape, how often its place is asked for.
+constexpr std::uint64_t kLookAgainMs = 5000;
+
+// One of those that a number counts, while it lives.
+class Counted {
+public:
+    explicit Counted(std::uint32_t& count) : count_(count) { ++count_; }
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+    ~Counted() { --count_; }
+
+private:
+    std::uint32_t& count_;
+};
+
 Problem still_on_tape() {
     return {.status = fop::Status::kStaging,
             .answered = true,
@@ -102,9 +117,22 @@ fabric::CallRequest Slots::request(fop::RequestBody body, Wait wait) const {
 Task<Outcome<void>> Slots::wait_for_recall(fabric::Client* session, fabric::CallRequest about) {
     const std::array fids{object_of(about.body)};
     if (!fids[0].is_set()) co_return nonsense();
-    fabric::CallRequest asked = about;
+    const Counted counted(tape_wait_.calls);
+    fop::RecallWait body{.fids = fids};
+    // The first answer comes at once, so that there is something to show.
+    if (reports_recalls_) body.patience_ms = 1;
+    for (;;) {
+        about.body = body;
+        auto ended = co_await wait_once(session, about);
+        if (!ended) co_return std::unexpected(std::move(ended.error()));
+        if (*ended) co_return {};
+        body.patience_ms = kLookAgainMs;
+    }
+}
+
+// The body is that of the wait. Whether it is over.
+Task<Outcome<bool>> Slots::wait_once(fabric::Client* session, fabric::CallRequest asked) {
     asked.type = fop::find_fop_type("recall_wait");
-    asked.body = fop::RecallWait{.fids = fids};
     asked.header.pool = {};
     asked.payload = {};
     asked.reply_into = {};
@@ -118,18 +146,30 @@ Task<Outcome<void>> Slots::wait_for_recall(fabric::Client* session, fabric::Call
     }
     if (answer->status == fop::Status::kTimedOut) co_return std::unexpected(still_on_tape());
     // The call itself is tried again.
-    if (answer->status == fop::Status::kTryAgain) co_return {};
+    if (answer->status == fop::Status::kTryAgain) co_return true;
     if (answer->status != fop::Status::kDone) co_return refused(*answer);
     const auto* const reply = body_of<fop::RecallWaitReply>(*answer);
-    if (reply == nullptr || reply->states.size() != fids.size()) co_return nonsense();
+    if (reply == nullptr || reply->states.size() != 1) co_return nonsense();
     switch (static_cast<fop::RecallState>(reply->states[0])) {
         case fop::RecallState::kFailed: co_return std::unexpected(lost_on_tape(answer->words));
         case fop::RecallState::kCancelled:
             co_return std::unexpected(Problem{.status = fop::Status::kCancelled,
                                               .answered = true,
                                               .words = "its recall from tape was cancelled"});
-        default: co_return {};
+        case fop::RecallState::kWaiting: note_progress(*reply); co_return false;
+        default: co_return true;
     }
+}
+
+void Slots::note_progress(const fop::RecallWaitReply& reply) {
+    constexpr std::uint64_t kUnknown = fop::RecallWaitReply::kUnknown;
+    constexpr std::uint64_t kMax = 1000ULL * 3600 * 24 * 366;
+    tape_wait_.place.reset();
+    tape_wait_.expected_at.reset();
+    if (reply.place != kUnknown) tape_wait_.place = reply.place;
+    if (reply.expected_ms == kUnknown) return;
+    const auto expected = static_cast<std::int64_t>(std::min(reply.expected_ms, kMax));
+    tape_wait_.expected_at = after(reactor().now(), std::chrono::milliseconds(expected));
 }
 
 Task<Outcome<fabric::Answer>> Slots::call(fabric::Client* session, fabric::CallRequest request) {

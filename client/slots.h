@@ -56,6 +56,16 @@ public:
     Task<Outcome<fabric::Answer>> ask_slot(std::uint16_t slot, fabric::CallRequest request,
                                            std::span<const std::byte> data = {});
 
+    // What is known about calls that wait for tape. It is kept up to date, which costs the server
+    // an answer every few seconds, once report_recalls() was called.
+    struct TapeWait {
+        std::uint32_t calls = 0;               // That wait.
+        std::optional<std::uint64_t> place{};  // How many recalls are to end before that of one.
+        std::optional<Instant> expected_at{};  // When that is expected to end.
+    };
+    const TapeWait& tape_wait() const { return tape_wait_; }
+    void report_recalls() { reports_recalls_ = true; }
+
     // Loads the table unless it is from this life of the server.
     Task<Outcome<void>> load(Wait wait);
     Task<Outcome<fabric::Client*>> session_of(std::uint16_t slot, Wait wait);
@@ -89,6 +99,8 @@ private:
     };
 
     Task<Outcome<void>> wait_for_recall(fabric::Client* session, fabric::CallRequest about);
+    Task<Outcome<bool>> wait_once(fabric::Client* session, fabric::CallRequest asked);
+    void note_progress(const fop::RecallWaitReply& reply);
     Problem no_answer(const fabric::Client& session, const Error& error) const;
     fabric::Client& connect(std::optional<std::uint16_t> locality);
     bool is_current() const;
@@ -109,6 +121,8 @@ private:
     std::uint64_t turn_;        // Selects the slot of the next new object.
     bool loading_ = false;
     bool closing_ = false;
+    TapeWait tape_wait_;
+    bool reports_recalls_ = false;
     core::WaitQueue loaded_;
 };
 

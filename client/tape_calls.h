@@ -78,6 +78,9 @@ public:
     // Where the copies of the object's bytes are. A server that knows no tapes has none.
     Task<Outcome<ObjectCopies>> copies(fop::Fid fid, Wait wait);
     Task<Outcome<RecallQueue>> recalls(Wait wait);
+    // Calls that wait for tape now: see Slots.
+    const Slots::TapeWait& waiting() const { return slots_.tape_wait(); }
+    void report_waiting() { slots_.report_recalls(); }
     Task<Outcome<void>> cancel(fop::Fid fid, Wait wait);
     // Waits until all that was acknowledged in the pool is on tape.
     Task<Outcome<void>> sync(std::string pool, Wait wait);

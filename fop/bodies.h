@@ -427,10 +427,18 @@ enum class RecallState : std::uint8_t {
 // Waits until at least one of the recalls has ended. One that does not exist has ended.
 struct RecallWait {
     List<Fid> fids{};  // 1 to kTicketsMax.
+    // Answered after so long although none has ended; 0: not before the deadline.
+    std::uint64_t patience_ms = 0;
     bool operator==(const RecallWait&) const = default;
 };
 struct RecallWaitReply {
+    static constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
+
     List<std::uint8_t> states{};  // A RecallState for each fid.
+    // If none has ended, of the first: how many recalls are to end before it, and when it is
+    // expected to end.
+    std::uint64_t place = kUnknown;
+    std::uint64_t expected_ms = kUnknown;
     bool operator==(const RecallWaitReply&) const = default;
 };
 

@@ -194,6 +194,7 @@ bool read(const wire::ReleaseRequest& from, Release& to) {
     return read(from.fid(), to.fid);
 }
 bool read(const wire::RecallWaitRequest& from, RecallWait& to) {
+    to.patience_ms = from.patience_ms();
     return read(from.fids(), to.fids);
 }
 bool read(const wire::RecallCancelRequest& from, RecallCancel& to) {
@@ -283,6 +284,8 @@ bool read(const wire::RecallsReply& from, RecallsReply& to) {
     return true;
 }
 bool read(const wire::RecallWaitReply& from, RecallWaitReply& to) {
+    to.place = from.place();
+    to.expected_ms = from.expected_ms();
     return read(from.states(), to.states);
 }
 bool read(const wire::CopiesReply& from, CopiesReply& to) {

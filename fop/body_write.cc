@@ -200,7 +200,7 @@ Written write(FlatBuilder& builder, const Copies& copies) {
 }
 Written write(FlatBuilder& builder, const RecallWait& wait) {
     const auto fids = list(builder, wait.fids);
-    return wire::CreateRecallWaitRequest(builder, fids).Union();
+    return wire::CreateRecallWaitRequest(builder, fids, wait.patience_ms).Union();
 }
 Written write(FlatBuilder& builder, const RecallCancel& cancel) {
     const wire::Fid fid = to_wire(cancel.fid);
@@ -328,7 +328,7 @@ Written write(FlatBuilder& builder, const CopiesReply& copies) {
 }
 Written write(FlatBuilder& builder, const RecallWaitReply& wait) {
     const auto states = wire_bytes(builder, bytes_of_borrowed(wait.states));
-    return wire::CreateRecallWaitReply(builder, states).Union();
+    return wire::CreateRecallWaitReply(builder, states, wait.place, wait.expected_ms).Union();
 }
 Written write(FlatBuilder& builder, const RecallCancelReply&) {
     return wire::CreateRecallCancelReply(builder).Union();

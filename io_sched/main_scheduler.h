@@ -70,6 +70,7 @@ public:
     // Waiting requests wait in the algorithms of these settings from now on; nothing happens if
     // they are the same as before. Not within a pass. `latency_goal` and `depth_max` do not change.
     void use(const IoSchedSettings& settings);
+    const TapeSettings& tape_settings() const { return settings_.tape; }
 
     // -- requests: called within a reactor turn --
 

@@ -73,6 +73,7 @@ Task<Result<void>> DriveUnit::execute(const io_sched::IoRequest* request,
     if (is_down()) {
         co_return std::unexpected(Error{.code = Errc::kIo, .context = "the drive is down"});
     }
+    busy_bytes_ = part->size_bytes;
     set_activity(DriveActivity::kExchanging);
     auto result = co_await mount(id, job.takes_any_label() ? Labels::kAny : Labels::kRight);
     if (result) {
@@ -81,6 +82,7 @@ Task<Result<void>> DriveUnit::execute(const io_sched::IoRequest* request,
         result = co_await job.run(this, id);
     }
     set_activity(DriveActivity::kIdle);
+    busy_bytes_ = 0;
     // The scheduler has counted the room that the request might have needed.
     if (parts_.shelf.find(id) != nullptr) parts_.shelf.show(id);
     if (result) {
@@ -127,6 +129,7 @@ void DriveUnit::go_down(std::string_view reason) {
 // A drive that is down stays so.
 void DriveUnit::set_activity(DriveActivity activity) {
     activity_ = is_down() ? DriveActivity::kDown : activity;
+    busy_since_ = parts_.reactor.now();
     parts_.drive.figures().activity.set(static_cast<std::uint64_t>(activity_));
 }
 

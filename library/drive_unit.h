@@ -95,6 +95,9 @@ public:
     const devices::TapeDrive& drive() const { return parts_.drive; }
     std::optional<CartridgeId> cartridge() const { return cartridge_; }
     DriveActivity activity() const { return activity_; }
+    // Of the present activity: when it began; and what is read or written.
+    Instant busy_since() const { return busy_since_; }
+    std::uint64_t busy_bytes() const { return busy_bytes_; }
     bool is_down() const { return !down_reason_.empty(); }
     const std::string& down_reason() const { return down_reason_; }
 
@@ -124,6 +127,8 @@ private:
     std::optional<store::TapeWriter> writer_;
     std::optional<store::TapeReader> reader_;
     DriveActivity activity_ = DriveActivity::kIdle;
+    Instant busy_since_{};
+    std::uint64_t busy_bytes_ = 0;
     std::uint32_t failures_in_turn_ = 0;
     std::string down_reason_;
 };

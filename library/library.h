@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -56,6 +57,8 @@ public:
 
     // In the order in which they are expected to end, at most `rows_max`.
     virtual std::vector<RecallRow> recalls(std::size_t rows_max) const = 0;
+    // As in that list; place and expected end may be some seconds old. Nothing: there is none.
+    virtual std::optional<RecallRow> find_recall(Ticket ticket) = 0;
     virtual std::vector<Cartridge> media() const = 0;
     virtual std::vector<DriveRow> drives() const = 0;
 

@@ -71,6 +71,7 @@ public:
     // -- LibraryService --
     Task<Result<void>> sync(std::string pool, core::WaitOptions wait) override;
     std::vector<RecallRow> recalls(std::size_t rows_max) const override;
+    std::optional<RecallRow> find_recall(Ticket ticket) override;
     std::vector<Cartridge> media() const override;
     std::vector<DriveRow> drives() const override;
     Task<MediaOutcome> format(FormatWish wish) override;
@@ -155,7 +156,12 @@ private:
     Task<Result<void>> read_once(Recall* recall, std::vector<RecallJob::Place> places);
     Task<void> fail(Recall* recall, std::string reason);
     RecallRow row_of(const Recall& recall) const;
-    std::vector<const Recall*> ordered_recalls() const;
+    struct Expected {
+        Recall* recall = nullptr;
+        std::optional<Instant> end{};
+    };
+    std::vector<Expected> expected_ends() const;
+    std::vector<Recall*> ordered_recalls() const;
 
     // -- tape_service.cc --
     Unit* find_unit(std::string_view drive);
@@ -187,6 +193,7 @@ private:
     core::IntrusiveList<core::ListNode> recalls_by_age_;
     std::map<store::Fid, std::unique_ptr<Recall>> recalls_;
     std::uint64_t recalls_taken_ = 0;
+    Instant look_again_at_{};  // What find_recall() knows is recent enough until then.
 };
 
 }  // namespace fopd::library

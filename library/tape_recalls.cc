@@ -1,11 +1,16 @@
 // How recalls are fulfilled.
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
 #include <string>
 #include <utility>
 
+#include "core/stable_sort.h"
+#include "devices/tape/drive_model.h"
 #include "library/awaited_tape.h"
 #include "library/pending_recall.h"
+#include "library/recall_forecast.h"
 #include "library/tape_library.h"
 
 namespace fopd::library {
@@ -107,6 +112,7 @@ Task<Result<void>> TapeLibrary::read_once(Recall* recall, std::vector<RecallJob:
                          .size_bytes = each.copy.length});
     }
     recall->cartridge = places.front().cartridge;
+    recall->offset = parts.front().offset;
     const AwaitedTape::Scheduler scheduler{.reactor = parts_.reactor, .main = parts_.io};
     const bool is_bulk = recall->job.note().priority < kBackgroundBelow;
     const AwaitedTape::Options options{
@@ -141,8 +147,8 @@ RecallRow TapeLibrary::row_of(const Recall& recall) const {
         .cartridge = cartridge == nullptr ? std::string() : cartridge->barcode};
 }
 
-std::vector<const TapeLibrary::Recall*> TapeLibrary::ordered_recalls() const {
-    std::vector<const Recall*> order;
+std::vector<TapeLibrary::Recall*> TapeLibrary::ordered_recalls() const {
+    std::vector<Recall*> order;
     for (const auto& [fid, recall] : recalls_) order.push_back(recall.get());
     const auto rank = [](const Recall* each) {
         return std::tuple(!each->job.is_reading(), 255 - each->job.note().priority, each->arrival);
@@ -151,15 +157,78 @@ std::vector<const TapeLibrary::Recall*> TapeLibrary::ordered_recalls() const {
     return order;
 }
 
+// As far as is known: the drives, what they do now, and the recalls that have a cartridge.
+std::vector<TapeLibrary::Expected> TapeLibrary::expected_ends() const {
+    const std::vector<Recall*> order = ordered_recalls();
+    RecallForecast::Options options{.now = parts_.reactor.now()};
+    // All but the default one read what is on a cartridge together.
+    options.grouped = parts_.io.tape_settings().read_algo != &io_sched::default_drive_algorithm();
+    options.takes_time =
+        options_.kind != LibraryKind::kVirtual || options_.timing == LibraryTiming::kReal;
+    RecallForecast forecast(options);
+    for (const Unit& each : units_) {
+        if (each.drive->is_down()) continue;
+        const devices::DriveModel* const model =
+            devices::find_drive_model(each.drive->drive().technology());
+        const auto medium = each.device->medium();
+        RecallForecast::Drive drive{.model = *model, .position = each.device->position()};
+        if (medium) drive.cartridge = static_cast<CartridgeId>(*medium);
+        drive.busy_since = each.drive->busy_since();
+        drive.busy_bytes = each.drive->busy_bytes();
+        drive.activity = each.drive->activity();
+        forecast.add(drive);
+    }
+    for (const Recall* const each : order) {
+        const Cartridge* const cartridge =
+            shelf_ == nullptr ? nullptr : shelf_->find(each->cartridge);
+        forecast.add({.cartridge = cartridge == nullptr ? 0 : cartridge->id,
+                      .capacity_bytes = cartridge == nullptr ? 0 : cartridge->capacity_bytes,
+                      .offset = each->offset,
+                      .size_bytes = each->job.note().size_bytes,
+                      .reads = each->job.is_reading()});
+    }
+    const std::vector<std::optional<Instant>> ends = forecast.ends();
+    std::vector<Expected> expected;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+        expected.push_back({.recall = order[i], .end = ends[i]});
+    }
+    core::stable_sort(expected, std::less{},
+                      [](const Expected& each) { return each.end.value_or(kNever); });
+    return expected;
+}
+
 std::vector<RecallRow> TapeLibrary::recalls(std::size_t rows_max) const {
     std::vector<RecallRow> rows;
-    for (const Recall* each : ordered_recalls()) {
+    for (const Expected& each : expected_ends()) {
         if (rows.size() == rows_max) break;
-        RecallRow row = row_of(*each);
+        RecallRow row = row_of(*each.recall);
         row.place = rows.size();
+        row.expected_at = each.end;
         rows.push_back(std::move(row));
     }
     return rows;
+}
+
+// Many who wait for their recalls ask again and again, so that the list is made at most about once
+// a second, less often if it is long.
+std::optional<RecallRow> TapeLibrary::find_recall(Ticket ticket) {
+    const auto found = recalls_.find(ticket);
+    if (found == recalls_.end()) return std::nullopt;
+    const Instant now = parts_.reactor.now();
+    const auto pause = std::chrono::seconds(static_cast<std::int64_t>(recalls_.size() / 10'000));
+    if (now >= look_again_at_) {
+        std::uint32_t place = 0;
+        for (const Expected& each : expected_ends()) {
+            each.recall->last_place = place++;
+            each.recall->last_end = each.end.value_or(kNever);
+        }
+        look_again_at_ = after(now, 1s + pause);
+    }
+    RecallRow row = row_of(*found->second);
+    const Recall& recall = *found->second;
+    row.place = recall.last_place == Recall::kNoPlace ? recalls_.size() - 1 : recall.last_place;
+    if (recall.last_end != kNever) row.expected_at = recall.last_end;
+    return row;
 }
 
 }  // namespace fopd::library

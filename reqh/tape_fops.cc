@@ -46,6 +46,12 @@ library::Staging* staging_here(const Operation& operation) {
     return staging_at(operation, operation.stores().parts().locality);
 }
 
+std::uint64_t milliseconds(Duration span) {
+    using Milliseconds = std::chrono::milliseconds;
+    return static_cast<std::uint64_t>(
+        std::max<Duration::rep>(0, std::chrono::duration_cast<Milliseconds>(span).count()));
+}
+
 // Looks up an object at its home, and lets go of it.
 Task<Granted<>> look_for(Operation* operation, store::Fid fid, objects::Access access) {
     const auto locked = co_await operation->lock_to_look(fid);
@@ -191,15 +197,26 @@ public:
     RecallWaiting(Operation& operation, const fop::RecallWait& asked)
         : CancelHook([](CancelHook& hook) { static_cast<RecallWaiting&>(hook).enough_.cancel(); }),
           operation_(operation),
-          asked_(asked) {}
+          asked_(asked),
+          deadline_(operation.deadline()) {
+        if (asked.patience_ms == 0) return;
+        const auto patience = std::min<std::uint64_t>(asked.patience_ms, kPatienceMaxMs);
+        const Instant patient_until =
+            after(operation.reactor().now(), std::chrono::milliseconds(patience));
+        is_patient_ = patient_until < deadline_;
+        deadline_ = std::min(deadline_, patient_until);
+    }
 
     Task<Granted<>> run();
     std::span<const std::uint8_t> states() const { return states_; }
     // Why the first of those that failed did.
     std::string& reason() { return reason_; }
+    bool all_wait() const { return std::ranges::all_of(states_, &is_waiting); }
 
 private:
     static constexpr auto kWaiting = static_cast<std::uint8_t>(fop::RecallState::kWaiting);
+    static constexpr std::uint64_t kPatienceMaxMs = 24UL * 3600 * 1000;
+    static bool is_waiting(std::uint8_t state) { return state == kWaiting; }
 
     Task<Granted<>> look_at(std::size_t index);
     Task<void> wait_for(std::size_t index);
@@ -216,6 +233,8 @@ private:
     std::string reason_;
     std::optional<Refusal> fault_;
     core::CancelSource enough_;
+    Instant deadline_;
+    bool is_patient_ = false;  // It is answered at deadline_, before the fop's own.
 };
 
 Task<Granted<>> RecallWaiting::run() {
@@ -237,9 +256,7 @@ Task<Granted<>> RecallWaiting::run() {
     // Each wait has the fop's deadline, and ends when another one has.
     co_await waits.close(operation_.reactor());
     CancelHook::unlink();
-    const bool has_ended =
-        std::ranges::any_of(states_, [](std::uint8_t each) { return each != kWaiting; });
-    if (!has_ended && fault_) co_return refused(*fault_);
+    if (all_wait() && fault_) co_return refused(*fault_);
     co_return Granted<>{};
 }
 
@@ -269,7 +286,7 @@ Task<void> RecallWaiting::wait_for(std::size_t index) {
     objects::Stores& home = operation_.stores().at(localities_[index]);
     core::CancelSource cancel;
     core::CancelThere forwarded(enough_, here, home.parts().reactor, cancel);
-    const core::WaitOptions wait{.deadline = operation_.deadline(), .cancel = &cancel};
+    const core::WaitOptions wait{.deadline = deadline_, .cancel = &cancel};
     auto job = [staging, fid, wait] { return staging->wait_for_recall(fid, wait); };
     const auto end = co_await core::run_task_on<Result<library::RecallEnd>>(
         here, home.parts().reactor, home.duties(), job);
@@ -285,6 +302,8 @@ Task<void> RecallWaiting::wait_for(std::size_t index) {
 void RecallWaiting::take(std::size_t index, const Result<library::RecallEnd>& end) {
     using How = library::RecallEnd::How;
     if (!end) {
+        const bool is_enough = is_patient_ && end.error().code == Errc::kTimedOut;
+        if (is_enough) return enough_.cancel();
         // Those that end because another one has are not at fault.
         if (!fault_ || end.error().code != Errc::kCancelled) fault_ = untraced(end.error());
         return enough_.cancel();
@@ -301,6 +320,35 @@ void RecallWaiting::take(std::size_t index, const Result<library::RecallEnd>& en
 
 }  // namespace
 
+namespace {
+
+struct RecallProgress {
+    std::optional<library::RecallRow> row;
+    Instant now{};  // At the library's locality.
+};
+
+Task<RecallProgress> find_progress(library::LibraryService* service, core::Reactor* reactor,
+                                   store::Fid fid) {
+    co_return RecallProgress{.row = service->find_recall(fid), .now = reactor->now()};
+}
+
+// Place and expected end of the first recall, if the library knows it.
+Task<void> note_progress(Operation* operation, fop::RecallWaitReply* reply) {
+    const library::LibraryDoor* const door = door_of(*operation);
+    const store::Fid fid = objects::store_fid(operation->body<fop::RecallWait>().fids[0]);
+    auto job = [door, fid](library::LibraryService& service, core::WaitOptions /*wait*/) {
+        return find_progress(&service, door->reactor, fid);
+    };
+    const auto found = co_await run_at_library<RecallProgress>(operation, door, &job);
+    if (!found || !found->row) co_return;
+    reply->place = found->row->place;
+    if (found->row->expected_at) {
+        reply->expected_ms = milliseconds(*found->row->expected_at - found->now);
+    }
+}
+
+}  // namespace
+
 // The waits do not keep the fom's place: see RequestHandler::park().
 Task<fop::Reply> run_recall_wait(Operation* operation) {
     if (door_of(*operation) == nullptr) co_return operation->refuse(kNoLibrary);
@@ -310,19 +358,14 @@ Task<fop::Reply> run_recall_wait(Operation* operation) {
     FopWork& work = operation->work();
     work.states.assign(waiting.states().begin(), waiting.states().end());
     work.text = std::move(waiting.reason());
-    co_return fop::Reply{.words = work.text, .body = fop::RecallWaitReply{.states = work.states}};
+    fop::RecallWaitReply reply{.states = work.states};
+    if (waiting.all_wait()) co_await note_progress(operation, &reply);
+    co_return fop::Reply{.words = work.text, .body = reply};
 }
 
 // -- the library --
 
 namespace {
-
-using Clock = std::chrono::milliseconds;
-
-std::uint64_t milliseconds(Duration span) {
-    return static_cast<std::uint64_t>(
-        std::max<Duration::rep>(0, std::chrono::duration_cast<Clock>(span).count()));
-}
 
 // More than fit into a reply, so that those of others can be left out.
 constexpr std::size_t kRecallsLookedAt = 4096;

@@ -108,6 +108,9 @@ public:
     bool begins_uploads_durably = true;
     // Objects whose bytes are on tape only, and how their recalls end, `recall_takes` later.
     std::map<fop::Fid, fop::RecallState> on_tape;
+    // The patience of each wait for tape; and how many patient ones end before the recall does.
+    std::vector<std::uint64_t> patiences;
+    std::uint64_t waits_in_vain = 0;
     Duration recall_takes{1s};
     std::uint16_t names_of_page = 0;  // Of lists that leave it to the server; 0: all of them.
     // If there are any, these names are listed, whatever the client asks for.
@@ -298,6 +301,14 @@ private:
     }
     Done on(const fop::RecallWait& body, const std::vector<std::byte>& /*data*/) {
         Done done;
+        patiences.push_back(body.patience_ms);
+        if (body.patience_ms != 0 && waits_in_vain > 0) {
+            done.states.assign(body.fids.size(), 0);
+            done.body = fop::RecallWaitReply{
+                .states = done.states, .place = waits_in_vain, .expected_ms = 60'000};
+            --waits_in_vain;
+            return done;
+        }
         for (const fop::Fid& fid : body.fids) {
             const auto found = on_tape.find(fid);
             const auto state = found == on_tape.end() ? fop::RecallState::kDone : found->second;

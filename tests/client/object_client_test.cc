@@ -278,6 +278,27 @@ TEST_CASE("client objects: a wait for tape ends by the deadline of the call", "[
     CHECK(stage.store.count("read") == 1);
 }
 
+TEST_CASE("client objects: whoever wants to show it learns of a recall's place", "[client]") {
+    Stage stage;
+    const fop::Fid fid = stage.create("a");
+    stage.write(fid, 0, "0123456789", kDurable);
+    stage.store.on_tape[fid] = fop::RecallState::kDone;
+    CHECK(stage.read(fid) == "0123456789");
+    CHECK(stage.store.patiences == std::vector<std::uint64_t>{0});
+
+    stage.store.patiences.clear();
+    stage.store.on_tape[fid] = fop::RecallState::kDone;
+    stage.store.waits_in_vain = 3;
+    stage.client->tape().report_waiting();
+    CHECK(stage.read(fid) == "0123456789");
+    CHECK(stage.store.patiences == std::vector<std::uint64_t>{1, 5000, 5000, 5000});
+    const Slots::TapeWait& waiting = stage.client->tape().waiting();
+    CHECK(waiting.calls == 0);
+    CHECK(waiting.place == 1);
+    REQUIRE(waiting.expected_at.has_value());
+    CHECK(*waiting.expected_at <= after(stage.world.now(), 1min));
+}
+
 TEST_CASE("client objects: a recall that ends without the bytes ends the call", "[client]") {
     Stage stage;
     const fop::Fid fid = stage.create("a");

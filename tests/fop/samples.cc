@@ -197,7 +197,7 @@ RequestBody object_request(std::uint16_t type) {
         case 24: return Stage{.fid = kFid, .pin_s = 259200, .priority = 9};
         case 25: return Release{.fid = kFid};
         case 26: return Recalls{};
-        case 27: return RecallWait{.fids = kTickets};
+        case 27: return RecallWait{.fids = kTickets, .patience_ms = 5000};
         case 28: return RecallCancel{.fid = kFid};
         case 29: return SyncTape{};
         case 30: return Media{.cursor = "A00001L9"};
@@ -241,7 +241,7 @@ ReplyBody object_reply(std::uint16_t type) {
         case 24: return StageReply{.waits = true};
         case 25: return ReleaseReply{};
         case 26: return RecallsReply{.total = 2};
-        case 27: return RecallWaitReply{.states = kRecallStates};
+        case 27: return RecallWaitReply{.states = kRecallStates, .place = 3, .expected_ms = 90'000};
         case 28: return RecallCancelReply{};
         case 29: return SyncTapeReply{};
         case 30: return MediaReply{.cursor = "A00002L9", .end = true};

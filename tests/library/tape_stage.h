@@ -103,6 +103,7 @@ struct TapeStageOptions {
     std::uint32_t drives = 2;
     std::uint32_t cartridges = 4;
     std::uint64_t cartridge_bytes = 64UL << 20;
+    LibraryTiming timing = LibraryTiming::kNone;
     TapePoolOptions pool{.name = "cold", .staging = "fast", .migrate_age = 1h};
 };
 

@@ -93,6 +93,11 @@ public:
         }
         co_return sync_result;
     }
+    std::optional<library::RecallRow> find_recall(library::Ticket ticket) override {
+        const auto found = std::ranges::find(recall_rows, ticket, &library::RecallRow::ticket);
+        if (found == recall_rows.end()) return std::nullopt;
+        return *found;
+    }
     std::vector<library::RecallRow> recalls(std::size_t rows_max) const override {
         std::vector<library::RecallRow> some = recall_rows;
         some.resize(std::min(some.size(), rows_max));

@@ -394,6 +394,39 @@ TEST_CASE("reqh tape: recalls of objects that one may not read are counted, not 
     CHECK(entries->back().expected_ms > 0);
 }
 
+TEST_CASE("reqh tape: a patient wait is answered with the place of the recall", "[reqh]") {
+    TapeStage tape;
+    StoreStage& stage = tape.stage;
+    const std::vector<fop::Fid> fids{tape.object_on_tape(1), tape.object_on_tape(0)};
+    for (const fop::Fid& fid : fids) {
+        REQUIRE(tape.status_of("stage", fop::Stage{.fid = fid}) == fop::Status::kDone);
+    }
+    FopSpec wait = tape.wait_for(fids);
+    std::get<fop::RecallWait>(wait.body).patience_ms = 5000;
+    const Instant began = stage.world.now();
+    const auto unknown = std::get<fop::RecallWaitReply>(stage.call(wait).answer->body);
+    CHECK(stage.world.now() - began >= 5s);
+    CHECK(stage.world.now() - began < 10s);
+    CHECK(unknown.place == fop::RecallWaitReply::kUnknown);
+    CHECK(unknown.expected_ms == fop::RecallWaitReply::kUnknown);
+
+    tape.library->recall_rows = {{.ticket = objects::store_fid(fids[0]),
+                                  .place = 7,
+                                  .expected_at = after(stage.world.now(), 1min)}};
+    const FakeFop& known = stage.call(wait);
+    using State = fop::RecallState;
+    CHECK(states_of(known) == std::vector{State::kWaiting, State::kWaiting});
+    const auto reply = std::get<fop::RecallWaitReply>(known.answer->body);
+    CHECK(reply.place == 7);
+    CHECK(reply.expected_ms <= 55'000);
+    CHECK(reply.expected_ms > 50'000);
+
+    FakeFop& ended = stage.send(wait);
+    stage.run_for(1s);
+    tape.end(0, fids[1], How::kDone);
+    CHECK(states_of(ended) == std::vector{State::kWaiting, State::kDone});
+}
+
 TEST_CASE("reqh tape: the copies of an object are listed with their cartridges", "[reqh]") {
     TapeStage tape;
     StoreStage& stage = tape.stage;

@@ -1,0 +1,127 @@
+#include "library/recall_forecast.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace fopd::library {
+
+namespace {
+
+using devices::DriveModel;
+
+// From an empty drive to a cartridge at its beginning.
+Duration bringing(const DriveModel& model) {
+    return devices::kChangerMove + model.load;
+}
+
+Duration taking_away(const DriveModel& model, std::uint64_t position) {
+    return devices::rewind_time(model, devices::place_of_byte(model, position)) + model.unload +
+           devices::kChangerMove;
+}
+
+}  // namespace
+
+void RecallForecast::add(const Drive& drive) {
+    Duration left{0};
+    switch (drive.activity) {
+        case DriveActivity::kIdle:
+        case DriveActivity::kDown: break;
+        // What it is getting the cartridge for is among the waits, or is short.
+        case DriveActivity::kExchanging: left = bringing(drive.model); break;
+        case DriveActivity::kReading:
+        case DriveActivity::kWriting:
+            left = drive.model.costs.base + devices::transfer_time(drive.model, drive.busy_bytes);
+            break;
+    }
+    const Instant free_at = after(drive.busy_since, taking(left));
+    drives_.push_back({.drive = drive, .free_at = std::max(options_.now, free_at)});
+}
+
+std::vector<RecallForecast::Group> RecallForecast::groups() const {
+    std::vector<Group> groups;
+    std::map<CartridgeId, std::size_t> group_of;
+    for (std::size_t i = 0; i < waits_.size(); ++i) {
+        if (waits_[i].cartridge == 0 || waits_[i].reads) continue;
+        if (!options_.grouped) {
+            groups.push_back({i});
+            continue;
+        }
+        const auto [place, is_new] = group_of.emplace(waits_[i].cartridge, groups.size());
+        if (is_new) groups.emplace_back();
+        groups[place->second].push_back(i);
+    }
+    for (Group& each : groups) {
+        std::ranges::stable_sort(each, {}, [this](std::size_t i) { return waits_[i].offset; });
+    }
+    return groups;
+}
+
+RecallForecast::State* RecallForecast::loaded(CartridgeId cartridge) {
+    for (State& each : drives_) {
+        if (each.drive.cartridge == cartridge) return &each;
+    }
+    return nullptr;
+}
+
+RecallForecast::State* RecallForecast::first_free() {
+    return &*std::ranges::min_element(drives_, {}, &State::free_at);
+}
+
+// One file after the other, on the drive that has the cartridge, or gets it.
+void RecallForecast::read(State& state, const Group& group) {
+    Drive& drive = state.drive;
+    const Wait& first = waits_[group.front()];
+    Instant at = state.free_at;
+    if (drive.cartridge != first.cartridge) {
+        if (drive.cartridge) {
+            at = after(at, taking(taking_away(drive.model, drive.position)));
+        }
+        at = after(at, taking(bringing(drive.model)));
+        drive.cartridge = first.cartridge;
+        drive.position = 0;
+    }
+    const DriveModel model = first.capacity_bytes == 0
+                                 ? drive.model
+                                 : devices::with_capacity(drive.model, first.capacity_bytes);
+    for (const std::size_t i : group) {
+        const Wait& wait = waits_[i];
+        const Duration locate =
+            devices::locate_time(model, devices::place_of_byte(model, drive.position),
+                                 devices::place_of_byte(model, wait.offset));
+        // First the labels of the tape file are read, then the copy in it is located.
+        const Duration open = locate + model.costs.base;
+        at = after(at, taking(open + devices::transfer_time(model, wait.size_bytes)));
+        ends_[i] = at;
+        drive.position = wait.offset + wait.size_bytes;
+    }
+    state.free_at = at;
+}
+
+std::vector<std::optional<Instant>> RecallForecast::ends() {
+    ends_.assign(waits_.size(), std::nullopt);
+    if (drives_.empty()) return std::move(ends_);
+    for (std::size_t i = 0; i < waits_.size(); ++i) {
+        if (!waits_[i].reads) continue;
+        const State* const drive = loaded(waits_[i].cartridge);
+        if (drive != nullptr) ends_[i] = drive->free_at;
+    }
+    std::vector<Group> later;
+    for (Group& each : groups()) {
+        // Cartridges that are loaded go first.
+        State* const drive = options_.grouped ? loaded(waits_[each.front()].cartridge) : nullptr;
+        if (drive != nullptr) {
+            read(*drive, each);
+        } else {
+            later.push_back(std::move(each));
+        }
+    }
+    for (const Group& each : later) {
+        State* drive = loaded(waits_[each.front()].cartridge);
+        if (drive == nullptr) drive = first_free();
+        read(*drive, each);
+    }
+    return std::move(ends_);
+}
+
+}  // namespace fopd::library
