@@ -66,15 +66,15 @@ TEST_CASE("library recall: requester and age survive a restart", "[library]") {
     stage.restart();
     ask(stage, {.fid = fid, .requester = "ann"});
     stage.run_for(3h);
-    stage.restart();
     stage.bay.refuses_to_write = false;
+    stage.restart();
 
     const auto record = record_of(stage, fid);
     REQUIRE(record.has_value());
     REQUIRE(record->requester == "ann");
     bool is_listed = false;
-    for (int tries = 0; tries < 100 && !is_listed; ++tries) {
-        stage.run_for(1s);
+    for (int tries = 0; tries < 20'000 && !is_listed; ++tries) {
+        stage.run_for(10ms);
         for (const RecallRow& each : stage.library().recalls(10)) {
             is_listed = true;
             REQUIRE(stage.reactor(0).now() - each.asked_at >= 3h);
