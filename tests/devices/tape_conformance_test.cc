@@ -18,6 +18,16 @@ void for_each_library(Fact fact) {
     fact(stage);
 }
 
+// The same, and also with the drive of this machine that is named in the environment.
+template <typename Fact>
+void for_each_drive(Fact fact) {
+    const std::vector<TapeRow> rows = drive_rows();
+    const TapeRow row = GENERATE_REF(from_range(rows.begin(), rows.end()));
+    CAPTURE(row.library, row.reactor);
+    TapeStage stage(row);
+    fact(stage);
+}
+
 constexpr std::string_view kWritten = "abc|de||f|";
 
 }  // namespace
@@ -58,7 +68,7 @@ TEST_CASE("devices tape: a loaded cartridge is what it is", "[devices]") {
 }
 
 TEST_CASE("devices tape: blocks and filemarks come back in order", "[devices]") {
-    for_each_library([](TapeStage& stage) {
+    for_each_drive([](TapeStage& stage) {
         stage.load_blank();
         stage.write_all(kWritten);
         REQUIRE(stage.position() == TapePosition{.block = 10, .filemarks = 4});
@@ -93,7 +103,7 @@ TEST_CASE("devices tape: blocks have any size up to the greatest", "[devices]") 
 }
 
 TEST_CASE("devices tape: a block that the memory does not hold is passed", "[devices]") {
-    for_each_library([](TapeStage& stage) {
+    for_each_drive([](TapeStage& stage) {
         stage.load_blank();
         REQUIRE(stage.write("large").has_value());
         REQUIRE(stage.write("next").has_value());
@@ -107,7 +117,7 @@ TEST_CASE("devices tape: a block that the memory does not hold is passed", "[dev
 }
 
 TEST_CASE("devices tape: writing ends the data", "[devices]") {
-    for_each_library([](TapeStage& stage) {
+    for_each_drive([](TapeStage& stage) {
         stage.load_blank();
         stage.write_all(kWritten);
         REQUIRE(stage.locate(2).has_value());
@@ -128,7 +138,7 @@ TEST_CASE("devices tape: writing ends the data", "[devices]") {
 }
 
 TEST_CASE("devices tape: a sync in the middle ends nothing", "[devices]") {
-    for_each_library([](TapeStage& stage) {
+    for_each_drive([](TapeStage& stage) {
         stage.load_blank();
         stage.write_all(kWritten);
         REQUIRE(stage.locate(2).has_value());
@@ -140,7 +150,7 @@ TEST_CASE("devices tape: a sync in the middle ends nothing", "[devices]") {
 }
 
 TEST_CASE("devices tape: blocks and filemarks are found by number", "[devices]") {
-    for_each_library([](TapeStage& stage) {
+    for_each_drive([](TapeStage& stage) {
         stage.load_blank();
         stage.write_all(kWritten);
 
@@ -164,7 +174,7 @@ TEST_CASE("devices tape: blocks and filemarks are found by number", "[devices]")
 }
 
 TEST_CASE("devices tape: what is beyond the data leads to their end", "[devices]") {
-    for_each_library([](TapeStage& stage) {
+    for_each_drive([](TapeStage& stage) {
         stage.load_blank();
         stage.write_all(kWritten);
         const TapePosition end{.block = 10, .filemarks = 4};
@@ -365,7 +375,7 @@ TEST_CASE("devices changer: cartridges stay where they are when the process ends
 }
 
 TEST_CASE("devices tape: everything written survives the end of the process", "[devices]") {
-    for_each_library([](TapeStage& stage) {
+    for_each_drive([](TapeStage& stage) {
         stage.load_blank();
         stage.write_all(kWritten);
 

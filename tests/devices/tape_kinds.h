@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -11,17 +12,45 @@
 #include "core/offload.h"
 #include "devices/tape/library_directory.h"
 #include "devices/tape/memory_library.h"
+#include "devices/tape/sg_port.h"
 #include "devices/tape/virtual_library.h"
 #include "tests/core/reactor_kinds.h"
+#include "tests/devices/scsi_target.h"
 #include "tests/temp_dir.h"
 
 namespace fopd::devices::testing {
 
 // The libraries there are, for tests that hold for each of them.
-enum class TapeKind { kVirtual, kSimulated };
+enum class TapeKind {
+    kVirtual,
+    kSimulated,
+    kScsi,         // Of SCSI devices, whose drives are as those of LTO.
+    kScsiBlocks,   // Drives tell the block, but not how many filemarks precede it.
+    kScsiCounted,  // They tell nothing, and find blocks by counting only.
+    kReal,         // One drive of this machine, with a cartridge in it that may be overwritten.
+};
 
 inline std::ostream& operator<<(std::ostream& out, TapeKind kind) {
-    return out << (kind == TapeKind::kVirtual ? "virtual library" : "simulated library");
+    constexpr std::array kNames{"virtual library",
+                                "simulated library",
+                                "SCSI library",
+                                "SCSI library of drives that tell blocks",
+                                "SCSI library of drives that tell nothing",
+                                "drive of this machine"};
+    return out << kNames[static_cast<std::size_t>(kind)];
+}
+
+// What the drives of a kind can do. REQUIRES: it is a SCSI library.
+inline ScsiTalents talents_of(TapeKind kind) {
+    using Locate = ScsiTalents::Locate;
+    using Numbers = ScsiTalents::Numbers;
+    switch (kind) {
+        case TapeKind::kScsiBlocks:
+            return {.locate = Locate::kBy32Bits, .numbers = Numbers::kBlock};
+        case TapeKind::kScsiCounted:
+            return {.locate = Locate::kNone, .numbers = Numbers::kNone, .sloppy = true};
+        default: return {};
+    }
 }
 
 struct TapeRow {
@@ -33,7 +62,27 @@ inline constexpr std::array kTapeRows{
     TapeRow{.library = TapeKind::kVirtual, .reactor = core::testing::Kind::kPoll},
     TapeRow{.library = TapeKind::kVirtual, .reactor = core::testing::Kind::kVirtual},
     TapeRow{.library = TapeKind::kSimulated, .reactor = core::testing::Kind::kVirtual},
+    TapeRow{.library = TapeKind::kScsi, .reactor = core::testing::Kind::kUring},
+    TapeRow{.library = TapeKind::kScsi, .reactor = core::testing::Kind::kPoll},
+    TapeRow{.library = TapeKind::kScsi, .reactor = core::testing::Kind::kVirtual},
+    TapeRow{.library = TapeKind::kScsiBlocks, .reactor = core::testing::Kind::kVirtual},
+    TapeRow{.library = TapeKind::kScsiCounted, .reactor = core::testing::Kind::kVirtual},
 };
+
+// The device of the drive of kReal; empty: there is none.
+inline std::string real_drive_path() {
+    const char* const path = std::getenv("FOPD_TEST_TAPE_DRIVE");
+    return path == nullptr ? std::string() : path;
+}
+
+// For tests that need one drive only, and blocks of which only the first four bytes are kept.
+inline std::vector<TapeRow> drive_rows() {
+    std::vector<TapeRow> rows(kTapeRows.begin(), kTapeRows.end());
+    if (!real_drive_path().empty()) {
+        rows.push_back({.library = TapeKind::kReal, .reactor = core::testing::Kind::kUring});
+    }
+    return rows;
+}
 
 // Block sizes are arbitrary, so that blocks are texts.
 inline core::Buffer block_of(std::string& text) {
@@ -50,6 +99,7 @@ public:
     explicit TapeStage(TapeRow row, TapeTiming timing = TapeTiming::kNone)
         : harness(row.reactor),
           image({.drives = kDrives, .exchange = 2, .storage = kStorage}),
+          target(image, talents_of(row.library)),
           row_(row),
           timing_(timing) {
         if (harness.world() != nullptr) {
@@ -63,8 +113,7 @@ public:
     }
     ~TapeStage() {
         // Threads may post to the reactor until the offload is gone.
-        library_.reset();
-        memory_.reset();
+        stop();
         offload_.reset();
     }
     TapeStage(const TapeStage&) = delete;
@@ -72,14 +121,18 @@ public:
 
     Changer& changer() {
         if (library_) return *library_;
+        if (scsi_) return *scsi_;
         return *memory_;
     }
     TapeDrive& drive(std::uint32_t index = 0) {
         if (library_) return library_->drive(index);
+        if (scsi_) return scsi_->drive(index);
+        if (real_) return *real_;
         return memory_->drive(index);
     }
     VirtualLibrary& virtual_library() { return *library_; }
     MemoryLibrary& memory_library() { return *memory_; }
+    ScsiLibrary& scsi_library() { return *scsi_; }
     const std::string& path() const { return directory_.path(); }
     core::Offload& offload() { return *offload_; }
     template <typename T>
@@ -98,6 +151,7 @@ public:
         stop();
         core::Random random(seed);
         image.crash(random);
+        target.power_cycle();
         boot_id_ += "x";
         start();
     }
@@ -105,7 +159,7 @@ public:
     // Returns where it is.
     std::uint32_t add(CartridgeInfo info) {
         if (info.capacity_bytes == 0) info.capacity_bytes = kCapacity;
-        if (memory_) return image.add(std::move(info));
+        if (!library_) return image.add(std::move(info));
         const auto before = full_elements();
         const auto created =
             create_cartridge(path(), "c" + std::to_string(cartridge_count_++), info);
@@ -142,7 +196,7 @@ public:
     Result<void> unload(std::uint32_t index = 0) { return run(drive(index).unload()); }
     // A new cartridge, in the first drive.
     void load_blank(CartridgeInfo info = {}) {
-        REQUIRE(move(add(std::move(info)), kDriveAddress).has_value());
+        if (!real_) REQUIRE(move(add(std::move(info)), kDriveAddress).has_value());
         const auto loaded = load();
         if (!loaded) FAIL(describe(loaded.error()));
     }
@@ -196,12 +250,31 @@ public:
 
     core::testing::Harness harness;
     TapeLibraryImage image;
+    ScsiTarget target;
 
 private:
     void start() {
         if (row_.library == TapeKind::kSimulated) {
             memory_ =
                 std::make_unique<MemoryLibrary>(harness.reactor(), image, MemoryLibraryOptions{});
+            return;
+        }
+        if (row_.library == TapeKind::kReal) {
+            const auto node = find_scsi_node(real_drive_path());
+            if (!node) FAIL(describe(node.error()));
+            auto port = SgPort::open(*node);
+            if (!port) FAIL(describe(port.error()));
+            real_ = std::make_unique<ScsiDrive>(harness.reactor(), *offload_, *std::move(port),
+                                                ScsiDriveOptions{.name = "drive"});
+            const auto opened = run(real_->open());
+            if (!opened) FAIL(describe(opened.error()));
+            return;
+        }
+        if (row_.library != TapeKind::kVirtual) {
+            scsi_ = std::make_unique<ScsiLibrary>(harness.reactor(), *offload_, target.ports(),
+                                                  ScsiLibraryOptions{.name = "library"});
+            const auto opened = run(scsi_->open());
+            if (!opened) FAIL(describe(opened.error()));
             return;
         }
         library_ = std::make_unique<VirtualLibrary>(harness.reactor(), *offload_,
@@ -218,6 +291,8 @@ private:
     void stop() {
         library_.reset();
         memory_.reset();
+        scsi_.reset();
+        real_.reset();
     }
 
     const TapeRow row_;
@@ -228,6 +303,8 @@ private:
     std::unique_ptr<core::Offload> offload_;
     std::unique_ptr<VirtualLibrary> library_;
     std::unique_ptr<MemoryLibrary> memory_;
+    std::unique_ptr<ScsiLibrary> scsi_;
+    std::unique_ptr<ScsiDrive> real_;
 };
 
 }  // namespace fopd::devices::testing

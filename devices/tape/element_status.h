@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "devices/tape/changer.h"
+#include "devices/tape/scsi_pages.h"
+
+namespace fopd::devices {
+
+// An element as READ ELEMENT STATUS describes it.
+struct ElementStatus {
+    LibraryElement element;
+    std::optional<Designator> device = {};  // Of a drive: which drive it is.
+
+    friend bool operator==(const ElementStatus&, const ElementStatus&) = default;
+};
+
+struct ElementReport {
+    // How many bytes the changer has; the report is cut if there are more than were sent.
+    std::uint32_t size_bytes = 0;
+    std::vector<ElementStatus> elements;
+};
+
+// Reads what the changer has sent, and of a report that is cut the elements that are there. Those
+// of the robot's hand are left out.
+ElementReport parse_element_status(ScsiBytes bytes);
+
+}  // namespace fopd::devices

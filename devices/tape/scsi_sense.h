@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "core/result.h"
+
+namespace fopd::devices {
+
+// Why a SCSI command failed, or what it met: the sense data of the device.
+struct ScsiSense {
+    enum Key : std::uint8_t {
+        kNoSense = 0,
+        kRecovered = 1,
+        kNotReady = 2,
+        kMediumError = 3,
+        kHardwareError = 4,
+        kIllegalRequest = 5,
+        kUnitAttention = 6,
+        kDataProtect = 7,
+        kBlankCheck = 8,
+        kVolumeOverflow = 13,
+    };
+
+    std::uint8_t key = kNoSense;
+    std::uint16_t code = 0;  // The additional sense code and its qualifier: 0x3a00.
+    // It is about an earlier command. The one that it came with was not executed.
+    bool deferred = false;
+    bool filemark = false;
+    bool end_of_medium = false;
+    bool wrong_length = false;
+    // What was asked for less what was there, if the device says so.
+    std::optional<std::int64_t> information = {};
+
+    // The code without its qualifier.
+    std::uint8_t subject() const { return static_cast<std::uint8_t>(code >> 8U); }
+
+    friend bool operator==(const ScsiSense&, const ScsiSense&) = default;
+};
+
+// Reads sense data in the fixed or the descriptor format. Nothing: they are neither.
+std::optional<ScsiSense> parse_sense(std::span<const std::byte> bytes);
+
+// The error of a tape drive's command with this sense. REQUIRES: the command has failed.
+Error tape_sense_error(const ScsiSense& sense);
+// The same for a changer's.
+Error changer_sense_error(const ScsiSense& sense);
+
+// The device needs more time, after which the command can be repeated.
+bool becomes_ready(const ScsiSense& sense);
+// There is no cartridge in the drive, or it was given back.
+bool has_no_medium(const ScsiSense& sense);
+// A unit attention that says nothing about the cartridge or the position: the command was not
+// executed, and is repeated.
+bool is_harmless(const ScsiSense& sense);
+
+}  // namespace fopd::devices

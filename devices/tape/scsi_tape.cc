@@ -1,0 +1,219 @@
+#include "devices/tape/scsi_tape.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/ensure.h"
+#include "devices/tape/scsi_command.h"
+#include "devices/tape/tape_error.h"
+
+namespace fopd::devices {
+
+namespace {
+
+// A drive repeats by itself what it cannot read, which takes minutes; less than this is never
+// waited for, whatever the drive says.
+constexpr Duration kDriveTimeMin = Duration(132s);
+constexpr Duration kDriveTime = Duration(900s);
+// Of commands that may move the whole tape, where the drive says nothing.
+constexpr Duration kTapeMoveTime = Duration(14'000s);
+
+constexpr std::uint32_t kFilemarksMax = 0xff'ffff;
+
+bool moves_tape(ScsiCode code) {
+    return code == ScsiCode::kRewind || code == ScsiCode::kSpace || code == ScsiCode::kLocate10 ||
+           code == ScsiCode::kLocate16 || code == ScsiCode::kLoadUnload ||
+           code == ScsiCode::kWriteFilemarks;
+}
+
+}  // namespace
+
+// -- commands --
+
+Duration ScsiTape::time_for(std::uint8_t code) const {
+    const auto found = times_.find(code);
+    if (found != times_.end()) return std::max(found->second, kDriveTimeMin);
+    return moves_tape(ScsiCode{code}) ? kTapeMoveTime : kDriveTime;
+}
+
+// Repeats a command that was not executed because the drive had something else to say.
+Result<ScsiReply> ScsiTape::run(ScsiCommand command) {
+    command.timeout = time_for(command.bytes[0]);
+    for (int attempt = 0;; ++attempt) {
+        auto reply = port_.execute(command);
+        const bool repeats = reply && reply->sense && is_harmless(*reply->sense);
+        if (!repeats || attempt == kAttentionsMax) return reply;
+    }
+}
+
+// A drive says first what has happened to it, such as that it has another cartridge.
+Result<ScsiReply> ScsiTape::run_after_changes(const ScsiCommand& command) {
+    for (int attempt = 0;; ++attempt) {
+        auto reply = run(command);
+        if (!is_attention(reply) || attempt == kAttentionsMax) return reply;
+    }
+}
+
+Result<ScsiReply> ScsiTape::ask(ScsiCommand command, core::Buffer into) {
+    command.direction = ScsiDirection::kFromDevice;
+    command.data = into;
+    return run(command);
+}
+
+// Of a command that simply succeeds, or leaves the position unknown.
+Result<void> ScsiTape::done(const Result<ScsiReply>& reply) {
+    if (is_good(reply)) return {};
+    forget_position();
+    if (!reply) return std::unexpected(reply.error());
+    return std::unexpected(tape_sense_error(*reply->sense));
+}
+
+// -- reading and writing --
+
+// Behind a block, or a filemark with 0 bytes.
+void ScsiTape::passed(std::uint32_t size_bytes) {
+    const bool is_new = !numbers_suffice() && where_->block == map_.count() && !map_is_complete_;
+    if (is_new) map_.add(std::min(size_bytes, 1U));
+    ++where_->block;
+    if (size_bytes == 0) ++where_->filemarks;
+}
+
+Result<TapeRead> ScsiTape::read(core::Buffer into) {
+    if (const auto checked = check_position(); !checked) return std::unexpected(checked.error());
+    ScsiCommand command = command_of(ScsiCode::kRead);
+    into.size_bytes = std::min<std::size_t>(into.size_bytes, 0xff'ffff);
+    put_three(command, 2, static_cast<std::uint32_t>(into.size_bytes));
+    const auto reply = ask(command, into);
+    if (!reply) {
+        forget_position();
+        return std::unexpected(reply.error());
+    }
+    return met(*reply, into.size_bytes);
+}
+
+Result<TapeRead> ScsiTape::met(const ScsiReply& reply, std::size_t wanted_bytes) {
+    std::size_t size_bytes = std::min(reply.transferred_bytes, wanted_bytes);
+    if (reply.sense) {
+        const ScsiSense& sense = *reply.sense;
+        if (met_end_of_data(reply)) {
+            if (!numbers_suffice() && where_->block == map_.count()) map_is_complete_ = true;
+            return TapeRead{.met = TapeMark::kEndOfData};
+        }
+        const bool is_read = !sense.deferred && (sense.key == ScsiSense::kNoSense ||
+                                                 sense.key == ScsiSense::kRecovered);
+        if (!is_read) return unreadable(sense);
+        if (sense.filemark) {
+            passed(0);
+            return TapeRead{.met = TapeMark::kFilemark};
+        }
+        if (sense.wrong_length && sense.information) {
+            if (*sense.information < 0) {
+                passed(1);
+                return tape_refused(Errc::kInvalid, "block is larger than the memory for it");
+            }
+            size_bytes =
+                wanted_bytes - std::min(wanted_bytes, static_cast<std::size_t>(*sense.information));
+        }
+    }
+    if (size_bytes == 0) {
+        forget_position();
+        return tape_refused(Errc::kIo, "drive has read nothing");
+    }
+    passed(1);
+    return TapeRead{.met = TapeMark::kBlock, .size_bytes = size_bytes};
+}
+
+// The block may have been passed.
+Result<TapeRead> ScsiTape::unreadable(const ScsiSense& sense) {
+    const auto before = where_;
+    forget_position();
+    const Error error = tape_sense_error(sense);
+    if (sense.deferred || sense.key != ScsiSense::kMediumError) return std::unexpected(error);
+    const auto after = position();
+    if (after && after->block == before->block + 1) {
+        return tape_refused(Errc::kCorrupt, "block cannot be read");
+    }
+    return std::unexpected(error);
+}
+
+TapeRoom ScsiTape::wrote(std::uint32_t size_bytes, std::uint64_t count, bool early) {
+    if (!numbers_suffice()) {
+        ENSURE(where_->block <= map_.count());
+        map_.cut(where_->block);
+        map_.add(std::min(size_bytes, 1U), count);
+        map_is_complete_ = true;
+    }
+    where_->block += count;
+    if (size_bytes == 0) where_->filemarks += count;
+    early_ = early;
+    return early ? TapeRoom::kEarlyWarning : TapeRoom::kPlenty;
+}
+
+// What a write of blocks, or filemarks with 0 bytes, has come to.
+Result<TapeRoom> ScsiTape::append(const Result<ScsiReply>& reply, std::uint32_t size_bytes,
+                                  std::uint64_t count) {
+    if (is_good(reply)) return wrote(size_bytes, count, false);
+    if (reply && !reply->sense->deferred) {
+        const ScsiSense& sense = *reply->sense;
+        const bool is_written = sense.end_of_medium && (sense.key == ScsiSense::kNoSense ||
+                                                        sense.key == ScsiSense::kRecovered);
+        if (is_written) return wrote(size_bytes, count, true);
+        if (sense.key == ScsiSense::kVolumeOverflow) {
+            early_ = true;
+            // Some of several may have been written.
+            const bool is_none_written =
+                count == 1 || sense.information == static_cast<std::int64_t>(count);
+            if (!is_none_written) forget_position();
+            return TapeRoom::kFull;
+        }
+    }
+    const auto failed = done(reply);
+    return std::unexpected(failed.error());
+}
+
+Result<TapeRoom> ScsiTape::write(core::Buffer from) {
+    if (from.size_bytes == 0 || from.size_bytes > kTapeBlockMax) {
+        return tape_refused(Errc::kInvalid, "size of a block");
+    }
+    if (const auto checked = check_position(); !checked) return std::unexpected(checked.error());
+    if (loaded_->write_protected) {
+        return tape_refused(Errc::kDenied, "cartridge is write-protected");
+    }
+    const auto size_bytes = static_cast<std::uint32_t>(from.size_bytes);
+    ScsiCommand command = command_of(ScsiCode::kWrite);
+    put_three(command, 2, size_bytes);
+    command.direction = ScsiDirection::kToDevice;
+    command.data = from;
+    unsynced_ = true;
+    return append(run(command), size_bytes, 1);
+}
+
+Result<TapeRoom> ScsiTape::write_filemarks(std::uint32_t count, TapeDrive::Marks marks) {
+    if (count > kFilemarksMax) return tape_refused(Errc::kInvalid, "number of filemarks");
+    const auto checked = count == 0 && unsynced_ ? check() : check_position();
+    if (!checked) return std::unexpected(checked.error());
+    const bool is_immediate = marks == TapeDrive::Marks::kImmediate;
+    if (count > 0 && loaded_->write_protected) {
+        return tape_refused(Errc::kDenied, "cartridge is write-protected");
+    }
+    const TapeRoom room = early_ ? TapeRoom::kEarlyWarning : TapeRoom::kPlenty;
+    if (count == 0 && (is_immediate || !unsynced_)) return room;
+    ScsiCommand command = command_of(ScsiCode::kWriteFilemarks);
+    command.bytes[1] = is_immediate ? 1 : 0;
+    put_three(command, 2, count);
+    unsynced_ = true;
+    const auto reply = run(command);
+    Result<TapeRoom> written = room;
+    if (count > 0) {
+        written = append(reply, 0, count);
+    } else if (reply && reply->sense && reply->sense->end_of_medium && !reply->sense->deferred) {
+        // Whatever was in the drive's memory is on the tape unless it says that it did not fit.
+        if (reply->sense->key == ScsiSense::kVolumeOverflow) written = TapeRoom::kFull;
+    } else if (const auto synced = done(reply); !synced) {
+        return std::unexpected(synced.error());
+    }
+    if (written && *written != TapeRoom::kFull && !is_immediate) unsynced_ = false;
+    return written;
+}
+
+}  // namespace fopd::devices
