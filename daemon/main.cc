@@ -19,6 +19,7 @@
 #include "core/printable.h"
 #include "daemon/configuration.h"
 #include "daemon/dev_setup.h"
+#include "daemon/local_library_bay.h"
 #include "daemon/offline_check.h"
 #include "daemon/process.h"
 #include "daemon/settings.h"
@@ -146,6 +147,12 @@ int run(Arguments arguments) {
         for (const config::Problem& problem : configuration.error()) {
             print_problem(to_string(problem));
         }
+        return kExitConfig;
+    }
+    const std::string wrong_device = wrong_library_device(
+        (*configuration)->current()->get<std::vector<library::LibrarySettings>>());
+    if (!wrong_device.empty() && !arguments.print_config) {
+        print_problem(arguments.config_file + ": " + wrong_device);
         return kExitConfig;
     }
     if (arguments.check_config) return kExitDone;

@@ -24,14 +24,15 @@ struct TapePoolOptions {
     std::uint32_t staging_low = 60;
 };
 
-enum class LibraryKind : std::uint8_t { kVirtual };
+enum class LibraryKind : std::uint8_t { kVirtual, kScsi };
 enum class LibraryTiming : std::uint8_t { kNone, kCalculate, kReal };
 
 // The tape library of a node.
 struct LibraryOptions {
     std::string name = {};
     LibraryKind kind = LibraryKind::kVirtual;
-    std::string path = {};  // The directory of a virtual library.
+    std::string path = {};  // The directory of a virtual library, or the device of a changer.
+    std::vector<std::string> drive_paths = {};  // The devices of the drives, of a SCSI library.
     // Of a virtual library that is made: its drives and cartridges.
     std::uint32_t drives = 2;
     std::uint32_t cartridges = 8;

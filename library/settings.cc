@@ -43,6 +43,25 @@ void add_migration(config::Record<LibrarySettings>& record) {
                  "They leave it until it is less full than so many percent.");
 }
 
+void check_drive_paths(const LibrarySettings& library, config::Complaints& complaints) {
+    const std::vector<std::string>& paths = library.drive_paths;
+    if (library.kind == LibraryKind::kScsi && paths.empty()) {
+        complaints.add("drive_paths", "a library of kind scsi has none",
+                       "write the device of at least one drive");
+    }
+    if (library.kind == LibraryKind::kVirtual && !paths.empty()) {
+        complaints.add("drive_paths", "a library of kind virtual has no devices",
+                       "write kind: scsi, or leave it out");
+    }
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+        const bool is_twice = paths[i] == library.path ||
+                              std::ranges::count(paths.begin(), paths.begin() + i, paths[i]) > 0;
+        if (!is_twice) continue;
+        complaints.add("drive_paths[" + std::to_string(i) + "]", paths[i] + " is there twice",
+                       "write each device once");
+    }
+}
+
 }  // namespace
 
 config::ListSection<LibrarySettings> libraries_section() {
@@ -50,11 +69,18 @@ config::ListSection<LibrarySettings> libraries_section() {
     record.field("name", &LibrarySettings::name, name_type(), "The name of the library in the log.",
                  {.need = config::Need::kRequired, .example = "vtl0"});
     record.field("kind", &LibrarySettings::kind,
-                 config::choice<LibraryKind>({{"virtual", LibraryKind::kVirtual}}),
-                 "virtual: a directory, with a file for each cartridge.");
+                 config::choice<LibraryKind>(
+                     {{"virtual", LibraryKind::kVirtual}, {"scsi", LibraryKind::kScsi}}),
+                 "virtual: a directory, with a file for each cartridge. scsi: a media changer and "
+                 "its tape drives.");
     record.field("path", &LibrarySettings::path, config::path(),
-                 "The directory of a virtual library. It is made if it is not there.",
+                 "virtual: the directory, which is made if it is not there. scsi: the device of "
+                 "the changer, such as /dev/tape/by-id/scsi-3500507630f00a00a.",
                  {.need = config::Need::kRequired, .example = "/var/lib/fopd/vtl0"});
+    record.field("drive_paths", &LibrarySettings::drive_paths,
+                 config::list_of(config::path(), {.length_max = 64}),
+                 "scsi: the devices of the drives that this node uses, such as "
+                 "/dev/tape/by-id/scsi-3500507630f00a00b-nst.");
     record.field("drives", &LibrarySettings::drives,
                  config::integer<std::uint32_t>({.min = 1, .max = 64}),
                  "How many drives a virtual library is made with.");
@@ -62,7 +88,8 @@ config::ListSection<LibrarySettings> libraries_section() {
                  config::integer<std::uint32_t>({.min = 1, .max = 10'000}),
                  "How many cartridges a virtual library is made with.");
     record.field("model", &LibrarySettings::model, model_type(),
-                 "The generation of the drives and cartridges of a virtual library.");
+                 "The generation of the drives and cartridges of a virtual library, and of SCSI "
+                 "drives that do not tell it.");
     record.field("cartridge_size", &LibrarySettings::cartridge_bytes,
                  config::none_or(config::size({.min = 1ULL << 20, .max = 1ULL << 50})),
                  "The capacity of a virtual cartridge. none: as the model's.");
@@ -78,6 +105,7 @@ config::ListSection<LibrarySettings> libraries_section() {
                  {.need = config::Need::kRequired, .example = "cold"});
     add_migration(record);
     record.identified_by("name");
+    record.check(&check_drive_paths);
     record.check([](const LibrarySettings& library, config::Complaints& complaints) {
         if (library.staging_high == 0 || library.staging_low <= library.staging_high) return;
         complaints.add("staging_low", "it is higher than staging_high",
@@ -110,6 +138,7 @@ std::optional<LibraryOptions> options_of(const std::vector<LibrarySettings>& lib
     LibraryOptions options{.name = from.name,
                            .kind = from.kind,
                            .path = from.path,
+                           .drive_paths = from.drive_paths,
                            .drives = from.drives,
                            .cartridges = from.cartridges,
                            .model = from.model,

@@ -15,6 +15,7 @@ struct LibrarySettings {
     std::string name = {};
     LibraryKind kind = LibraryKind::kVirtual;
     std::string path = {};
+    std::vector<std::string> drive_paths = {};
     std::uint32_t drives = LibraryOptions{}.drives;
     std::uint32_t cartridges = LibraryOptions{}.cartridges;
     std::string model = LibraryOptions{}.model;

@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from fopd_process import wait_until
+from fopd_process import CONFIG, DONE, ProcessTestCase, run_fopd, wait_until
 from storage_process import MIB, NOT_FOUND, REFUSED, TRY_LATER, StorageTestCase, content
 
 COLD = ("--pool", "cold")
@@ -102,6 +102,33 @@ class TapeTest(StorageTestCase):
         self.ctl("sync", "--pool", "fast")
         self.refused(TRY_LATER, ["release: a: "], "release", "a")
         self.assertEqual(self.get("a"), b"abc")
+
+
+class DevicesOfALibraryTest(ProcessTestCase):
+    def setUp(self):
+        super().setUp()
+        self.fopd = self.node()
+
+    def check(self, changer, drives, *arguments):
+        fopd = self.fopd
+        fopd.settings["pools"] = [{"name": "fast"}, {"name": "cold", "family": "tape", "staging": "fast"}]
+        fopd.settings["libraries"] = [
+            {"name": "tl0", "kind": "scsi", "path": changer, "drive_paths": drives, "pool": "cold"}]
+        fopd.write_config()
+        return run_fopd("--config", fopd.config_path, *arguments)
+
+    def test_what_is_no_device_of_a_library_is_refused(self):
+        for arguments in (["--check-config"], []):
+            done = self.check("/dev/null", ["/dev/there-is-no-drive"], *arguments)
+            self.assertEqual(done.returncode, CONFIG)
+            self.assertIn("libraries[0].path: /dev/null is not a media changer", done.stderr)
+            done = self.check("/dev/there-is-no-changer", ["/dev/there-is-no-drive", "/dev/zero"], *arguments)
+            self.assertEqual(done.returncode, CONFIG)
+            self.assertIn("libraries[0].drive_paths[1]: /dev/zero is not a tape drive", done.stderr)
+
+    def test_what_is_not_there_is_no_mistake(self):
+        done = self.check("/dev/there-is-no-changer", ["/dev/there-is-no-drive"], "--check-config")
+        self.assertEqual((done.returncode, done.stderr), (DONE, ""))
 
 
 if __name__ == "__main__":
