@@ -80,18 +80,41 @@ void ScsiTape::passed(std::uint32_t size_bytes) {
 
 Result<TapeRead> ScsiTape::read(core::Buffer into) {
     if (const auto checked = check_position(); !checked) return std::unexpected(checked.error());
-    ScsiCommand command = command_of(ScsiCode::kRead);
     into.size_bytes = std::min<std::size_t>(into.size_bytes, 0xff'ffff);
-    put_three(command, 2, static_cast<std::uint32_t>(into.size_bytes));
-    const auto reply = ask(command, into);
+    const auto reply = send_read(into);
     if (!reply) {
         forget_position();
         return std::unexpected(reply.error());
     }
-    return met(*reply, into.size_bytes);
+    return met(*reply, into);
 }
 
-Result<TapeRead> ScsiTape::met(const ScsiReply& reply, std::size_t wanted_bytes) {
+Result<ScsiReply> ScsiTape::send_read(core::Buffer into) {
+    ScsiCommand command = command_of(ScsiCode::kRead);
+    put_three(command, 2, static_cast<std::uint32_t>(into.size_bytes));
+    return ask(command, into);
+}
+
+// The block before the position, of which less was sent than it has: some devices do so when they
+// were asked for more than that.
+Result<TapeRead> ScsiTape::read_again(core::Buffer exact) {
+    constexpr std::uint32_t kBackByOne = 0xff'ffff;
+    const auto position = where_;
+    if (const auto back = done(send_space(Space::kBlocks, kBackByOne)); !back) {
+        return std::unexpected(back.error());
+    }
+    const auto reply = send_read(exact);
+    const bool is_whole = is_good(reply) && reply->transferred_bytes == exact.size_bytes;
+    if (!is_whole) {
+        forget_position();
+        return tape_refused(Errc::kIo, "drive has sent a part of a block");
+    }
+    where_ = position;
+    return TapeRead{.met = TapeMark::kBlock, .size_bytes = exact.size_bytes};
+}
+
+Result<TapeRead> ScsiTape::met(const ScsiReply& reply, core::Buffer into) {
+    const std::size_t wanted_bytes = into.size_bytes;
     std::size_t size_bytes = std::min(reply.transferred_bytes, wanted_bytes);
     if (reply.sense) {
         const ScsiSense& sense = *reply.sense;
@@ -120,6 +143,9 @@ Result<TapeRead> ScsiTape::met(const ScsiReply& reply, std::size_t wanted_bytes)
         return tape_refused(Errc::kIo, "drive has read nothing");
     }
     passed(1);
+    if (reply.transferred_bytes < size_bytes) {
+        return read_again({.data = into.data, .size_bytes = size_bytes});
+    }
     return TapeRead{.met = TapeMark::kBlock, .size_bytes = size_bytes};
 }
 
@@ -145,8 +171,9 @@ TapeRoom ScsiTape::wrote(std::uint32_t size_bytes, std::uint64_t count, bool ear
     }
     where_->block += count;
     if (size_bytes == 0) where_->filemarks += count;
-    early_ = early;
-    return early ? TapeRoom::kEarlyWarning : TapeRoom::kPlenty;
+    // Some drives warn once only.
+    early_ = early_ || early;
+    return early_ ? TapeRoom::kEarlyWarning : TapeRoom::kPlenty;
 }
 
 // What a write of blocks, or filemarks with 0 bytes, has come to.

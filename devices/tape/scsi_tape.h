@@ -84,7 +84,9 @@ private:
     TapeRoom wrote(std::uint32_t size_bytes, std::uint64_t count, bool early);
     Result<TapeRoom> append(const Result<ScsiReply>& reply, std::uint32_t size_bytes,
                             std::uint64_t count);
-    Result<TapeRead> met(const ScsiReply& reply, std::size_t wanted_bytes);
+    Result<ScsiReply> send_read(core::Buffer into);
+    Result<TapeRead> read_again(core::Buffer exact);
+    Result<TapeRead> met(const ScsiReply& reply, core::Buffer into);
     Result<TapeRead> unreadable(const ScsiSense& sense);
     void passed(std::uint32_t size_bytes);
 

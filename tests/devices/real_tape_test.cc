@@ -1,7 +1,7 @@
 // Goal: a drive of this machine ends tapes, fails and is held as the interface of drives says.
 // Method: FOPD_TEST_TAPE_DRIVE names the drive, whose cartridge is overwritten; without it nothing
-// is tested. Blocks have 512 bytes, of which only the first four are compared: the kernel's
-// scsi_debug keeps no others.
+// is tested. Only the first four bytes of a block are used: the kernel's scsi_debug keeps no
+// others.
 #include <cerrno>
 #include <fstream>
 
@@ -16,29 +16,6 @@ using namespace fopd::devices::testing;
 namespace {
 
 constexpr TapeRow kReal{.library = TapeKind::kReal, .reactor = core::testing::Kind::kUring};
-constexpr std::size_t kSize = 512;
-
-std::string block_named(std::string name) {
-    name.resize(kSize);
-    return name;
-}
-
-// The names of all blocks, and "|" for filemarks.
-std::string names(TapeStage& stage) {
-    std::string all;
-    for (;;) {
-        const auto next = stage.read();
-        if (!next) return all + "!";
-        if (*next == "." || *next == "|") {
-            all += *next;
-            if (*next == ".") return all;
-            continue;
-        }
-        REQUIRE(next->size() == kSize);
-        all += next->substr(0, 1);
-    }
-}
-
 // The file by which scsi_debug is told to fail commands of this drive; empty: it cannot be told.
 std::string fault_file() {
     const char* const path = std::getenv("FOPD_TEST_TAPE_FAULTS");
@@ -58,10 +35,10 @@ TEST_CASE("devices real tape: a tape ends with a warning", "[devices][real]") {
     TapeStage stage(kReal);
     stage.load_blank();
     std::uint64_t plenty = 0;
-    auto room = stage.write(block_named("p"));
+    auto room = stage.write("p");
     while (room == TapeRoom::kPlenty) {
         ++plenty;
-        room = stage.write(block_named("p"));
+        room = stage.write("p");
     }
     REQUIRE(room == TapeRoom::kEarlyWarning);
     REQUIRE(plenty > 1000);
@@ -70,46 +47,46 @@ TEST_CASE("devices real tape: a tape ends with a warning", "[devices][real]") {
     REQUIRE(stage.sync().has_value());
 
     std::uint64_t more = 0;
-    while (more < 100'000 && stage.write(block_named("e")) == TapeRoom::kEarlyWarning) ++more;
+    while (more < 100'000 && stage.write("e") == TapeRoom::kEarlyWarning) ++more;
 
     const TapePosition end = stage.position();
     REQUIRE(end == TapePosition{.block = plenty + 2 + more, .filemarks = 1});
-    REQUIRE(stage.write(block_named("f")) == TapeRoom::kFull);
+    REQUIRE(stage.write("f") == TapeRoom::kFull);
     REQUIRE(stage.position() == end);
     REQUIRE(stage.locate(plenty).has_value());
-    REQUIRE(names(stage) == "p|" + std::string(more, 'e') + ".");
+    REQUIRE(stage.rest() == "p|" + std::string(more, 'e') + ".");
     REQUIRE(stage.locate(0).has_value());
-    REQUIRE(stage.write(block_named("x")) == TapeRoom::kPlenty);
+    REQUIRE(stage.write("x") == TapeRoom::kPlenty);
     REQUIRE(stage.locate(0).has_value());
-    REQUIRE(names(stage) == "x.");
+    REQUIRE(stage.rest() == "x.");
 }
 
 TEST_CASE("devices real tape: a write that fails leaves what was before it", "[devices][real]") {
     if (real_drive_path().empty() || fault_file().empty()) return;
     TapeStage stage(kReal);
     stage.load_blank();
-    for (const char* const name : {"a", "b"}) REQUIRE(stage.write(block_named(name)).has_value());
+    for (const char* const name : {"a", "b"}) REQUIRE(stage.write(name).has_value());
     REQUIRE(stage.sync().has_value());
     // WRITE fails with a medium error.
     tell("2 -1 0x0a 0 0 0x2 0x3 0x0c 0x0");
 
-    REQUIRE(stage.write(block_named("c")).error().code == Errc::kIo);
+    REQUIRE(stage.write("c").error().code == Errc::kIo);
     tell("- 2 0x0a");
     // Not where nobody knows the tape to be.
-    REQUIRE(stage.write(block_named("d")).error().code == Errc::kIo);
+    REQUIRE(stage.write("d").error().code == Errc::kIo);
 
     REQUIRE(stage.locate(0).has_value());
-    REQUIRE(names(stage) == "ab.");
-    REQUIRE(stage.write(block_named("e")).has_value());
+    REQUIRE(stage.rest() == "ab.");
+    REQUIRE(stage.write("e").has_value());
     REQUIRE(stage.locate(0).has_value());
-    REQUIRE(names(stage) == "abe.");
+    REQUIRE(stage.rest() == "abe.");
 }
 
 TEST_CASE("devices real tape: a read that fails leaves a known position", "[devices][real]") {
     if (real_drive_path().empty() || fault_file().empty()) return;
     TapeStage stage(kReal);
     stage.load_blank();
-    for (const char* const name : {"a", "b"}) REQUIRE(stage.write(block_named(name)).has_value());
+    for (const char* const name : {"a", "b"}) REQUIRE(stage.write(name).has_value());
     REQUIRE(stage.locate(1).has_value());
     tell("2 -1 0x08 0 0 0x2 0x4 0x44 0x0");
 
@@ -117,7 +94,7 @@ TEST_CASE("devices real tape: a read that fails leaves a known position", "[devi
     tell("- 2 0x08");
 
     REQUIRE(stage.position().block == 1);
-    REQUIRE(names(stage) == "b.");
+    REQUIRE(stage.rest() == "b.");
 }
 
 TEST_CASE("devices real tape: nobody else has a drive with a loaded tape", "[devices][real]") {

@@ -146,6 +146,20 @@ TEST_CASE("devices scsi drive: a block that cannot be read is passed", "[devices
     REQUIRE(stage.read() == "c");
 }
 
+TEST_CASE("devices scsi drive: a block of which a part was sent is read again", "[devices]") {
+    TapeStage stage(kCounted);
+    stage.load_blank();
+    const std::string large(200'000, 'x');
+    REQUIRE(stage.write(large).has_value());
+    REQUIRE(stage.write("y").has_value());
+    REQUIRE(stage.locate(0).has_value());
+
+    REQUIRE((stage.read() == large));
+
+    REQUIRE(stage.position().block == 1);
+    REQUIRE(stage.read() == "y");
+}
+
 TEST_CASE("devices scsi drive: a read that fails leaves a known position", "[devices]") {
     TapeStage stage(kLto);
     stage.load_blank();

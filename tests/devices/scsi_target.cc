@@ -251,6 +251,12 @@ ScsiReply ScsiTarget::read(std::uint32_t index, const ScsiCommand& command) {
     ScsiReply reply = send(command, block);
     if (record.size_bytes != wanted) {
         reply.sense = ScsiSense{.wrong_length = true, .information = wanted - record.size_bytes};
+        const auto extra =
+            static_cast<std::size_t>(std::max<std::int64_t>(wanted - record.size_bytes, 0));
+        if (talents_.sloppy && extra < reply.transferred_bytes) {
+            std::ranges::fill(command.data.span().subspan(extra), std::byte{0});
+            reply.transferred_bytes = extra;
+        }
     }
     return reply;
 }
@@ -308,6 +314,10 @@ ScsiReply ScsiTarget::space(std::uint32_t index, const ScsiCommand& command) {
     const std::uint64_t before = deck.position().filemarks;
     switch (command.bytes[1] & 7U) {
         case 0:
+            if (count == 0xff'ffff) {
+                deck.move_to(deck.position().block - 1);
+                return {};
+            }
             for (std::uint32_t i = 0; i < count; ++i) {
                 const auto next = deck.next();
                 if (!*next) return data_end();

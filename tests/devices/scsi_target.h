@@ -24,8 +24,8 @@ struct ScsiTalents {
     Numbers numbers = Numbers::kBlockAndFilemarks;
     // It tells about itself and its cartridges; otherwise it refuses such questions.
     bool tells = true;
-    // Sense that the data end comes without a key that says so, and blocks are spaced over
-    // filemarks.
+    // As the tapes of tgt: sense that the data end comes without a key that says so, blocks are
+    // spaced over filemarks, and of a block only as many bytes are sent as were asked for in vain.
     bool sloppy = false;
 };
 

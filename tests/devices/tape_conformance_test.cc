@@ -103,7 +103,7 @@ TEST_CASE("devices tape: blocks have any size up to the greatest", "[devices]") 
 }
 
 TEST_CASE("devices tape: a block that the memory does not hold is passed", "[devices]") {
-    for_each_drive([](TapeStage& stage) {
+    for_each_library([](TapeStage& stage) {
         stage.load_blank();
         REQUIRE(stage.write("large").has_value());
         REQUIRE(stage.write("next").has_value());

@@ -202,6 +202,8 @@ public:
     }
 
     Result<TapeRoom> write(std::string text, std::uint32_t index = 0) {
+        // A kernel's drive takes no smaller blocks.
+        if (real_) text.resize(std::max<std::size_t>(text.size(), 512));
         return run(drive(index).write(block_of(text)));
     }
     Result<TapeRoom> marks(std::uint32_t count,
@@ -217,6 +219,7 @@ public:
         if (read->met == TapeMark::kFilemark) return "|";
         if (read->met == TapeMark::kEndOfData) return ".";
         text.resize(read->size_bytes);
+        if (real_) text.resize(text.find_last_not_of('\0') + 1);
         return text;
     }
     // All that follows, up to the end of data.
