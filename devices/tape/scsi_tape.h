@@ -82,6 +82,8 @@ private:
     Result<std::uint64_t> ask_block();
     Result<void> moved(const Result<ScsiReply>& reply);
     TapeRoom wrote(std::uint32_t size_bytes, std::uint64_t count, bool early);
+    Result<TapeRoom> did_not_fit(const ScsiSense& sense, std::uint32_t size_bytes,
+                                 std::uint64_t count);
     Result<TapeRoom> append(const Result<ScsiReply>& reply, std::uint32_t size_bytes,
                             std::uint64_t count);
     Result<ScsiReply> send_read(core::Buffer into);

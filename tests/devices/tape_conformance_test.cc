@@ -138,7 +138,7 @@ TEST_CASE("devices tape: writing ends the data", "[devices]") {
 }
 
 TEST_CASE("devices tape: a sync in the middle ends nothing", "[devices]") {
-    for_each_drive([](TapeStage& stage) {
+    for_each_library([](TapeStage& stage) {
         stage.load_blank();
         stage.write_all(kWritten);
         REQUIRE(stage.locate(2).has_value());
