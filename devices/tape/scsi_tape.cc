@@ -95,8 +95,8 @@ Result<ScsiReply> ScsiTape::send_read(core::Buffer into) {
     return ask(command, into);
 }
 
-// The block before the position, of which less was sent than it has: some devices do so when they
-// were asked for more than that.
+// Reads the block before the position again, with its exact size: some devices send only a part of
+// a block when more than its size was requested.
 Result<TapeRead> ScsiTape::read_again(core::Buffer exact) {
     constexpr std::uint32_t kBackByOne = 0xff'ffff;
     const auto position = where_;
@@ -195,7 +195,7 @@ Result<TapeRoom> ScsiTape::did_not_fit(const ScsiSense& sense, std::uint32_t siz
     return TapeRoom::kFull;
 }
 
-// What a write of blocks, or filemarks with 0 bytes, has come to.
+// The result of a write of blocks, or of filemarks if `size_bytes` is 0.
 Result<TapeRoom> ScsiTape::append(const Result<ScsiReply>& reply, std::uint32_t size_bytes,
                                   std::uint64_t count) {
     if (is_good(reply)) return wrote(size_bytes, count, false);

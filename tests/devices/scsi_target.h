@@ -15,7 +15,7 @@
 
 namespace fopd::devices::testing {
 
-// What a simulated drive can do.
+// The abilities of a simulated drive.
 struct ScsiTalents {
     enum class Locate : std::uint8_t { kNone, kBy32Bits, kBy64Bits };
     enum class Numbers : std::uint8_t { kNone, kBlock, kBlockAndFilemarks };

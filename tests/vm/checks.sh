@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What the stories in a guest are made of: facts that are checked, and counted. Sourced.
+# Checks facts in a guest, and counts them. Sourced by its tests.
 
 passed=0
 failed=0
