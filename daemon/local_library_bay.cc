@@ -172,7 +172,7 @@ std::string wrong_library_device(const std::vector<library::LibrarySettings>& li
     constexpr std::uint8_t kChangerType = 8;
     const auto is_other = [](const std::string& path, std::uint8_t type) {
         const auto node = devices::find_scsi_node(path);
-        // What is not there may come, and is waited for.
+        // A device that is missing may come later.
         return node ? node->type != type : node.error().code == Errc::kInvalid;
     };
     if (is_other(options.path, kChangerType)) {

@@ -33,7 +33,7 @@ std::string element_barcode(ScsiBytes tag) {
     return is_text ? text : std::string();
 }
 
-// What all descriptors of a page have.
+// Properties of all descriptors of a page.
 struct ElementPage {
     LibraryElement::Kind kind = LibraryElement::Kind::kStorage;
     bool has_tag = false;

@@ -23,8 +23,8 @@ struct ElementReport {
     std::vector<ElementStatus> elements;
 };
 
-// Reads what the changer has sent, and of a report that is cut the elements that are there. Those
-// of the robot's hand are left out.
+// Parses a report. If it is truncated, returns the elements before the cut. Elements of the robot's
+// hand are left out.
 ElementReport parse_element_status(ScsiBytes bytes);
 
 }  // namespace fopd::devices

@@ -8,7 +8,7 @@
 
 namespace fopd::devices {
 
-// What a SCSI device has sent. Numbers have their highest byte first.
+// Data sent by a SCSI device. Numbers have their highest byte first.
 using ScsiBytes = std::span<const std::byte>;
 
 // REQUIRES, of all: the bytes have the number.

@@ -53,7 +53,7 @@ inline void put_three(ScsiCommand& command, std::size_t at, std::uint32_t value)
     put_two(command, at + 1, static_cast<std::uint16_t>(value));
 }
 
-// What the device has sent for a command that reads into `buffer`.
+// The data that the device has sent for a command that reads into `buffer`.
 inline ScsiBytes sent(const ScsiReply& reply, core::Buffer buffer) {
     return buffer.span().first(std::min(reply.transferred_bytes, buffer.size_bytes));
 }

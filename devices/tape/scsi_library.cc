@@ -102,7 +102,7 @@ Task<Result<void>> ScsiLibrary::move(std::uint32_t from, std::uint32_t to) {
     if (ScsiDrive* const drive = drive_at(from); drive != nullptr) {
         const auto given = co_await drive->unload();
         if (!given && given.error().code == Errc::kBusy) co_return given;
-        // What else is not given back, or is not there, the changer does not move.
+        // After other failures the changer decides: it does not move a threaded cartridge.
     }
     const auto call = [this, from, to] { return changer_.move(from, to); };
     const auto moved = co_await offload_.run(reactor_, call);

@@ -19,7 +19,7 @@ std::string printed_text(ScsiBytes bytes) {
     return text;
 }
 
-// What follows the header of a vital product data page, as far as it is there.
+// The body of a vital product data page; shorter than announced if the page is truncated.
 ScsiBytes vpd_body(ScsiBytes page, std::uint8_t code) {
     constexpr std::size_t kHeader = 4;
     if (page.size() < kHeader || byte_at(page, 1) != code) return {};
@@ -186,7 +186,7 @@ std::vector<CommandTime> parse_command_times(ScsiBytes bytes) {
         const std::size_t size = kDescriptor + (has_time ? kTimeouts : 0);
         if (rest.size() < size) break;
         if (has_time) {
-            // What is usual, and what is recommended.
+            // The nominal and the recommended timeout.
             const std::uint32_t seconds = std::max(four_at(rest, 12), four_at(rest, 16));
             if (seconds > 0) {
                 times.push_back({.code = byte_at(rest, 0), .longest = Duration(1s) * seconds});

@@ -14,8 +14,8 @@
 
 namespace fopd::devices {
 
-// What SCSI devices tell about themselves. All functions take the bytes that a device has sent, of
-// which nothing is known, and ignore what does not fit.
+// Parsers of data that SCSI devices send about themselves. The bytes may be anything: parts that do
+// not fit are ignored.
 
 enum class ScsiDeviceType : std::uint8_t { kTape = 1, kChanger = 8, kOther = 0xff };
 

@@ -31,7 +31,7 @@ struct ScsiSense {
     bool filemark = false;
     bool end_of_medium = false;
     bool wrong_length = false;
-    // What was asked for less what was there, if the device says so.
+    // The requested count or size minus the actual one, if the device reports it.
     std::optional<std::int64_t> information = {};
 
     // The code without its qualifier.

@@ -95,8 +95,8 @@ Result<ScsiReply> ScsiTape::send_read(core::Buffer into) {
     return ask(command, into);
 }
 
-// The block before the position, of which less was sent than it has: some devices do so when they
-// were asked for more than that.
+// Reads the block before the position again, with its exact size: some devices send only a part of
+// a block when more than its size was requested.
 Result<TapeRead> ScsiTape::read_again(core::Buffer exact) {
     constexpr std::uint32_t kBackByOne = 0xff'ffff;
     const auto position = where_;
@@ -176,7 +176,26 @@ TapeRoom ScsiTape::wrote(std::uint32_t size_bytes, std::uint64_t count, bool ear
     return early_ ? TapeRoom::kEarlyWarning : TapeRoom::kPlenty;
 }
 
-// What a write of blocks, or filemarks with 0 bytes, has come to.
+// At the end of the tape. Some drives say so of the last block that they have written.
+Result<TapeRoom> ScsiTape::did_not_fit(const ScsiSense& sense, std::uint32_t size_bytes,
+                                       std::uint64_t count) {
+    const TapePosition before = *where_;
+    early_ = true;
+    if (numbers_ == Numbers::kNone) {
+        // Some of several may have been written.
+        const bool is_none_written =
+            count == 1 || sense.information == static_cast<std::int64_t>(count);
+        if (!is_none_written) forget_position();
+        return TapeRoom::kFull;
+    }
+    const auto block = ask_block();
+    if (!block || *block == before.block) return TapeRoom::kFull;
+    if (*block == before.block + count) return wrote(size_bytes, count, true);
+    forget_position();
+    return TapeRoom::kFull;
+}
+
+// The result of a write of blocks, or of filemarks if `size_bytes` is 0.
 Result<TapeRoom> ScsiTape::append(const Result<ScsiReply>& reply, std::uint32_t size_bytes,
                                   std::uint64_t count) {
     if (is_good(reply)) return wrote(size_bytes, count, false);
@@ -186,12 +205,7 @@ Result<TapeRoom> ScsiTape::append(const Result<ScsiReply>& reply, std::uint32_t 
                                                         sense.key == ScsiSense::kRecovered);
         if (is_written) return wrote(size_bytes, count, true);
         if (sense.key == ScsiSense::kVolumeOverflow) {
-            early_ = true;
-            // Some of several may have been written.
-            const bool is_none_written =
-                count == 1 || sense.information == static_cast<std::int64_t>(count);
-            if (!is_none_written) forget_position();
-            return TapeRoom::kFull;
+            return did_not_fit(sense, size_bytes, count);
         }
     }
     const auto failed = done(reply);

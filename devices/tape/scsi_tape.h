@@ -25,7 +25,7 @@ struct DriveIdentity {
 // The commands of a tape drive (SSC). All calls block, and belong on an Offload, one at a time.
 // Results are those of TapeDrive.
 //
-// What the drive can do is tried out when a cartridge is loaded. Drives of LTO find blocks by
+// The abilities of the drive are tried out when a cartridge is loaded. Drives of LTO find blocks by
 // number, and tell block and filemark. Of others this keeps a map of the blocks and filemarks that
 // it has passed since the cartridge was loaded, and what is beyond is explored: from filemark to
 // filemark where the drive tells the block, else by reading.
@@ -44,7 +44,7 @@ public:
     Result<std::optional<LoadedTape>> try_load();
     Result<void> unload();
     const std::optional<LoadedTape>& loaded() const { return loaded_; }
-    // What is known without asking.
+    // Empty if only the drive knows it. Sends no command.
     const std::optional<TapePosition>& known_position() const { return where_; }
     Result<TapePosition> position();
 
@@ -82,6 +82,8 @@ private:
     Result<std::uint64_t> ask_block();
     Result<void> moved(const Result<ScsiReply>& reply);
     TapeRoom wrote(std::uint32_t size_bytes, std::uint64_t count, bool early);
+    Result<TapeRoom> did_not_fit(const ScsiSense& sense, std::uint32_t size_bytes,
+                                 std::uint64_t count);
     Result<TapeRoom> append(const Result<ScsiReply>& reply, std::uint32_t size_bytes,
                             std::uint64_t count);
     Result<ScsiReply> send_read(core::Buffer into);

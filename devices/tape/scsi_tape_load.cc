@@ -11,7 +11,7 @@
 
 namespace fopd::devices {
 
-// -- who it is --
+// -- identity --
 
 Result<DriveIdentity> ScsiTape::identify(const std::string& technology) {
     std::vector<std::byte> memory(16UL << 10U);
@@ -139,7 +139,7 @@ Result<std::optional<LoadedTape>> ScsiTape::prepare() {
     return loaded_;
 }
 
-// What it does not tell is as usual for the drive.
+// Properties that drive and cartridge do not report are those of the drive's technology.
 LoadedTape ScsiTape::describe_cartridge() {
     LoadedTape tape;
     tape.technology = technology_;
@@ -192,7 +192,7 @@ void ScsiTape::try_out() {
         const bool is_right = read && read->at_beginning && read->position == TapePosition{};
         if (is_right) numbers_ = Numbers::kBlockAndFilemarks;
     }
-    // Whatever was not understood has not moved the tape.
+    // Refused commands have not moved the tape.
     where_ = TapePosition{};
 }
 

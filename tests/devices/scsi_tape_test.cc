@@ -173,6 +173,20 @@ TEST_CASE("devices scsi drive: a read that fails leaves a known position", "[dev
     REQUIRE(stage.read() == "b");
 }
 
+TEST_CASE("devices scsi drive: a last block that was written counts as written", "[devices]") {
+    TapeStage stage(kBlocks);
+    stage.load_blank();
+    REQUIRE(stage.write("a").has_value());
+    stage.target.drive(0).executes_next = true;
+    stage.target.drive(0).next.push_back(
+        {.key = ScsiSense::kVolumeOverflow, .code = 0x0002, .end_of_medium = true});
+
+    REQUIRE(stage.write("b") == TapeRoom::kEarlyWarning);
+
+    REQUIRE(stage.position().block == 2);
+    REQUIRE(stage.content() == "ab.");
+}
+
 TEST_CASE("devices scsi drive: commands may take as long as the drive says", "[devices]") {
     TapeStage stage(kLto);
     stage.load_blank();

@@ -123,6 +123,7 @@ ScsiReply ScsiTarget::drive_command(std::uint32_t index, const ScsiCommand& comm
     if (!is_inquiry && !drive.next.empty()) {
         ScsiReply reply{.sense = drive.next.front()};
         drive.next.pop_front();
+        if (drive.executes_next) static_cast<void>(execute(index, command));
         return reply;
     }
     return execute(index, command);

@@ -15,7 +15,7 @@
 
 namespace fopd::devices::testing {
 
-// What a simulated drive can do.
+// The abilities of a simulated drive.
 struct ScsiTalents {
     enum class Locate : std::uint8_t { kNone, kBy32Bits, kBy64Bits };
     enum class Numbers : std::uint8_t { kNone, kBlock, kBlockAndFilemarks };
@@ -48,8 +48,9 @@ public:
         bool threaded = false;
         // So many times the drive says that it becomes ready.
         std::uint32_t busy_answers = 0;
-        // Answers to the next commands, which are not executed.
+        // Answers to the next commands, which are not executed, or are with `executes_next`.
         std::deque<ScsiSense> next;
+        bool executes_next = false;
         // All operation codes since the last look.
         std::vector<std::uint8_t> codes;
         std::string product = "ULTRIUM-TD9";

@@ -40,7 +40,7 @@ inline std::ostream& operator<<(std::ostream& out, TapeKind kind) {
     return out << kNames[static_cast<std::size_t>(kind)];
 }
 
-// What the drives of a kind can do. REQUIRES: it is a SCSI library.
+// The abilities of the drives of a kind. REQUIRES: it is a SCSI library.
 inline ScsiTalents talents_of(TapeKind kind) {
     using Locate = ScsiTalents::Locate;
     using Numbers = ScsiTalents::Numbers;
@@ -75,7 +75,7 @@ inline std::string real_drive_path() {
     return path == nullptr ? std::string() : path;
 }
 
-// For tests that need one drive only, and blocks of which only the first four bytes are kept.
+// For tests that need one drive only, and only the first four bytes of each block.
 inline std::vector<TapeRow> drive_rows() {
     std::vector<TapeRow> rows(kTapeRows.begin(), kTapeRows.end());
     if (!real_drive_path().empty()) {

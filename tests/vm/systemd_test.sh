@@ -12,56 +12,8 @@ socket=/run/fopd/admin.sock
 lock=/var/lib/fopd/fopd.lock
 drop_in=/run/systemd/system/fopd.service.d/test.conf
 metrics=http://127.0.0.1:9420/metrics
-passed=0
-failed=0
-
-# check FACT COMMAND...: the fact holds if the command succeeds. A failure shows what it wrote and the journal's end.
-check() {
-    local fact=$1 output
-    shift
-    if output=$("$@" 2>&1); then
-        passed=$((passed + 1))
-        echo "ok       $fact"
-    else
-        failed=$((failed + 1))
-        echo "FAILED   $fact: $*"
-        { echo "$output" && journalctl --boot --unit fopd --lines 15 --no-hostname; } | sed 's/^/    /'
-    fi
-}
-
-skip() {
-    echo "skipped  $1: $2"
-}
-
-# is EXPECTED COMMAND...: the command writes just that.
-is() {
-    local expected=$1 actual
-    shift
-    actual=$("$@")
-    [[ $actual == "$expected" ]] || { echo "expected: $expected, actual: $actual" && return 1; }
-}
-
-# exits STATUS COMMAND...
-exits() {
-    local expected=$1 actual=0
-    shift
-    "$@" || actual=$?
-    ((actual == expected)) || { echo "expected exit $expected, was $actual" && return 1; }
-}
-
-# soon SECONDS COMMAND...: the command succeeds within that time.
-soon() {
-    local deadline=$((SECONDS + $1))
-    shift
-    until "$@"; do
-        ((SECONDS < deadline)) || return 1
-        sleep 0.2
-    done
-}
-
-gone() {
-    [[ ! -e $1 ]]
-}
+# shellcheck source=tests/vm/checks.sh
+. "$here/checks.sh"
 
 property() {
     systemctl show fopd --property "$1" --value
@@ -451,5 +403,4 @@ check "purge: the data's owner stays" is fopd stat --format %U /var/lib/fopd/dat
 check "client: goes by itself" dpkg --purge fopctl
 check "purge: no unit of the guest has failed" is "" systemctl --failed --no-legend
 
-echo "$passed passed, $failed failed"
-((passed > 0 && failed == 0))
+summarise
