@@ -193,11 +193,14 @@ Task<Result<std::vector<store::Fid>>> StagingDisks::not_on_tape(objects::PoolId 
     co_return staged_.waiting_of(pool);
 }
 
-Task<Result<std::vector<store::Fid>>> StagingDisks::still_not_on_tape(
+Task<Result<StagingDisks::NotOnTape>> StagingDisks::still_not_on_tape(
     std::vector<store::Fid> fids) {
     co_await until_settled();
-    std::erase_if(fids, [this](store::Fid fid) { return !staged_.is_waiting(fid); });
-    co_return fids;
+    NotOnTape left{.fids = std::move(fids)};
+    std::erase_if(left.fids, [this](store::Fid fid) { return !staged_.is_waiting(fid); });
+    left.all_given_up =
+        std::ranges::all_of(left.fids, [this](store::Fid fid) { return staged_.is_given_up(fid); });
+    co_return left;
 }
 
 // -- to the library --

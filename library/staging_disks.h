@@ -90,7 +90,11 @@ public:
     // Objects of the pool whose content is not on tape, after all changes so far.
     Task<Result<std::vector<store::Fid>>> not_on_tape(objects::PoolId pool);
     // Which of these have no copy of their content, and are not gone.
-    Task<Result<std::vector<store::Fid>>> still_not_on_tape(std::vector<store::Fid> fids);
+    struct NotOnTape {
+        std::vector<store::Fid> fids{};
+        bool all_given_up = true;  // None of them can be copied as it is.
+    };
+    Task<Result<NotOnTape>> still_not_on_tape(std::vector<store::Fid> fids);
     OutgoingCopies& outgoing() { return outgoing_; }
     ReturningObjects& returning() { return returning_; }
 

@@ -38,7 +38,7 @@ Task<void> TapeLibrary::stop() {
     stop_.cancel();
     for (const auto& [fid, recall] : recalls_) recall->cancel.cancel();
     rings_.wake_all();
-    changed_.wake_all();
+    tell_changed();
     co_await gate_.close(parts_.reactor);
     co_await close_drives();
     if (bay_library_ == nullptr) co_return;
@@ -290,7 +290,7 @@ Task<void> TapeLibrary::read_news() {
         for (const store::Fid fid : news->ended) end_recall(fid);
         for (RecallNote& note : news->recalls) take_recall(locality, std::move(note));
     }
-    changed_.wake_all();
+    tell_changed();
 }
 
 TapeLibrary::Pool* TapeLibrary::find_pool(objects::PoolId id) {
