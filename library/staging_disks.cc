@@ -501,6 +501,7 @@ Task<Result<void>> StagingDisks::end_return(store::Fid fid) {
     const auto ended = co_await std::move(ending);
     if (!ended) co_return ended;
     finish(fid, {});
+    keep_returned(fid);
     look(fid, now());
     keep_room(fid.slot());
     co_return Result<void>{};

@@ -157,6 +157,9 @@ private:
                                     core::WaitOptions wait);
     void keep_room(store::Slot slot);
     Task<void> release_oldest(store::Slot slot);
+    // An object that came back is not taken away again before those who wait for it could read it.
+    void keep_returned(store::Fid fid);
+    Task<void> let_returned_go();
     std::uint32_t high_mark(const objects::HomeVolume& home) const;
     std::uint32_t low_mark(const objects::HomeVolume& home) const;
     Instant now() const { return stores_.parts().reactor.now(); }
@@ -184,6 +187,12 @@ private:
     std::map<store::Fid, std::string> failures_;  // Of the latest recalls.
     std::deque<store::Fid> failed_;               // Their order.
     std::set<store::Slot> releasing_;
+    std::map<store::Fid, Instant> kept_;  // Until when.
+    struct Returned {
+        Instant until{};
+        store::Fid fid{};
+    };
+    std::deque<Returned> returned_;  // Of kept_, the first that goes in front.
     std::uint64_t released_count_ = 0;
 };
 

@@ -405,6 +405,28 @@ TEST_CASE("library: what was acknowledged survives power cuts at any moment", "[
     stage.stop();
 }
 
+TEST_CASE("library: what came back stays for those who wait, on a disk that is too full",
+          "[library]") {
+    TapeStageOptions options;
+    options.pool.migrate_age = 1s;
+    options.pool.staging_high = 1;
+    options.pool.staging_low = 0;
+    TapeStage stage(options);
+    const Bytes bytes = pattern(1'000'000, 1);
+    const store::Fid fid = stage.put(bytes);
+    stage.put(pattern(1'000'000, 2), 0);
+    stage.run_for(10min);
+    REQUIRE(stage.is_released(fid));
+
+    REQUIRE(stage.recall(fid) == RecallAsked::kWaiting);
+    REQUIRE(stage.wait_for(fid).how == RecallEnd::How::kDone);
+    stage.run_for(10s);
+    REQUIRE(stage.read(fid) == bytes);
+    stage.run_for(1min);
+    REQUIRE(stage.is_released(fid));
+    stage.stop();
+}
+
 TEST_CASE("library: a fuller disk than the mark is emptied, the oldest first", "[library]") {
     TapeStageOptions options;
     options.disks = 1;
