@@ -507,14 +507,25 @@ Task<Result<void>> StagingDisks::end_return(store::Fid fid) {
     co_return Result<void>{};
 }
 
-Task<Result<void>> StagingDisks::fail_recall(store::Fid fid, std::string reason) {
+Task<Result<bool>> StagingDisks::fail_recall(store::Fid fid, std::string reason) {
     objects::HomeVolume* const home = stores_.find(fid.slot());
     if (home == nullptr) co_return std::unexpected(no_object());
     const objects::HomeVolume::Hold hold(*home);
     const core::WaitOptions wait{.cancel = &home->ending()};
     const auto ended = co_await home->volume().end_recall(fid, wait);
+    // Copies are of no use to an object that was emptied or removed since they were looked for.
+    const auto found = home->volume().map().find(fid);
+    if (found && !found->has_value()) {
+        finish(fid, {.how = RecallEnd::How::kGone});
+        co_return false;
+    }
+    if (found && !(*found)->is_released) {
+        finish(fid, {});
+        co_return false;
+    }
     finish(fid, {.how = RecallEnd::How::kFailed, .reason = std::move(reason)});
-    co_return ended;
+    if (!ended) co_return std::unexpected(ended.error());
+    co_return true;
 }
 
 }  // namespace fopd::library

@@ -112,8 +112,9 @@ public:
     Task<Result<Recorded>> record(std::vector<store::Copy> copies);
     // The bytes of an object were written; ends the attempt and its recall.
     Task<Result<void>> end_return(store::Fid fid);
-    // No copy of the object can be read.
-    Task<Result<void>> fail_recall(store::Fid fid, std::string reason);
+    // No copy of the object can be read. False: it does not need its recall any more, which has
+    // ended as one that is done.
+    Task<Result<bool>> fail_recall(store::Fid fid, std::string reason);
     // The copies on a cartridge are gone, durably. kBusy: objects need them, and `loss` refuses
     // that.
     Task<Result<void>> forget_cartridge(store::VsnText vsn, store::Volume::Loss loss);

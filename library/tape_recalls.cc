@@ -103,15 +103,16 @@ Task<Result<void>> TapeLibrary::read_once(Recall* recall, std::vector<RecallJob:
 }
 
 Task<void> TapeLibrary::fail(Recall* recall, std::string reason) {
-    const std::string object = objects::format_fid(recall->job.note().fid);
-    core::emit(parts_.events, core::Level::kError, "library.recall_failed",
-               {{"object", std::string_view(object)}, {"reason", std::string_view(reason)}});
     co_await recall->job.abandon();
     auto job = [fid = recall->job.note().fid, &reason](StagingDisks& disks) {
         return disks.fail_recall(fid, reason);
     };
-    [[maybe_unused]] const auto told = co_await homes_->run_at<void>(recall->job.locality(), &job);
+    const auto failed = co_await homes_->run_at<bool>(recall->job.locality(), &job);
     recall->is_over = true;
+    if (failed && !*failed) co_return;
+    const std::string object = objects::format_fid(recall->job.note().fid);
+    core::emit(parts_.events, core::Level::kError, "library.recall_failed",
+               {{"object", std::string_view(object)}, {"reason", std::string_view(reason)}});
 }
 
 // -- lists --

@@ -405,6 +405,15 @@ TEST_CASE("library: what was acknowledged survives power cuts at any moment", "[
     stage.stop();
 }
 
+TEST_CASE("library: a recall that is not needed any more does not fail", "[library]") {
+    TapeStage stage;
+    const store::Fid fid = stage.put(pattern(1000, 1));
+    const auto failed = stage.at_home(fid, stage.staging_of(fid).fail_recall(fid, "no copy"));
+    REQUIRE(failed.has_value());
+    REQUIRE_FALSE(*failed);
+    REQUIRE(stage.wait_for(fid).how == RecallEnd::How::kDone);
+}
+
 TEST_CASE("library: what came back stays for those who wait, on a disk that is too full",
           "[library]") {
     TapeStageOptions options;
