@@ -405,6 +405,22 @@ TEST_CASE("library: what was acknowledged survives power cuts at any moment", "[
     stage.stop();
 }
 
+TEST_CASE("library: a cartridge whose label could not be written is failed, and not foreign",
+          "[library]") {
+    TapeStageOptions options;
+    options.drives = 1;
+    options.cartridges = 1;
+    TapeStage stage(options);
+    stage.put(pattern(1000, 1));
+    stage.run_for(1min);
+    stage.drive(0).faults().write_ppm = 1'000'000;
+    REQUIRE_FALSE(stage.sync().has_value());
+    REQUIRE(stage.library().media().at(0).state == CartridgeState::kFailed);
+    stage.restart();
+    stage.run_for(1min);
+    REQUIRE(stage.library().media().at(0).state == CartridgeState::kFailed);
+}
+
 TEST_CASE("library: a recall that is not needed any more does not fail", "[library]") {
     TapeStage stage;
     const store::Fid fid = stage.put(pattern(1000, 1));
