@@ -200,13 +200,16 @@ Task<Result<void>> DriveUnit::check_label(CartridgeId id) {
     const auto found = co_await store::inspect(&parts_.drive, identity_of(before));
     if (!found) co_return std::unexpected(found.error());
     using Kind = store::CartridgeKind;
-    // A blank one with a generation is one whose label was to be written.
+    // A blank one with a generation is one whose label was to be written; a failed one, whose label
+    // could not be.
     const bool is_labelled = before.generation > 0;
+    const bool may_be_blank =
+        before.state == CartridgeState::kBlank || before.state == CartridgeState::kFailed;
     const bool may_be_labelled =
-        is_labelled && (found->kind == Kind::kOurs || found->kind == Kind::kOtherGeneration);
-    const bool is_right = before.state == CartridgeState::kBlank
-                              ? found->kind == Kind::kBlank || may_be_labelled
-                              : found->kind == (is_labelled ? Kind::kOurs : Kind::kBlank);
+        is_labelled && (found->kind == Kind::kOurs || found->kind == Kind::kOtherGeneration ||
+                        found->kind == Kind::kUnreadable);
+    const bool is_right = may_be_blank ? found->kind == Kind::kBlank || may_be_labelled
+                                       : found->kind == (is_labelled ? Kind::kOurs : Kind::kBlank);
     if (is_right) {
         label_is_right_ = true;
         const bool was_lost =

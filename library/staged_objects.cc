@@ -119,6 +119,11 @@ void StagedObjects::put_back(store::Fid fid) {
     enqueue(waiting.object);
 }
 
+bool StagedObjects::is_given_up(store::Fid fid) const {
+    const auto found = waiting_.find(fid);
+    return found != waiting_.end() && found->second.state == State::kGivenUp;
+}
+
 std::vector<store::Fid> StagedObjects::waiting_of(objects::PoolId pool) const {
     std::vector<store::Fid> fids;
     for (const auto& [fid, waiting] : waiting_) {

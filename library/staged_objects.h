@@ -71,6 +71,8 @@ public:
     std::uint64_t waiting_count() const { return waiting_.size(); }
     // Whether the object waits, is being copied, or was given up.
     bool is_waiting(store::Fid fid) const { return waiting_.contains(fid); }
+    // Whether the object waits in vain until it changes.
+    bool is_given_up(store::Fid fid) const;
     // Objects of a pool that need a copy now.
     std::vector<store::Fid> waiting_of(objects::PoolId pool) const;
 

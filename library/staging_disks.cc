@@ -194,11 +194,14 @@ Task<Result<std::vector<store::Fid>>> StagingDisks::not_on_tape(objects::PoolId 
     co_return staged_.waiting_of(pool);
 }
 
-Task<Result<std::vector<store::Fid>>> StagingDisks::still_not_on_tape(
+Task<Result<StagingDisks::NotOnTape>> StagingDisks::still_not_on_tape(
     std::vector<store::Fid> fids) {
     co_await until_settled();
-    std::erase_if(fids, [this](store::Fid fid) { return !staged_.is_waiting(fid); });
-    co_return fids;
+    NotOnTape left{.fids = std::move(fids)};
+    std::erase_if(left.fids, [this](store::Fid fid) { return !staged_.is_waiting(fid); });
+    left.all_given_up =
+        std::ranges::all_of(left.fids, [this](store::Fid fid) { return staged_.is_given_up(fid); });
+    co_return left;
 }
 
 // -- to the library --
@@ -504,6 +507,7 @@ Task<Result<void>> StagingDisks::end_return(store::Fid fid) {
     const auto ended = co_await std::move(ending);
     if (!ended) co_return ended;
     finish(fid, {});
+    keep_returned(fid);
     look(fid, now());
     keep_room(fid.slot());
     co_return Result<void>{};
@@ -517,20 +521,31 @@ std::string StagingDisks::name_of(store::Fid fid) const {
     return std::string((*object)->name);
 }
 
-Task<Result<void>> StagingDisks::fail_recall(store::Fid fid, std::string reason) {
+Task<Result<bool>> StagingDisks::fail_recall(store::Fid fid, std::string reason) {
+    objects::HomeVolume* const home = stores_.find(fid.slot());
+    if (home == nullptr) co_return std::unexpected(no_object());
+    const objects::HomeVolume::Hold hold(*home);
+    const core::WaitOptions wait{.cancel = &home->ending()};
+    const auto ended = co_await home->volume().end_recall(fid, wait);
+    // Copies are of no use to an object that was emptied or removed since they were looked for.
+    const auto found = home->volume().map().find(fid);
+    if (found && !found->has_value()) {
+        finish(fid, {.how = RecallEnd::How::kGone});
+        co_return false;
+    }
+    if (found && !(*found)->is_released) {
+        finish(fid, {});
+        co_return false;
+    }
     const std::string object = objects::format_fid(fid);
     const std::string name = name_of(fid);
     core::emit(stores_.parts().events, core::Level::kError, "library.recall_failed",
                {{"object", std::string_view(object)},
                 {"name", std::string_view(name)},
                 {"reason", std::string_view(reason)}});
-    objects::HomeVolume* const home = stores_.find(fid.slot());
-    if (home == nullptr) co_return std::unexpected(no_object());
-    const objects::HomeVolume::Hold hold(*home);
-    const core::WaitOptions wait{.cancel = &home->ending()};
-    const auto ended = co_await home->volume().end_recall(fid, wait);
     finish(fid, {.how = RecallEnd::How::kFailed, .reason = std::move(reason)});
-    co_return ended;
+    if (!ended) co_return std::unexpected(ended.error());
+    co_return true;
 }
 
 }  // namespace fopd::library

@@ -90,7 +90,11 @@ public:
     // Objects of the pool whose content is not on tape, after all changes so far.
     Task<Result<std::vector<store::Fid>>> not_on_tape(objects::PoolId pool);
     // Which of these have no copy of their content, and are not gone.
-    Task<Result<std::vector<store::Fid>>> still_not_on_tape(std::vector<store::Fid> fids);
+    struct NotOnTape {
+        std::vector<store::Fid> fids{};
+        bool all_given_up = true;  // None of them can be copied as it is.
+    };
+    Task<Result<NotOnTape>> still_not_on_tape(std::vector<store::Fid> fids);
     OutgoingCopies& outgoing() { return outgoing_; }
     ReturningObjects& returning() { return returning_; }
 
@@ -110,8 +114,9 @@ public:
     Task<Result<void>> end_return(store::Fid fid);
     // Of an object; empty: it has none, or is gone.
     std::string name_of(store::Fid fid) const;
-    // No copy of the object can be read.
-    Task<Result<void>> fail_recall(store::Fid fid, std::string reason);
+    // No copy of the object can be read. False: it does not need its recall any more, which has
+    // ended as one that is done.
+    Task<Result<bool>> fail_recall(store::Fid fid, std::string reason);
     // The copies on a cartridge are gone, durably. kBusy: objects need them, and `loss` refuses
     // that.
     Task<Result<void>> forget_cartridge(store::VsnText vsn, store::Volume::Loss loss);
@@ -155,6 +160,9 @@ private:
                                     core::WaitOptions wait);
     void keep_room(store::Slot slot);
     Task<void> release_oldest(store::Slot slot);
+    // An object that came back is not taken away again before those who wait for it could read it.
+    void keep_returned(store::Fid fid);
+    Task<void> let_returned_go();
     std::uint32_t high_mark(const objects::HomeVolume& home) const;
     std::uint32_t low_mark(const objects::HomeVolume& home) const;
     Instant now() const { return stores_.parts().reactor.now(); }
@@ -182,6 +190,12 @@ private:
     std::map<store::Fid, std::string> failures_;  // Of the latest recalls.
     std::deque<store::Fid> failed_;               // Their order.
     std::set<store::Slot> releasing_;
+    std::map<store::Fid, Instant> kept_;  // Until when.
+    struct Returned {
+        Instant until{};
+        store::Fid fid{};
+    };
+    std::deque<Returned> returned_;  // Of kept_, the first that goes in front.
     std::uint64_t released_count_ = 0;
 };
 

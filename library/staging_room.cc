@@ -12,6 +12,9 @@ namespace {
 
 // How long an object that is in use may delay others that could leave.
 constexpr Duration kReleasePatience = 100ms;
+// How long an object that came back stays: those who wait for it are told at once, and a client
+// that was disconnected asks again within that time.
+constexpr Duration kReturnedStays = 30s;
 
 std::uint64_t percent(const store::SpaceUse& use) {
     const std::uint64_t data = use.used_blocks + use.free_blocks + use.waiting_blocks;
@@ -129,6 +132,30 @@ void StagingDisks::keep_room(store::Slot slot) {
     stores_.parts().reactor.spawn(stores_.duties(), release_oldest(slot));
 }
 
+void StagingDisks::keep_returned(store::Fid fid) {
+    const Instant until = after(now(), kReturnedStays);
+    kept_[fid] = until;
+    returned_.push_back({.until = until, .fid = fid});
+    if (returned_.size() > 1) return;
+    stores_.parts().reactor.spawn(stores_.duties(), let_returned_go());
+}
+
+Task<void> StagingDisks::let_returned_go() {
+    while (!returned_.empty()) {
+        const Returned next = returned_.front();
+        if (objects::HomeVolume* const home = stores_.find(next.fid.slot())) {
+            const objects::HomeVolume::Hold hold(*home);
+            // A disk that goes takes its objects along.
+            [[maybe_unused]] const auto slept =
+                co_await stores_.parts().reactor.sleep_until(next.until, &home->ending());
+        }
+        returned_.pop_front();
+        const auto kept = kept_.find(next.fid);
+        if (kept != kept_.end() && kept->second == next.until) kept_.erase(kept);
+        keep_room(next.fid.slot());
+    }
+}
+
 Task<void> StagingDisks::release_oldest(store::Slot slot) {
     objects::HomeVolume* const home = stores_.find(slot);
     if (home != nullptr) {
@@ -139,7 +166,9 @@ Task<void> StagingDisks::release_oldest(store::Slot slot) {
             const core::WaitOptions wait{.deadline = after(now(), kReleasePatience),
                                          .cancel = &home->ending()};
             // Those that are pinned or in use stay.
-            [[maybe_unused]] const auto released = co_await release_from(home, next->fid, wait);
+            if (!kept_.contains(next->fid)) {
+                [[maybe_unused]] const auto released = co_await release_from(home, next->fid, wait);
+            }
             next = staged_.oldest_with_copy(next, slot);
         }
     }
@@ -153,6 +182,7 @@ Task<Result<void>> StagingDisks::make_room(store::Slot slot, core::WaitOptions w
     const objects::HomeVolume::Hold hold(*home);
     for (auto next = staged_.oldest_with_copy({}, slot); next;
          next = staged_.oldest_with_copy(next, slot)) {
+        if (kept_.contains(next->fid)) continue;
         core::WaitOptions one = wait;
         one.deadline = std::min(wait.deadline, after(now(), kReleasePatience));
         const auto released = co_await release_from(home, next->fid, one);

@@ -44,7 +44,7 @@ Task<void> TapeLibrary::stop() {
     stop_.cancel();
     for (const auto& [fid, recall] : recalls_) recall->cancel.cancel();
     rings_.wake_all();
-    changed_.wake_all();
+    tell_changed();
     co_await gate_.close(parts_.reactor);
     co_await close_drives();
     if (bay_library_ == nullptr) co_return;
@@ -314,7 +314,7 @@ Task<void> TapeLibrary::read_news() {
         for (RecallNote& note : news->recalls) take_recall(locality, std::move(note));
     }
     count_waiting();
-    changed_.wake_all();
+    tell_changed();
 }
 
 void TapeLibrary::count_waiting() {

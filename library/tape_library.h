@@ -167,7 +167,6 @@ private:
     Unit* find_unit(std::string_view drive);
     Task<Result<void>> wait_for_copies(Pool* pool, std::vector<std::vector<store::Fid>>* left,
                                        core::WaitOptions wait);
-    bool all_given_up(const Pool& pool) const;
     std::string why_not_format(const Cartridge& cartridge, FormatForce force) const;
     Task<MediaOutcome> prepare_format(CartridgeId id, FormatForce force);
     Task<MediaOutcome> forget_copies(const Cartridge* cartridge, FormatForce force);
@@ -187,7 +186,12 @@ private:
     std::uint64_t media_shown_ = 0;  // MediaShelf::changes() that the homes know.
     bool rung_ = false;
     core::WaitQueue rings_;
+    void tell_changed() {
+        ++changes_;
+        changed_.wake_all();
+    }
     core::WaitQueue changed_;  // A batch has ended, or news were read.
+    std::uint64_t changes_ = 0;
     std::vector<std::vector<StagedObjects::Group>> groups_;  // By locality.
     std::set<StagedObjects::GroupKey> writing_;
     core::IntrusiveList<core::ListNode> recalls_by_age_;

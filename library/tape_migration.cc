@@ -114,7 +114,7 @@ Task<void> TapeLibrary::migrate(StagedObjects::GroupKey group, Pool* pool) {
     writing_.erase(group);
     --pool->batches;
     ring();
-    changed_.wake_all();
+    tell_changed();
 }
 
 Task<std::vector<CopyBatch::Item>> TapeLibrary::take_items(StagedObjects::GroupKey group,

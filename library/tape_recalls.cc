@@ -124,13 +124,13 @@ Task<Result<void>> TapeLibrary::read_once(Recall* recall, std::vector<RecallJob:
 }
 
 Task<void> TapeLibrary::fail(Recall* recall, std::string reason) {
-    figures_.recalls.failed.add(1);
     co_await recall->job.abandon();
     auto job = [fid = recall->job.note().fid, &reason](StagingDisks& disks) {
         return disks.fail_recall(fid, reason);
     };
-    [[maybe_unused]] const auto told = co_await homes_->run_at<void>(recall->job.locality(), &job);
+    const auto failed = co_await homes_->run_at<bool>(recall->job.locality(), &job);
     recall->is_over = true;
+    if (!failed || *failed) figures_.recalls.failed.add(1);
 }
 
 // -- lists --

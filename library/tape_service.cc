@@ -54,39 +54,34 @@ Task<Result<void>> TapeLibrary::wait_for_copies(Pool* pool,
     pool->not_before = {};
     ring();
     for (;;) {
+        const std::uint64_t seen = changes_;
         bool is_empty = true;
+        bool all_given_up = true;
         for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
             std::vector<store::Fid>& fids = (*left)[locality];
             if (fids.empty()) continue;
             auto job = [&fids](StagingDisks& disks) {
                 return disks.still_not_on_tape(std::move(fids));
             };
-            auto rest = co_await homes_->run_at<std::vector<store::Fid>>(locality, &job);
+            auto rest = co_await homes_->run_at<StagingDisks::NotOnTape>(locality, &job);
             if (!rest) co_return std::unexpected(rest.error());
-            fids = *std::move(rest);
+            fids = std::move(rest->fids);
             is_empty = is_empty && fids.empty();
+            all_given_up = all_given_up && rest->all_given_up;
         }
         if (is_empty) co_return Result<void>{};
         if (stopping_) {
             co_return std::unexpected(Error{.code = Errc::kClosed, .context = "the library stops"});
         }
-        const bool is_hopeless =
-            pool->failures >= kFailuresMax || (pool->batches == 0 && all_given_up(*pool));
-        if (is_hopeless) {
+        if (pool->failures >= kFailuresMax || all_given_up) {
             co_return std::unexpected(
                 Error{.code = Errc::kIo, .context = "some objects could not be written to tape"});
         }
+        // What the first homes have answered may be over.
+        if (changes_ != seen) continue;
         const auto woken = co_await changed_.wait(wait);
         if (!woken) co_return woken;
     }
-}
-
-// Whether the objects of the pool that still wait were all given up: such objects are in no group.
-bool TapeLibrary::all_given_up(const Pool& pool) const {
-    if (rung_) return false;  // There are news.
-    const auto groups = all_groups();
-    return std::ranges::none_of(groups,
-                                [&pool](const auto& each) { return each.first.pool == pool.id; });
 }
 
 // -- lists --

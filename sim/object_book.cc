@@ -351,7 +351,8 @@ bool ObjectBook::is_gone(const ObjectLook& look, fop::Fid fid) const {
 
 std::string ObjectBook::judge_problem(const ObjectWish& wish, const Ended& ended) const {
     const client::Problem& problem = *ended.problem;
-    bool lawful = false;
+    bool lawful = do_tapes_explain(wish, ended);
+    if (lawful) return {};
     switch (problem.status) {
         case fop::Status::kNotFound:
             lawful =
@@ -529,6 +530,7 @@ void ObjectBook::settle(const std::vector<Found>& objects) {
     }
     objects_ = std::move(left);
     changes_.clear();
+    cancelled_.clear();
     older_may_return_ = missing_excused_;
 }
 

@@ -48,6 +48,15 @@ public:
     void lose_slot(std::uint16_t slot);
     // Disks are small enough to become full.
     void excuse_space() { space_excused_ = true; }
+    // Drives and cartridges do not all work from now on, until they are repaired: meanwhile,
+    // objects that are on tape only may be unreadable, and syncs of tapes may fail.
+    void excuse_tapes() { tapes_bad_until_ = kNever; }
+    void repair_tapes() { tapes_bad_until_ = world_.now(); }
+    bool are_tapes_excused(Instant call_begun) const { return call_begun <= tapes_bad_until_; }
+    // All copies of these objects may be unreadable for good.
+    void excuse_copies(const std::set<fop::Fid>& fids) {
+        damaged_.insert(fids.begin(), fids.end());
+    }
     // A disk is missing, or none is any more. While one is missing, clients are not told that
     // something that may be on it does not exist. Objects on a disk that comes back may have been
     // replaced meanwhile; they have their names again if no other object claims them.
@@ -75,6 +84,7 @@ public:
         bool overdue = false;      // and missed it.
         // The call lasted as long as calls are repeated while the node answers "try again".
         bool repeated_long = false;
+        bool tapes_excused = false;  // It began when are_tapes_excused().
     };
     void end(Change& change, const Ended& ended);
     struct Sync {
@@ -83,6 +93,9 @@ public:
     };
     Sync begin_sync(std::uint32_t life);
     void end_sync(const Sync& sync, const Ended& ended);
+
+    // Somebody cancels the object's recall, on which others may wait.
+    void begin_cancel(fop::Fid fid) { cancelled_.insert(fid); }
 
     // -- looks --
 
@@ -151,6 +164,7 @@ private:
     bool may_have_again(fop::Fid fid, const std::string& name) const;
     bool may_lack_name(fop::Fid fid, const std::string& name) const;
     std::string judge_problem(const ObjectWish& wish, const Ended& ended) const;
+    bool do_tapes_explain(const ObjectWish& wish, const Ended& ended) const;
     bool may_be_overtaken(const Change& change, const fop::Range& range) const;
     std::string judge_winners(const std::string& name) const;
     std::string adopt(const Found& found);
@@ -169,6 +183,9 @@ private:
     bool space_excused_ = false;
     bool missing_excused_ = false;
     bool moves_excused_ = false;
+    Instant tapes_bad_until_ = Instant::min();
+    std::set<fop::Fid> damaged_;     // Copies of these objects on tape.
+    std::set<fop::Fid> cancelled_;   // Recalls of these objects, since the last settle().
     bool older_may_return_ = false;  // Until all is at rest and no disk is missing.
     std::uint64_t changes_begun_ = 0;
     std::deque<Change> changes_;  // Since the last settle().

@@ -12,6 +12,8 @@ namespace {
 
 constexpr Duration kReadyMax = 60s;
 constexpr Duration kWorkMax = 300s;
+// Loads and rewinds of tapes take a minute each.
+constexpr Duration kTapeWorkMax = 24h;
 // Long enough for abandoned uploads to be removed.
 constexpr Duration kUpkeepMax = 11min;
 constexpr Duration kBetweenChecks = 300ms;
@@ -57,6 +59,11 @@ const char* to_string(ObjectFault::Kind kind) {
         case ObjectFault::Kind::kStallToUser: return "stall to the user";
         case ObjectFault::Kind::kStallLocality: return "stall of a locality";
         case ObjectFault::Kind::kDisks: return "disks";
+        case ObjectFault::Kind::kTapes: return "tapes";
+        case ObjectFault::Kind::kDriveDies: return "death of a drive";
+        case ObjectFault::Kind::kSwapLabels: return "swapped labels";
+        case ObjectFault::Kind::kTakeCartridge: return "a cartridge that is taken";
+        case ObjectFault::Kind::kDamage: return "damage of a tape";
     }
     return "?";
 }
@@ -79,6 +86,8 @@ ObjectStage::ObjectStage(std::uint64_t seed, ObjectStageOptions options)
                 node.protection = network_.protection();
                 node.upload_timeout = options.upload_timeout;
                 node.sweep = options.sweep;
+                node.library = options.library;
+                if (options.tape_pool) node.tape_pools = {*options.tape_pool};
                 node.observer = [this](std::string_view name, std::span<const core::Field> fields) {
                     book_.tell(event_text(name, fields));
                 };
@@ -90,6 +99,7 @@ ObjectStage::ObjectStage(std::uint64_t seed, ObjectStageOptions options)
             }()),
       disk_count_(options.disks),
       moves_on_(options.moves),
+      work_max_(options.tape_pool ? kTapeWorkMax : kWorkMax),
       checks_(options.checks) {
     if (options.moves) book_.excuse_moves();
     for (std::uint32_t i = 0; i < options.users; ++i) {
@@ -97,6 +107,7 @@ ObjectStage::ObjectStage(std::uint64_t seed, ObjectStageOptions options)
         user.name = user_name(i);
         user.network = &network_;
         user.book = &book_;
+        if (options.tape_pool) user.pool = options.tape_pool->name;
         users_.push_back(std::make_unique<ObjectUser>(world_, std::move(user)));
     }
 }
@@ -167,12 +178,12 @@ void ObjectStage::step(Instant limit) {
 }
 
 bool ObjectStage::play(std::vector<ObjectFault> faults) {
-    const Instant limit = after(world_.now(), kWorkMax);
+    const Instant limit = after(world_.now(), work_max_);
     const std::uint64_t before = done();
     std::vector<std::uint32_t> steps(faults.size());
     while (kept() && (!all_idle() || !due_.empty() || restarting_)) {
         if (world_.now() >= limit) {
-            book_.break_promise("what was begun does not end");
+            book_.break_promise("what was begun does not end" + describe_tapes());
             break;
         }
         step(limit);
@@ -240,6 +251,7 @@ void ObjectStage::carry_out(const ObjectFault& fault) {
                 if (node_.disks().is_open(name)) node_.disks().set_faults(name, fault.disks);
             }
             break;
+        default: carry_out_on_tapes(fault); break;
     }
 }
 
@@ -255,6 +267,10 @@ void ObjectStage::end_fault(const ObjectFault& fault) {
             if (!users_[fault.user]->running()) users_[fault.user]->start();
             break;
         case Kind::kPartition: network().heal({.from = user, .to = kNode}); break;
+        case Kind::kTapes:
+        case Kind::kDriveDies:
+        case Kind::kSwapLabels:
+        case Kind::kTakeCartridge: end_fault_of_tapes(fault); break;
         default: break;
     }
 }
@@ -289,15 +305,19 @@ void ObjectStage::begin_node(const ObjectFault& fault) {
         book_.excuse_missing(true);
     }
     if (fault.replace_disk) node_.disks().unplug("d" + std::to_string(*fault.replace_disk));
+    if (fault.repair_tapes) repair_library();
+    const bool is_older = fault.older_media && node_.library().bring_older_media();
     book_.tell(std::string("the node starts") + (fault.lose_indexes ? " without indexes" : "") +
                (fault.lose_names ? " without names" : "") +
-               (lost_disk_ ? " without " + *lost_disk_ : ""));
+               (lost_disk_ ? " without " + *lost_disk_ : "") +
+               (is_older ? " with an older table of media" : ""));
     node_.start();
     if (fault.cut_start_at == 0) return;
     cut_fault_ = fault;
     cut_fault_.kind = ObjectFault::Kind::kPowerCut;
     cut_fault_.cut_start_at = 0;
     cut_fault_.lose_disk.reset();
+    cut_fault_.older_media = false;
     node_.disks().power().cut_at(fault.cut_start_at, [this] { cut_ = true; });
 }
 
@@ -359,7 +379,7 @@ bool ObjectStage::write_off(std::uint32_t disk) {
                         [&done](const daemon::DeviceRequests::Outcome& forgotten) {
                             done = forgotten && forgotten->done();
                         });
-    const Instant limit = after(world_.now(), kWorkMax);
+    const Instant limit = after(world_.now(), work_max_);
     while (kept() && !done && world_.now() < limit) step(limit);
     if (!done) book_.break_promise("a disk that is lost is not written off");
     book_.lose_slot(slot);
@@ -386,7 +406,7 @@ bool ObjectStage::settle() {
 }
 
 bool ObjectStage::check() {
-    const Instant limit = after(world_.now(), kWorkMax);
+    const Instant limit = after(world_.now(), work_max_);
     while (kept() && look_at_checks()) step(limit);
     begin_checks();
     while (kept() && look_at_checks()) {
@@ -480,7 +500,7 @@ void ObjectStage::end_move(const daemon::DeviceRequests::Outcome& moved) {
 
 bool ObjectStage::bring_back() {
     moves_on_ = false;
-    const Instant limit = after(world_.now(), kWorkMax);
+    const Instant limit = after(world_.now(), work_max_);
     for (std::uint32_t i = 0; i < disk_count_; ++i) {
         while (kept() && moving_ && world_.now() < limit) step(limit);
         const std::string disk = "d" + std::to_string(i);
@@ -519,7 +539,7 @@ std::uint64_t ObjectStage::blocks_in_use() {
 
 bool ObjectStage::end() {
     for (const auto& user : users_) user->leave();
-    const Instant limit = after(world_.now(), kWorkMax);
+    const Instant limit = after(world_.now(), work_max_);
     const auto is_gone = [](const auto& user) { return !user->running(); };
     while (kept() && !std::ranges::all_of(users_, is_gone) && world_.now() < limit) step(limit);
     if (!std::ranges::all_of(users_, is_gone)) book_.break_promise("a user does not leave");

@@ -28,6 +28,9 @@ struct ObjectStageOptions {
     // Whether disks are removed and added, one at a time, while the users work.
     bool moves = false;
     Wire wire = Wire::kMessages;
+    // With a tape library, the users' objects are in its pool.
+    SimulatedLibraryOptions library = {};
+    std::optional<library::TapePoolOptions> tape_pool = {};
 };
 
 // A fault of a node with objects, or of its clients, while they are working.
@@ -46,6 +49,13 @@ struct ObjectFault {
         kStallToUser,
         kStallLocality,  // One locality does not run for `span`.
         kDisks,          // Faults of all disks, until they are opened again.
+        // Until the tapes are repaired:
+        kTapes,          // Faults of drives and robot.
+        kDriveDies,      // Drive `tape`.
+        kSwapLabels,     // Two cartridges, each of which has the other's barcode on its outside.
+        kTakeCartridge,  // A cartridge is not in the library.
+        // For good: a block of a tape file cannot be read.
+        kDamage,
     };
     Kind kind = Kind::kCrash;
     std::uint64_t after = 0;  // The number of operations of this round before the fault.
@@ -63,6 +73,12 @@ struct ObjectFault {
     // A second power cut at this step of its disks during the start; 0: none.
     std::uint32_t cut_start_at = 0;
     devices::DiskFaults disks = {};
+    SimulatedLibrary::Faults tapes = {};
+    std::uint32_t tape = 0;  // A number of a drive or cartridge, modulo how many there are.
+    // Whether the node starts with an older table of media.
+    bool older_media = false;
+    // Whether the tapes are repaired before the node starts.
+    bool repair_tapes = false;
 };
 const char* to_string(ObjectFault::Kind kind);
 
@@ -107,6 +123,23 @@ public:
         std::uint64_t stayed = 0;
     };
     const Moves& moves() const { return moves_; }
+    // -- tapes: object_stage_tape.cc --
+    // Repairs drives and library, and starts the node again; labels that were wrong are looked at.
+    bool repair_tapes();
+    // All objects come to be on tape.
+    bool sync_tapes();
+    // Recalls end, and then drives and robot do nothing any more.
+    bool rest_tapes();
+    // Compares all cartridges with the records of copies. Done when the node has ended.
+    bool end_and_check_tapes();
+    // Files and copies that were compared.
+    struct TapesSeen {
+        std::uint64_t files = 0;
+        std::uint64_t copies = 0;
+        std::uint64_t released = 0;  // By objects, in the end.
+    };
+    const TapesSeen& tapes_seen() const { return tapes_seen_; }
+
     // Reads all objects, as far as disk faults allow.
     bool read_all();
     // Removes all objects; afterwards no block is in use.
@@ -150,6 +183,20 @@ private:
     void begin_move_of(const std::string& disk);
     void end_move(const daemon::DeviceRequests::Outcome& moved);
     bool is_open(const std::string& disk);
+    // -- object_stage_tape.cc --
+    class TapeCheck;
+    void carry_out_on_tapes(const ObjectFault& fault);
+    void end_fault_of_tapes(const ObjectFault& fault);
+    void repair_library();
+    void put_right_labels();
+    void damage_a_file(std::uint32_t number);
+    std::vector<store::Copy> live_copies();
+    // In storage elements, by address.
+    std::vector<std::uint32_t> idle_cartridges();
+    library::TapeLibrary* tape_library();
+    bool do_tapes_rest();
+    std::string describe_tapes();
+    Task<void> load_foreign(library::TapeLibrary* library, core::Reactor* reactor, bool* done);
 
     core::VirtualWorld world_;
     const std::uint64_t overlay_bytes_;
@@ -173,6 +220,11 @@ private:
     std::uint64_t moving_life_ = 0;
     Instant move_due_{};
     Moves moves_;
+    const Duration work_max_;
+    bool labels_swapped_ = false;
+    std::vector<std::unique_ptr<devices::CartridgeImage>> taken_cartridges_;
+    bool has_damage_ = false;
+    TapesSeen tapes_seen_;
     const bool checks_;
     std::uint64_t check_count_ = 0;
     Instant checks_due_ = kNever;  // The time of the next checks; kNever while checks run.

@@ -145,7 +145,9 @@ void ObjectUser::make(ObjectWish wish) {
 
 Task<void> ObjectUser::work_through(Process* process, std::uint32_t count) {
     for (std::uint32_t i = 0; i < count; ++i) {
-        ObjectWish wish = options_.shares ? draw_shared_wish(*process) : draw_wish(*process);
+        ObjectWish wish = options_.tapes    ? draw_tape_wish(*process)
+                          : options_.shares ? draw_shared_wish(*process)
+                                            : draw_wish(*process);
         co_await carry_out(process, std::move(wish));
         ++done_;
     }
@@ -155,7 +157,7 @@ fop::Range ObjectUser::draw_range(core::Random& random) const {
     const std::uint64_t kind = random.below(8);
     std::uint64_t offset = random.below(options_.object_bytes);
     if (kind < 2) offset = offset / fop::kBlockBytes * fop::kBlockBytes;
-    if (random.below(16) == 0) offset += kFar;
+    if (random.below(16) == 0 && !options_.tapes) offset += kFar;
     std::uint64_t length = 1 + random.below(kind < 6 ? 6000 : options_.object_bytes / 2);
     if (kind == 0) length = fop::kBlockBytes * (1 + random.below(3));
     return {.offset = offset, .length = length};
@@ -255,6 +257,18 @@ ObjectWish ObjectUser::draw_shared_wish(Process& process) const {
     return wish;
 }
 
+ObjectWish ObjectUser::draw_tape_wish(Process& process) const {
+    core::Random& random = process.random;
+    const std::uint64_t draw = random.below(100);
+    if (draw >= 44) return draw_wish(process);
+    const auto known = book_.draw(random);
+    if (!known.fid.is_set()) return draw_wish(process);
+    if (draw < 10) return {.kind = Kind::kStage, .fid = known.fid};
+    if (draw < 32) return {.kind = Kind::kRelease, .fid = known.fid};
+    if (draw < 36) return {.kind = Kind::kCancelRecall, .fid = known.fid};
+    return {.kind = Kind::kSyncTape};
+}
+
 // -- executing calls --
 
 ObjectUser::Ended ObjectUser::failed(const Process& process, const client::Problem& problem,
@@ -264,7 +278,8 @@ ObjectUser::Ended ObjectUser::failed(const Process& process, const client::Probl
             .limited = wait.deadline != kNever,
             .overdue = wait.deadline != kNever &&
                        world_.now() >= wait.deadline - fabric::answer_margin(kImpatience),
-            .repeated_long = world_.now() - wait.begun >= kRepeatedMin};
+            .repeated_long = world_.now() - wait.begun >= kRepeatedMin,
+            .tapes_excused = book_.are_tapes_excused(wait.begun)};
 }
 
 Task<void> ObjectUser::carry_out(Process* process, ObjectWish wish) {
@@ -281,6 +296,10 @@ Task<void> ObjectUser::carry_out(Process* process, ObjectWish wish) {
         case Kind::kList: co_return co_await list(process, std::move(wish), wait);
         case Kind::kRead: co_return co_await read(process, std::move(wish), wait);
         case Kind::kWrite: co_return co_await write(process, std::move(wish), wait);
+        case Kind::kStage:
+        case Kind::kRelease:
+        case Kind::kCancelRecall:
+        case Kind::kSyncTape: co_return co_await ask_tape(process, std::move(wish), wait);
         default: co_return co_await change(process, std::move(wish), wait);
     }
 }
@@ -299,12 +318,33 @@ Task<void> ObjectUser::sync_once(Process* process) {
     }
 }
 
+Task<void> ObjectUser::ask_tape(Process* process, ObjectWish wish, CallWait wait) {
+    client::TapeCalls& tape = process->objects->tape();
+    ObjectLook seen = book_.begin_look(process->life);
+    Ended ended;
+    if (wish.kind == Kind::kStage) {
+        client::TapeCalls::StageWish stage{.fid = wish.fid};
+        if (process->random.below(4) == 0) stage.pin = 30s;
+        const auto staged = co_await tape.stage(stage, wait);
+        if (!staged) ended = failed(*process, staged.error(), wait);
+        co_return book_.end_look(seen, wish, ended);
+    }
+    if (wish.kind == Kind::kCancelRecall) book_.begin_cancel(wish.fid);
+    Task<client::Outcome<void>> task = wish.kind == Kind::kRelease ? tape.release(wish.fid, wait)
+                                       : wish.kind == Kind::kCancelRecall
+                                           ? tape.cancel(wish.fid, wait)
+                                           : tape.sync(options_.pool, wait);
+    const auto done = co_await std::move(task);
+    if (!done) ended = failed(*process, done.error(), wait);
+    book_.end_look(seen, wish, ended);
+}
+
 Task<void> ObjectUser::look(Process* process, ObjectWish wish, CallWait wait) {
     client::ObjectClient& objects = *process->objects;
     ObjectLook seen = book_.begin_look(process->life);
-    Task<client::Outcome<client::ObjectInfo>> task = wish.kind == Kind::kStat
-                                                         ? objects.stat(wish.fid, wait)
-                                                         : objects.lookup({}, wish.name, wait);
+    Task<client::Outcome<client::ObjectInfo>> task =
+        wish.kind == Kind::kStat ? objects.stat(wish.fid, wait)
+                                 : objects.lookup(options_.pool, wish.name, wait);
     const auto info = co_await std::move(task);
     if (info) {
         book_.end_stat(seen, wish, *info);
@@ -318,6 +358,7 @@ Task<void> ObjectUser::list(Process* process, ObjectWish wish, CallWait wait) {
     for (;;) {
         ObjectLook seen = book_.begin_look(process->life);
         client::ObjectClient::ListWish wanted;
+        wanted.pool = options_.pool;
         wanted.cursor = wish.from;
         wanted.count_max = count_max;
         auto task = process->objects->list(std::move(wanted), wait);
@@ -388,6 +429,7 @@ Task<void> ObjectUser::change(Process* process, ObjectWish wish, CallWait wait) 
     Ended ended;
     if (wish.kind == Kind::kCreate || wish.kind == Kind::kPut) {
         client::NewObject made;
+        made.pool = options_.pool;
         made.name = wish.name;
         made.mode = wish.mode;
         made.no_replace = wish.no_replace;
@@ -416,6 +458,7 @@ Task<void> ObjectUser::change(Process* process, ObjectWish wish, CallWait wait) 
         switch (wish.kind) {
             case Kind::kRename:
                 rename.fid = wish.fid;
+                rename.pool = options_.pool;
                 rename.from = wish.from;
                 rename.name = wish.name;
                 rename.no_replace = wish.no_replace;
@@ -442,6 +485,7 @@ Task<void> ObjectUser::look_everywhere(Process* process) {
     std::string cursor;
     for (bool end = false; !end;) {
         client::ObjectClient::ListWish wanted;
+        wanted.pool = options_.pool;
         wanted.cursor = cursor;
         auto task = objects.list(std::move(wanted), {});
         const auto page = co_await std::move(task);
@@ -488,7 +532,9 @@ Task<void> ObjectUser::look_at_gone(Process* process, std::vector<fop::Fid> ther
 
 Task<void> ObjectUser::remove_everything(Process* process) {
     for (;;) {
-        auto task = process->objects->list({}, {});
+        client::ObjectClient::ListWish wanted;
+        wanted.pool = options_.pool;
+        auto task = process->objects->list(std::move(wanted), {});
         const auto page = co_await std::move(task);
         if (!page) co_return book_.break_promise("list at rest: " + page.error().words);
         for (std::size_t i = 0; i < page->entries.size(); ++i) {

@@ -26,6 +26,9 @@ struct ObjectUserOptions {
     bool impatient = false;  // Some calls have a deadline that they may miss.
     // Objects are rarely removed, and all users write to them, often buffered.
     bool shares = false;
+    std::string pool = {};  // Of all objects; empty: the node's default.
+    // The pool is on tape: objects are also released, staged and synced. None has a far end.
+    bool tapes = false;
 };
 
 // A process that uses libfopd's objects: it makes random calls, drawn from a seed, several at a
@@ -78,6 +81,7 @@ private:
     Task<void> live(Process* process);
     Task<void> work_through(Process* process, std::uint32_t count);
     Task<void> sync_once(Process* process);
+    Task<void> ask_tape(Process* process, ObjectWish wish, CallWait wait);
     Task<void> look_everywhere(Process* process);
     Task<void> look_at_gone(Process* process, std::vector<fop::Fid> there);
     Task<void> remove_everything(Process* process);
@@ -90,6 +94,7 @@ private:
     Task<void> change(Process* process, ObjectWish wish, CallWait wait);
     ObjectWish draw_wish(Process& process) const;
     ObjectWish draw_shared_wish(Process& process) const;
+    ObjectWish draw_tape_wish(Process& process) const;
     fop::Range draw_range(core::Random& random) const;
     std::vector<fop::Range> pieces_of(const fop::Range& range) const;
     // The end of a failed call; also tells the book about lost writes.

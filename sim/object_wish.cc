@@ -21,6 +21,10 @@ const char* to_string(ObjectWish::Kind kind) {
         case kList: return "list";
         case kRead: return "read";
         case kSync: return "sync";
+        case kStage: return "stage";
+        case kRelease: return "release";
+        case kCancelRecall: return "cancel recall";
+        case kSyncTape: return "sync tape";
     }
     return "?";
 }

@@ -24,6 +24,11 @@ struct ObjectWish {
         kList,
         kRead,
         kSync,
+        // Of objects of a pool on tape.
+        kStage,
+        kRelease,
+        kCancelRecall,
+        kSyncTape,
     };
     Kind kind = Kind::kStat;
     fop::Fid fid{};

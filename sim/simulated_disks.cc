@@ -30,7 +30,7 @@ SimulatedDisks::SimulatedDisks(std::uint64_t seed, std::vector<SimulatedDiskOpti
     for (std::byte& each : node_id_) each = static_cast<std::byte>(random_.below(256));
 }
 
-std::string SimulatedDisks::configuration() const {
+std::string SimulatedDisks::configuration(std::string_view more_pools) const {
     if (disks_.empty()) return {};
     std::string pools;
     std::string devices;
@@ -41,7 +41,7 @@ std::string SimulatedDisks::configuration() const {
                    ", size: " + std::to_string(each.size_bytes >> 20) + "MiB, pool: " + each.pool +
                    " }\n";
     }
-    return "pools:\n" + pools + "devices:\n" + devices;
+    return "pools:\n" + pools.append(more_pools) + "devices:\n" + devices;
 }
 
 void SimulatedDisks::begin_life() {

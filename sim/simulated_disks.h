@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/random.h"
@@ -26,8 +27,8 @@ class SimulatedDisks final : public daemon::DiskBay {
 public:
     SimulatedDisks(std::uint64_t seed, std::vector<SimulatedDiskOptions> disks);
 
-    // The sections of the configuration that name the disks.
-    std::string configuration() const;
+    // The sections of the configuration that name the disks, with other pools beside theirs.
+    std::string configuration(std::string_view more_pools = {}) const;
     const devices::NodeId& node_id() const { return node_id_; }
 
     // Switches the node's machine on. REQUIRES: the process of its previous life was destroyed.

@@ -4,15 +4,50 @@
 #include <utility>
 #include <vector>
 
+#include "core/ensure.h"
+#include "library/media_table.h"
+
 namespace fopd::sim {
+
+namespace {
+
+constexpr std::size_t kFormerMediaMax = 32;
+
+struct Label {
+    library::CartridgeId id = 0;
+    std::string barcode;
+    std::uint32_t generation = 0;
+    bool is_blank = false;
+
+    friend bool operator==(const Label&, const Label&) = default;
+};
+
+// The labels that a table of media knows.
+std::vector<Label> labels_in(const std::string& media) {
+    const auto table = library::MediaTable::parse(media);
+    if (!table) return {};
+    std::vector<Label> labels;
+    for (const library::Cartridge& each : table->all()) {
+        labels.push_back({.id = each.id,
+                          .barcode = each.barcode,
+                          .generation = each.generation,
+                          .is_blank = each.state == library::CartridgeState::kBlank});
+    }
+    return labels;
+}
+
+}  // namespace
 
 class SimulatedLibrary::Open final : public library::BayLibrary {
 public:
-    Open(core::Reactor& reactor, devices::TapeLibraryImage& image,
-         devices::MemoryLibraryOptions options)
-        : library_(reactor, image, std::move(options)) {}
+    Open(SimulatedLibrary& bay, core::Reactor& reactor, devices::MemoryLibraryOptions options)
+        : bay_(bay), library_(reactor, bay.image_, std::move(options)) {
+        bay_.library_ = &library_;
+    }
+    Open(const Open&) = delete;
+    Open& operator=(const Open&) = delete;
+    ~Open() override { bay_.library_ = nullptr; }
 
-    devices::MemoryLibrary& library() { return library_; }
     devices::Changer& changer() override { return library_; }
     std::vector<devices::TapeDrive*> drives() override {
         std::vector<devices::TapeDrive*> drives;
@@ -24,6 +59,7 @@ public:
     Task<void> close() override { co_return; }
 
 private:
+    SimulatedLibrary& bay_;
     devices::MemoryLibrary library_;
 };
 
@@ -37,24 +73,46 @@ SimulatedLibrary::SimulatedLibrary(std::uint64_t seed, const SimulatedLibraryOpt
 
 void SimulatedLibrary::begin_life(devices::Power& power) {
     power_ = &power;
-    library_ = nullptr;
+    ENSURE(library_ == nullptr);
     // Drives have written what an ended process had given them.
     image_.settle();
 }
 
 void SimulatedLibrary::crash() {
-    library_ = nullptr;
+    ENSURE(library_ == nullptr);
     image_.crash(random_);
+}
+
+void SimulatedLibrary::set_faults(const Faults& faults) {
+    faults_ = faults;
+    if (library_ == nullptr) return;
+    library_->faults() = faults.robot;
+    for (std::uint32_t i = 0; i < library_->drive_count(); ++i) {
+        library_->drive(i).faults() = faults.drives;
+    }
+}
+
+bool SimulatedLibrary::bring_older_media() {
+    ENSURE(library_ == nullptr);
+    const auto labels = labels_in(media_);
+    std::vector<std::string> alike;
+    for (const std::string& each : former_media_) {
+        if (each != media_ && labels_in(each) == labels) alike.push_back(each);
+    }
+    if (alike.empty()) return false;
+    media_ = alike[random_.below(alike.size())];
+    return true;
 }
 
 Task<Result<std::unique_ptr<library::BayLibrary>>> SimulatedLibrary::open_library(
     core::Reactor* reactor, library::LibraryOptions options) {
     co_await reactor->yield();
-    devices::MemoryLibraryOptions of_library{
-        .name = options.name, .seed = random_.next(), .power = power_};
-    auto open = std::make_unique<Open>(*reactor, image_, std::move(of_library));
-    library_ = &open->library();
-    co_return open;
+    devices::MemoryLibraryOptions of_library{.name = options.name,
+                                             .seed = random_.next(),
+                                             .power = power_,
+                                             .tape_faults = faults_.drives,
+                                             .changer_faults = faults_.robot};
+    co_return std::make_unique<Open>(*this, *reactor, std::move(of_library));
 }
 
 Task<Result<std::string>> SimulatedLibrary::read_media(core::Reactor* reactor) {
@@ -67,6 +125,8 @@ Task<Result<std::string>> SimulatedLibrary::read_media(core::Reactor* reactor) {
 
 Task<Result<void>> SimulatedLibrary::write_media(core::Reactor* reactor, std::string text) {
     (void)co_await reactor->sleep_for(1ms);
+    if (!media_.empty()) former_media_.push_back(std::move(media_));
+    if (former_media_.size() > kFormerMediaMax) former_media_.pop_front();
     media_ = std::move(text);
     co_return Result<void>{};
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string>
 
 #include "core/random.h"
@@ -32,6 +33,15 @@ public:
     devices::TapeLibraryImage& image() { return image_; }
     // Of the present life; null: it is not open.
     devices::MemoryLibrary* library() { return library_; }
+    // What drives and robot do wrong from now on, in later lives, too.
+    struct Faults {
+        devices::TapeFaults drives = {};
+        devices::ChangerFaults robot = {};
+    };
+    void set_faults(const Faults& faults);
+    // Puts an earlier table of media in the place of the present one, drawn from those that know
+    // the same labels. False: there is none. REQUIRES: the library is not open.
+    bool bring_older_media();
 
     Task<Result<std::unique_ptr<library::BayLibrary>>> open_library(
         core::Reactor* reactor, library::LibraryOptions options) override;
@@ -45,7 +55,9 @@ private:
     devices::TapeLibraryImage image_;
     devices::Power* power_ = nullptr;
     devices::MemoryLibrary* library_ = nullptr;
+    Faults faults_;
     std::string media_;
+    std::deque<std::string> former_media_;  // The latest at the end.
 };
 
 }  // namespace fopd::sim

@@ -84,7 +84,19 @@ std::string SimulatedNode::good_configuration() const {
            fabric_configuration() +
            "store: { upload_timeout: " + config::format_duration(options_.upload_timeout) +
            ", overlay: " + std::to_string(options_.overlay_bytes >> 20) + "MiB }\n" +
-           disks_.configuration();
+           disks_and_library();
+}
+
+std::string SimulatedNode::disks_and_library() const {
+    std::string pools;
+    std::string libraries;
+    for (const library::TapePoolOptions& each : options_.tape_pools) {
+        pools += "  - { name: " + each.name + ", family: tape, staging: " + each.staging + " }\n";
+        libraries += "  - { name: library, path: /sim/library, pool: " + each.name + " }\n";
+    }
+    std::string text = disks_.configuration(pools);
+    if (!libraries.empty()) text += "libraries:\n" + libraries;
+    return text;
 }
 
 std::string SimulatedNode::fabric_configuration() const {

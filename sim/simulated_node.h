@@ -164,6 +164,7 @@ private:
 
     Task<void> live(Process* process);
     std::string fabric_configuration() const;
+    std::string disks_and_library() const;
     daemon::NodeOptions node_options() const;
     daemon::Started<daemon::AccessPtr> load_access() const;
     static Task<void> drain_node(daemon::Node* node);

@@ -108,11 +108,27 @@ void TapeLibraryImage::move(std::uint32_t from, std::uint32_t to) {
 }
 
 std::uint32_t TapeLibraryImage::add(CartridgeInfo info) {
+    return bring(std::make_unique<CartridgeImage>(std::move(info)));
+}
+
+std::uint32_t TapeLibraryImage::bring(std::unique_ptr<CartridgeImage> cartridge) {
     std::uint32_t address = kStorageAddress;
     while (at(address) != nullptr) ++address;
     ENSURE(has_element(address));
-    cartridges_.emplace(address, std::make_unique<CartridgeImage>(std::move(info)));
+    cartridges_.emplace(address, std::move(cartridge));
     return address;
+}
+
+std::unique_ptr<CartridgeImage> TapeLibraryImage::take(std::uint32_t address) {
+    auto node = cartridges_.extract(address);
+    ENSURE(!node.empty());
+    return std::move(node.mapped());
+}
+
+std::vector<std::uint32_t> TapeLibraryImage::full_elements() const {
+    std::vector<std::uint32_t> addresses;
+    for (const auto& each : cartridges_) addresses.push_back(each.first);
+    return addresses;
 }
 
 void TapeLibraryImage::swap(std::uint32_t one, std::uint32_t other) {

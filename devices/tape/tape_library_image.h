@@ -96,6 +96,12 @@ public:
     void swap(std::uint32_t one, std::uint32_t other);
     // People take a cartridge away, with its data.
     void remove(std::uint32_t address);
+    // The same, and bring it back later, into the first free storage element. REQUIRES: no drive
+    // has it.
+    std::unique_ptr<CartridgeImage> take(std::uint32_t address);
+    std::uint32_t bring(std::unique_ptr<CartridgeImage> cartridge);
+    // Of the elements that have cartridges.
+    std::vector<std::uint32_t> full_elements() const;
     // Power loss of machine and library: see CartridgeImage. Drives keep their cartridges threaded.
     void crash(core::Random& random);
     // The machine's process has ended, but drives write what they have.

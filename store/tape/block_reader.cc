@@ -25,9 +25,10 @@ Task<Result<void>> BlockReader::locate(std::uint64_t block) {
 
 Task<Result<BlockReader::Block>> BlockReader::next() {
     const auto read = co_await drive_.read(memory_.buffer());
+    // The only invalid read is that of such a block.
+    too_large_ = !read && read.error().code == Errc::kInvalid;
     if (!read) {
-        // The only invalid read is that of a block larger than any that is written.
-        if (read.error().code == Errc::kInvalid) co_return corrupt("a block is too large");
+        if (too_large_) co_return corrupt("a block is too large");
         co_return std::unexpected(read.error());
     }
     Block block;

@@ -31,6 +31,8 @@ public:
     };
     // Reads the next block, filemark or end of data.
     Task<Result<Block>> next();
+    // Whether the last next() has met a block that is larger than any that is written.
+    bool too_large() const { return too_large_; }
 
     // Reads the three labels before or behind a file, and the filemark that follows them. Before
     // file 1 VOL1 may come first. kCorrupt: there are no such labels.
@@ -58,6 +60,7 @@ private:
     AlignedMemory memory_;
     std::uint64_t first_block_ = 0;
     std::uint64_t block_index_ = 0;  // In the payload, of the block in memory, or the next one.
+    bool too_large_ = false;
     bool loaded_ = false;
     std::size_t loaded_bytes_ = 0;
     std::size_t at_ = 0;  // In the block.

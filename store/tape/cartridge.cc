@@ -65,6 +65,7 @@ const char* describe_kind(CartridgeKind kind) {
         case CartridgeKind::kOtherNode: return "a cartridge of another node";
         case CartridgeKind::kOtherBarcode: return "a cartridge whose label is not its barcode";
         case CartridgeKind::kForeign: return "a cartridge of another program";
+        case CartridgeKind::kUnreadable: return "a cartridge whose label cannot be read";
         case CartridgeKind::kCleaning: return "a cleaning cartridge";
     }
     return "";
@@ -94,11 +95,12 @@ Task<Result<Inspection>> inspect(devices::TapeDrive* drive, TapeIdentity expecte
     const auto located = co_await drive->locate(0);
     if (!located) co_return std::unexpected(located.error());
     const auto block = co_await reader.next();
-    const bool too_large = !block && block.error().code == Errc::kCorrupt;
-    if (!block && !too_large) co_return std::unexpected(block.error());
+    const bool is_damaged = !block && block.error().code == Errc::kCorrupt;
+    if (!block && !is_damaged) co_return std::unexpected(block.error());
     if (block && block->met == devices::TapeMark::kEndOfData) co_return found;
 
-    found.kind = CartridgeKind::kForeign;
+    const bool is_unreadable = is_damaged && !reader.too_large();
+    found.kind = is_unreadable ? CartridgeKind::kUnreadable : CartridgeKind::kForeign;
     if (!block || block->met != devices::TapeMark::kBlock) co_return found;
     const auto label = parse_volume_label(block->bytes);
     if (!label) co_return found;

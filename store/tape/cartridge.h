@@ -20,6 +20,7 @@ enum class CartridgeKind : std::uint8_t {
     kOtherNode,        // With the expected barcode, but the label of another node.
     kOtherBarcode,     // The VSN in its label is not the first six characters of the barcode.
     kForeign,          // Written by other programs.
+    kUnreadable,       // The first block cannot be read, as after a crash while it was written.
     kCleaning,         // It cleans drives.
 };
 

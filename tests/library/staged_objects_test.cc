@@ -84,6 +84,7 @@ TEST_CASE("library staged: an object that changes while it is copied waits again
     staged.needs_copy(object(1, 50));
     // It cannot be given up for what it was.
     staged.give_up(fid(1));
+    REQUIRE_FALSE(staged.is_given_up(fid(1)));
     REQUIRE(staged.groups().empty());
     staged.put_back(fid(1));
 
@@ -110,6 +111,7 @@ TEST_CASE("library staged: what is given up comes back when it changes", "[libra
     REQUIRE(staged.take({.pool = kPool}, kAll).size() == 1);
     staged.give_up(fid(1));
     staged.put_back(fid(1));
+    REQUIRE(staged.is_given_up(fid(1)));
     REQUIRE(staged.groups().empty());
     REQUIRE(staged.waiting_of(kPool).size() == 1);
     staged.needs_copy(object(1));

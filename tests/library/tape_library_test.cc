@@ -405,6 +405,53 @@ TEST_CASE("library: what was acknowledged survives power cuts at any moment", "[
     stage.stop();
 }
 
+TEST_CASE("library: a cartridge whose label could not be written is failed, and not foreign",
+          "[library]") {
+    TapeStageOptions options;
+    options.drives = 1;
+    options.cartridges = 1;
+    TapeStage stage(options);
+    stage.put(pattern(1000, 1));
+    stage.run_for(1min);
+    stage.drive(0).faults().write_ppm = 1'000'000;
+    REQUIRE_FALSE(stage.sync().has_value());
+    REQUIRE(stage.library().media().at(0).state == CartridgeState::kFailed);
+    stage.restart();
+    stage.run_for(1min);
+    REQUIRE(stage.library().media().at(0).state == CartridgeState::kFailed);
+}
+
+TEST_CASE("library: a recall that is not needed any more does not fail", "[library]") {
+    TapeStage stage;
+    const store::Fid fid = stage.put(pattern(1000, 1));
+    const auto failed = stage.at_home(fid, stage.staging_of(fid).fail_recall(fid, "no copy"));
+    REQUIRE(failed.has_value());
+    REQUIRE_FALSE(*failed);
+    REQUIRE(stage.wait_for(fid).how == RecallEnd::How::kDone);
+}
+
+TEST_CASE("library: what came back stays for those who wait, on a disk that is too full",
+          "[library]") {
+    TapeStageOptions options;
+    options.pool.migrate_age = 1s;
+    options.pool.staging_high = 1;
+    options.pool.staging_low = 0;
+    TapeStage stage(options);
+    const Bytes bytes = pattern(1'000'000, 1);
+    const store::Fid fid = stage.put(bytes);
+    stage.put(pattern(1'000'000, 2), 0);
+    stage.run_for(10min);
+    REQUIRE(stage.is_released(fid));
+
+    REQUIRE(stage.recall(fid) == RecallAsked::kWaiting);
+    REQUIRE(stage.wait_for(fid).how == RecallEnd::How::kDone);
+    stage.run_for(10s);
+    REQUIRE(stage.read(fid) == bytes);
+    stage.run_for(1min);
+    REQUIRE(stage.is_released(fid));
+    stage.stop();
+}
+
 TEST_CASE("library: a fuller disk than the mark is emptied, the oldest first", "[library]") {
     TapeStageOptions options;
     options.disks = 1;

@@ -212,6 +212,18 @@ TEST_CASE("store tape writer: foreign beginnings are told from blank ones", "[st
     REQUIRE_FALSE(found->label.has_value());
 }
 
+TEST_CASE("store tape writer: a label that cannot be read is nobody's", "[store][tape]") {
+    TapeStage stage;
+    REQUIRE(stage.format_tape().has_value());
+    stage.cartridge().make_unreadable(0);
+    stage.reload();
+
+    const auto found = stage.run(inspect(&stage.drive(), stage.identity));
+
+    REQUIRE(found.has_value());
+    REQUIRE(found->kind == CartridgeKind::kUnreadable);
+}
+
 TEST_CASE("store tape writer: a write-protected tape is neither formatted nor opened",
           "[store][tape]") {
     TapeStage stage;

@@ -1,0 +1,22 @@
+// What pools on tape add to the problems that calls may have.
+
+#include "sim/object_book.h"
+
+namespace fopd::sim {
+
+bool ObjectBook::do_tapes_explain(const ObjectWish& wish, const Ended& ended) const {
+    const client::Problem& problem = *ended.problem;
+    const bool is_sync = wish.kind == ObjectWish::Kind::kSyncTape;
+    switch (problem.status) {
+        case fop::Status::kStaging: return ended.limited;
+        case fop::Status::kNotFound: return wish.kind == ObjectWish::Kind::kCancelRecall;
+        // The object is not on tape yet, or is being used.
+        case fop::Status::kBusy: return wish.kind == ObjectWish::Kind::kRelease;
+        case fop::Status::kCancelled: return cancelled_.contains(wish.fid);
+        case fop::Status::kMediumMissing: return ended.tapes_excused || damaged_.contains(wish.fid);
+        case fop::Status::kInternal: return is_sync && (ended.tapes_excused || space_excused_);
+        default: return false;
+    }
+}
+
+}  // namespace fopd::sim
