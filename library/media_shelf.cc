@@ -19,8 +19,9 @@ io_sched::MediumUse use_of(const Cartridge& cartridge, bool promised) {
         case CartridgeState::kFull:
         case CartridgeState::kReadOnly:
         case CartridgeState::kSuspect:
-        case CartridgeState::kForeign: return io_sched::MediumUse::kRead;
-        case CartridgeState::kFailed:
+        case CartridgeState::kForeign:
+        // Nobody reads it, but it may be formatted.
+        case CartridgeState::kFailed: return io_sched::MediumUse::kRead;
         case CartridgeState::kMissing:
         case CartridgeState::kExported:
         case CartridgeState::kDisabled: return io_sched::MediumUse::kNone;

@@ -418,7 +418,15 @@ TEST_CASE("library: a cartridge whose label could not be written is failed, and 
     REQUIRE(stage.library().media().at(0).state == CartridgeState::kFailed);
     stage.restart();
     stage.run_for(1min);
-    REQUIRE(stage.library().media().at(0).state == CartridgeState::kFailed);
+    const Cartridge failed = stage.library().media().at(0);
+    REQUIRE(failed.state == CartridgeState::kFailed);
+
+    // An administrator has had the drive repaired.
+    const MediaOutcome formatted =
+        stage.at(0, stage.library().format({.barcode = failed.barcode, .pool = "cold"}));
+    CHECK(formatted.words.empty());
+    REQUIRE(formatted.kind == MediaOutcome::Kind::kDone);
+    REQUIRE(stage.sync().has_value());
 }
 
 TEST_CASE("library: a recall that is not needed any more does not fail", "[library]") {
