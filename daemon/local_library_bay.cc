@@ -1,5 +1,6 @@
 #include "daemon/local_library_bay.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -97,22 +98,29 @@ std::string barcode_of(std::uint32_t number, const std::string& technology) {
     return text.data();
 }
 
-// Blocks. Makes the directory, and cartridges if it has none.
-Result<void> make_library(const library::LibraryOptions& options) {
+// Blocks. Makes the directory, and cartridges if it has none. Returns how many there are.
+Result<std::size_t> make_library(const library::LibraryOptions& options) {
     if (::mkdir(options.path.c_str(), kDirectoryMode) != 0 && errno != EEXIST) {
         return std::unexpected(os_error(errno, "make the directory of the library"));
     }
     const auto there = devices::list_cartridges(options.path);
     if (!there) return std::unexpected(there.error());
-    if (!there->empty()) return {};
+    if (!there->empty()) return there->size();
     for (std::uint32_t i = 1; i <= options.cartridges; ++i) {
         const devices::CartridgeInfo info{.barcode = barcode_of(i, options.model),
                                           .technology = options.model,
                                           .capacity_bytes = options.cartridge_bytes};
         const auto made = devices::create_cartridge(options.path, info.barcode, info);
-        if (!made) return made;
+        if (!made) return std::unexpected(made.error());
     }
-    return {};
+    return options.cartridges;
+}
+
+// A slot for each cartridge, and some for those that people bring.
+std::uint32_t slots_for(std::size_t cartridges) {
+    constexpr std::size_t kFree = 24;
+    return static_cast<std::uint32_t>(
+        std::min<std::size_t>(cartridges + kFree, devices::kStorageMax));
 }
 
 }  // namespace
@@ -157,6 +165,7 @@ Task<Result<std::unique_ptr<library::BayLibrary>>> LocalLibraryBay::open_virtual
                                               .path = options.path,
                                               .technology = options.model,
                                               .drive_count = options.drives,
+                                              .storage_count = slots_for(**made),
                                               .timing = timing_of(options.timing),
                                               .capacity_bytes = options.cartridge_bytes};
     auto library = std::make_unique<OpenVirtualLibrary>(*reactor, *offload_, std::move(of_library));

@@ -5,9 +5,9 @@
 
 #include "core/ensure.h"
 #include "devices/tape/drive_model.h"
+#include "library/doubles.h"
 #include "library/pending_recall.h"
 #include "objects/object_name.h"
-#include "store/tape/labels.h"
 
 namespace fopd::library {
 
@@ -199,7 +199,7 @@ void TapeLibrary::show_drives() {
 
 // Compares the table of media with the elements that the changer reports.
 void TapeLibrary::take_inventory() {
-    std::map<std::string, std::string> by_vsn;
+    std::set<std::string> present;
     for (const devices::LibraryElement& each : robot_->elements()) {
         if (!each.full) continue;
         if (!is_barcode(each.barcode)) {
@@ -211,23 +211,26 @@ void TapeLibrary::take_inventory() {
         const Cartridge* known = shelf_->table().find(each.barcode);
         if (known == nullptr) known = shelf_->to_change().add(each.barcode);
         if (known == nullptr) continue;  // The table is full.
-        const CartridgeId id = known->id;
-        const bool was_away = known->state == CartridgeState::kMissing;
-        const bool is_labelled = known->generation > 0;
-        const std::string vsn = each.barcode.substr(0, store::Vsn::kCharacters);
-        const bool is_double = !by_vsn.emplace(vsn, each.barcode).second;
-        if (is_double) {
-            shelf_->set_state(id, CartridgeState::kDisabled,
-                              "another cartridge has the same first six characters");
-        } else if (was_away) {
+        present.insert(each.barcode);
+    }
+    const Doubles doubles = find_doubles(robot_->elements(), shelf_->table());
+    for (const std::string& barcode : present) {
+        const Cartridge& known = *shelf_->table().find(barcode);
+        const CartridgeId id = known.id;
+        const bool is_labelled = known.generation > 0;
+        const bool is_back = known.state == CartridgeState::kMissing || is_disabled_double(known);
+        if (const auto is_double = doubles.find(barcode); is_double != doubles.end()) {
+            shelf_->set_state(id, CartridgeState::kDisabled, is_double->second);
+        } else if (is_back) {
             shelf_->set_state(id, is_labelled ? CartridgeState::kOk : CartridgeState::kBlank, "");
         } else {
             shelf_->show(id);
         }
     }
     for (const Cartridge& each : std::vector(shelf_->table().all())) {
-        const bool stays_away = each.state == CartridgeState::kExported ||
-                                each.state == CartridgeState::kDisabled ||
+        const bool is_forbidden =
+            each.state == CartridgeState::kDisabled && !is_disabled_double(each);
+        const bool stays_away = is_forbidden || each.state == CartridgeState::kExported ||
                                 each.state == CartridgeState::kMissing;
         if (!stays_away && robot_->count(each.barcode) == 0) {
             shelf_->set_state(each.id, CartridgeState::kMissing, "it is not in the library");

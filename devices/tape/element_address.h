@@ -13,8 +13,9 @@ namespace fopd::devices {
 inline constexpr std::uint32_t kDriveAddress = 1;
 inline constexpr std::uint32_t kExchangeAddress = 1001;
 inline constexpr std::uint32_t kStorageAddress = 2001;
-// Of each kind.
+// Of drives, and of exchange elements.
 inline constexpr std::uint32_t kElementsMax = 1000;
+inline constexpr std::uint32_t kStorageMax = 10'000;
 
 // Of the elements of such a library.
 struct ElementCounts {

@@ -23,6 +23,24 @@ ElementCounts counts_of(const VirtualLibraryOptions& options) {
             .storage = options.storage_count};
 }
 
+std::uint32_t count_in(const CartridgePositions& positions, const ElementRange& elements) {
+    return static_cast<std::uint32_t>(std::ranges::count_if(
+        positions, [&](const auto& each) { return elements.has(each.first); }));
+}
+
+// Gives at most so many of the unplaced cartridges free elements of the range.
+void place_in(const ElementRange& elements, std::uint32_t most, std::set<std::string>& unplaced,
+              CartridgePositions& positions) {
+    std::uint32_t address = elements.first;
+    while (most > 0 && !unplaced.empty() && elements.has(address)) {
+        if (positions.emplace(address, *unplaced.begin()).second) {
+            unplaced.erase(unplaced.begin());
+            --most;
+        }
+        ++address;
+    }
+}
+
 }  // namespace
 
 // The cartridges in the directory.
@@ -36,7 +54,7 @@ VirtualLibrary::VirtualLibrary(core::Reactor& reactor, core::Offload& offload,
     : reactor_(reactor), offload_(offload), options_(std::move(options)) {
     ENSURE(options_.drive_count <= kElementsMax);
     ENSURE(options_.exchange_count <= kElementsMax);
-    ENSURE(options_.storage_count <= kElementsMax);
+    ENSURE(options_.storage_count <= kStorageMax);
     for (std::uint32_t index = 0; index < options_.drive_count; ++index) {
         const std::string name = options_.name + "-drive" + std::to_string(index);
         drives_.push_back(std::make_unique<VirtualDrive>(
@@ -113,14 +131,11 @@ bool VirtualLibrary::place_found(const Found& found) {
         kept.emplace(address, name);
         unplaced.erase(name);
     }
-    const auto all = element_ranges(counts_of(options_));
-    for (const ElementRange& elements : {all[2], all[1]}) {
-        std::uint32_t address = elements.first;
-        while (!unplaced.empty() && elements.has(address)) {
-            if (kept.emplace(address, *unplaced.begin()).second) unplaced.erase(unplaced.begin());
-            ++address;
-        }
-    }
+    const auto [drives, exchange, storage] = element_ranges(counts_of(options_));
+    const std::uint32_t reserved = count_in(kept, drives);
+    const std::uint32_t taken = count_in(kept, storage) + reserved;
+    place_in(storage, storage.count - std::min(storage.count, taken), unplaced, kept);
+    place_in(exchange, exchange.count, unplaced, kept);
     return std::exchange(positions_, kept) != kept;
 }
 

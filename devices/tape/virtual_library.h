@@ -37,12 +37,13 @@ struct VirtualLibraryOptions {
 //
 // Where cartridges are is in a file that is replaced as a whole, so that it survives a kill of the
 // process at any time. A cartridge without an element, and one whose element there is no more, gets
-// the first free storage element, then the first free exchange element.
+// the first free storage element, then the first free exchange element. For each cartridge in a
+// drive a storage element stays free, so that the drive can give it back.
 class VirtualLibrary final : public Changer {
 public:
     // The reactor and the offload outlive it. The offload has a thread for each drive and one for
-    // the changer, so that none waits for another. REQUIRES: at most kElementsMax of each kind of
-    // element, and a technology with a model.
+    // the changer, so that none waits for another. REQUIRES: at most kElementsMax drives and
+    // exchange elements, at most kStorageMax storage elements, and a technology with a model.
     VirtualLibrary(core::Reactor& reactor, core::Offload& offload, VirtualLibraryOptions options);
     ~VirtualLibrary() override;
 

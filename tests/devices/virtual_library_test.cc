@@ -201,6 +201,20 @@ TEST_CASE("devices virtual library: cartridges that do not fit are not in it", "
     REQUIRE(stage.element(kExchangeAddress + 1).full);
 }
 
+TEST_CASE("devices virtual library: a slot stays free for each cartridge in a drive", "[devices]") {
+    TapeStage stage(kRow);
+    for (int i = 0; i < 12; ++i) {
+        set_file(stage.path() + "/m" + std::to_string(100 + i) + ".cartridge", "");
+    }
+    const std::uint32_t slot = stage.full_elements().back();
+    REQUIRE(slot >= kStorageAddress);
+    REQUIRE(stage.move(slot, kDriveAddress).has_value());
+    REQUIRE_FALSE(stage.element(slot).full);
+    stage.kill();
+    REQUIRE_FALSE(stage.element(slot).full);
+    REQUIRE(stage.move(kDriveAddress, slot).has_value());
+}
+
 TEST_CASE("devices virtual library: positions that make no sense are chosen anew", "[devices]") {
     TapeStage stage(kRow);
     const auto first = stage.add({.barcode = "A00001L9"});

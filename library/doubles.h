@@ -1,0 +1,26 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "devices/tape/changer.h"
+#include "library/cartridge.h"
+#include "library/media_table.h"
+
+namespace fopd::library {
+
+// Why cartridges in a library cannot be told from others, by barcode: the volume serial number,
+// which records of copies have, is the first six characters of the barcode. Of several with the
+// same one, that with data keeps its state, also while it is not in the library.
+using Doubles = std::map<std::string, std::string_view>;
+
+// REQUIRES: the table has every cartridge in the elements that has a valid barcode, but for those
+// for which it has no room.
+Doubles find_doubles(const std::vector<devices::LibraryElement>& elements, const MediaTable& table);
+
+// Whether the cartridge was disabled as a double, and not by an administrator.
+bool is_disabled_double(const Cartridge& cartridge);
+
+}  // namespace fopd::library
