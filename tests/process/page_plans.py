@@ -129,6 +129,9 @@ RUNNING = {
     "fopctl mirror get": PART,
     'fopctl mirror get --pool fast "" /backup/fast': Run('fopctl mirror get --pool fast "" backup'),
     "promtool check config /etc/prometheus/prometheus.yml": Elsewhere("tests/process/monitoring_test.py", "promtool"),
+    "install -D -m 644 /usr/share/doc/fopd/drop-ins/tape.conf /etc/systemd/system/fopd.service.d/tape.conf":
+        Not("it changes the system"),
+    "systemctl daemon-reload": Not("it changes the system"),
     "systemctl reload prometheus": Not("Prometheus is not a part of fopd"),
     "systemctl edit fopd": Not("it opens an editor"),
     "fopd --check-config && fopctl device add d2":
