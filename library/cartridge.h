@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "store/object.h"
+
 namespace fopd::library {
 
 // The number of a cartridge in its node, by which records of copies name it. Never used again for
@@ -67,6 +69,12 @@ struct Cartridge {
     std::uint64_t mounts = 0;
     // Reads and writes of it that failed, since its label was written.
     std::uint64_t failures = 0;
+
+    // The number that its label has, or will have, as records of copies have it: the first
+    // characters of the barcode.
+    store::VsnText vsn_text() const;
+    // Notes a label without files behind it. The pool is empty if it is not known.
+    void begin_generation(std::uint32_t number, std::string_view of_pool);
 
     friend bool operator==(const Cartridge&, const Cartridge&) = default;
 };

@@ -356,8 +356,7 @@ Task<void> CopyBatch::record(const Cartridge* cartridge) {
                          .block = entry.file.block,
                          .checksum = entry.member.checksum,
                          .written_s = now_s};
-        copy.cartridge.generation = cartridge->generation;
-        std::ranges::copy(cartridge->vsn, copy.cartridge.vsn.begin());
+        copy.cartridge = {.vsn = cartridge->vsn_text(), .generation = cartridge->generation};
         by_locality[each.item.locality].push_back(copy);
         outcome_.bytes += copy.length;
     }

@@ -9,8 +9,8 @@ void add_dead_bytes(objects::Stores& stores, const std::vector<Cartridge>& cartr
                     DeadBytes& dead) {
     for (const auto& home : stores.volumes()) {
         for (const auto& [vsn, use] : home->volume().cartridges()) {
-            const std::string_view name(vsn.data(), vsn.size());
-            const auto cartridge = std::ranges::find(cartridges, name, &Cartridge::vsn);
+            const auto cartridge =
+                std::ranges::find(cartridges, store::text_of(vsn), &Cartridge::vsn);
             // What an earlier label had is gone, and not among the used bytes.
             const bool is_there =
                 cartridge != cartridges.end() && cartridge->generation == use.cartridge.generation;

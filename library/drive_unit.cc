@@ -347,14 +347,7 @@ Task<Result<void>> DriveUnit::format(std::string pool) {
     identity.generation = parts_.shelf.find(id)->generation + 1;
     // The label's generation must never be greater than the one in the table.
     Cartridge* cartridge = parts_.shelf.to_change().change(id);
-    cartridge->generation = identity.generation;
-    cartridge->vsn = identity.vsn.text();
-    cartridge->pool = pool;
-    cartridge->files = 0;
-    cartridge->end_block = 1;
-    cartridge->index_file = 0;
-    cartridge->index_block = 0;
-    cartridge->used_bytes = 0;
+    cartridge->begin_generation(identity.generation, pool);
     parts_.shelf.set_state(id, CartridgeState::kBlank, "its label is being written");
     const auto saved = co_await parts_.shelf.save();
     if (!saved) co_return saved;

@@ -97,10 +97,9 @@ Task<Result<void>> MediaShelf::save() {
     co_return Result<void>{};
 }
 
-std::uint64_t MediaShelf::free_bytes(const Cartridge& cartridge) {
-    const std::uint64_t reserve =
-        devices::early_warning_bytes(cartridge.capacity_bytes) + cartridge.used_bytes;
-    return cartridge.capacity_bytes > reserve ? cartridge.capacity_bytes - reserve : 0;
+std::uint64_t MediaShelf::free_bytes(std::uint64_t capacity_bytes, std::uint64_t used_bytes) {
+    const std::uint64_t reserve = devices::early_warning_bytes(capacity_bytes) + used_bytes;
+    return capacity_bytes > reserve ? capacity_bytes - reserve : 0;
 }
 
 void MediaShelf::promise(CartridgeId id, std::uint32_t pool) {
@@ -139,15 +138,13 @@ void MediaShelf::show(CartridgeId id) {
     const std::uint64_t capacity = cartridge->capacity_bytes != 0 || model == nullptr
                                        ? cartridge->capacity_bytes
                                        : model->capacity_bytes;
-    Cartridge shown = *cartridge;
-    shown.capacity_bytes = capacity;
     parts_.io.put_medium(
         {.id = medium,
          .technology = model == nullptr ? parts_.technology : model->technology,
          .pool = is_promised ? promised->second : objects::pool_id(cartridge->pool),
          .use = use_of(*cartridge, is_promised),
          .capacity_bytes = capacity,
-         .free_bytes = free_bytes(shown)});
+         .free_bytes = free_bytes(capacity, cartridge->used_bytes)});
 }
 
 }  // namespace fopd::library

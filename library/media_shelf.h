@@ -62,7 +62,10 @@ public:
     // kNearlyFullPart of its capacity is free.
     static constexpr std::uint64_t kNearlyFullPart = 20;
     // So many bytes of data can still be written to it.
-    static std::uint64_t free_bytes(const Cartridge& cartridge);
+    static std::uint64_t free_bytes(const Cartridge& cartridge) {
+        return free_bytes(cartridge.capacity_bytes, cartridge.used_bytes);
+    }
+    static std::uint64_t free_bytes(std::uint64_t capacity_bytes, std::uint64_t used_bytes);
 
 private:
     // Nothing: it is not in the table any more.

@@ -9,7 +9,7 @@ namespace fopd::library {
 namespace {
 
 std::string_view vsn_of(const store::Copy& copy) {
-    return {copy.cartridge.vsn.data(), copy.cartridge.vsn.size()};
+    return store::text_of(copy.cartridge.vsn);
 }
 
 // Null: the node has no such cartridge, or it was formatted since.

@@ -290,8 +290,7 @@ Task<Result<void>> StagingDisks::forget_outdated(objects::HomeVolume* home) {
     }
     for (const store::VsnText& vsn : outdated) {
         core::emit(stores_.parts().events, core::Level::kWarn, "library.copies_outdated",
-                   {{"device", home->device_name()},
-                    {"medium", std::string_view(vsn.data(), vsn.size())}});
+                   {{"device", home->device_name()}, {"medium", store::text_of(vsn)}});
         const core::WaitOptions wait{.cancel = &home->ending()};
         const auto forgotten =
             co_await home->volume().forget_cartridge(vsn, store::Volume::Loss::kAccepted, wait);

@@ -242,18 +242,21 @@ void TapeLibrary::take_inventory() {
 // the disks' logs, know which label a cartridge must have at least. The end of its data is found
 // when it is written next.
 Task<Result<void>> TapeLibrary::adopt_recorded_media() {
+    RecordedMedia all;
     for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
         auto job = [](StagingDisks& disks) { return disks.recorded_media(); };
         auto answer = co_await homes_->call_at<Result<RecordedMedia>>(locality, &job);
         if (!answer) co_return std::unexpected(answer.error());
         if (!*answer) co_return std::unexpected(answer->error());
         for (const auto& [vsn, recorded] : **answer) {
-            const std::string_view text(vsn.data(), vsn.size());
-            for (const Cartridge& each : std::vector(shelf_->table().all())) {
-                if (!each.barcode.starts_with(text)) continue;
-                if (each.generation < recorded.generation) adopt(each.id, recorded);
-            }
+            RecordedMedium& known = all[vsn];
+            if (recorded.generation > known.generation) known = recorded;
         }
+    }
+    for (const Cartridge& each : std::vector(shelf_->table().all())) {
+        const auto recorded = all.find(each.vsn_text());
+        if (recorded == all.end() || each.generation >= recorded->second.generation) continue;
+        adopt(each.id, recorded->second);
     }
     co_return Result<void>{};
 }
@@ -261,14 +264,8 @@ Task<Result<void>> TapeLibrary::adopt_recorded_media() {
 void TapeLibrary::adopt(CartridgeId id, const RecordedMedium& recorded) {
     const Pool* const pool = find_pool(recorded.pool);
     Cartridge& cartridge = *shelf_->to_change().change(id);
-    cartridge.generation = recorded.generation;
-    cartridge.vsn = cartridge.barcode.substr(0, store::Vsn::kCharacters);
-    cartridge.pool = pool == nullptr ? std::string() : pool->options.name;
-    cartridge.files = 0;
-    cartridge.end_block = 1;
-    cartridge.index_file = 0;
-    cartridge.index_block = 0;
-    cartridge.used_bytes = 0;
+    cartridge.begin_generation(recorded.generation,
+                               pool == nullptr ? std::string_view() : pool->options.name);
     const std::string barcode = cartridge.barcode;
     core::emit(parts_.events, core::Level::kWarn, "library.medium_adopted",
                {{"medium", std::string_view(barcode)},
@@ -288,10 +285,8 @@ Task<void> TapeLibrary::show_media_to_homes() {
     KnownMedia media;
     for (const Cartridge& each : shelf_->table().all()) {
         if (each.generation == 0) continue;
-        store::VsnText vsn{};
-        std::ranges::copy(each.vsn, vsn.begin());
         const bool is_good = is_readable(each.state) && each.state != CartridgeState::kSuspect;
-        KnownMedium& known = media[vsn];
+        KnownMedium& known = media[each.vsn_text()];
         if (is_good || known.generation == 0) {
             known = {.generation = each.generation, .is_good = is_good};
         }

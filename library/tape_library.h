@@ -117,6 +117,10 @@ private:
     Task<void> read_news();
     Task<void> show_media_to_homes();
     void count_waiting();
+    void tell_changed() {
+        ++changes_;
+        changed_.wake_all();
+    }
 
     // -- tape_migration.cc --
     Instant begin_batches();
@@ -186,10 +190,6 @@ private:
     std::uint64_t media_shown_ = 0;  // MediaShelf::changes() that the homes know.
     bool rung_ = false;
     core::WaitQueue rings_;
-    void tell_changed() {
-        ++changes_;
-        changed_.wake_all();
-    }
     core::WaitQueue changed_;  // A batch has ended, or news were read.
     std::uint64_t changes_ = 0;
     std::vector<std::vector<StagedObjects::Group>> groups_;  // By locality.

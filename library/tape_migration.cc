@@ -255,10 +255,8 @@ TapeLibrary::Room TapeLibrary::room_of(const Pool& pool, std::uint64_t needed_by
             continue;
         }
         if (medium->pool != pool.id) continue;
-        Cartridge empty = each;
-        empty.capacity_bytes = medium->capacity_bytes;
-        empty.used_bytes = 0;
-        room.largest_bytes = std::max(room.largest_bytes, MediaShelf::free_bytes(empty));
+        const std::uint64_t when_empty = MediaShelf::free_bytes(medium->capacity_bytes, 0);
+        room.largest_bytes = std::max(room.largest_bytes, when_empty);
         if (medium->use != io_sched::MediumUse::kAll) continue;
         // The free part of a nearly full cartridge is not worth a mount.
         const bool is_nearly_full =

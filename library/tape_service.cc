@@ -195,8 +195,7 @@ Task<MediaOutcome> TapeLibrary::forget_copies(const Cartridge* cartridge, Format
     if (cartridge->generation == 0) co_return MediaOutcome{};
     const auto loss = force == FormatForce::kForgetData ? store::Volume::Loss::kAccepted
                                                         : store::Volume::Loss::kRefused;
-    store::VsnText vsn{};
-    std::ranges::copy(cartridge->vsn, vsn.begin());
+    const store::VsnText vsn = cartridge->vsn_text();
     for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
         auto job = [vsn, loss](StagingDisks& disks) { return disks.forget_cartridge(vsn, loss); };
         const auto forgotten = co_await homes_->run_at<void>(locality, &job);

@@ -586,7 +586,7 @@ Task<fop::Reply> run_copies(Operation* operation) {
     }
     fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
     for (const store::Copy& each : *copies) {
-        const std::string_view vsn(each.cartridge.vsn.data(), each.cartridge.vsn.size());
+        const std::string_view vsn = store::text_of(each.cartridge.vsn);
         const auto cartridge = std::ranges::find(list.cartridges, vsn, &library::Cartridge::vsn);
         const bool is_here = cartridge != list.cartridges.end() &&
                              cartridge->generation == each.cartridge.generation;

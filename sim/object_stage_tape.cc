@@ -45,7 +45,7 @@ std::string label_of(const CartridgeImage& image) {
 }
 
 std::string name_of(const store::VsnText& vsn) {
-    return {vsn.data(), vsn.size()};
+    return std::string(store::text_of(vsn));
 }
 
 }  // namespace

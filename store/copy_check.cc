@@ -38,10 +38,8 @@ Result<void> CopyCheck::judge(std::vector<CheckFinding>& findings) {
     for (const CartridgeTotal& each : totals_) {
         const CartridgeUse use = volume_.map().copies().use_of(each.cartridge.vsn);
         if (use.live_copies <= each.copies && use.live_bytes <= each.bytes) continue;
-        findings.push_back(
-            {.reason = "cartridge " +
-                       std::string(each.cartridge.vsn.data(), each.cartridge.vsn.size()) +
-                       " has more live copies than were recorded"});
+        findings.push_back({.reason = "cartridge " + std::string(text_of(each.cartridge.vsn)) +
+                                      " has more live copies than were recorded"});
     }
     auto judged = judge_all(copies_, &CopyCheck::judge_copy);
     if (judged) judged = judge_all(places_, &CopyCheck::judge_place);

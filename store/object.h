@@ -43,6 +43,9 @@ enum class KeyKind : std::uint8_t {
 
 // The volume serial number of a cartridge, padded with spaces.
 using VsnText = std::array<char, 6>;
+inline std::string_view text_of(const VsnText& vsn) {
+    return {vsn.data(), vsn.size()};
+}
 
 // Identifies the client of a request that is recorded.
 struct ClientId {
