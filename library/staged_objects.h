@@ -63,6 +63,8 @@ public:
         std::uint64_t object_bytes = std::numeric_limits<std::uint64_t>::max();
     };
     std::vector<Object> take(const GroupKey& group, const Limits& limits);
+    // Whether an object of the group waits and is not being copied.
+    bool has_waiting(const GroupKey& group) const { return queues_.contains(group); }
     // Gives up the waiting objects of a group that are larger.
     std::vector<store::Fid> give_up_larger(const GroupKey& group, std::uint64_t bytes);
     // The copying of a taken object has ended. If it still needs a copy, it waits again.

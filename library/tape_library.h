@@ -143,6 +143,7 @@ private:
     Room room_of(const Pool& pool, std::uint64_t needed_bytes) const;
     // The same, after a blank cartridge was promised to the pool if it needs one.
     Room room_for(const Pool& pool, std::uint64_t needed_bytes);
+    Task<bool> has_waiting(StagedObjects::GroupKey group);
     // Returns how many objects it has given up.
     Task<std::size_t> give_up_larger(StagedObjects::GroupKey group, std::uint64_t bytes);
     void say_short_of_tape(Pool& pool);

@@ -88,28 +88,31 @@ Task<void> TapeLibrary::migrate(StagedObjects::GroupKey group, Pool* pool) {
     const std::uint64_t needed = wanted + wanted / 4 + 2 * kBatchOverhead;
     Room room = room_for(*pool, needed);
     std::vector<CopyBatch::Item> items;
-    while (room.for_batch() > 0) {
+    bool is_waiting = true;  // For a cartridge with room.
+    for (;;) {
         const std::uint64_t bytes = room.for_batch();
         items = co_await take_items(group,
                                     {.bytes = std::min(pool->options.migrate_bytes, bytes),
                                      .objects = std::min<std::size_t>(pool->options.migrate_files,
                                                                       1 + bytes / kMemberOverhead),
                                      .object_bytes = room.for_object()});
-        if (!items.empty() || room.blank == 0) break;
+        if (!items.empty()) break;
+        is_waiting = co_await has_waiting(group);
+        if (!is_waiting || room.blank == 0) break;
         // All that wait are larger than the room on the pool's cartridges.
         shelf_->promise(room.blank, pool->id);
         room = room_of(*pool, needed);
     }
-    if (items.empty()) {
+    if (!items.empty()) {
+        pool->is_short_of_tape = false;
+        co_await write_batch(pool, std::move(items), room.free_bytes);
+    } else if (is_waiting) {
         const std::uint64_t largest = CopyBatch::largest_object(room.largest_bytes);
         const std::size_t given_up = co_await give_up_larger(group, largest);
         if (given_up == 0) say_short_of_tape(*pool);
         pool->figures->failures.add(std::max<std::size_t>(given_up, 1));
         pool->failures += kFailuresMax;
         pool->not_before = after(parts_.reactor.now(), kAfterFailure);
-    } else {
-        pool->is_short_of_tape = false;
-        co_await write_batch(pool, std::move(items), room.free_bytes);
     }
     writing_.erase(group);
     --pool->batches;
@@ -136,6 +139,16 @@ Task<std::vector<CopyBatch::Item>> TapeLibrary::take_items(StagedObjects::GroupK
         }
     }
     co_return items;
+}
+
+// Whether objects of the group wait now: they may be gone since the last news.
+Task<bool> TapeLibrary::has_waiting(StagedObjects::GroupKey group) {
+    for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
+        auto job = [&group](StagingDisks& disks) { return disks.staged().has_waiting(group); };
+        const auto waits = co_await homes_->call_at<bool>(locality, &job);
+        if (waits && *waits) co_return true;
+    }
+    co_return false;
 }
 
 // Objects that no cartridge can have. Pieces of an object are on several cartridges.

@@ -45,6 +45,8 @@ TEST_CASE("library staged: the oldest of a group are taken, within the limits", 
     // An object that is larger than the limit is taken alone.
     REQUIRE(numbers(staged.take({.pool = kPool}, {.bytes = 1, .objects = 10})) ==
             std::vector<std::uint64_t>{4});
+    REQUIRE_FALSE(staged.has_waiting({.pool = kPool}));
+    REQUIRE(staged.has_waiting({.pool = kPool, .collection = "other"}));
     REQUIRE(staged.take({.pool = kPool}, kAll).empty());
     REQUIRE(staged.groups().size() == 1);
     REQUIRE(staged.groups()[0].key.collection == "other");
