@@ -1,5 +1,7 @@
 #pragma once
 
+#include "core/result.h"
+
 namespace fopd::core {
 
 // The kernel ends the io_uring of a killed process in the background. Until then, usually for less
@@ -26,5 +28,13 @@ int wait_for_killed_process(int held_errno, Attempt attempt) {
         if (failed != held_errno || !wait.again()) return failed;
     }
 }
+
+// Locks a file for this process alone, until it is closed. kBusy: a living process has locked it.
+// Blocks.
+struct LockWords {
+    const char* held = nullptr;
+    const char* failed = nullptr;
+};
+Result<void> lock_file(int fd, const LockWords& words);
 
 }  // namespace fopd::core

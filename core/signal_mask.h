@@ -4,8 +4,8 @@
 
 namespace fopd::core {
 
-// During its lifetime, threads started by this thread block every signal, so that signals reach
-// only the thread that waits for them.
+// During its lifetime this thread, and the threads that it starts, block every signal: so signals
+// reach only the thread that waits for them, and interrupt no system call.
 class SignalsBlocked {
 public:
     SignalsBlocked() {

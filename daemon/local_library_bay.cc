@@ -177,19 +177,18 @@ Task<Result<std::unique_ptr<library::BayLibrary>>> LocalLibraryBay::open_virtual
 std::string wrong_library_device(const std::vector<library::LibrarySettings>& libraries) {
     if (libraries.empty() || libraries.front().kind != library::LibraryKind::kScsi) return {};
     const library::LibrarySettings& options = libraries.front();
-    constexpr std::uint8_t kDriveType = 1;
-    constexpr std::uint8_t kChangerType = 8;
-    const auto is_other = [](const std::string& path, std::uint8_t type) {
+    using Type = devices::ScsiDeviceType;
+    const auto is_other = [](const std::string& path, Type type) {
         const auto node = devices::find_scsi_node(path);
         // A device that is missing may come later.
         return node ? node->type != type : node.error().code == Errc::kInvalid;
     };
-    if (is_other(options.path, kChangerType)) {
+    if (is_other(options.path, Type::kChanger)) {
         return "libraries[0].path: " + options.path + " is not a media changer";
     }
     for (std::size_t i = 0; i < options.drive_paths.size(); ++i) {
         const std::string& path = options.drive_paths[i];
-        if (!is_other(path, kDriveType)) continue;
+        if (!is_other(path, Type::kTape)) continue;
         return "libraries[0].drive_paths[" + std::to_string(i) + "]: " + path +
                " is not a tape drive";
     }

@@ -77,16 +77,6 @@ int try_direct_read(int fd) {
     return errno == EINVAL ? errno : 0;  // Other errors are reported by the actual reads.
 }
 
-Result<void> lock_file(int fd) {
-    const auto lock = [fd] { return ::flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno; };
-    const int failed = core::wait_for_killed_process(EWOULDBLOCK, lock);
-    if (failed == 0) return {};
-    if (failed == EWOULDBLOCK) {
-        return std::unexpected(os_error(EBUSY, "disk file is open in another daemon"));
-    }
-    return std::unexpected(os_error(failed, "lock the disk file"));
-}
-
 // File systems that allocate a block at its first write, and record it as written; later writes are
 // in place. Others never write in place, or need not record the first write.
 bool first_writes_are_slow(int fd) {
@@ -172,7 +162,9 @@ Result<DiskFile> open_disk_file(const DiskOptions& options) {
     core::OwnedFd file(fd);
 
     if (!result.is_block_device) {
-        if (const auto locked = lock_file(fd); !locked) return std::unexpected(locked.error());
+        const auto locked = core::lock_file(
+            fd, {.held = "disk file is open in another daemon", .failed = "lock the disk file"});
+        if (!locked) return std::unexpected(locked.error());
     }
     const auto measured = result.is_block_device ? measure_block_device(fd, result.geometry)
                                                  : measure_file(result, fd, options);

@@ -27,10 +27,7 @@ Error changer_error(const Result<ScsiReply>& reply) {
 
 // Changes, such as a door that was opened, are reported first.
 Result<ScsiReply> ScsiChanger::run(const ScsiCommand& command) {
-    for (int attempt = 0;; ++attempt) {
-        auto reply = port_.execute(command);
-        if (!is_attention(reply) || attempt == kAttentionsMax) return reply;
-    }
+    return execute_after_reports(port_, command, is_attention);
 }
 
 Result<void> ScsiChanger::identify() {

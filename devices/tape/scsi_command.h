@@ -53,6 +53,25 @@ inline void put_three(ScsiCommand& command, std::size_t at, std::uint32_t value)
     put_two(command, at + 1, static_cast<std::uint16_t>(value));
 }
 
+inline void put_four(ScsiCommand& command, std::size_t at, std::uint32_t value) {
+    store_big(std::as_writable_bytes(std::span(command.bytes)).subspan(at, 4).data(), value);
+}
+
+inline void put_eight(ScsiCommand& command, std::size_t at, std::uint64_t value) {
+    store_big(std::as_writable_bytes(std::span(command.bytes)).subspan(at, 8).data(), value);
+}
+
+// Repeats a command that the device has not executed because it had to report something else first,
+// as `is_report` says of its reply.
+template <typename IsReport>
+Result<ScsiReply> execute_after_reports(ScsiPort& port, const ScsiCommand& command,
+                                        IsReport is_report) {
+    for (int attempt = 0;; ++attempt) {
+        auto reply = port.execute(command);
+        if (!is_report(reply) || attempt == kAttentionsMax) return reply;
+    }
+}
+
 // The data that the device has sent for a command that reads into `buffer`.
 inline ScsiBytes sent(const ScsiReply& reply, core::Buffer buffer) {
     return buffer.span().first(std::min(reply.transferred_bytes, buffer.size_bytes));

@@ -27,9 +27,7 @@ ScsiDrive::ScsiDrive(core::Reactor& reactor, core::Offload& offload, std::unique
 template <typename Call>
 auto ScsiDrive::call(Call what) -> Task<std::invoke_result_t<Call&>> {
     const InFlight in_flight(in_flight_);
-    auto called = co_await offload_.run(reactor_, what);
-    if (!called) co_return std::unexpected(called.error());
-    co_return *std::move(called);
+    co_return flat(co_await offload_.run(reactor_, what));
 }
 
 Task<Result<void>> ScsiDrive::open() {

@@ -25,9 +25,8 @@ ScsiLibrary::ScsiLibrary(core::Reactor& reactor, core::Offload& offload, ScsiLib
 
 Task<Result<void>> ScsiLibrary::open() {
     const auto identify = [this] { return changer_.identify(); };
-    const auto identified = co_await offload_.run(reactor_, identify);
-    if (!identified) co_return std::unexpected(identified.error());
-    if (!*identified) co_return *identified;
+    const auto identified = flat(co_await offload_.run(reactor_, identify));
+    if (!identified) co_return identified;
     for (const auto& drive : drives_) {
         const auto opened = co_await drive->open();
         if (!opened) co_return opened;
@@ -71,9 +70,7 @@ ScsiDrive* ScsiLibrary::drive_at(std::uint32_t address) {
 
 Task<Result<std::vector<ElementStatus>>> ScsiLibrary::ask() {
     const auto call = [this] { return changer_.inventory(); };
-    auto called = co_await offload_.run(reactor_, call);
-    if (!called) co_return std::unexpected(called.error());
-    co_return *std::move(called);
+    co_return flat(co_await offload_.run(reactor_, call));
 }
 
 Task<Result<std::vector<LibraryElement>>> ScsiLibrary::inventory() {
@@ -105,9 +102,7 @@ Task<Result<void>> ScsiLibrary::move(std::uint32_t from, std::uint32_t to) {
         // After other failures the changer decides: it does not move a threaded cartridge.
     }
     const auto call = [this, from, to] { return changer_.move(from, to); };
-    const auto moved = co_await offload_.run(reactor_, call);
-    if (!moved) co_return std::unexpected(moved.error());
-    co_return *moved;
+    co_return flat(co_await offload_.run(reactor_, call));
 }
 
 }  // namespace fopd::devices

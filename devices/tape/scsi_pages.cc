@@ -33,16 +33,18 @@ bool is_decimal(char c) {
 
 }  // namespace
 
+ScsiDeviceType scsi_device_type(std::uint8_t number) {
+    const auto type = static_cast<ScsiDeviceType>(number);
+    const bool is_known = type == ScsiDeviceType::kTape || type == ScsiDeviceType::kChanger;
+    return is_known ? type : ScsiDeviceType::kOther;
+}
+
 std::optional<Inquiry> parse_inquiry(ScsiBytes bytes) {
     if (bytes.size() < 32) return std::nullopt;
     // The upper bits say whether there is a device.
     if ((byte_at(bytes, 0) & 0xe0U) != 0) return std::nullopt;
     Inquiry inquiry;
-    switch (byte_at(bytes, 0)) {
-        case 1: inquiry.type = ScsiDeviceType::kTape; break;
-        case 8: inquiry.type = ScsiDeviceType::kChanger; break;
-        default: break;
-    }
+    inquiry.type = scsi_device_type(byte_at(bytes, 0));
     inquiry.vendor = printed_text(bytes.subspan(8, 8));
     inquiry.product = printed_text(bytes.subspan(16, 16));
     return inquiry;

@@ -18,6 +18,8 @@ namespace fopd::devices {
 // not fit are ignored.
 
 enum class ScsiDeviceType : std::uint8_t { kTape = 1, kChanger = 8, kOther = 0xff };
+// Of the number in INQUIRY.
+ScsiDeviceType scsi_device_type(std::uint8_t number);
 
 struct Inquiry {
     ScsiDeviceType type = ScsiDeviceType::kOther;

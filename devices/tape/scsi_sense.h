@@ -37,6 +37,9 @@ struct ScsiSense {
     // The code without its qualifier.
     std::uint8_t subject() const { return static_cast<std::uint8_t>(code >> 8U); }
 
+    // The command was executed; the rest says what it met.
+    bool is_success() const { return key == kNoSense || key == kRecovered; }
+
     friend bool operator==(const ScsiSense&, const ScsiSense&) = default;
 };
 

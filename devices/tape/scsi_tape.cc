@@ -39,19 +39,15 @@ Duration ScsiTape::time_for(std::uint8_t code) const {
 // Repeats a command that was not executed because the drive had something else to say.
 Result<ScsiReply> ScsiTape::run(ScsiCommand command) {
     command.timeout = time_for(command.bytes[0]);
-    for (int attempt = 0;; ++attempt) {
-        auto reply = port_.execute(command);
-        const bool repeats = reply && reply->sense && is_harmless(*reply->sense);
-        if (!repeats || attempt == kAttentionsMax) return reply;
-    }
+    return execute_after_reports(port_, command, [](const Result<ScsiReply>& reply) {
+        return reply && reply->sense && is_harmless(*reply->sense);
+    });
 }
 
 // A drive says first what has happened to it, such as that it has another cartridge.
-Result<ScsiReply> ScsiTape::run_after_changes(const ScsiCommand& command) {
-    for (int attempt = 0;; ++attempt) {
-        auto reply = run(command);
-        if (!is_attention(reply) || attempt == kAttentionsMax) return reply;
-    }
+Result<ScsiReply> ScsiTape::run_after_changes(ScsiCommand command) {
+    command.timeout = time_for(command.bytes[0]);
+    return execute_after_reports(port_, command, is_attention);
 }
 
 Result<ScsiReply> ScsiTape::ask(ScsiCommand command, core::Buffer into) {
@@ -70,12 +66,11 @@ Result<void> ScsiTape::done(const Result<ScsiReply>& reply) {
 
 // -- reading and writing --
 
-// Behind a block, or a filemark with 0 bytes.
-void ScsiTape::passed(std::uint32_t size_bytes) {
+void ScsiTape::passed(Passed record) {
     const bool is_new = !numbers_suffice() && where_->block == map_.count() && !map_is_complete_;
-    if (is_new) map_.add(std::min(size_bytes, 1U));
+    if (is_new) map_.add(record == Passed::kBlock ? 1 : 0);
     ++where_->block;
-    if (size_bytes == 0) ++where_->filemarks;
+    if (record == Passed::kFilemark) ++where_->filemarks;
 }
 
 Result<TapeRead> ScsiTape::read(core::Buffer into) {
@@ -122,16 +117,14 @@ Result<TapeRead> ScsiTape::met(const ScsiReply& reply, core::Buffer into) {
             if (!numbers_suffice() && where_->block == map_.count()) map_is_complete_ = true;
             return TapeRead{.met = TapeMark::kEndOfData};
         }
-        const bool is_read = !sense.deferred && (sense.key == ScsiSense::kNoSense ||
-                                                 sense.key == ScsiSense::kRecovered);
-        if (!is_read) return unreadable(sense);
+        if (sense.deferred || !sense.is_success()) return unreadable(sense);
         if (sense.filemark) {
-            passed(0);
+            passed(Passed::kFilemark);
             return TapeRead{.met = TapeMark::kFilemark};
         }
         if (sense.wrong_length && sense.information) {
             if (*sense.information < 0) {
-                passed(1);
+                passed(Passed::kBlock);
                 return tape_refused(Errc::kInvalid, "block is larger than the memory for it");
             }
             size_bytes =
@@ -142,7 +135,7 @@ Result<TapeRead> ScsiTape::met(const ScsiReply& reply, core::Buffer into) {
         forget_position();
         return tape_refused(Errc::kIo, "drive has read nothing");
     }
-    passed(1);
+    passed(Passed::kBlock);
     if (reply.transferred_bytes < size_bytes) {
         return read_again({.data = into.data, .size_bytes = size_bytes});
     }
@@ -201,9 +194,7 @@ Result<TapeRoom> ScsiTape::append(const Result<ScsiReply>& reply, std::uint32_t 
     if (is_good(reply)) return wrote(size_bytes, count, false);
     if (reply && !reply->sense->deferred) {
         const ScsiSense& sense = *reply->sense;
-        const bool is_written = sense.end_of_medium && (sense.key == ScsiSense::kNoSense ||
-                                                        sense.key == ScsiSense::kRecovered);
-        if (is_written) return wrote(size_bytes, count, true);
+        if (sense.end_of_medium && sense.is_success()) return wrote(size_bytes, count, true);
         if (sense.key == ScsiSense::kVolumeOverflow) {
             return did_not_fit(sense, size_bytes, count);
         }

@@ -18,7 +18,7 @@ namespace fopd::devices {
 // Which drive a port leads to.
 struct DriveIdentity {
     std::string serial = {};
-    std::string technology = {};  // Empty: it does not tell.
+    std::string technology = {};  // As configured if it does not tell.
     std::vector<Designator> designators = {};
 };
 
@@ -61,7 +61,7 @@ private:
     enum class Space : std::uint8_t { kBlocks = 0, kFilemarks = 1, kEndOfData = 3 };
 
     Result<ScsiReply> run(ScsiCommand command);
-    Result<ScsiReply> run_after_changes(const ScsiCommand& command);
+    Result<ScsiReply> run_after_changes(ScsiCommand command);
     Result<ScsiReply> ask(ScsiCommand command, core::Buffer into);
     Result<void> done(const Result<ScsiReply>& reply);
     Duration time_for(std::uint8_t code) const;
@@ -70,7 +70,7 @@ private:
     void forget_position();
 
     Result<std::optional<LoadedTape>> prepare();
-    LoadedTape describe_cartridge();
+    CartridgeInfo describe_cartridge();
     void try_out();
     bool try_locate(Locate how);
     bool numbers_suffice() const;
@@ -78,6 +78,7 @@ private:
     Result<ScsiReply> send_space(Space what, std::uint32_t count);
     Result<ScsiReply> send_locate(std::uint64_t block);
     Result<void> rewind();
+    Result<LongPosition> ask_long_position();
     Result<void> ask_position();
     Result<std::uint64_t> ask_block();
     Result<void> moved(const Result<ScsiReply>& reply);
@@ -90,7 +91,8 @@ private:
     Result<TapeRead> read_again(core::Buffer exact);
     Result<TapeRead> met(const ScsiReply& reply, core::Buffer into);
     Result<TapeRead> unreadable(const ScsiSense& sense);
-    void passed(std::uint32_t size_bytes);
+    enum class Passed : std::uint8_t { kFilemark, kBlock };
+    void passed(Passed record);
 
     Result<void> explore(std::uint64_t blocks, std::uint64_t filemarks);
     Result<void> explore_file();

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "devices/tape/deck.h"
 #include "devices/tape/drive_model.h"
 #include "devices/tape/scsi_command.h"
 #include "devices/tape/scsi_tape.h"
@@ -127,21 +128,20 @@ Result<std::optional<LoadedTape>> ScsiTape::prepare() {
         port_.release();
         return std::unexpected(rewound.error());
     }
-    LoadedTape tape = describe_cartridge();
-    if (!can_read(technology_, tape.technology)) {
+    auto tape = TapeDeck::examine(technology_, describe_cartridge(), 0);
+    if (!tape) {
         port_.release();
-        return tape_refused(Errc::kUnsupported, "drive cannot read this kind of cartridge");
+        return std::unexpected(tape.error());
     }
-    if (!can_write(technology_, tape.technology)) tape.write_protected = true;
-    if (!tape.cleaning) try_out();
+    if (!tape->cleaning) try_out();
     was_given_back_ = false;
-    loaded_ = std::move(tape);
+    loaded_ = *std::move(tape);
     return loaded_;
 }
 
-// Properties that drive and cartridge do not report are those of the drive's technology.
-LoadedTape ScsiTape::describe_cartridge() {
-    LoadedTape tape;
+// The technology of a cartridge that does not report it is that of the drive.
+CartridgeInfo ScsiTape::describe_cartridge() {
+    CartridgeInfo tape;
     tape.technology = technology_;
     std::vector<std::byte> memory(4096);
     core::Buffer buffer{.data = memory.data(), .size_bytes = memory.size()};
@@ -162,12 +162,6 @@ LoadedTape ScsiTape::describe_cartridge() {
         const std::string technology = technology_of_density(read ? read->density.value_or(0) : 0);
         if (find_drive_model(technology) != nullptr) tape.technology = technology;
     }
-    if (tape.cleaning) {
-        tape.capacity_bytes = 0;
-    } else if (tape.capacity_bytes == 0) {
-        const DriveModel* const model = find_drive_model(tape.technology);
-        if (model != nullptr) tape.capacity_bytes = model->capacity_bytes;
-    }
     return tape;
 }
 
@@ -182,13 +176,8 @@ void ScsiTape::try_out() {
             if (locate_ == Locate::kNone && try_locate(how)) locate_ = how;
         }
     }
-    std::array<std::byte, 32> memory{};
-    const core::Buffer buffer{.data = memory.data(), .size_bytes = memory.size()};
-    ScsiCommand position = command_of(ScsiCode::kReadPosition);
-    position.bytes[1] = 0x06;
     if (numbers_ == Numbers::kBlock && locate_ != Locate::kNone) {
-        const auto reply = ask(position, buffer);
-        const auto read = is_good(reply) ? parse_long_position(sent(*reply, buffer)) : std::nullopt;
+        const auto read = ask_long_position();
         const bool is_right = read && read->at_beginning && read->position == TapePosition{};
         if (is_right) numbers_ = Numbers::kBlockAndFilemarks;
     }

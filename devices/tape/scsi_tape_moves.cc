@@ -29,17 +29,23 @@ Result<std::uint64_t> ScsiTape::ask_block() {
     return *block;
 }
 
-Result<void> ScsiTape::ask_position() {
+Result<LongPosition> ScsiTape::ask_long_position() {
     std::array<std::byte, 32> memory{};
     const core::Buffer buffer{.data = memory.data(), .size_bytes = memory.size()};
     ScsiCommand command = command_of(ScsiCode::kReadPosition);
     command.bytes[1] = 0x06;
     const auto reply = ask(command, buffer);
-    if (const auto asked = done(reply); !asked) return asked;
+    if (const auto asked = done(reply); !asked) return std::unexpected(asked.error());
     const auto read = parse_long_position(sent(*reply, buffer));
+    if (!read) return tape_refused(Errc::kIo, "drive does not know its position");
+    return *read;
+}
+
+Result<void> ScsiTape::ask_position() {
+    const auto read = ask_long_position();
     if (!read) {
         forget_position();
-        return tape_refused(Errc::kIo, "drive does not know its position");
+        return std::unexpected(read.error());
     }
     where_ = read->position;
     return {};
@@ -76,10 +82,9 @@ Result<ScsiReply> ScsiTape::send_locate(std::uint64_t block) {
     ScsiCommand command =
         command_of(locate_ == Locate::kBy64Bits ? ScsiCode::kLocate16 : ScsiCode::kLocate10);
     if (locate_ == Locate::kBy64Bits) {
-        store_big(std::as_writable_bytes(std::span(command.bytes)).data() + 4, block);
+        put_eight(command, 4, block);
     } else {
-        store_big(std::as_writable_bytes(std::span(command.bytes)).data() + 3,
-                  static_cast<std::uint32_t>(block));
+        put_four(command, 3, static_cast<std::uint32_t>(block));
     }
     return run(command);
 }

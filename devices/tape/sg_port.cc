@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -12,12 +11,13 @@
 
 #include <fcntl.h>
 #include <scsi/sg.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include "core/killed_process.h"
+#include "core/signal_mask.h"
+#include "core/whole_number.h"
 #include "devices/tape/tape_drive.h"
 #include "devices/tape/tape_error.h"
 
@@ -35,9 +35,8 @@ constexpr std::uint16_t kHostTimedOut = 0x03;
 
 bool is_tape_name(const std::string& name) {
     constexpr std::string_view kPrefix = "nst";
-    return name.starts_with(kPrefix) && name.size() > kPrefix.size() &&
-           std::ranges::all_of(name.substr(kPrefix.size()),
-                               [](char c) { return c >= '0' && c <= '9'; });
+    return name.starts_with(kPrefix) &&
+           core::whole_number<unsigned>(std::string_view(name).substr(kPrefix.size()));
 }
 
 template <typename Accept>
@@ -50,22 +49,6 @@ std::string name_in(const fs::path& directory, Accept accept) {
     }
     return {};
 }
-
-// Signals that interrupt the wait for a command would leave nobody to know what has become of it.
-class WithoutSignals {
-public:
-    WithoutSignals() {
-        sigset_t all;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    ~WithoutSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-    WithoutSignals(const WithoutSignals&) = delete;
-    WithoutSignals& operator=(const WithoutSignals&) = delete;
-
-private:
-    sigset_t before_{};
-};
 
 int direction_of(ScsiDirection direction) {
     switch (direction) {
@@ -90,7 +73,7 @@ Result<ScsiNode> find_scsi_node(const std::string& path) {
     if (!(type_file >> type) || type > 0x1f) {
         return tape_refused(Errc::kInvalid, "not a SCSI device");
     }
-    node.type = static_cast<std::uint8_t>(type);
+    node.type = scsi_device_type(static_cast<std::uint8_t>(type));
     const std::string generic = name_in(device / "scsi_generic", [](const auto&) { return true; });
     if (generic.empty()) {
         return tape_refused(Errc::kUnsupported, "the kernel's module sg is not loaded");
@@ -116,15 +99,8 @@ Result<std::unique_ptr<SgPort>> SgPort::open(const ScsiNode& node) {
 }
 
 Result<void> SgPort::lock() {
-    const auto try_lock = [this] {
-        return ::flock(generic_.get(), LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
-    };
-    const int failed = core::wait_for_killed_process(EWOULDBLOCK, try_lock);
-    if (failed == EWOULDBLOCK) {
-        return std::unexpected(os_error(EBUSY, "library is open in another daemon"));
-    }
-    if (failed != 0) return std::unexpected(os_error(failed, "lock a library"));
-    return {};
+    return core::lock_file(
+        generic_.get(), {.held = "library is open in another daemon", .failed = "lock a library"});
 }
 
 Result<void> SgPort::hold() {
@@ -151,7 +127,8 @@ Result<ScsiReply> SgPort::execute(const ScsiCommand& command) {
     io.timeout = static_cast<unsigned int>(
         std::min<std::int64_t>(timeout.count(), std::numeric_limits<int>::max()));
     {
-        const WithoutSignals blocked;
+        // After a signal had interrupted the wait, nobody would know what became of the command.
+        const core::SignalsBlocked blocked;
         if (::ioctl(generic_.get(), SG_IO, &io) != 0) return tape_os_error("SCSI command");
     }
     if (io.host_status == kHostTimedOut) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/owned_fd.h"
+#include "devices/tape/scsi_pages.h"
 #include "devices/tape/scsi_port.h"
 
 namespace fopd::devices {
@@ -14,7 +15,7 @@ struct ScsiNode {
     // Of the driver st, such as "/dev/nst0". Empty: the device is no tape drive, or the driver has
     // not taken it.
     std::string tape_path = {};
-    std::uint8_t type = 0;  // As in INQUIRY: 1 is a tape drive, 8 a media changer.
+    ScsiDeviceType type = ScsiDeviceType::kOther;
 };
 
 // From any path of the device: that of sg, st or ch, or a link to it. kNotFound: nothing is there.

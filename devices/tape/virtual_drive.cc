@@ -10,17 +10,7 @@
 
 namespace fopd::devices {
 
-namespace {
-
-// A call on an offload gives a result within one that says whether the call was made. No space in
-// the offload's queue is not that of a file system.
-template <typename T>
-Result<T> flat(Result<Result<T>> called) {
-    if (!called) return tape_refused(Errc::kBusy, called.error().context);
-    return std::move(*called);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 struct VirtualDrive::Opened {
     LoadedTape tape;

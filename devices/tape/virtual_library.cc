@@ -5,8 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include <sys/file.h>
-
 #include "core/directory.h"
 #include "core/ensure.h"
 #include "core/killed_process.h"
@@ -75,14 +73,10 @@ Result<core::OwnedFd> VirtualLibrary::lock() const {
     if (directory.get() < 0) {
         return std::unexpected(os_error(errno, "open the directory of a library"));
     }
-    const auto try_lock = [&] {
-        return ::flock(directory.get(), LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
-    };
-    const int failed = core::wait_for_killed_process(EWOULDBLOCK, try_lock);
-    if (failed == EWOULDBLOCK) {
-        return std::unexpected(os_error(EBUSY, "library is open in another daemon"));
-    }
-    if (failed != 0) return std::unexpected(os_error(failed, "lock the directory of a library"));
+    const auto locked = core::lock_file(
+        directory.get(),
+        {.held = "library is open in another daemon", .failed = "lock the directory of a library"});
+    if (!locked) return std::unexpected(locked.error());
     return directory;
 }
 

@@ -132,7 +132,6 @@ public:
     }
     VirtualLibrary& virtual_library() { return *library_; }
     MemoryLibrary& memory_library() { return *memory_; }
-    ScsiLibrary& scsi_library() { return *scsi_; }
     const std::string& path() const { return directory_.path(); }
     core::Offload& offload() { return *offload_; }
     template <typename T>
