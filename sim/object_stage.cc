@@ -87,7 +87,7 @@ ObjectStage::ObjectStage(std::uint64_t seed, ObjectStageOptions options)
                 node.upload_timeout = options.upload_timeout;
                 node.sweep = options.sweep;
                 node.library = options.library;
-                if (options.tape_pool) node.tape_pools = {*options.tape_pool};
+                node.tape_pool = options.tape_pool;
                 node.observer = [this](std::string_view name, std::span<const core::Field> fields) {
                     book_.tell(event_text(name, fields));
                 };

@@ -136,7 +136,6 @@ public:
     struct TapesSeen {
         std::uint64_t files = 0;
         std::uint64_t copies = 0;
-        std::uint64_t released = 0;  // By objects, in the end.
     };
     const TapesSeen& tapes_seen() const { return tapes_seen_; }
 

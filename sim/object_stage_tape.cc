@@ -9,6 +9,7 @@
 #include "devices/tape/element_address.h"
 #include "devices/tape/memory_library.h"
 #include "library/tape_library.h"
+#include "objects/fids.h"
 #include "sim/object_stage.h"
 #include "store/tape/recovery.h"
 #include "store/tape/tape_reader.h"
@@ -20,7 +21,6 @@ namespace {
 using devices::CartridgeImage;
 using devices::kDriveAddress;
 
-constexpr std::size_t kCopiesAtATime = 256;
 constexpr Duration kRest = 1h;
 // Faults of a library last so much longer than others.
 constexpr int kSlower = 1000;
@@ -42,10 +42,6 @@ std::string label_of(const CartridgeImage& image) {
     image.read(0, label);
     const std::string text(reinterpret_cast<const char*>(label.data()), label.size());
     return text.starts_with("VOL1") ? text.substr(kVsnAt, store::Vsn::kCharacters) : "";
-}
-
-std::string name_of(const store::VsnText& vsn) {
-    return std::string(store::text_of(vsn));
 }
 
 }  // namespace
@@ -149,15 +145,9 @@ std::vector<store::Copy> ObjectStage::live_copies() {
         store::Volume* const volume = disk->volume();
         if (volume == nullptr) continue;
         for (const auto& [vsn, use] : volume->cartridges()) {
-            store::CopyPlace from;
-            for (;;) {
-                const auto some = volume->copies_on(vsn, from, kCopiesAtATime);
-                ENSURE(some.has_value());
-                all.insert(all.end(), some->begin(), some->end());
-                if (some->size() < kCopiesAtATime) break;
-                from = some->back().place;
-                ++from.member;
-            }
+            const auto copies = volume->copies_on(vsn, {}, use.live_copies);
+            ENSURE(copies.has_value());
+            all.insert(all.end(), copies->begin(), copies->end());
         }
     }
     return all;
@@ -169,7 +159,7 @@ void ObjectStage::damage_a_file(std::uint32_t number) {
     const std::vector<store::Copy> copies = live_copies();
     if (copies.empty()) return;
     const store::Copy& copy = copies[number % copies.size()];
-    const std::string vsn = name_of(copy.cartridge.vsn);
+    const std::string vsn(store::text_of(copy.cartridge.vsn));
     for (const std::uint32_t address : idle_cartridges()) {
         CartridgeImage* const image = node_.library().image().at(address);
         if (!barcode_of(image).starts_with(vsn)) continue;
@@ -183,7 +173,7 @@ void ObjectStage::damage_a_file(std::uint32_t number) {
         for (const store::Copy& each : copies) {
             const bool is_there =
                 each.cartridge == copy.cartridge && each.place.file == file.number;
-            if (is_there) fids.insert({.high = each.fid.high, .low = each.fid.low});
+            if (is_there) fids.insert(objects::fop_fid(each.fid));
         }
         book_.excuse_copies(fids);
         book_.tell("file " + std::to_string(file.number) + " of " + vsn + " is damaged");
@@ -243,8 +233,7 @@ std::string ObjectStage::describe_tapes() {
     if (library == nullptr) return {};
     std::string words;
     for (const library::RecallRow& each : library->recalls(4)) {
-        words += "; recall of " + text({.high = each.ticket.high, .low = each.ticket.low}) +
-                 " from " + each.cartridge;
+        words += "; recall of " + text(objects::fop_fid(each.ticket)) + " from " + each.cartridge;
     }
     for (const library::DriveRow& each : library->drives()) {
         words += "; " + each.name + " " + each.activity + " " + each.barcode + " " + each.reason;
@@ -279,7 +268,7 @@ bool ObjectStage::rest_tapes() {
             if (each->slot() == fid.slot()) disk = each.get();
         }
         if (disk == nullptr || disk->volume() == nullptr) continue;
-        const auto recall = disk->volume()->map().find_recall({.high = fid.high, .low = fid.low});
+        const auto recall = disk->volume()->map().find_recall(objects::store_fid(fid));
         disk->volume()->map().release();
         const bool is_left = recall && recall->has_value() && (*recall)->ticket != 0;
         if (is_left) book_.break_promise("a recall of " + text(fid) + " is left");
@@ -365,10 +354,11 @@ Task<Result<void>> ObjectStage::TapeCheck::run() {
     }
     for (const store::Copy& each : copies_) {
         const bool is_known = std::ranges::any_of(media_, [&each](const library::Cartridge& one) {
-            return one.vsn == name_of(each.cartridge.vsn) &&
+            return one.vsn == store::text_of(each.cartridge.vsn) &&
                    one.generation == each.cartridge.generation;
         });
-        if (!is_known) wrong("a record names " + name_of(each.cartridge.vsn) + ", which is none");
+        const std::string vsn(store::text_of(each.cartridge.vsn));
+        if (!is_known) wrong("a record names " + vsn + ", which is none");
     }
     co_return Result<void>{};
 }
@@ -393,8 +383,8 @@ Task<Result<void>> ObjectStage::TapeCheck::check_loaded() {
                              known->state != library::CartridgeState::kBlank &&
                              known->state != library::CartridgeState::kFailed;
     if (!is_labelled) {
-        const bool is_needed = std::ranges::any_of(copies_, [this, known](const store::Copy& each) {
-            return barcode_.starts_with(name_of(each.cartridge.vsn));
+        const bool is_needed = std::ranges::any_of(copies_, [this](const store::Copy& each) {
+            return barcode_.starts_with(store::text_of(each.cartridge.vsn));
         });
         if (is_needed) wrong("it has no label, and copies are said to be on it");
         co_return Result<void>{};
@@ -420,7 +410,7 @@ Task<Result<void>> ObjectStage::TapeCheck::compare(const store::TapeIdentity* id
     store::TapeReader reader(drive(), *identity);
     for (std::size_t i = 0; i < copies_.size(); ++i) {
         const store::Copy copy = copies_[i];
-        if (name_of(copy.cartridge.vsn) != identity->vsn.text()) continue;
+        if (store::text_of(copy.cartridge.vsn) != identity->vsn.text()) continue;
         const auto found = entries_.find({copy.place.file, copy.place.member});
         const bool is_known = found != entries_.end() && found->second.member.fid == copy.fid &&
                               found->second.file.block == copy.block &&
@@ -457,15 +447,6 @@ Task<Result<void>> ObjectStage::TapeCheck::read(store::TapeReader* reader, store
 bool ObjectStage::end_and_check_tapes() {
     std::vector<store::Copy> copies = live_copies();
     std::vector<library::Cartridge> media = tape_library()->media();
-    for (const auto& disk : node_.node().disks().all()) {
-        for (const fop::Fid fid : book_.fids()) {
-            if (disk->slot() != fid.slot()) continue;
-            const auto object = disk->volume()->map().find({.high = fid.high, .low = fid.low});
-            const bool is_released = object && object->has_value() && (*object)->is_released;
-            tapes_seen_.released += is_released ? 1 : 0;
-            disk->volume()->map().release();
-        }
-    }
     if (!end()) return false;
     TapeCheck check(*this, std::move(copies), std::move(media));
     [[maybe_unused]] const auto checked = world_.run(check.reactor(), check.run());

@@ -88,15 +88,11 @@ std::string SimulatedNode::good_configuration() const {
 }
 
 std::string SimulatedNode::disks_and_library() const {
-    std::string pools;
-    std::string libraries;
-    for (const library::TapePoolOptions& each : options_.tape_pools) {
-        pools += "  - { name: " + each.name + ", family: tape, staging: " + each.staging + " }\n";
-        libraries += "  - { name: library, path: /sim/library, pool: " + each.name + " }\n";
-    }
-    std::string text = disks_.configuration(pools);
-    if (!libraries.empty()) text += "libraries:\n" + libraries;
-    return text;
+    if (!options_.tape_pool) return disks_.configuration({});
+    const library::TapePoolOptions& pool = *options_.tape_pool;
+    return disks_.configuration("  - { name: " + pool.name +
+                                ", family: tape, staging: " + pool.staging + " }\n") +
+           "libraries:\n  - { name: library, path: /sim/library, pool: " + pool.name + " }\n";
 }
 
 std::string SimulatedNode::fabric_configuration() const {
@@ -151,8 +147,8 @@ void SimulatedNode::start() {
 
 daemon::NodeOptions SimulatedNode::node_options() const {
     daemon::NodeOptions options{.sweep = options_.sweep};
-    if (!options_.tape_pools.empty()) {
-        options.library = {.name = "library", .pools = options_.tape_pools};
+    if (options_.tape_pool) {
+        options.library = {.name = "library", .pools = {*options_.tape_pool}};
     }
     return options;
 }

@@ -105,7 +105,7 @@ struct SimulatedNodeOptions {
     store::SweepOptions sweep = {};
     // The tape library, and the pools that it has; no pools: the node has none.
     SimulatedLibraryOptions library = {};
-    std::vector<library::TapePoolOptions> tape_pools = {};
+    std::optional<library::TapePoolOptions> tape_pool = {};
     RecordedEvents::Observer observer = {};
 };
 

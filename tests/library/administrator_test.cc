@@ -18,29 +18,6 @@ using namespace fopd::library::testing;
 namespace {
 
 using Kind = MediaOutcome::Kind;
-using Book = std::map<store::Fid, Bytes>;
-
-Book put_objects(TapeStage& stage, std::size_t count, std::size_t size_bytes = 300'000) {
-    Book book;
-    for (std::size_t i = 0; i < count; ++i) {
-        const Bytes bytes = pattern(size_bytes, stage.random.next());
-        const auto disk = static_cast<std::uint32_t>(i % stage.options.disks);
-        book.emplace(stage.put(bytes, disk), bytes);
-    }
-    return book;
-}
-
-void release_and_check(TapeStage& stage, const Book& book) {
-    for (const auto& [fid, bytes] : book) {
-        const auto released = stage.release(fid);
-        if (!released) FAIL(describe(released.error()));
-    }
-    for (const auto& [fid, bytes] : book) {
-        const Bytes found = stage.recalled(fid);
-        REQUIRE(found == bytes);
-    }
-}
-
 Task<void> keep_outcome(Task<MediaOutcome> asked, std::optional<MediaOutcome>* outcome) {
     *outcome = co_await std::move(asked);
 }
@@ -75,17 +52,12 @@ std::string wait_until_written(TapeStage& stage) {
     return {};
 }
 
-const Cartridge* find(const std::vector<Cartridge>& media, std::string_view barcode) {
-    const auto found = std::ranges::find(media, barcode, &Cartridge::barcode);
-    return found == media.end() ? nullptr : &*found;
-}
-
 }  // namespace
 
 TEST_CASE("library: a cartridge that gets its first objects meanwhile is not formatted",
           "[library]") {
     TapeStage stage({.pool = {.name = "cold", .staging = "fast", .migrate_age = 1s}});
-    const Book book = put_objects(stage, 16);
+    const Book book = put_some(stage, 16);
     const std::string barcode = wait_until_written(stage);
 
     Asked format(stage, stage.library().format({.barcode = barcode, .pool = "cold"}));
@@ -94,14 +66,15 @@ TEST_CASE("library: a cartridge that gets its first objects meanwhile is not for
     CHECK(outcome.words == "medium " + barcode + " has data");
 
     REQUIRE(stage.sync().has_value());
-    release_and_check(stage, book);
+    release_all(stage, book);
+    check_all(stage, book);
     stage.stop();
 }
 
 TEST_CASE("library: objects are copied again when their cartridge is formatted by force",
           "[library]") {
     TapeStage stage({.pool = {.name = "cold", .staging = "fast", .migrate_age = 1s}});
-    const Book book = put_objects(stage, 16);
+    const Book book = put_some(stage, 16);
     const std::string barcode = wait_until_written(stage);
 
     Asked format(stage,
@@ -110,23 +83,22 @@ TEST_CASE("library: objects are copied again when their cartridge is formatted b
     CHECK(format.end().kind == Kind::kDone);
 
     REQUIRE(stage.sync().has_value());
-    release_and_check(stage, book);
+    release_all(stage, book);
+    check_all(stage, book);
     stage.stop();
 }
 
 TEST_CASE("library: objects stay on the disk when their cartridge turns out to be another",
           "[library]") {
     TapeStage stage({.drives = 1, .cartridges = 1});
-    const Book book = put_objects(stage, 4);
+    const Book book = put_some(stage, 4);
     REQUIRE(stage.sync().has_value());
     const std::string barcode = stage.library().media().front().barcode;
     REQUIRE(stage.at(0, stage.library().unload(stage.library().drives().front().name)).kind ==
             Kind::kDone);
     stage.stop();
     // Somebody puts an older image back, of before it was written.
-    for (std::uint32_t address = 0; address < 5000; ++address) {
-        if (stage.tapes.at(address) != nullptr) stage.tapes.at(address)->cut(0);
-    }
+    for (const std::uint32_t each : stage.tapes.full_elements()) stage.tapes.at(each)->cut(0);
     stage.start();
     stage.run_for(1min);
 
@@ -134,7 +106,7 @@ TEST_CASE("library: objects stay on the disk when their cartridge turns out to b
     const MediaOutcome loaded =
         stage.at(0, stage.library().load({.barcode = barcode, .drive = drive}));
     CHECK(loaded.kind == Kind::kFailed);
-    CHECK(find(stage.library().media(), barcode)->state == CartridgeState::kForeign);
+    CHECK(cartridge(stage, barcode).state == CartridgeState::kForeign);
     stage.run_for(1s);
     for (const auto& [fid, bytes] : book) {
         CHECK(stage.release(fid).error().code == Errc::kBusy);
@@ -147,7 +119,7 @@ TEST_CASE("library: objects stay on the disk when their cartridge turns out to b
 TEST_CASE("library: copies of before a format are forgotten when their disk comes back",
           "[library]") {
     TapeStage stage;
-    const Book book = put_objects(stage, 4);
+    const Book book = put_some(stage, 4);
     REQUIRE(stage.sync().has_value());
     const store::Fid fid = book.begin()->first;
     const store::Cartridge cartridge = stage.copies_of(fid).front().cartridge;

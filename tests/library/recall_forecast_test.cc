@@ -123,9 +123,7 @@ TEST_CASE("library forecast: a recall of a simulated library ends about when it 
     for (std::uint32_t i = 0; i < 4; ++i) fids.push_back(stage.put(pattern(3'000'000, i), i % 2));
     REQUIRE(stage.sync().has_value());
     for (const store::Fid fid : fids) REQUIRE(stage.release(fid).has_value());
-    for (const DriveRow& each : stage.library().drives()) {
-        stage.at(0, stage.library().unload(each.name));
-    }
+    unload_all(stage);
     for (const store::Fid fid : fids) REQUIRE(stage.recall(fid).has_value());
     stage.run_for(10ms);
 

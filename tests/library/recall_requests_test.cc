@@ -52,7 +52,9 @@ TEST_CASE("library recall: a pin that outlives a recall does not keep its reques
     const auto record = record_of(stage, fid);
     REQUIRE(record.has_value());
     REQUIRE(record->requester == "bob");
+    stage.run_for(1ms);  // The library learns of it.
     const std::vector<RecallRow> rows = stage.library().recalls(10);
+    REQUIRE(rows.size() == 1);
     for (const RecallRow& each : rows) REQUIRE(stage.reactor(0).now() - each.asked_at < 1h);
 }
 

@@ -12,20 +12,6 @@ using namespace fopd;
 using namespace fopd::library;
 using namespace fopd::library::testing;
 
-namespace {
-
-// People take it out of its slot. REQUIRES: it is in one.
-void take_away(TapeStage& stage, std::string_view barcode) {
-    for (std::uint32_t address = 0; address < 0xffff; ++address) {
-        if (!stage.tapes.has_element(address)) continue;
-        const devices::CartridgeImage* const cartridge = stage.tapes.at(address);
-        if (cartridge == nullptr) continue;
-        if (stage.tapes.at(address)->info().barcode == barcode) stage.tapes.remove(address);
-    }
-}
-
-}  // namespace
-
 TEST_CASE("library events: labels, mounts and unmounts name the drive and the cartridge",
           "[library]") {
     TapeStage stage;
@@ -55,10 +41,10 @@ TEST_CASE("library events: a recall that fails names its object, a drive that is
     std::string barcode;
     for (const DriveRow& each : stage.library().drives()) {
         if (!each.barcode.empty()) barcode = each.barcode;
-        stage.at(0, stage.library().unload(each.name));
     }
+    unload_all(stage);
     stage.stop();
-    take_away(stage, barcode);
+    stage.tapes.remove(address_of(stage, barcode));
     stage.start();
 
     REQUIRE(stage.recall(fid).has_value());

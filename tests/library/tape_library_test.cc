@@ -13,30 +13,6 @@ using namespace fopd;
 using namespace fopd::library;
 using namespace fopd::library::testing;
 
-namespace {
-
-// Objects and what they must have.
-using Book = std::map<store::Fid, Bytes>;
-
-Book put_some(TapeStage& stage, std::size_t count, std::size_t size_max = 300'000) {
-    Book book;
-    for (std::size_t i = 0; i < count; ++i) {
-        const Bytes bytes = pattern(1 + stage.random.below(size_max), stage.random.next());
-        const auto disk = static_cast<std::uint32_t>(i % stage.options.disks);
-        book.emplace(stage.put(bytes, disk), bytes);
-    }
-    return book;
-}
-
-void check_all(TapeStage& stage, const Book& book) {
-    for (const auto& [fid, bytes] : book) {
-        const Bytes found = stage.recalled(fid);
-        REQUIRE(found == bytes);
-    }
-}
-
-}  // namespace
-
 TEST_CASE("library: a synced pool is on tape, leaves the disks, and comes back", "[library]") {
     TapeStage stage;
     const Book book = put_some(stage, 12);
@@ -185,7 +161,7 @@ TEST_CASE("library: objects with holes and objects of zeros come back", "[librar
     const store::Fid empty = stage.put({});
     REQUIRE(stage.sync().has_value());
     REQUIRE(stage.release(empty).has_value());
-    for (const auto& [fid, bytes] : book) REQUIRE(stage.release(fid).has_value());
+    release_all(stage, book);
 
     check_all(stage, book);
 }
@@ -200,7 +176,7 @@ TEST_CASE("library: a full cartridge is followed by the next", "[library]") {
         book.merge(put_some(stage, 10, 2'000'000));
         const auto synced = stage.sync(1h);
         if (!synced) FAIL(describe(synced.error()));
-        for (const auto& [fid, bytes] : book) REQUIRE(stage.release(fid).has_value());
+        release_all(stage, book);
     }
     std::size_t used = 0;
     for (const Cartridge& each : stage.library().media()) used += each.files > 0 ? 1 : 0;
@@ -278,7 +254,7 @@ TEST_CASE("library: a write error at a sync has everything written elsewhere", "
     const auto synced = stage.sync(1h);
     if (!synced) FAIL(describe(synced.error()));
     REQUIRE(stage.events.count("library.operation_failed") >= 1);
-    for (const auto& [fid, bytes] : book) REQUIRE(stage.release(fid).has_value());
+    release_all(stage, book);
     check_all(stage, book);
 }
 
@@ -301,7 +277,7 @@ TEST_CASE("library: without its table of media, a node finds its objects on tape
     // More is written behind what was there.
     book.merge(put_some(stage, 6));
     REQUIRE(stage.sync(1h).has_value());
-    for (const auto& [fid, bytes] : book) REQUIRE(stage.release(fid).has_value());
+    release_all(stage, book);
     check_all(stage, book);
     stage.stop();
 }
@@ -336,7 +312,7 @@ TEST_CASE("library: a drive that dies does not stop the other", "[library]") {
     stage.drive(0).inject(devices::TapeFault::kDeath);
 
     for (int tries = 0; tries < 5 && !stage.sync(1h); ++tries) stage.run_for(1min);
-    for (const auto& [fid, bytes] : book) REQUIRE(stage.release(fid).has_value());
+    release_all(stage, book);
     check_all(stage, book);
 }
 
@@ -371,7 +347,7 @@ TEST_CASE("library: a restart in a batch loses nothing, and the library goes on"
     }
     const auto synced = stage.sync(1h);
     if (!synced) FAIL(describe(synced.error()));
-    for (const auto& [fid, bytes] : book) REQUIRE(stage.release(fid).has_value());
+    release_all(stage, book);
     stage.restart();
     check_all(stage, book);
 }
@@ -400,7 +376,7 @@ TEST_CASE("library: what was acknowledged survives power cuts at any moment", "[
     check_all(stage, book);
     stage.run_for(1min);  // The library may not be open yet.
     for (int tries = 0; tries < 5 && !stage.sync(1h); ++tries) stage.run_for(1min);
-    for (const auto& [fid, bytes] : book) REQUIRE(stage.release(fid).has_value());
+    release_all(stage, book);
     check_all(stage, book);
     stage.stop();
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/crc32c.h"
+#include "devices/tape/element_address.h"
 #include "io_sched/disk.h"
 #include "objects/block_io.h"
 #include "objects/home_volume.h"
@@ -461,6 +462,59 @@ RecallEnd TapeStage::wait_for(store::Fid fid, Duration patience) {
     const auto end = at_home(fid, staging_of(fid).wait_for_recall(fid, wait));
     if (!end) FAIL(describe(end.error()));
     return *end;
+}
+
+// -- what several tests do --
+
+Book put_some(TapeStage& stage, std::size_t count, std::size_t size_max) {
+    Book book;
+    for (std::size_t i = 0; i < count; ++i) {
+        const Bytes bytes = pattern(1 + stage.random.below(size_max), stage.random.next());
+        const auto disk = static_cast<std::uint32_t>(i % stage.options.disks);
+        book.emplace(stage.put(bytes, disk), bytes);
+    }
+    return book;
+}
+
+void release_all(TapeStage& stage, const Book& book) {
+    for (const auto& [fid, bytes] : book) {
+        const auto released = stage.release(fid);
+        if (!released) FAIL(describe(released.error()));
+        REQUIRE(released.has_value());
+    }
+}
+
+void check_all(TapeStage& stage, const Book& book) {
+    for (const auto& [fid, bytes] : book) {
+        const Bytes found = stage.recalled(fid);
+        const bool is_same = found == bytes;
+        REQUIRE(is_same);
+    }
+}
+
+Cartridge cartridge(TapeStage& stage, std::string_view barcode) {
+    for (const Cartridge& each : stage.library().media()) {
+        if (each.barcode == barcode) return each;
+    }
+    FAIL("there is no cartridge " << barcode);
+    return {};
+}
+
+void unload_all(TapeStage& stage) {
+    for (const DriveRow& each : stage.library().drives()) {
+        const MediaOutcome outcome = stage.at(0, stage.library().unload(each.name));
+        REQUIRE(outcome.kind == MediaOutcome::Kind::kDone);
+    }
+}
+
+std::uint32_t address_of(TapeStage& stage, std::string_view barcode) {
+    for (std::uint32_t i = 0; i < stage.tapes.size().storage; ++i) {
+        const std::uint32_t address = devices::kStorageAddress + i;
+        devices::CartridgeImage* const image = stage.tapes.at(address);
+        if (image != nullptr && image->info().barcode == barcode) return address;
+    }
+    FAIL("cartridge " << barcode << " is in no slot");
+    return 0;
 }
 
 }  // namespace fopd::library::testing

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -210,6 +211,21 @@ private:
     std::vector<std::unique_ptr<Machine>> machines_;
     std::unique_ptr<TapeLibrary> library_;
 };
+
+// Objects and what they must have.
+using Book = std::map<store::Fid, Bytes>;
+
+// Objects of random sizes, on all disks in turn.
+Book put_some(TapeStage& stage, std::size_t count, std::size_t size_max = 300'000);
+void release_all(TapeStage& stage, const Book& book);
+// Brings back those that are on tape only.
+void check_all(TapeStage& stage, const Book& book);
+// REQUIRES: the library knows it.
+Cartridge cartridge(TapeStage& stage, std::string_view barcode);
+// REQUIRES: no drive is in use.
+void unload_all(TapeStage& stage);
+// The slot of a cartridge. REQUIRES: it is in one.
+std::uint32_t address_of(TapeStage& stage, std::string_view barcode);
 
 // Bytes that are like no others.
 Bytes pattern(std::size_t size_bytes, std::uint64_t seed);

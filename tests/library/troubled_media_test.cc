@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "devices/tape/element_address.h"
 #include "library/tape_library.h"
 #include "tests/catch.h"
 #include "tests/library/tape_stage.h"
@@ -16,24 +15,6 @@ using namespace fopd::library;
 using namespace fopd::library::testing;
 
 namespace {
-
-Cartridge cartridge(TapeStage& stage, std::string_view barcode) {
-    for (const Cartridge& each : stage.library().media()) {
-        if (each.barcode == barcode) return each;
-    }
-    FAIL("there is no cartridge " << barcode);
-    return {};
-}
-
-std::uint32_t address_of(TapeStage& stage, std::string_view barcode) {
-    for (std::uint32_t i = 0; i < stage.tapes.size().storage; ++i) {
-        const std::uint32_t address = devices::kStorageAddress + i;
-        devices::CartridgeImage* const image = stage.tapes.at(address);
-        if (image != nullptr && image->info().barcode == barcode) return address;
-    }
-    FAIL("cartridge " << barcode << " is in no slot");
-    return 0;
-}
 
 // An object that is on tape only, and the cartridge that has it.
 struct OnTape {
@@ -53,13 +34,6 @@ OnTape put_on_tape(TapeStage& stage) {
     }
     REQUIRE_FALSE(object.barcode.empty());
     return object;
-}
-
-void unload_all(TapeStage& stage) {
-    for (const DriveRow& each : stage.library().drives()) {
-        const MediaOutcome outcome = stage.at(0, stage.library().unload(each.name));
-        REQUIRE(outcome.kind == MediaOutcome::Kind::kDone);
-    }
 }
 
 }  // namespace

@@ -6,7 +6,6 @@ times are shifted.
 
 import json
 import re
-import shutil
 import time
 from pathlib import Path
 
@@ -113,9 +112,6 @@ class AlertTestCase(StorageTestCase):
         text = "\n".join(re.sub(r"path: .*d0\.img.*", f"path: {disk.path}, pool: fast }}", line) for line in lines) + "\n"
         self.assertIn(str(disk.path), text)
         config.write_text(text + settings)
-        for each in ("d0.img", "d1.img"):
-            (self.dir / each).unlink()
-        shutil.rmtree(self.dir / "data")
-        (self.dir / "data").mkdir(mode=0o700)
+        self.forget_disks()
         self.start()
         return disk

@@ -69,10 +69,6 @@ class HeldDisk:
             self._waiting = [(0, request) for _, request in self._waiting]
         os.write(self._wake_write, b"x")
 
-    def held_count(self):
-        with self._lock:
-            return len(self._waiting)
-
     def close(self):
         self.release()
         subprocess.run(["losetup", "--detach", self.path], check=True, timeout=60)
@@ -88,8 +84,9 @@ class HeldDisk:
     def _serve(self):
         while True:
             with self._lock:
-                due = [request for when, request in self._waiting if when <= time.monotonic()]
-                self._waiting = [each for each in self._waiting if each[1] not in due]
+                now = time.monotonic()
+                due = [request for when, request in self._waiting if when <= now]
+                self._waiting = [(when, request) for when, request in self._waiting if when > now]
                 next_due = min((when for when, _ in self._waiting), default=float("inf"))
             for request in due:
                 self._answer(request)

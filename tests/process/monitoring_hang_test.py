@@ -24,7 +24,6 @@ class HangTest(AlertTestCase):
         wait_until(lambda: self.daemon.metrics()[HUNG] == 1, "the read hangs", seconds=3 * HUNG_AFTER_SECONDS)
         self.assertEqual(self.daemon.log().count("fopd.reqh.hung_fom "), 1)
         self.expect_firing(earlier, more=["FopdHealthWarning"])  # The disk is suspect.
-        disk.release()
 
 
 if __name__ == "__main__":

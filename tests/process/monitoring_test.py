@@ -175,7 +175,6 @@ class MonitoringTest(AlertTestCase):
         self.wait_metric('fopd_buffers_free{locality="0"}', lambda free: free == 0)
         self.wait_health("disk_suspect")  # It does not answer.
         self.expect_firing(earlier, more=["FopdHealthWarning"])
-        disk.release()
 
     @fires("FopdHealthCritical")
     def test_a_damaged_log(self):

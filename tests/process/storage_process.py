@@ -62,11 +62,14 @@ class StorageTestCase(ProcessTestCase):
         self.stop()
         config = self.dir / "fopd.yaml"
         config.write_text(config.read_text().replace("8GiB", size))
+        self.forget_disks()
+        self.start()
+
+    def forget_disks(self):
         for image in self.dir.glob("*.img"):
             image.unlink()
         shutil.rmtree(self.dir / "data")
         (self.dir / "data").mkdir(mode=0o700)
-        self.start()
 
     def tearDown(self):
         if self.daemon.process.poll() is None:

@@ -13,6 +13,7 @@ using namespace fopd::sim;
 using fopd::sim::testing::kSmallDisk;
 using fopd::sim::testing::number_in;
 using fopd::sim::testing::ReplayedStage;
+using fopd::sim::testing::run_swarm;
 using FaultKind = ObjectFault::Kind;
 
 namespace {
@@ -132,19 +133,6 @@ std::uint64_t run_seed_with_bad_disks(std::uint64_t seed) {
     stage.must(stage.play({fault}));
     stage.must(stage.read_all());
     return stage.world().trace_hash();
-}
-
-void run_swarm(std::uint64_t (*run)(std::uint64_t seed)) {
-    const auto first = number_in("FOPD_SEED");
-    const auto many = number_in("FOPD_SWARM_SEEDS");
-    const std::uint64_t begin = first.value_or(1);
-    const std::uint64_t end = begin + many.value_or(first ? 1 : kFewObjectSeeds);
-    for (std::uint64_t seed = begin; seed < end; ++seed) {
-        const std::uint64_t hash = run(seed);
-        if (!first && !many && seed % 4 != 0) continue;
-        CAPTURE(seed);
-        REQUIRE(run(seed) == hash);
-    }
 }
 
 // The same short work again and again, and each time the fault comes later, until it comes too
@@ -507,9 +495,9 @@ TEST_CASE("sim objects: buffered writes on a failing disk are not reported as du
 }
 
 TEST_CASE("sim objects swarm: replies are true under all faults", "[sim][swarm]") {
-    run_swarm(&run_objects_seed);
+    run_swarm(kFewObjectSeeds, run_objects_seed);
 }
 
 TEST_CASE("sim objects swarm: corrupt disks never return wrong data", "[sim][swarm]") {
-    run_swarm(&run_seed_with_bad_disks);
+    run_swarm(kFewObjectSeeds, run_seed_with_bad_disks);
 }
