@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "config/problem.h"
 #include "core/whole_number.h"

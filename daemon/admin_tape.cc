@@ -1,9 +1,7 @@
 // The verbs of the admin socket about the tape library.
 #include <algorithm>
 #include <functional>
-#include <optional>
 #include <string_view>
-#include <utility>
 
 #include "core/stable_sort.h"
 #include "daemon/admin_api.h"

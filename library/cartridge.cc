@@ -24,4 +24,11 @@ void Cartridge::begin_generation(std::uint32_t number, std::string_view of_pool)
     used_bytes = 0;
 }
 
+const Cartridge* find_cartridge(std::span<const Cartridge> all, const store::Cartridge& copied_to) {
+    const auto found = std::ranges::find_if(all, [&copied_to](const Cartridge& each) {
+        return each.generation == copied_to.generation && each.vsn == store::text_of(copied_to.vsn);
+    });
+    return found == all.end() ? nullptr : &*found;
+}
+
 }  // namespace fopd::library

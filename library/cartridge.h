@@ -4,10 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
-#include "store/object.h"
+#include "store/copy.h"
 
 namespace fopd::library {
 
@@ -78,5 +79,8 @@ struct Cartridge {
 
     friend bool operator==(const Cartridge&, const Cartridge&) = default;
 };
+
+// The cartridge on which a copy was made. Null: it is none of these, or was formatted since.
+const Cartridge* find_cartridge(std::span<const Cartridge> all, const store::Cartridge& copied_to);
 
 }  // namespace fopd::library

@@ -6,27 +6,12 @@
 
 namespace fopd::library {
 
-namespace {
-
-std::string_view vsn_of(const store::Copy& copy) {
-    return store::text_of(copy.cartridge.vsn);
-}
-
-// Null: the node has no such cartridge, or it was formatted since.
-const Cartridge* cartridge_of(const MediaShelf& shelf, const store::Copy& copy) {
-    for (const Cartridge& each : shelf.table().all()) {
-        if (each.vsn == vsn_of(copy) && each.generation == copy.cartridge.generation) return &each;
-    }
-    return nullptr;
-}
-
-}  // namespace
-
 std::vector<RecallJob::Place> RecallJob::next_places() const {
     std::vector<Place> places;
     for (const store::Copy& each : note_.copies) {
         if (each.offset != next_offset_) continue;
-        const Cartridge* const cartridge = cartridge_of(parts_.shelf, each);
+        const Cartridge* const cartridge =
+            find_cartridge(parts_.shelf.table().all(), each.cartridge);
         if (cartridge == nullptr || !is_readable(cartridge->state)) continue;
         places.push_back({.cartridge = cartridge->id, .copy = each});
     }
@@ -37,10 +22,11 @@ std::string RecallJob::why_unreadable() const {
     std::string why;
     for (const store::Copy& each : note_.copies) {
         if (each.offset != next_offset_) continue;
-        const Cartridge* const cartridge = cartridge_of(parts_.shelf, each);
+        const Cartridge* const cartridge =
+            find_cartridge(parts_.shelf.table().all(), each.cartridge);
         if (!why.empty()) why += "; ";
         if (cartridge == nullptr) {
-            why += "cartridge " + std::string(vsn_of(each)) + " is unknown";
+            why += "cartridge " + std::string(store::text_of(each.cartridge.vsn)) + " is unknown";
             continue;
         }
         why +=

@@ -74,12 +74,11 @@ std::size_t SlowFops::place_for(const std::string& share) {
     return oldest;
 }
 
-void SlowFops::add(const FopRecord& record, std::string_view share) {
-    const std::string known(share);
-    const std::size_t place = place_for(known);
+void SlowFops::add(const FopRecord& record, const std::string& share) {
+    const std::size_t place = place_for(share);
     entries_[place].number = ++last_number_;
     entries_[place].record = record;
-    places_[known].push_back(place);
+    places_[share].push_back(place);
 }
 
 const FopRecord* SlowFops::find(FopId id) const {

@@ -106,7 +106,7 @@ public:
     SlowFops() { entries_.reserve(kCountMax); }
 
     // `share` is the name under which the fop's sender is counted.
-    void add(const FopRecord& record, std::string_view share);
+    void add(const FopRecord& record, const std::string& share);
     // The newest record with that id.
     const FopRecord* find(FopId id) const;
     // All of them, in the order in which they were added.

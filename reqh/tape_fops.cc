@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -203,7 +202,6 @@ public:
         const auto patience = std::min<std::uint64_t>(asked.patience_ms, kPatienceMaxMs);
         const Instant patient_until =
             after(operation.reactor().now(), std::chrono::milliseconds(patience));
-        is_patient_ = patient_until < deadline_;
         deadline_ = std::min(deadline_, patient_until);
     }
 
@@ -233,8 +231,7 @@ private:
     std::string reason_;
     std::optional<Refusal> fault_;
     core::CancelSource enough_;
-    Instant deadline_;
-    bool is_patient_ = false;  // It is answered at deadline_, before the fop's own.
+    Instant deadline_;  // When the client is answered in any case.
 };
 
 Task<Granted<>> RecallWaiting::run() {
@@ -302,8 +299,9 @@ Task<void> RecallWaiting::wait_for(std::size_t index) {
 void RecallWaiting::take(std::size_t index, const Result<library::RecallEnd>& end) {
     using How = library::RecallEnd::How;
     if (!end) {
-        const bool is_enough = is_patient_ && end.error().code == Errc::kTimedOut;
-        if (is_enough) return enough_.cancel();
+        // The client wanted to be answered before the fop's own deadline.
+        const bool is_early = deadline_ < operation_.deadline();
+        if (is_early && end.error().code == Errc::kTimedOut) return enough_.cancel();
         // Those that end because another one has are not at fault.
         if (!fault_ || end.error().code != Errc::kCancelled) fault_ = untraced(end.error());
         return enough_.cancel();
@@ -420,14 +418,10 @@ Task<fop::Reply> run_recalls(Operation* operation) {
     auto listed = co_await run_at_library<RecallList>(operation, door, &job);
     if (!listed) co_return operation->refuse(listed.error());
     RecallList& list = *listed;
-    for (objects::Stores* const there : operation->stores().all()) {
-        auto look = [there, operation, &list] { look_at_names(*there, operation->access(), list); };
-        if (there == &operation->stores()) {
-            look();
-        } else {
-            co_await core::run_on(operation->reactor(), there->parts().reactor, look);
-        }
-    }
+    auto look = [operation, &list](objects::Stores& there) {
+        look_at_names(there, operation->access(), list);
+    };
+    co_await at_every_locality(operation, &look);
     const bool shows_all = operation->access().may_administer({});
     fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
     for (const ListedRecall& each : list.recalls) {
@@ -484,6 +478,13 @@ Task<MediaList> list_media(library::LibraryService* service) {
     co_return list;
 }
 
+Task<Granted<MediaList>> ask_media(Operation* operation, const library::LibraryDoor* door) {
+    auto job = [](library::LibraryService& service, core::WaitOptions /*wait*/) {
+        return list_media(&service);
+    };
+    co_return co_await run_at_library<MediaList>(operation, door, &job);
+}
+
 Task<library::DeadBytes> count_dead_bytes(Operation* operation, const MediaList* list) {
     library::DeadBytes dead;
     auto look = [&dead, list](objects::Stores& there) {
@@ -505,10 +506,7 @@ Task<fop::Reply> run_media(Operation* operation) {
     const auto& asked = operation->body<fop::Media>();
     const library::LibraryDoor* const door = door_of(*operation);
     if (door == nullptr) co_return fop::Reply{.body = fop::MediaReply{.end = true}};
-    auto job = [](library::LibraryService& service, core::WaitOptions /*wait*/) {
-        return list_media(&service);
-    };
-    auto listed = co_await run_at_library<MediaList>(operation, door, &job);
+    auto listed = co_await ask_media(operation, door);
     if (!listed) co_return operation->refuse(listed.error());
     core::stable_sort(listed->cartridges, std::less{}, &library::Cartridge::barcode);
     const library::DeadBytes dead = co_await count_dead_bytes(operation, &*listed);
@@ -577,26 +575,23 @@ Task<fop::Reply> run_copies(Operation* operation) {
     MediaList list;
     const library::LibraryDoor* const door = door_of(*operation);
     if (door != nullptr && !copies->empty()) {
-        auto job = [](library::LibraryService& service, core::WaitOptions /*wait*/) {
-            return list_media(&service);
-        };
-        auto listed = co_await run_at_library<MediaList>(operation, door, &job);
+        auto listed = co_await ask_media(operation, door);
         if (!listed) co_return operation->refuse(listed.error());
         list = std::move(*listed);
     }
     fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
     for (const store::Copy& each : *copies) {
-        const std::string_view vsn = store::text_of(each.cartridge.vsn);
-        const auto cartridge = std::ranges::find(list.cartridges, vsn, &library::Cartridge::vsn);
-        const bool is_here = cartridge != list.cartridges.end() &&
-                             cartridge->generation == each.cartridge.generation;
+        const library::Cartridge* const cartridge =
+            library::find_cartridge(list.cartridges, each.cartridge);
+        const bool is_here = cartridge != nullptr;
         const fop::CopyEntry entry{
             .offset = each.offset,
             .length = each.length,
             .block = each.block,
             .file = each.place.file,
             .written_s = each.written_s,
-            .cartridge = is_here ? std::string_view(cartridge->barcode) : vsn,
+            .cartridge =
+                is_here ? std::string_view(cartridge->barcode) : store::text_of(each.cartridge.vsn),
             .state = is_here ? library::to_string(cartridge->state) : std::string_view()};
         if (!writer.add(entry)) break;
     }

@@ -82,7 +82,8 @@ void Allocator::set(DiskRange range, bool used) {
         used_[word] = used ? used_[word] | bits : used_[word] & ~bits;
         return true;
     });
-    Segment& segment = segments_[range.block / segment_blocks_];
+    const auto index = static_cast<std::uint32_t>(range.block / segment_blocks_);
+    Segment& segment = segments_[index];
     if (used) {
         if (segment.owner == Owner::kNobody) take_over(segment, Owner::kData);
         segment.used += range.count;
@@ -90,7 +91,7 @@ void Allocator::set(DiskRange range, bool used) {
     } else {
         segment.used -= range.count;
         free_blocks_ += range.count;
-        if (segment.used == 0) has_become_empty(segment);
+        if (segment.used == 0) has_become_empty(index);
     }
 }
 
@@ -283,10 +284,9 @@ void Allocator::take_over(Segment& segment, Owner owner) {
     --empty_segments_;
 }
 
-void Allocator::has_become_empty(Segment& segment) {
-    segment.owner = Owner::kNobody;
+void Allocator::has_become_empty(std::uint32_t index) {
+    segments_[index].owner = Owner::kNobody;
     ++empty_segments_;
-    const auto index = static_cast<std::uint32_t>(&segment - segments_.data());
     none_empty_below_ = std::min(none_empty_below_, index);
 }
 
@@ -348,7 +348,7 @@ void Allocator::end_hold(std::uint32_t segment, Content content) {
     Segment& held = segments_[segment];
     ENSURE(held.owner == Owner::kHeld);
     held.content = content;
-    has_become_empty(held);
+    has_become_empty(segment);
     --held_segments_;
 }
 
@@ -356,7 +356,7 @@ void Allocator::release_segment(std::uint32_t segment) {
     ENSURE(segment < segments_.size());
     Segment& released = segments_[segment];
     ENSURE(released.owner == Owner::kLog);
-    has_become_empty(released);
+    has_become_empty(segment);
     --log_segments_;
     free_blocks_ += segment_blocks_;
 }
@@ -402,7 +402,10 @@ bool Allocator::are_sums_right() const {
     std::uint32_t empty = 0;
     std::uint32_t held = 0;
     std::uint32_t log = 0;
-    for (const Segment& each : segments_) {
+    bool is_found = true;  // The lowest empty segment, by none_empty_below_.
+    for (std::uint32_t index = 0; index < segments_.size(); ++index) {
+        const Segment& each = segments_[index];
+        if (each.owner == Owner::kNobody && index < none_empty_below_) is_found = false;
         if (each.owner == Owner::kLog) ++log;
         if (each.owner == Owner::kNobody) ++empty;
         if (each.owner == Owner::kHeld) ++held;
@@ -410,7 +413,7 @@ bool Allocator::are_sums_right() const {
     }
     std::uint64_t waiting = 0;
     for (const Waiting& each : waiting_) waiting += each.range.count;
-    return free == free_blocks_ && empty == empty_segments_ && held == held_segments_ &&
+    return is_found && free == free_blocks_ && empty == empty_segments_ && held == held_segments_ &&
            log == log_segments_ && waiting == waiting_blocks_;
 }
 

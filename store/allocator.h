@@ -226,7 +226,7 @@ private:
     std::uint64_t left_by_adding() const { return freeing_reserve_blocks_ + borrowed_blocks(); }
     std::uint64_t held_blocks() const { return std::uint64_t{held_segments_} * segment_blocks_; }
     void take_over(Segment& segment, Owner owner);
-    void has_become_empty(Segment& segment);
+    void has_become_empty(std::uint32_t index);
     std::uint32_t lowest_empty();
     bool may_hold() const;
     std::uint32_t end_of_next(std::uint64_t blocks) const;

@@ -27,7 +27,8 @@ ScsiDrive::ScsiDrive(core::Reactor& reactor, core::Offload& offload, std::unique
 template <typename Call>
 auto ScsiDrive::call(Call what) -> Task<std::invoke_result_t<Call&>> {
     const InFlight in_flight(in_flight_);
-    co_return flat(co_await offload_.run(reactor_, what));
+    auto called = co_await offload_.run(reactor_, what);
+    co_return flat(std::move(called));
 }
 
 Task<Result<void>> ScsiDrive::open() {

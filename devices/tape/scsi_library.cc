@@ -25,7 +25,8 @@ ScsiLibrary::ScsiLibrary(core::Reactor& reactor, core::Offload& offload, ScsiLib
 
 Task<Result<void>> ScsiLibrary::open() {
     const auto identify = [this] { return changer_.identify(); };
-    const auto identified = flat(co_await offload_.run(reactor_, identify));
+    auto called = co_await offload_.run(reactor_, identify);
+    const auto identified = flat(std::move(called));
     if (!identified) co_return identified;
     for (const auto& drive : drives_) {
         const auto opened = co_await drive->open();
@@ -70,7 +71,8 @@ ScsiDrive* ScsiLibrary::drive_at(std::uint32_t address) {
 
 Task<Result<std::vector<ElementStatus>>> ScsiLibrary::ask() {
     const auto call = [this] { return changer_.inventory(); };
-    co_return flat(co_await offload_.run(reactor_, call));
+    auto called = co_await offload_.run(reactor_, call);
+    co_return flat(std::move(called));
 }
 
 Task<Result<std::vector<LibraryElement>>> ScsiLibrary::inventory() {
@@ -102,7 +104,8 @@ Task<Result<void>> ScsiLibrary::move(std::uint32_t from, std::uint32_t to) {
         // After other failures the changer decides: it does not move a threaded cartridge.
     }
     const auto call = [this, from, to] { return changer_.move(from, to); };
-    co_return flat(co_await offload_.run(reactor_, call));
+    auto called = co_await offload_.run(reactor_, call);
+    co_return flat(std::move(called));
 }
 
 }  // namespace fopd::devices
