@@ -272,8 +272,8 @@ void RequestHandler::finish(Fom& fom, const fop::Reply& reply) {
     if (fom.times().total() - for_tape >= slow_fop_) {
         slow_.add(record, fom.fop().caller().share);
         const bool was_queued_only = fom.times().running() - for_tape < slow_fop_;
-        const core::Level level = was_queued_only ? core::Level::kInfo : core::Level::kWarn;
-        if (!was_queued_only || may_report_queued()) report_slow(fom, record, reply, level);
+        const SlowBy by = was_queued_only ? SlowBy::kQueue : SlowBy::kItself;
+        if (!was_queued_only || may_report_queued()) report_slow(fom, record, reply, by);
     }
     if (fom.share() != nullptr) shares_.give_back(*fom.share());
     fom.reply(reply);
@@ -402,8 +402,9 @@ bool RequestHandler::may_report_queued() {
 }
 
 void RequestHandler::report_slow(const Fom& fom, const FopRecord& record, const fop::Reply& reply,
-                                 core::Level level) {
-    if (!events_.wants(level)) return;
+                                 SlowBy by) {
+    const bool is_info = by == SlowBy::kQueue;
+    if (!events_.wants(is_info ? core::Level::kInfo : core::Level::kWarn)) return;
     static constexpr std::array<std::string_view, kPhaseCount> kKeys{
         "queued_s",      "authenticate_s", "local_resources_s", "distributed_resources_s",
         "load_object_s", "authorise_s",    "fetch_s",           "transaction_s",
@@ -446,7 +447,8 @@ void RequestHandler::report_slow(const Fom& fom, const FopRecord& record, const 
         say({"waited_for", std::string_view(waited_for)});
         say({"waited_s", in_seconds(record.waited.span)});
     }
-    events_.emit(level, "reqh.slow_fop", std::span(fields).first(count));
+    events_.emit(is_info ? core::Level::kInfo : core::Level::kWarn, "reqh.slow_fop",
+                 std::span(fields).first(count));
 }
 
 // A fop that waits for its client is not reported as hung.

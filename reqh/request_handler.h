@@ -131,8 +131,8 @@ private:
     // Whether the event of a fop that was slow only because it was queued may be written: of a
     // class that is held back there may be thousands a second.
     bool may_report_queued();
-    void report_slow(const Fom& fom, const FopRecord& record, const fop::Reply& reply,
-                     core::Level level);
+    enum class SlowBy : std::uint8_t { kItself, kQueue };
+    void report_slow(const Fom& fom, const FopRecord& record, const fop::Reply& reply, SlowBy by);
     void report_hung(Fom& fom);
 
     struct ParkTimer final : core::Timer {
