@@ -49,9 +49,11 @@ public:
         return unit_.execute(&request, &part);
     }
     Content content() const override {
-        if (!unit_.cartridge_) return {};
-        return {.medium = io_sched::MediumId{*unit_.cartridge_}};
+        Content content{.is_down = unit_.is_down()};
+        if (unit_.cartridge_) content.medium = io_sched::MediumId{*unit_.cartridge_};
+        return content;
     }
+    Task<Result<void>> take_out() override { return unit_.unload(); }
     Task<Result<void>> execute_joined(std::span<const io_sched::IoShare> /*writes*/) override {
         ENSURE(false);  // A drive does one operation at a time.
         co_return Result<void>{};
@@ -175,8 +177,7 @@ Task<Result<void>> DriveUnit::load_and_check(CartridgeId id, Labels labels) {
             parts_.shelf.set_state(id, CartridgeState::kFailed, "no drive reads such cartridges");
         }
         // The next request finds the drive empty.
-        [[maybe_unused]] const auto away =
-            co_await parts_.robot.put_away(std::string(parts_.drive.serial()));
+        co_await give_back(id);
         co_return std::unexpected(loaded.error());
     }
     cartridge_ = id;
@@ -232,6 +233,28 @@ Task<Result<void>> DriveUnit::check_label(CartridgeId id) {
         Error{.code = Errc::kInvalid, .context = store::describe_kind(found->kind)});
 }
 
+// A cartridge that does not load. A drive may have to unload what an earlier process loaded.
+Task<void> DriveUnit::give_back(CartridgeId id) {
+    const std::string serial(parts_.drive.serial());
+    auto putting = parts_.robot.put_away(serial);
+    const auto away = co_await std::move(putting);
+    if (away) co_return;
+    const auto unloaded = co_await parts_.drive.unload();
+    if (!unloaded && unloaded.error().code != Errc::kNotFound) {
+        co_return note_stuck(id, unloaded.error());
+    }
+    [[maybe_unused]] const auto moved = co_await parts_.robot.put_away(serial);
+}
+
+// Others are told that they cannot get the cartridge.
+void DriveUnit::note_stuck(CartridgeId id, const Error& error) {
+    go_down(describe(error));
+    const CartridgeState state = parts_.shelf.find(id)->state;
+    if (!is_readable(state) && state != CartridgeState::kBlank) return;
+    parts_.shelf.set_state(id, CartridgeState::kMissing,
+                           "it is stuck in drive " + std::string(name()));
+}
+
 Task<Result<void>> DriveUnit::unload() {
     set_activity(DriveActivity::kExchanging);
     const auto unloaded = co_await take_out();
@@ -244,8 +267,18 @@ Task<Result<void>> DriveUnit::take_out() {
     if (parts_.drive.loaded()) {
         const auto unloaded = co_await parts_.drive.unload();
         if (!unloaded) {
-            go_down(describe(unloaded.error()));
+            if (cartridge_ && parts_.drive.loaded()) {
+                note_stuck(*cartridge_, unloaded.error());
+            } else {
+                go_down(describe(unloaded.error()));
+            }
             co_return unloaded;
+        }
+        const Cartridge* const cartridge = cartridge_ ? parts_.shelf.find(*cartridge_) : nullptr;
+        if (cartridge != nullptr && cartridge->state == CartridgeState::kMissing) {
+            const bool is_labelled = cartridge->generation > 0;
+            parts_.shelf.set_state(*cartridge_,
+                                   is_labelled ? CartridgeState::kOk : CartridgeState::kBlank, "");
         }
     }
     if (cartridge_) {

@@ -112,6 +112,8 @@ private:
     void note_failure(CartridgeId id, io_sched::IoType type, const Error& error);
     void go_down(std::string_view reason);
     void expect_blocks();
+    void note_stuck(CartridgeId id, const Error& error);
+    Task<void> give_back(CartridgeId id);
     Task<Result<void>> mount(CartridgeId id, Labels labels);
     Task<Result<void>> take_out();
     void set_activity(DriveActivity activity);

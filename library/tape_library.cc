@@ -192,7 +192,7 @@ Task<void> TapeLibrary::close_drives() {
 // Tells the scheduler which drives have found that they are down.
 void TapeLibrary::show_drives() {
     for (const Unit& each : units_) {
-        if (!each.drive->is_down()) continue;
+        if (!each.drive->is_down() || each.is_handled) continue;
         parts_.io.set_drive_state(*each.device, io_sched::DeviceState::kDown);
     }
 }

@@ -55,6 +55,18 @@ OnTape put_on_tape(TapeStage& stage) {
     return object;
 }
 
+// The drive that has it.
+std::uint32_t drive_with(TapeStage& stage, std::string_view barcode) {
+    const std::vector<DriveRow> rows = stage.library().drives();
+    const auto found = std::ranges::find(rows, barcode, &DriveRow::barcode);
+    REQUIRE(found != rows.end());
+    return static_cast<std::uint32_t>(found - rows.begin());
+}
+
+DriveRow drive_row(TapeStage& stage, std::uint32_t index) {
+    return stage.library().drives().at(index);
+}
+
 void unload_all(TapeStage& stage) {
     for (const DriveRow& each : stage.library().drives()) {
         const MediaOutcome outcome = stage.at(0, stage.library().unload(each.name));
@@ -123,4 +135,56 @@ TEST_CASE("library: a cartridge that was disabled as a double is used when the o
     stage.start();
     stage.run_for(1min);
     CHECK(cartridge(stage, "V00001XX").state == CartridgeState::kBlank);
+}
+
+TEST_CASE("library: a recall that its drive cannot read is read in another drive", "[library]") {
+    TapeStage stage;
+    const OnTape object = put_on_tape(stage);
+    const std::uint32_t bad = drive_with(stage, object.barcode);
+    stage.drive(bad).faults().read_ppm = 1'000'000;
+
+    REQUIRE(stage.recall(object.fid) == RecallAsked::kWaiting);
+    const RecallEnd end = stage.wait_for(object.fid);
+    CHECK(end.reason.empty());
+    REQUIRE(end.how == RecallEnd::How::kDone);
+    CHECK(stage.read(object.fid) == object.bytes);
+    CHECK(drive_with(stage, object.barcode) != bad);
+    CHECK(stage.events.count("library.operation_failed") == 1);
+}
+
+TEST_CASE("library: a recall of a cartridge in a dead drive fails naming both", "[library]") {
+    TapeStage stage;
+    const OnTape object = put_on_tape(stage);
+    const std::uint32_t dead = drive_with(stage, object.barcode);
+    stage.drive(dead).inject(devices::TapeFault::kDeath);
+
+    REQUIRE(stage.recall(object.fid) == RecallAsked::kWaiting);
+    const RecallEnd end = stage.wait_for(object.fid, 10min);
+    REQUIRE(end.how == RecallEnd::How::kFailed);
+    CHECK(end.reason.find(object.barcode) != std::string::npos);
+    CHECK(end.reason.find(drive_row(stage, dead).name) != std::string::npos);
+    CHECK(drive_row(stage, dead).activity == "down");
+
+    // Also after a restart, until somebody repairs the drive.
+    stage.restart();
+    stage.run_for(1min);
+    REQUIRE(stage.recall(object.fid) == RecallAsked::kWaiting);
+    CHECK(stage.wait_for(object.fid, 10min).how == RecallEnd::How::kFailed);
+    stage.stop();
+    stage.tapes.drive(dead).dead = false;
+    stage.start();
+    CHECK(stage.recalled(object.fid) == object.bytes);
+}
+
+TEST_CASE("library: a cartridge that was stuck is used when it can be unloaded", "[library]") {
+    TapeStage stage;
+    const OnTape object = put_on_tape(stage);
+    const std::uint32_t stuck = drive_with(stage, object.barcode);
+    const std::string name = drive_row(stage, stuck).name;
+    stage.drive(stuck).inject(devices::TapeFault::kStuck);
+    CHECK(stage.at(0, stage.library().unload(name)).kind == MediaOutcome::Kind::kFailed);
+    CHECK(cartridge(stage, object.barcode).state == CartridgeState::kMissing);
+    CHECK(stage.at(0, stage.library().unload(name)).kind == MediaOutcome::Kind::kDone);
+    CHECK(cartridge(stage, object.barcode).state == CartridgeState::kOk);
+    CHECK(stage.recalled(object.fid) == object.bytes);
 }
