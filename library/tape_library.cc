@@ -157,6 +157,7 @@ Task<Result<void>> TapeLibrary::open_drives() {
                                           .drive = *measured,
                                           .robot = *robot_,
                                           .shelf = *shelf_,
+                                          .blame = blame_,
                                           .node = parts_.node};
         auto unit = std::make_unique<DriveUnit>(unit_parts);
         co_await unit->look_into();
