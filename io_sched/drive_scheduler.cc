@@ -58,7 +58,11 @@ Result<std::optional<DeviceMedium>> DriveScheduler::get_device_medium_pair(IoReq
         leave(request);
         enter(request);
     }
-    const auto is_free = [](const Place& each) { return each.drive->has_room(IoType::kRead); };
+    const auto is_free = [](const Place& each) {
+        const bool is_there =
+            each.from == nullptr || (each.from->is_idle() && each.from->medium() == each.medium);
+        return is_there && each.drive->has_room(IoType::kRead);
+    };
     const bool is_stale = peeked_.places.empty() || !std::ranges::all_of(peeked_.places, is_free);
     if (is_stale) {
         // A read that needs several media, which go one after the other; or a drive is taken.
@@ -73,7 +77,7 @@ Result<std::optional<DeviceMedium>> DriveScheduler::get_device_medium_pair(IoReq
     if (peeked_.places.empty() || request.missing_count() == 1) leave(request);
     request.parts[next.part].medium = next.medium;
     request.take(next.part);
-    return DeviceMedium{.device = next.drive, .part = next.part};
+    return DeviceMedium{.device = next.drive, .part = next.part, .from = next.from};
 }
 
 void DriveScheduler::requeue(IoRequest& request) {
@@ -92,7 +96,7 @@ void DriveScheduler::remove_request(IoRequest& request) {
 }
 
 bool DriveScheduler::retry(IoRequest& request, IoPart& part, const IoDevice& device) {
-    if (request.type != IoType::kRead) return false;
+    if (request.type == IoType::kFormat) return false;
     const IoMedium* const medium = media_.find(part.medium);
     const bool is_first = part.failed_on == 0;
     part.failed_on = device.number();
@@ -106,7 +110,7 @@ bool DriveScheduler::retry(IoRequest& request, IoPart& part, const IoDevice& dev
             return true;
         }
     }
-    return request.has_spare();
+    return request.type == IoType::kRead && request.has_spare();
 }
 
 Instant DriveScheduler::next_time(Instant now) const {
@@ -126,7 +130,9 @@ void DriveScheduler::add_device(IoDevice& device) {
 void DriveScheduler::remove_device(IoDevice& device) {
     ++changes_;
     std::erase(drives_, &device);
-    const auto is_of_it = [&](const Place& each) { return each.drive == &device; };
+    const auto is_of_it = [&](const Place& each) {
+        return each.drive == &device || each.from == &device;
+    };
     if (std::ranges::any_of(peeked_.places, is_of_it)) peeked_.places.clear();
 }
 
@@ -138,7 +144,7 @@ IoDevice* DriveScheduler::reclaim_device(const Reclaim& what) {
     if (what.kind == Reclaim::Kind::kExchange) {
         IoDevice& wanted = *what.wanted;
         const bool can = has_device(wanted) && wanted.is_idle() && what.offered->is_idle() &&
-                         (!wanted.medium() || queue_of(*wanted.medium()) == nullptr);
+                         queue_for(wanted) == nullptr;
         if (!can) return nullptr;
         remove_device(wanted);
         add_device(*what.offered);
@@ -148,7 +154,7 @@ IoDevice* DriveScheduler::reclaim_device(const Reclaim& what) {
     std::size_t least = 0;
     for (IoDevice* const drive : drives_) {
         if (!drive->is_idle() || drive->technology() != what.technology) continue;
-        const Queue* const queue = drive->medium() ? queue_of(*drive->medium()) : nullptr;
+        const Queue* const queue = queue_for(*drive);
         const std::size_t needed = !drive->medium() ? 0 : 1 + (queue == nullptr ? 0 : queue->count);
         if (best != nullptr && needed >= least) continue;
         best = drive;
@@ -163,7 +169,7 @@ IoDevice* DriveScheduler::wanted_device() const {
         if (has_device(*drive) || !drive->is_idle() || drive->state() != DeviceState::kReady) {
             continue;
         }
-        if (drive->medium() && queue_of(*drive->medium()) != nullptr) return drive;
+        if (queue_for(*drive) != nullptr) return drive;
     }
     return nullptr;
 }
@@ -173,6 +179,33 @@ IoDevice* DriveScheduler::wanted_device() const {
 DriveScheduler::Queue* DriveScheduler::find_queue(const QueueKey& key) const {
     const auto at = queues_.find(key);
     return at == queues_.end() ? nullptr : at->second.get();
+}
+
+// The few that failed elsewhere go first.
+DriveScheduler::Queue* DriveScheduler::queue_for(const IoDevice& drive) const {
+    if (!drive.medium()) return nullptr;
+    const MediumId medium = *drive.medium();
+    for (auto at = queues_.upper_bound({.medium = medium});
+         at != queues_.end() && at->first.medium == medium; ++at) {
+        if (!avoids(*at->second, drive)) return at->second.get();
+    }
+    return queue_of(medium);
+}
+
+bool DriveScheduler::avoids(Queue& queue, const IoDevice& drive) const {
+    if (queue.key.failed_on != drive.number()) return false;
+    const IoMedium* const medium = media_.find(queue.key.medium);
+    const IoRequest& any = *any_of(queue);
+    return medium != nullptr && avoids(any.parts[any.queue_state.part], *medium, any.type, drive);
+}
+
+bool DriveScheduler::avoids(const IoPart& part, const IoMedium& medium, IoType type,
+                            const IoDevice& drive) const {
+    if (part.failed_on != drive.number()) return false;
+    return std::ranges::any_of(drives_, [&](const IoDevice* other) {
+        return other != &drive && other->state() == DeviceState::kReady &&
+               IoMedia::fits(*other, medium, type);
+    });
 }
 
 IoRequest* DriveScheduler::oldest_of(Queue& queue) {
@@ -225,6 +258,12 @@ bool DriveScheduler::possible(const IoRequest& request, const IoPart& part) cons
     return false;
 }
 
+// Whether it can go to a drive that is not down, in time.
+bool DriveScheduler::has_drive_up(const IoRequest& request, const IoPart& part) const {
+    const IoMedium* const medium = media_.find(part.medium);
+    return medium != nullptr && media_.has_drive_up_for(*medium, request.type);
+}
+
 Error DriveScheduler::why_impossible(const IoRequest& request) const {
     if (is_any(request, request.parts.front())) {
         return {.code = Errc::kNoSpace, .context = "no cartridge of the pool has the space"};
@@ -241,7 +280,7 @@ Error DriveScheduler::why_impossible(const IoRequest& request) const {
 // The part to wait with; the number of parts if there is none.
 std::size_t DriveScheduler::best_part(const IoRequest& request) const {
     std::size_t best = request.parts.size();
-    std::tuple<bool, std::uint64_t> most;
+    std::tuple<bool, bool, std::uint64_t> most;
     for (std::size_t i = 0; i < request.parts.size(); ++i) {
         const IoPart& part = request.parts[i];
         if (part.state != IoPart::State::kWaiting || !possible(request, part)) continue;
@@ -249,7 +288,9 @@ std::size_t DriveScheduler::best_part(const IoRequest& request) const {
         if (request.type != IoType::kRead) return i;
         const IoDevice* const drive = media_.drive_with(part.medium);
         const Queue* const queue = queue_of(part.medium);
-        const std::tuple value(drive != nullptr && drive->number() != part.failed_on,
+        const bool is_loaded = drive != nullptr && drive->state() != DeviceState::kDown &&
+                               drive->number() != part.failed_on;
+        const std::tuple value(has_drive_up(request, part), is_loaded,
                                queue == nullptr ? 0 : queue->bytes);
         if (best != request.parts.size() && value <= most) continue;
         best = i;
@@ -260,7 +301,9 @@ std::size_t DriveScheduler::best_part(const IoRequest& request) const {
 
 DriveScheduler::QueueKey DriveScheduler::key_of(const IoRequest& request, std::size_t part) const {
     const MediumId medium = request.parts[part].medium;
-    if (!is_any(request, request.parts[part])) return {.medium = medium};
+    if (!is_any(request, request.parts[part])) {
+        return {.medium = medium, .failed_on = request.parts[part].failed_on};
+    }
     return {.medium = kAnyMedium,
             .pool = request.pool,
             .copies = static_cast<std::uint32_t>(request.parts.size()),
@@ -311,7 +354,8 @@ void DriveScheduler::leave(IoRequest& request) {
     }
 }
 
-// Requests whose medium has gone wait for another one, or are lost; lost ones may have been found.
+// Requests whose medium has gone, or has no drive that is up, wait for another one; or they are
+// lost. Lost ones may have been found.
 void DriveScheduler::find_lost() {
     if (lost_version_ == media_.version()) return;
     lost_version_ = media_.version();
@@ -321,14 +365,21 @@ void DriveScheduler::find_lost() {
         if (best_part(*request) != request->parts.size()) moving.push_back(request);
     }
     for (const auto& [key, queue] : queues_) {
-        const auto is_possible = [this](const IoRequest* request) {
-            return possible(*request, request->parts[request->queue_state.part]);
+        const auto stays = [this](const IoRequest* request) {
+            const IoPart& part = request->parts[request->queue_state.part];
+            if (!possible(*request, part)) return false;
+            return is_any(*request, part) || has_drive_up(*request, part) ||
+                   best_part(*request) == request->queue_state.part;
+        };
+        const auto is_good = [&](const IoRequest& request) {
+            const IoPart& part = request.parts[request.queue_state.part];
+            return possible(request, part) && has_drive_up(request, part);
         };
         // Whether it is possible depends on the medium, and on the size of a write to any.
-        if (key.medium != kAnyMedium && is_possible(any_of(*queue))) continue;
+        if (key.medium != kAnyMedium && is_good(*any_of(*queue))) continue;
         std::vector<IoRequest*> waiting;
         collect(*queue, waiting);
-        std::ranges::remove_copy_if(waiting, std::back_inserter(moving), is_possible);
+        std::ranges::remove_copy_if(waiting, std::back_inserter(moving), stays);
     }
     for (IoRequest* const request : moving) {
         leave(*request);
@@ -366,7 +417,8 @@ bool DriveScheduler::had_batch(const IoDevice& drive) const {
 // -- placing --
 
 bool DriveScheduler::uses(const Places& places, const IoDevice& drive) {
-    return std::ranges::find(places, &drive, &Place::drive) != places.end();
+    return std::ranges::any_of(
+        places, [&](const Place& each) { return each.drive == &drive || each.from == &drive; });
 }
 
 bool DriveScheduler::uses(const Places& places, MediumId medium) {
@@ -382,22 +434,25 @@ bool DriveScheduler::has_space(const IoMedium& medium, const IoRequest& request,
 std::optional<std::uint64_t> DriveScheduler::eviction_rank(const IoDevice& drive,
                                                            Instant /*now*/) const {
     if (!drive.medium()) return 0;
-    return queue_of(*drive.medium()) == nullptr ? 1 : 2;
+    return queue_for(drive) == nullptr ? 1 : 2;
 }
 
 IoDevice* DriveScheduler::drive_for(const IoRequest& request, const IoPart& part,
                                     const IoMedium& medium, Instant now, const Places& used) const {
     IoDevice* const loaded = media_.drive_with(medium.id);
     if (loaded != nullptr) {
-        const bool is_free = has_device(*loaded) && loaded->has_room(request.type);
-        if (part.failed_on != loaded->number()) return is_free ? loaded : nullptr;
-        if (!loaded->is_idle()) return nullptr;
+        if (!loaded->is_idle() || loaded->state() == DeviceState::kHeld) return nullptr;
+        if (uses(used, *loaded)) return nullptr;
+        const bool is_left =
+            loaded->state() == DeviceState::kDown || avoids(part, medium, request.type, *loaded);
+        if (!is_left) return has_device(*loaded) ? loaded : nullptr;
     }
     IoDevice* best = nullptr;
     std::uint64_t least = 0;
     for (IoDevice* const drive : drives_) {
-        if (drive == loaded || drive->number() == part.failed_on || uses(used, *drive) ||
-            !drive->has_room(request.type) || !IoMedia::fits(*drive, medium, request.type)) {
+        if (drive == loaded || uses(used, *drive) || !drive->has_room(request.type) ||
+            !IoMedia::fits(*drive, medium, request.type) ||
+            avoids(part, medium, request.type, *drive)) {
             continue;
         }
         const auto rank = eviction_rank(*drive, now);
@@ -406,6 +461,11 @@ IoDevice* DriveScheduler::drive_for(const IoRequest& request, const IoPart& part
         least = *rank;
     }
     return best;
+}
+
+bool DriveScheduler::is_kept(MediumId medium) const {
+    const IoDevice* const drive = media_.drive_with(medium);
+    return drive != nullptr && (drive->state() != DeviceState::kDown || !drive->is_idle());
 }
 
 DriveScheduler::Place DriveScheduler::place_write(const IoRequest& request, std::size_t part,
@@ -422,7 +482,7 @@ DriveScheduler::Place DriveScheduler::place_write(const IoRequest& request, std:
     for (const auto& [id, medium] : media_.all()) {
         if (!has_space(medium, request, wanted) || uses(used, id)) continue;
         if (best != nullptr && medium.free_bytes >= best->free_bytes) continue;
-        if (media_.drive_with(id) != nullptr) continue;
+        if (is_kept(id)) continue;
         if (drive_for(request, wanted, medium, now, used) != nullptr) best = &medium;
     }
     if (best == nullptr) return {};
@@ -443,6 +503,9 @@ DriveScheduler::Places DriveScheduler::place(const IoRequest& request, Instant n
             found = {drive_for(request, part, *medium, now, places), i, medium->id};
         }
         if (found.drive == nullptr) return {};
+        if (IoDevice* const holder = media_.drive_with(found.medium); holder != found.drive) {
+            found.from = holder;
+        }
         places.push_back(found);
     }
     return places;

@@ -25,6 +25,10 @@ namespace fopd::io_sched {
 // for the one that is loaded, or for which most waits. A write to several cartridges gets all its
 // drives at once, or none.
 //
+// What failed on a drive has a queue of its own, and goes to another drive while there is one,
+// which takes the cartridge from the first. So does what waits for a cartridge in a drive that is
+// down.
+//
 // After a search that found nothing to start, the next search waits until a drive, a medium or a
 // request has changed, or the time has come at which a request may start.
 class DriveScheduler : public IoScheduler {
@@ -38,7 +42,7 @@ public:
                                                                Instant now) final;
     void requeue(IoRequest& request) final;
     void remove_request(IoRequest& request) final;
-    // A read is tried on another drive first, then on another medium.
+    // Reads and writes are tried on another drive first, reads then on another medium.
     bool retry(IoRequest& request, IoPart& part, const IoDevice& device) final;
     Instant next_time(Instant now) const final;
 
@@ -57,6 +61,7 @@ protected:
         std::uint32_t pool = 0;
         std::uint32_t copies = 0;
         std::uint64_t collection = 0;
+        std::uint8_t failed_on = 0;  // The drive on which they failed; 0: none.
 
         auto operator<=>(const QueueKey&) const = default;
     };
@@ -77,6 +82,7 @@ protected:
         IoDevice* drive = nullptr;
         std::size_t part = 0;
         MediumId medium{};
+        IoDevice* from = nullptr;  // As in DeviceMedium.
     };
     using Places = std::vector<Place>;
     // A request, and the drives that it gets.
@@ -109,6 +115,10 @@ protected:
     const ByAge& queues() const { return by_age_; }
     Queue* find_queue(const QueueKey& key) const;
     Queue* queue_of(MediumId medium) const { return find_queue({.medium = medium}); }
+    // What waits for the medium of the drive and can be done there.
+    Queue* queue_for(const IoDevice& drive) const;
+    // Whether the queue does not go to the drive, because it failed there, and another is up.
+    bool avoids(Queue& queue, const IoDevice& drive) const;
     // Of those without a plan.
     static IoRequest* oldest_of(Queue& queue);
     static IoRequest* any_of(Queue& queue);
@@ -124,6 +134,8 @@ protected:
     virtual Place place_write(const IoRequest& request, std::size_t part, Instant now,
                               const Places& used) const;
     static bool has_space(const IoMedium& medium, const IoRequest& request, const IoPart& part);
+    // Whether a drive keeps the medium, so that no other can get it now.
+    bool is_kept(MediumId medium) const;
     static bool uses(const Places& places, const IoDevice& drive);
     static bool uses(const Places& places, MediumId medium);
 
@@ -136,6 +148,9 @@ private:
 
     void note_given(const IoDevice& drive, MediumId medium);
     bool possible(const IoRequest& request, const IoPart& part) const;
+    bool has_drive_up(const IoRequest& request, const IoPart& part) const;
+    bool avoids(const IoPart& part, const IoMedium& medium, IoType type,
+                const IoDevice& drive) const;
     Error why_impossible(const IoRequest& request) const;
     std::size_t best_part(const IoRequest& request) const;
     QueueKey key_of(const IoRequest& request, std::size_t part) const;

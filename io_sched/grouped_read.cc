@@ -35,11 +35,14 @@ private:
         return queue.bytes >= mount_bytes_ || queue.count >= mount_files_ ||
                now - queue.oldest_at >= mount_age_;
     }
-    bool is_loaded(const Queue& queue) const {
-        return media().drive_with(queue.key.medium) != nullptr;
+    // In a drive where it can go on.
+    bool is_loaded(Queue& queue) const {
+        const IoDevice* const drive = media().drive_with(queue.key.medium);
+        return drive != nullptr && drive->state() != DeviceState::kDown && !avoids(queue, *drive);
     }
     // Whether the drive has to be given to a cartridge that has waited for too long.
     bool must_yield(const IoDevice& drive, Instant now) const;
+    bool can_have(const IoDevice& drive, Queue& queue) const;
     Choice mount(Queue& queue, Instant now);
     Queue* fullest(Instant now, const std::vector<Queue*>& without) const;
     IoRequest* planned(Queue& queue, const IoDevice& drive);
@@ -59,7 +62,7 @@ private:
 DriveScheduler::Answer GroupedRead::choose(Instant now) {
     for (IoDevice* const drive : drives()) {
         if (!drive->has_room(IoType::kRead) || !drive->medium()) continue;
-        Queue* const queue = queue_of(*drive->medium());
+        Queue* const queue = queue_for(*drive);
         if (queue == nullptr || must_yield(*drive, now)) continue;
         IoRequest* const request = planned(*queue, *drive);
         Places places = place(*request, now);
@@ -87,20 +90,36 @@ DriveScheduler::Answer GroupedRead::choose(Instant now) {
 bool GroupedRead::must_yield(const IoDevice& drive, Instant now) const {
     if (!had_batch(drive)) return false;
     // To come back for the last few would cost more than to read them now.
-    const Queue* const own = queue_of(*drive.medium());
+    const Queue* const own = queue_for(drive);
     if (own != nullptr && own->planned_count > 0 && own->planned_count <= kBatch) return false;
     for (const auto& [age, queue] : queues()) {
         if (!is_overdue(*queue, now)) return false;
-        if (is_loaded(*queue)) continue;
-        const IoMedium* const medium = media().find(queue->key.medium);
-        if (medium != nullptr && IoMedia::fits(drive, *medium, IoType::kRead)) return true;
+        if (!is_loaded(*queue) && can_have(drive, *queue)) return true;
     }
     return false;
 }
 
+// Whether the queue, which waits for a drive, can get this one soon, or its cartridge from there.
+bool GroupedRead::can_have(const IoDevice& drive, Queue& queue) const {
+    const IoMedium* const medium = media().find(queue.key.medium);
+    if (medium == nullptr) return false;
+    const auto takes = [&](const IoDevice& each) {
+        return IoMedia::fits(each, *medium, IoType::kRead) && !avoids(queue, each);
+    };
+    const IoDevice* const holder = media().drive_with(medium->id);
+    if (holder == &drive) {
+        return std::ranges::any_of(drives(), [&](const IoDevice* other) {
+            return other != &drive && other->has_room(IoType::kRead) && takes(*other);
+        });
+    }
+    // A drive of others gives it back when they like.
+    const bool will_get = holder == nullptr || holder->is_idle() || has_device(*holder);
+    return will_get && takes(drive);
+}
+
 std::optional<std::uint64_t> GroupedRead::eviction_rank(const IoDevice& drive, Instant now) const {
     if (!drive.medium()) return 0;
-    if (queue_of(*drive.medium()) != nullptr) {
+    if (queue_for(drive) != nullptr) {
         if (must_yield(drive, now)) return 2;
         return std::nullopt;
     }

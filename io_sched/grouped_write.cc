@@ -100,14 +100,14 @@ DriveScheduler::Place GroupedWrite::place_write(const IoRequest& request, std::s
         const bool is_wanted = is_wanted_by_other(medium, request);
         if (is_free && !is_wanted && loaded == nullptr) loaded = &medium;
         if (is_free && is_wanted && shared == nullptr) shared = &medium;
-        if (media().drive_with(id) != nullptr || is_wanted) continue;
+        if (is_kept(id) || is_wanted) continue;
         if (other == nullptr || medium.free_bytes < other->free_bytes) other = &medium;
     }
     const bool one_copy = request.parts.size() == 1;
     if (own != nullptr) {
         if (IoDevice* const drive = free_drive(*own)) return {drive, part, own->id};
-        const bool in_use = media().drive_with(own->id) != nullptr;
-        IoDevice* const drive = in_use ? nullptr : drive_for(request, wanted, *own, now, used);
+        IoDevice* const drive =
+            is_kept(own->id) ? nullptr : drive_for(request, wanted, *own, now, used);
         if (drive != nullptr) return {drive, part, own->id};
         if (one_copy) return {};  // It stays on its cartridge.
     }

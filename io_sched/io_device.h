@@ -17,7 +17,8 @@ namespace fopd::io_sched {
 
 enum class DeviceState : std::uint8_t {
     kReady,
-    kDown,  // Gets no operations; those that run end.
+    kDown,  // Gets no operations; those that run end. Others may take its medium.
+    kHeld,  // Gets no operations, and keeps its medium: it is used otherwise.
 };
 
 // The kind of medium that a device accepts: "disk" for disks, for drives and cartridges their
@@ -68,9 +69,22 @@ public:
     void set_medium(std::optional<MediumId> medium, std::uint64_t position = 0) {
         ENSURE(!is_fixed());
         medium_ = medium;
+        leaving_.reset();
         position_ = position;
     }
-    void set_position(std::uint64_t position) { position_ = position; }
+    // The operation that begins brings another medium. Until it ends, the drive may have the old
+    // one.
+    void exchange(MediumId medium) {
+        const auto old = medium_;
+        set_medium(medium);
+        leaving_ = old;
+    }
+    std::optional<MediumId> leaving() const { return leaving_; }
+    // The operation has ended, there.
+    void set_position(std::uint64_t position) {
+        leaving_.reset();
+        position_ = position;
+    }
     // Of a drive: when its last operation ended.
     Instant idle_since() const { return idle_since_; }
     void set_idle_since(Instant now) { idle_since_ = now; }
@@ -133,6 +147,7 @@ private:
     const std::uint8_t number_ = 0;
     const Technology technology_;
     std::optional<MediumId> medium_;
+    std::optional<MediumId> leaving_;
     std::uint64_t position_ = 0;
     Instant idle_since_{};
     DepthControl depth_;

@@ -29,12 +29,16 @@ public:
 
     // Performs one part. A write that has begun runs to its end, whatever request.wait says.
     virtual Task<Result<void>> execute(const IoRequest& request, const IoPart& part) = 0;
-    // A drive after an operation that failed.
+    // A drive after an operation. The medium and the position are asked for after one that failed.
     struct Content {
         std::optional<MediumId> medium{};
         std::uint64_t position = 0;
+        bool is_down = false;  // It should get no more operations.
     };
     virtual Content content() const { return {}; }
+    // Of a drive, which may be down: takes its medium out, so that another drive can get it. No
+    // operation runs.
+    virtual Task<Result<void>> take_out() { co_return Result<void>{}; }
     // Performs adjacent writes, in the order of their offsets, as one operation. REQUIRES: 2 to
     // kJoinedMax, on a disk.
     virtual Task<Result<void>> execute_joined(std::span<const IoShare> writes) = 0;

@@ -38,7 +38,8 @@ void IoMedia::wrote(MediumId id, std::uint64_t size_bytes, std::uint64_t collect
 }
 
 IoDevice* IoMedia::drive_with(MediumId id) const {
-    const auto at = std::ranges::find(drives_, std::optional(id), &IoDevice::medium);
+    auto at = std::ranges::find(drives_, std::optional(id), &IoDevice::medium);
+    if (at == drives_.end()) at = std::ranges::find(drives_, std::optional(id), &IoDevice::leaving);
     return at == drives_.end() ? nullptr : *at;
 }
 
@@ -50,6 +51,12 @@ bool IoMedia::fits(const IoDevice& drive, const IoMedium& medium, IoType type) {
 bool IoMedia::has_drive_for(const IoMedium& medium, IoType type) const {
     return std::ranges::any_of(drives_,
                                [&](const IoDevice* drive) { return fits(*drive, medium, type); });
+}
+
+bool IoMedia::has_drive_up_for(const IoMedium& medium, IoType type) const {
+    return std::ranges::any_of(drives_, [&](const IoDevice* drive) {
+        return drive->state() != DeviceState::kDown && fits(*drive, medium, type);
+    });
 }
 
 }  // namespace fopd::io_sched

@@ -50,12 +50,16 @@ public:
     void add_drive(IoDevice& drive);
     void remove_drive(const IoDevice& drive);
     const std::vector<IoDevice*>& drives() const { return drives_; }
-    // The drive that has the medium; null if it is in none.
+    // The drive that has the medium, or that is giving it back; null if it is in none.
     IoDevice* drive_with(MediumId id) const;
+    // The state of a drive has changed.
+    void drive_changed() { ++version_; }
     // Whether the drive can be used for a request of that type on that medium.
     static bool fits(const IoDevice& drive, const IoMedium& medium, IoType type);
     // Whether any drive can, ready or not.
     bool has_drive_for(const IoMedium& medium, IoType type) const;
+    // Whether one can that is not down.
+    bool has_drive_up_for(const IoMedium& medium, IoType type) const;
 
     // Grows with every change.
     std::uint64_t version() const { return version_; }

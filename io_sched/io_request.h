@@ -52,7 +52,8 @@ struct IoPart {
     std::uint64_t offset = 0;
     std::uint64_t size_bytes = 0;
     State state = State::kWaiting;
-    // Set by the scheduler: the IoDevice::number() of the drive on which it failed; 0: none.
+    // Set by the scheduler: the IoDevice::number() of the drive on which it failed, and to which it
+    // does not go while there is another; 0: none.
     std::uint8_t failed_on = 0;
     // The physical place on a cartridge, if it is known.
     std::uint16_t wrap = kUnknownWrap;

@@ -14,6 +14,9 @@ namespace fopd::io_sched {
 struct DeviceMedium {
     IoDevice* device = nullptr;
     std::size_t part = 0;  // Index in the request's parts; determines the medium.
+    // Of drives: the one that has the medium now, and gives it back first. It is idle, but may be
+    // down. Null: the medium is in no other drive.
+    IoDevice* from = nullptr;
 };
 
 // The device that a scheduler is asked to give up.

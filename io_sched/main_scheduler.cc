@@ -60,10 +60,21 @@ public:
     core::Gate& gate() { return gate_; }
     // Writes chosen in this pass, which may still be extended.
     Joined& joined() { return joined_; }
+    // Between these its medium is taken out for another drive.
+    void begin_take_out(IoType type) {
+        leaving_.emplace(gate_.enter());
+        begin(type);
+        set_medium(std::nullopt);
+    }
+    void end_take_out(IoType type) {
+        end(type);
+        leaving_.reset();
+    }
 
 private:
     const std::unique_ptr<IoExecutor> executor_;
     core::Gate gate_;
+    std::optional<core::Gate::Holder> leaving_;
     Joined joined_;
 };
 
@@ -191,6 +202,7 @@ Task<void> MainScheduler::remove_drive(IoDevice& drive) {
 void MainScheduler::set_drive_state(IoDevice& drive, DeviceState state) {
     ENSURE(!drive.is_fixed());
     drive.set_state(state);
+    media_.drive_changed();
     want_pass();
 }
 
@@ -313,7 +325,8 @@ void MainScheduler::schedule(IoRequest& request) {
         if (!pair) return give_up(request, pair.error());
         if (!pair->has_value()) return of(request).requeue(request);
         const DeviceMedium& found = **pair;
-        choose(static_cast<DeviceQueue&>(*found.device), request, request.parts[found.part]);
+        choose(static_cast<DeviceQueue&>(*found.device), request, request.parts[found.part],
+               static_cast<DeviceQueue*>(found.from));
     }
     of(request).remove_taken(request);
     forget_wait(request);
@@ -321,19 +334,21 @@ void MainScheduler::schedule(IoRequest& request) {
     figures_of(request).wait.record(request.waited_);
 }
 
-void MainScheduler::choose(DeviceQueue& device, IoRequest& request, IoPart& part) {
+void MainScheduler::choose(DeviceQueue& device, IoRequest& request, IoPart& part,
+                           DeviceQueue* from) {
     const IoShare share{.request = &request, .part = &part};
     ++request.running_count_;
     figures_of(request).dispatched.add(1);
     if (!device.is_fixed()) {
-        if (device.medium() != part.medium) device.set_medium(part.medium);
+        if (from != nullptr) from->begin_take_out(request.type);
+        if (device.medium() != part.medium) device.exchange(part.medium);
         if (request.type == IoType::kWrite) {
             media_.wrote(part.medium, part.size_bytes, request.collection);
         }
     }
     if (request.type != IoType::kWrite || !device.is_fixed()) {
         device.begin(request.type, part.size_bytes);
-        chosen_.push_back({&device, execute(&device, share)});
+        chosen_.push_back({&device, execute(&device, share, from)});
         return;
     }
     if (device.joined().takes(part)) {
@@ -359,16 +374,41 @@ void MainScheduler::choose_joined(DeviceQueue& device) {
     joined.size_bytes = 0;
 }
 
-Task<void> MainScheduler::execute(DeviceQueue* device, IoShare share) {
+Task<void> MainScheduler::execute(DeviceQueue* device, IoShare share, DeviceQueue* from) {
     const Running what{.type = share.request->type,
                        .size_bytes = share.part->size_bytes,
                        .end = share.part->offset + share.part->size_bytes,
                        .began = reactor_.now(),
                        .priority = share.request->priority};
-    Task<Result<void>> operation = device->executor().execute(*share.request, *share.part);
-    const Result<void> result = co_await std::move(operation);
+    Result<void> result;
+    if (from != nullptr) {
+        const Result<void> taken = co_await take_out(from, what.type);
+        result = taken;
+    }
+    if (result) {
+        Task<Result<void>> operation = device->executor().execute(*share.request, *share.part);
+        const Result<void> done = co_await std::move(operation);
+        result = done;
+    }
     operation_ended(*device, what, result.has_value());
     part_ended(*device, share, result);
+}
+
+Task<Result<void>> MainScheduler::take_out(DeviceQueue* from, IoType type) {
+    Task<Result<void>> operation = from->executor().take_out();
+    const Result<void> taken = co_await std::move(operation);
+    const IoExecutor::Content content = from->executor().content();
+    from->set_medium(content.medium, content.position);
+    note_down(*from);
+    from->set_idle_since(reactor_.now());
+    from->end_take_out(type);
+    want_pass();
+    co_return taken;
+}
+
+void MainScheduler::note_down(DeviceQueue& device) {
+    if (device.state() != DeviceState::kReady || !device.executor().content().is_down) return;
+    set_drive_state(device, DeviceState::kDown);
 }
 
 Task<void> MainScheduler::execute_joined(DeviceQueue* device, Joined joined) {
@@ -395,6 +435,7 @@ void MainScheduler::operation_ended(DeviceQueue& device, const Running& what, bo
         } else {
             device.set_medium(content.medium, content.position);
         }
+        note_down(device);
         device.set_idle_since(reactor_.now());
         want_pass();
         return;
@@ -416,7 +457,10 @@ void MainScheduler::part_ended(const DeviceQueue& device, const IoShare& share,
     --request.running_count_;
     part.state = result ? IoPart::State::kDone : IoPart::State::kFailed;
     if (!result) {
-        const bool replaceable = !request.given_up_ && !closed_ &&
+        // A write that has failed for another reason than its drive or medium fails again.
+        const bool may_go_elsewhere =
+            request.type == IoType::kRead || result.error().code == Errc::kIo;
+        const bool replaceable = may_go_elsewhere && !request.given_up_ && !closed_ &&
                                  !wait_is_over(request.wait, reactor_.now()) &&
                                  of(request).retry(request, part, device);
         if (request.result) request.result = result;

@@ -133,10 +133,12 @@ private:
     void leave(IoRequest& request);
     void forget_wait(IoRequest& request);
     void schedule(IoRequest& request);
-    void choose(DeviceQueue& device, IoRequest& request, IoPart& part);
+    void choose(DeviceQueue& device, IoRequest& request, IoPart& part, DeviceQueue* from);
     void choose_joined(DeviceQueue& device);
-    Task<void> execute(DeviceQueue* device, IoShare share);
+    Task<void> execute(DeviceQueue* device, IoShare share, DeviceQueue* from = nullptr);
+    Task<Result<void>> take_out(DeviceQueue* from, IoType type);
     Task<void> execute_joined(DeviceQueue* device, Joined joined);
+    void note_down(DeviceQueue& device);
     void operation_ended(DeviceQueue& device, const Running& what, bool succeeded);
     void part_ended(const DeviceQueue& device, const IoShare& share, const Result<void>& result);
     void give_up(IoRequest& request, const Error& why);

@@ -45,6 +45,8 @@ public:
         scheduler_.main.push(*this);  // Never completes within this call.
     }
     [[nodiscard]] Result<void> await_resume() const { return result; }
+    // Of the first part: the one that a write got last, or kAnyMedium.
+    io_sched::MediumId medium() const { return parts_.front().medium; }
 
 private:
     static void on_complete(io_sched::IoRequest& request) {

@@ -11,9 +11,7 @@ namespace fopd::library {
 
 namespace {
 
-// A drive that fails so often in a row is not used any more, and a cartridge is not written any
-// more.
-constexpr std::uint32_t kDriveFailuresMax = 3;
+// A cartridge that fails so often is not written any more.
 constexpr std::uint64_t kCartridgeFailuresMax = 2;
 
 // Copies in files that no record names are dead: their objects were written elsewhere since.
@@ -49,9 +47,11 @@ public:
         return unit_.execute(&request, &part);
     }
     Content content() const override {
-        if (!unit_.cartridge_) return {};
-        return {.medium = io_sched::MediumId{*unit_.cartridge_}};
+        Content content{.is_down = unit_.is_down()};
+        if (unit_.cartridge_) content.medium = io_sched::MediumId{*unit_.cartridge_};
+        return content;
     }
+    Task<Result<void>> take_out() override { return unit_.unload(); }
     Task<Result<void>> execute_joined(std::span<const io_sched::IoShare> /*writes*/) override {
         ENSURE(false);  // A drive does one operation at a time.
         co_return Result<void>{};
@@ -86,15 +86,15 @@ Task<Result<void>> DriveUnit::execute(const io_sched::IoRequest* request,
     // The scheduler has counted the room that the request might have needed.
     if (parts_.shelf.find(id) != nullptr) parts_.shelf.show(id);
     if (result) {
-        failures_in_turn_ = 0;
+        parts_.blame.worked(name(), id);
     } else {
         note_failure(id, type, result.error());
     }
     co_return result;
 }
 
-// An error may be the drive's or the cartridge's: both are blamed, until another drive or another
-// cartridge shows whose it was.
+// An error may be the drive's or the cartridge's: neither is taken out of use before another drive
+// or another cartridge has shown whose it was.
 void DriveUnit::note_failure(CartridgeId id, io_sched::IoType type, const Error& error) {
     forget_positions();
     parts_.drive.figures().failures.add(1);
@@ -106,16 +106,33 @@ void DriveUnit::note_failure(CartridgeId id, io_sched::IoType type, const Error&
                 {"medium", std::string_view(barcode)},
                 {"operation", io_sched::kIoTypeNames[static_cast<std::size_t>(type)]},
                 {"reason", std::string_view(reason)}});
-    if (error.code != Errc::kIo) return;
-    ++failures_in_turn_;
-    if (failures_in_turn_ >= kDriveFailuresMax) go_down(reason);
+    const bool is_of_tape = did_not_load_ || (cartridge_ == id && error.code == Errc::kIo);
     Cartridge* const changed = parts_.shelf.to_change().change(id);
-    if (changed == nullptr) return;
+    if (!is_of_tape || changed == nullptr) return;
     ++changed->failures;
-    const bool is_bad = type == io_sched::IoType::kWrite &&
-                        changed->failures >= kCartridgeFailuresMax &&
-                        changed->state == CartridgeState::kOk;
+    const Blame::Verdict verdict = parts_.blame.failed(name(), id);
+    if (verdict == Blame::Verdict::kDrive) go_down(reason);
+    if (verdict == Blame::Verdict::kCartridge) blame_cartridge(id, type, reason);
+    // Without another drive, writing goes on with another cartridge.
+    const bool is_bad = verdict == Blame::Verdict::kOpen && type == io_sched::IoType::kWrite &&
+                        changed->state == CartridgeState::kOk &&
+                        parts_.blame.open_failures(name(), id) >= kCartridgeFailuresMax;
     if (is_bad) parts_.shelf.set_state(id, CartridgeState::kReadOnly, reason);
+}
+
+void DriveUnit::blame_cartridge(CartridgeId id, io_sched::IoType type, std::string_view reason) {
+    const CartridgeState state = parts_.shelf.find(id)->state;
+    const bool is_blank = state == CartridgeState::kBlank;
+    if (!is_blank && !is_readable(state)) return;
+    const std::string why = (did_not_load_ ? "it does not load: " : "") + std::string(reason);
+    if (is_blank) {
+        parts_.shelf.set_state(id, CartridgeState::kFailed, why);
+    } else if (did_not_load_ || type == io_sched::IoType::kRead) {
+        // Its data may be read yet.
+        parts_.shelf.set_state(id, CartridgeState::kSuspect, why);
+    } else if (state == CartridgeState::kOk) {
+        parts_.shelf.set_state(id, CartridgeState::kReadOnly, reason);
+    }
 }
 
 void DriveUnit::go_down(std::string_view reason) {
@@ -143,6 +160,7 @@ Task<Result<void>> DriveUnit::mount(CartridgeId id) {
 }
 
 Task<Result<void>> DriveUnit::mount(CartridgeId id, Labels labels) {
+    did_not_load_ = false;
     if (cartridge_ == id) {
         if (label_is_right_ || labels == Labels::kAny) co_return Result<void>{};
         co_return co_await check_label(id);
@@ -170,13 +188,13 @@ Task<Result<void>> DriveUnit::mount(CartridgeId id, Labels labels) {
 
 Task<Result<void>> DriveUnit::load_and_check(CartridgeId id, Labels labels) {
     const auto loaded = co_await parts_.drive.load();
+    did_not_load_ = !loaded && loaded.error().code != Errc::kUnsupported;
     if (!loaded) {
         if (loaded.error().code == Errc::kUnsupported) {
             parts_.shelf.set_state(id, CartridgeState::kFailed, "no drive reads such cartridges");
         }
         // The next request finds the drive empty.
-        [[maybe_unused]] const auto away =
-            co_await parts_.robot.put_away(std::string(parts_.drive.serial()));
+        co_await give_back(id);
         co_return std::unexpected(loaded.error());
     }
     cartridge_ = id;
@@ -232,6 +250,28 @@ Task<Result<void>> DriveUnit::check_label(CartridgeId id) {
         Error{.code = Errc::kInvalid, .context = store::describe_kind(found->kind)});
 }
 
+// A cartridge that does not load. A drive may have to unload what an earlier process loaded.
+Task<void> DriveUnit::give_back(CartridgeId id) {
+    const std::string serial(parts_.drive.serial());
+    auto putting = parts_.robot.put_away(serial);
+    const auto away = co_await std::move(putting);
+    if (away) co_return;
+    const auto unloaded = co_await parts_.drive.unload();
+    if (!unloaded && unloaded.error().code != Errc::kNotFound) {
+        co_return note_stuck(id, unloaded.error());
+    }
+    [[maybe_unused]] const auto moved = co_await parts_.robot.put_away(serial);
+}
+
+// Others are told that they cannot get the cartridge.
+void DriveUnit::note_stuck(CartridgeId id, const Error& error) {
+    go_down(describe(error));
+    const CartridgeState state = parts_.shelf.find(id)->state;
+    if (!is_readable(state) && state != CartridgeState::kBlank) return;
+    parts_.shelf.set_state(id, CartridgeState::kMissing,
+                           "it is stuck in drive " + std::string(name()));
+}
+
 Task<Result<void>> DriveUnit::unload() {
     set_activity(DriveActivity::kExchanging);
     const auto unloaded = co_await take_out();
@@ -244,8 +284,18 @@ Task<Result<void>> DriveUnit::take_out() {
     if (parts_.drive.loaded()) {
         const auto unloaded = co_await parts_.drive.unload();
         if (!unloaded) {
-            go_down(describe(unloaded.error()));
+            if (cartridge_ && parts_.drive.loaded()) {
+                note_stuck(*cartridge_, unloaded.error());
+            } else {
+                go_down(describe(unloaded.error()));
+            }
             co_return unloaded;
+        }
+        const Cartridge* const cartridge = cartridge_ ? parts_.shelf.find(*cartridge_) : nullptr;
+        if (cartridge != nullptr && cartridge->state == CartridgeState::kMissing) {
+            const bool is_labelled = cartridge->generation > 0;
+            parts_.shelf.set_state(*cartridge_,
+                                   is_labelled ? CartridgeState::kOk : CartridgeState::kBlank, "");
         }
     }
     if (cartridge_) {

@@ -16,6 +16,7 @@
 #include "devices/tape/tape_drive.h"
 #include "io_sched/io_executor.h"
 #include "io_sched/io_request.h"
+#include "library/blame.h"
 #include "library/cartridge.h"
 #include "library/measured_drive.h"
 #include "library/media_shelf.h"
@@ -65,6 +66,7 @@ public:
         MeasuredDrive& drive;
         Robot& robot;
         MediaShelf& shelf;
+        Blame& blame;  // Of the library.
         devices::NodeId node{};
     };
     explicit DriveUnit(const Parts& parts) : parts_(parts) {}
@@ -110,8 +112,11 @@ private:
     Task<Result<void>> check_label(CartridgeId id);
     Task<Result<void>> recover(store::TapeEnd known, store::TapeEnd* end);
     void note_failure(CartridgeId id, io_sched::IoType type, const Error& error);
+    void blame_cartridge(CartridgeId id, io_sched::IoType type, std::string_view reason);
     void go_down(std::string_view reason);
     void expect_blocks();
+    void note_stuck(CartridgeId id, const Error& error);
+    Task<void> give_back(CartridgeId id);
     Task<Result<void>> mount(CartridgeId id, Labels labels);
     Task<Result<void>> take_out();
     void set_activity(DriveActivity activity);
@@ -129,7 +134,7 @@ private:
     DriveActivity activity_ = DriveActivity::kIdle;
     Instant busy_since_{};
     std::uint64_t busy_bytes_ = 0;
-    std::uint32_t failures_in_turn_ = 0;
+    bool did_not_load_ = false;  // In the last mount().
     std::string down_reason_;
 };
 

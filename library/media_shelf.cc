@@ -107,6 +107,11 @@ void MediaShelf::promise(CartridgeId id, std::uint32_t pool) {
     show(id);
 }
 
+void MediaShelf::withdraw(CartridgeId id) {
+    promised_.erase(id);
+    show(id);
+}
+
 void MediaShelf::count(CartridgeId id, std::optional<CartridgeState> state) {
     const auto known = counted_.find(id);
     if (known != counted_.end()) {

@@ -57,6 +57,7 @@ public:
     // Grows with each change of a state.
     std::uint64_t changes() const { return changes_; }
     void promise(CartridgeId id, std::uint32_t pool);
+    void withdraw(CartridgeId id);
     bool is_promised(CartridgeId id) const { return promised_.contains(id); }
     // A cartridge is nearly full, and nothing more is begun on it, when less than 1 /
     // kNearlyFullPart of its capacity is free.

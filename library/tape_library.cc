@@ -157,6 +157,7 @@ Task<Result<void>> TapeLibrary::open_drives() {
                                           .drive = *measured,
                                           .robot = *robot_,
                                           .shelf = *shelf_,
+                                          .blame = blame_,
                                           .node = parts_.node};
         auto unit = std::make_unique<DriveUnit>(unit_parts);
         co_await unit->look_into();
@@ -192,7 +193,7 @@ Task<void> TapeLibrary::close_drives() {
 // Tells the scheduler which drives have found that they are down.
 void TapeLibrary::show_drives() {
     for (const Unit& each : units_) {
-        if (!each.drive->is_down()) continue;
+        if (!each.drive->is_down() || each.is_handled) continue;
         parts_.io.set_drive_state(*each.device, io_sched::DeviceState::kDown);
     }
 }

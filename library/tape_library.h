@@ -17,6 +17,7 @@
 #include "core/wait_queue.h"
 #include "devices/label.h"
 #include "io_sched/main_scheduler.h"
+#include "library/blame.h"
 #include "library/copy_batch.h"
 #include "library/drive_unit.h"
 #include "library/home_doors.h"
@@ -187,6 +188,7 @@ private:
     std::unique_ptr<BayLibrary> bay_library_;
     std::unique_ptr<Robot> robot_;
     std::unique_ptr<MediaShelf> shelf_;
+    Blame blame_;
     std::vector<Unit> units_;
     std::uint64_t media_shown_ = 0;  // MediaShelf::changes() that the homes know.
     bool rung_ = false;

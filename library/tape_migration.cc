@@ -203,6 +203,10 @@ Task<void> TapeLibrary::write_batch(Pool* pool, std::vector<CopyBatch::Item> ite
     if (outcome.copies > 0) pool->failures = 0;
     if (!written && !stopping_) {
         pool->figures->failures.add(1);
+        // Of several blank cartridges another one is tried.
+        const auto used = static_cast<CartridgeId>(request.medium());
+        const Cartridge* const blank = shelf_->find(used);
+        if (blank != nullptr && blank->state == CartridgeState::kBlank) shelf_->withdraw(used);
         ++pool->failures;
         pool->not_before = after(parts_.reactor.now(), kAfterFailure);
     }
@@ -263,7 +267,10 @@ TapeLibrary::Room TapeLibrary::room_of(const Pool& pool, std::uint64_t needed_by
         if (medium == nullptr) continue;
         const bool is_blank = each.state == CartridgeState::kBlank;
         if (is_blank && !shelf_->is_promised(each.id)) {
-            if (room.blank == 0) room.blank = each.id;
+            // Those that have failed come last.
+            if (room.blank == 0 || each.failures < shelf_->find(room.blank)->failures) {
+                room.blank = each.id;
+            }
             room.largest_bytes = std::max(room.largest_bytes, medium->free_bytes);
             continue;
         }

@@ -23,6 +23,15 @@ constexpr std::uint32_t kRoundsMax = 3;
 constexpr Duration kBetweenRounds = 5s;
 constexpr std::uint8_t kBackgroundBelow = kRecallPriorityDefault;
 
+// Such as "cartridge V00001L9 or V00002L9".
+std::string names_of(const MediaShelf& shelf, const std::vector<RecallJob::Place>& places) {
+    std::string names;
+    for (const RecallJob::Place& each : places) {
+        names += (names.empty() ? "cartridge " : " or ") + shelf.find(each.cartridge)->barcode;
+    }
+    return names;
+}
+
 }  // namespace
 
 void TapeLibrary::take_recall(std::uint32_t locality, RecallNote note) {
@@ -83,6 +92,7 @@ Task<void> TapeLibrary::serve_note(Recall* recall) {
             std::string reason = recall->job.why_unreadable();
             co_return co_await fail(recall, std::move(reason));
         }
+        const std::string names = names_of(*shelf_, places);
         const auto read = co_await read_once(recall, std::move(places));
         show_drives();
         if (recall->job.state() == RecallJob::State::kDone) co_return;
@@ -93,7 +103,7 @@ Task<void> TapeLibrary::serve_note(Recall* recall) {
         // Without a drive it waits for one; otherwise the copies cannot be read.
         const bool is_unreadable = !read && read.error().code != Errc::kNotFound;
         if (is_unreadable && ++rounds >= kRoundsMax) {
-            std::string reason = "the copies cannot be read: " + describe(read.error());
+            std::string reason = "cannot be read from " + names + ": " + describe(read.error());
             co_return co_await fail(recall, std::move(reason));
         }
         const auto slept = co_await parts_.reactor.sleep_for(kBetweenRounds, &recall->cancel);

@@ -68,7 +68,8 @@ Task<Result<LoadedTape>> MemoryTape::load() {
     if (deck_.loaded()) co_return tape_refused(Errc::kInvalid, "a tape is loaded already");
     auto tape = TapeDeck::examine(options_.technology, cartridge()->info(), 0);
     if (!tape) co_return std::unexpected(tape.error());
-    const bool fails = strikes(TapeFault::kLoad, options_.faults.load_ppm);
+    const bool strikes_now = strikes(TapeFault::kLoad, options_.faults.load_ppm);
+    const bool fails = strikes_now || !cartridge()->loads();
     co_await power_step(options_.power);
     if (!fails) {
         image_.drive(options_.index).threaded = true;

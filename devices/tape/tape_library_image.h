@@ -48,6 +48,9 @@ public:
     // Power loss. Of what was not durable some first records remain, and perhaps an unreadable one
     // behind them. If none remains, what they had overwritten may be there again.
     void crash(core::Random& random);
+    // No drive can load it.
+    void break_leader() { loads_ = false; }
+    bool loads() const { return loads_; }
     // Reading the block fails until it is overwritten. REQUIRES: it is a block.
     void make_unreadable(std::uint64_t number);
     std::uint64_t durable_count() const { return durable_; }
@@ -64,6 +67,7 @@ private:
     std::uint64_t durable_ = 0;  // So many survive in any case.
     // The durable records that writes have overwritten since the last sync.
     std::vector<Record> overwritten_;
+    bool loads_ = true;
     std::uint64_t limit_bytes_ = std::numeric_limits<std::uint64_t>::max();
 };
 

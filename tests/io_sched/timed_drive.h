@@ -27,10 +27,15 @@ struct DriveLog {
     // Operations on them fail.
     std::set<std::uint8_t> bad_drives;
     std::set<MediumId> bad_media;
+    // They are down after a failure.
+    std::set<std::uint8_t> dying_drives;
+    // They give no cartridge back.
+    std::set<std::uint8_t> stuck_drives;
     std::map<MediumId, std::uint8_t> loaded;
 };
 
-// A drive that needs a minute for another cartridge, and ten seconds for an operation.
+// A drive that needs a minute for another cartridge, and ten seconds for an operation. Its robot
+// takes no cartridge out of another drive.
 class TimedDrive final : public IoExecutor {
 public:
     TimedDrive(core::Reactor& reactor, std::uint8_t number, DriveLog& log)
@@ -43,24 +48,44 @@ public:
         ENSURE(false);
         co_return Result<void>{};
     }
-    Content content() const override { return {.medium = medium_}; }
+    Content content() const override { return {.medium = medium_, .is_down = is_down_}; }
+    Task<Result<void>> take_out() override {
+        (void)co_await reactor_.sleep_for(20s);
+        if (log_.stuck_drives.contains(number_)) {
+            is_down_ = true;
+            co_return std::unexpected(Error{.code = Errc::kIo, .context = "stuck"});
+        }
+        if (medium_) log_.loaded.erase(*medium_);
+        medium_.reset();
+        co_return Result<void>{};
+    }
 
 private:
     Task<Result<void>> run(MediumId medium, std::uint64_t offset) {
         log_.begun.push_back({number_, medium, offset});
         log_.running_max = std::max(log_.running_max, ++log_.running);
+        const auto done = co_await perform(medium);
+        --log_.running;
+        if (!done && log_.dying_drives.contains(number_)) is_down_ = true;
+        co_return done;
+    }
+    Task<Result<void>> perform(MediumId medium) {
         if (medium_ != medium) {
-            // Nobody takes a cartridge out of a drive that is in use.
-            const auto other = log_.loaded.find(medium);
-            ENSURE(other == log_.loaded.end() || other->second != number_);
-            if (medium_) log_.loaded.erase(*medium_);
-            log_.loaded[medium] = number_;
-            medium_ = medium;
             ++log_.mounts;
-            (void)co_await reactor_.sleep_for(60s);
+            if (medium_) {
+                const auto taken = co_await take_out();
+                if (!taken) co_return taken;
+                (void)co_await reactor_.sleep_for(40s);
+            } else {
+                (void)co_await reactor_.sleep_for(60s);
+            }
+            if (!log_.loaded.emplace(medium, number_).second) {
+                co_return std::unexpected(
+                    Error{.code = Errc::kBusy, .context = "the cartridge is in another drive"});
+            }
+            medium_ = medium;
         }
         (void)co_await reactor_.sleep_for(10s);
-        --log_.running;
         if (log_.bad_drives.contains(number_) || log_.bad_media.contains(medium)) {
             co_return std::unexpected(Error{.code = Errc::kIo, .context = "drive"});
         }
@@ -71,6 +96,7 @@ private:
     const std::uint8_t number_;
     DriveLog& log_;
     std::optional<MediumId> medium_;
+    bool is_down_ = false;
 };
 
 }  // namespace fopd::io_sched::testing

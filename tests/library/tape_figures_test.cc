@@ -166,7 +166,7 @@ TEST_CASE("library figures: each drive is in one state, and one that is down say
     }
     REQUIRE(down >= 1);
     REQUIRE(failed.sum("fopd_tape_drive_state") == stage.options.drives);
-    REQUIRE(failed.sum("fopd_tape_operations_failed") >= 3);
+    REQUIRE(failed.sum("fopd_tape_operations_failed") >= 1);
 }
 
 TEST_CASE("library figures: an idle library does nothing", "[library]") {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "library/blame.h"
 #include "library/tape_library.h"
 #include "tests/catch.h"
 #include "tests/library/tape_stage.h"
@@ -15,6 +16,15 @@ using namespace fopd::library;
 using namespace fopd::library::testing;
 
 namespace {
+
+devices::CartridgeImage& image_of(TapeStage& stage, std::string_view barcode) {
+    return *stage.tapes.at(address_of(stage, barcode));
+}
+
+std::size_t drives_down(TapeStage& stage) {
+    const std::vector<DriveRow> rows = stage.library().drives();
+    return static_cast<std::size_t>(std::ranges::count(rows, "down", &DriveRow::activity));
+}
 
 // An object that is on tape only, and the cartridge that has it.
 struct OnTape {
@@ -34,6 +44,18 @@ OnTape put_on_tape(TapeStage& stage) {
     }
     REQUIRE_FALSE(object.barcode.empty());
     return object;
+}
+
+// The drive that has it.
+std::uint32_t drive_with(TapeStage& stage, std::string_view barcode) {
+    const std::vector<DriveRow> rows = stage.library().drives();
+    const auto found = std::ranges::find(rows, barcode, &DriveRow::barcode);
+    REQUIRE(found != rows.end());
+    return static_cast<std::uint32_t>(found - rows.begin());
+}
+
+DriveRow drive_row(TapeStage& stage, std::uint32_t index) {
+    return stage.library().drives().at(index);
 }
 
 }  // namespace
@@ -97,4 +119,158 @@ TEST_CASE("library: a cartridge that was disabled as a double is used when the o
     stage.start();
     stage.run_for(1min);
     CHECK(cartridge(stage, "V00001XX").state == CartridgeState::kBlank);
+}
+
+TEST_CASE("library: a recall that its drive cannot read is read in another drive", "[library]") {
+    TapeStage stage;
+    const OnTape object = put_on_tape(stage);
+    const std::uint32_t bad = drive_with(stage, object.barcode);
+    stage.drive(bad).faults().read_ppm = 1'000'000;
+
+    REQUIRE(stage.recall(object.fid) == RecallAsked::kWaiting);
+    const RecallEnd end = stage.wait_for(object.fid);
+    CHECK(end.reason.empty());
+    REQUIRE(end.how == RecallEnd::How::kDone);
+    CHECK(stage.read(object.fid) == object.bytes);
+    CHECK(drive_with(stage, object.barcode) != bad);
+    CHECK(stage.events.count("library.operation_failed") == 1);
+}
+
+TEST_CASE("library: a recall of a cartridge in a dead drive fails naming both", "[library]") {
+    TapeStage stage;
+    const OnTape object = put_on_tape(stage);
+    const std::uint32_t dead = drive_with(stage, object.barcode);
+    stage.drive(dead).inject(devices::TapeFault::kDeath);
+
+    REQUIRE(stage.recall(object.fid) == RecallAsked::kWaiting);
+    const RecallEnd end = stage.wait_for(object.fid, 10min);
+    REQUIRE(end.how == RecallEnd::How::kFailed);
+    CHECK(end.reason.find(object.barcode) != std::string::npos);
+    CHECK(end.reason.find(drive_row(stage, dead).name) != std::string::npos);
+    CHECK(drive_row(stage, dead).activity == "down");
+
+    // Also after a restart, until somebody repairs the drive.
+    stage.restart();
+    stage.run_for(1min);
+    REQUIRE(stage.recall(object.fid) == RecallAsked::kWaiting);
+    CHECK(stage.wait_for(object.fid, 10min).how == RecallEnd::How::kFailed);
+    stage.stop();
+    stage.tapes.drive(dead).dead = false;
+    stage.start();
+    CHECK(stage.recalled(object.fid) == object.bytes);
+}
+
+TEST_CASE("library: a cartridge that was stuck is used when it can be unloaded", "[library]") {
+    TapeStage stage;
+    const OnTape object = put_on_tape(stage);
+    const std::uint32_t stuck = drive_with(stage, object.barcode);
+    const std::string name = drive_row(stage, stuck).name;
+    stage.drive(stuck).inject(devices::TapeFault::kStuck);
+    CHECK(stage.at(0, stage.library().unload(name)).kind == MediaOutcome::Kind::kFailed);
+    CHECK(cartridge(stage, object.barcode).state == CartridgeState::kMissing);
+    CHECK(stage.at(0, stage.library().unload(name)).kind == MediaOutcome::Kind::kDone);
+    CHECK(cartridge(stage, object.barcode).state == CartridgeState::kOk);
+    CHECK(stage.recalled(object.fid) == object.bytes);
+}
+
+TEST_CASE("library: a cartridge that does not load fails its recalls, and no drive goes down",
+          "[library]") {
+    TapeStage stage;
+    const OnTape object = put_on_tape(stage);
+    unload_all(stage);
+    image_of(stage, object.barcode).break_leader();
+
+    REQUIRE(stage.recall(object.fid) == RecallAsked::kWaiting);
+    const RecallEnd end = stage.wait_for(object.fid);
+    REQUIRE(end.how == RecallEnd::How::kFailed);
+    CHECK(end.reason.find(object.barcode) != std::string::npos);
+    CHECK(drives_down(stage) == 0);
+    CHECK(cartridge(stage, object.barcode).state == CartridgeState::kSuspect);
+    CHECK_FALSE(cartridge(stage, object.barcode).reason.empty());
+
+    const Bytes other = pattern(50'000, 2);
+    const store::Fid fid = stage.put(other);
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(fid).has_value());
+    CHECK(stage.recalled(fid) == other);
+}
+
+TEST_CASE("library: a blank cartridge that does not load is replaced by another", "[library]") {
+    for (const std::uint32_t drives : {1U, 2U}) {
+        CAPTURE(drives);
+        TapeStageOptions options;
+        options.drives = drives;
+        TapeStage stage(options);
+        stage.run_for(1min);
+        image_of(stage, "V00000L9").break_leader();
+        for (int i = 0; i < 3; ++i) {
+            stage.put(pattern(10'000, static_cast<std::uint64_t>(i)));
+            REQUIRE(stage.sync(10min).has_value());
+        }
+        CHECK(drives_down(stage) == 0);
+        CHECK(cartridge(stage, "V00001L9").files > 0);
+        const CartridgeState state = cartridge(stage, "V00000L9").state;
+        // With one drive it is not sure, and the cartridge is the last to be tried.
+        CHECK(state == (drives == 1 ? CartridgeState::kBlank : CartridgeState::kFailed));
+    }
+}
+
+TEST_CASE("library: a drive that loads nothing goes down, and no cartridge is blamed",
+          "[library]") {
+    TapeStage stage;
+    stage.run_for(1min);
+    stage.drive(0).faults().load_ppm = 1'000'000;
+    std::vector<store::Fid> fids;
+    for (std::uint64_t i = 0; i < 6; ++i) {
+        fids.push_back(stage.put(pattern(10'000, i)));
+        REQUIRE(stage.sync(10min).has_value());
+        unload_all(stage);
+    }
+    CHECK(drives_down(stage) == 1);
+    CHECK(drive_row(stage, 0).activity == "down");
+    for (const Cartridge& each : stage.library().media()) {
+        CHECK((each.state == CartridgeState::kOk || each.state == CartridgeState::kBlank));
+    }
+    for (const store::Fid fid : fids) CHECK(stage.release(fid).has_value());
+}
+
+TEST_CASE("library: blame falls on a cartridge or a drive only after a trial elsewhere",
+          "[library]") {
+    using Verdict = Blame::Verdict;
+    Blame blame;
+    CHECK(blame.failed("a", 1) == Verdict::kOpen);
+    CHECK(blame.failed("b", 1) == Verdict::kCartridge);
+    blame.worked("a", 9);
+    blame.worked("b", 9);
+
+    // With one drive another cartridge shows it.
+    for (int i = 0; i < 5; ++i) CHECK(blame.failed("a", 2) == Verdict::kOpen);
+    blame.worked("a", 3);
+    CHECK(blame.failed("a", 2) == Verdict::kCartridge);
+
+    // What works in another drive is that drive's fault.
+    for (int i = 0; i < 2; ++i) {
+        CHECK(blame.failed("a", 4) == Verdict::kOpen);
+        blame.worked("b", 4);
+    }
+    CHECK(blame.failed("a", 4) == Verdict::kDrive);
+
+    // Several cartridges, and no other drive.
+    CHECK(blame.failed("c", 5) == Verdict::kOpen);
+    CHECK(blame.failed("c", 5) == Verdict::kOpen);
+    CHECK(blame.failed("c", 6) == Verdict::kDrive);
+
+    // Two drives that fail with all cartridges blame one of these at most.
+    CHECK(blame.failed("e", 30) == Verdict::kOpen);
+    CHECK(blame.failed("f", 30) == Verdict::kCartridge);
+    CHECK(blame.failed("e", 31) == Verdict::kOpen);
+    CHECK(blame.failed("f", 31) == Verdict::kOpen);
+    CHECK(blame.failed("e", 32) == Verdict::kDrive);
+    CHECK(blame.failed("f", 32) == Verdict::kDrive);
+
+    // Failures in between successes add up to nothing.
+    for (CartridgeId each = 10; each < 20; ++each) {
+        CHECK(blame.failed("d", each) == Verdict::kOpen);
+        blame.worked("d", 9);
+    }
 }
