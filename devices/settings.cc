@@ -92,31 +92,38 @@ config::ListSection<PoolSettings> pools_section() {
             std::move(record)};
 }
 
-std::vector<std::string> check_staging(const std::vector<PoolSettings>& pools) {
-    std::vector<std::string> problems;
-    for (const PoolSettings& pool : pools) {
+std::vector<config::Mistake> check_staging(const std::vector<PoolSettings>& pools) {
+    std::vector<config::Mistake> mistakes;
+    const std::string right = "the name of a pool of the family disk";
+    for (std::size_t i = 0; i < pools.size(); ++i) {
+        const PoolSettings& pool = pools[i];
         if (!pool.staging) continue;
+        const std::string key = "[" + std::to_string(i) + "].staging";
         const auto staging = std::ranges::find(pools, *pool.staging, &PoolSettings::name);
         const std::string of = "the staging of pool " + pool.name + ", " + *pool.staging + ",";
         if (staging == pools.end()) {
-            problems.push_back(of + " is no pool in pools");
+            mistakes.push_back({.wrong = of + " is no pool in pools", .right = right, .key = key});
         } else if (staging->family != Family::kDisk) {
-            problems.push_back(of + " is not a disk pool");
+            mistakes.push_back({.wrong = of + " is not a disk pool", .right = right, .key = key});
         }
     }
-    return problems;
+    return mistakes;
 }
 
-std::vector<std::string> check_libraries(const std::vector<PoolSettings>& pools,
-                                         std::span<const std::string> served) {
-    std::vector<std::string> problems;
-    for (const PoolSettings& pool : pools) {
+std::vector<config::Mistake> check_libraries(const std::vector<PoolSettings>& pools,
+                                             std::span<const std::string> served) {
+    std::vector<config::Mistake> mistakes;
+    for (std::size_t i = 0; i < pools.size(); ++i) {
+        const PoolSettings& pool = pools[i];
         const bool is_served = std::ranges::find(served, pool.name) != served.end();
         if (pool.family == Family::kTape && !is_served) {
-            problems.push_back("tape pool " + pool.name + " needs a library that has its tapes");
+            mistakes.push_back(
+                {.wrong = "tape pool " + pool.name + " needs a library that has its tapes",
+                 .right = "write a library in libraries whose pool it is, or leave out the pool",
+                 .key = "[" + std::to_string(i) + "]"});
         }
     }
-    return problems;
+    return mistakes;
 }
 
 std::vector<std::string> check_devices(const std::vector<DeviceSettings>& devices,

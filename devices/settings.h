@@ -34,12 +34,11 @@ config::ListSection<DeviceSettings> devices_section();
 config::ListSection<PoolSettings> pools_section();
 
 // Checks the staging of all pools, after the section has passed its own checks: a tape pool needs
-// one, and it is a disk pool that exists. Empty if there is no problem.
-std::vector<std::string> check_staging(const std::vector<PoolSettings>& pools);
-// Checks that each tape pool is one of those whose tapes a library of the node has. Empty if there
-// is no problem.
-std::vector<std::string> check_libraries(const std::vector<PoolSettings>& pools,
-                                         std::span<const std::string> served);
+// one, and it is a disk pool that exists. Mistakes of the section `pools`; empty if there are none.
+std::vector<config::Mistake> check_staging(const std::vector<PoolSettings>& pools);
+// Checks that each tape pool is one of those whose tapes a library of the node has. Likewise.
+std::vector<config::Mistake> check_libraries(const std::vector<PoolSettings>& pools,
+                                             std::span<const std::string> served);
 
 // Checks both together, after the sections have passed their own checks: finds each device whose
 // pool does not exist or is a tape pool, and all devices with one path. Empty if there is no

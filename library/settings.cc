@@ -87,19 +87,25 @@ config::ListSection<LibrarySettings> libraries_section() {
             config::ListRule{.length_max = 1}};
 }
 
-std::vector<std::string> check_pools(const std::vector<LibrarySettings>& libraries,
-                                     const std::vector<devices::PoolSettings>& pools) {
-    std::vector<std::string> problems;
-    for (const LibrarySettings& each : libraries) {
+std::vector<config::Mistake> check_pools(const std::vector<LibrarySettings>& libraries,
+                                         const std::vector<devices::PoolSettings>& pools) {
+    std::vector<config::Mistake> mistakes;
+    for (std::size_t i = 0; i < libraries.size(); ++i) {
+        const LibrarySettings& each = libraries[i];
         const auto pool = std::ranges::find(pools, each.pool, &devices::PoolSettings::name);
-        const std::string of = "the pool of library " + each.name + ", " + each.pool + ",";
+        std::string wrong = "the pool of library " + each.name + ", " + each.pool + ",";
         if (pool == pools.end()) {
-            problems.push_back(of + " is no pool in pools");
+            wrong += " is no pool in pools";
         } else if (pool->family != devices::Family::kTape) {
-            problems.push_back(of + " is not a tape pool");
+            wrong += " is not a tape pool";
+        } else {
+            continue;
         }
+        mistakes.push_back({.wrong = std::move(wrong),
+                            .right = "the name of a pool of the family tape",
+                            .key = "[" + std::to_string(i) + "].pool"});
     }
-    return problems;
+    return mistakes;
 }
 
 std::optional<LibraryOptions> options_of(const std::vector<LibrarySettings>& libraries,

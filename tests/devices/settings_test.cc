@@ -97,7 +97,8 @@ TEST_CASE("devices settings: a tape pool is served by a library that has it", "[
     const std::vector<std::string> both{"deep", "cold"};
 
     REQUIRE(check_staging(pools).empty());
-    REQUIRE(check_libraries(pools, one) ==
-            std::vector<std::string>{"tape pool deep needs a library that has its tapes"});
+    const auto mistakes = check_libraries(pools, one);
+    REQUIRE(mistakes.size() == 1);
+    REQUIRE(mistakes.front().wrong == "tape pool deep needs a library that has its tapes");
     REQUIRE(check_libraries(pools, both).empty());
 }
