@@ -157,6 +157,7 @@ struct Verb {
 // All verbs, in the order of --help. The table of x_verbs() is in verbs_x.cc.
 std::span<const Verb> disk_verbs();
 std::span<const Verb> fabric_verbs();
+std::span<const Verb> io_sched_verbs();
 std::span<const Verb> key_verbs();
 std::span<const Verb> lrs_verbs();
 std::span<const Verb> mirror_verbs();

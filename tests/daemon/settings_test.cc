@@ -125,6 +125,53 @@ TEST_CASE("daemon configuration: access rules change without a restart", "[daemo
 }
 
 TEST_CASE(
+    "daemon configuration: settings of I/O schedulers change by hand as in the file, all or none",
+    "[daemon]") {
+    const std::string text = "io_sched: { tape: { grouped_read_max_wait: 5min } }\n";
+    const auto configuration = configuration_of(&text);
+    const auto tape = [&] {
+        return configuration->current()->get<io_sched::IoSchedSettings>().tape;
+    };
+    const auto set = [&](std::vector<SectionValue> values) {
+        return configuration->set_io_sched(values);
+    };
+
+    const auto changed =
+        set({{"read_algo", "elevator"},
+             {"tape.read_algo", "grouped_read"},
+             {"tape.fair_share_limits", "[{technology: lto9, min: '0,0,0', max: '2,2,1'}]"}});
+
+    REQUIRE(changed.has_value());
+    const std::vector<std::string> keys{"io_sched.read_algo", "io_sched.tape.read_algo",
+                                        "io_sched.tape.fair_share_limits"};
+    CHECK(keys_in_force(*changed) == keys);
+    CHECK(tape().read_algo->name == "grouped_read");
+    CHECK(tape().grouped_read_max_wait == 5min);
+    CHECK(tape().fair_share_limits.size() == 1);
+    CHECK(configuration->differing_keys() == keys);
+
+    const std::vector<SectionValue> wrong{
+        {"tape.read_algo", "grouped_write"},
+        {"tape.read_algo", "fifo\n  write_algo: grouped_write"},
+        {"tape.grouped_read_max_wait", "soon"},
+        {"dispatch_algo", "fair_share"},
+        {"depth_max", "64"},  // Needs a restart.
+        {"tape", "{}"},
+        {"tape.order", "scan"},
+    };
+    for (const SectionValue& each : wrong) {
+        CAPTURE(each.key, each.value);
+        CHECK_FALSE(set({{"tape.write_algo", "grouped_write"}, each}).has_value());
+        CHECK(tape().write_algo->name == "fifo");
+    }
+    CHECK(set({wrong.back()}).error().is_unknown);
+
+    REQUIRE(configuration->reload(kNothingElse).has_value());
+    CHECK(tape().read_algo->name == "fifo");
+    CHECK(configuration->differing_keys().empty());
+}
+
+TEST_CASE(
     "daemon settings: mistakes between pools, libraries and drives are reported at their keys",
     "[daemon]") {
     const std::string pools =

@@ -35,6 +35,7 @@ case " $* " in
     *" df "*) echo '[{"pool":"fast"},{"pool":"slow"}]' ;;
     *" key list "*) echo '{"principals":[{"name":"ann"},{"name":"bob"}]}' ;;
     *" rule list "*) printf '%s\n' '# rules of tbf' 'ann principal=ann rate=5/s' 'default * rate=unlimited' ;;
+    *" io-sched show "*) printf '%s\n' 'read_algo=fifo' 'depth_max=128' 'tape.read_algo=fifo' ;;
     *" ls -- a "*) printf '%s\n' abc 'a b' ;;
     *" ls "*) printf '%s\n' abc 'a b' x ;;
 esac
@@ -96,6 +97,8 @@ completes "chmod,chown" ch
 completes "list,load" lrs rule l
 completes "list,load" lrs --json rule l
 completes "rule,save,set,show,which" lrs ""
+completes "set,show" io-sched ""
+completes "read_algo=,tape.read_algo=" io-sched set ""
 completes "--job,--json" --j
 completes "--pool,--principal,--protect" token create --p
 completes "--recursive" rm --rec

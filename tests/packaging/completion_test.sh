@@ -21,6 +21,7 @@ fopctl() {
         *" df "*) echo '[{"pool":"fast"},{"pool":"slow"}]' ;;
         *" key list "*) echo '{"principals":[{"name":"ann"},{"name":"bob"}]}' ;;
         *" rule list "*) printf '%s\n' '# rules of tbf' 'ann principal=ann rate=5/s' 'default * rate=unlimited' ;;
+        *" io-sched show "*) printf '%s\n' 'read_algo=fifo' 'depth_max=128' 'tape.read_algo=fifo' ;;
         *" ls a "*) printf '%s\n' abc 'a b' ;;
         *" ls "*) printf '%s\n' abc 'a b' x ;;
     esac
@@ -42,7 +43,7 @@ completes() {
     fi
 }
 
-completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media format load unload batch shell ping bench status health top sessions devices device scrub store lrs trace reload drain log-level keygen key token" ""
+completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media format load unload batch shell ping bench status health top sessions devices device scrub store lrs io-sched trace reload drain log-level keygen key token" ""
 completes "read release reload" re
 completes "chmod chown" ch
 completes "--pool" chmod 640 --po
@@ -55,7 +56,7 @@ completes "--force" format A00001L9 --f
 completes "" nonsense
 completes "--server --key --token --protect --job --admin --json --quiet --wide --color --timeout --version --help" --
 completes "--job --json" --j
-completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media format load unload batch shell ping bench status health top sessions devices device scrub store lrs trace reload drain log-level keygen key token" --json ""
+completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media format load unload batch shell ping bench status health top sessions devices device scrub store lrs io-sched trace reload drain log-level keygen key token" --json ""
 completes "load log-level" --timeout 5 lo
 completes "" --timeout ""
 completes "trace debug info warn error" log-level ""
@@ -130,6 +131,10 @@ completes "" lrs set crr quantum =
 completes "" lrs set crr quantum = ""
 completes "" lrs set crr quantum=1
 completes "tbf trr" lrs set t
+completes "show set" io-sched ""
+completes "read_algo= tape.read_algo=" io-sched set ""
+completes "tape.read_algo=" io-sched set read_algo=fifo ta
+completes "" io-sched set read_algo =
 completes "list load" lrs --json rule l
 completes "--rules" lrs set mclock --ru
 completes "--if-version" lrs rule add --i
