@@ -77,18 +77,22 @@ nlohmann::ordered_json json_of(const ObjectInfo& info) {
             {"version", info.version},
             {"owner", info.owner},
             {"group", info.group},
+            {"collection", info.collection},
             {"mode", mode_of(info)},
             {"created", time_of(info.created_ns, Output::kJson)},
             {"changed", time_of(info.changed_ns, Output::kJson)}};
 }
 
 std::string page_of(const ObjectInfo& info) {
+    const std::string collection =
+        info.collection.empty() ? "" : "\ncollection " + core::printable(info.collection);
     return "name       " + listed(info.name) + "\nsize       " + std::to_string(info.size_bytes) +
            "\nallocated  " + std::to_string(info.allocated_bytes) + "\nversion    " +
            std::to_string(info.version) + "\nowner      " + core::printable(info.owner) +
-           "\ngroup      " + core::printable(info.group) + "\nmode       " + mode_of(info) +
-           "\ncreated    " + time_of(info.created_ns, Output::kPage) + "\nchanged    " +
-           time_of(info.changed_ns, Output::kPage) + "\nfid        " + hex_of(info.fid) + "\n";
+           "\ngroup      " + core::printable(info.group) + collection + "\nmode       " +
+           mode_of(info) + "\ncreated    " + time_of(info.created_ns, Output::kPage) +
+           "\nchanged    " + time_of(info.changed_ns, Output::kPage) + "\nfid        " +
+           hex_of(info.fid) + "\n";
 }
 
 }  // namespace fopd::client

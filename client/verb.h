@@ -53,6 +53,7 @@ struct VerbArguments {
     std::string new_name;
     std::string prefix;
     std::string group;
+    std::string collection;
     std::string owner;  // OWNER, OWNER:GROUP or :GROUP.
     std::uint16_t mode = 0;
     std::uint64_t offset = 0;
@@ -172,6 +173,8 @@ void declare_repetition(CLI::App& app, VerbArguments& arguments, const char* int
 
 // Adds --pool, for objects.
 CLI::Option* declare_pool(CLI::App& app, VerbArguments& arguments);
+// Adds --collection, for new objects.
+void declare_collection(CLI::App& app, VerbArguments& arguments);
 // Adds --explain.
 void declare_explain(CLI::App& app, VerbArguments& arguments);
 

@@ -66,6 +66,7 @@ struct Cartridge {
     std::uint64_t mounts = 0;
     // Reads and writes of it that failed, since its label was written.
     std::uint64_t failures = 0;
+    std::string collection = {};  // Of the objects that were written last; empty: of none.
 
     friend bool operator==(const Cartridge&, const Cartridge&) = default;
 };

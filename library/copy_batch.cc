@@ -328,6 +328,7 @@ Task<Result<void>> CopyBatch::commit(DriveUnit* drive) {
     const auto synced = co_await writer_->sync();
     if (!synced) co_return synced;
     drive->shelf().move_end(cartridge_, writer_->durable_end(), std::exchange(new_bytes_, 0));
+    drive->shelf().note_collection(cartridge_, all_.front().object.group.collection);
     const auto saved = co_await drive->shelf().save();
     if (!saved) co_return saved;
     const Cartridge cartridge = *drive->shelf().find(cartridge_);

@@ -312,6 +312,7 @@ Task<Result<void>> DriveUnit::format(std::string pool) {
     cartridge->end_block = 1;
     cartridge->index_file = 0;
     cartridge->index_block = 0;
+    cartridge->collection.clear();
     cartridge->used_bytes = 0;
     parts_.shelf.set_state(id, CartridgeState::kBlank, "its label is being written");
     const auto saved = co_await parts_.shelf.save();

@@ -133,7 +133,8 @@ Result<void> OutgoingCopies::Opened::describe(const Wish& wish, OutgoingCopy& co
                    .name = std::string(object.name),
                    .pool = pool == nullptr ? std::string() : pool->name,
                    .owner = std::string(object.owner),
-                   .group = std::string(object.group)};
+                   .group = std::string(object.group),
+                   .collection = std::string(object.collection)};
     return {};
 }
 

@@ -168,10 +168,11 @@ void StagingDisks::look(store::Fid fid, Instant since) {
     }
     const store::Object& object = **found;
     const bool is_released = object.is_released;
-    const StagedObjects::Object staged{.fid = fid,
-                                       .group = {.pool = object.pool},
-                                       .size_bytes = object.size_bytes,
-                                       .since = since};
+    const StagedObjects::Object staged{
+        .fid = fid,
+        .group = {.pool = object.pool, .collection = std::string(object.kept_with())},
+        .size_bytes = object.size_bytes,
+        .since = since};
     if (!is_released && recalls_.contains(fid) && !returning_.contains(fid)) {
         stores_.parts().reactor.spawn(stores_.duties(), end_empty_recall(fid));
     }

@@ -4,7 +4,6 @@
 #include <limits>
 #include <utility>
 
-#include "core/random.h"
 #include "library/awaited_tape.h"
 #include "library/tape_library.h"
 #include "objects/fids.h"
@@ -22,15 +21,6 @@ constexpr Duration kAfterNothing = 1s;
 // Of a batch, and of each member beside its bytes; more than what CopyBatch counts.
 constexpr std::uint64_t kBatchOverhead = 6UL << 20;
 constexpr std::uint64_t kMemberOverhead = 32UL << 10;
-
-// A number for the words that keep a collection together.
-std::uint64_t collection_number(const StagedObjects::GroupKey& group) {
-    std::uint64_t number = 0;
-    for (const char each : group.collection) {
-        number = core::mix(number, static_cast<unsigned char>(each));
-    }
-    return group.collection.empty() ? 0 : std::max<std::uint64_t>(number, 1);
-}
 
 }  // namespace
 
@@ -161,7 +151,8 @@ Task<void> TapeLibrary::write_batch(Pool* pool, std::vector<CopyBatch::Item> ite
                                  .events = parts_.events,
                                  .homes = *homes_,
                                  .stopping = stopping_};
-    const std::uint64_t collection = collection_number(items.front().object.group);
+    const std::uint64_t collection =
+        MediaShelf::collection_number(items.front().object.group.collection);
     const Instant began_at = parts_.reactor.now();
     CopyBatch batch(parts, CopyBatch::Limits{}, pool->options.name, std::move(items));
     const AwaitedTape::Scheduler scheduler{.reactor = parts_.reactor, .main = parts_.io};

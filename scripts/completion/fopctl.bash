@@ -70,7 +70,7 @@ _fopctl() {
             return
             ;;
         --server | --job | --timeout | --interval | --count | --size | --depth | --jobs | --seconds | \
-            --rights | --groups | --quota | --principal | --expires | --generation | --group | --offset | --length | \
+            --rights | --groups | --quota | --principal | --expires | --generation | --group | --collection | --offset | --length | \
             --object | --object-size | --fid | --if-version | --slot | --max-delete | --pin | --priority)
             return
             ;;
@@ -104,7 +104,7 @@ _fopctl() {
             top | ping) options+=" --interval --count" ;;
             bench) options+=" --op --size --depth --jobs --seconds --durable --pool --object --object-size --explain" ;;
             trace) options+=" --slow" ;;
-            put) options+=" --pool --group --no-replace --recursive --size-only --no-skip --dry-run --explain" ;;
+            put) options+=" --pool --group --collection --no-replace --recursive --size-only --no-skip --dry-run --explain" ;;
             read) options+=" --pool --offset --length --explain" ;;
             punch) options+=" --pool --offset --length" ;;
             write) options+=" --pool --offset --buffered" ;;
@@ -113,7 +113,7 @@ _fopctl() {
             mv) options+=" --pool --no-replace" ;;
             get) options+=" --pool --recursive --size-only --no-skip --dry-run --explain" ;;
             batch) options+=" --keep-going" ;;
-            "mirror put") options+=" --pool --group --delete --max-delete --size-only --no-skip --dry-run" ;;
+            "mirror put") options+=" --pool --group --collection --delete --max-delete --size-only --no-skip --dry-run" ;;
             "mirror get") options+=" --pool --delete --max-delete --size-only --no-skip --dry-run" ;;
             rm) options+=" --pool --recursive --dry-run --yes --all" ;;
             append | truncate | chmod | chown | sync | df | quota | release | cancel) options+=" --pool" ;;

@@ -98,6 +98,9 @@ completes "abc a\\ b" rm x a
 completes "abc a\\ b" rm -r --yes a
 completes "abc a\\ b" put --recursive "$scratch" a
 completes "$scratch/admin.sock" get -r abc "$scratch/ad"
+completes "--color --collection" put --col
+completes "" put --collection ""
+completes "--color --collection" mirror put --col
 completes "--recursive" put --rec
 completes "--admin --all" rm -r --a
 completes "--yes" rm --ye
