@@ -78,6 +78,7 @@ Task<Result<void>> DriveUnit::execute(const io_sched::IoRequest* request,
     if (result) {
         activity_ = type == io_sched::IoType::kRead ? "reading" : "writing";
         result = co_await job.run(this, id);
+        if (type == io_sched::IoType::kWrite) session_at_ = parts_.reactor.now();
     }
     activity_ = "idle";
     // The scheduler has counted the room that the request might have needed.
@@ -162,6 +163,7 @@ Task<Result<void>> DriveUnit::load_and_check(CartridgeId id, Labels labels) {
     }
     cartridge_ = id;
     label_is_right_ = false;
+    session_at_ = parts_.reactor.now();
     Cartridge* const cartridge = parts_.shelf.to_change().change(id);
     ENSURE(cartridge != nullptr);
     ++cartridge->mounts;
@@ -211,6 +213,7 @@ Task<Result<void>> DriveUnit::check_label(CartridgeId id) {
 }
 
 Task<Result<void>> DriveUnit::unload() {
+    co_await end_session();
     forget_positions();
     if (parts_.drive.loaded()) {
         const auto unloaded = co_await parts_.drive.unload();
@@ -236,6 +239,58 @@ Task<void> DriveUnit::look_into() {
     const CartridgeId id = cartridge->id;
     const auto loaded = co_await load_and_check(id, Labels::kRight);
     if (!loaded) note_failure(id, io_sched::IoType::kRead, loaded.error());
+}
+
+// -- sessions --
+
+bool DriveUnit::needs_index() const {
+    if (!cartridge_ || !label_is_right_ || is_down()) return false;
+    const auto& loaded = parts_.drive.loaded();
+    if (!loaded || loaded->write_protected) return false;
+    const Cartridge& cartridge = *parts_.shelf.find(*cartridge_);
+    const bool is_written =
+        cartridge.state == CartridgeState::kOk || cartridge.state == CartridgeState::kFull;
+    return is_written && cartridge.files > cartridge.index_file;
+}
+
+std::optional<Instant> DriveUnit::session_at() const {
+    if (!needs_index()) return std::nullopt;
+    return session_at_;
+}
+
+Task<void> DriveUnit::end_session() {
+    if (!needs_index()) co_return;
+    const CartridgeId id = *cartridge_;
+    const auto written = co_await write_index();
+    session_at_ = parts_.reactor.now();
+    if (written) co_return;
+    const std::string barcode = parts_.shelf.find(id)->barcode;
+    const std::string reason = describe(written.error());
+    core::emit(parts_.events, core::Level::kWarn, "library.index_not_written",
+               {{"medium", std::string_view(barcode)}, {"reason", std::string_view(reason)}});
+    if (written.error().code == Errc::kIo) {
+        note_failure(id, io_sched::IoType::kWrite, written.error());
+    }
+}
+
+Task<Result<void>> DriveUnit::write_index() {
+    const CartridgeId id = *cartridge_;
+    const auto opened = co_await writer();
+    if (!opened) co_return std::unexpected(opened.error());
+    store::TapeWriter* const writer = *opened;
+    const Cartridge cartridge = *parts_.shelf.find(id);
+    const std::uint64_t first = cartridge.index_file + 1;
+    if (first > cartridge.files) co_return Result<void>{};
+    const auto entries = parts_.catalogue.copies_on(cartridge, first);
+    const store::IndexOptions options{.first = first, .now = parts_.clock.wall()};
+    const auto file = co_await store::write_index(writer, entries.get(), options);
+    if (!file) co_return std::unexpected(file.error());
+    const auto synced = co_await writer->sync();
+    if (!synced) co_return synced;
+    const store::TapeEnd& end = writer->durable_end();
+    const std::uint64_t more_bytes = (end.block - cartridge.end_block) * devices::kTapeBlockMax;
+    parts_.shelf.move_end(id, end, more_bytes);
+    co_return co_await parts_.shelf.save();
 }
 
 // -- for jobs --

@@ -19,12 +19,23 @@
 #include "library/cartridge.h"
 #include "library/media_shelf.h"
 #include "library/robot.h"
+#include "store/tape/tape_index.h"
 #include "store/tape/tape_reader.h"
 #include "store/tape/tape_writer.h"
 
 namespace fopd::library {
 
 class DriveUnit;
+
+// What the node knows of the copies on its cartridges.
+class TapeCatalogue {
+public:
+    virtual ~TapeCatalogue() = default;
+    // The live copies in tape files of a cartridge from `first_file` on. It ends with an error
+    // where not all of them are known, as a disk is missing.
+    virtual std::unique_ptr<store::TapeEntrySource> copies_on(const Cartridge& cartridge,
+                                                              std::uint64_t first_file) = 0;
+};
 
 // What is done with a cartridge while it is in a drive.
 class TapeJob {
@@ -64,6 +75,7 @@ public:
         devices::TapeDrive& drive;
         Robot& robot;
         MediaShelf& shelf;
+        TapeCatalogue& catalogue;
         devices::NodeId node{};
     };
     explicit DriveUnit(const Parts& parts) : parts_(parts) {}
@@ -74,9 +86,20 @@ public:
     // Loads a cartridge that an earlier life of the node has left in the drive. Called before the
     // first request.
     Task<void> look_into();
-    // Brings a cartridge, or takes the one out that is there. REQUIRES: no request is in progress.
+    // Brings a cartridge, or takes the one out that is there, whose session ends. REQUIRES: no
+    // request is in progress.
     Task<Result<void>> mount(CartridgeId id) { return mount(id, Labels::kRight); }
     Task<Result<void>> unload();
+
+    // -- sessions --
+
+    // A session of writing ends with a tape file that lists the copies since the last one, if there
+    // are any. If it cannot be written, that is said, and the next session's lists them.
+    // REQUIRES: no other request is in progress.
+    Task<void> end_session();
+    // When the cartridge that has such copies was written last, or they could not be listed;
+    // nothing: it has none.
+    std::optional<Instant> session_at() const;
 
     // -- for jobs --
 
@@ -104,6 +127,8 @@ private:
     Task<Result<void>> execute(const io_sched::IoRequest* request, const io_sched::IoPart* part);
     Task<Result<void>> load_and_check(CartridgeId id, Labels labels);
     Task<Result<void>> check_label(CartridgeId id);
+    bool needs_index() const;
+    Task<Result<void>> write_index();
     Task<Result<void>> recover(store::TapeEnd known, store::TapeEnd* end);
     void note_failure(CartridgeId id, io_sched::IoType type, const Error& error);
     void go_down(std::string_view reason);
@@ -117,6 +142,7 @@ private:
     const Parts parts_;
     std::optional<CartridgeId> cartridge_;
     bool label_is_right_ = false;
+    Instant session_at_{};
     std::optional<store::TapeWriter> writer_;
     std::optional<store::TapeReader> reader_;
     std::string_view activity_ = "idle";

@@ -38,6 +38,23 @@ bool have_range(std::span<const store::Copy> copies, std::uint64_t from, std::ui
     return from >= end;
 }
 
+store::Member member_of(store::Fid fid, const store::Object& object,
+                        const objects::StoreLayout& layout) {
+    const objects::LayoutPool* const pool = layout.find_pool(object.pool);
+    return {.fid = fid,
+            .version = object.content_version(),
+            .object_bytes = object.size_bytes,
+            .created_ns = object.created.unix_ns,
+            .changed_ns = object.changed.unix_ns,
+            .mode = object.mode,
+            .name_version = object.name_version,
+            .name = std::string(object.name),
+            .pool = pool == nullptr ? std::string() : pool->name,
+            .owner = std::string(object.owner),
+            .group = std::string(object.group),
+            .collection = std::string(object.collection)};
+}
+
 void OutgoingCopy::copy_checksums(std::uint64_t first, std::span<std::uint32_t> into) const {
     std::ranges::fill(into, zero_block_checksum());
     for (const Run& run : runs_in(first, first + into.size())) {
@@ -120,21 +137,9 @@ Result<void> OutgoingCopies::Opened::describe(const Wish& wish, OutgoingCopy& co
         end = std::min(from + wish.piece_bytes, object.size_bytes);
         if (!have_range(*copies, from, end)) break;
     }
-    const objects::LayoutPool* const pool = stores_.layout().find_pool(object.pool);
-    copy.member = {.fid = wish.fid,
-                   .version = object.content_version(),
-                   .offset = from,
-                   .size_bytes = end - from,
-                   .object_bytes = object.size_bytes,
-                   .created_ns = object.created.unix_ns,
-                   .changed_ns = object.changed.unix_ns,
-                   .mode = object.mode,
-                   .name_version = object.name_version,
-                   .name = std::string(object.name),
-                   .pool = pool == nullptr ? std::string() : pool->name,
-                   .owner = std::string(object.owner),
-                   .group = std::string(object.group),
-                   .collection = std::string(object.collection)};
+    copy.member = member_of(wish.fid, object, stores_.layout());
+    copy.member.offset = from;
+    copy.member.size_bytes = end - from;
     return {};
 }
 

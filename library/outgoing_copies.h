@@ -21,6 +21,10 @@ namespace fopd::library {
 // Whether copies, which come by ascending offset, have all bytes [from, end) of their object.
 bool have_range(std::span<const store::Copy> copies, std::uint64_t from, std::uint64_t end);
 
+// What the tape says of an object beside the place of the piece.
+store::Member member_of(store::Fid fid, const store::Object& object,
+                        const objects::StoreLayout& layout);
+
 // The content of an object, or of a piece of it, that is to be copied to tape. It is the content at
 // one moment, whatever happens to the object afterwards.
 struct OutgoingCopy {

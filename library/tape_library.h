@@ -17,6 +17,7 @@
 #include "devices/label.h"
 #include "io_sched/main_scheduler.h"
 #include "library/copy_batch.h"
+#include "library/copy_catalogue.h"
 #include "library/drive_unit.h"
 #include "library/home_doors.h"
 #include "library/library.h"
@@ -51,9 +52,10 @@ public:
 
     // Called once. The doors' localities outlive stop().
     void start(std::vector<HomeDoors::Door> doors);
-    // Begins nothing new, makes durable what is complete on tape, and leaves cartridges in their
-    // drives. Waits for operations of drives, which cannot be cancelled. REQUIRES: the stores of
-    // all localities still serve, and the scheduler is not stopped.
+    // Begins nothing new, makes durable what is complete on tape, lists it there in index files,
+    // and leaves cartridges in their drives. Waits for operations of drives, which cannot be
+    // cancelled. REQUIRES: the stores of all localities still serve, and the scheduler is not
+    // stopped.
     Task<void> stop();
     // Tasks of other localities on behalf of this library.
     core::Gate& gate() { return gate_; }
@@ -83,6 +85,7 @@ private:
         std::unique_ptr<DriveUnit> drive;
         io_sched::IoDevice* device = nullptr;
         bool is_handled = false;  // An administrator's load or unload uses it.
+        bool is_indexing = false;
     };
     struct Recall;
     struct Pool {
@@ -100,7 +103,8 @@ private:
     Task<Result<void>> open();
     Task<Result<void>> open_parts();
     Task<Result<void>> open_drives();
-    Task<void> close_drives();
+    enum class Sessions : std::uint8_t { kEnd, kLeave };
+    Task<void> close_drives(Sessions sessions);
     void take_inventory();
     Task<Result<void>> adopt_recorded_media();
     void adopt(CartridgeId id, const RecordedMedium& recorded);
@@ -137,6 +141,11 @@ private:
     std::map<StagedObjects::GroupKey, StagedObjects::Group> all_groups() const;
     Pool* find_pool(objects::PoolId id);
 
+    // -- tape_sessions.cc --
+    class IndexJob;
+    Instant begin_indexes();
+    Task<void> write_index(Unit* unit, CartridgeId id);
+
     // -- tape_recalls.cc --
     void take_recall(std::uint32_t locality, RecallNote note);
     void end_recall(store::Fid fid);
@@ -163,6 +172,7 @@ private:
     core::CancelSource stop_;
     bool stopping_ = false;
     std::unique_ptr<HomeDoors> homes_;
+    std::unique_ptr<CopyCatalogue> catalogue_;
     std::unique_ptr<BayLibrary> bay_library_;
     std::unique_ptr<Robot> robot_;
     std::unique_ptr<MediaShelf> shelf_;
