@@ -74,6 +74,10 @@ config::ListSection<PoolSettings> pools_section() {
     record.field("staging", &PoolSettings::staging, config::none_or(name_type()),
                  "Of a tape pool: the disk pool that its uploads land on. none: only for a disk "
                  "pool.");
+    record.field("copies", &PoolSettings::copies,
+                 config::integer<std::uint32_t>({.min = 1, .max = kTapeCopiesMax}),
+                 "Of a tape pool: on how many cartridges each object is written, at the same time. "
+                 "It may leave the disks when it is on all of them.");
     record.field("quota", &PoolSettings::quota_bytes, config::none_or(config::size({.min = 1})),
                  "How many bytes its objects may take, on disks or tapes. none: no limit.",
                  {.reload = config::Reload::kLive});
@@ -86,6 +90,10 @@ config::ListSection<PoolSettings> pools_section() {
         if (pool.family == Family::kDisk && pool.staging) {
             complaints.add("staging", "only a tape pool has a staging",
                            "leave out staging, or write family: tape");
+        }
+        if (pool.family == Family::kDisk && pool.copies != 1) {
+            complaints.add("copies", "only a tape pool has copies",
+                           "leave out copies, or write family: tape");
         }
     });
     return {"pools", "Named sets of objects, and of the disks or tapes that hold them.",

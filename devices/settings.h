@@ -19,6 +19,8 @@ struct DeviceSettings {
     std::string pool = {};
 };
 
+inline constexpr std::uint32_t kTapeCopiesMax = 4;
+
 enum class Family : std::uint8_t { kDisk, kTape };
 
 // An item of the section `pools`.
@@ -28,6 +30,7 @@ struct PoolSettings {
     // Of a tape pool: the disk pool that its uploads land on. Empty for a disk pool.
     std::optional<std::string> staging = {};
     std::optional<std::uint64_t> quota_bytes = {};
+    std::uint32_t copies = 1;  // Of a tape pool: on how many cartridges each object is.
 };
 
 config::ListSection<DeviceSettings> devices_section();

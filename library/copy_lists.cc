@@ -1,8 +1,11 @@
-// What the disks of a locality know of the copies on a cartridge.
+// What the disks of a locality know of the copies on cartridges.
 
 #include <algorithm>
+#include <functional>
+#include <span>
 #include <utility>
 
+#include "core/stable_sort.h"
 #include "library/staging_disks.h"
 
 namespace fopd::library {
@@ -72,6 +75,36 @@ Result<std::optional<store::TapeEntry>> StagingDisks::entry_of(store::Volume& vo
     // A name that cannot be written as text is left out, as on the tape.
     if (!store::is_valid(entry.member)) entry.member.name.clear();
     return entry;
+}
+
+// Those that their objects do not get on as many cartridges as they should have are left out, so
+// that an object gets all of its copies with one batch, or none.
+Result<std::vector<store::Copy>> StagingDisks::complete_ones(std::vector<store::Copy> copies) {
+    std::vector<store::Copy> complete;
+    core::stable_sort(copies, std::less{}, [](const store::Copy& each) { return each.fid; });
+    for (std::size_t at = 0; at < copies.size();) {
+        const store::Fid fid = copies[at].fid;
+        std::size_t end = at;
+        while (end < copies.size() && copies[end].fid == fid) ++end;
+        const auto of_object = std::span(copies).subspan(at, end - at);
+        at = end;
+        objects::HomeVolume* const home = stores_.find(fid.slot());
+        if (home == nullptr) continue;
+        auto all = home->volume().copies_of(fid);
+        if (!all) return std::unexpected(all.error());
+        const auto current = home->volume().map().find(fid);
+        if (!current) return std::unexpected(current.error());
+        // Of an object that has changed they are dead, which the volume counts.
+        const std::uint32_t wanted =
+            current->has_value() ? copies_wanted((*current)->pool) : std::uint32_t{1};
+        all->insert(all->end(), of_object.begin(), of_object.end());
+        for (const store::Copy& each : of_object) {
+            const bool is_enough = wanted == 1 || each.length == 0 ||
+                                   have_copies(*all, wanted, each.offset, each.end());
+            if (is_enough) complete.push_back(each);
+        }
+    }
+    return complete;
 }
 
 }  // namespace fopd::library

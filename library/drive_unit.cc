@@ -71,6 +71,7 @@ Task<Result<void>> DriveUnit::execute(const io_sched::IoRequest* request,
     const io_sched::IoType type = request->type;
     TapeJob& job = static_cast<const TapeRequest*>(request)->job();
     if (is_down()) {
+        job.could_not_run();
         co_return std::unexpected(Error{.code = Errc::kIo, .context = "the drive is down"});
     }
     activity_ = "exchanging";
@@ -79,6 +80,8 @@ Task<Result<void>> DriveUnit::execute(const io_sched::IoRequest* request,
         activity_ = type == io_sched::IoType::kRead ? "reading" : "writing";
         result = co_await job.run(this, id);
         if (type == io_sched::IoType::kWrite) session_at_ = parts_.reactor.now();
+    } else {
+        job.could_not_run();
     }
     activity_ = "idle";
     // The scheduler has counted the room that the request might have needed.

@@ -45,6 +45,8 @@ public:
     // drive, or with another cartridge, after a failure. An error is the drive's or the
     // cartridge's.
     virtual Task<Result<void>> run(DriveUnit* drive, CartridgeId cartridge) = 0;
+    // It cannot run, as the cartridge could not be brought or is another one.
+    virtual void could_not_run() {}
     // Whether the cartridge may have any label, as it will get another one.
     virtual bool takes_any_label() const { return false; }
 };

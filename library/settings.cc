@@ -43,6 +43,22 @@ void add_migration(config::Record<LibrarySettings>& record) {
                  "They leave it until it is less full than so many percent.");
 }
 
+// All copies are written at the same time.
+void check_copies(const LibrarySettings& library, const devices::PoolSettings& pool,
+                  std::size_t index, std::vector<config::Mistake>& mistakes) {
+    if (library.kind != LibraryKind::kVirtual) return;
+    const auto check = [&](const char* key, std::uint32_t count) {
+        if (count >= pool.copies) return;
+        mistakes.push_back(
+            {.wrong = "library " + library.name + " has fewer " + key + " than pool " + pool.name +
+                      " has copies",
+             .right = "write at least " + std::to_string(pool.copies) + ", or fewer copies",
+             .key = "[" + std::to_string(index) + "]." + key});
+    };
+    check("drives", library.drives);
+    check("cartridges", library.cartridges);
+}
+
 }  // namespace
 
 config::ListSection<LibrarySettings> libraries_section() {
@@ -99,6 +115,7 @@ std::vector<config::Mistake> check_pools(const std::vector<LibrarySettings>& lib
         } else if (pool->family != devices::Family::kTape) {
             wrong += " is not a tape pool";
         } else {
+            check_copies(each, *pool, i, mistakes);
             continue;
         }
         mistakes.push_back({.wrong = std::move(wrong),
@@ -123,6 +140,7 @@ std::optional<LibraryOptions> options_of(const std::vector<LibrarySettings>& lib
                            .timing = from.timing};
     options.pools.push_back({.name = from.pool,
                              .staging = pool->staging.value_or(""),
+                             .copies = pool->copies,
                              .migrate_bytes = from.migrate_bytes,
                              .migrate_files = from.migrate_files,
                              .migrate_age = from.migrate_age,

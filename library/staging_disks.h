@@ -111,10 +111,12 @@ public:
         store::CopyPlace place{};
     };
     Result<std::vector<store::TapeEntry>> list_copies(CopyCursor& cursor);
-    // Records copies that are durable on tape.
+    // Records copies that are durable on tape, and with which their objects have as many as they
+    // should have.
     struct Recorded {
         std::uint64_t live = 0;
-        std::uint64_t dead = 0;  // Their objects have changed, or are gone.
+        // Their objects have changed, are gone, or lack other copies.
+        std::uint64_t dead = 0;
     };
     Task<Result<Recorded>> record(std::vector<store::Copy> copies);
     // The bytes of an object were written; ends the attempt and its recall.
@@ -144,6 +146,8 @@ private:
     Result<std::optional<store::TapeEntry>> entry_of(store::Volume& volume,
                                                      const store::Copy& copy) const;
     const TapePoolOptions* tape_pool(objects::PoolId pool) const;
+    std::uint32_t copies_wanted(objects::PoolId pool) const;
+    Result<std::vector<store::Copy>> complete_ones(std::vector<store::Copy> copies);
     bool is_staging(const objects::HomeVolume& home) const;
     Task<void> look_at_all(store::Slot slot);
     Task<Result<void>> take_recalls(objects::HomeVolume* home);

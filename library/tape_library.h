@@ -91,11 +91,12 @@ private:
     struct Pool {
         TapePoolOptions options;
         objects::PoolId id = 0;
-        std::uint32_t syncs = 0;        // Callers of sync() that wait.
-        std::uint32_t batches = 0;      // In progress.
-        std::uint64_t failures = 0;     // Of batches, since one wrote something.
-        Instant not_before{};           // After a failure.
-        bool is_short_of_tape = false;  // That was said.
+        std::uint32_t syncs = 0;          // Callers of sync() that wait.
+        std::uint32_t batches = 0;        // In progress.
+        std::uint64_t failures = 0;       // Of batches, since one wrote something.
+        Instant not_before{};             // After a failure.
+        bool is_short_of_tape = false;    // That was said.
+        bool is_short_of_drives = false;  // Likewise.
     };
 
     // -- tape_library.cc: life --
@@ -136,6 +137,9 @@ private:
     // Returns how many objects it has given up.
     Task<std::size_t> give_up_larger(StagedObjects::GroupKey group, std::uint64_t bytes);
     void say_short_of_tape(Pool& pool);
+    // Each copy needs a drive of its own.
+    bool has_drives_for(const Pool& pool) const;
+    void say_short_of_drives(Pool& pool);
     void say_too_large(store::Fid fid);
     bool is_due(const Pool& pool, const StagedObjects::Group& group) const;
     std::map<StagedObjects::GroupKey, StagedObjects::Group> all_groups() const;

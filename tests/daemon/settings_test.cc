@@ -201,6 +201,13 @@ TEST_CASE(
     // A library whose pool is none, or has no tapes.
     CHECK(place_of("pools: [ { name: fast } ]\n" + library) == "3 libraries[0].pool");
     CHECK(place_of("pools: [ { name: cold } ]\n" + library) == "3 libraries[0].pool");
+    // More copies than the library can write at the same time.
+    CHECK(place_of("pools:\n"
+                   "  - { name: fast }\n"
+                   "  - { name: cold, family: tape, staging: fast, copies: 3 }\n"
+                   "libraries:\n"
+                   "  - name: vtl0\n    path: /vtl\n    pool: cold\n    drives: 2\n") ==
+          "8 libraries[0].drives");
     // Limits for drives that the library does not have, and none for those that it has.
     const auto limits = [](const std::string& technology) {
         return "io_sched:\n  tape:\n    dispatch_algo: fair_share\n    fair_share_limits:\n"

@@ -52,7 +52,8 @@ libraries:
     const auto& libraries = (*loaded)->get<Libraries>();
     REQUIRE(libraries.size() == 1);
     const std::vector<devices::PoolSettings> pools{
-        {.name = "fast"}, {.name = "cold", .family = devices::Family::kTape, .staging = "fast"}};
+        {.name = "fast"},
+        {.name = "cold", .family = devices::Family::kTape, .staging = "fast", .copies = 3}};
     REQUIRE(check_pools(libraries, pools).empty());
 
     const auto options = options_of(libraries, pools);
@@ -70,6 +71,7 @@ libraries:
     const TapePoolOptions& pool = options->pools.front();
     CHECK(pool.name == "cold");
     CHECK(pool.staging == "fast");
+    CHECK(pool.copies == 3);
     CHECK(pool.migrate_bytes == 1ULL << 30);
     CHECK(pool.migrate_files == 50);
     CHECK(pool.migrate_age == 2h);
