@@ -79,7 +79,8 @@ Task<Result<void>> DriveUnit::execute(const io_sched::IoRequest* request,
     if (result) {
         activity_ = type == io_sched::IoType::kRead ? "reading" : "writing";
         result = co_await job.run(this, id);
-        if (type == io_sched::IoType::kWrite) session_at_ = parts_.reactor.now();
+        const bool writes = type == io_sched::IoType::kWrite && !job.ends_session();
+        if (writes) session_at_ = parts_.reactor.now();
     } else {
         job.could_not_run();
     }
@@ -257,15 +258,14 @@ bool DriveUnit::needs_index() const {
 }
 
 std::optional<Instant> DriveUnit::session_at() const {
-    if (!needs_index()) return std::nullopt;
-    return session_at_;
+    return needs_index() ? session_at_ : std::nullopt;
 }
 
 Task<void> DriveUnit::end_session() {
     if (!needs_index()) co_return;
     const CartridgeId id = *cartridge_;
     const auto written = co_await write_index();
-    session_at_ = parts_.reactor.now();
+    session_at_.reset();
     if (written) co_return;
     const std::string barcode = parts_.shelf.find(id)->barcode;
     const std::string reason = describe(written.error());

@@ -47,6 +47,8 @@ public:
     virtual Task<Result<void>> run(DriveUnit* drive, CartridgeId cartridge) = 0;
     // It cannot run, as the cartridge could not be brought or is another one.
     virtual void could_not_run() {}
+    // Whether it only ends the session of writing.
+    virtual bool ends_session() const { return false; }
     // Whether the cartridge may have any label, as it will get another one.
     virtual bool takes_any_label() const { return false; }
 };
@@ -96,11 +98,11 @@ public:
     // -- sessions --
 
     // A session of writing ends with a tape file that lists the copies since the last one, if there
-    // are any. If it cannot be written, that is said, and the next session's lists them.
+    // are any. If it cannot be written, that is said once, and the next session's lists them.
     // REQUIRES: no other request is in progress.
     Task<void> end_session();
-    // When the cartridge that has such copies was written last, or they could not be listed;
-    // nothing: it has none.
+    // When the cartridge that has such copies was written or loaded last; nothing: it has none, or
+    // they could not be listed since.
     std::optional<Instant> session_at() const;
 
     // -- for jobs --
@@ -144,7 +146,7 @@ private:
     const Parts parts_;
     std::optional<CartridgeId> cartridge_;
     bool label_is_right_ = false;
-    Instant session_at_{};
+    std::optional<Instant> session_at_;
     std::optional<store::TapeWriter> writer_;
     std::optional<store::TapeReader> reader_;
     std::string_view activity_ = "idle";

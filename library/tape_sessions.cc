@@ -24,6 +24,7 @@ public:
         co_await drive->end_session();
         co_return Result<void>{};
     }
+    bool ends_session() const override { return true; }
 };
 
 // Returns when to look again, if nothing happens before.

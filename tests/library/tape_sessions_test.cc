@@ -178,6 +178,27 @@ TEST_CASE("library sessions: a node that stops leaves an index on what it has wr
     REQUIRE(found.entries.size() == book.size());
 }
 
+TEST_CASE("library sessions: an index that cannot be written is said once, and written later",
+          "[library]") {
+    TapeStage stage;
+    const auto book = put_book(stage, 4);
+    REQUIRE(stage.sync().has_value());
+    for (std::uint32_t i = 0; i < stage.options.drives; ++i) {
+        stage.drive(i).faults().write_ppm = 1'000'000;
+    }
+    stage.run_for(1h);
+    REQUIRE_FALSE(are_indexed(used_media(stage)));
+    REQUIRE(stage.events.count("library.index_not_written") == 1);
+
+    for (std::uint32_t i = 0; i < stage.options.drives; ++i) {
+        stage.drive(i).faults().write_ppm = 0;
+    }
+    unload_all(stage);
+    REQUIRE(are_indexed(used_media(stage)));
+    const FoundOnTape found = read_media(stage);
+    REQUIRE(found.entries.size() == book.size());
+}
+
 TEST_CASE("library sessions: files behind the last index are found by their headers", "[library]") {
     TapeStage stage;
     auto book = put_book(stage, 6);
