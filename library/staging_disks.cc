@@ -17,6 +17,18 @@ namespace {
 constexpr std::size_t kNewsMax = 256;
 constexpr std::size_t kFailuresMax = 1024;
 
+// Takes those back that are of the same object as the next one, at `at`, so that the copies of an
+// object are recorded together. Returns how many; none if all are of one object.
+std::size_t take_back_next(std::vector<store::Copy>& some, const std::vector<store::Copy>& copies,
+                           std::size_t at) {
+    if (at == copies.size() || some.empty()) return 0;
+    std::size_t count = 0;
+    while (count < some.size() && some[some.size() - 1 - count].fid == copies[at].fid) ++count;
+    if (count == some.size()) return 0;
+    some.resize(some.size() - count);
+    return count;
+}
+
 Error no_object() {
     return {.code = Errc::kNotFound, .context = "there is no such object"};
 }
@@ -74,6 +86,11 @@ const TapePoolOptions* StagingDisks::tape_pool(objects::PoolId pool) const {
     const auto found = std::ranges::find(pool_ids_, pool);
     if (found == pool_ids_.end()) return nullptr;
     return &pools_[static_cast<std::size_t>(found - pool_ids_.begin())];
+}
+
+std::uint32_t StagingDisks::copies_wanted(objects::PoolId pool) const {
+    const TapePoolOptions* const known = tape_pool(pool);
+    return known == nullptr ? 1 : known->copies;
 }
 
 bool StagingDisks::is_staging(const objects::HomeVolume& home) const {
@@ -169,10 +186,11 @@ void StagingDisks::look(store::Fid fid, Instant since) {
     }
     const store::Object& object = **found;
     const bool is_released = object.is_released;
-    const StagedObjects::Object staged{.fid = fid,
-                                       .group = {.pool = object.pool},
-                                       .size_bytes = object.size_bytes,
-                                       .since = since};
+    const StagedObjects::Object staged{
+        .fid = fid,
+        .group = {.pool = object.pool, .collection = std::string(object.kept_with())},
+        .size_bytes = object.size_bytes,
+        .since = since};
     if (!is_released && recalls_.contains(fid) && !returning_.contains(fid)) {
         stores_.parts().reactor.spawn(stores_.duties(), end_empty_recall(fid));
     }
@@ -182,7 +200,7 @@ void StagingDisks::look(store::Fid fid, Instant since) {
     }
     const auto copies = home->volume().copies_of(fid);
     if (!copies) return;
-    if (have_range(*copies, 0, staged.size_bytes)) {
+    if (have_copies(*copies, copies_wanted(staged.group.pool), 0, staged.size_bytes)) {
         staged_.has_copy(staged);
     } else {
         staged_.needs_copy(staged);
@@ -307,7 +325,11 @@ Task<Result<StagingDisks::Recorded>> StagingDisks::record(std::vector<store::Cop
         if (medium.generation >= each.cartridge.generation) continue;
         medium = {.generation = each.cartridge.generation, .is_good = true};
     }
-    core::stable_sort(copies, std::less{}, [](const store::Copy& each) { return each.fid.slot(); });
+    const std::size_t written = copies.size();
+    auto complete = complete_ones(std::move(copies));
+    if (!complete) co_return std::unexpected(complete.error());
+    copies = *std::move(complete);
+    recorded.dead = written - copies.size();
     for (std::size_t at = 0; at < copies.size();) {
         const store::Slot slot = copies[at].fid.slot();
         objects::HomeVolume* const home = stores_.find(slot);
@@ -317,6 +339,7 @@ Task<Result<StagingDisks::Recorded>> StagingDisks::record(std::vector<store::Cop
              ++at) {
             some.push_back(copies[at]);
         }
+        at -= take_back_next(some, copies, at);
         if (home == nullptr) {
             recorded.dead += some.size();
             continue;

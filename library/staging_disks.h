@@ -24,6 +24,7 @@
 #include "objects/home_volume.h"
 #include "objects/stores.h"
 #include "store/copy.h"
+#include "store/tape/tape_file.h"
 
 namespace fopd::library {
 
@@ -104,10 +105,22 @@ public:
     // the copies that media had before their last format, which a disk may have that was away
     // then.
     Task<Result<void>> set_media(KnownMedia media);
-    // Records copies that are durable on tape.
+    // The live copies on a cartridge, some at a time; the cursor moves behind those that are
+    // returned. None: there are no more. kBusy: a disk that may have some is not here.
+    struct CopyCursor {
+        store::Cartridge on{};
+        store::CopyPlace first{};  // Copies before it are left out.
+        // Where it is.
+        store::Slot slot = 0;
+        store::CopyPlace place{};
+    };
+    Result<std::vector<store::TapeEntry>> list_copies(CopyCursor& cursor);
+    // Records copies that are durable on tape, and with which their objects have as many as they
+    // should have.
     struct Recorded {
         std::uint64_t live = 0;
-        std::uint64_t dead = 0;  // Their objects have changed, or are gone.
+        // Their objects have changed, are gone, or lack other copies.
+        std::uint64_t dead = 0;
     };
     Task<Result<Recorded>> record(std::vector<store::Copy> copies);
     // The bytes of an object were written; ends the attempt and its recall.
@@ -136,7 +149,12 @@ private:
     void object_changed(store::Fid fid) override;
     Task<Result<void>> make_room(store::Slot slot, core::WaitOptions wait) override;
 
+    Result<void> check_all_here() const;
+    Result<std::optional<store::TapeEntry>> entry_of(store::Volume& volume,
+                                                     const store::Copy& copy) const;
     const TapePoolOptions* tape_pool(objects::PoolId pool) const;
+    std::uint32_t copies_wanted(objects::PoolId pool) const;
+    Result<std::vector<store::Copy>> complete_ones(std::vector<store::Copy> copies);
     bool is_staging(const objects::HomeVolume& home) const;
     Task<void> look_at_all(store::Slot slot);
     Task<Result<void>> take_recalls(objects::HomeVolume* home);

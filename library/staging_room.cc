@@ -52,6 +52,8 @@ Task<Result<void>> StagingDisks::release_from(objects::HomeVolume* home, store::
     }
     if ((*found)->is_released || (*found)->size_bytes == 0) co_return Result<void>{};
     const std::uint64_t version = (*found)->content_version();
+    const std::uint64_t size_bytes = (*found)->size_bytes;
+    const std::uint32_t wanted = copies_wanted((*found)->pool);
     objects::DiskUse::Owner& owner = home->use().owner(objects::owner_of(**found));
     if (tape_pool((*found)->pool) == nullptr) {
         co_return std::unexpected(
@@ -69,6 +71,12 @@ Task<Result<void>> StagingDisks::release_from(objects::HomeVolume* home, store::
     if (!*is_good) {
         co_return std::unexpected(
             Error{.code = Errc::kBusy, .context = "no readable medium has the object"});
+    }
+    const auto copies = home->volume().copies_of(fid);
+    if (!copies) co_return std::unexpected(copies.error());
+    if (!have_copies(*copies, wanted, 0, size_bytes)) {
+        co_return std::unexpected(
+            Error{.code = Errc::kBusy, .context = "the object is not on tape yet"});
     }
     const auto released = co_await home->volume().release(fid, version, wait);
     if (!released) {

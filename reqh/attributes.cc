@@ -78,7 +78,8 @@ Task<Granted<fop::Attributes>> look_at_object(Operation* operation, store::Fid f
                               .owner = object.owner,
                               .group = object.group,
                               .name = object.name,
-                              .mode = object.mode};
+                              .mode = object.mode,
+                              .collection = object.collection};
 }
 
 Task<fop::Reply> run_stat(Operation* operation) {

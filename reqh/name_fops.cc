@@ -110,7 +110,8 @@ Task<fop::Reply> run_create(Operation* operation) {
                                .owner = owner.owner,
                                .group = *group,
                                .name = create.name,
-                               .name_version = is_named ? operation->names().at(0).version : 0};
+                               .name_version = is_named ? operation->names().at(0).version : 0,
+                               .collection = create.collection};
     operation->change().put_object(fid, object);
     operation->change().will_come(fid, object.pool);
     operation->put_reply(

@@ -71,7 +71,8 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
                          .mode = begin.mode,
                          .owner = owner.owner,
                          .group = *group,
-                         .name = begin.name},
+                         .name = begin.name,
+                         .collection = begin.collection},
               .rule = begin.no_replace ? store::NameRule::kNoReplace : store::NameRule::kReplace});
     operation->put_reply({.type = operation->request().type, .fid = fid});
     const auto receipt = co_await operation->commit_durable(std::move(*room));

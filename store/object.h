@@ -81,11 +81,14 @@ struct Object {
     // it as it is counts as a change of the content.
     std::uint32_t attribute_changes = 0;
     LastWriter last_writer{};
-    std::string_view owner{};  // Borrowed, as are group and name.
+    std::string_view owner{};  // Borrowed, as are group, name and collection.
     std::string_view group{};
     std::string_view name{};  // Empty: no name.
     std::uint64_t name_version = 0;
+    // Objects of a collection are kept together on tape. Empty: those of its group are.
+    std::string_view collection{};
 
+    std::string_view kept_with() const { return collection.empty() ? group : collection; }
     // The version of the last change of the bytes or the size: identifies the content.
     std::uint64_t content_version() const { return version - attribute_changes; }
     // For changes of the bytes or the size, and for all others.

@@ -27,6 +27,7 @@ public:
     struct Object {
         std::string name{};
         std::string group{};
+        std::string collection{};
         std::uint16_t mode = 0;
         std::uint64_t version = 1;
         std::uint64_t changed_ns = 1'500'000'000'123'456'789;
@@ -339,7 +340,10 @@ private:
         const std::string name(body.name);
         if (body.no_replace && now.names.contains(name)) return refuse(fop::Status::kExists);
         const fop::Fid fid = new_fid(body.slot);
-        now.objects[fid] = {.name = name, .group = std::string(body.group), .mode = body.mode};
+        now.objects[fid] = {.name = name,
+                            .group = std::string(body.group),
+                            .collection = std::string(body.collection),
+                            .mode = body.mode};
         take_name(name, fid);
         return {.body =
                     fop::CreateReply{.fid = fid, .version = 1, .receipt = next_receipt(body.slot)}};
@@ -356,7 +360,8 @@ private:
                                   .owner = "tester",
                                   .group = found->group,
                                   .name = found->name,
-                                  .mode = found->mode};
+                                  .mode = found->mode,
+                                  .collection = found->collection};
         if (by_name) {
             done.body = fop::LookupReply{.attributes = all};
         } else {
@@ -517,6 +522,7 @@ private:
         const fop::Fid fid = new_fid(body.slot);
         now.objects[fid] = {.name = std::string(body.name),
                             .group = std::string(body.group),
+                            .collection = std::string(body.collection),
                             .mode = body.mode,
                             .visible = false,
                             .no_replace = body.no_replace};

@@ -4,14 +4,27 @@
 
 #include "library/tape_library.h"
 
+#include <algorithm>
 #include <map>
+#include <set>
+#include <string>
 
+#include "io_sched/drive_algorithms.h"
 #include "tests/catch.h"
 #include "tests/library/tape_stage.h"
 
 using namespace fopd;
 using namespace fopd::library;
 using namespace fopd::library::testing;
+
+namespace {
+
+const io_sched::DriveAlgorithm* grouped_write() {
+    const auto all = io_sched::drive_algorithms();
+    return &*std::ranges::find(all, "grouped_write", &io_sched::DriveAlgorithm::name);
+}
+
+}  // namespace
 
 TEST_CASE("library: a synced pool is on tape, leaves the disks, and comes back", "[library]") {
     TapeStage stage;
@@ -67,6 +80,71 @@ TEST_CASE("library: objects go to tape when they are enough", "[library]") {
     book.merge(put_some(stage, 1, 1000));
     stage.run_for(5min);
     for (const auto& [fid, bytes] : book) REQUIRE(stage.copies_of(fid).size() == 1);
+}
+
+TEST_CASE("library: collections go to tape apart, and objects without one go with their group",
+          "[library]") {
+    TapeStageOptions options;
+    options.pool.migrate_files = 4;
+    options.io.tape.write_algo = grouped_write();
+    TapeStage stage(options);
+    Book book;
+    const auto put = [&](std::size_t count, std::string collection, std::string group) {
+        stage.collection = std::move(collection);
+        stage.group = std::move(group);
+        Book some = put_some(stage, count, 1000);
+        book.insert(some.begin(), some.end());
+        return some;
+    };
+    const Book few = put(3, "run-7", "staff");
+    const Book by_group = put(3, "", "staff");
+    put(3, "run-8", "");
+    stage.run_for(5min);
+    // Nine objects wait, but no four that belong together.
+    for (const auto& [fid, bytes] : book) REQUIRE(stage.copies_of(fid).empty());
+
+    put(1, "", "staff");
+    stage.run_for(5min);
+    for (const auto& [fid, bytes] : by_group) REQUIRE(stage.copies_of(fid).size() == 1);
+    for (const auto& [fid, bytes] : few) REQUIRE(stage.copies_of(fid).empty());
+
+    REQUIRE(stage.sync().has_value());
+    check_all(stage, book);
+}
+
+TEST_CASE("library: with grouped_write a collection stays on its cartridge, also after a restart",
+          "[library]") {
+    TapeStageOptions options;
+    options.io.tape.write_algo = grouped_write();
+    TapeStage stage(options);
+    stage.run_for(5min);
+    for (const char* const barcode : {"V00000L9", "V00001L9"}) {
+        const LibraryService::FormatWish wish{.barcode = barcode, .pool = "cold"};
+        const MediaOutcome formatted = stage.at(0, stage.library().format(wish));
+        INFO(formatted.words);
+        REQUIRE(formatted.kind == MediaOutcome::Kind::kDone);
+    }
+    std::map<std::string, std::set<std::string>> cartridges;
+    for (int round = 0; round < 4; ++round) {
+        if (round == 2) stage.restart();
+        std::map<std::string, Book> books;
+        // First both at once; then the one that would get the first cartridge is the last.
+        for (const char* const collection : {"run-8", "run-7"}) {
+            stage.collection = collection;
+            books[collection] = put_some(stage, 2, 1000);
+            if (round > 0) REQUIRE(stage.sync().has_value());
+        }
+        REQUIRE(stage.sync().has_value());
+        for (const auto& [collection, book] : books) {
+            for (const auto& [fid, bytes] : book) {
+                const store::VsnText vsn = stage.copies_of(fid).at(0).cartridge.vsn;
+                cartridges[collection].emplace(vsn.begin(), vsn.end());
+            }
+        }
+    }
+    REQUIRE(cartridges["run-7"].size() == 1);
+    REQUIRE(cartridges["run-8"].size() == 1);
+    REQUIRE(cartridges["run-7"] != cartridges["run-8"]);
 }
 
 TEST_CASE("library: many who ask for an object make one recall", "[library]") {

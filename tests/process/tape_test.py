@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from fopd_process import CONFIG, DONE, ProcessTestCase, run_fopd, wait_until
+from fopd_process import CONFIG, DONE, USAGE, ProcessTestCase, run_fopd, wait_until
 from storage_process import MIB, NOT_FOUND, REFUSED, TRY_LATER, StorageTestCase, content
 
 COLD = ("--pool", "cold")
@@ -127,6 +127,17 @@ class TapeTest(StorageTestCase):
         self.assertEqual(sum(each["dead"] for each in self.media()), 0)
         self.ctl("rm", "a", *COLD)
         self.assertEqual([each["dead"] for each in self.media() if each["name"] == full], [len(data)])
+
+    def test_a_collection_stays_with_its_object(self):
+        self.put("a", b"some", "--collection", "run-7", *COLD)
+        self.put("b", b"other", *COLD)
+        self.ctl("mv", "a", "c", *COLD)
+        self.stop()
+        self.start()
+        self.assertEqual([self.answer("stat", name, *COLD)["collection"] for name in ("c", "b")], ["run-7", ""])
+        self.assertIn(b"\ncollection run-7\n", self.ctl("stat", "c", *COLD))
+        self.assertNotIn(b"\ncollection", self.ctl("stat", "b", *COLD))
+        self.refused(USAGE, ["put: d: the collection "], "put", "-", "d", "--collection", "x" * 65, *COLD, data=b"d")
 
     def test_a_pool_of_disks_needs_no_tape(self):
         self.put("a", b"abc")

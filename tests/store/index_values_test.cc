@@ -180,20 +180,51 @@ TEST_CASE("store index values: a released object says so, and which version its 
     REQUIRE(!read_upload(Bytes(upload)).has_value());
 }
 
+TEST_CASE(
+    "store index values: an object may have a collection, and is kept with its group otherwise",
+    "[store]") {
+    ValueBuffer buffer;
+    Object collected = documented_object();
+    REQUIRE(collected.kept_with() == "staff");
+    collected.collection = "run-7";
+    const auto value = write_object(buffer, collected);
+    const auto object = read_object(value);
+
+    REQUIRE(object.has_value());
+    REQUIRE(object->collection == "run-7");
+    REQUIRE(object->kept_with() == "run-7");
+    REQUIRE(object->name == "reports/2026");
+    REQUIRE(object->attribute_changes == 0);
+    REQUIRE_FALSE(object->is_released);
+    require_refused_unless_whole(value, value.size(), read_object);
+    // A layout for collections without one, and one without a place for it.
+    std::vector<std::byte> bytes(value.begin(), value.end() - 5);
+    bytes[75] = std::byte{0};
+    REQUIRE_FALSE(read_object(Bytes(bytes)).has_value());
+    bytes.assign(value.begin(), value.end());
+    bytes[0] = std::byte{3};
+    REQUIRE_FALSE(read_object(Bytes(bytes)).has_value());
+    // What an older version wrote has none.
+    ValueBuffer older;
+    REQUIRE(read_object(write_object(older, documented_object()))->collection.empty());
+}
+
 TEST_CASE("store index values: the longest names fit into an upload", "[store]") {
     const std::string principal(kPrincipalBytesMax, 'p');
     const std::string name(kObjectNameBytesMax, 'n');
     ValueBuffer buffer;
-    const auto value =
-        write_upload(buffer, {.object = {.owner = principal, .group = principal, .name = name},
-                              .rule = NameRule::kNoReplace,
-                              .write_count = 5,
-                              .written_bytes = 6});
+    const auto value = write_upload(
+        buffer,
+        {.object = {.owner = principal, .group = principal, .name = name, .collection = principal},
+         .rule = NameRule::kNoReplace,
+         .write_count = 5,
+         .written_bytes = 6});
     const auto upload = read_upload(value);
 
     REQUIRE(upload.has_value());
     REQUIRE(upload->object.name == name);
     REQUIRE(upload->object.group == principal);
+    REQUIRE(upload->object.collection == principal);
     REQUIRE(upload->rule == NameRule::kNoReplace);
     REQUIRE(upload->write_count == 5);
     REQUIRE(upload->written_bytes == 6);
