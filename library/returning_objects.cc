@@ -64,7 +64,7 @@ private:
     Task<Result<void>> commit(Part part, store::BlockRange range);
     Task<Result<void>> lock(objects::RangeLock* lock);
     Task<Result<void>> drop_parts();
-    void count(std::int64_t blocks);
+    void count_for_owner(objects::DiskUse::Owner* owner, std::uint64_t counted);
     void give_back();
     core::WaitOptions wait() const {
         return {.deadline = after(stores_.parts().reactor.now(), kReturnPatience),
@@ -80,6 +80,7 @@ private:
     const store::Fid fid_;
     bool cancelled_ = false;
     store::BringingBack attempt_;
+    std::int64_t blocks_ = 0;  // Of the parts that are back.
     objects::BlockIo io_;
     store::Change change_;
     std::vector<Written> written_;
@@ -148,9 +149,13 @@ Task<Result<void>> ReturningObjects::Attempt::write_blocks(Part part) {
             co_return std::unexpected(end.error());
         }
         const store::BlockRange range{.first = part.offset / kBlock + at, .count = *end - at};
+        at = *end;
+        if (written_.empty()) {
+            attempt_.add(range);
+            continue;
+        }
         const auto committed = co_await commit(part, range);
         if (!committed) co_return committed;
-        at = *end;
     }
     co_return Result<void>{};
 }
@@ -176,12 +181,6 @@ Task<Result<std::uint32_t>> ReturningObjects::Attempt::place(Part part, std::uin
         if (!range) co_return std::unexpected(range.error());
         written_.push_back({.at = at, .range = *range});
         at += range->count;
-    }
-    if (written_.empty()) {
-        // A change has at least one block.
-        const auto range = co_await allocate(1);
-        if (!range) co_return std::unexpected(range.error());
-        written_.push_back({.at = from, .range = *range});
     }
     co_return at;
 }
@@ -224,7 +223,7 @@ Task<Result<void>> ReturningObjects::Attempt::commit(Part part, store::BlockRang
     }
     const auto begun =
         volume().begin_part(attempt_, change_, range, std::move(*room), store::Data::kPending);
-    if (begun) count(change_.net_blocks());
+    if (begun) blocks_ += change_.net_blocks();
     const auto ended = co_await io_.wait();
     if (!begun) {
         give_back();
@@ -246,8 +245,16 @@ Task<Result<void>> ReturningObjects::Attempt::end(std::optional<store::Recall> k
     objects::RangeLock held;
     const auto locked = co_await lock(&held);
     if (!locked) co_return locked;
+    const auto found = volume().map().find(fid_);
+    if (!found) co_return std::unexpected(found.error());
+    if (!found->has_value()) {
+        co_return std::unexpected(Error{.code = Errc::kBusy, .context = "the object is gone"});
+    }
+    objects::DiskUse::Owner& owner = home_.use().owner(objects::owner_of(**found));
+    const std::uint64_t counted = (*found)->released_blocks;
     const auto ended = co_await volume().end_bringing_back(&attempt_, std::move(kept), wait());
     if (!ended) co_return std::unexpected(ended.error());
+    count_for_owner(&owner, counted);
     co_return Result<void>{};
 }
 
@@ -262,19 +269,17 @@ Task<void> ReturningObjects::Attempt::abandon() {
 Task<Result<void>> ReturningObjects::Attempt::drop_parts() {
     const auto dropped = co_await volume().drop_parts(fid_, wait());
     if (!dropped) co_return std::unexpected(dropped.error());
-    count(-static_cast<std::int64_t>(*dropped));
     co_return Result<void>{};
 }
 
-// Blocks that come to the disk count for the object's owner, and no quota refuses them.
-void ReturningObjects::Attempt::count(std::int64_t blocks) {
-    const auto object = volume().map().find(fid_);
-    if (blocks == 0 || !object || !object->has_value()) return;
-    objects::DiskUse::Owner& owner = home_.use().owner(objects::owner_of(**object));
-    if (blocks > 0) {
-        home_.use().add(owner, {.blocks = static_cast<std::uint64_t>(blocks)});
-    } else {
-        home_.use().put_back(owner, {.blocks = static_cast<std::uint64_t>(-blocks)},
+// Its blocks on the disk count from now on, and not those that it had when it was released: blocks
+// of zeros, which were written then, are holes now.
+void ReturningObjects::Attempt::count_for_owner(objects::DiskUse::Owner* owner,
+                                                std::uint64_t counted) {
+    const auto blocks = static_cast<std::uint64_t>(blocks_);
+    if (blocks > counted) home_.use().add(*owner, {.blocks = blocks - counted});
+    if (blocks < counted) {
+        home_.use().put_back(*owner, {.blocks = counted - blocks},
                              objects::DiskUse::Scope::kPoolAndOwner);
     }
 }

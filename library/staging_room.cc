@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "library/staging_disks.h"
-#include "objects/disk_use.h"
 #include "objects/range_locks.h"
 
 namespace fopd::library {
@@ -49,7 +48,6 @@ Task<Result<void>> StagingDisks::release_from(objects::HomeVolume* home, store::
     }
     if ((*found)->is_released || (*found)->size_bytes == 0) co_return Result<void>{};
     const std::uint64_t version = (*found)->content_version();
-    objects::DiskUse::Owner& owner = home->use().owner(objects::owner_of(**found));
     if (tape_pool((*found)->pool) == nullptr) {
         co_return std::unexpected(
             Error{.code = Errc::kBusy, .context = "the object's pool has no tapes"});
@@ -75,8 +73,6 @@ Task<Result<void>> StagingDisks::release_from(objects::HomeVolume* home, store::
         }
         co_return std::unexpected(error);
     }
-    home->use().put_back(owner, {.blocks = released->blocks},
-                         objects::DiskUse::Scope::kPoolAndOwner);
     ++released_count_;
     staged_.forget(fid);
     co_return Result<void>{};

@@ -263,6 +263,7 @@ Task<Result<Volume::ReleasedBytes>> Volume::release(Fid fid, std::uint64_t conte
     if (object.is_released || object.size_bytes == 0) co_return invalid("nothing to release");
     if (object.content_version() != content_version) co_return busy("the object has changed");
     object.is_released = true;
+    object.released_blocks = *punched;
     ValueBuffer value;
     change.records.put(Key::object(fid), write_object(value, object));
     const auto receipt = co_await commit(&change, std::move(*room));
@@ -335,6 +336,7 @@ Task<Result<Receipt>> Volume::end_bringing_back(BringingBack* attempt, std::opti
     if (!is_same) co_return busy("the object has changed");
     Object object = **found;
     object.is_released = false;
+    object.released_blocks = 0;
     Change change;
     ValueBuffer value;
     change.records.put(Key::object(fid), write_object(value, object));

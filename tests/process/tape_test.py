@@ -97,6 +97,30 @@ class TapeTest(StorageTestCase):
         self.ctl("rm", "a", *COLD)
         self.assertEqual([each["dead"] for each in self.media() if each["name"] == full], [len(data)])
 
+    def used(self):
+        whole = [each for each in self.answer("quota")["quotas"] if each["pool"] == "cold" and each["owner"] is None]
+        return whole[0]["used"]
+
+    def test_quotas_count_what_is_on_tape_once(self):
+        data = content(5 * MIB + 17, 6)
+        self.put("a", data, *COLD)
+        on_disk = self.used()
+        self.assertGreaterEqual(on_disk, len(data))
+        self.ctl("sync", *COLD)
+        self.assertEqual(self.used(), on_disk)
+        self.ctl("release", "a", *COLD)
+        self.assertEqual(self.used(), on_disk)
+        self.kill_and_start()
+        self.assertEqual(self.used(), on_disk)
+        self.assertEqual(self.get_cold("a"), data)
+        self.assertEqual(self.used(), on_disk)
+        self.kill_and_start()
+        self.assertEqual(self.used(), on_disk)
+        self.ctl("sync", *COLD)
+        self.ctl("release", "a", *COLD)
+        self.ctl("rm", "a", *COLD)
+        self.assertEqual(self.used(), 0)
+
     def test_a_pool_of_disks_needs_no_tape(self):
         self.put("a", b"abc")
         self.ctl("sync", "--pool", "fast")

@@ -150,11 +150,13 @@ TEST_CASE("store index values: a released object says so, and which version its 
     released.version = 5;
     released.attribute_changes = 2;
     released.is_released = true;
+    released.released_blocks = 3;
     const auto value = write_object(buffer, released);
     const auto object = read_object(value);
 
     REQUIRE(object.has_value());
     REQUIRE(object->is_released);
+    REQUIRE(object->released_blocks == 3);
     REQUIRE(object->version == 5);
     REQUIRE(object->content_version() == 3);
     REQUIRE(object->last_writer == documented_object().last_writer);
@@ -165,15 +167,16 @@ TEST_CASE("store index values: a released object says so, and which version its 
         bytes[at] = to;
         return read_object(Bytes(bytes)).has_value();
     };
-    REQUIRE(!changed(3, std::byte{2}));
+    REQUIRE(!changed(3, std::byte{1}));
     REQUIRE(changed(3, std::byte{0}));
+    REQUIRE(!changed(87, std::byte{1}));
     REQUIRE(!changed(76, std::byte{6}));
     std::vector<std::byte> of_nothing(value.begin(), value.end());
     std::ranges::fill(std::span(of_nothing).subspan(16, 8), std::byte{0});
     REQUIRE(!read_object(Bytes(of_nothing)).has_value());
     ValueBuffer other;
     const Object plain = documented_object();
-    REQUIRE(write_object(other, plain).size() + 4 == value.size());
+    REQUIRE(write_object(other, plain).size() + 12 == value.size());
     std::vector<std::byte> upload(24);
     upload[0] = std::byte{1};
     upload.insert(upload.end(), value.begin(), value.end());
@@ -275,6 +278,7 @@ TEST_CASE("store index values: the document shows them as they are", "[store]") 
     released.version = 5;
     released.attribute_changes = 2;
     released.is_released = true;
+    released.released_blocks = 3;
     require_shown("released object", Key::object(kFid), write_object(buffer, released));
     const Copy copy = documented_copy();
     require_shown("copy", copy_key(key_of(copy)), write_copy(buffer, copy));
