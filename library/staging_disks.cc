@@ -220,6 +220,7 @@ Task<void> StagingDisks::ring_bell() {
 
 StagingNews StagingDisks::take_news() {
     StagingNews news{.groups = staged_.groups(), .ended = std::exchange(ended_, {})};
+    for (StagedObjects::Group& each : news.groups) each.is_urgent = is_urgent(each.key.pool);
     while (!news_.empty() && news.recalls.size() < kNewsMax) {
         const store::Fid fid = *news_.begin();
         news_.erase(news_.begin());

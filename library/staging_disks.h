@@ -82,6 +82,7 @@ public:
     Task<Result<RecallEnd>> wait_for_recall(Ticket ticket, core::WaitOptions wait) override;
     Task<Result<void>> cancel_recall(Ticket ticket, core::WaitOptions wait) override;
     Task<Result<void>> release(store::Fid fid, core::WaitOptions wait) override;
+    void want_room(store::Slot slot, std::uint64_t free_blocks) override;
 
     // -- for the library --
 
@@ -152,6 +153,9 @@ private:
     Task<Result<void>> release_from(objects::HomeVolume* home, store::Fid fid,
                                     core::WaitOptions wait);
     void keep_room(store::Slot slot);
+    bool should_leave(const objects::HomeVolume& home) const;
+    bool lacks_room(const objects::HomeVolume& home) const;
+    bool is_urgent(objects::PoolId pool) const;
     Task<void> release_oldest(store::Slot slot);
     std::uint32_t high_mark(const objects::HomeVolume& home) const;
     std::uint32_t low_mark(const objects::HomeVolume& home) const;
@@ -180,6 +184,12 @@ private:
     std::map<store::Fid, std::string> failures_;  // Of the latest recalls.
     std::deque<store::Fid> failed_;               // Their order.
     std::set<store::Slot> releasing_;
+    // How many free blocks are wanted on disks, and until when if nobody wants them again.
+    struct WantedRoom {
+        std::uint64_t free_blocks = 0;
+        Instant until{};
+    };
+    std::map<store::Slot, WantedRoom> wanted_room_;
     std::uint64_t released_count_ = 0;
 };
 

@@ -165,7 +165,8 @@ Task<Result<Volume::CopiesAdded>> Volume::add_copies(std::vector<Copy> copies,
         co_return invalid("two copies of the same bytes on one cartridge");
     }
     const std::size_t bytes = copies.size() * (kCopyRecordBytes + kTotalRecordBytes);
-    auto room = co_await reserve(static_cast<std::uint32_t>(bytes), wait);
+    // On a full disk too, because objects that have copies may leave it.
+    auto room = co_await reserve(static_cast<std::uint32_t>(bytes), wait, Purpose::kCutting);
     if (!room) co_return std::unexpected(room.error());
     Change change;
     CopyRecords records(map_, change.records);

@@ -4,7 +4,7 @@ import json
 import unittest
 
 from fopd_process import wait_until
-from storage_process import MIB, NOT_FOUND, REFUSED, TRY_LATER, StorageTestCase, content
+from storage_process import DONE, MIB, NOT_FOUND, REFUSED, TRY_LATER, StorageTestCase, content
 
 COLD = ("--pool", "cold")
 
@@ -120,6 +120,34 @@ class TapeTest(StorageTestCase):
         self.ctl("release", "a", *COLD)
         self.ctl("rm", "a", *COLD)
         self.assertEqual(self.used(), 0)
+
+    def test_uploads_wait_while_the_staging_is_full(self):
+        self.start_anew("64MiB")
+        objects = {f"o-{number}": content(12 * MIB, number) for number in range(16)}
+        for name, data in objects.items():
+            self.ctl("--timeout", 120, "put", "-", name, *COLD, data=data)
+        # Of all disks together, they had space for few of them.
+        self.assertGreater(sum(self.allocated(name) == 0 for name in objects), 4)
+        for name, data in objects.items():
+            self.assertEqual(self.ctl("--timeout", 120, "get", name, "-", *COLD), data)
+
+    def test_uploads_end_when_no_room_comes_free(self):
+        self.start_anew("64MiB")
+        others = []
+        while self.ctl_bytes("put", "-", f"other-{len(others)}", data=content(4 * MIB)).returncode == DONE:
+            others.append(f"other-{len(others)}")
+        self.assertGreater(len(others), 4)
+        data = content(24 * MIB)
+        self.refused(TRY_LATER, ["put: a: the disks before the tapes are full"], "--timeout", 2, "put", "-", "a", *COLD, data=data)
+        # Of a size that is known.
+        file = self.directory / "file"
+        file.write_bytes(data)
+        self.refused(TRY_LATER, ["the disks before the tapes are full"], "--timeout", 2, "put", file, "a", *COLD)
+        self.assertEqual(self.names(*COLD), [])
+        self.refused(REFUSED, ["space"], "put", file, "a")
+        self.ctl("rm", *others)
+        self.ctl("put", file, "a", *COLD)
+        self.assertEqual(self.get_cold("a"), data)
 
     def test_a_pool_of_disks_needs_no_tape(self):
         self.put("a", b"abc")
