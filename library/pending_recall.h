@@ -1,26 +1,61 @@
 #pragma once
 
+#include <coroutine>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "core/cancel.h"
+#include "library/drive_unit.h"
 #include "library/recall_job.h"
 #include "library/tape_library.h"
 
 namespace fopd::library {
 
-// A recall that the library is to fulfil.
-struct TapeLibrary::Recall {
-    Recall(const RecallJob::Parts& parts, std::uint32_t locality, RecallNote note)
-        : job(parts, locality, std::move(note)) {}
+// What a recall needs while it is served, or when several cartridges have its bytes.
+struct TapeLibrary::Served {
+    struct Serving {
+        Serving(const RecallJob::Parts& parts, std::uint32_t locality, RecallNote note)
+            : job(parts, locality, std::move(note)) {}
 
-    RecallJob job;  // Has the note.
-    core::CancelSource cancel;
-    CartridgeId cartridge = 0;  // Of the copy that is waited for.
-    std::uint64_t arrival = 0;
-    bool is_over = false;                 // At its home.
-    std::optional<RecallNote> renewed{};  // Told since; to be served next.
+        RecallJob job;
+        core::CancelSource cancel;
+        std::optional<RecallNote> renewed{};  // Told since; to be served next.
+        std::coroutine_handle<> reader{};     // Waits for the end of a read.
+    };
+
+    std::unique_ptr<std::vector<io_sched::IoPart>> several_parts{};
+    std::unique_ptr<Serving> serving{};
+};
+
+// A recall that the library is to fulfil. While it waits for its cartridge, it is a request of the
+// I/O scheduler and nothing else. The coroutine that serves it begins when its cartridge is loaded,
+// or when none of its copies can be had.
+struct TapeLibrary::Recall final : Served, TapeJob, TapeRequest {
+    Recall(TapeLibrary& its_library, std::uint32_t its_locality, const RecallNote& note);
+
+    Task<Result<void>> run(DriveUnit* drive, CartridgeId cartridge) override;
+    // Pushes it to wait for one of these copies. REQUIRES: the scheduler does not have it.
+    void push(std::span<const RecallJob::Place> places);
+    CartridgeId cartridge() const { return static_cast<CartridgeId>(parts.front().medium); }
+    bool is_reading() const { return serving != nullptr && serving->job.is_reading(); }
+
+    TapeLibrary& library;
+    const store::Fid fid;
+    const std::uint64_t size_bytes;
+    const Instant asked_at;
+    const std::uint32_t number;  // In the order in which the library took them.
+    const std::uint16_t locality;
+    const std::uint8_t wish_priority;
+    bool is_pushed = false;
+    bool is_over = false;  // At its home.
+    io_sched::IoPart only_part{};
+
+private:
+    static void on_complete(io_sched::IoRequest& request);
 };
 
 }  // namespace fopd::library

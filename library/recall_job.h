@@ -34,14 +34,17 @@ public:
         CartridgeId cartridge = 0;
         store::Copy copy{};
     };
-    std::vector<Place> next_places() const;
+    std::vector<Place> next_places() const { return places_at(parts_.shelf, note_, next_offset_); }
+    static std::vector<Place> places_at(const MediaShelf& shelf, const RecallNote& note,
+                                        std::uint64_t offset);
     // Why next_places() is empty, for people.
     std::string why_unreadable() const;
 
     // What became of it after a run. kAgain: at home something hindered it; it should be tried
-    // later.
-    enum class State : std::uint8_t { kPieces, kDone, kAgain };
+    // later. kImpossible: its home can never take the object.
+    enum class State : std::uint8_t { kPieces, kDone, kAgain, kImpossible };
     State state() const { return state_; }
+    std::string why_impossible() const { return impossible_; }
     void try_again() { state_ = State::kPieces; }
     // Frees what was brought so far. Called unless state() is kDone.
     Task<void> abandon();
@@ -62,6 +65,7 @@ private:
     const std::uint32_t locality_;
     const RecallNote note_;
     State state_ = State::kPieces;
+    const char* impossible_ = "";
     bool begun_ = false;
     bool is_reading_ = false;
     std::uint64_t next_offset_ = 0;

@@ -50,6 +50,20 @@ public:
     Task<Result<void>> end(std::optional<store::Recall> kept);
     Task<void> abandon();
     void cancel() { cancelled_ = true; }
+    store::Slot slot() const { return fid_.slot(); }
+    // How many blocks it will write: as many as the object had, as far as known.
+    std::uint64_t needed_blocks() const { return needed_blocks_; }
+    void take_space() { has_space_ = true; }
+    // Those that it has taken and not written yet.
+    std::uint64_t taken_blocks() const {
+        const auto written = static_cast<std::uint64_t>(std::max<std::int64_t>(blocks_, 0));
+        return has_space_ ? needed_blocks_ - std::min(needed_blocks_, written) : 0;
+    }
+    objects::HomeVolume& home() const { return home_; }
+    core::WaitOptions wait() const {
+        return {.deadline = after(stores_.parts().reactor.now(), kReturnPatience),
+                .cancel = &ending_};
+    }
 
 private:
     // Blocks of a part that are not zeros, in the order of the part.
@@ -66,10 +80,6 @@ private:
     Task<Result<void>> drop_parts();
     void count_for_owner(objects::DiskUse::Owner* owner, std::uint64_t counted);
     void give_back();
-    core::WaitOptions wait() const {
-        return {.deadline = after(stores_.parts().reactor.now(), kReturnPatience),
-                .cancel = &ending_};
-    }
     store::Volume& volume() const { return home_.volume(); }
 
     objects::Stores& stores_;
@@ -81,6 +91,8 @@ private:
     bool cancelled_ = false;
     store::BringingBack attempt_;
     std::int64_t blocks_ = 0;  // Of the parts that are back.
+    std::uint64_t needed_blocks_ = 0;
+    bool has_space_ = false;
     objects::BlockIo io_;
     store::Change change_;
     std::vector<Written> written_;
@@ -108,6 +120,9 @@ Task<Result<ReturningObjects::Content>> ReturningObjects::Attempt::begin() {
         co_return std::unexpected(error);
     }
     attempt_ = std::move(*begun);
+    const auto object = volume().map().find(fid_);
+    if (!object) co_return std::unexpected(object.error());
+    if (object->has_value()) needed_blocks_ = (*object)->released_blocks;
     co_return Content{.size_bytes = attempt_.size_bytes(), .version = attempt_.content_version()};
 }
 
@@ -195,7 +210,9 @@ Task<Result<store::DiskRange>> ReturningObjects::Attempt::allocate(std::uint32_t
         if (!settled) co_return std::unexpected(settled.error());
         const auto again = volume().allocate(blocks);
         if (again || again.error().code != Errc::kNoSpace) co_return again;
-        const auto made = co_await room_.make_room(home_.slot(), wait);
+        const store::SpaceUse use = volume().space_use();
+        const std::uint64_t more = use.free_blocks + use.waiting_blocks + 1;
+        const auto made = co_await room_.make_room(home_.slot(), more, wait);
         if (!made) co_return std::unexpected(made.error());
     }
 }
@@ -305,8 +322,37 @@ Task<Result<ReturningObjects::Content>> ReturningObjects::begin(store::Fid fid) 
     }
     attempts_.emplace(fid, std::make_unique<Attempt>(stores_, room_, *home, fid));
     const auto begun = co_await of(fid).begin();
-    if (!begun) attempts_.erase(fid);
+    if (!begun) {
+        attempts_.erase(fid);
+        co_return begun;
+    }
+    const auto taken = co_await take_space(&of(fid));
+    if (!taken) {
+        attempts_.erase(fid);
+        co_return std::unexpected(taken.error());
+    }
     co_return begun;
+}
+
+std::uint64_t ReturningObjects::taken_blocks(store::Slot slot) const {
+    std::uint64_t blocks = 0;
+    for (const auto& [fid, attempt] : attempts_) {
+        if (fid.slot() == slot) blocks += attempt->taken_blocks();
+    }
+    return blocks;
+}
+
+Task<Result<void>> ReturningObjects::take_space(Attempt* attempt) {
+    const store::SpaceUse use = attempt->home().volume().space_use();
+    const std::uint64_t free_blocks = use.free_blocks + use.waiting_blocks;
+    if (attempt->needed_blocks() > free_blocks + use.used_blocks) {
+        co_return std::unexpected(
+            Error{.code = Errc::kInvalid, .context = "the object is larger than its disk"});
+    }
+    const std::uint64_t wanted = attempt->needed_blocks() + taken_blocks(attempt->slot());
+    attempt->take_space();
+    if (wanted <= free_blocks) co_return Result<void>{};
+    co_return co_await room_.make_room(attempt->slot(), wanted, attempt->wait());
 }
 
 Task<Result<void>> ReturningObjects::write(Part part) {

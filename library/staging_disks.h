@@ -87,6 +87,8 @@ public:
     // -- for the library --
 
     StagingNews take_news();
+    // Nothing: the object has no recall.
+    std::optional<RecallNote> note_of(store::Fid fid);
     StagedObjects& staged() { return staged_; }
     // Objects of the pool whose content is not on tape, after all changes so far.
     Task<Result<std::vector<store::Fid>>> not_on_tape(objects::PoolId pool);
@@ -120,15 +122,9 @@ public:
 private:
     class Scan;
     struct Waiters;
-    struct Pending {
-        store::Recall record{};
-        std::uint64_t size_bytes = 0;
-        Instant asked_at{};
-        std::shared_ptr<Waiters> waiters{};
-    };
-
     void object_changed(store::Fid fid) override;
-    Task<Result<void>> make_room(store::Slot slot, core::WaitOptions wait) override;
+    Task<Result<void>> make_room(store::Slot slot, std::uint64_t free_blocks,
+                                 core::WaitOptions wait) override;
 
     const TapePoolOptions* tape_pool(objects::PoolId pool) const;
     bool is_staging(const objects::HomeVolume& home) const;
@@ -141,7 +137,9 @@ private:
     void ring();
     Task<void> ring_bell();
 
-    Pending& remember(store::Fid fid, const store::Recall& record, std::uint64_t size_bytes);
+    bool has_recall(objects::HomeVolume& home, store::Fid fid) const;
+    void tell_of(store::Fid fid);
+    std::shared_ptr<Waiters> waiters_for(Ticket ticket);
     void finish(store::Fid fid, RecallEnd end);
     Task<void> end_empty_recall(store::Fid fid);
     Task<Result<void>> put_recall(objects::HomeVolume* home, RecallWish wish,
@@ -177,7 +175,8 @@ private:
     core::WaitQueue settled_;
     bool rings_ = false;
     bool ring_again_ = false;
-    std::map<store::Fid, Pending> recalls_;
+    // Recalls are records of their objects, and need no memory here.
+    std::map<store::Fid, std::shared_ptr<Waiters>> waiters_;  // For recalls.
     std::set<store::Fid> news_;      // Recalls that the library has to learn of.
     std::vector<store::Fid> ended_;  // Likewise, those that are over.
     std::uint64_t tickets_made_ = 0;

@@ -176,19 +176,25 @@ Task<void> StagingDisks::release_oldest(store::Slot slot) {
     releasing_.erase(slot);
 }
 
-Task<Result<void>> StagingDisks::make_room(store::Slot slot, core::WaitOptions wait) {
+Task<Result<void>> StagingDisks::make_room(store::Slot slot, std::uint64_t free_blocks,
+                                           core::WaitOptions wait) {
     objects::HomeVolume* const home = stores_.find(slot);
     const Error full{.code = Errc::kNoSpace, .context = "nothing can leave the full disk"};
     if (home == nullptr) co_return std::unexpected(full);
     const objects::HomeVolume::Hold hold(*home);
-    for (auto next = staged_.oldest_with_copy({}, slot); next;
+    const auto has_room = [home, free_blocks] {
+        const store::SpaceUse use = home->volume().space_use();
+        return use.free_blocks + use.waiting_blocks >= free_blocks;
+    };
+    for (auto next = staged_.oldest_with_copy({}, slot); next && !has_room();
          next = staged_.oldest_with_copy(next, slot)) {
         core::WaitOptions one = wait;
         one.deadline = std::min(wait.deadline, after(now(), kReleasePatience));
         const auto released = co_await release_from(home, next->fid, one);
-        if (released) co_return co_await home->volume().settle_space(wait);
-        if (released.error().code == Errc::kCancelled) co_return released;
+        if (!released && released.error().code == Errc::kCancelled) co_return released;
     }
+    if (has_room()) co_return co_await home->volume().settle_space(wait);
+    want_room(slot, free_blocks);
     co_return std::unexpected(full);
 }
 

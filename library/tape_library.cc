@@ -36,7 +36,7 @@ void TapeLibrary::start(std::vector<HomeDoors::Door> doors) {
 Task<void> TapeLibrary::stop() {
     stopping_ = true;
     stop_.cancel();
-    for (const auto& [fid, recall] : recalls_) recall->cancel.cancel();
+    stop_recalls();
     rings_.wake_all();
     changed_.wake_all();
     co_await gate_.close(parts_.reactor);

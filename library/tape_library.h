@@ -84,7 +84,9 @@ private:
         io_sched::IoDevice* device = nullptr;
         bool is_handled = false;  // An administrator's load or unload uses it.
     };
+    struct Served;
     struct Recall;
+    class ReadAwaiter;
     struct Pool {
         TapePoolOptions options;
         objects::PoolId id = 0;
@@ -140,9 +142,15 @@ private:
     // -- tape_recalls.cc --
     void take_recall(std::uint32_t locality, RecallNote note);
     void end_recall(store::Fid fid);
+    void stop_recalls();
+    void end_unserved(Recall& recall);
+    Task<void> retry_stranded();
+    Task<void> retry(store::Fid fid);
+    Task<std::optional<RecallNote>> note_of(const Recall* recall);
+    void begin_to_serve(Recall* recall, RecallNote note);
+    Task<void> serve_unread(store::Fid fid);
     Task<void> serve(Recall* recall);
     Task<void> serve_note(Recall* recall);
-    Task<Result<void>> read_once(Recall* recall, std::vector<RecallJob::Place> places);
     Task<void> fail(Recall* recall, std::string reason);
     RecallRow row_of(const Recall& recall) const;
     std::vector<const Recall*> ordered_recalls() const;
@@ -174,7 +182,9 @@ private:
     std::vector<std::vector<StagedObjects::Group>> groups_;  // By locality.
     std::set<StagedObjects::GroupKey> writing_;
     std::map<store::Fid, std::unique_ptr<Recall>> recalls_;
-    std::uint64_t recalls_taken_ = 0;
+    std::uint32_t recalls_taken_ = 0;
+    std::vector<store::Fid> stranded_;  // Recalls for whose cartridges there was no drive.
+    bool retries_stranded_ = false;
 };
 
 }  // namespace fopd::library
