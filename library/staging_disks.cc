@@ -40,6 +40,7 @@ struct StagingDisks::Waiters {
     explicit Waiters(core::Reactor& reactor) : queue(reactor) {}
 
     core::WaitQueue queue;
+    std::uint32_t count = 0;
     std::optional<RecallEnd> end;
 };
 
@@ -129,11 +130,8 @@ Task<Result<void>> StagingDisks::take_recalls(objects::HomeVolume* home) {
     const auto recalls = co_await home->volume().recalls();
     if (!recalls) co_return std::unexpected(recalls.error());
     for (const store::RecallOf& each : *recalls) {
-        if (each.recall.ticket == 0 || recalls_.contains(each.fid)) continue;
-        const auto object = home->volume().map().find(each.fid);
-        if (!object) co_return std::unexpected(object.error());
-        const std::uint64_t size_bytes = object->has_value() ? (*object)->size_bytes : 0;
-        remember(each.fid, each.recall, size_bytes);
+        if (each.recall.ticket == 0) continue;
+        tell_of(each.fid);
         // One that is not needed any more ends.
         changed_.emplace(each.fid, now());
     }
@@ -181,7 +179,7 @@ void StagingDisks::look(store::Fid fid, Instant since) {
     if (!found) return;
     if (!found->has_value()) {
         staged_.forget(fid);
-        if (recalls_.contains(fid)) finish(fid, {.how = RecallEnd::How::kGone});
+        finish(fid, {.how = RecallEnd::How::kGone});
         return;
     }
     const store::Object& object = **found;
@@ -191,7 +189,7 @@ void StagingDisks::look(store::Fid fid, Instant since) {
         .group = {.pool = object.pool, .collection = std::string(object.kept_with())},
         .size_bytes = object.size_bytes,
         .since = since};
-    if (!is_released && recalls_.contains(fid) && !returning_.contains(fid)) {
+    if (!is_released && !returning_.contains(fid) && has_recall(*home, fid)) {
         stores_.parts().reactor.spawn(stores_.duties(), end_empty_recall(fid));
     }
     if (is_released || staged.size_bytes == 0 || tape_pool(staged.group.pool) == nullptr) {
@@ -242,24 +240,34 @@ Task<void> StagingDisks::ring_bell() {
 
 StagingNews StagingDisks::take_news() {
     StagingNews news{.groups = staged_.groups(), .ended = std::exchange(ended_, {})};
+    for (StagedObjects::Group& each : news.groups) each.is_urgent = is_urgent(each.key.pool);
     while (!news_.empty() && news.recalls.size() < kNewsMax) {
         const store::Fid fid = *news_.begin();
         news_.erase(news_.begin());
-        const auto found = recalls_.find(fid);
-        objects::HomeVolume* const home = stores_.find(fid.slot());
-        if (found == recalls_.end() || home == nullptr) continue;
-        const Pending& pending = found->second;
-        auto copies = home->volume().copies_of(fid);
-        news.recalls.push_back(
-            {.fid = fid,
-             .ticket = pending.record.ticket,
-             .priority = static_cast<std::uint8_t>(pending.record.priority),
-             .size_bytes = pending.size_bytes,
-             .asked_at = pending.asked_at,
-             .copies = copies ? *std::move(copies) : std::vector<store::Copy>()});
+        auto note = note_of(fid);
+        if (note) news.recalls.push_back(*std::move(note));
     }
     if (!news_.empty()) ring();
     return news;
+}
+
+std::optional<RecallNote> StagingDisks::note_of(store::Fid fid) {
+    objects::HomeVolume* const home = stores_.find(fid.slot());
+    if (home == nullptr) return std::nullopt;
+    const auto recall = home->volume().map().find_recall(fid);
+    if (!recall || !recall->has_value() || (*recall)->ticket == 0) return std::nullopt;
+    const auto object = home->volume().map().find(fid);
+    if (!object || !object->has_value()) return std::nullopt;
+    const std::uint64_t size_bytes = (*object)->size_bytes;
+    const std::int64_t wall_ns = stores_.parts().clock.wall().unix_ns;
+    const Duration age{std::max<std::int64_t>(0, wall_ns - (*recall)->asked.unix_ns)};
+    auto copies = home->volume().copies_of(fid);
+    return RecallNote{.fid = fid,
+                      .ticket = (*recall)->ticket,
+                      .priority = static_cast<std::uint8_t>((*recall)->priority),
+                      .size_bytes = size_bytes,
+                      .asked_at = now() - age,
+                      .copies = copies ? *std::move(copies) : std::vector<store::Copy>()};
 }
 
 Result<RecordedMedia> StagingDisks::recorded_media() {
@@ -378,21 +386,16 @@ Task<Result<void>> StagingDisks::forget_cartridge(store::VsnText vsn, store::Vol
 
 // -- recalls --
 
-StagingDisks::Pending& StagingDisks::remember(store::Fid fid, const store::Recall& record,
-                                              std::uint64_t size_bytes) {
-    Pending& pending = recalls_[fid];
-    if (pending.waiters == nullptr) {
-        pending.waiters = std::make_shared<Waiters>(stores_.parts().reactor);
-        // Also one of an earlier life of the node, by the clock that goes on between them.
-        const std::int64_t age_ns = stores_.parts().clock.wall().unix_ns - record.asked.unix_ns;
-        pending.asked_at = now() - Duration{std::max<std::int64_t>(age_ns, 0)};
-    }
-    pending.record = record;
-    pending.size_bytes = size_bytes;
+bool StagingDisks::has_recall(objects::HomeVolume& home, store::Fid fid) const {
+    const auto recall = home.volume().map().find_recall(fid);
+    return recall && recall->has_value() && (*recall)->ticket != 0;
+}
+
+// The library has to learn of a recall, or of its change.
+void StagingDisks::tell_of(store::Fid fid) {
     news_.insert(fid);
     if (failures_.erase(fid) > 0) std::erase(failed_, fid);
     ring();
-    return pending;
 }
 
 Task<Result<RecallAsked>> StagingDisks::recall(RecallWish wish, core::WaitOptions wait) {
@@ -413,9 +416,10 @@ Task<Result<RecallAsked>> StagingDisks::recall(RecallWish wish, core::WaitOption
         co_return std::unexpected(
             Error{.code = Errc::kUnsupported, .context = "the node has no tape library"});
     }
-    const auto known = recalls_.find(wish.fid);
-    const bool is_there =
-        is_released && known != recalls_.end() && known->second.record.priority >= wish.priority;
+    const auto known = home->volume().map().find_recall(wish.fid);
+    if (!known) co_return std::unexpected(known.error());
+    const bool is_there = is_released && known->has_value() && (*known)->ticket != 0 &&
+                          (*known)->priority >= wish.priority;
     const bool changes = !is_there || wish.pin > Duration{0};
     if (changes && (is_released || wish.pin > Duration{0})) {
         const auto put = co_await put_recall(home, wish, wait);
@@ -431,7 +435,6 @@ Task<Result<void>> StagingDisks::put_recall(objects::HomeVolume* home, RecallWis
     if (!object) co_return std::unexpected(object.error());
     if (!object->has_value()) co_return std::unexpected(no_object());
     const bool is_released = (*object)->is_released;
-    const std::uint64_t size_bytes = (*object)->size_bytes;
     const auto before = home->volume().map().find_recall(wish.fid);
     if (!before) co_return std::unexpected(before.error());
     store::Recall record = before->value_or(store::Recall{});
@@ -450,30 +453,37 @@ Task<Result<void>> StagingDisks::put_recall(objects::HomeVolume* home, RecallWis
     }
     const auto put = co_await home->volume().put_recall(wish.fid, record, wait);
     if (!put) co_return std::unexpected(put.error());
-    if (is_released) remember(wish.fid, record, size_bytes);
+    if (is_released) tell_of(wish.fid);
     co_return Result<void>{};
 }
 
 Task<Result<RecallEnd>> StagingDisks::wait_for_recall(Ticket ticket, core::WaitOptions wait) {
-    const auto found = recalls_.find(ticket);
-    if (found == recalls_.end()) {
+    objects::HomeVolume* const home = stores_.find(ticket.slot());
+    if (home == nullptr || !has_recall(*home, ticket)) {
         const auto failure = failures_.find(ticket);
         if (failure == failures_.end()) co_return RecallEnd{};
         co_return RecallEnd{.how = RecallEnd::How::kFailed, .reason = failure->second};
     }
-    const std::shared_ptr<Waiters> waiters = found->second.waiters;
-    while (!waiters->end) {
+    const std::shared_ptr<Waiters> waiters = waiters_for(ticket);
+    ++waiters->count;
+    Result<void> awaited;
+    while (!waiters->end && awaited) {
         const auto woken = co_await waiters->queue.wait(wait);
-        if (!woken) co_return std::unexpected(woken.error());
+        awaited = woken;
     }
-    co_return *waiters->end;
+    const bool is_last = --waiters->count == 0;
+    if (waiters->end) co_return *waiters->end;
+    if (is_last) waiters_.erase(ticket);
+    co_return std::unexpected(awaited.error());
+}
+
+std::shared_ptr<StagingDisks::Waiters> StagingDisks::waiters_for(Ticket ticket) {
+    std::shared_ptr<Waiters>& waiters = waiters_[ticket];
+    if (waiters == nullptr) waiters = std::make_shared<Waiters>(stores_.parts().reactor);
+    return waiters;
 }
 
 void StagingDisks::finish(store::Fid fid, RecallEnd end) {
-    const auto found = recalls_.find(fid);
-    if (found == recalls_.end()) return;
-    const std::shared_ptr<Waiters> waiters = found->second.waiters;
-    recalls_.erase(found);
     news_.erase(fid);
     ended_.push_back(fid);
     if (end.how == RecallEnd::How::kFailed) {
@@ -483,14 +493,18 @@ void StagingDisks::finish(store::Fid fid, RecallEnd end) {
             failed_.pop_front();
         }
     }
+    ring();
+    const auto found = waiters_.find(fid);
+    if (found == waiters_.end()) return;
+    const std::shared_ptr<Waiters> waiters = found->second;
+    waiters_.erase(found);
     waiters->end = std::move(end);
     waiters->queue.wake_all();
-    ring();
 }
 
 Task<Result<void>> StagingDisks::cancel_recall(Ticket ticket, core::WaitOptions wait) {
     objects::HomeVolume* const home = stores_.find(ticket.slot());
-    if (home == nullptr || !recalls_.contains(ticket)) {
+    if (home == nullptr || !has_recall(*home, ticket)) {
         co_return std::unexpected(
             Error{.code = Errc::kNotFound, .context = "there is no such recall"});
     }
@@ -517,13 +531,13 @@ Task<Result<void>> StagingDisks::end_return(store::Fid fid) {
     if (home == nullptr) co_return std::unexpected(no_object());
     const objects::HomeVolume::Hold hold(*home);
     std::optional<store::Recall> kept;
-    const auto found = recalls_.find(fid);
-    if (found != recalls_.end()) {
-        const std::int64_t wall_ns = stores_.parts().clock.wall().unix_ns;
-        if (found->second.record.pinned_until.unix_ns > wall_ns) {
-            kept = found->second.record;
-            kept->ticket = 0;
-        }
+    const auto recall = home->volume().map().find_recall(fid);
+    if (!recall) co_return std::unexpected(recall.error());
+    const std::int64_t wall_ns = stores_.parts().clock.wall().unix_ns;
+    const bool is_pinned = recall->has_value() && (*recall)->pinned_until.unix_ns > wall_ns;
+    if (is_pinned) {
+        kept = **recall;
+        kept->ticket = 0;
     }
     auto ending = returning_.end(fid, std::move(kept));
     const auto ended = co_await std::move(ending);
@@ -548,6 +562,7 @@ Task<Result<bool>> StagingDisks::fail_recall(store::Fid fid, std::string reason)
     if (home == nullptr) co_return std::unexpected(no_object());
     const objects::HomeVolume::Hold hold(*home);
     const core::WaitOptions wait{.cancel = &home->ending()};
+    const bool was_wanted = has_recall(*home, fid);
     const auto ended = co_await home->volume().end_recall(fid, wait);
     // Copies are of no use to an object that was emptied or removed since they were looked for.
     const auto found = home->volume().map().find(fid);
@@ -559,6 +574,7 @@ Task<Result<bool>> StagingDisks::fail_recall(store::Fid fid, std::string reason)
         finish(fid, {});
         co_return false;
     }
+    if (!was_wanted) co_return false;
     const std::string object = objects::format_fid(fid);
     const std::string name = name_of(fid);
     core::emit(stores_.parts().events, core::Level::kError, "library.recall_failed",

@@ -43,7 +43,7 @@ void TapeLibrary::start(std::vector<HomeDoors::Door> doors) {
 Task<void> TapeLibrary::stop() {
     stopping_ = true;
     stop_.cancel();
-    for (const auto& [fid, recall] : recalls_) recall->cancel.cancel();
+    stop_recalls();
     rings_.wake_all();
     tell_changed();
     co_await gate_.close(parts_.reactor);

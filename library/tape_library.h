@@ -95,7 +95,11 @@ private:
         bool is_handled = false;  // An administrator's load or unload uses it.
         bool is_indexing = false;
     };
+    struct Served;
+    class AgePlace;
     struct Recall;
+    using Recalls = std::map<store::Fid, std::unique_ptr<Recall>>;
+    class ReadAwaiter;
     struct Pool {
         TapePoolOptions options;
         objects::PoolId id = 0;
@@ -169,10 +173,18 @@ private:
     // -- tape_recalls.cc --
     void take_recall(std::uint32_t locality, RecallNote note);
     void end_recall(store::Fid fid);
+    Recall* add_recall(std::uint32_t locality, const RecallNote& note);
+    Recalls::iterator erase_recall(Recalls::iterator place);
     void count_recalls();
+    void stop_recalls();
+    void end_unserved(Recall& recall);
+    Task<void> retry_stranded();
+    Task<void> retry(store::Fid fid);
+    Task<std::optional<RecallNote>> note_of(const Recall* recall);
+    void begin_to_serve(Recall* recall, RecallNote note);
+    Task<void> serve_unread(store::Fid fid);
     Task<void> serve(Recall* recall);
     Task<void> serve_note(Recall* recall);
-    Task<Result<void>> read_once(Recall* recall, std::vector<RecallJob::Place> places);
     Task<void> fail(Recall* recall, std::string reason);
     RecallRow row_of(const Recall& recall) const;
     struct Expected {
@@ -211,9 +223,11 @@ private:
     std::uint64_t changes_ = 0;
     std::vector<std::vector<StagedObjects::Group>> groups_;  // By locality.
     std::set<StagedObjects::GroupKey> writing_;
-    core::IntrusiveList<core::ListNode> recalls_by_age_;
-    std::map<store::Fid, std::unique_ptr<Recall>> recalls_;
-    std::uint64_t recalls_taken_ = 0;
+    core::IntrusiveList<AgePlace> recalls_by_age_;
+    Recalls recalls_;
+    std::uint32_t recalls_taken_ = 0;
+    std::vector<store::Fid> stranded_;  // Recalls for whose cartridges there was no drive.
+    bool retries_stranded_ = false;
     Instant look_again_at_{};  // What find_recall() knows is recent enough until then.
 };
 

@@ -34,13 +34,14 @@ std::map<StagedObjects::GroupKey, StagedObjects::Group> TapeLibrary::all_groups(
             place->second.bytes += each.bytes;
             place->second.objects += each.objects;
             place->second.oldest = std::min(place->second.oldest, each.oldest);
+            place->second.is_urgent = place->second.is_urgent || each.is_urgent;
         }
     }
     return all;
 }
 
 bool TapeLibrary::is_due(const Pool& pool, const StagedObjects::Group& group) const {
-    return pool.syncs > 0 || group.bytes >= pool.options.migrate_bytes ||
+    return pool.syncs > 0 || group.is_urgent || group.bytes >= pool.options.migrate_bytes ||
            group.objects >= pool.options.migrate_files ||
            parts_.reactor.now() >= after(group.oldest, pool.options.migrate_age);
 }

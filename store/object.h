@@ -77,6 +77,8 @@ struct Object {
     std::uint16_t mode = 0;  // Nine permission bits.
     // The bytes are not on the disk; copies on cartridges have all of them.
     bool is_released = false;
+    // How many blocks it had on the disk when it was released: they still count for its owner.
+    std::uint64_t released_blocks = 0;
     // How many versions came after the last change of the bytes or the size. A change that leaves
     // it as it is counts as a change of the content.
     std::uint32_t attribute_changes = 0;

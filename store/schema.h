@@ -26,7 +26,7 @@ struct Schema {
 // version 2 added kClear; version 3 uses a field of an object that held zeros, for the epoch of the
 // log in which it was changed; version 4 added copies, totals and recalls, and a layout for objects
 // that are released or whose attributes changed after their content; version 5 added a layout for
-// objects of a collection.
+// objects of a collection, and for the blocks of released ones.
 Result<void> copy_records(Bytes records, RecordWriter& into);
 // Version 2 stored a reply under the number of its request, version 3 under the request place.
 Result<void> put_replies_in_places(Bytes records, RecordWriter& into);

@@ -94,7 +94,10 @@ public:
     std::string without_reply;  // The type of which replies are never sent.
     int try_again = 0;          // So many are told that.
     bool changes_what_is_read = false;
-    std::set<std::uint16_t> full;     // Slots.
+    std::set<std::uint16_t> full;  // Slots.
+    fop::Status when_full = fop::Status::kNoSpace;
+    int full_for = -1;                // After so many refusals no slot is full any more.
+    int staging_full = 0;             // So many changes of objects are told that.
     std::set<std::uint16_t> missing;  // Likewise: what was done there is not known either.
     // What is lost is not taken again that begins here.
     std::set<std::uint64_t> overtaken;
@@ -215,11 +218,27 @@ private:
             return {.status = fop::Status::kTryAgain};
         }
         if (needs_tape(fop.request().body)) return refuse(fop::Status::kStaging);
+        if (staging_full > 0 && adds_bytes(fop.request().body)) {
+            --staging_full;
+            return refuse(fop::Status::kStagingFull);
+        }
         Done done =
             std::visit([&](const auto& body) { return on(body, data); }, fop.request().body);
         if (is_recorded) records_[id] = done;
         if (is_durable(fop.request().body)) flush();
         return done;
+    }
+
+    static bool adds_bytes(const fop::RequestBody& body) {
+        return std::holds_alternative<fop::Write>(body) ||
+               std::holds_alternative<fop::Append>(body) ||
+               std::holds_alternative<fop::UploadWrite>(body);
+    }
+    bool is_full(std::uint16_t slot) {
+        if (!full.contains(slot)) return false;
+        if (full_for > 0) --full_for;
+        if (full_for == 0) full.clear();
+        return true;
     }
 
     static std::uint16_t slot_of(const fop::RequestBody& body) {
@@ -336,7 +355,7 @@ private:
         return done;
     }
     Done on(const fop::Create& body, const std::vector<std::byte>& /*data*/) {
-        if (full.contains(body.slot)) return refuse(fop::Status::kNoSpace);
+        if (is_full(body.slot)) return refuse(when_full);
         const std::string name(body.name);
         if (body.no_replace && now.names.contains(name)) return refuse(fop::Status::kExists);
         const fop::Fid fid = new_fid(body.slot);
@@ -518,7 +537,7 @@ private:
         return done;
     }
     Done on(const fop::UploadBegin& body, const std::vector<std::byte>& /*data*/) {
-        if (full.contains(body.slot)) return refuse(fop::Status::kNoSpace);
+        if (is_full(body.slot)) return refuse(when_full);
         const fop::Fid fid = new_fid(body.slot);
         now.objects[fid] = {.name = std::string(body.name),
                             .group = std::string(body.group),

@@ -199,20 +199,77 @@ TEST_CASE("library: a recall ends with a cancel and with the object", "[library]
     REQUIRE(again.error().code == Errc::kNotFound);
 }
 
-TEST_CASE("library: blocks count for their owner while they are on the disk", "[library]") {
+TEST_CASE("library: blocks count once for their owner, on the disk and on tape", "[library]") {
     TapeStage stage;
     const store::Fid fid = stage.put(pattern(100'000, 1));
     REQUIRE(stage.owned_blocks() == 25);
     REQUIRE(stage.sync().has_value());
     REQUIRE(stage.release(fid).has_value());
-    REQUIRE(stage.owned_blocks() == 0);
+    REQUIRE(stage.owned_blocks() == 25);
     stage.restart();
-    REQUIRE(stage.owned_blocks() == 0);
+    REQUIRE(stage.owned_blocks() == 25);
 
     REQUIRE(stage.recalled(fid).size() == 100'000);
     REQUIRE(stage.owned_blocks() == 25);
+    stage.restart();
+    REQUIRE(stage.owned_blocks() == 25);
     stage.remove(fid);
     REQUIRE(stage.owned_blocks() == 0);
+}
+
+TEST_CASE("library: an object that is deleted on tape gives its blocks back", "[library]") {
+    TapeStage stage;
+    const store::Fid fid = stage.put(pattern(100'000, 1));
+    const store::Fid other = stage.put(pattern(50'000, 2));
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(fid).has_value());
+    stage.remove(fid);
+    REQUIRE(stage.owned_blocks() == 13);
+    stage.restart();
+    REQUIRE(stage.owned_blocks() == 13);
+    stage.remove(other);
+    REQUIRE(stage.owned_blocks() == 0);
+}
+
+// Blocks of zeros were written once, and are holes when they come back.
+TEST_CASE("library: an object counts with the blocks that it has on the disk again", "[library]") {
+    TapeStage stage;
+    Bytes bytes = pattern(100 * 4096, 1);
+    std::fill(bytes.begin() + 10 * 4096, bytes.begin() + 60 * 4096, std::byte{0});
+    const store::Fid fid = stage.put(bytes);
+    const store::Fid zeros = stage.put(Bytes(9 * 4096));
+    REQUIRE(stage.owned_blocks() == 109);
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(fid).has_value());
+    REQUIRE(stage.release(zeros).has_value());
+    REQUIRE(stage.owned_blocks() == 109);
+
+    REQUIRE(stage.recalled(fid) == bytes);
+    REQUIRE(stage.owned_blocks() == 59);
+    REQUIRE(stage.recalled(zeros) == Bytes(9 * 4096));
+    REQUIRE(stage.owned_blocks() == 50);
+    stage.restart();
+    REQUIRE(stage.owned_blocks() == 50);
+    stage.remove(fid);
+    stage.remove(zeros);
+    REQUIRE(stage.owned_blocks() == 0);
+}
+
+TEST_CASE("library: a recall that a power cut ends does not count its parts", "[library]") {
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+        INFO("seed=" << seed);
+        TapeStage stage({.seed = seed});
+        const Bytes bytes = pattern(6'000'000, 1);
+        const store::Fid fid = stage.put(bytes);
+        REQUIRE(stage.sync().has_value());
+        REQUIRE(stage.release(fid).has_value());
+        REQUIRE(stage.recall(fid) == RecallAsked::kWaiting);
+        stage.lose_power_within(400, 10min);
+        stage.start();
+        REQUIRE(stage.owned_blocks() == 1465);
+        REQUIRE(stage.recalled(fid) == bytes);
+        REQUIRE(stage.owned_blocks() == 1465);
+    }
 }
 
 TEST_CASE("library: a pinned object stays on the disk", "[library]") {

@@ -278,7 +278,7 @@ Task<Result<void>> TapeStage::change(store::Fid fid, const Bytes* bytes) {
     const objects::PoolOwner alice{.pool = objects::pool_id(options.pool.name), .owner = "alice"};
     change.set_block_owner(alice);
     if (bytes == nullptr) {
-        const auto blocks = co_await home.volume().count_blocks(fid, {});
+        const auto blocks = co_await home.volume().count_owned(fid, {});
         if (!blocks) co_return std::unexpected(blocks.error());
         change.will_free(alice, {.blocks = *blocks});
         change.remove(fid);
