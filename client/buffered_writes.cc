@@ -24,6 +24,7 @@ bool may_pass(const Problem& problem) {
         case fop::Status::kTryAgain:
         case fop::Status::kBusy:
         case fop::Status::kStaging:
+        case fop::Status::kStagingFull:
         case fop::Status::kTimedOut:
         case fop::Status::kCancelled:
         case fop::Status::kOutcomeUnknown:

@@ -28,7 +28,8 @@ fopd_status status_of(const Ended& ended) {
         case fop::Status::kDenied: return FOPD_DENIED;
         case fop::Status::kTryAgain:
         case fop::Status::kBusy:
-        case fop::Status::kStaging: return FOPD_TRY_AGAIN;
+        case fop::Status::kStaging:
+        case fop::Status::kStagingFull: return FOPD_TRY_AGAIN;
         case fop::Status::kTimedOut: return FOPD_TIMED_OUT;
         case fop::Status::kCancelled: return FOPD_CANCELLED;
         case fop::Status::kCorrupt: return FOPD_CORRUPT;

@@ -68,6 +68,7 @@ constexpr ExitCode exit_code_of(fop::Status status) {
         case fop::Status::kTryAgain:
         case fop::Status::kBusy:
         case fop::Status::kStaging:
+        case fop::Status::kStagingFull:
         case fop::Status::kTimedOut: return kExitTryLater;
         case fop::Status::kCorrupt: return kExitBadData;
         default: return kExitRefused;

@@ -214,6 +214,7 @@ typedef struct fopd_object {
     char owner[FOPD_PRINCIPAL_MAX + 1];
     char group[FOPD_PRINCIPAL_MAX + 1];
     char name[FOPD_NAME_MAX + 1];
+    char collection[FOPD_PRINCIPAL_MAX + 1]; /* Empty: that of the group. */
 } fopd_object;
 FOPD_API void fopd_object_init(fopd_object* object);
 
@@ -222,9 +223,10 @@ typedef struct fopd_new_object {
     size_t size; /* As in fopd_options; set by fopd_new_object_init(). */
     const char* name;
     const char* pool;
-    const char* group; /* Null: the first group of the principal. */
-    uint32_t mode;     /* 0640 by default. */
-    int no_replace;    /* FOPD_EXISTS instead of replacing an object of that name. */
+    const char* group;      /* Null: the first group of the principal. */
+    uint32_t mode;          /* 0640 by default. */
+    int no_replace;         /* FOPD_EXISTS instead of replacing an object of that name. */
+    const char* collection; /* What is kept together on tape. Null: what has the same group. */
 } fopd_new_object;
 FOPD_API void fopd_new_object_init(fopd_new_object* object);
 

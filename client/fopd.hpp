@@ -87,6 +87,7 @@ struct Object {
     std::string owner;
     std::string group;
     std::string name;
+    std::string collection;  // Empty: that of the group.
 };
 
 struct NewObject {
@@ -95,6 +96,7 @@ struct NewObject {
     std::string group;  // Empty: the first group of the client's principal.
     std::uint32_t mode = 0640;
     bool no_replace = false;
+    std::string collection;  // What is kept together on tape. Empty: what has the same group.
 };
 
 enum class Durability : int { kDurable = FOPD_DURABLE, kBuffered = FOPD_BUFFERED };
@@ -243,7 +245,11 @@ public:
     // Stores a whole object durably. `fid` may be null.
     Outcome put(const NewObject& object, const void* data, std::size_t bytes, Fid* fid,
                 const Call& call = {}) const {
-        return waited(call, {{"name", object.name}, {"pool", object.pool}, {"group", object.group}},
+        return waited(call,
+                      {{"name", object.name},
+                       {"pool", object.pool},
+                       {"group", object.group},
+                       {"collection", object.collection}},
                       [&](const fopd_call* asked, fopd_result* result) {
                           fopd_put_wait(handle_.get(), asked, in_c(object).get(), data, bytes, fid,
                                         result);
@@ -251,7 +257,11 @@ public:
     }
     void put(const NewObject& object, const void* data, std::size_t bytes, Fid* fid,
              const Call& call, Done done) const {
-        begun(call, {{"name", object.name}, {"pool", object.pool}, {"group", object.group}},
+        begun(call,
+              {{"name", object.name},
+               {"pool", object.pool},
+               {"group", object.group},
+               {"collection", object.collection}},
               std::move(done), [&](const fopd_call* asked, fopd_done then, void* context) {
                   fopd_put(handle_.get(), asked, in_c(object).get(), data, bytes, fid, then,
                            context);
@@ -533,7 +543,7 @@ private:
             to = {object.fid,     object.size_bytes, object.allocated_bytes,
                   object.version, object.created_ns, object.changed_ns,
                   object.mode,    object.owner,      object.group,
-                  object.name};
+                  object.name,    object.collection};
         }
         fopd_object object;
     };
@@ -578,6 +588,7 @@ private:
             object_.group = or_null(from.group);
             object_.mode = from.mode;
             object_.no_replace = from.no_replace ? 1 : 0;
+            object_.collection = or_null(from.collection);
         }
         const fopd_new_object* get() const { return &object_; }
 

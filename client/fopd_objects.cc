@@ -55,6 +55,7 @@ void give_info(fopd_object* to, const ObjectInfo& info) {
     copy_text(object.owner, info.owner);
     copy_text(object.group, info.group);
     copy_text(object.name, info.name);
+    copy_text(object.collection, info.collection);
     give(to, object);
 }
 
@@ -171,7 +172,8 @@ Asked put_of(const fopd_new_object* given, const void* data, std::size_t bytes, 
                      .pool = c_text(known.pool),
                      .group = c_text(known.group),
                      .mode = static_cast<std::uint16_t>(known.mode),
-                     .no_replace = known.no_replace != 0};
+                     .no_replace = known.no_replace != 0,
+                     .collection = c_text(known.collection)};
     return work_of([object = std::move(object), from = bytes_of(data, bytes), fid](
                        ObjectClient& client, Wait wait) {
         return then(client.put(object, from, wait), [fid](const fop::Fid& made) {

@@ -25,7 +25,8 @@ ObjectInfo info_of(const fop::Attributes& from) {
             .owner = std::string(from.owner),
             .group = std::string(from.group),
             .name = std::string(from.name),
-            .mode = from.mode};
+            .mode = from.mode,
+            .collection = std::string(from.collection)};
 }
 
 // The results are the numbers of bytes that were read.
@@ -117,7 +118,8 @@ Task<Outcome<fop::Fid>> ObjectClient::create_at(std::uint16_t slot, const NewObj
                                                            .group = object->group,
                                                            .slot = slot,
                                                            .mode = object->mode,
-                                                           .no_replace = object->no_replace},
+                                                           .no_replace = object->no_replace,
+                                                           .collection = object->collection},
                                                wait);
     asked.header.pool = object->pool;
     const auto answer = co_await slots_.ask_slot(slot, asked);

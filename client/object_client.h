@@ -29,6 +29,7 @@ struct ObjectInfo {
     std::string group{};
     std::string name{};
     std::uint16_t mode = 0;
+    std::string collection{};  // Empty: that of the group.
 };
 
 struct ObjectPage {

@@ -87,6 +87,7 @@ nlohmann::ordered_json json_of(const ObjectInfo& info, const ObjectCopies& copie
             {"version", info.version},
             {"owner", info.owner},
             {"group", info.group},
+            {"collection", info.collection},
             {"mode", mode_of(info)},
             {"created", time_of(info.created_ns, Output::kJson)},
             {"changed", time_of(info.changed_ns, Output::kJson)},
@@ -95,6 +96,8 @@ nlohmann::ordered_json json_of(const ObjectInfo& info, const ObjectCopies& copie
 }
 
 std::string page_of(const ObjectInfo& info, const ObjectCopies& copies) {
+    const std::string collection =
+        info.collection.empty() ? "" : "\ncollection " + core::printable(info.collection);
     std::string tape;
     if (!copies.on_disk) tape = "on disk    no\n";
     for (const CopyInfo& each : copies.copies) {
@@ -108,10 +111,10 @@ std::string page_of(const ObjectInfo& info, const ObjectCopies& copies) {
     return "name       " + listed(info.name) + "\nsize       " + std::to_string(info.size_bytes) +
            "\nallocated  " + std::to_string(info.allocated_bytes) + "\nversion    " +
            std::to_string(info.version) + "\nowner      " + core::printable(info.owner) +
-           "\ngroup      " + core::printable(info.group) + "\nmode       " + mode_of(info) +
-           "\ncreated    " + time_of(info.created_ns, Output::kPage) + "\nchanged    " +
-           time_of(info.changed_ns, Output::kPage) + "\nfid        " + hex_of(info.fid) + "\n" +
-           tape;
+           "\ngroup      " + core::printable(info.group) + collection + "\nmode       " +
+           mode_of(info) + "\ncreated    " + time_of(info.created_ns, Output::kPage) +
+           "\nchanged    " + time_of(info.changed_ns, Output::kPage) + "\nfid        " +
+           hex_of(info.fid) + "\n" + tape;
 }
 
 }  // namespace fopd::client

@@ -46,6 +46,7 @@ public:
         std::string path{};
         FileStamp stamp{};
         std::string group{};
+        std::string collection{};
     };
     JournaledUpload(PutJournal& journal, File file) : journal_(journal), file_(std::move(file)) {}
 
@@ -53,13 +54,15 @@ public:
     // has changed.
     const BegunUpload* earlier() const {
         const PutJournal::Begun* const begun = journal_.find_upload(file_.path);
-        const bool is_same =
-            begun != nullptr && begun->stamp == file_.stamp && begun->group == file_.group;
+        const bool is_same = begun != nullptr && begun->stamp == file_.stamp &&
+                             begun->group == file_.group && begun->collection == file_.collection;
         return is_same ? &begun->upload : nullptr;
     }
     void on_begun(const BegunUpload& upload) override {
-        journal_.add_upload(file_.path,
-                            {.stamp = file_.stamp, .group = file_.group, .upload = upload});
+        journal_.add_upload(file_.path, {.stamp = file_.stamp,
+                                         .group = file_.group,
+                                         .collection = file_.collection,
+                                         .upload = upload});
     }
     void on_sent(const fop::Fid& fid, UploadedWindow window) override {
         journal_.add_sent(fid, window);
@@ -297,6 +300,7 @@ Task<bool> TreePut::is_there(const Item* item) {
     // If it cannot be found out, the put will fail and tell.
     if (!info || info->size_bytes != item->stamp.size_bytes) co_return false;
     if (!example_.group.empty() && info->group != example_.group) co_return false;
+    if (!example_.collection.empty() && info->collection != example_.collection) co_return false;
     if (options_.skip == Options::Skip::kSameSize) co_return true;
     co_return info->fid == stored && info->version == kFirstVersion;
 }
@@ -330,9 +334,10 @@ Task<void> TreePut::move(Item item) {
     object.name = item.name;
     std::optional<JournaledUpload> upload;
     if (journal_ != nullptr && source.is_settled() && !object.no_replace) {
-        upload.emplace(*journal_,
-                       JournaledUpload::File{
-                           .path = item.path, .stamp = source.stamp(), .group = object.group});
+        upload.emplace(*journal_, JournaledUpload::File{.path = item.path,
+                                                        .stamp = source.stamp(),
+                                                        .group = object.group,
+                                                        .collection = object.collection});
         if (const BegunUpload* const earlier = upload->earlier()) put.go_on(*earlier);
         put.watch(*upload);
     }

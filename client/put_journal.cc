@@ -65,7 +65,8 @@ std::string line_of(const std::string& path, const PutJournal::Stored& stored) {
 
 std::string line_of(const std::string& path, const PutJournal::Begun& begun) {
     return "begun\t" + hex_of(begun.upload.fid) + "\t" + text_of(begun.stamp) + "\t" +
-           std::to_string(begun.upload.window_bytes) + "\t" + begun.group + "\t" + path + "\n";
+           std::to_string(begun.upload.window_bytes) + "\t" + begun.group + "\t" +
+           (begun.collection.empty() ? "" : begun.collection + "\t") + path + "\n";
 }
 
 std::string line_of(const fop::Fid& fid, const UploadedWindow& window) {
@@ -136,13 +137,16 @@ void PutJournal::read_line(std::string_view line) {
         const std::string path(fields[6]);
         forget_upload(path);
         known_[path] = known;
-    } else if (fields[0] == "begun" && fields.size() == 9) {
-        Begun begun{.group = std::string(fields[7]), .upload = {.fid = *fid}};
+    } else if (fields[0] == "begun" && (fields.size() == 9 || fields.size() == 10)) {
+        // Without a collection there is no field for it.
+        Begun begun{.group = std::string(fields[7]),
+                    .collection = std::string(fields.size() == 10 ? fields[8] : ""),
+                    .upload = {.fid = *fid}};
         if (!read_stamp(std::span(fields).subspan(kStampAt, 4), begun.stamp) ||
             !read_number(fields[6], begun.upload.window_bytes)) {
             return;
         }
-        std::string path(fields[8]);
+        std::string path(fields.back());
         forget_upload(path);
         paths_[*fid] = path;
         uploads_[std::move(path)] = std::move(begun);

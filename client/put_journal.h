@@ -30,6 +30,7 @@ public:
     struct Begun {
         FileStamp stamp{};
         std::string group{};  // The group of the new object.
+        std::string collection{};
         BegunUpload upload{};
         bool is_seen = false;  // Whether the file was looked for with find().
     };

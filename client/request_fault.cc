@@ -35,6 +35,9 @@ std::string fault_in(const Body& body) {
     if constexpr (requires { body.group; }) {
         if (fault.empty()) fault = fault_of_name("group", body.group);
     }
+    if constexpr (requires { body.collection; }) {
+        if (fault.empty()) fault = fault_of_name("collection", body.collection);
+    }
     if constexpr (requires { body.prefix; }) {
         const std::string_view prefix = body.prefix;
         if (prefix.size() > fop::kObjectNameBytesMax) {

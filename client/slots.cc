@@ -178,6 +178,7 @@ Task<Outcome<fabric::Answer>> Slots::call(fabric::Client* session, fabric::CallR
     Instant patience = request.deadline;
     Duration pause = kRetryPauseMin;
     Duration tape_pause{0};
+    Duration room_pause = kRetryPauseMin;
     for (;;) {
         auto answer = co_await session->call(request);
         if (!answer) co_return std::unexpected(no_answer(*session, answer.error()));
@@ -191,6 +192,16 @@ Task<Outcome<fabric::Answer>> Slots::call(fabric::Client* session, fabric::CallR
             }
             tape_pause = std::min(std::max(tape_pause * 2, kRetryPauseMin), kRetryPauseMax);
             if (reactor().now() >= request.deadline) co_return std::unexpected(still_on_tape());
+            continue;
+        }
+        // For a new object other disks are tried first.
+        const bool waits_for_room =
+            answer->status == fop::Status::kStagingFull && object_of(request.body).is_set();
+        if (waits_for_room) {
+            if (after(reactor().now(), room_pause) > request.deadline) co_return std::move(*answer);
+            const auto slept = co_await reactor().sleep_for(room_pause, request.cancel);
+            if (!slept) co_return failed(slept.error());
+            room_pause = std::min(room_pause * 2, kRetryPauseMax);
             continue;
         }
         if (!is_worth_repeating(*request.type, answer->status)) co_return std::move(*answer);
@@ -355,9 +366,19 @@ std::uint16_t Slots::locality_of(std::uint16_t slot) const {
 // -- new objects --
 
 Task<Outcome<fop::Fid>> Slots::place(std::string pool, const Attempt* attempt, Wait wait) {
+    Duration pause = kRetryPauseMin;
     for (unsigned tries = 1;; ++tries) {
         std::string wanted = pool;
         auto made = co_await try_slots(std::move(wanted), attempt, wait);
+        const bool is_full = !made && made.error().status == fop::Status::kStagingFull;
+        if (is_full) {
+            if (after(reactor().now(), pause) > wait.deadline) co_return made;
+            const auto slept = co_await reactor().sleep_for(pause, wait.cancel);
+            if (!slept) co_return failed(slept.error());
+            pause = std::min(pause * 2, kRetryPauseMax);
+            tries = 0;
+            continue;
+        }
         const bool is_final = made || !may_have_moved(made.error()) || tries == kPlaceTries;
         if (is_final) co_return made;
         is_outdated_ = true;
@@ -368,13 +389,19 @@ Task<Outcome<fop::Fid>> Slots::try_slots(std::string pool, const Attempt* attemp
     auto loaded = co_await load_for_new_object(wait);
     if (!loaded) co_return std::unexpected(std::move(loaded.error()));
     Outcome<fop::Fid> made = std::unexpected(no_slot(pool));
+    std::optional<Problem> full;  // A disk on which room is being made.
     const std::vector<std::uint16_t> slots = slots_for(pool);
     for (const std::uint16_t slot : slots) {
         made = co_await (*attempt)(slot);
-        if (made) break;
-        const bool is_full = made.error().status == fop::Status::kNoSpace;
-        if (!is_full && !may_have_moved(made.error())) break;
+        if (made) co_return made;
+        const Problem& problem = made.error();
+        if (problem.status == fop::Status::kStagingFull) {
+            full = problem;
+        } else if (problem.status != fop::Status::kNoSpace && !may_have_moved(problem)) {
+            co_return made;
+        }
     }
+    if (full) co_return std::unexpected(*std::move(full));
     co_return made;
 }
 

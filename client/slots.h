@@ -43,8 +43,9 @@ public:
 
     fabric::CallRequest request(fop::RequestBody body, Wait wait) const;
     // Makes the call, and repeats it while the server answers "try again", and after it was
-    // answered "staging", when the object's bytes are back from tape. Returns the answer with any
-    // other status.
+    // answered "staging", when the object's bytes are back from tape. A change of an object that is
+    // answered "staging full" is repeated until the deadline. Returns the answer with any other
+    // status.
     Task<Outcome<fabric::Answer>> call(fabric::Client* session, fabric::CallRequest request);
     // The same over the session of a slot. The server takes `data` from the message if it fits, or
     // else from memory that is opened to the server. `data` is ignored unless the request body has
@@ -81,7 +82,8 @@ public:
     bool is_missing(std::uint16_t slot) const;
 
     // Makes a new object: tries the pool's slots in turn while they have no space or accept no
-    // objects, then again with a newer table if a disk has been removed meanwhile.
+    // objects, then again with a newer table if a disk has been removed meanwhile, and until the
+    // deadline while room is being made for objects of a tape pool.
     using Attempt = std::function<Task<Outcome<fop::Fid>>(std::uint16_t slot)>;
     Task<Outcome<fop::Fid>> place(std::string pool, const Attempt* attempt, Wait wait);
 

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "config/units.h"
 #include "core/printable.h"
 
 namespace fopd::client {
@@ -93,6 +94,22 @@ std::string span_shown(const nlohmann::json& seconds) {
 
 std::string latency_shown(const nlohmann::json& seconds) {
     return latency_of(seconds.get<double>());
+}
+
+std::string setting_text(const nlohmann::json& setting) {
+    const nlohmann::json& value = setting.at("value");
+    const std::string unit = shown(setting.at("unit"));
+    if (value.is_null()) return "none";
+    if (unit == "seconds") {
+        return config::format_duration(Duration(std::llround(value.get<double>() * 1e9)));
+    }
+    if (unit == "bytes") return config::format_size(value.get<std::uint64_t>());
+    if (unit == "per second" || unit == "bytes per second") {
+        const auto amount_unit =
+            unit == "per second" ? config::Rate::Unit::kOperations : config::Rate::Unit::kBytes;
+        return config::format_rate({.per_second = value.get<std::uint64_t>(), .unit = amount_unit});
+    }
+    return shown(value);
 }
 
 std::string fixed(double number, int digits) {

@@ -21,6 +21,9 @@ std::string size_shown(const nlohmann::json& bytes);
 std::string span_shown(const nlohmann::json& seconds);
 std::string latency_shown(const nlohmann::json& seconds);
 
+// The value of a setting, {"value":…, "unit":…}, as the configuration has it.
+std::string setting_text(const nlohmann::json& setting);
+
 // A number with `digits` decimal places.
 std::string fixed(double number, int digits);
 

@@ -122,7 +122,8 @@ Task<Outcome<fop::Fid>> Uploads::begin_at(Beginning beginning, Wait wait) {
                                                                 .size_bytes = beginning.size_bytes,
                                                                 .slot = beginning.slot,
                                                                 .mode = object.mode,
-                                                                .no_replace = object.no_replace},
+                                                                .no_replace = object.no_replace,
+                                                                .collection = object.collection},
                                                wait);
     asked.header.pool = object.pool;
     auto answer = co_await slots_.call_slot(beginning.slot, asked);

@@ -18,6 +18,7 @@ struct NewObject {
     std::string group{};  // Empty: the first group of the principal.
     std::uint16_t mode = 0640;
     bool no_replace = false;
+    std::string collection{};  // What is kept together on tape; empty: what has the same group.
 };
 
 // Uploads of whole objects, which become visible when all of their bytes are durable.

@@ -48,6 +48,11 @@ CLI::Option* declare_pool(CLI::App& app, VerbArguments& arguments) {
                           "The pool; by default the server's default pool");
 }
 
+void declare_collection(CLI::App& app, VerbArguments& arguments) {
+    app.add_option("--collection", arguments.collection,
+                   "What is kept together on tape; by default what has the same group");
+}
+
 void declare_explain(CLI::App& app, VerbArguments& arguments) {
     app.add_flag("--explain", arguments.explain, "Say where the time of the fops went");
 }

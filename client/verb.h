@@ -53,6 +53,7 @@ struct VerbArguments {
     std::string new_name;
     std::string prefix;
     std::string group;
+    std::string collection;
     std::string owner;  // OWNER, OWNER:GROUP or :GROUP.
     std::uint16_t mode = 0;
     std::uint64_t offset = 0;
@@ -158,6 +159,7 @@ struct Verb {
 // All verbs, in the order of --help. The table of x_verbs() is in verbs_x.cc.
 std::span<const Verb> disk_verbs();
 std::span<const Verb> fabric_verbs();
+std::span<const Verb> io_sched_verbs();
 std::span<const Verb> key_verbs();
 std::span<const Verb> lrs_verbs();
 std::span<const Verb> mirror_verbs();
@@ -172,6 +174,8 @@ void declare_repetition(CLI::App& app, VerbArguments& arguments, const char* int
 
 // Adds --pool, for objects.
 CLI::Option* declare_pool(CLI::App& app, VerbArguments& arguments);
+// Adds --collection, for new objects.
+void declare_collection(CLI::App& app, VerbArguments& arguments);
 // Adds --explain.
 void declare_explain(CLI::App& app, VerbArguments& arguments);
 

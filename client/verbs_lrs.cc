@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cmath>
 #include <optional>
 #include <set>
 #include <span>
@@ -20,7 +19,6 @@
 #include "client/replaced_file.h"
 #include "client/table.h"
 #include "client/verb.h"
-#include "config/units.h"
 #include "core/printable.h"
 
 namespace fopd::client {
@@ -99,23 +97,6 @@ std::string class_table(const json& classes) {
 std::string difference_line(const json& differs) {
     if (differs.empty()) return {};
     return "differs from the file: " + shown(differs) + "; `fopctl lrs save` writes it there\n";
-}
-
-// The value of a setting as the configuration has it.
-std::string setting_text(const json& setting) {
-    const json& value = setting.at("value");
-    const std::string unit = shown(setting.at("unit"));
-    if (value.is_null()) return "none";
-    if (unit == "seconds") {
-        return config::format_duration(Duration(std::llround(value.get<double>() * 1e9)));
-    }
-    if (unit == "bytes") return config::format_size(value.get<std::uint64_t>());
-    if (unit == "per second" || unit == "bytes per second") {
-        const auto amount_unit =
-            unit == "per second" ? config::Rate::Unit::kOperations : config::Rate::Unit::kBytes;
-        return config::format_rate({.per_second = value.get<std::uint64_t>(), .unit = amount_unit});
-    }
-    return shown(value);
 }
 
 // The settings in the form that `lrs set` takes: one line for the section, and one for each policy

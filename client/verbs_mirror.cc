@@ -32,6 +32,7 @@ void declare_mirror_put(CLI::App& app, VerbArguments& arguments) {
     declare_mirror_place(app, arguments, "The directory");
     declare_mirror_prefix(app, arguments);
     app.add_option("--group", arguments.group, "The group whose members may read new objects");
+    declare_collection(app, arguments);
     declare_mirror_options(app, arguments, "Remove objects for which there is no file");
 }
 void declare_mirror_get(CLI::App& app, VerbArguments& arguments) {

@@ -77,6 +77,7 @@ void declare_put(CLI::App& app, VerbArguments& arguments) {
     app.add_option("file", arguments.file, "The file, or - for standard input")->required();
     declare_name(app, arguments)->required();
     app.add_option("--group", arguments.group, "The group whose members may read it");
+    declare_collection(app, arguments);
     app.add_flag("--no-replace", arguments.no_replace, "Fail if an object of that name exists");
     declare_skipping(
         app, arguments,
@@ -184,7 +185,8 @@ Task<int> put(Run* run) {
     NewObject object{.name = run->name(),
                      .pool = run->arguments.pool,
                      .group = run->arguments.group,
-                     .no_replace = run->arguments.no_replace};
+                     .no_replace = run->arguments.no_replace,
+                     .collection = run->arguments.collection};
     Put transfer(run->reactor, run->objects, **source, run->transfer());
     ProgressLine line(run->reactor, transfer, run->progress((*source)->size_bytes()));
     auto fid = co_await transfer.run(std::move(object));

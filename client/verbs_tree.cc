@@ -43,6 +43,7 @@ int run_checked(const Call& call, ObjectRun::Body body) {
     const VerbArguments& arguments = call.arguments;
     std::string fault = fault_of_name("pool", arguments.pool);
     if (fault.empty()) fault = fault_of_name("group", arguments.group);
+    if (fault.empty()) fault = fault_of_name("collection", arguments.collection);
     if (fault.empty()) fault = fault_of_name("job", call.remote.job);
     if (fault.empty() && !arguments.prefix.empty()) {
         const auto good = fop::check_object_name(arguments.prefix);
@@ -198,7 +199,8 @@ Task<int> put_tree_in(ObjectRun* run) {
     NewObject example{.name = run->arguments.prefix,
                       .pool = run->arguments.pool,
                       .group = run->arguments.group,
-                      .no_replace = run->arguments.no_replace};
+                      .no_replace = run->arguments.no_replace,
+                      .collection = run->arguments.collection};
     TreePut transfer(run->local(), run->objects, **tree, std::move(example), report,
                      transfer_options(run));
     const auto journal = open_journal(*run, report);

@@ -28,6 +28,8 @@ using Problems = std::vector<Problem>;
 struct Mistake {
     std::string wrong;
     std::string right;
+    // Of a rule of several sections: the path of the value in its section. Empty: the section.
+    std::string key = {};
 };
 
 // "FILE:LINE:COL: key: what is wrong, how to correct it".

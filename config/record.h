@@ -36,7 +36,9 @@ private:
 struct FieldRule {
     Reload reload = Reload::kRestart;
     Need need = Need::kOptional;
-    std::string example = {};  // A value for a required key, as in the sample file.
+    // The value in the sample file: of a required key, or where another one than the default suits
+    // most nodes.
+    std::string example = {};
 };
 
 // The parts of Record that do not depend on the struct's type.
@@ -72,7 +74,7 @@ public:
                   std::string help, FieldRule rule = {}) {
         ensure_key(key, key_names_);
         ENSURE(!help.empty());
-        ENSURE((rule.need == Need::kRequired) == !rule.example.empty());
+        if (rule.need == Need::kRequired) ENSURE(!rule.example.empty());
         auto made = std::make_shared<const MemberField<T>>(key, member, std::move(type),
                                                            std::move(help), std::move(rule));
         ENSURE(made->is_default_allowed());

@@ -61,7 +61,7 @@ void write_key(std::string& out, const KeyDescription& key, std::size_t indent) 
         return;
     }
     write_comment(out, facts(key), indent);
-    if (key.need == Need::kRequired) {
+    if (!key.example.empty()) {
         out.append(indent, ' ').append(key.key).append(": ").append(key.example).append("\n");
         return;
     }
@@ -84,7 +84,8 @@ void write_keys(std::string& out, const std::vector<KeyDescription>& keys, std::
 std::string annotated_sample(const Schema& schema) {
     std::string out;
     write_comment(out,
-                  "Every key with its default. Keys may be left out; unknown ones are refused. "
+                  "Every key with its default, or with a value that suits most nodes better, where "
+                  "`Default:` says so. Keys may be left out; unknown ones are refused. "
                   "Durations need a unit (ns us ms s min h d); sizes take k M G T P and KiB to PiB "
                   "(powers of 1024) or kB to PB (powers of 1000).",
                   0);

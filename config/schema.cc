@@ -21,6 +21,12 @@ Problems finished(Problems problems, const std::string& file_name) {
     return problems;
 }
 
+// The path of a key, or of an item of a list, of a section.
+std::string path_of(const std::string& section, const std::string& key) {
+    if (key.empty()) return section;
+    return key.starts_with('[') ? section + key : key_path(section, key);
+}
+
 }  // namespace
 
 void Schema::add(std::shared_ptr<const AnySection> section) {
@@ -71,9 +77,9 @@ std::expected<SnapshotPtr, Problems> Schema::load_text(std::string_view text,
         if (!is_read(each.section) || !std::ranges::all_of(each.others, is_read)) continue;
         const Node* const value = (*values)[each.section];
         for (Mistake& mistake : each.rule(*snapshot)) {
-            problems.push_back({file_name, value == nullptr ? Position{} : value->position,
-                                names_[each.section], std::move(mistake.wrong),
-                                std::move(mistake.right)});
+            problems.push_back({file_name, locate(value == nullptr ? absent : *value, mistake.key),
+                                path_of(names_[each.section], mistake.key),
+                                std::move(mistake.wrong), std::move(mistake.right)});
         }
     }
     if (!problems.empty()) return std::unexpected(finished(std::move(problems), file_name));

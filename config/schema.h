@@ -75,9 +75,10 @@ public:
 
     // A condition on several sections, `section` and `others`, checked if all of them were read
     // without problems, whatever other sections have. Returns all violations, which are reported at
-    // `section`. A reload keeps old values of restart-only keys beside new values of live keys,
-    // without checking rules again; so a rule must not depend on live keys.
-    // REQUIRES: the sections were added, and the rule reads no others.
+    // `section`, or at their key in it. A reload keeps old values of restart-only keys beside new
+    // values of live keys, without checking rules again; so a rule must not depend on live keys,
+    // unless what it refuses is harmless then. REQUIRES: the sections were added, and the rule
+    // reads no others.
     using Rule = std::function<std::vector<Mistake>(const Snapshot&)>;
     void rule(const std::string& section, const std::vector<std::string>& others, Rule rule);
 

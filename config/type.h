@@ -35,7 +35,7 @@ struct KeyDescription {
     Shape shape = Shape::kValue;
     std::string allowed;  // "a duration such as 30s or 250ms, from 1s to 1h".
     Node default_value;
-    std::string example;  // YAML; only for a required key, which has no default.
+    std::string example;  // YAML; of a required key, which has no default. Of others mostly empty.
     Need need = Need::kOptional;
     Reload reload = Reload::kRestart;
     std::vector<KeyDescription> keys;  // The keys of a map, or of each map in a list.

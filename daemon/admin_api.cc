@@ -49,7 +49,7 @@ struct AdminApi::Verb {
     Duration patience;
 };
 
-constexpr std::array<AdminApi::Verb, 31> AdminApi::kVerbs{{
+constexpr std::array<AdminApi::Verb, 33> AdminApi::kVerbs{{
     {{.method = "GET", .path = "/v1/status"}, &AdminApi::status, 5s},
     {{.method = "GET", .path = "/v1/health"}, &AdminApi::health, 5s},
     {{.method = "GET", .path = "/v1/devices"}, &AdminApi::devices, 5s},
@@ -85,6 +85,8 @@ constexpr std::array<AdminApi::Verb, 31> AdminApi::kVerbs{{
      &AdminApi::store_backup,
      0s},
     // These need no locality.
+    {{.method = "GET", .path = "/v1/io_sched"}, &AdminApi::io_sched_show, 5s},
+    {{.method = "POST", .path = "/v1/io_sched/set"}, &AdminApi::io_sched_set, 5s},
     {{.method = "GET", .path = "/v1/lrs/rules"}, &AdminApi::lrs_rules, 5s},
     {{.method = "GET", .path = "/v1/lrs/which"}, &AdminApi::lrs_which, 5s},
     {{.method = "GET", .path = "/v1/lrs/draft"}, &AdminApi::lrs_draft, 5s},

@@ -5,8 +5,6 @@
 #include <system_error>
 #include <vector>
 
-#include "config/units.h"
-#include "core/whole_number.h"
 #include "daemon/admin_api.h"
 #include "daemon/admin_reply.h"
 #include "daemon/json_writer.h"
@@ -54,35 +52,11 @@ void write_class(JsonWriter& json, const lrs::ClassFigures& figures) {
     json.end_object();
 }
 
-// A value as a number with its unit. Its text has a unit unless it is a count or a word: see
-// config::size().
-void write_value(JsonWriter& json, std::string_view text) {
-    const char* unit = "";
-    json.key("value");
-    if (const auto count = core::whole_number(text)) {
-        json.value(*count);
-    } else if (const auto span = config::parse_duration(text)) {
-        json.value(in_seconds(*span));
-        unit = "seconds";
-    } else if (const auto size = config::parse_size(text)) {
-        json.value(*size);
-        unit = "bytes";
-    } else if (const auto rate = config::parse_rate(text)) {
-        json.value(rate->per_second);
-        unit = rate->unit == config::Rate::Unit::kBytes ? "bytes per second" : "per second";
-    } else if (text == "none") {
-        json.null();
-    } else {
-        json.value(text);
-    }
-    json.field("unit", unit);
-}
-
 // `policy` is empty for a setting of the section itself.
 void write_setting(JsonWriter& json, std::string_view policy, const lrs::NamedValue& setting) {
     json.begin_object().field("name", std::string_view(setting.key));
     json.text_or_null("policy", policy);
-    write_value(json, setting.value);
+    write_setting_value(json, setting.value);
     json.end_object();
 }
 
@@ -127,12 +101,6 @@ void write_rule_for(JsonWriter& json, const lrs::OrderedRules& rules,
         .field("text", std::string_view(rules.text(index)))
         .field("class", std::string_view(rule.class_name(attributes)))
         .end_object();
-}
-
-AdminReply not_changed(const Configuration::Refused& refused) {
-    if (refused.busy) return failure(kUnavailable, "not changed: " + refused.problems.front());
-    if (refused.is_unknown) return not_found("nothing was changed", refused.problems);
-    return not_valid("not valid; nothing was changed", refused.problems);
 }
 
 }  // namespace

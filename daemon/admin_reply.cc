@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "config/units.h"
 #include "core/whole_number.h"
 #include "daemon/json_writer.h"
 
@@ -46,6 +47,34 @@ std::optional<std::uint64_t> number_in(const AdminRequest& request, const std::s
     const auto word = request.query.find(key);
     if (word == request.query.end()) return std::nullopt;
     return core::whole_number(word->second);
+}
+
+AdminReply not_changed(const Configuration::Refused& refused) {
+    if (refused.busy) return failure(kUnavailable, "not changed: " + refused.problems.front());
+    if (refused.is_unknown) return not_found("nothing was changed", refused.problems);
+    return not_valid("not valid; nothing was changed", refused.problems);
+}
+
+void write_setting_value(JsonWriter& json, std::string_view text) {
+    const char* unit = "";
+    json.key("value");
+    if (const auto count = core::whole_number(text)) {
+        json.value(*count);
+    } else if (const auto span = config::parse_duration(text)) {
+        json.value(in_seconds(*span));
+        unit = "seconds";
+    } else if (const auto size = config::parse_size(text)) {
+        json.value(*size);
+        unit = "bytes";
+    } else if (const auto rate = config::parse_rate(text)) {
+        json.value(rate->per_second);
+        unit = rate->unit == config::Rate::Unit::kBytes ? "bytes per second" : "per second";
+    } else if (text == "none") {
+        json.null();
+    } else {
+        json.value(text);
+    }
+    json.field("unit", unit);
 }
 
 }  // namespace fopd::daemon

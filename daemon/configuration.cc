@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include <unistd.h>
 
@@ -9,10 +10,62 @@
 #include "config/section_text.h"
 #include "config/text_check.h"
 #include "config/units.h"
+#include "config/yaml_reader.h"
 #include "core/ensure.h"
 #include "daemon/log_format.h"
 
 namespace fopd::daemon {
+
+namespace {
+
+constexpr const char* kIoSched = "io_sched";
+
+// The value at a path of keys in a map; null if there is none.
+config::Node* value_at(config::Node* map, std::string_view path) {
+    while (map != nullptr) {
+        const std::size_t length = std::min(path.find('.'), path.size());
+        const auto entry =
+            std::ranges::find(map->entries, path.substr(0, length), &config::NodeEntry::key);
+        map = entry == map->entries.end() ? nullptr : &entry->value;
+        if (length == path.size()) break;
+        path.remove_prefix(length + 1);
+    }
+    return map;
+}
+
+// One value in YAML, and nothing else.
+std::optional<config::Node> parse_value(const std::string& text) {
+    config::Problems problems;
+    const auto root = config::read_yaml("value: " + text + "\n", problems);
+    if (!root || !problems.empty() || root->entries.size() != 1) return std::nullopt;
+    return root->entries.front().value;
+}
+
+void list_values(const config::Node& map, const std::string& path,
+                 std::vector<SectionValue>& values) {
+    for (const config::NodeEntry& each : map.entries) {
+        const std::string key = path.empty() ? each.key : path + "." + each.key;
+        if (each.value.kind == config::Node::Kind::kMap) {
+            list_values(each.value, key, values);
+        } else {
+            values.push_back({.key = key, .value = to_line(each.value)});
+        }
+    }
+}
+
+std::unexpected<Configuration::Refused> not_valid(const std::string& problem) {
+    return std::unexpected(Configuration::Refused{.problems = {problem}});
+}
+
+// The whole configuration in force as a tree.
+config::Node tree_of(const config::Snapshot& snapshot) {
+    config::Problems problems;
+    auto root = config::read_yaml(config::print_effective(snapshot), problems);
+    ENSURE(root.has_value());
+    return *std::move(root);
+}
+
+}  // namespace
 
 std::expected<std::unique_ptr<Configuration>, config::Problems> Configuration::open(
     std::string file, Load load) {
@@ -51,6 +104,7 @@ std::expected<Configuration::Reloaded, Configuration::Refused> Configuration::re
     const config::Current::Applied applied = current_.apply(*next);
     log_level_by_hand_.reset();
     lrs_in_file_ = (*next)->get<lrs::LrsSettings>();
+    io_sched_in_file_ = (*next)->get<io_sched::IoSchedSettings>();
 
     Reloaded reloaded;
     reloaded.changes = applied.live;
@@ -78,6 +132,7 @@ core::Level Configuration::log_level() const {
 
 std::vector<std::string> Configuration::differing_keys() const {
     std::vector<std::string> keys = differing_lrs_keys();
+    std::ranges::copy(differing_io_sched_keys(), std::back_inserter(keys));
     const bool is_other_level = log_level() != current_.snapshot()->get<LogSettings>().level;
     if (is_other_level) keys.emplace_back("log.level");
     return keys;
@@ -140,6 +195,54 @@ bool Configuration::note_lrs_saved() {
     if (!lrs::keys_that_differ(in_file, in_force).empty()) return false;
     lrs_in_file_ = in_file;
     return true;
+}
+
+// -- the I/O schedulers --
+
+// The values go through the checks of a file.
+std::expected<config::Changes, Configuration::Refused> Configuration::set_io_sched(
+    std::span<const SectionValue> values) {
+    config::Node root = tree_of(*current_.snapshot());
+    config::Node* const section = value_at(&root, kIoSched);
+    ENSURE(section != nullptr);
+    for (const SectionValue& each : values) {
+        const std::string key = kIoSched + ("." + each.key);
+        config::Node* const place = value_at(section, each.key);
+        if (place == nullptr || place->kind == config::Node::Kind::kMap) {
+            return std::unexpected(
+                Refused{.is_unknown = true, .problems = {key + ": there is no such key"}});
+        }
+        auto value = parse_value(each.value);
+        if (!value) return not_valid(key + ": not a value");
+        *place = *std::move(value);
+    }
+    const auto next = make_schema().load_text(config::to_yaml(root), file_);
+    if (!next) {
+        Refused refused;
+        for (const config::Problem& each : next.error()) {
+            refused.problems.push_back(each.key + ": " + each.wrong + ", " + each.right);
+        }
+        return std::unexpected(std::move(refused));
+    }
+    const auto& wanted = (*next)->get<io_sched::IoSchedSettings>();
+    const config::SnapshotPtr with = current_.snapshot()->with(wanted);
+    for (const config::Change& each : config::merge(current_.snapshot(), with).changes) {
+        if (each.reload == config::Reload::kLive) continue;
+        return not_valid(each.path + ": it cannot change without a restart");
+    }
+    return current_.apply(with).live;
+}
+
+std::vector<SectionValue> Configuration::io_sched_values() const {
+    config::Node root = tree_of(*current_.snapshot());
+    std::vector<SectionValue> values;
+    list_values(*value_at(&root, kIoSched), "", values);
+    return values;
+}
+
+std::vector<std::string> Configuration::differing_io_sched_keys() const {
+    const config::SnapshotPtr& current = current_.snapshot();
+    return keys_in_force(config::merge(current, current->with(io_sched_in_file_)).changes);
 }
 
 std::string node_name(const config::Snapshot& snapshot) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,12 +12,19 @@
 #include "config/schema.h"
 #include "core/events.h"
 #include "daemon/settings.h"
+#include "io_sched/settings.h"
 #include "lrs/settings.h"
 
 namespace fopd::daemon {
 
 // The keys of the changes that are in force now, and do not wait for a restart.
 std::vector<std::string> keys_in_force(const config::Changes& changes);
+
+// A key of a section, as a path in it such as "tape.read_algo", and its value as YAML on one line.
+struct SectionValue {
+    std::string key;
+    std::string value;
+};
 
 // The configuration of one node over its life: the settings that were loaded, those in force, and
 // those that differ from the file. Belongs to the control thread.
@@ -64,6 +72,13 @@ public:
     // Applies other settings of the request scheduler until the next reload or restart, and returns
     // what changed. REQUIRES: the settings are valid, as if read from the file.
     config::Changes set_lrs(lrs::LrsSettings settings);
+    // Applies other values of the section `io_sched` until the next reload or restart, all or none,
+    // and returns what changed.
+    std::expected<config::Changes, Refused> set_io_sched(std::span<const SectionValue> values);
+    // Its values in force, in the order of the sample.
+    std::vector<SectionValue> io_sched_values() const;
+    // Its keys whose value in force differs from the file's.
+    std::vector<std::string> differing_io_sched_keys() const;
     // Applies another section `auth` until the next reload or restart. REQUIRES: as for
     // set_lrs().
     void set_auth(AuthSettings settings);
@@ -89,11 +104,13 @@ private:
         : file_(std::move(file)),
           load_(std::move(load)),
           lrs_in_file_(first->get<lrs::LrsSettings>()),
+          io_sched_in_file_(first->get<io_sched::IoSchedSettings>()),
           current_(std::move(first)) {}
 
     const std::string file_;
     const Load load_;
-    lrs::LrsSettings lrs_in_file_;  // The section as last read from the file.
+    lrs::LrsSettings lrs_in_file_;                // The section as last read from the file.
+    io_sched::IoSchedSettings io_sched_in_file_;  // Likewise.
     config::Current current_;
     std::vector<std::string> waiting_;
     std::optional<core::Level> log_level_by_hand_;

@@ -135,6 +135,7 @@ std::string config_text(const std::string& dir) {
            "admin: { socket: " +
            yaml_quoted(dir + "/admin.sock") +
            " }\n"
+           "io_sched: { tape: { read_algo: grouped_read, write_algo: grouped_write } }\n"
            "pools:\n"
            "  - { name: fast }\n"
            "  - { name: cold, family: tape, staging: fast }\n"

@@ -52,6 +52,10 @@ Node::Node(NodeWorld world, NodeOptions options)
                     updates_.send();
                     rule_warnings_.note();
                 }}),
+      io_sched_({.events = world_.events,
+                 .configuration = world_.configuration,
+                 .check_ready = [this] { return life_.check_ready(); },
+                 .apply = [this] { updates_.send(); }}),
       rule_warnings_(access_, lrs_, world_.events),
       class_ledger_(world_.events),
       updates_({.control = world_.control,

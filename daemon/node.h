@@ -16,6 +16,7 @@
 #include "daemon/device_requests.h"
 #include "daemon/device_warnings.h"
 #include "daemon/disk_checks.h"
+#include "daemon/io_sched_changes.h"
 #include "daemon/listener.h"
 #include "daemon/locality.h"
 #include "daemon/locality_orders.h"
@@ -103,6 +104,7 @@ public:
     DiskChecks& checks() { return checks_; }
     // Each of these refuses requests that the node cannot serve in its present state.
     LrsChanges& lrs() { return lrs_; }
+    IoSchedChanges& io_sched() { return io_sched_; }
     DeviceRequests& devices() { return device_requests_; }
     NodeBackup& backup() { return backup_; }
     // From any thread.
@@ -130,6 +132,7 @@ private:
     NodeAccess access_;
     lrs::PolicyNode policies_;
     LrsChanges lrs_;
+    IoSchedChanges io_sched_;
     RuleWarnings rule_warnings_;
     ClassLedger class_ledger_;
     LocalityUpdates updates_;

@@ -56,8 +56,9 @@ std::vector<Shown> shown_of(const PoolQuota& pool) {
 
 void collect_principal(core::MetricSink& sink, std::string_view pool, const Shown& shown) {
     const std::array labels{core::Label{"pool", pool}, core::Label{"principal", shown.principal}};
-    sink.gauge("fopd_principal_used_bytes", "Space that objects of the principal take in the pool.",
-               labels, bytes_of(shown.used.blocks));
+    sink.gauge("fopd_principal_used_bytes",
+               "Space that objects of the principal take in the pool, on disk or on tape.", labels,
+               bytes_of(shown.used.blocks));
     sink.gauge("fopd_principal_objects", "Objects and uploads of the principal in the pool.",
                labels, static_cast<double>(shown.used.objects));
     if (shown.limit.blocks != QuotaAccount::kUnlimited) {
@@ -77,7 +78,8 @@ void collect_quotas(core::MetricSink& sink, const objects::StoreLayout& layout) 
         const std::array labels{core::Label{"pool", pool.name}};
         const Amount used = pool.quota->whole().used();
         const Amount limit = pool.quota->whole().limit();
-        sink.gauge("fopd_pool_used_bytes", "Space that objects take in the pool.", labels,
+        sink.gauge("fopd_pool_used_bytes",
+                   "Space that objects take in the pool, on disk or on tape.", labels,
                    bytes_of(used.blocks));
         sink.gauge("fopd_pool_objects", "Objects and uploads in the pool.", labels,
                    static_cast<double>(used.objects));

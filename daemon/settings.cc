@@ -141,17 +141,8 @@ std::vector<config::Mistake> check_pools(const config::Snapshot& settings) {
     return mistakes;
 }
 
-std::vector<config::Mistake> mistakes_of(std::vector<std::string> wrong, const char* right) {
-    std::vector<config::Mistake> mistakes;
-    for (std::string& each : wrong) {
-        mistakes.push_back({.wrong = std::move(each), .right = right});
-    }
-    return mistakes;
-}
-
 std::vector<config::Mistake> check_staging(const config::Snapshot& settings) {
-    return mistakes_of(devices::check_staging(settings.get<std::vector<devices::PoolSettings>>()),
-                       "the name of a pool of the family disk");
+    return devices::check_staging(settings.get<std::vector<devices::PoolSettings>>());
 }
 
 std::vector<config::Mistake> check_libraries(const config::Snapshot& settings) {
@@ -159,21 +150,41 @@ std::vector<config::Mistake> check_libraries(const config::Snapshot& settings) {
     for (const auto& each : settings.get<std::vector<library::LibrarySettings>>()) {
         served.push_back(each.pool);
     }
-    return mistakes_of(
-        devices::check_libraries(settings.get<std::vector<devices::PoolSettings>>(), served),
-        "write a library in libraries whose pool it is, or leave out the pool");
+    return devices::check_libraries(settings.get<std::vector<devices::PoolSettings>>(), served);
 }
 
 std::vector<config::Mistake> check_library_pools(const config::Snapshot& settings) {
-    return mistakes_of(library::check_pools(settings.get<std::vector<library::LibrarySettings>>(),
-                                            settings.get<std::vector<devices::PoolSettings>>()),
-                       "the name of a pool of the family tape");
+    return library::check_pools(settings.get<std::vector<library::LibrarySettings>>(),
+                                settings.get<std::vector<devices::PoolSettings>>());
+}
+
+// Limits can change at run time, and the models of libraries cannot: after a reload that changes
+// both, drives without limits may be in use until the restart.
+std::vector<config::Mistake> check_drive_limits(const config::Snapshot& settings) {
+    std::vector<config::Mistake> mistakes;
+    const io_sched::TapeSettings& tape = settings.get<io_sched::IoSchedSettings>().tape;
+    for (const auto& each : settings.get<std::vector<library::LibrarySettings>>()) {
+        const bool is_known = each.kind == library::LibraryKind::kVirtual;
+        if (!is_known || !tape.lacks_limits_for(each.model)) continue;
+        mistakes.push_back(
+            {.wrong = "there are no limits for " + each.model + ", the drives of library " +
+                      each.name + ", but for others",
+             .right = "write an item with technology " + each.model + ", or no limits at all",
+             .key = "tape.fair_share_limits"});
+    }
+    return mistakes;
 }
 
 std::vector<config::Mistake> check_disks(const config::Snapshot& settings) {
-    return mistakes_of(devices::check_devices(settings.get<std::vector<devices::DeviceSettings>>(),
-                                              settings.get<std::vector<devices::PoolSettings>>()),
-                       "each device is of a disk pool in pools, and has a path of its own");
+    std::vector<config::Mistake> mistakes;
+    for (std::string& wrong :
+         devices::check_devices(settings.get<std::vector<devices::DeviceSettings>>(),
+                                settings.get<std::vector<devices::PoolSettings>>())) {
+        mistakes.push_back(
+            {.wrong = std::move(wrong),
+             .right = "each device is of a disk pool in pools, and has a path of its own"});
+    }
+    return mistakes;
 }
 
 }  // namespace
@@ -196,6 +207,7 @@ config::Schema make_schema() {
     schema.rule("pools", {}, &check_staging);
     schema.rule("pools", {"libraries"}, &check_libraries);
     schema.rule("libraries", {"pools"}, &check_library_pools);
+    schema.rule("io_sched", {"libraries"}, &check_drive_limits);
     schema.rule("devices", {"pools"}, &check_disks);
     return schema;
 }

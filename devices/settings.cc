@@ -74,6 +74,10 @@ config::ListSection<PoolSettings> pools_section() {
     record.field("staging", &PoolSettings::staging, config::none_or(name_type()),
                  "Of a tape pool: the disk pool that its uploads land on. none: only for a disk "
                  "pool.");
+    record.field("copies", &PoolSettings::copies,
+                 config::integer<std::uint32_t>({.min = 1, .max = kTapeCopiesMax}),
+                 "Of a tape pool: on how many cartridges each object is written, at the same time. "
+                 "It may leave the disks when it is on all of them.");
     record.field("quota", &PoolSettings::quota_bytes, config::none_or(config::size({.min = 1})),
                  "How many bytes its objects may take, on disks or tapes. none: no limit.",
                  {.reload = config::Reload::kLive});
@@ -87,36 +91,47 @@ config::ListSection<PoolSettings> pools_section() {
             complaints.add("staging", "only a tape pool has a staging",
                            "leave out staging, or write family: tape");
         }
+        if (pool.family == Family::kDisk && pool.copies != 1) {
+            complaints.add("copies", "only a tape pool has copies",
+                           "leave out copies, or write family: tape");
+        }
     });
     return {"pools", "Named sets of objects, and of the disks or tapes that hold them.",
             std::move(record)};
 }
 
-std::vector<std::string> check_staging(const std::vector<PoolSettings>& pools) {
-    std::vector<std::string> problems;
-    for (const PoolSettings& pool : pools) {
+std::vector<config::Mistake> check_staging(const std::vector<PoolSettings>& pools) {
+    std::vector<config::Mistake> mistakes;
+    const std::string right = "the name of a pool of the family disk";
+    for (std::size_t i = 0; i < pools.size(); ++i) {
+        const PoolSettings& pool = pools[i];
         if (!pool.staging) continue;
+        const std::string key = "[" + std::to_string(i) + "].staging";
         const auto staging = std::ranges::find(pools, *pool.staging, &PoolSettings::name);
         const std::string of = "the staging of pool " + pool.name + ", " + *pool.staging + ",";
         if (staging == pools.end()) {
-            problems.push_back(of + " is no pool in pools");
+            mistakes.push_back({.wrong = of + " is no pool in pools", .right = right, .key = key});
         } else if (staging->family != Family::kDisk) {
-            problems.push_back(of + " is not a disk pool");
+            mistakes.push_back({.wrong = of + " is not a disk pool", .right = right, .key = key});
         }
     }
-    return problems;
+    return mistakes;
 }
 
-std::vector<std::string> check_libraries(const std::vector<PoolSettings>& pools,
-                                         std::span<const std::string> served) {
-    std::vector<std::string> problems;
-    for (const PoolSettings& pool : pools) {
+std::vector<config::Mistake> check_libraries(const std::vector<PoolSettings>& pools,
+                                             std::span<const std::string> served) {
+    std::vector<config::Mistake> mistakes;
+    for (std::size_t i = 0; i < pools.size(); ++i) {
+        const PoolSettings& pool = pools[i];
         const bool is_served = std::ranges::find(served, pool.name) != served.end();
         if (pool.family == Family::kTape && !is_served) {
-            problems.push_back("tape pool " + pool.name + " needs a library that has its tapes");
+            mistakes.push_back(
+                {.wrong = "tape pool " + pool.name + " needs a library that has its tapes",
+                 .right = "write a library in libraries whose pool it is, or leave out the pool",
+                 .key = "[" + std::to_string(i) + "]"});
         }
     }
-    return problems;
+    return mistakes;
 }
 
 std::vector<std::string> check_devices(const std::vector<DeviceSettings>& devices,

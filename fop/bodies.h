@@ -106,6 +106,7 @@ struct Attributes {
     std::string_view group{};
     std::string_view name{};
     std::uint16_t mode = 0;
+    std::string_view collection{};
     friend bool operator==(const Attributes&, const Attributes&) = default;
 };
 
@@ -142,6 +143,7 @@ struct Create {
     std::uint16_t slot = 0;
     std::uint16_t mode = 0;
     bool no_replace = false;
+    std::string_view collection{};  // Empty: that of the group.
     bool operator==(const Create&) const = default;
 };
 struct CreateReply {
@@ -322,6 +324,7 @@ struct UploadBegin {
     std::uint16_t slot = 0;
     std::uint16_t mode = 0;
     bool no_replace = false;
+    std::string_view collection{};
     bool operator==(const UploadBegin&) const = default;
 };
 struct UploadBeginReply {

@@ -64,6 +64,7 @@ Result<void> check(const BulkEcho& echo, PayloadBytes /*payload*/) {
 }
 
 Result<void> check(const Create& create, PayloadBytes /*payload*/) {
+    if (!is_name(create.collection)) return invalid("the collection is no name");
     return check_new_object(create.name, create.group, create.mode);
 }
 
@@ -146,6 +147,7 @@ Result<void> check(const Sync& sync, PayloadBytes /*payload*/) {
 
 Result<void> check(const UploadBegin& begin, PayloadBytes /*payload*/) {
     if (begin.size_bytes > kOffsetMax) return invalid("the size is beyond 2^60");
+    if (!is_name(begin.collection)) return invalid("the collection is no name");
     return check_new_object(begin.name, begin.group, begin.mode);
 }
 

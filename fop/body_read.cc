@@ -80,7 +80,8 @@ bool read(const wire::AttributesReply& from, Attributes& to) {
     to.incarnation = from.incarnation();
     to.mode = from.mode();
     return read(from.fid(), to.fid) && read(from.owner(), to.owner) &&
-           read(from.group(), to.group) && read(from.name(), to.name);
+           read(from.group(), to.group) && read(from.name(), to.name) &&
+           read(from.collection(), to.collection);
 }
 
 // For a table without fields.
@@ -112,7 +113,8 @@ bool read(const wire::CreateObjectRequest& from, Create& to) {
     to.slot = from.slot();
     to.mode = from.mode();
     to.no_replace = from.no_replace();
-    return read(from.name(), to.name) && read(from.group(), to.group);
+    return read(from.name(), to.name) && read(from.group(), to.group) &&
+           read(from.collection(), to.collection);
 }
 bool read(const wire::LookupRequest& from, Lookup& to) {
     return read(from.name(), to.name);
@@ -170,7 +172,8 @@ bool read(const wire::UploadBeginRequest& from, UploadBegin& to) {
     to.slot = from.slot();
     to.mode = from.mode();
     to.no_replace = from.no_replace();
-    return read(from.name(), to.name) && read(from.group(), to.group);
+    return read(from.name(), to.name) && read(from.group(), to.group) &&
+           read(from.collection(), to.collection);
 }
 bool read(const wire::UploadWriteRequest& from, UploadWrite& to) {
     return read(from.fid(), to.fid) && read(from.range(), to.range) &&

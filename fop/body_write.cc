@@ -55,10 +55,11 @@ Written attributes(FlatBuilder& builder, const Attributes& from) {
     const auto owner = wire_text(builder, from.owner);
     const auto group = wire_text(builder, from.group);
     const auto name = wire_text(builder, from.name);
+    const auto collection = wire_text(builder, from.collection);
     const wire::Fid fid = to_wire(from.fid);
     return wire::CreateAttributesReply(builder, &fid, from.size_bytes, from.version,
                                        from.created_ns, from.changed_ns, from.allocated_bytes,
-                                       from.incarnation, owner, group, name, from.mode)
+                                       from.incarnation, owner, group, name, from.mode, collection)
         .Union();
 }
 
@@ -86,8 +87,9 @@ Written write(FlatBuilder& builder, const Statfs&) {
 Written write(FlatBuilder& builder, const Create& create) {
     const auto name = wire_text(builder, create.name);
     const auto group = wire_text(builder, create.group);
+    const auto collection = wire_text(builder, create.collection);
     return wire::CreateCreateObjectRequest(builder, name, group, create.slot, create.mode,
-                                           create.no_replace)
+                                           create.no_replace, collection)
         .Union();
 }
 Written write(FlatBuilder& builder, const Lookup& lookup) {
@@ -158,8 +160,9 @@ Written write(FlatBuilder& builder, const Sync& sync) {
 Written write(FlatBuilder& builder, const UploadBegin& begin) {
     const auto name = wire_text(builder, begin.name);
     const auto group = wire_text(builder, begin.group);
+    const auto collection = wire_text(builder, begin.collection);
     return wire::CreateUploadBeginRequest(builder, name, group, begin.size_bytes, begin.slot,
-                                          begin.mode, begin.no_replace)
+                                          begin.mode, begin.no_replace, collection)
         .Union();
 }
 Written write(FlatBuilder& builder, const UploadWrite& write) {

@@ -35,6 +35,7 @@ enum class Status : std::uint16_t {
     kMediumMissing = 19,
     kLost = 20,
     kStaging = 21,
+    kStagingFull = 22,
 };
 
 struct StatusRow {
@@ -74,6 +75,8 @@ inline constexpr std::array kStatuses{
               "buffered writes were lost and have to be sent again"},
     StatusRow{Status::kStaging, "staging", Errc::kBusy,
               "its bytes are on tape, and are being brought back to a disk"},
+    StatusRow{Status::kStagingFull, "staging_full", Errc::kBusy,
+              "the disks before the tapes are full, and room is being made"},
 };
 static_assert(std::ranges::equal(kStatuses, std::views::iota(0, static_cast<int>(kStatuses.size())),
                                  {},

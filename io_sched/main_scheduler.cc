@@ -389,6 +389,8 @@ Task<void> MainScheduler::execute(DeviceQueue* device, IoShare share, DeviceQueu
         Task<Result<void>> operation = device->executor().execute(*share.request, *share.part);
         const Result<void> done = co_await std::move(operation);
         result = done;
+    } else {
+        device->executor().could_not_execute(*share.request);
     }
     operation_ended(*device, what, result.has_value());
     part_ended(*device, share, result);

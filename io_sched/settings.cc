@@ -17,6 +17,11 @@ namespace {
 
 const config::FieldRule kLive{.reload = config::Reload::kLive};
 
+// Live, with a value for the sample file that is not the default.
+config::FieldRule live_with(const char* example) {
+    return {.reload = config::Reload::kLive, .example = example};
+}
+
 template <typename Row>
 config::TypePtr<const Row*> named_rows(std::span<const Row> rows) {
     std::vector<std::pair<std::string, const Row*>> words;
@@ -123,10 +128,11 @@ config::Record<TapeSettings> tape_record() {
     config::Record<TapeSettings> record;
     record.field("read_algo", &TapeSettings::read_algo, rows_for(drive_algorithms(), IoType::kRead),
                  "The order of reads. grouped_read: one mount for all that waits for a cartridge.",
-                 kLive);
+                 live_with("grouped_read"));
     record.field("write_algo", &TapeSettings::write_algo,
                  rows_for(drive_algorithms(), IoType::kWrite),
-                 "The order of writes. grouped_write: a collection stays on its cartridge.", kLive);
+                 "The order of writes. grouped_write: a collection stays on its cartridge.",
+                 live_with("grouped_write"));
     record.field("format_algo", &TapeSettings::format_algo,
                  rows_for(drive_algorithms(), IoType::kFormat),
                  "The order in which cartridges are formatted.", kLive);

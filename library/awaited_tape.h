@@ -45,8 +45,8 @@ public:
         scheduler_.main.push(*this);  // Never completes within this call.
     }
     [[nodiscard]] Result<void> await_resume() const { return result; }
-    // Of the first part: the one that a write got last, or kAnyMedium.
-    io_sched::MediumId medium() const { return parts_.front().medium; }
+    // The parts of a write have the medium that they got last, or kAnyMedium.
+    const std::vector<io_sched::IoPart>& where() const { return parts_; }
 
 private:
     static void on_complete(io_sched::IoRequest& request) {

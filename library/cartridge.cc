@@ -21,6 +21,7 @@ void Cartridge::begin_generation(std::uint32_t number, std::string_view of_pool)
     end_block = 1;
     index_file = 0;
     index_block = 0;
+    collection.clear();
     used_bytes = 0;
 }
 

@@ -70,6 +70,7 @@ struct Cartridge {
     std::uint64_t mounts = 0;
     // Reads and writes of it that failed, since its label was written.
     std::uint64_t failures = 0;
+    std::string collection = {};  // Of the objects that were written last; empty: of none.
 
     // The number that its label has, or will have, as records of copies have it: the first
     // characters of the barcode.

@@ -104,11 +104,10 @@ Task<Result<void>> CopyBatch::Source::fetch(std::uint64_t offset, core::Buffer i
 
 // -- a run --
 
-CopyBatch::CopyBatch(const Parts& parts, const Limits& limits, std::string pool,
-                     std::vector<Item> items)
+CopyBatch::CopyBatch(const Parts& parts, const Limits& limits, Wish wish, std::vector<Item> items)
     : parts_(parts),
       limits_(limits),
-      pool_(std::move(pool)),
+      wish_(std::move(wish)),
       all_(std::move(items)),
       rest_(all_.begin(), all_.end()) {
     for (const Item& each : all_) bytes_ += tape_bytes(each.object.size_bytes);
@@ -124,7 +123,50 @@ std::uint64_t CopyBatch::largest_object(std::uint64_t free_bytes) {
     return (free_bytes - overhead) / kOnTape * store::kMemberBlockBytes;
 }
 
+Task<Result<void>> CopyBatches::run(DriveUnit* drive, CartridgeId cartridge) {
+    if (batches_.size() == 1) return batches_.front()->run(drive, cartridge);
+    if (join_.failed()) return batches_.front()->try_out(drive, cartridge);
+    ENSURE(begun_ < batches_.size());
+    return batches_[begun_++]->run(drive, cartridge);
+}
+
 Task<Result<void>> CopyBatch::run(DriveUnit* drive, CartridgeId cartridge) {
+    auto written = co_await write(drive, cartridge);
+    co_return co_await end_run(std::move(written));
+}
+
+Task<Result<void>> CopyBatch::try_out(DriveUnit* drive, CartridgeId cartridge) {
+    if (parts_.stopping) {
+        co_return std::unexpected(Error{.code = Errc::kCancelled, .context = "the batch"});
+    }
+    const CartridgeState state = drive->shelf().find(cartridge)->state;
+    if (state == CartridgeState::kBlank) co_return co_await drive->format(wish_.pool);
+    if (state != CartridgeState::kOk) {
+        co_return std::unexpected(
+            Error{.code = Errc::kInvalid, .context = "the cartridge is not written any more"});
+    }
+    co_return co_await drive->try_writing();
+}
+
+// The copies are recorded if all cartridges have theirs.
+Task<Result<void>> CopyBatch::end_run(Result<void> result) {
+    CopyJoin::Copies durable = std::exchange(durable_, {});
+    if (wish_.copies == 1) {
+        // More may follow, with another drive.
+        co_await parts_.join.record(std::move(durable));
+        co_return result;
+    }
+    if (!result) {
+        parts_.join.fail();
+        co_return result;
+    }
+    const bool recorded = co_await parts_.join.arrive(std::move(durable));
+    if (recorded) co_return result;
+    // The cartridge is not to blame.
+    co_return Result<void>{};
+}
+
+Task<Result<void>> CopyBatch::write(DriveUnit* drive, CartridgeId cartridge) {
     cartridge_ = cartridge;
     new_bytes_ = 0;
     file_bytes_ = 0;
@@ -136,12 +178,13 @@ Task<Result<void>> CopyBatch::run(DriveUnit* drive, CartridgeId cartridge) {
         ahead_ = std::move(*memory);
     }
     if (drive->shelf().find(cartridge)->state == CartridgeState::kBlank) {
-        const auto formatted = co_await drive->format(pool_);
+        const auto formatted = co_await drive->format(wish_.pool);
         if (!formatted) co_return formatted;
     }
     const auto writer = co_await drive->writer();
     if (!writer) co_return std::unexpected(writer.error());
     writer_ = *writer;
+    vsn_ = drive->shelf().find(cartridge)->vsn_text();
     auto result = co_await write_items(drive);
     if (writer_->file_open()) {
         writer_->abandon();
@@ -173,7 +216,7 @@ void CopyBatch::take_back_all() {
 }
 
 Task<Result<void>> CopyBatch::write_items(DriveUnit* drive) {
-    while (!rest_.empty() && !parts_.stopping) {
+    while (!rest_.empty() && !parts_.stopping && !parts_.join.failed()) {
         const Item item = rest_.front();
         rest_.pop_front();
         const auto step = co_await write_item(drive, &item);
@@ -227,6 +270,8 @@ Task<Result<OutgoingCopy>> CopyBatch::open_piece(const Item* item, std::uint64_t
         .fid = item->object.fid,
         .from = from,
         .piece_bytes = limits_.piece_bytes,
+        .copies = wish_.copies,
+        .vsn = vsn_,
         .wait = {.deadline = after(parts_.reactor.now(), kCopyPatience)}};
     auto job = [wish](StagingDisks& disks) { return disks.outgoing().open(wish); };
     co_return co_await parts_.homes.run_at<OutgoingCopy>(item->locality, &job);
@@ -329,22 +374,20 @@ Task<Result<void>> CopyBatch::end_file() {
     co_return Result<void>{};
 }
 
-// First the tape, then the table that keeps anyone from writing over it, then the records that let
-// the bytes leave the disks.
 Task<Result<void>> CopyBatch::commit(DriveUnit* drive) {
     const auto synced = co_await writer_->sync();
     if (!synced) co_return synced;
     drive->shelf().move_end(cartridge_, writer_->durable_end(), std::exchange(new_bytes_, 0));
+    drive->shelf().note_collection(cartridge_, all_.front().object.group.collection);
     const auto saved = co_await drive->shelf().save();
     if (!saved) co_return saved;
-    const Cartridge cartridge = *drive->shelf().find(cartridge_);
-    co_await record(&cartridge);
+    durable_ = take_copies(*drive->shelf().find(cartridge_));
     co_return Result<void>{};
 }
 
-Task<void> CopyBatch::record(const Cartridge* cartridge) {
+CopyJoin::Copies CopyBatch::take_copies(const Cartridge& cartridge) {
     const auto now_s = static_cast<std::uint32_t>(parts_.clock.wall().unix_ns / 1'000'000'000);
-    std::map<std::uint32_t, std::vector<store::Copy>> by_locality;
+    CopyJoin::Copies copies;
     for (const Written& each : complete_) {
         const store::TapeEntry& entry = each.entry;
         store::Copy copy{.fid = entry.member.fid,
@@ -356,26 +399,11 @@ Task<void> CopyBatch::record(const Cartridge* cartridge) {
                          .block = entry.file.block,
                          .checksum = entry.member.checksum,
                          .written_s = now_s};
-        copy.cartridge = {.vsn = cartridge->vsn_text(), .generation = cartridge->generation};
-        by_locality[each.item.locality].push_back(copy);
-        outcome_.bytes += copy.length;
+        copy.cartridge = {.vsn = vsn_, .generation = cartridge.generation};
+        copies[each.item.locality].push_back(copy);
     }
     complete_.clear();
-    for (auto& [locality, copies] : by_locality) {
-        const std::uint64_t count = copies.size();
-        auto job = [&copies](StagingDisks& disks) { return disks.record(std::move(copies)); };
-        const auto recorded = co_await parts_.homes.run_at<StagingDisks::Recorded>(locality, &job);
-        if (recorded) {
-            outcome_.copies += recorded->live;
-            outcome_.dead += recorded->dead;
-            continue;
-        }
-        // A disk that fails keeps its objects from leaving; that is not the tape's fault.
-        outcome_.unrecorded += count;
-        const std::string reason = describe(recorded.error());
-        core::emit(parts_.events, core::Level::kWarn, "library.copies_not_recorded",
-                   {{"locality", std::uint64_t{locality}}, {"reason", std::string_view(reason)}});
-    }
+    return copies;
 }
 
 }  // namespace fopd::library

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "core/reactor.h"
 #include "core/result.h"
 #include "core/task.h"
+#include "library/copy_join.h"
 #include "library/drive_unit.h"
 #include "library/home_doors.h"
 #include "library/staged_objects.h"
@@ -24,9 +26,9 @@
 namespace fopd::library {
 
 // Writes objects to a cartridge: as members of tape files that grow to some size, made durable with
-// one sync, and only then recorded at their homes. After an error, copies that were not recorded
-// are written again by the next run, elsewhere.
-class CopyBatch final : public TapeJob {
+// one sync, and only then recorded at their homes, together with the copies that other batches have
+// written to other cartridges. What an error leaves unrecorded is written again later.
+class CopyBatch {
 public:
     // All outlive it.
     struct Parts {
@@ -36,6 +38,7 @@ public:
         core::EventSink& events;
         HomeDoors& homes;
         const bool& stopping;  // Nothing more is begun; what is complete is made durable.
+        CopyJoin& join;
     };
     struct Limits {
         std::uint64_t file_bytes = 1ULL << 30;
@@ -46,9 +49,17 @@ public:
         std::uint32_t locality = 0;
         StagedObjects::Object object{};
     };
-    CopyBatch(const Parts& parts, const Limits& limits, std::string pool, std::vector<Item> items);
+    struct Wish {
+        std::string pool = {};
+        std::uint32_t copies = 1;  // That each object is to have.
+    };
+    CopyBatch(const Parts& parts, const Limits& limits, Wish wish, std::vector<Item> items);
 
-    Task<Result<void>> run(DriveUnit* drive, CartridgeId cartridge) override;
+    // Once; with a single copy again after an error, for what is not recorded yet.
+    Task<Result<void>> run(DriveUnit* drive, CartridgeId cartridge);
+    // Writes little, to find out whether drive and cartridge work: after a failure, when the copies
+    // have become useless.
+    Task<Result<void>> try_out(DriveUnit* drive, CartridgeId cartridge);
 
     // The largest object, or piece of one, that is written to a cartridge with so many free bytes.
     static std::uint64_t largest_object(std::uint64_t free_bytes);
@@ -57,10 +68,6 @@ public:
     const std::vector<Item>& all() const { return all_; }
     std::uint64_t bytes() const { return bytes_; }
     struct Outcome {
-        std::uint64_t copies = 0;      // Recorded.
-        std::uint64_t dead = 0;        // Written, but of objects that have changed meanwhile.
-        std::uint64_t unrecorded = 0;  // Written, but their disk could not record them.
-        std::uint64_t bytes = 0;
         std::uint64_t not_copied = 0;  // Objects that cannot be copied as they are.
         bool tape_ended = false;       // There was no room for all.
         // A single object did not fit on a cartridge that had nothing else.
@@ -77,6 +84,7 @@ private:
     };
     enum class Step : std::uint8_t { kWritten, kSkipped, kTapeEnds, kFailed };
 
+    Task<Result<void>> write(DriveUnit* drive, CartridgeId cartridge);
     Task<Result<void>> write_items(DriveUnit* drive);
     Task<Result<Step>> write_item(DriveUnit* drive, const Item* item);
     Task<Result<Step>> write_piece(DriveUnit* drive, const Item* item, OutgoingCopy* copy);
@@ -86,7 +94,8 @@ private:
     Task<Result<void>> begin_file(DriveUnit* drive);
     Task<Result<void>> end_file();
     Task<Result<void>> commit(DriveUnit* drive);
-    Task<void> record(const Cartridge* cartridge);
+    CopyJoin::Copies take_copies(const Cartridge& cartridge);
+    Task<Result<void>> end_run(Result<void> result);
     Result<Step> note_end(const Error& error);
     void take_back_file();
     void take_back_all();
@@ -94,11 +103,13 @@ private:
 
     const Parts parts_;
     const Limits limits_;
-    const std::string pool_;
+    const Wish wish_;
     const std::vector<Item> all_;
     std::uint64_t bytes_ = 0;
     std::deque<Item> rest_;
     CartridgeId cartridge_ = 0;
+    store::VsnText vsn_{};
+    CopyJoin::Copies durable_;
     store::TapeWriter* writer_ = nullptr;  // While run() runs.
     std::vector<Written> in_file_;         // Members of the open file.
     std::vector<Written> complete_;        // Members of files that are complete, but not durable.
@@ -107,6 +118,24 @@ private:
     bool is_full_ = false;         // No further batch should be tried on the cartridge.
     store::AlignedMemory ahead_;
     Outcome outcome_;
+};
+
+// Batches that write the same objects to several cartridges at the same time.
+class CopyBatches final : public TapeJob {
+public:
+    // One for each copy. The join outlives it, as what the batches use.
+    CopyBatches(CopyJoin& join, std::vector<std::unique_ptr<CopyBatch>> batches)
+        : join_(join), batches_(std::move(batches)) {}
+
+    Task<Result<void>> run(DriveUnit* drive, CartridgeId cartridge) override;
+    void could_not_run() override { join_.fail(); }
+
+    const std::vector<std::unique_ptr<CopyBatch>>& all() const { return batches_; }
+
+private:
+    CopyJoin& join_;
+    const std::vector<std::unique_ptr<CopyBatch>> batches_;
+    std::size_t begun_ = 0;
 };
 
 }  // namespace fopd::library

@@ -23,6 +23,10 @@ public:
     }
 };
 
+TapeJob& job_of(const io_sched::IoRequest& request) {
+    return static_cast<const TapeRequest&>(request).job();
+}
+
 }  // namespace
 
 std::uint64_t DriveUnit::file_id(const Cartridge& cartridge, std::uint64_t number) {
@@ -51,7 +55,10 @@ public:
         if (unit_.cartridge_) content.medium = io_sched::MediumId{*unit_.cartridge_};
         return content;
     }
-    Task<Result<void>> take_out() override { return unit_.unload(); }
+    void could_not_execute(const io_sched::IoRequest& request) override {
+        job_of(request).could_not_run();
+    }
+    Task<Result<void>> take_out() override { return unit_.hand_over(); }
     Task<Result<void>> execute_joined(std::span<const io_sched::IoShare> /*writes*/) override {
         ENSURE(false);  // A drive does one operation at a time.
         co_return Result<void>{};
@@ -69,8 +76,9 @@ Task<Result<void>> DriveUnit::execute(const io_sched::IoRequest* request,
                                       const io_sched::IoPart* part) {
     const auto id = static_cast<CartridgeId>(part->medium);
     const io_sched::IoType type = request->type;
-    TapeJob& job = static_cast<const TapeRequest*>(request)->job();
+    TapeJob& job = job_of(*request);
     if (is_down()) {
+        job.could_not_run();
         co_return std::unexpected(Error{.code = Errc::kIo, .context = "the drive is down"});
     }
     busy_bytes_ = part->size_bytes;
@@ -80,13 +88,18 @@ Task<Result<void>> DriveUnit::execute(const io_sched::IoRequest* request,
         set_activity(type == io_sched::IoType::kRead ? DriveActivity::kReading
                                                      : DriveActivity::kWriting);
         result = co_await job.run(this, id);
+        const bool writes = type == io_sched::IoType::kWrite && !job.ends_session();
+        if (writes) session_at_ = parts_.reactor.now();
+    } else {
+        job.could_not_run();
     }
     set_activity(DriveActivity::kIdle);
     busy_bytes_ = 0;
     // The scheduler has counted the room that the request might have needed.
     if (parts_.shelf.find(id) != nullptr) parts_.shelf.show(id);
     if (result) {
-        parts_.blame.worked(name(), id);
+        // The end of a session says itself what has failed.
+        if (!job.ends_session()) parts_.blame.worked(name(), id);
     } else {
         note_failure(id, type, result.error());
     }
@@ -165,6 +178,7 @@ Task<Result<void>> DriveUnit::mount(CartridgeId id, Labels labels) {
         if (label_is_right_ || labels == Labels::kAny) co_return Result<void>{};
         co_return co_await check_label(id);
     }
+    co_await end_session();
     const auto unloaded = co_await take_out();
     if (!unloaded) co_return unloaded;
     const Cartridge* const cartridge = parts_.shelf.find(id);
@@ -199,6 +213,7 @@ Task<Result<void>> DriveUnit::load_and_check(CartridgeId id, Labels labels) {
     }
     cartridge_ = id;
     label_is_right_ = false;
+    session_at_ = parts_.reactor.now();
     Cartridge* const cartridge = parts_.shelf.to_change().change(id);
     ENSURE(cartridge != nullptr);
     ++cartridge->mounts;
@@ -274,6 +289,12 @@ void DriveUnit::note_stuck(CartridgeId id, const Error& error) {
 
 Task<Result<void>> DriveUnit::unload() {
     set_activity(DriveActivity::kExchanging);
+    co_await end_session();
+    co_return co_await hand_over();
+}
+
+Task<Result<void>> DriveUnit::hand_over() {
+    set_activity(DriveActivity::kExchanging);
     const auto unloaded = co_await take_out();
     set_activity(DriveActivity::kIdle);
     co_return unloaded;
@@ -320,6 +341,65 @@ Task<void> DriveUnit::look_into() {
     const CartridgeId id = cartridge->id;
     const auto loaded = co_await load_and_check(id, Labels::kRight);
     if (!loaded) note_failure(id, io_sched::IoType::kRead, loaded.error());
+}
+
+// -- sessions --
+
+bool DriveUnit::needs_index() const {
+    if (!cartridge_ || !label_is_right_ || is_down()) return false;
+    const auto& loaded = parts_.drive.loaded();
+    if (!loaded || loaded->write_protected) return false;
+    const Cartridge& cartridge = *parts_.shelf.find(*cartridge_);
+    const bool is_written =
+        cartridge.state == CartridgeState::kOk || cartridge.state == CartridgeState::kFull;
+    return is_written && cartridge.files > cartridge.index_file;
+}
+
+std::optional<Instant> DriveUnit::session_at() const {
+    return needs_index() ? session_at_ : std::nullopt;
+}
+
+Task<void> DriveUnit::end_session() {
+    if (!needs_index()) co_return;
+    const CartridgeId id = *cartridge_;
+    const DriveActivity before = activity_;
+    set_activity(DriveActivity::kWriting);
+    const auto written = co_await write_index(Index::kOfNewFiles);
+    set_activity(before);
+    session_at_.reset();
+    if (written) co_return;
+    const std::string barcode = parts_.shelf.find(id)->barcode;
+    const std::string reason = describe(written.error());
+    core::emit(parts_.events, core::Level::kWarn, "library.index_not_written",
+               {{"medium", std::string_view(barcode)}, {"reason", std::string_view(reason)}});
+    if (written.error().code == Errc::kIo) {
+        note_failure(id, io_sched::IoType::kWrite, written.error());
+    }
+}
+
+Task<Result<void>> DriveUnit::try_writing() {
+    co_return co_await write_index(Index::kAlways);
+}
+
+Task<Result<void>> DriveUnit::write_index(Index which) {
+    const CartridgeId id = *cartridge_;
+    const auto opened = co_await writer();
+    if (!opened) co_return std::unexpected(opened.error());
+    store::TapeWriter* const writer = *opened;
+    const Cartridge cartridge = *parts_.shelf.find(id);
+    const std::uint64_t first = cartridge.index_file + 1;
+    const bool has_new = first <= cartridge.files;
+    if (!has_new && which == Index::kOfNewFiles) co_return Result<void>{};
+    const auto entries = parts_.catalogue.copies_on(cartridge, first);
+    const store::IndexOptions options{.first = first, .now = parts_.clock.wall()};
+    const auto file = co_await store::write_index(writer, entries.get(), options);
+    if (!file) co_return std::unexpected(file.error());
+    const auto synced = co_await writer->sync();
+    if (!synced) co_return synced;
+    const store::TapeEnd& end = writer->durable_end();
+    const std::uint64_t more_bytes = (end.block - cartridge.end_block) * devices::kTapeBlockMax;
+    parts_.shelf.move_end(id, end, more_bytes);
+    co_return co_await parts_.shelf.save();
 }
 
 // -- for jobs --

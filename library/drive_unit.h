@@ -21,12 +21,23 @@
 #include "library/measured_drive.h"
 #include "library/media_shelf.h"
 #include "library/robot.h"
+#include "store/tape/tape_index.h"
 #include "store/tape/tape_reader.h"
 #include "store/tape/tape_writer.h"
 
 namespace fopd::library {
 
 class DriveUnit;
+
+// What the node knows of the copies on its cartridges.
+class TapeCatalogue {
+public:
+    virtual ~TapeCatalogue() = default;
+    // The live copies in tape files of a cartridge from `first_file` on. It ends with an error
+    // where not all of them are known, as a disk is missing.
+    virtual std::unique_ptr<store::TapeEntrySource> copies_on(const Cartridge& cartridge,
+                                                              std::uint64_t first_file) = 0;
+};
 
 // The work on a cartridge while it is in a drive.
 class TapeJob {
@@ -36,6 +47,10 @@ public:
     // drive, or with another cartridge, after a failure. An error is the drive's or the
     // cartridge's.
     virtual Task<Result<void>> run(DriveUnit* drive, CartridgeId cartridge) = 0;
+    // It cannot run, as the cartridge could not be brought or is another one.
+    virtual void could_not_run() {}
+    // Whether it only ends the session of writing.
+    virtual bool ends_session() const { return false; }
     // Whether the cartridge may have any label, as it will get another one.
     virtual bool takes_any_label() const { return false; }
 };
@@ -67,6 +82,7 @@ public:
         Robot& robot;
         MediaShelf& shelf;
         Blame& blame;  // Of the library.
+        TapeCatalogue& catalogue;
         devices::NodeId node{};
     };
     explicit DriveUnit(const Parts& parts) : parts_(parts) {}
@@ -77,11 +93,29 @@ public:
     // Loads a cartridge that an earlier life of the node has left in the drive. Called before the
     // first request.
     Task<void> look_into();
-    // Brings a cartridge, or takes the one out that is there. REQUIRES: no request is in progress.
+    // Brings a cartridge, or takes the one out that is there, whose session ends. REQUIRES: no
+    // request is in progress.
     Task<Result<void>> mount(CartridgeId id);
     Task<Result<void>> unload();
+    // Takes the cartridge out for another drive, because this one has failed. Its session goes on
+    // there.
+    Task<Result<void>> hand_over();
+
+    // -- sessions --
+
+    // A session of writing ends with a tape file that lists the copies since the last one, if there
+    // are any. If it cannot be written, that is said once, and the next session's lists them.
+    // REQUIRES: no other request is in progress.
+    Task<void> end_session();
+    // When the cartridge that has such copies was written or loaded last; nothing: it has none, or
+    // they could not be listed since.
+    std::optional<Instant> session_at() const;
 
     // -- for jobs --
+
+    // Writes an index file, of no files if there are no new ones: a trial of the drive and the
+    // cartridge.
+    Task<Result<void>> try_writing();
 
     // The writer at the end of the cartridge's data, which was found and compared with the table.
     // kCorrupt: the tape is shorter than the table says; it is suspect then.
@@ -106,10 +140,13 @@ public:
 private:
     class Executor;
     enum class Labels : std::uint8_t { kRight, kAny };
+    enum class Index : std::uint8_t { kOfNewFiles, kAlways };
 
     Task<Result<void>> execute(const io_sched::IoRequest* request, const io_sched::IoPart* part);
     Task<Result<void>> load_and_check(CartridgeId id, Labels labels);
     Task<Result<void>> check_label(CartridgeId id);
+    bool needs_index() const;
+    Task<Result<void>> write_index(Index which);
     Task<Result<void>> recover(store::TapeEnd known, store::TapeEnd* end);
     void note_failure(CartridgeId id, io_sched::IoType type, const Error& error);
     void blame_cartridge(CartridgeId id, io_sched::IoType type, std::string_view reason);
@@ -129,6 +166,7 @@ private:
     const Parts parts_;
     std::optional<CartridgeId> cartridge_;
     bool label_is_right_ = false;
+    std::optional<Instant> session_at_;
     std::optional<store::TapeWriter> writer_;
     std::optional<store::TapeReader> reader_;
     DriveActivity activity_ = DriveActivity::kIdle;

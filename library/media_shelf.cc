@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/ensure.h"
+#include "core/random.h"
 #include "devices/tape/drive_model.h"
 #include "objects/object_name.h"
 
@@ -70,6 +71,19 @@ void MediaShelf::move_end(CartridgeId id, const store::TapeEnd& end, std::uint64
     cartridge->index_block = end.index.block;
     cartridge->used_bytes += more_bytes;
     show(id);
+}
+
+void MediaShelf::note_collection(CartridgeId id, std::string_view collection) {
+    Cartridge* const cartridge = table_.change(id);
+    ENSURE(cartridge != nullptr);
+    cartridge->collection = collection;
+    show(id);
+}
+
+std::uint64_t MediaShelf::collection_number(std::string_view collection) {
+    std::uint64_t number = 0;
+    for (const char each : collection) number = core::mix(number, static_cast<unsigned char>(each));
+    return collection.empty() ? 0 : std::max<std::uint64_t>(number, 1);
 }
 
 Task<Result<void>> MediaShelf::save() {
@@ -149,7 +163,8 @@ void MediaShelf::show(CartridgeId id) {
          .pool = is_promised ? promised->second : objects::pool_id(cartridge->pool),
          .use = use_of(*cartridge, is_promised),
          .capacity_bytes = capacity,
-         .free_bytes = free_bytes(capacity, cartridge->used_bytes)});
+         .free_bytes = free_bytes(capacity, cartridge->used_bytes),
+         .collection = collection_number(cartridge->collection)});
 }
 
 }  // namespace fopd::library

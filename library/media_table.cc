@@ -74,6 +74,7 @@ public:
         number(value(key), into);
     }
     void fail() { good_ = false; }
+    bool has_more() const { return !rest_.empty(); }
     bool ended() const { return good_ && rest_.empty(); }
 
 private:
@@ -95,7 +96,8 @@ std::string line_of(const Cartridge& each) {
            number("files", each.files) + number("end", each.end_block) +
            number("index-file", each.index_file) + number("index-block", each.index_block) +
            number("used", each.used_bytes) + number("mounts", each.mounts) +
-           number("failures", each.failures) + text("reason", each.reason) + "\n";
+           number("failures", each.failures) + text("reason", each.reason) +
+           (each.collection.empty() ? "" : text("collection", each.collection)) + "\n";
 }
 
 std::optional<Cartridge> parse_line(std::string_view line) {
@@ -121,6 +123,10 @@ std::optional<Cartridge> parse_line(std::string_view line) {
     words.read("mounts", each.mounts);
     words.read("failures", each.failures);
     words.read("reason", each.reason);
+    if (words.has_more()) {
+        words.read("collection", each.collection);
+        if (each.collection.empty()) words.fail();
+    }
     if (!words.ended() || each.reason.size() > MediaTable::kReasonBytesMax) return std::nullopt;
     return each;
 }

@@ -13,6 +13,8 @@ struct TapePoolOptions {
     std::string name = {};
     // The pool of disks on which uploads land, and to which recalls bring objects back.
     std::string staging = {};
+    // On how many cartridges each object is.
+    std::uint32_t copies = 1;
     // A batch is written when objects of a collection that wait for it are so many bytes, so many,
     // or have waited for so long.
     std::uint64_t migrate_bytes = 8ULL << 30;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -36,6 +37,40 @@ bool have_range(std::span<const store::Copy> copies, std::uint64_t from, std::ui
         if (each.offset <= from) from = std::max(from, each.end());
     }
     return from >= end;
+}
+
+bool have_copies(std::span<const store::Copy> copies, std::uint32_t wanted, std::uint64_t from,
+                 std::uint64_t end) {
+    // Between two of these places the number of copies is the same.
+    std::vector<std::uint64_t> places{from};
+    for (const store::Copy& each : copies) {
+        if (from < each.offset && each.offset < end) places.push_back(each.offset);
+        if (from < each.end() && each.end() < end) places.push_back(each.end());
+    }
+    return std::ranges::all_of(places, [&](std::uint64_t at) {
+        std::set<store::VsnText> cartridges;
+        for (const store::Copy& each : copies) {
+            if (each.offset <= at && at < each.end()) cartridges.insert(each.cartridge.vsn);
+        }
+        return cartridges.size() >= wanted;
+    });
+}
+
+store::Member member_of(store::Fid fid, const store::Object& object,
+                        const objects::StoreLayout& layout) {
+    const objects::LayoutPool* const pool = layout.find_pool(object.pool);
+    return {.fid = fid,
+            .version = object.content_version(),
+            .object_bytes = object.size_bytes,
+            .created_ns = object.created.unix_ns,
+            .changed_ns = object.changed.unix_ns,
+            .mode = object.mode,
+            .name_version = object.name_version,
+            .name = std::string(object.name),
+            .pool = pool == nullptr ? std::string() : pool->name,
+            .owner = std::string(object.owner),
+            .group = std::string(object.group),
+            .collection = std::string(object.collection)};
 }
 
 void OutgoingCopy::copy_checksums(std::uint64_t first, std::span<std::uint32_t> into) const {
@@ -113,27 +148,19 @@ Result<void> OutgoingCopies::Opened::describe(const Wish& wish, OutgoingCopy& co
     if (!found->has_value()) return std::unexpected(no_content());
     const store::Object& object = **found;
     if (object.is_released) return std::unexpected(no_content());
+    std::vector<store::Copy> here = *copies;
+    std::erase_if(here, [&](const store::Copy& each) { return each.cartridge.vsn != wish.vsn; });
     std::uint64_t from = (wish.from + wish.piece_bytes - 1) / wish.piece_bytes * wish.piece_bytes;
     std::uint64_t end = 0;
     for (;; from = end) {
         if (from >= object.size_bytes) return std::unexpected(no_content());
         end = std::min(from + wish.piece_bytes, object.size_bytes);
-        if (!have_range(*copies, from, end)) break;
+        const bool has_all = have_copies(*copies, wish.copies, from, end);
+        if (!has_all && !have_range(here, from, end)) break;
     }
-    const objects::LayoutPool* const pool = stores_.layout().find_pool(object.pool);
-    copy.member = {.fid = wish.fid,
-                   .version = object.content_version(),
-                   .offset = from,
-                   .size_bytes = end - from,
-                   .object_bytes = object.size_bytes,
-                   .created_ns = object.created.unix_ns,
-                   .changed_ns = object.changed.unix_ns,
-                   .mode = object.mode,
-                   .name_version = object.name_version,
-                   .name = std::string(object.name),
-                   .pool = pool == nullptr ? std::string() : pool->name,
-                   .owner = std::string(object.owner),
-                   .group = std::string(object.group)};
+    copy.member = member_of(wish.fid, object, stores_.layout());
+    copy.member.offset = from;
+    copy.member.size_bytes = end - from;
     return {};
 }
 

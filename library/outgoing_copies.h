@@ -20,6 +20,13 @@ namespace fopd::library {
 
 // Whether copies, which come by ascending offset, have all bytes [from, end) of their object.
 bool have_range(std::span<const store::Copy> copies, std::uint64_t from, std::uint64_t end);
+// Whether each byte of [from, end) has copies on so many cartridges. In any order.
+bool have_copies(std::span<const store::Copy> copies, std::uint32_t wanted, std::uint64_t from,
+                 std::uint64_t end);
+
+// What the tape says of an object beside the place of the piece.
+store::Member member_of(store::Fid fid, const store::Object& object,
+                        const objects::StoreLayout& layout);
 
 // The content of an object, or of a piece of it, that is to be copied to tape. It is the content at
 // one moment, whatever happens to the object afterwards.
@@ -61,10 +68,14 @@ public:
         store::Fid fid{};
         std::uint64_t from = 0;  // The piece begins here or behind it.
         std::uint64_t piece_bytes = 0;
+        // Pieces that have so many copies are left out, and those with a copy on this cartridge.
+        std::uint32_t copies = 1;
+        store::VsnText vsn{};
         core::WaitOptions wait{};
     };
-    // Opens the first piece, of the pieces that begin at multiples of `piece_bytes`, that has no
-    // copy. kNotFound: the object is gone, has no bytes on the disk, or has copies of all pieces.
+    // Opens the first piece, of the pieces that begin at multiples of `piece_bytes`, that
+    // lacks a copy. kNotFound: the object is gone, has no bytes on the disk, or needs no copy of
+    // any piece on this cartridge.
     // kTimedOut: it is being changed. Once it has succeeded, close() must be called. REQUIRES: a
     // whole number of blocks.
     Task<Result<OutgoingCopy>> open(Wish wish);

@@ -1,32 +1,71 @@
 #pragma once
 
+#include <coroutine>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "core/cancel.h"
 #include "core/intrusive_list.h"
+#include "library/drive_unit.h"
 #include "library/recall_job.h"
 #include "library/tape_library.h"
 
 namespace fopd::library {
 
-// A recall that the library is to fulfil.
-struct TapeLibrary::Recall : core::ListNode {
-    Recall(const RecallJob::Parts& parts, std::uint32_t locality, RecallNote note)
-        : job(parts, locality, std::move(note)) {}
+// What a recall needs while it is served, or when several cartridges have its bytes.
+struct TapeLibrary::Served {
+    struct Serving {
+        Serving(const RecallJob::Parts& parts, std::uint32_t locality, RecallNote note)
+            : job(parts, locality, std::move(note)) {}
 
-    RecallJob job;  // Has the note.
-    core::CancelSource cancel;
-    CartridgeId cartridge = 0;  // Of the copy that is waited for.
-    std::uint64_t offset = 0;   // Of that copy on the cartridge: the bytes that precede it.
-    std::uint64_t arrival = 0;
+        RecallJob job;
+        core::CancelSource cancel;
+        std::optional<RecallNote> renewed{};  // Told since; to be served next.
+        std::coroutine_handle<> reader{};     // Waits for the end of a read.
+    };
+
+    std::unique_ptr<std::vector<io_sched::IoPart>> several_parts{};
+    std::unique_ptr<Serving> serving{};
+};
+
+// In the order in which the library has learned of recalls.
+class TapeLibrary::AgePlace : public core::ListNode {};
+
+// A recall that the library is to fulfil. While it waits for its cartridge, it is a request of the
+// I/O scheduler and nothing else. The coroutine that serves it begins when its cartridge is loaded,
+// or when none of its copies can be had.
+struct TapeLibrary::Recall final : Served, AgePlace, TapeJob, TapeRequest {
+    Recall(TapeLibrary& its_library, std::uint32_t its_locality, const RecallNote& note);
+
+    Task<Result<void>> run(DriveUnit* drive, CartridgeId cartridge) override;
+    // Pushes it to wait for one of these copies. REQUIRES: the scheduler does not have it.
+    void push(std::span<const RecallJob::Place> places);
+    CartridgeId cartridge() const { return static_cast<CartridgeId>(parts.front().medium); }
+    // Of the copy on that cartridge: the bytes that precede it.
+    std::uint64_t offset() const { return parts.front().offset; }
+    bool is_reading() const { return serving != nullptr && serving->job.is_reading(); }
+
+    TapeLibrary& library;
+    const store::Fid fid;
+    const std::uint64_t size_bytes;
+    const Instant asked_at;
+    const std::uint32_t number;  // In the order in which the library took them.
+    const std::uint16_t locality;
+    const std::uint8_t wish_priority;
+    bool is_pushed = false;
+    bool is_over = false;  // At its home.
     // As they were when the list was made last.
     static constexpr std::uint32_t kNoPlace = ~std::uint32_t{0};
     std::uint32_t last_place = kNoPlace;  // It was not in the list.
     Instant last_end = kNever;            // It is not known.
-    bool is_over = false;                 // At its home.
-    std::optional<RecallNote> renewed{};  // Told since; to be served next.
+    io_sched::IoPart only_part{};
+
+private:
+    static void on_complete(io_sched::IoRequest& request);
 };
 
 }  // namespace fopd::library

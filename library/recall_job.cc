@@ -6,12 +6,12 @@
 
 namespace fopd::library {
 
-std::vector<RecallJob::Place> RecallJob::next_places() const {
+std::vector<RecallJob::Place> RecallJob::places_at(const MediaShelf& shelf, const RecallNote& note,
+                                                   std::uint64_t offset) {
     std::vector<Place> places;
-    for (const store::Copy& each : note_.copies) {
-        if (each.offset != next_offset_) continue;
-        const Cartridge* const cartridge =
-            find_cartridge(parts_.shelf.table().all(), each.cartridge);
+    for (const store::Copy& each : note.copies) {
+        if (each.offset != offset) continue;
+        const Cartridge* const cartridge = find_cartridge(shelf.table().all(), each.cartridge);
         if (cartridge == nullptr || !is_readable(cartridge->state)) continue;
         places.push_back({.cartridge = cartridge->id, .copy = each});
     }
@@ -82,6 +82,9 @@ Task<bool> RecallJob::begin() {
 void RecallJob::note_home_error(const Error& error) {
     // The home ends a recall that is not wanted any more by itself.
     state_ = error.code == Errc::kNotFound ? State::kDone : State::kAgain;
+    if (error.code != Errc::kInvalid) return;
+    state_ = State::kImpossible;
+    impossible_ = error.context;
 }
 
 Task<Result<void>> RecallJob::read_piece(DriveUnit* drive, const store::Copy* copy) {

@@ -34,14 +34,17 @@ public:
         CartridgeId cartridge = 0;
         store::Copy copy{};
     };
-    std::vector<Place> next_places() const;
+    std::vector<Place> next_places() const { return places_at(parts_.shelf, note_, next_offset_); }
+    static std::vector<Place> places_at(const MediaShelf& shelf, const RecallNote& note,
+                                        std::uint64_t offset);
     // Why next_places() is empty, for people.
     std::string why_unreadable() const;
 
     // The state of the recall after a run. kAgain: it failed at the object's home, and should be
-    // tried later.
-    enum class State : std::uint8_t { kPieces, kDone, kAgain };
+    // tried later. kImpossible: its home can never take the object.
+    enum class State : std::uint8_t { kPieces, kDone, kAgain, kImpossible };
     State state() const { return state_; }
+    std::string why_impossible() const { return impossible_; }
     void try_again() { state_ = State::kPieces; }
     // Frees the parts that were brought back so far. Called unless state() is kDone.
     Task<void> abandon();
@@ -64,6 +67,7 @@ private:
     const std::uint32_t locality_;
     const RecallNote note_;
     State state_ = State::kPieces;
+    const char* impossible_ = "";
     bool begun_ = false;
     bool is_reading_ = false;
     bool is_complete_ = false;

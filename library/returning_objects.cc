@@ -50,6 +50,20 @@ public:
     Task<Result<void>> end(std::optional<store::Recall> kept);
     Task<void> abandon();
     void cancel() { cancelled_ = true; }
+    store::Slot slot() const { return fid_.slot(); }
+    // How many blocks it will write: as many as the object had, as far as known.
+    std::uint64_t needed_blocks() const { return needed_blocks_; }
+    void take_space() { has_space_ = true; }
+    // Those that it has taken and not written yet.
+    std::uint64_t taken_blocks() const {
+        const auto written = static_cast<std::uint64_t>(std::max<std::int64_t>(blocks_, 0));
+        return has_space_ ? needed_blocks_ - std::min(needed_blocks_, written) : 0;
+    }
+    objects::HomeVolume& home() const { return home_; }
+    core::WaitOptions wait() const {
+        return {.deadline = after(stores_.parts().reactor.now(), kReturnPatience),
+                .cancel = &ending_};
+    }
 
 private:
     // Blocks of a part that are not zeros, in the order of the part.
@@ -64,12 +78,8 @@ private:
     Task<Result<void>> commit(Part part, store::BlockRange range);
     Task<Result<void>> lock(objects::RangeLock* lock);
     Task<Result<void>> drop_parts();
-    void count(std::int64_t blocks);
+    void count_for_owner(objects::DiskUse::Owner* owner, std::uint64_t counted);
     void give_back();
-    core::WaitOptions wait() const {
-        return {.deadline = after(stores_.parts().reactor.now(), kReturnPatience),
-                .cancel = &ending_};
-    }
     store::Volume& volume() const { return home_.volume(); }
 
     objects::Stores& stores_;
@@ -80,6 +90,9 @@ private:
     const store::Fid fid_;
     bool cancelled_ = false;
     store::BringingBack attempt_;
+    std::int64_t blocks_ = 0;  // Of the parts that are back.
+    std::uint64_t needed_blocks_ = 0;
+    bool has_space_ = false;
     objects::BlockIo io_;
     store::Change change_;
     std::vector<Written> written_;
@@ -107,6 +120,9 @@ Task<Result<ReturningObjects::Content>> ReturningObjects::Attempt::begin() {
         co_return std::unexpected(error);
     }
     attempt_ = std::move(*begun);
+    const auto object = volume().map().find(fid_);
+    if (!object) co_return std::unexpected(object.error());
+    if (object->has_value()) needed_blocks_ = (*object)->released_blocks;
     co_return Content{.size_bytes = attempt_.size_bytes(), .version = attempt_.content_version()};
 }
 
@@ -148,9 +164,13 @@ Task<Result<void>> ReturningObjects::Attempt::write_blocks(Part part) {
             co_return std::unexpected(end.error());
         }
         const store::BlockRange range{.first = part.offset / kBlock + at, .count = *end - at};
+        at = *end;
+        if (written_.empty()) {
+            attempt_.add(range);
+            continue;
+        }
         const auto committed = co_await commit(part, range);
         if (!committed) co_return committed;
-        at = *end;
     }
     co_return Result<void>{};
 }
@@ -177,12 +197,6 @@ Task<Result<std::uint32_t>> ReturningObjects::Attempt::place(Part part, std::uin
         written_.push_back({.at = at, .range = *range});
         at += range->count;
     }
-    if (written_.empty()) {
-        // A change has at least one block.
-        const auto range = co_await allocate(1);
-        if (!range) co_return std::unexpected(range.error());
-        written_.push_back({.at = from, .range = *range});
-    }
     co_return at;
 }
 
@@ -196,7 +210,9 @@ Task<Result<store::DiskRange>> ReturningObjects::Attempt::allocate(std::uint32_t
         if (!settled) co_return std::unexpected(settled.error());
         const auto again = volume().allocate(blocks);
         if (again || again.error().code != Errc::kNoSpace) co_return again;
-        const auto made = co_await room_.make_room(home_.slot(), wait);
+        const store::SpaceUse use = volume().space_use();
+        const std::uint64_t more = use.free_blocks + use.waiting_blocks + 1;
+        const auto made = co_await room_.make_room(home_.slot(), more, wait);
         if (!made) co_return std::unexpected(made.error());
     }
 }
@@ -224,7 +240,7 @@ Task<Result<void>> ReturningObjects::Attempt::commit(Part part, store::BlockRang
     }
     const auto begun =
         volume().begin_part(attempt_, change_, range, std::move(*room), store::Data::kPending);
-    if (begun) count(change_.net_blocks());
+    if (begun) blocks_ += change_.net_blocks();
     const auto ended = co_await io_.wait();
     if (!begun) {
         give_back();
@@ -246,8 +262,16 @@ Task<Result<void>> ReturningObjects::Attempt::end(std::optional<store::Recall> k
     objects::RangeLock held;
     const auto locked = co_await lock(&held);
     if (!locked) co_return locked;
+    const auto found = volume().map().find(fid_);
+    if (!found) co_return std::unexpected(found.error());
+    if (!found->has_value()) {
+        co_return std::unexpected(Error{.code = Errc::kBusy, .context = "the object is gone"});
+    }
+    objects::DiskUse::Owner& owner = home_.use().owner(objects::owner_of(**found));
+    const std::uint64_t counted = (*found)->released_blocks;
     const auto ended = co_await volume().end_bringing_back(&attempt_, std::move(kept), wait());
     if (!ended) co_return std::unexpected(ended.error());
+    count_for_owner(&owner, counted);
     co_return Result<void>{};
 }
 
@@ -262,19 +286,17 @@ Task<void> ReturningObjects::Attempt::abandon() {
 Task<Result<void>> ReturningObjects::Attempt::drop_parts() {
     const auto dropped = co_await volume().drop_parts(fid_, wait());
     if (!dropped) co_return std::unexpected(dropped.error());
-    count(-static_cast<std::int64_t>(*dropped));
     co_return Result<void>{};
 }
 
-// Blocks that come to the disk count for the object's owner, and no quota refuses them.
-void ReturningObjects::Attempt::count(std::int64_t blocks) {
-    const auto object = volume().map().find(fid_);
-    if (blocks == 0 || !object || !object->has_value()) return;
-    objects::DiskUse::Owner& owner = home_.use().owner(objects::owner_of(**object));
-    if (blocks > 0) {
-        home_.use().add(owner, {.blocks = static_cast<std::uint64_t>(blocks)});
-    } else {
-        home_.use().put_back(owner, {.blocks = static_cast<std::uint64_t>(-blocks)},
+// Its blocks on the disk count from now on, and not those that it had when it was released: blocks
+// of zeros, which were written then, are holes now.
+void ReturningObjects::Attempt::count_for_owner(objects::DiskUse::Owner* owner,
+                                                std::uint64_t counted) {
+    const auto blocks = static_cast<std::uint64_t>(blocks_);
+    if (blocks > counted) home_.use().add(*owner, {.blocks = blocks - counted});
+    if (blocks < counted) {
+        home_.use().put_back(*owner, {.blocks = counted - blocks},
                              objects::DiskUse::Scope::kPoolAndOwner);
     }
 }
@@ -300,8 +322,37 @@ Task<Result<ReturningObjects::Content>> ReturningObjects::begin(store::Fid fid) 
     }
     attempts_.emplace(fid, std::make_unique<Attempt>(stores_, room_, *home, fid));
     const auto begun = co_await of(fid).begin();
-    if (!begun) attempts_.erase(fid);
+    if (!begun) {
+        attempts_.erase(fid);
+        co_return begun;
+    }
+    const auto taken = co_await take_space(&of(fid));
+    if (!taken) {
+        attempts_.erase(fid);
+        co_return std::unexpected(taken.error());
+    }
     co_return begun;
+}
+
+std::uint64_t ReturningObjects::taken_blocks(store::Slot slot) const {
+    std::uint64_t blocks = 0;
+    for (const auto& [fid, attempt] : attempts_) {
+        if (fid.slot() == slot) blocks += attempt->taken_blocks();
+    }
+    return blocks;
+}
+
+Task<Result<void>> ReturningObjects::take_space(Attempt* attempt) {
+    const store::SpaceUse use = attempt->home().volume().space_use();
+    const std::uint64_t free_blocks = use.free_blocks + use.waiting_blocks;
+    if (attempt->needed_blocks() > free_blocks + use.used_blocks) {
+        co_return std::unexpected(
+            Error{.code = Errc::kInvalid, .context = "the object is larger than its disk"});
+    }
+    const std::uint64_t wanted = attempt->needed_blocks() + taken_blocks(attempt->slot());
+    attempt->take_space();
+    if (wanted <= free_blocks) co_return Result<void>{};
+    co_return co_await room_.make_room(attempt->slot(), wanted, attempt->wait());
 }
 
 Task<Result<void>> ReturningObjects::write(Part part) {

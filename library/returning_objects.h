@@ -21,8 +21,10 @@ namespace fopd::library {
 class RoomMaker {
 public:
     virtual ~RoomMaker() = default;
-    // Waits until other objects have left the disk, if any can. kNoSpace: none can.
-    virtual Task<Result<void>> make_room(store::Slot slot, core::WaitOptions wait) = 0;
+    // Waits until other objects have left the disk and it has so many free blocks. kNoSpace: not
+    // enough can leave now; those that could are copied to tape at once.
+    virtual Task<Result<void>> make_room(store::Slot slot, std::uint64_t free_blocks,
+                                         core::WaitOptions wait) = 0;
 };
 
 // Objects of this locality's disks whose bytes are being brought back from tape, one attempt for an
@@ -43,8 +45,10 @@ public:
         std::uint64_t size_bytes = 0;
         std::uint64_t version = 0;
     };
-    // kNotFound: there is no such object, or its bytes are on the disk. kBusy: an attempt is in
-    // progress.
+    // Takes the space that the object had on the disk: other objects leave it. Later attempts do
+    // not count on that space. kNotFound: there is no such object, or its bytes are on the disk.
+    // kBusy: an attempt is in progress. kNoSpace: there is not enough space now; kInvalid: the disk
+    // is smaller than the object.
     Task<Result<Content>> begin(store::Fid fid);
     // Writes bytes that begin with a whole block, and end with one or with the object. The memory
     // is aligned to blocks. The checksums are those of the blocks, the last one filled with zeros.
@@ -71,6 +75,9 @@ private:
     class Attempt;
 
     Attempt& of(store::Fid fid);
+    // Blocks that attempts have taken on the disk, and have not written yet.
+    std::uint64_t taken_blocks(store::Slot slot) const;
+    Task<Result<void>> take_space(Attempt* attempt);
 
     objects::Stores& stores_;
     RoomMaker& room_;

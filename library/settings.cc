@@ -62,6 +62,22 @@ void check_drive_paths(const LibrarySettings& library, config::Complaints& compl
     }
 }
 
+// All copies are written at the same time.
+void check_copies(const LibrarySettings& library, const devices::PoolSettings& pool,
+                  std::size_t index, std::vector<config::Mistake>& mistakes) {
+    const auto check = [&](const char* key, std::size_t count) {
+        if (count >= pool.copies) return;
+        mistakes.push_back(
+            {.wrong = "library " + library.name + " has fewer " + key + " than pool " + pool.name +
+                      " has copies",
+             .right = "write at least " + std::to_string(pool.copies) + ", or fewer copies",
+             .key = "[" + std::to_string(index) + "]." + key});
+    };
+    if (library.kind == LibraryKind::kScsi) return check("drive_paths", library.drive_paths.size());
+    check("drives", library.drives);
+    check("cartridges", library.cartridges);
+}
+
 }  // namespace
 
 config::ListSection<LibrarySettings> libraries_section() {
@@ -115,19 +131,26 @@ config::ListSection<LibrarySettings> libraries_section() {
             config::ListRule{.length_max = 1}};
 }
 
-std::vector<std::string> check_pools(const std::vector<LibrarySettings>& libraries,
-                                     const std::vector<devices::PoolSettings>& pools) {
-    std::vector<std::string> problems;
-    for (const LibrarySettings& each : libraries) {
+std::vector<config::Mistake> check_pools(const std::vector<LibrarySettings>& libraries,
+                                         const std::vector<devices::PoolSettings>& pools) {
+    std::vector<config::Mistake> mistakes;
+    for (std::size_t i = 0; i < libraries.size(); ++i) {
+        const LibrarySettings& each = libraries[i];
         const auto pool = std::ranges::find(pools, each.pool, &devices::PoolSettings::name);
-        const std::string of = "the pool of library " + each.name + ", " + each.pool + ",";
+        std::string wrong = "the pool of library " + each.name + ", " + each.pool + ",";
         if (pool == pools.end()) {
-            problems.push_back(of + " is no pool in pools");
+            wrong += " is no pool in pools";
         } else if (pool->family != devices::Family::kTape) {
-            problems.push_back(of + " is not a tape pool");
+            wrong += " is not a tape pool";
+        } else {
+            check_copies(each, *pool, i, mistakes);
+            continue;
         }
+        mistakes.push_back({.wrong = std::move(wrong),
+                            .right = "the name of a pool of the family tape",
+                            .key = "[" + std::to_string(i) + "].pool"});
     }
-    return problems;
+    return mistakes;
 }
 
 std::optional<LibraryOptions> options_of(const std::vector<LibrarySettings>& libraries,
@@ -146,6 +169,7 @@ std::optional<LibraryOptions> options_of(const std::vector<LibrarySettings>& lib
                            .timing = from.timing};
     options.pools.push_back({.name = from.pool,
                              .staging = pool->staging.value_or(""),
+                             .copies = pool->copies,
                              .migrate_bytes = from.migrate_bytes,
                              .migrate_files = from.migrate_files,
                              .migrate_age = from.migrate_age,

@@ -32,9 +32,9 @@ struct LibrarySettings {
 config::ListSection<LibrarySettings> libraries_section();
 
 // Checks that the pool of each library is a tape pool, after both sections have passed their own
-// checks. Empty if there is no problem.
-std::vector<std::string> check_pools(const std::vector<LibrarySettings>& libraries,
-                                     const std::vector<devices::PoolSettings>& pools);
+// checks. Mistakes of the section `libraries`; empty if there are none.
+std::vector<config::Mistake> check_pools(const std::vector<LibrarySettings>& libraries,
+                                         const std::vector<devices::PoolSettings>& pools);
 
 // The options of the node's library; none: it has none. REQUIRES: check_pools() found no problem.
 std::optional<LibraryOptions> options_of(const std::vector<LibrarySettings>& libraries,

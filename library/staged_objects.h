@@ -38,6 +38,7 @@ public:
         std::uint64_t bytes = 0;
         std::uint64_t objects = 0;
         Instant oldest{};
+        bool is_urgent = false;  // Room is wanted on their disks; set by StagingDisks.
     };
 
     // The object has a content that is not on tape. One that waited already keeps its place, and

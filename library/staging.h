@@ -31,6 +31,10 @@ public:
     // kBusy: its current bytes are not on tape yet, or it is pinned, or in use. kNotFound: there is
     // no such object here.
     virtual Task<Result<void>> release(store::Fid fid, core::WaitOptions wait) = 0;
+    // A change did not fit on the disk of the slot, which should have so many free blocks. For some
+    // time objects that need a copy are written to tape at once, and those that are on tape leave
+    // the disk until it has them. Returns at once; called again while the change is tried again.
+    virtual void want_room(store::Slot slot, std::uint64_t free_blocks) = 0;
 };
 
 }  // namespace fopd::library

@@ -17,6 +17,18 @@ namespace {
 constexpr std::size_t kNewsMax = 256;
 constexpr std::size_t kFailuresMax = 1024;
 
+// Takes those back that are of the same object as the next one, at `at`, so that the copies of an
+// object are recorded together. Returns how many; none if all are of one object.
+std::size_t take_back_next(std::vector<store::Copy>& some, const std::vector<store::Copy>& copies,
+                           std::size_t at) {
+    if (at == copies.size() || some.empty()) return 0;
+    std::size_t count = 0;
+    while (count < some.size() && some[some.size() - 1 - count].fid == copies[at].fid) ++count;
+    if (count == some.size()) return 0;
+    some.resize(some.size() - count);
+    return count;
+}
+
 Error no_object() {
     return {.code = Errc::kNotFound, .context = "there is no such object"};
 }
@@ -28,6 +40,7 @@ struct StagingDisks::Waiters {
     explicit Waiters(core::Reactor& reactor) : queue(reactor) {}
 
     core::WaitQueue queue;
+    std::uint32_t count = 0;
     std::optional<RecallEnd> end;
 };
 
@@ -76,6 +89,11 @@ const TapePoolOptions* StagingDisks::tape_pool(objects::PoolId pool) const {
     return &pools_[static_cast<std::size_t>(found - pool_ids_.begin())];
 }
 
+std::uint32_t StagingDisks::copies_wanted(objects::PoolId pool) const {
+    const TapePoolOptions* const known = tape_pool(pool);
+    return known == nullptr ? 1 : known->copies;
+}
+
 bool StagingDisks::is_staging(const objects::HomeVolume& home) const {
     return std::ranges::find(staging_ids_, home.pool()) != staging_ids_.end();
 }
@@ -112,11 +130,8 @@ Task<Result<void>> StagingDisks::take_recalls(objects::HomeVolume* home) {
     const auto recalls = co_await home->volume().recalls();
     if (!recalls) co_return std::unexpected(recalls.error());
     for (const store::RecallOf& each : *recalls) {
-        if (each.recall.ticket == 0 || recalls_.contains(each.fid)) continue;
-        const auto object = home->volume().map().find(each.fid);
-        if (!object) co_return std::unexpected(object.error());
-        const std::uint64_t size_bytes = object->has_value() ? (*object)->size_bytes : 0;
-        remember(each.fid, each.recall, size_bytes);
+        if (each.recall.ticket == 0) continue;
+        tell_of(each.fid);
         // One that is not needed any more ends.
         changed_.emplace(each.fid, now());
     }
@@ -164,16 +179,18 @@ void StagingDisks::look(store::Fid fid, Instant since) {
     if (!found) return;
     if (!found->has_value()) {
         staged_.forget(fid);
-        if (recalls_.contains(fid)) finish(fid, {.how = RecallEnd::How::kGone});
+        finish(fid, {.how = RecallEnd::How::kGone});
         return;
     }
     const store::Object& object = **found;
     const bool is_released = object.is_released;
-    const StagedObjects::Object staged{.fid = fid,
-                                       .group = {.pool = object.pool},
-                                       .size_bytes = object.size_bytes,
-                                       .since = since};
-    if (!is_released && recalls_.contains(fid) && !returning_.contains(fid)) {
+    const StagedObjects::Object staged{
+        .fid = fid,
+        .group = {.pool = object.pool, .collection = std::string(object.kept_with())},
+        .size_bytes = object.size_bytes,
+        .since = since};
+    const bool may_begin = !stores_.duties().closed();
+    if (may_begin && !is_released && !returning_.contains(fid) && has_recall(*home, fid)) {
         stores_.parts().reactor.spawn(stores_.duties(), end_empty_recall(fid));
     }
     if (is_released || staged.size_bytes == 0 || tape_pool(staged.group.pool) == nullptr) {
@@ -182,7 +199,7 @@ void StagingDisks::look(store::Fid fid, Instant since) {
     }
     const auto copies = home->volume().copies_of(fid);
     if (!copies) return;
-    if (have_range(*copies, 0, staged.size_bytes)) {
+    if (have_copies(*copies, copies_wanted(staged.group.pool), 0, staged.size_bytes)) {
         staged_.has_copy(staged);
     } else {
         staged_.needs_copy(staged);
@@ -224,24 +241,34 @@ Task<void> StagingDisks::ring_bell() {
 
 StagingNews StagingDisks::take_news() {
     StagingNews news{.groups = staged_.groups(), .ended = std::exchange(ended_, {})};
+    for (StagedObjects::Group& each : news.groups) each.is_urgent = is_urgent(each.key.pool);
     while (!news_.empty() && news.recalls.size() < kNewsMax) {
         const store::Fid fid = *news_.begin();
         news_.erase(news_.begin());
-        const auto found = recalls_.find(fid);
-        objects::HomeVolume* const home = stores_.find(fid.slot());
-        if (found == recalls_.end() || home == nullptr) continue;
-        const Pending& pending = found->second;
-        auto copies = home->volume().copies_of(fid);
-        news.recalls.push_back(
-            {.fid = fid,
-             .ticket = pending.record.ticket,
-             .priority = static_cast<std::uint8_t>(pending.record.priority),
-             .size_bytes = pending.size_bytes,
-             .asked_at = pending.asked_at,
-             .copies = copies ? *std::move(copies) : std::vector<store::Copy>()});
+        auto note = note_of(fid);
+        if (note) news.recalls.push_back(*std::move(note));
     }
     if (!news_.empty()) ring();
     return news;
+}
+
+std::optional<RecallNote> StagingDisks::note_of(store::Fid fid) {
+    objects::HomeVolume* const home = stores_.find(fid.slot());
+    if (home == nullptr) return std::nullopt;
+    const auto recall = home->volume().map().find_recall(fid);
+    if (!recall || !recall->has_value() || (*recall)->ticket == 0) return std::nullopt;
+    const auto object = home->volume().map().find(fid);
+    if (!object || !object->has_value()) return std::nullopt;
+    const std::uint64_t size_bytes = (*object)->size_bytes;
+    const std::int64_t wall_ns = stores_.parts().clock.wall().unix_ns;
+    const Duration age{std::max<std::int64_t>(0, wall_ns - (*recall)->asked.unix_ns)};
+    auto copies = home->volume().copies_of(fid);
+    return RecallNote{.fid = fid,
+                      .ticket = (*recall)->ticket,
+                      .priority = static_cast<std::uint8_t>((*recall)->priority),
+                      .size_bytes = size_bytes,
+                      .asked_at = now() - age,
+                      .copies = copies ? *std::move(copies) : std::vector<store::Copy>()};
 }
 
 Result<RecordedMedia> StagingDisks::recorded_media() {
@@ -307,7 +334,11 @@ Task<Result<StagingDisks::Recorded>> StagingDisks::record(std::vector<store::Cop
         if (medium.generation >= each.cartridge.generation) continue;
         medium = {.generation = each.cartridge.generation, .is_good = true};
     }
-    core::stable_sort(copies, std::less{}, [](const store::Copy& each) { return each.fid.slot(); });
+    const std::size_t written = copies.size();
+    auto complete = complete_ones(std::move(copies));
+    if (!complete) co_return std::unexpected(complete.error());
+    copies = *std::move(complete);
+    recorded.dead = written - copies.size();
     for (std::size_t at = 0; at < copies.size();) {
         const store::Slot slot = copies[at].fid.slot();
         objects::HomeVolume* const home = stores_.find(slot);
@@ -317,6 +348,7 @@ Task<Result<StagingDisks::Recorded>> StagingDisks::record(std::vector<store::Cop
              ++at) {
             some.push_back(copies[at]);
         }
+        at -= take_back_next(some, copies, at);
         if (home == nullptr) {
             recorded.dead += some.size();
             continue;
@@ -355,21 +387,16 @@ Task<Result<void>> StagingDisks::forget_cartridge(store::VsnText vsn, store::Vol
 
 // -- recalls --
 
-StagingDisks::Pending& StagingDisks::remember(store::Fid fid, const store::Recall& record,
-                                              std::uint64_t size_bytes) {
-    Pending& pending = recalls_[fid];
-    if (pending.waiters == nullptr) {
-        pending.waiters = std::make_shared<Waiters>(stores_.parts().reactor);
-        // Also one of an earlier life of the node, by the clock that goes on between them.
-        const std::int64_t age_ns = stores_.parts().clock.wall().unix_ns - record.asked.unix_ns;
-        pending.asked_at = now() - Duration{std::max<std::int64_t>(age_ns, 0)};
-    }
-    pending.record = record;
-    pending.size_bytes = size_bytes;
+bool StagingDisks::has_recall(objects::HomeVolume& home, store::Fid fid) const {
+    const auto recall = home.volume().map().find_recall(fid);
+    return recall && recall->has_value() && (*recall)->ticket != 0;
+}
+
+// The library has to learn of a recall, or of its change.
+void StagingDisks::tell_of(store::Fid fid) {
     news_.insert(fid);
     if (failures_.erase(fid) > 0) std::erase(failed_, fid);
     ring();
-    return pending;
 }
 
 Task<Result<RecallAsked>> StagingDisks::recall(RecallWish wish, core::WaitOptions wait) {
@@ -390,9 +417,10 @@ Task<Result<RecallAsked>> StagingDisks::recall(RecallWish wish, core::WaitOption
         co_return std::unexpected(
             Error{.code = Errc::kUnsupported, .context = "the node has no tape library"});
     }
-    const auto known = recalls_.find(wish.fid);
-    const bool is_there =
-        is_released && known != recalls_.end() && known->second.record.priority >= wish.priority;
+    const auto known = home->volume().map().find_recall(wish.fid);
+    if (!known) co_return std::unexpected(known.error());
+    const bool is_there = is_released && known->has_value() && (*known)->ticket != 0 &&
+                          (*known)->priority >= wish.priority;
     const bool changes = !is_there || wish.pin > Duration{0};
     if (changes && (is_released || wish.pin > Duration{0})) {
         const auto put = co_await put_recall(home, wish, wait);
@@ -408,7 +436,6 @@ Task<Result<void>> StagingDisks::put_recall(objects::HomeVolume* home, RecallWis
     if (!object) co_return std::unexpected(object.error());
     if (!object->has_value()) co_return std::unexpected(no_object());
     const bool is_released = (*object)->is_released;
-    const std::uint64_t size_bytes = (*object)->size_bytes;
     const auto before = home->volume().map().find_recall(wish.fid);
     if (!before) co_return std::unexpected(before.error());
     store::Recall record = before->value_or(store::Recall{});
@@ -427,30 +454,37 @@ Task<Result<void>> StagingDisks::put_recall(objects::HomeVolume* home, RecallWis
     }
     const auto put = co_await home->volume().put_recall(wish.fid, record, wait);
     if (!put) co_return std::unexpected(put.error());
-    if (is_released) remember(wish.fid, record, size_bytes);
+    if (is_released) tell_of(wish.fid);
     co_return Result<void>{};
 }
 
 Task<Result<RecallEnd>> StagingDisks::wait_for_recall(Ticket ticket, core::WaitOptions wait) {
-    const auto found = recalls_.find(ticket);
-    if (found == recalls_.end()) {
+    objects::HomeVolume* const home = stores_.find(ticket.slot());
+    if (home == nullptr || !has_recall(*home, ticket)) {
         const auto failure = failures_.find(ticket);
         if (failure == failures_.end()) co_return RecallEnd{};
         co_return RecallEnd{.how = RecallEnd::How::kFailed, .reason = failure->second};
     }
-    const std::shared_ptr<Waiters> waiters = found->second.waiters;
-    while (!waiters->end) {
+    const std::shared_ptr<Waiters> waiters = waiters_for(ticket);
+    ++waiters->count;
+    Result<void> awaited;
+    while (!waiters->end && awaited) {
         const auto woken = co_await waiters->queue.wait(wait);
-        if (!woken) co_return std::unexpected(woken.error());
+        awaited = woken;
     }
-    co_return *waiters->end;
+    const bool is_last = --waiters->count == 0;
+    if (waiters->end) co_return *waiters->end;
+    if (is_last) waiters_.erase(ticket);
+    co_return std::unexpected(awaited.error());
+}
+
+std::shared_ptr<StagingDisks::Waiters> StagingDisks::waiters_for(Ticket ticket) {
+    std::shared_ptr<Waiters>& waiters = waiters_[ticket];
+    if (waiters == nullptr) waiters = std::make_shared<Waiters>(stores_.parts().reactor);
+    return waiters;
 }
 
 void StagingDisks::finish(store::Fid fid, RecallEnd end) {
-    const auto found = recalls_.find(fid);
-    if (found == recalls_.end()) return;
-    const std::shared_ptr<Waiters> waiters = found->second.waiters;
-    recalls_.erase(found);
     news_.erase(fid);
     ended_.push_back(fid);
     if (end.how == RecallEnd::How::kFailed) {
@@ -460,14 +494,18 @@ void StagingDisks::finish(store::Fid fid, RecallEnd end) {
             failed_.pop_front();
         }
     }
+    ring();
+    const auto found = waiters_.find(fid);
+    if (found == waiters_.end()) return;
+    const std::shared_ptr<Waiters> waiters = found->second;
+    waiters_.erase(found);
     waiters->end = std::move(end);
     waiters->queue.wake_all();
-    ring();
 }
 
 Task<Result<void>> StagingDisks::cancel_recall(Ticket ticket, core::WaitOptions wait) {
     objects::HomeVolume* const home = stores_.find(ticket.slot());
-    if (home == nullptr || !recalls_.contains(ticket)) {
+    if (home == nullptr || !has_recall(*home, ticket)) {
         co_return std::unexpected(
             Error{.code = Errc::kNotFound, .context = "there is no such recall"});
     }
@@ -494,13 +532,13 @@ Task<Result<void>> StagingDisks::end_return(store::Fid fid) {
     if (home == nullptr) co_return std::unexpected(no_object());
     const objects::HomeVolume::Hold hold(*home);
     std::optional<store::Recall> kept;
-    const auto found = recalls_.find(fid);
-    if (found != recalls_.end()) {
-        const std::int64_t wall_ns = stores_.parts().clock.wall().unix_ns;
-        if (found->second.record.pinned_until.unix_ns > wall_ns) {
-            kept = found->second.record;
-            kept->ticket = 0;
-        }
+    const auto recall = home->volume().map().find_recall(fid);
+    if (!recall) co_return std::unexpected(recall.error());
+    const std::int64_t wall_ns = stores_.parts().clock.wall().unix_ns;
+    const bool is_pinned = recall->has_value() && (*recall)->pinned_until.unix_ns > wall_ns;
+    if (is_pinned) {
+        kept = **recall;
+        kept->ticket = 0;
     }
     auto ending = returning_.end(fid, std::move(kept));
     const auto ended = co_await std::move(ending);
@@ -525,6 +563,7 @@ Task<Result<bool>> StagingDisks::fail_recall(store::Fid fid, std::string reason)
     if (home == nullptr) co_return std::unexpected(no_object());
     const objects::HomeVolume::Hold hold(*home);
     const core::WaitOptions wait{.cancel = &home->ending()};
+    const bool was_wanted = has_recall(*home, fid);
     const auto ended = co_await home->volume().end_recall(fid, wait);
     // Copies are of no use to an object that was emptied or removed since they were looked for.
     const auto found = home->volume().map().find(fid);
@@ -536,6 +575,7 @@ Task<Result<bool>> StagingDisks::fail_recall(store::Fid fid, std::string reason)
         finish(fid, {});
         co_return false;
     }
+    if (!was_wanted) co_return false;
     const std::string object = objects::format_fid(fid);
     const std::string name = name_of(fid);
     core::emit(stores_.parts().events, core::Level::kError, "library.recall_failed",

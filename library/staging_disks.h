@@ -24,6 +24,7 @@
 #include "objects/home_volume.h"
 #include "objects/stores.h"
 #include "store/copy.h"
+#include "store/tape/tape_file.h"
 
 namespace fopd::library {
 
@@ -82,10 +83,13 @@ public:
     Task<Result<RecallEnd>> wait_for_recall(Ticket ticket, core::WaitOptions wait) override;
     Task<Result<void>> cancel_recall(Ticket ticket, core::WaitOptions wait) override;
     Task<Result<void>> release(store::Fid fid, core::WaitOptions wait) override;
+    void want_room(store::Slot slot, std::uint64_t free_blocks) override;
 
     // -- for the library --
 
     StagingNews take_news();
+    // Nothing: the object has no recall.
+    std::optional<RecallNote> note_of(store::Fid fid);
     StagedObjects& staged() { return staged_; }
     // Objects of the pool whose content is not on tape, after all changes so far.
     Task<Result<std::vector<store::Fid>>> not_on_tape(objects::PoolId pool);
@@ -104,10 +108,22 @@ public:
     // the copies that media had before their last format, which a disk may have that was away
     // then.
     Task<Result<void>> set_media(KnownMedia media);
-    // Records copies that are durable on tape.
+    // The live copies on a cartridge, some at a time; the cursor moves behind those that are
+    // returned. None: there are no more. kBusy: a disk that may have some is not here.
+    struct CopyCursor {
+        store::Cartridge on{};
+        store::CopyPlace first{};  // Copies before it are left out.
+        // Where it is.
+        store::Slot slot = 0;
+        store::CopyPlace place{};
+    };
+    Result<std::vector<store::TapeEntry>> list_copies(CopyCursor& cursor);
+    // Records copies that are durable on tape, and with which their objects have as many as they
+    // should have.
     struct Recorded {
         std::uint64_t live = 0;
-        std::uint64_t dead = 0;  // Their objects have changed, or are gone.
+        // Their objects have changed, are gone, or lack other copies.
+        std::uint64_t dead = 0;
     };
     Task<Result<Recorded>> record(std::vector<store::Copy> copies);
     // The bytes of an object were written; ends the attempt and its recall.
@@ -126,17 +142,16 @@ public:
 private:
     class Scan;
     struct Waiters;
-    struct Pending {
-        store::Recall record{};
-        std::uint64_t size_bytes = 0;
-        Instant asked_at{};
-        std::shared_ptr<Waiters> waiters{};
-    };
-
     void object_changed(store::Fid fid) override;
-    Task<Result<void>> make_room(store::Slot slot, core::WaitOptions wait) override;
+    Task<Result<void>> make_room(store::Slot slot, std::uint64_t free_blocks,
+                                 core::WaitOptions wait) override;
 
+    Result<void> check_all_here() const;
+    Result<std::optional<store::TapeEntry>> entry_of(store::Volume& volume,
+                                                     const store::Copy& copy) const;
     const TapePoolOptions* tape_pool(objects::PoolId pool) const;
+    std::uint32_t copies_wanted(objects::PoolId pool) const;
+    Result<std::vector<store::Copy>> complete_ones(std::vector<store::Copy> copies);
     bool is_staging(const objects::HomeVolume& home) const;
     Task<void> look_at_all(store::Slot slot);
     Task<Result<void>> take_recalls(objects::HomeVolume* home);
@@ -147,7 +162,9 @@ private:
     void ring();
     Task<void> ring_bell();
 
-    Pending& remember(store::Fid fid, const store::Recall& record, std::uint64_t size_bytes);
+    bool has_recall(objects::HomeVolume& home, store::Fid fid) const;
+    void tell_of(store::Fid fid);
+    std::shared_ptr<Waiters> waiters_for(Ticket ticket);
     void finish(store::Fid fid, RecallEnd end);
     Task<void> end_empty_recall(store::Fid fid);
     Task<Result<void>> put_recall(objects::HomeVolume* home, RecallWish wish,
@@ -159,6 +176,9 @@ private:
     Task<Result<void>> release_from(objects::HomeVolume* home, store::Fid fid,
                                     core::WaitOptions wait);
     void keep_room(store::Slot slot);
+    bool should_leave(const objects::HomeVolume& home) const;
+    bool lacks_room(const objects::HomeVolume& home) const;
+    bool is_urgent(objects::PoolId pool) const;
     Task<void> release_oldest(store::Slot slot);
     // An object that came back is not taken away again before those who wait for it could read it.
     void keep_returned(store::Fid fid);
@@ -183,7 +203,8 @@ private:
     core::WaitQueue settled_;
     bool rings_ = false;
     bool ring_again_ = false;
-    std::map<store::Fid, Pending> recalls_;
+    // Recalls are records of their objects, and need no memory here.
+    std::map<store::Fid, std::shared_ptr<Waiters>> waiters_;  // For recalls.
     std::set<store::Fid> news_;      // Recalls that the library has to learn of.
     std::vector<store::Fid> ended_;  // Likewise, those that are over.
     std::uint64_t tickets_made_ = 0;
@@ -196,6 +217,12 @@ private:
         store::Fid fid{};
     };
     std::deque<Returned> returned_;  // Of kept_, the first that goes in front.
+    // How many free blocks are wanted on disks, and until when if nobody wants them again.
+    struct WantedRoom {
+        std::uint64_t free_blocks = 0;
+        Instant until{};
+    };
+    std::map<store::Slot, WantedRoom> wanted_room_;
     std::uint64_t released_count_ = 0;
 };
 

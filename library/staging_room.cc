@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "library/staging_disks.h"
-#include "objects/disk_use.h"
 #include "objects/range_locks.h"
 
 namespace fopd::library {
@@ -15,6 +14,8 @@ constexpr Duration kReleasePatience = 100ms;
 // How long an object that came back stays: those who wait for it are told at once, and a client
 // that was disconnected asks again within that time.
 constexpr Duration kReturnedStays = 30s;
+// How long room is wanted on a disk after the last change that did not fit.
+constexpr Duration kRoomIsWanted = 30s;
 
 std::uint64_t percent(const store::SpaceUse& use) {
     const std::uint64_t data = use.used_blocks + use.free_blocks + use.waiting_blocks;
@@ -52,7 +53,8 @@ Task<Result<void>> StagingDisks::release_from(objects::HomeVolume* home, store::
     }
     if ((*found)->is_released || (*found)->size_bytes == 0) co_return Result<void>{};
     const std::uint64_t version = (*found)->content_version();
-    objects::DiskUse::Owner& owner = home->use().owner(objects::owner_of(**found));
+    const std::uint64_t size_bytes = (*found)->size_bytes;
+    const std::uint32_t wanted = copies_wanted((*found)->pool);
     if (tape_pool((*found)->pool) == nullptr) {
         co_return std::unexpected(
             Error{.code = Errc::kBusy, .context = "the object's pool has no tapes"});
@@ -70,6 +72,12 @@ Task<Result<void>> StagingDisks::release_from(objects::HomeVolume* home, store::
         co_return std::unexpected(
             Error{.code = Errc::kBusy, .context = "no readable medium has the object"});
     }
+    const auto copies = home->volume().copies_of(fid);
+    if (!copies) co_return std::unexpected(copies.error());
+    if (!have_copies(*copies, wanted, 0, size_bytes)) {
+        co_return std::unexpected(
+            Error{.code = Errc::kBusy, .context = "the object is not on tape yet"});
+    }
     const auto released = co_await home->volume().release(fid, version, wait);
     if (!released) {
         Error error = released.error();
@@ -78,8 +86,6 @@ Task<Result<void>> StagingDisks::release_from(objects::HomeVolume* home, store::
         }
         co_return std::unexpected(error);
     }
-    home->use().put_back(owner, {.blocks = released->blocks},
-                         objects::DiskUse::Scope::kPoolAndOwner);
     ++released_count_;
     staged_.forget(fid);
     co_return Result<void>{};
@@ -120,13 +126,46 @@ std::uint32_t StagingDisks::low_mark(const objects::HomeVolume& home) const {
     return mark;
 }
 
+bool StagingDisks::lacks_room(const objects::HomeVolume& home) const {
+    const auto wanted = wanted_room_.find(home.slot());
+    if (wanted == wanted_room_.end() || wanted->second.until < now()) return false;
+    const store::SpaceUse use = home.volume().space_use();
+    return use.free_blocks + use.waiting_blocks < wanted->second.free_blocks;
+}
+
+bool StagingDisks::should_leave(const objects::HomeVolume& home) const {
+    const bool has_marks = high_mark(home) > 0;
+    return lacks_room(home) || (has_marks && percent(home.volume().space_use()) >= low_mark(home));
+}
+
+// Whether room is wanted on a disk that the pool's objects are on.
+bool StagingDisks::is_urgent(objects::PoolId pool) const {
+    const auto found = std::ranges::find(pool_ids_, pool);
+    if (found == pool_ids_.end()) return false;
+    const objects::PoolId staging =
+        staging_ids_[static_cast<std::size_t>(found - pool_ids_.begin())];
+    return std::ranges::any_of(stores_.volumes(), [this, staging](const auto& home) {
+        return home->pool() == staging && lacks_room(*home);
+    });
+}
+
+void StagingDisks::want_room(store::Slot slot, std::uint64_t free_blocks) {
+    WantedRoom& wanted = wanted_room_[slot];
+    const bool is_new = wanted.until < now();
+    wanted.free_blocks = is_new ? free_blocks : std::max(wanted.free_blocks, free_blocks);
+    wanted.until = after(now(), kRoomIsWanted);
+    keep_room(slot);
+    if (is_new) ring();
+}
+
 // Begins to let objects leave the disk if it is fuller than it should be.
 void StagingDisks::keep_room(store::Slot slot) {
     const objects::HomeVolume* const home = stores_.find(slot);
     if (home == nullptr || stores_.duties().closed() || releasing_.contains(slot)) return;
     if (!knows_media_) return;
     const std::uint32_t mark = high_mark(*home);
-    if (mark == 0 || percent(home->volume().space_use()) < mark) return;
+    const bool is_over = mark > 0 && percent(home->volume().space_use()) >= mark;
+    if (!is_over && !lacks_room(*home)) return;
     if (!staged_.oldest_with_copy({}, slot)) return;
     releasing_.insert(slot);
     stores_.parts().reactor.spawn(stores_.duties(), release_oldest(slot));
@@ -161,8 +200,7 @@ Task<void> StagingDisks::release_oldest(store::Slot slot) {
     if (home != nullptr) {
         const objects::HomeVolume::Hold hold(*home);
         auto next = staged_.oldest_with_copy({}, slot);
-        while (next && percent(home->volume().space_use()) >= low_mark(*home) &&
-               !home->ending().cancelled()) {
+        while (next && should_leave(*home) && !home->ending().cancelled()) {
             const core::WaitOptions wait{.deadline = after(now(), kReleasePatience),
                                          .cancel = &home->ending()};
             // Those that are pinned or in use stay.
@@ -175,20 +213,26 @@ Task<void> StagingDisks::release_oldest(store::Slot slot) {
     releasing_.erase(slot);
 }
 
-Task<Result<void>> StagingDisks::make_room(store::Slot slot, core::WaitOptions wait) {
+Task<Result<void>> StagingDisks::make_room(store::Slot slot, std::uint64_t free_blocks,
+                                           core::WaitOptions wait) {
     objects::HomeVolume* const home = stores_.find(slot);
     const Error full{.code = Errc::kNoSpace, .context = "nothing can leave the full disk"};
     if (home == nullptr) co_return std::unexpected(full);
     const objects::HomeVolume::Hold hold(*home);
-    for (auto next = staged_.oldest_with_copy({}, slot); next;
+    const auto has_room = [home, free_blocks] {
+        const store::SpaceUse use = home->volume().space_use();
+        return use.free_blocks + use.waiting_blocks >= free_blocks;
+    };
+    for (auto next = staged_.oldest_with_copy({}, slot); next && !has_room();
          next = staged_.oldest_with_copy(next, slot)) {
         if (kept_.contains(next->fid)) continue;
         core::WaitOptions one = wait;
         one.deadline = std::min(wait.deadline, after(now(), kReleasePatience));
         const auto released = co_await release_from(home, next->fid, one);
-        if (released) co_return co_await home->volume().settle_space(wait);
-        if (released.error().code == Errc::kCancelled) co_return released;
+        if (!released && released.error().code == Errc::kCancelled) co_return released;
     }
+    if (has_room()) co_return co_await home->volume().settle_space(wait);
+    want_room(slot, free_blocks);
     co_return std::unexpected(full);
 }
 

@@ -36,17 +36,18 @@ TapeLibrary::~TapeLibrary() = default;
 void TapeLibrary::start(std::vector<HomeDoors::Door> doors) {
     groups_.resize(doors.size());
     homes_ = std::make_unique<HomeDoors>(parts_.reactor, std::move(doors));
+    catalogue_ = std::make_unique<CopyCatalogue>(*homes_);
     parts_.reactor.spawn(gate_, run());
 }
 
 Task<void> TapeLibrary::stop() {
     stopping_ = true;
     stop_.cancel();
-    for (const auto& [fid, recall] : recalls_) recall->cancel.cancel();
+    stop_recalls();
     rings_.wake_all();
     tell_changed();
     co_await gate_.close(parts_.reactor);
-    co_await close_drives();
+    co_await close_drives(Sessions::kEnd);
     if (bay_library_ == nullptr) co_return;
     if (shelf_ != nullptr) {
         [[maybe_unused]] const auto saved = co_await shelf_->save();
@@ -76,10 +77,12 @@ Task<void> TapeLibrary::run() {
         if (std::exchange(rung_, false)) {
             co_await show_media_to_homes();
             co_await read_news();
+            if (stopping_) break;
         }
-        const Instant next = begin_batches();
+        const Instant next = std::min(begin_batches(), begin_indexes());
         if (rung_ || stopping_) continue;
-        // Woken by news, by the end of a batch, and when a group is old enough.
+        // Woken by news, by the end of a batch, when a group is old enough, and when a session is
+        // over.
         const core::WaitOptions until{.deadline = next, .cancel = &stop_};
         [[maybe_unused]] const auto woken = co_await rings_.wait(until);
     }
@@ -93,7 +96,7 @@ Task<Result<void>> TapeLibrary::open() {
     bay_library_ = *std::move(opened);
     auto ready = co_await open_parts();
     if (!ready) {
-        co_await close_drives();
+        co_await close_drives(Sessions::kLeave);
         shelf_.reset();
         robot_.reset();
         co_await bay_library_->close();
@@ -158,6 +161,7 @@ Task<Result<void>> TapeLibrary::open_drives() {
                                           .robot = *robot_,
                                           .shelf = *shelf_,
                                           .blame = blame_,
+                                          .catalogue = *catalogue_,
                                           .node = parts_.node};
         auto unit = std::make_unique<DriveUnit>(unit_parts);
         co_await unit->look_into();
@@ -182,9 +186,10 @@ void TapeLibrary::say_up(const DriveUnit& unit) {
                 {"technology", unit.drive().technology()}});
 }
 
-Task<void> TapeLibrary::close_drives() {
+Task<void> TapeLibrary::close_drives(Sessions sessions) {
+    for (const Unit& each : units_) co_await parts_.io.remove_drive(*each.device);
     for (const Unit& each : units_) {
-        co_await parts_.io.remove_drive(*each.device);
+        if (sessions == Sessions::kEnd) co_await each.drive->end_session();
         each.measured->figures().is_present.set(0);
     }
     units_.clear();

@@ -19,6 +19,7 @@
 #include "io_sched/main_scheduler.h"
 #include "library/blame.h"
 #include "library/copy_batch.h"
+#include "library/copy_catalogue.h"
 #include "library/drive_unit.h"
 #include "library/home_doors.h"
 #include "library/library.h"
@@ -55,9 +56,10 @@ public:
 
     // Called once. The doors' localities outlive stop().
     void start(std::vector<HomeDoors::Door> doors);
-    // Begins nothing new, makes complete tape files durable, and leaves cartridges in their drives.
-    // Waits for operations of drives, which cannot be cancelled. REQUIRES: the stores of all
-    // localities still serve, and the scheduler is not stopped.
+    // Begins nothing new, makes durable what is complete on tape, lists it there in index files,
+    // and leaves cartridges in their drives. Waits for operations of drives, which cannot be
+    // cancelled. REQUIRES: the stores of all localities still serve, and the scheduler is not
+    // stopped.
     Task<void> stop();
     // Tasks of other localities on behalf of this library.
     core::Gate& gate() { return gate_; }
@@ -91,17 +93,23 @@ private:
         std::unique_ptr<DriveUnit> drive;
         io_sched::IoDevice* device = nullptr;
         bool is_handled = false;  // An administrator's load or unload uses it.
+        bool is_indexing = false;
     };
+    struct Served;
+    class AgePlace;
     struct Recall;
+    using Recalls = std::map<store::Fid, std::unique_ptr<Recall>>;
+    class ReadAwaiter;
     struct Pool {
         TapePoolOptions options;
         objects::PoolId id = 0;
         TapePoolFigures* figures = nullptr;
-        std::uint32_t syncs = 0;        // Callers of sync() that wait.
-        std::uint32_t batches = 0;      // In progress.
-        std::uint64_t failures = 0;     // Of batches, since one wrote something.
-        Instant not_before{};           // After a failure.
-        bool is_short_of_tape = false;  // That was said.
+        std::uint32_t syncs = 0;          // Callers of sync() that wait.
+        std::uint32_t batches = 0;        // In progress.
+        std::uint64_t failures = 0;       // Of batches, since one wrote something.
+        Instant not_before{};             // After a failure.
+        bool is_short_of_tape = false;    // That was said.
+        bool is_short_of_drives = false;  // Likewise.
     };
 
     // -- tape_library.cc: life --
@@ -109,7 +117,8 @@ private:
     Task<Result<void>> open();
     Task<Result<void>> open_parts();
     Task<Result<void>> open_drives();
-    Task<void> close_drives();
+    enum class Sessions : std::uint8_t { kEnd, kLeave };
+    Task<void> close_drives(Sessions sessions);
     void take_inventory();
     Task<Result<void>> adopt_recorded_media();
     void adopt(CartridgeId id, const RecordedMedium& recorded);
@@ -148,18 +157,34 @@ private:
     // Returns how many objects it has given up.
     Task<std::size_t> give_up_larger(StagedObjects::GroupKey group, std::uint64_t bytes);
     void say_short_of_tape(Pool& pool);
+    // Each copy needs a drive of its own.
+    bool has_drives_for(const Pool& pool) const;
+    void say_short_of_drives(Pool& pool);
     void say_too_large(store::Fid fid, std::string_view name);
     bool is_due(const Pool& pool, const StagedObjects::Group& group) const;
     std::map<StagedObjects::GroupKey, StagedObjects::Group> all_groups() const;
     Pool* find_pool(objects::PoolId id);
 
+    // -- tape_sessions.cc --
+    class IndexJob;
+    Instant begin_indexes();
+    Task<void> write_index(Unit* unit, CartridgeId id);
+
     // -- tape_recalls.cc --
     void take_recall(std::uint32_t locality, RecallNote note);
     void end_recall(store::Fid fid);
+    Recall* add_recall(std::uint32_t locality, const RecallNote& note);
+    Recalls::iterator erase_recall(Recalls::iterator place);
     void count_recalls();
+    void stop_recalls();
+    void end_unserved(Recall& recall);
+    Task<void> retry_stranded();
+    Task<void> retry(store::Fid fid);
+    Task<std::optional<RecallNote>> note_of(const Recall* recall);
+    void begin_to_serve(Recall* recall, RecallNote note);
+    Task<void> serve_unread(store::Fid fid);
     Task<void> serve(Recall* recall);
     Task<void> serve_note(Recall* recall);
-    Task<Result<void>> read_once(Recall* recall, std::vector<RecallJob::Place> places);
     Task<void> fail(Recall* recall, std::string reason);
     RecallRow row_of(const Recall& recall) const;
     struct Expected {
@@ -185,6 +210,7 @@ private:
     core::CancelSource stop_;
     bool stopping_ = false;
     std::unique_ptr<HomeDoors> homes_;
+    std::unique_ptr<CopyCatalogue> catalogue_;
     std::unique_ptr<BayLibrary> bay_library_;
     std::unique_ptr<Robot> robot_;
     std::unique_ptr<MediaShelf> shelf_;
@@ -197,9 +223,11 @@ private:
     std::uint64_t changes_ = 0;
     std::vector<std::vector<StagedObjects::Group>> groups_;  // By locality.
     std::set<StagedObjects::GroupKey> writing_;
-    core::IntrusiveList<core::ListNode> recalls_by_age_;
-    std::map<store::Fid, std::unique_ptr<Recall>> recalls_;
-    std::uint64_t recalls_taken_ = 0;
+    core::IntrusiveList<AgePlace> recalls_by_age_;
+    Recalls recalls_;
+    std::uint32_t recalls_taken_ = 0;
+    std::vector<store::Fid> stranded_;  // Recalls for whose cartridges there was no drive.
+    bool retries_stranded_ = false;
     Instant look_again_at_{};  // What find_recall() knows is recent enough until then.
 };
 

@@ -1,10 +1,10 @@
 // When objects are written to tape, and which.
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <utility>
 
-#include "core/random.h"
 #include "library/awaited_tape.h"
 #include "library/tape_library.h"
 #include "objects/fids.h"
@@ -23,15 +23,6 @@ constexpr Duration kAfterNothing = 1s;
 constexpr std::uint64_t kBatchOverhead = 6UL << 20;
 constexpr std::uint64_t kMemberOverhead = 32UL << 10;
 
-// A number for the words that keep a collection together.
-std::uint64_t collection_number(const StagedObjects::GroupKey& group) {
-    std::uint64_t number = 0;
-    for (const char each : group.collection) {
-        number = core::mix(number, static_cast<unsigned char>(each));
-    }
-    return group.collection.empty() ? 0 : std::max<std::uint64_t>(number, 1);
-}
-
 }  // namespace
 
 std::map<StagedObjects::GroupKey, StagedObjects::Group> TapeLibrary::all_groups() const {
@@ -43,13 +34,14 @@ std::map<StagedObjects::GroupKey, StagedObjects::Group> TapeLibrary::all_groups(
             place->second.bytes += each.bytes;
             place->second.objects += each.objects;
             place->second.oldest = std::min(place->second.oldest, each.oldest);
+            place->second.is_urgent = place->second.is_urgent || each.is_urgent;
         }
     }
     return all;
 }
 
 bool TapeLibrary::is_due(const Pool& pool, const StagedObjects::Group& group) const {
-    return pool.syncs > 0 || group.bytes >= pool.options.migrate_bytes ||
+    return pool.syncs > 0 || group.is_urgent || group.bytes >= pool.options.migrate_bytes ||
            group.objects >= pool.options.migrate_files ||
            parts_.reactor.now() >= after(group.oldest, pool.options.migrate_age);
 }
@@ -88,8 +80,9 @@ Task<void> TapeLibrary::migrate(StagedObjects::GroupKey group, Pool* pool) {
     const std::uint64_t needed = wanted + wanted / 4 + 2 * kBatchOverhead;
     Room room = room_for(*pool, needed);
     std::vector<CopyBatch::Item> items;
-    bool is_waiting = true;  // For a cartridge with room.
-    for (;;) {
+    const bool has_drives = has_drives_for(*pool);
+    bool is_waiting = true;  // For a cartridge with room, or for drives.
+    while (has_drives) {
         const std::uint64_t bytes = room.for_batch();
         items = co_await take_items(group,
                                     {.bytes = std::min(pool->options.migrate_bytes, bytes),
@@ -103,13 +96,20 @@ Task<void> TapeLibrary::migrate(StagedObjects::GroupKey group, Pool* pool) {
         shelf_->promise(room.blank, pool->id);
         room = room_of(*pool, needed);
     }
+    if (!has_drives) is_waiting = co_await has_waiting(group);
     if (!items.empty()) {
         pool->is_short_of_tape = false;
+        pool->is_short_of_drives = false;
         co_await write_batch(pool, std::move(items), room.free_bytes);
     } else if (is_waiting) {
-        const std::uint64_t largest = CopyBatch::largest_object(room.largest_bytes);
-        const std::size_t given_up = co_await give_up_larger(group, largest);
-        if (given_up == 0) say_short_of_tape(*pool);
+        std::size_t given_up = 0;
+        if (!has_drives) {
+            say_short_of_drives(*pool);
+        } else {
+            const std::uint64_t largest = CopyBatch::largest_object(room.largest_bytes);
+            given_up = co_await give_up_larger(group, largest);
+            if (given_up == 0) say_short_of_tape(*pool);
+        }
         pool->figures->failures.add(std::max<std::size_t>(given_up, 1));
         pool->failures += kFailuresMax;
         pool->not_before = after(parts_.reactor.now(), kAfterFailure);
@@ -174,44 +174,67 @@ Task<std::size_t> TapeLibrary::give_up_larger(StagedObjects::GroupKey group, std
 
 Task<void> TapeLibrary::write_batch(Pool* pool, std::vector<CopyBatch::Item> items,
                                     std::uint64_t free_bytes) {
+    const std::uint32_t copies = pool->options.copies;
+    CopyJoin join({.reactor = parts_.reactor, .events = parts_.events, .homes = *homes_}, copies);
     const CopyBatch::Parts parts{.reactor = parts_.reactor,
                                  .gate = gate_,
                                  .clock = parts_.clock,
                                  .events = parts_.events,
                                  .homes = *homes_,
-                                 .stopping = stopping_};
-    const std::uint64_t collection = collection_number(items.front().object.group);
+                                 .stopping = stopping_,
+                                 .join = join};
+    const std::uint64_t collection =
+        MediaShelf::collection_number(items.front().object.group.collection);
     const Instant began_at = parts_.reactor.now();
-    CopyBatch batch(parts, CopyBatch::Limits{}, pool->options.name, std::move(items));
+    const CopyBatch::Wish wish{.pool = pool->options.name, .copies = copies};
+    std::vector<std::unique_ptr<CopyBatch>> batches;
+    for (std::uint32_t i = 0; i < copies; ++i) {
+        batches.push_back(std::make_unique<CopyBatch>(parts, CopyBatch::Limits{}, wish, items));
+    }
+    const std::uint64_t bytes = std::min(batches.front()->bytes(), free_bytes);
+    CopyBatches all(join, std::move(batches));
     const AwaitedTape::Scheduler scheduler{.reactor = parts_.reactor, .main = parts_.io};
     const AwaitedTape::Options options{.type = io_sched::IoType::kWrite,
                                        .priority = io_sched::IoPriority::kBackground,
                                        .pool = pool->id,
                                        .collection = collection,
                                        .wait = {.cancel = &stop_}};
-    std::vector<io_sched::IoPart> where{
-        {.medium = io_sched::kAnyMedium, .size_bytes = std::min(batch.bytes(), free_bytes)}};
-    AwaitedTape request(scheduler, batch, options, std::move(where));
-    const auto written = co_await request;
+    std::vector<io_sched::IoPart> where(copies,
+                                        {.medium = io_sched::kAnyMedium, .size_bytes = bytes});
+    AwaitedTape request(scheduler, all, options, std::move(where));
+    auto written = co_await request;
+    if (written && join.failed()) {
+        written = std::unexpected(Error{.code = Errc::kIo, .context = "a cartridge got no copies"});
+    }
     show_drives();
-    const CopyBatch::Outcome& outcome = batch.outcome();
-    co_await put_back(&batch.all(), outcome.too_large);
+    const CopyJoin::Recorded& outcome = join.recorded();
+    std::optional<store::Fid> too_large;
+    bool tape_ended = false;
+    std::uint64_t not_copied = 0;  // The batches have the same objects.
+    for (const auto& each : all.all()) {
+        const CopyBatch::Outcome& of_batch = each->outcome();
+        if (of_batch.too_large) too_large = of_batch.too_large;
+        tape_ended = tape_ended || of_batch.tape_ended;
+        not_copied = std::max(not_copied, of_batch.not_copied);
+    }
+    co_await put_back(&items, too_large);
     pool->figures->copies.add(outcome.copies + outcome.dead);
     pool->figures->copied_bytes.add(outcome.bytes);
-    const bool too_large = outcome.too_large.has_value();
-    pool->figures->failures.add(outcome.not_copied + (too_large ? 1 : 0));
+    pool->figures->failures.add(not_copied + (too_large ? 1 : 0));
     if (outcome.copies > 0) pool->failures = 0;
     if (!written && !stopping_) {
         pool->figures->failures.add(1);
         // Of several blank cartridges another one is tried.
-        const auto used = static_cast<CartridgeId>(request.medium());
-        const Cartridge* const blank = shelf_->find(used);
-        if (blank != nullptr && blank->state == CartridgeState::kBlank) shelf_->withdraw(used);
+        for (const io_sched::IoPart& each : request.where()) {
+            const auto used = static_cast<CartridgeId>(each.medium);
+            const Cartridge* const blank = shelf_->find(used);
+            if (blank != nullptr && blank->state == CartridgeState::kBlank) shelf_->withdraw(used);
+        }
         ++pool->failures;
         pool->not_before = after(parts_.reactor.now(), kAfterFailure);
     }
     const bool did_nothing = outcome.copies == 0 && outcome.dead == 0;
-    if (written && did_nothing && !outcome.tape_ended) {
+    if (written && did_nothing && !tape_ended) {
         pool->not_before = after(parts_.reactor.now(), kAfterNothing);
     }
     if (outcome.unrecorded > 0) {
@@ -261,6 +284,8 @@ std::uint64_t TapeLibrary::Room::for_object() const {
 
 TapeLibrary::Room TapeLibrary::room_of(const Pool& pool, std::uint64_t needed_bytes) const {
     Room room;
+    std::vector<std::uint64_t> free;
+    std::vector<std::uint64_t> when_empty;
     for (const Cartridge& each : shelf_->table().all()) {
         const io_sched::IoMedium* const medium =
             parts_.io.media().find(io_sched::MediumId{each.id});
@@ -271,29 +296,52 @@ TapeLibrary::Room TapeLibrary::room_of(const Pool& pool, std::uint64_t needed_by
             if (room.blank == 0 || each.failures < shelf_->find(room.blank)->failures) {
                 room.blank = each.id;
             }
-            room.largest_bytes = std::max(room.largest_bytes, medium->free_bytes);
+            when_empty.push_back(medium->free_bytes);
             continue;
         }
         if (medium->pool != pool.id) continue;
-        const std::uint64_t when_empty = MediaShelf::free_bytes(medium->capacity_bytes, 0);
-        room.largest_bytes = std::max(room.largest_bytes, when_empty);
+        when_empty.push_back(MediaShelf::free_bytes(medium->capacity_bytes, 0));
         if (medium->use != io_sched::MediumUse::kAll) continue;
         // The free part of a nearly full cartridge is not worth a mount.
         const bool is_nearly_full =
             medium->free_bytes < medium->capacity_bytes / MediaShelf::kNearlyFullPart;
         if (is_nearly_full && medium->free_bytes < needed_bytes) continue;
-        room.free_bytes = std::max(room.free_bytes, medium->free_bytes);
+        free.push_back(medium->free_bytes);
     }
+    // Each copy needs a cartridge of its own.
+    const auto least_of_most = [count = pool.options.copies](std::vector<std::uint64_t>& values) {
+        if (values.size() < count) return std::uint64_t{0};
+        std::ranges::sort(values, std::greater{});
+        return values[count - 1];
+    };
+    room.free_bytes = least_of_most(free);
+    room.largest_bytes = least_of_most(when_empty);
     return room;
 }
 
 // A cartridge of the pool is used until it is nearly full; then a blank one becomes one of the
 // pool.
 TapeLibrary::Room TapeLibrary::room_for(const Pool& pool, std::uint64_t needed_bytes) {
-    const Room room = room_of(pool, needed_bytes);
-    if (room.free_bytes >= needed_bytes || room.blank == 0) return room;
-    shelf_->promise(room.blank, pool.id);
-    return room_of(pool, needed_bytes);
+    Room room = room_of(pool, needed_bytes);
+    for (std::uint32_t i = 0; i < pool.options.copies; ++i) {
+        if (room.free_bytes >= needed_bytes || room.blank == 0) break;
+        shelf_->promise(room.blank, pool.id);
+        room = room_of(pool, needed_bytes);
+    }
+    return room;
+}
+
+bool TapeLibrary::has_drives_for(const Pool& pool) const {
+    const auto good =
+        std::ranges::count_if(units_, [](const Unit& each) { return !each.drive->is_down(); });
+    return static_cast<std::uint64_t>(good) >= pool.options.copies;
+}
+
+void TapeLibrary::say_short_of_drives(Pool& pool) {
+    if (std::exchange(pool.is_short_of_drives, true)) return;
+    core::emit(parts_.events, core::Level::kError, "library.too_few_drives",
+               {{"pool", std::string_view(pool.options.name)},
+                {"copies", std::uint64_t{pool.options.copies}}});
 }
 
 void TapeLibrary::say_too_large(store::Fid fid, std::string_view name) {

@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "core/ensure.h"
 #include "core/stable_sort.h"
 #include "devices/tape/drive_model.h"
-#include "library/awaited_tape.h"
 #include "library/pending_recall.h"
 #include "library/recall_forecast.h"
 #include "library/tape_library.h"
@@ -24,39 +24,157 @@ constexpr Duration kBetweenRounds = 5s;
 constexpr std::uint8_t kBackgroundBelow = kRecallPriorityDefault;
 
 // Such as "cartridge V00001L9 or V00002L9".
-std::string names_of(const MediaShelf& shelf, const std::vector<RecallJob::Place>& places) {
+std::string names_of(const MediaShelf& shelf, std::span<const io_sched::IoPart> parts) {
     std::string names;
-    for (const RecallJob::Place& each : places) {
-        names += (names.empty() ? "cartridge " : " or ") + shelf.find(each.cartridge)->barcode;
+    for (const io_sched::IoPart& each : parts) {
+        const Cartridge* const cartridge = shelf.find(static_cast<CartridgeId>(each.medium));
+        if (cartridge == nullptr) continue;
+        names += (names.empty() ? "cartridge " : " or ") + cartridge->barcode;
     }
     return names;
 }
 
 }  // namespace
 
-void TapeLibrary::take_recall(std::uint32_t locality, RecallNote note) {
-    if (stopping_ || shelf_ == nullptr) return;
-    const store::Fid fid = note.fid;
-    const auto found = recalls_.find(fid);
-    if (found != recalls_.end()) {
-        found->second->renewed = std::move(note);
+// -- the request of a recall --
+
+TapeLibrary::Recall::Recall(TapeLibrary& its_library, std::uint32_t its_locality,
+                            const RecallNote& note)
+    : TapeRequest(&on_complete, *this),
+      library(its_library),
+      fid(note.fid),
+      size_bytes(note.size_bytes),
+      asked_at(note.asked_at),
+      number(++its_library.recalls_taken_),
+      locality(static_cast<std::uint16_t>(its_locality)),
+      wish_priority(note.priority) {
+    type = io_sched::IoType::kRead;
+    const bool is_bulk = note.priority < kBackgroundBelow;
+    priority = is_bulk ? io_sched::IoPriority::kBackground : io_sched::IoPriority::kForeground;
+    parts = std::span(&only_part, 1);
+}
+
+void TapeLibrary::Recall::push(std::span<const RecallJob::Place> places) {
+    ENSURE(!places.empty());
+    const auto part_of = [](const RecallJob::Place& place) {
+        // The bytes before the copy on its cartridge: an order, not an address.
+        return io_sched::IoPart{
+            .medium = io_sched::MediumId{place.cartridge},
+            .offset = place.copy.block * devices::kTapeBlockMax + place.copy.place.member,
+            .size_bytes = place.copy.length};
+    };
+    several_parts.reset();
+    only_part = part_of(places.front());
+    parts = std::span(&only_part, 1);
+    if (places.size() > 1) {
+        several_parts = std::make_unique<std::vector<io_sched::IoPart>>();
+        for (const RecallJob::Place& each : places) several_parts->push_back(part_of(each));
+        parts = *several_parts;
+    }
+    if (serving != nullptr) wait.cancel = &serving->cancel;
+    if (library.parts_.io.closed()) {
+        result = std::unexpected(Error{.code = Errc::kClosed, .context = "the library stops"});
         return;
     }
-    const RecallJob::Parts parts{.homes = *homes_, .shelf = *shelf_, .stopping = stopping_};
-    auto recall = std::make_unique<Recall>(parts, locality, std::move(note));
-    recall->arrival = ++recalls_taken_;
-    recalls_by_age_.push_back(*recall);
-    figures_.recalls.waiting_bytes.add(recall->job.note().size_bytes);
-    Recall* const added = recalls_.emplace(fid, std::move(recall)).first->second.get();
+    is_pushed = true;
+    library.parts_.io.push(*this);
+}
+
+void TapeLibrary::Recall::on_complete(io_sched::IoRequest& request) {
+    auto& self = static_cast<Recall&>(request);
+    self.is_pushed = false;
+    TapeLibrary& library = self.library;
+    if (self.serving == nullptr) return library.end_unserved(self);
+    if (self.serving->reader) {
+        library.parts_.reactor.schedule(std::exchange(self.serving->reader, {}));
+    }
+}
+
+// Waits for the end of a read.
+class TapeLibrary::ReadAwaiter {
+public:
+    explicit ReadAwaiter(Recall& recall) : recall_(recall) {}
+
+    bool await_ready() const { return !recall_.is_pushed; }
+    void await_suspend(std::coroutine_handle<> handle) { recall_.serving->reader = handle; }
+    [[nodiscard]] Result<void> await_resume() const { return recall_.result; }
+
+private:
+    Recall& recall_;
+};
+
+// The cartridge is loaded: its turn has come.
+Task<Result<void>> TapeLibrary::Recall::run(DriveUnit* drive, CartridgeId cartridge) {
+    if (library.stopping_ || is_over) co_return Result<void>{};
+    if (serving == nullptr) {
+        auto note = co_await library.note_of(this);
+        if (library.stopping_ || is_over) co_return Result<void>{};
+        if (!note) {
+            is_over = true;
+            co_return Result<void>{};
+        }
+        library.begin_to_serve(this, *std::move(note));
+    }
+    co_return co_await serving->job.run(drive, cartridge);
+}
+
+// What its home says of it now; nothing: it has ended there.
+Task<std::optional<RecallNote>> TapeLibrary::note_of(const Recall* recall) {
+    auto job = [fid = recall->fid](StagingDisks& disks) { return disks.note_of(fid); };
+    auto note = co_await homes_->call_at<std::optional<RecallNote>>(recall->locality, &job);
+    if (!note) co_return std::nullopt;
+    co_return *std::move(note);
+}
+
+// -- what waits --
+
+void TapeLibrary::take_recall(std::uint32_t locality, RecallNote note) {
+    if (stopping_ || shelf_ == nullptr) return;
+    const auto found = recalls_.find(note.fid);
+    if (found != recalls_.end()) {
+        Recall& known = *found->second;
+        if (known.serving != nullptr) {
+            known.serving->renewed = std::move(note);
+            return;
+        }
+        // Its turn comes with what its home says then.
+        if (!known.waiting() || known.wish_priority == note.priority) return;
+        erase_recall(found);
+    }
+    Recall* const recall = add_recall(locality, note);
+    const auto places = RecallJob::places_at(*shelf_, note, 0);
+    if (places.empty()) {
+        begin_to_serve(recall, std::move(note));
+    } else {
+        recall->push(places);
+    }
+}
+
+TapeLibrary::Recall* TapeLibrary::add_recall(std::uint32_t locality, const RecallNote& note) {
+    const auto [place, is_new] =
+        recalls_.emplace(note.fid, std::make_unique<Recall>(*this, locality, note));
+    ENSURE(is_new);
+    Recall& recall = *place->second;
+    recalls_by_age_.push_back(recall);
+    figures_.recalls.waiting_bytes.add(recall.size_bytes);
     count_recalls();
-    parts_.reactor.spawn(gate_, serve(added));
+    return &recall;
+}
+
+// Withdraws its request if it waits.
+TapeLibrary::Recalls::iterator TapeLibrary::erase_recall(Recalls::iterator place) {
+    core::Counter& bytes = figures_.recalls.waiting_bytes;
+    bytes.set(bytes.get() - place->second->size_bytes);
+    const auto next = recalls_.erase(place);
+    count_recalls();
+    return next;
 }
 
 // The oldest is that of which the library has learned first.
 void TapeLibrary::count_recalls() {
-    if (!recalls_.empty()) {
+    if (!recalls_by_age_.empty()) {
         const auto& oldest = static_cast<const Recall&>(recalls_by_age_.front());
-        put_instant(figures_.recalls.oldest_ns, oldest.job.note().asked_at);
+        put_instant(figures_.recalls.oldest_ns, oldest.asked_at);
     }
     figures_.recalls.waiting.set(recalls_.size());
 }
@@ -65,80 +183,150 @@ void TapeLibrary::count_recalls() {
 void TapeLibrary::end_recall(store::Fid fid) {
     const auto found = recalls_.find(fid);
     if (found == recalls_.end()) return;
-    found->second->is_over = true;
-    found->second->renewed.reset();
-    found->second->cancel.cancel();
+    Recall& recall = *found->second;
+    const bool only_waits = recall.waiting() || !recall.is_pushed;
+    if (recall.serving == nullptr && only_waits) {
+        erase_recall(found);
+        return;
+    }
+    recall.is_over = true;
+    if (recall.serving == nullptr) return;
+    recall.serving->renewed.reset();
+    recall.serving->cancel.cancel();
+}
+
+// Those that wait are recorded at their homes.
+void TapeLibrary::stop_recalls() {
+    for (auto each = recalls_.begin(); each != recalls_.end();) {
+        Recall& recall = *each->second;
+        if (recall.serving != nullptr) recall.serving->cancel.cancel();
+        const bool only_waits =
+            recall.serving == nullptr && (recall.waiting() || !recall.is_pushed);
+        each = only_waits ? erase_recall(each) : std::next(each);
+    }
+}
+
+// Its request has ended before it was served: no drive can have its cartridge, the cartridge cannot
+// be loaded, or it is of no use any more.
+void TapeLibrary::end_unserved(Recall& recall) {
+    if (stopping_ || recall.is_over) {
+        erase_recall(recalls_.find(recall.fid));
+        return;
+    }
+    const bool is_stranded = !recall.result && recall.result.error().code == Errc::kNotFound;
+    if (!is_stranded) return parts_.reactor.spawn(gate_, serve_unread(recall.fid));
+    stranded_.push_back(recall.fid);
+    if (std::exchange(retries_stranded_, true)) return;
+    parts_.reactor.spawn(gate_, retry_stranded());
+}
+
+// However many there are, one coroutine tries them again.
+Task<void> TapeLibrary::retry_stranded() {
+    while (!stranded_.empty()) {
+        const auto slept = co_await parts_.reactor.sleep_for(kBetweenRounds, &stop_);
+        if (!slept) break;
+        for (const store::Fid fid : std::exchange(stranded_, {})) {
+            if (stopping_) break;
+            co_await retry(fid);
+        }
+    }
+    retries_stranded_ = false;
+}
+
+Task<void> TapeLibrary::retry(store::Fid fid) {
+    const auto before = recalls_.find(fid);
+    if (before == recalls_.end()) co_return;
+    auto note = co_await note_of(before->second.get());
+    const auto found = recalls_.find(fid);
+    if (found == recalls_.end()) co_return;
+    Recall* const recall = found->second.get();
+    if (recall->is_pushed || recall->serving != nullptr) co_return;
+    if (!note) {
+        erase_recall(found);
+        co_return;
+    }
+    const auto places = RecallJob::places_at(*shelf_, *note, 0);
+    if (places.empty()) {
+        begin_to_serve(recall, *std::move(note));
+    } else {
+        recall->push(places);
+    }
+}
+
+// -- serving --
+
+void TapeLibrary::begin_to_serve(Recall* recall, RecallNote note) {
+    const RecallJob::Parts parts{.homes = *homes_, .shelf = *shelf_, .stopping = stopping_};
+    recall->serving = std::make_unique<Served::Serving>(parts, recall->locality, std::move(note));
+    parts_.reactor.spawn(gate_, serve(recall));
+}
+
+Task<void> TapeLibrary::serve_unread(store::Fid fid) {
+    const auto before = recalls_.find(fid);
+    if (before == recalls_.end()) co_return;
+    auto note = co_await note_of(before->second.get());
+    const auto found = recalls_.find(fid);
+    if (found == recalls_.end()) co_return;
+    if (note && !stopping_) {
+        begin_to_serve(found->second.get(), *std::move(note));
+    } else {
+        erase_recall(found);
+    }
 }
 
 Task<void> TapeLibrary::serve(Recall* recall) {
     co_await serve_note(recall);
-    if (recall->job.state() != RecallJob::State::kDone) co_await recall->job.abandon();
-    auto renewed = std::move(recall->renewed);
-    const std::uint32_t locality = recall->job.locality();
+    RecallJob& job = recall->serving->job;
+    if (job.state() != RecallJob::State::kDone) co_await job.abandon();
+    auto renewed = std::move(recall->serving->renewed);
+    const std::uint32_t locality = recall->locality;
     const bool is_new = renewed && recall->is_over;
-    if (recall->job.is_complete()) figures_.recalls.done.add(1);
-    core::Counter& bytes = figures_.recalls.waiting_bytes;
-    bytes.set(bytes.get() - recall->job.note().size_bytes);
-    recalls_.erase(recall->job.note().fid);
-    count_recalls();
+    if (job.is_complete()) figures_.recalls.done.add(1);
+    erase_recall(recalls_.find(recall->fid));
     if (is_new) take_recall(locality, *std::move(renewed));
 }
 
 Task<void> TapeLibrary::serve_note(Recall* recall) {
+    RecallJob& job = recall->serving->job;
     std::uint32_t rounds = 0;
-    while (!stopping_ && !recall->is_over) {
-        auto places = recall->job.next_places();
-        if (places.empty()) {
-            std::string reason = recall->job.why_unreadable();
-            co_return co_await fail(recall, std::move(reason));
-        }
-        const std::string names = names_of(*shelf_, places);
-        const auto read = co_await read_once(recall, std::move(places));
+    for (;;) {
+        const auto read = co_await ReadAwaiter(*recall);
         show_drives();
-        if (recall->job.state() == RecallJob::State::kDone) co_return;
+        if (job.state() == RecallJob::State::kDone) co_return;
         if (stopping_ || recall->is_over) co_return;
-        if (read && recall->job.state() == RecallJob::State::kPieces) continue;
-        co_await recall->job.abandon();
-        recall->job.try_again();
-        // Without a drive it waits for one; otherwise the copies cannot be read.
-        const bool is_unreadable = !read && read.error().code != Errc::kNotFound;
-        if (is_unreadable && ++rounds >= kRoundsMax) {
-            std::string reason = "cannot be read from " + names + ": " + describe(read.error());
+        if (job.state() == RecallJob::State::kImpossible) {
+            std::string reason = job.why_impossible();
             co_return co_await fail(recall, std::move(reason));
         }
-        const auto slept = co_await parts_.reactor.sleep_for(kBetweenRounds, &recall->cancel);
-        if (!slept) co_return;
+        if (!read || job.state() != RecallJob::State::kPieces) {
+            co_await job.abandon();
+            job.try_again();
+            // Without a drive it waits for one; otherwise the copies cannot be read.
+            const bool is_unreadable = !read && read.error().code != Errc::kNotFound;
+            if (is_unreadable && ++rounds >= kRoundsMax) {
+                std::string reason = "cannot be read from " + names_of(*shelf_, recall->parts) +
+                                     ": " + describe(read.error());
+                co_return co_await fail(recall, std::move(reason));
+            }
+            const auto slept =
+                co_await parts_.reactor.sleep_for(kBetweenRounds, &recall->serving->cancel);
+            if (!slept || stopping_ || recall->is_over) co_return;
+        }
+        const auto places = job.next_places();
+        if (places.empty()) {
+            std::string reason = job.why_unreadable();
+            co_return co_await fail(recall, std::move(reason));
+        }
+        recall->push(places);
     }
-}
-
-Task<Result<void>> TapeLibrary::read_once(Recall* recall, std::vector<RecallJob::Place> places) {
-    std::vector<io_sched::IoPart> parts;
-    for (const RecallJob::Place& each : places) {
-        // The bytes before the copy on its cartridge: an order, not an address.
-        const std::uint64_t offset =
-            each.copy.block * devices::kTapeBlockMax + each.copy.place.member;
-        parts.push_back({.medium = io_sched::MediumId{each.cartridge},
-                         .offset = offset,
-                         .size_bytes = each.copy.length});
-    }
-    recall->cartridge = places.front().cartridge;
-    recall->offset = parts.front().offset;
-    const AwaitedTape::Scheduler scheduler{.reactor = parts_.reactor, .main = parts_.io};
-    const bool is_bulk = recall->job.note().priority < kBackgroundBelow;
-    const AwaitedTape::Options options{
-        .type = io_sched::IoType::kRead,
-        .priority = is_bulk ? io_sched::IoPriority::kBackground : io_sched::IoPriority::kForeground,
-        .wait = {.cancel = &recall->cancel}};
-    AwaitedTape request(scheduler, recall->job, options, std::move(parts));
-    co_return co_await request;
 }
 
 Task<void> TapeLibrary::fail(Recall* recall, std::string reason) {
-    co_await recall->job.abandon();
-    auto job = [fid = recall->job.note().fid, &reason](StagingDisks& disks) {
+    co_await recall->serving->job.abandon();
+    auto job = [fid = recall->fid, &reason](StagingDisks& disks) {
         return disks.fail_recall(fid, reason);
     };
-    const auto failed = co_await homes_->run_at<bool>(recall->job.locality(), &job);
+    const auto failed = co_await homes_->run_at<bool>(recall->locality, &job);
     recall->is_over = true;
     if (!failed || *failed) figures_.recalls.failed.add(1);
 }
@@ -146,22 +334,21 @@ Task<void> TapeLibrary::fail(Recall* recall, std::string reason) {
 // -- lists --
 
 RecallRow TapeLibrary::row_of(const Recall& recall) const {
-    const Cartridge* const cartridge = shelf_ == nullptr ? nullptr : shelf_->find(recall.cartridge);
-    const RecallNote& note = recall.job.note();
-    return {
-        .ticket = note.fid,
-        .state = recall.job.is_reading() ? RecallRow::State::kReading : RecallRow::State::kWaiting,
-        .priority = note.priority,
-        .size_bytes = note.size_bytes,
-        .asked_at = note.asked_at,
-        .cartridge = cartridge == nullptr ? std::string() : cartridge->barcode};
+    const Cartridge* const cartridge =
+        shelf_ == nullptr ? nullptr : shelf_->find(recall.cartridge());
+    return {.ticket = recall.fid,
+            .state = recall.is_reading() ? RecallRow::State::kReading : RecallRow::State::kWaiting,
+            .priority = recall.wish_priority,
+            .size_bytes = recall.size_bytes,
+            .asked_at = recall.asked_at,
+            .cartridge = cartridge == nullptr ? std::string() : cartridge->barcode};
 }
 
 std::vector<TapeLibrary::Recall*> TapeLibrary::ordered_recalls() const {
     std::vector<Recall*> order;
     for (const auto& [fid, recall] : recalls_) order.push_back(recall.get());
     const auto rank = [](const Recall* each) {
-        return std::tuple(!each->job.is_reading(), 255 - each->job.note().priority, each->arrival);
+        return std::tuple(!each->is_reading(), 255 - each->wish_priority, each->number);
     };
     std::ranges::sort(order, {}, rank);
     return order;
@@ -190,12 +377,12 @@ std::vector<TapeLibrary::Expected> TapeLibrary::expected_ends() const {
     }
     for (const Recall* const each : order) {
         const Cartridge* const cartridge =
-            shelf_ == nullptr ? nullptr : shelf_->find(each->cartridge);
+            shelf_ == nullptr ? nullptr : shelf_->find(each->cartridge());
         forecast.add({.cartridge = cartridge == nullptr ? 0 : cartridge->id,
                       .capacity_bytes = cartridge == nullptr ? 0 : cartridge->capacity_bytes,
-                      .offset = each->offset,
-                      .size_bytes = each->job.note().size_bytes,
-                      .reads = each->job.is_reading()});
+                      .offset = each->offset(),
+                      .size_bytes = each->size_bytes,
+                      .reads = each->is_reading()});
     }
     const std::vector<std::optional<Instant>> ends = forecast.ends();
     std::vector<Expected> expected;

@@ -176,7 +176,7 @@ Task<MediaOutcome> TapeLibrary::prepare_format(CartridgeId id, FormatForce force
 std::string TapeLibrary::why_not_format(const Cartridge& cartridge, FormatForce force) const {
     const std::string name = "medium " + cartridge.barcode;
     for (const auto& [fid, recall] : recalls_) {
-        const bool waits = recall->cartridge == cartridge.id;
+        const bool waits = recall->cartridge() == cartridge.id;
         if (waits) return name + " is needed by a recall";
     }
     const bool is_there =

@@ -25,8 +25,8 @@ inline PoolOwner owner_of(const store::Object& object) {
 // The blocks and objects of each owner in each pool on a disk. The quota of a pool counts the sum
 // over all disks. The pool of an object is the one in its record: the disks of a disk pool may also
 // have objects of tape pools. An amount is taken before an object or block is added, and put back
-// once a removal can no longer be undone. Blocks count while they are on the disk. Lives on one
-// reactor.
+// once a removal can no longer be undone. The blocks of a released object count as they were on the
+// disk; those that come back count from its return on. Lives on one reactor.
 class DiskUse {
     struct OfPool;
 
@@ -64,7 +64,8 @@ public:
     Verdict take(Owner& owner, Amount amount, Scope scope);
     // Returns what take() would return now for the pool and the owner, and takes nothing.
     Verdict check(const Owner& owner, Amount amount) const;
-    // Counts what exists already, whatever the limits are: bytes that come back from tape.
+    // Counts what exists already, whatever the limits are: an object came back from tape with more
+    // blocks than it had.
     void add(Owner& owner, Amount amount);
     // REQUIRES: the amount was taken, or counted at the start.
     void put_back(Owner& owner, Amount amount, Scope scope);

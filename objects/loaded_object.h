@@ -17,12 +17,13 @@ public:
     LoadedObject(const LoadedObject&) = delete;
     LoadedObject& operator=(const LoadedObject&) = delete;
 
-    // REQUIRES: owner, group and name are within the limits for objects.
+    // REQUIRES: owner, group, name and collection are within the limits for objects.
     void set(const store::Object& object) {
         object_ = object;
         object_.owner = keep(object.owner, owner_);
         object_.group = keep(object.group, group_);
         object_.name = keep(object.name, name_);
+        object_.collection = keep(object.collection, collection_);
     }
     const store::Object& get() const { return object_; }
 
@@ -38,6 +39,7 @@ private:
     std::array<char, store::kPrincipalBytesMax> owner_;
     std::array<char, store::kPrincipalBytesMax> group_;
     std::array<char, store::kObjectNameBytesMax> name_;
+    std::array<char, store::kPrincipalBytesMax> collection_;
 };
 
 }  // namespace fopd::objects

@@ -12,7 +12,7 @@ void ObjectChange::clear() {
     change_.clear();
     freed_.clear();
     changed_.clear();
-    from_tape_ = 0;
+    empties_released_ = false;
     block_owner_ = {};
     coming_.reset();
     going_.reset();
@@ -148,12 +148,13 @@ Result<void> ObjectChange::begin(store::Reservation reservation, store::Durabili
     const Result<void> begun = volume().begin(change_, std::move(reservation), durability, data);
     if (!begun) return begun;
     allocated_.clear();
-    const auto more = static_cast<std::int64_t>(grown_) + from_tape_ - change_.net_blocks();
+    const auto more = static_cast<std::int64_t>(grown_) - change_.net_blocks();
     ENSURE(more >= 0);
-    if (more > 0) will_free(block_owner_, {.blocks = static_cast<std::uint64_t>(more)});
+    if (more > 0 && !empties_released_) {
+        will_free(block_owner_, {.blocks = static_cast<std::uint64_t>(more)});
+    }
     charged_ = {};
     grown_ = 0;
-    from_tape_ = 0;
     if (coming_) home_->has_come(coming_->fid, coming_->pool);
     if (going_) home_->has_gone(going_->fid, going_->pool);
     if (home_->observer() != nullptr) {

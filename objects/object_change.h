@@ -68,12 +68,12 @@ public:
     // Refunds the amount to the owner when the change is durable.
     void will_free(PoolOwner whose, Amount amount,
                    DiskUse::Scope scope = DiskUse::Scope::kPoolAndOwner);
-    // So many blocks that the change frees on the disk are on tape, and still count for their
-    // owner.
-    void will_release(std::uint64_t blocks) { from_tape_ -= static_cast<std::int64_t>(blocks); }
-    // So many blocks that the change adds to the disk come back from tape. They were counted all
-    // the time: no quota is charged.
-    void will_recall(std::uint64_t blocks) { from_tape_ += static_cast<std::int64_t>(blocks); }
+    // The change empties a released object: its owner gets what counts for it, and nothing for
+    // parts that are back on the disk, which count for nobody. REQUIRES: no other object changes.
+    void will_empty_released(PoolOwner whose, std::uint64_t released_blocks) {
+        will_free(whose, {.blocks = released_blocks});
+        empties_released_ = true;
+    }
 
     // -- records --
 
@@ -129,8 +129,7 @@ private:
     std::vector<store::DiskRange> allocated_;
     Charge charged_;           // Before the change begins.
     std::uint64_t grown_ = 0;  // How many of the charged blocks were holes.
-    // Blocks that come to the disk from tape, less those that leave it and are on tape.
-    std::int64_t from_tape_ = 0;
+    bool empties_released_ = false;
     PoolOwner block_owner_{};
     std::vector<Charge> freed_;        // Refunded once it is durable.
     std::vector<store::Fid> changed_;  // Objects, for the observer of the disk.

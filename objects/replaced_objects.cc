@@ -101,7 +101,7 @@ Task<Result<bool>> remove_at_home(Stores* stores, const store::NameClaim* claim,
                             .purpose = store::Purpose::kFreeing};
     auto room = co_await hold_loser(&loser, claim, wanted, wait);
     if (!room) co_return std::unexpected(room.error());
-    const auto blocks = co_await home->volume().count_blocks(claim->fid, wait);
+    const auto blocks = co_await home->volume().count_owned(claim->fid, wait);
     if (!blocks) co_return std::unexpected(blocks.error());
     const auto object = find_loser(loser, *claim);
     if (!object) co_return std::unexpected(object.error());

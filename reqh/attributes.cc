@@ -38,7 +38,7 @@ Task<Granted<>> move_charge(Operation* operation, const fop::SetAttributes* set)
     const bool changes_owner =
         (set->which & fop::SetAttributes::kOwner) != 0 && set->owner != owner;
     if (!changes_owner) co_return Granted<>{};
-    const auto blocks = co_await count_blocks(operation, objects::store_fid(set->fid));
+    const auto blocks = co_await count_owned(operation, objects::store_fid(set->fid));
     if (!blocks) co_return refused(blocks.error());
     const objects::Amount amount{.blocks = *blocks, .objects = 1};
     const auto charged =
@@ -54,6 +54,12 @@ Task<Granted<>> move_charge(Operation* operation, const fop::SetAttributes* set)
 
 Task<Granted<std::uint64_t>> count_blocks(Operation* operation, store::Fid fid) {
     const auto blocks = co_await operation->volume().count_blocks(fid, operation->wait());
+    if (!blocks) co_return refused(untraced(blocks.error()));
+    co_return *blocks;
+}
+
+Task<Granted<std::uint64_t>> count_owned(Operation* operation, store::Fid fid) {
+    const auto blocks = co_await operation->volume().count_owned(fid, operation->wait());
     if (!blocks) co_return refused(untraced(blocks.error()));
     co_return *blocks;
 }
@@ -78,7 +84,8 @@ Task<Granted<fop::Attributes>> look_at_object(Operation* operation, store::Fid f
                               .owner = object.owner,
                               .group = object.group,
                               .name = object.name,
-                              .mode = object.mode};
+                              .mode = object.mode,
+                              .collection = object.collection};
 }
 
 Task<fop::Reply> run_stat(Operation* operation) {

@@ -1,31 +1,64 @@
 #include "reqh/change_space.h"
 
+#include "library/library.h"
+
 namespace fopd::reqh {
 
-Granted<> ChangeSpace::check_room(std::uint64_t blocks) const {
+namespace {
+
+// Pending blocks count: they become free without further action.
+std::uint64_t free_blocks(const store::SpaceUse& use) {
+    return use.free_blocks + use.waiting_blocks;
+}
+
+}  // namespace
+
+Granted<> ChangeSpace::check_room(objects::PoolId pool, std::uint64_t blocks) {
+    const std::uint64_t free = free_blocks(fop_.volume().space_use());
+    if (blocks <= free) return {};
+    return refused(
+        why_full(pool, blocks - free, "not enough space left on the disk of the object"));
+}
+
+Granted<> ChangeSpace::check_staging(objects::PoolId pool, std::uint64_t blocks) {
+    if (!has_tapes(pool)) return {};
+    return check_room(pool, blocks);
+}
+
+bool ChangeSpace::has_tapes(objects::PoolId pool) const {
+    const objects::LayoutPool* const found = fop_.stores().layout().find_pool(pool);
+    const library::LibraryDoor* const door = fop_.origin().library;
+    return found != nullptr && found->is_on_tape() && door != nullptr && door->service != nullptr;
+}
+
+// What is larger than the disk never fits.
+Refusal ChangeSpace::why_full(objects::PoolId pool, std::uint64_t lacking, std::string_view words) {
     const store::SpaceUse use = fop_.volume().space_use();
-    // Pending blocks count: they become free without further action.
-    if (blocks <= use.free_blocks + use.waiting_blocks) return {};
-    return refused(fop::Status::kNoSpace, "not enough space left on the disk of the object");
+    wanted_free_blocks_ = free_blocks(use) + lacking;
+    if (!has_tapes(pool) || wanted_free_blocks_ > free_blocks(use) + use.used_blocks) {
+        return {.status = fop::Status::kNoSpace, .words = words};
+    }
+    return {.status = fop::Status::kStagingFull,
+            .words = fop::status_row(fop::Status::kStagingFull).summary};
 }
 
 Task<Granted<store::DiskRange>> ChangeSpace::allocate(std::uint32_t blocks) {
     const Waiting waiting = fop_.waits_for({.what = WaitsFor::kSpace});
     const auto range = co_await change_.allocate(blocks, fop_.wait());
-    if (!range) co_return refused(why_no_space(range.error()));
+    if (!range) co_return refused(why_no_space(range.error(), blocks));
     co_return *range;
 }
 
 Task<Granted<>> ChangeSpace::allocate_to_free(std::uint32_t count) {
     const Waiting waiting = fop_.waits_for({.what = WaitsFor::kSpace});
     const auto allocated = co_await change_.allocate_to_free(count, fop_.wait());
-    if (!allocated) co_return refused(why_no_space(allocated.error()));
+    if (!allocated) co_return refused(why_no_space(allocated.error(), count));
     co_return Granted<>{};
 }
 
-Refusal ChangeSpace::why_no_space(const Error& error) {
+Refusal ChangeSpace::why_no_space(const Error& error, std::uint64_t blocks) {
     if (error.code != Errc::kNoSpace) return untraced(error);
-    return {.status = fop::Status::kNoSpace, .words = "there is no space left on its disk"};
+    return why_full(change_.block_owner().pool, blocks, "there is no space left on its disk");
 }
 
 Granted<> ChangeSpace::check_quota(objects::PoolOwner whose, objects::Amount amount) {

@@ -23,8 +23,15 @@ public:
         : fop_(fop), change_(change), words_(words) {}
 
     // kNoSpace if the disk has fewer blocks than that, free or waiting to be free. Reserves
-    // nothing.
-    Granted<> check_room(std::uint64_t blocks) const;
+    // nothing. As all that has no space, kStagingFull if that is for an object of a tape pool: room
+    // is made then.
+    Granted<> check_room(objects::PoolId pool, std::uint64_t blocks);
+    // The same for an object of a tape pool only, before its bytes are moved in vain.
+    Granted<> check_staging(objects::PoolId pool, std::uint64_t blocks);
+    // With kStagingFull: how many free blocks the disk should have.
+    std::uint64_t wanted_free_blocks() const { return wanted_free_blocks_; }
+    // A disk lacks so many blocks, or room for records, for an object of the pool.
+    Refusal why_full(objects::PoolId pool, std::uint64_t lacking, std::string_view words);
     // Allocates up to `blocks` consecutive blocks. If the disk is full, waits until blocks that are
     // being freed become free.
     Task<Granted<store::DiskRange>> allocate(std::uint32_t blocks);
@@ -41,13 +48,15 @@ public:
     Granted<> charge_holes(store::Fid fid, store::BlockRange blocks);
 
 private:
-    static Refusal why_no_space(const Error& error);
+    bool has_tapes(objects::PoolId pool) const;
+    Refusal why_no_space(const Error& error, std::uint64_t blocks);
     Refusal why_over_quota(objects::PoolOwner whose, objects::Amount wanted,
                            objects::DiskUse::Verdict verdict);
 
     const RunningFop& fop_;
     objects::ObjectChange& change_;
     RefusalWords& words_;
+    std::uint64_t wanted_free_blocks_ = 0;
 };
 
 }  // namespace fopd::reqh

@@ -110,7 +110,8 @@ Task<fop::Reply> run_create(Operation* operation) {
                                .owner = owner.owner,
                                .group = *group,
                                .name = create.name,
-                               .name_version = is_named ? operation->names().at(0).version : 0};
+                               .name_version = is_named ? operation->names().at(0).version : 0,
+                               .collection = create.collection};
     operation->change().put_object(fid, object);
     operation->change().will_come(fid, object.pool);
     operation->put_reply(
@@ -480,7 +481,7 @@ Task<fop::Reply> run_delete(Operation* operation) {
     if (!is_taken) co_return operation->refuse(too_busy());
     const auto serving = operation->check_serving();
     if (!serving) co_return operation->refuse(serving.error());
-    const auto blocks = co_await count_blocks(operation, fid);
+    const auto blocks = co_await count_owned(operation, fid);
     if (!blocks) co_return operation->refuse(blocks.error());
     const store::Object& object = operation->object();
     operation->change().will_free(objects::owner_of(object), {.blocks = *blocks, .objects = 1});

@@ -49,7 +49,11 @@ Task<fop::Reply> Operation::run_once() {
         if (!earlier) co_return refuse(earlier.error());
         if (earlier->has_value()) co_return **earlier;
     }
-    fop::Reply reply = co_await executor.run(this);
+    const fop::Reply reply = co_await executor.run(this);
+    if (reply.status == fop::Status::kStagingFull) {
+        leave();
+        ask_for_room(this, executor.slot(request()), space_.wanted_free_blocks());
+    }
     if (reply.status != fop::Status::kStaging) co_return reply;
     leave();
     co_return co_await ask_for_recall(this, objects::store_fid(executor.aim(request()).object));
@@ -149,9 +153,12 @@ Task<Granted<store::Reservation>> Operation::reserve(std::size_t more_bytes,
     co_return std::move(*reserved);
 }
 
-Refusal Operation::why_not_changed(const Error& error) const {
+Refusal Operation::why_not_changed(const Error& error) {
     const auto serving = check_serving();
-    return serving ? untraced(error) : serving.error();
+    if (!serving) return serving.error();
+    const Refusal refusal = untraced(error);
+    if (error.code != Errc::kNoSpace) return refusal;
+    return space_.why_full(change_.block_owner().pool, 1, refusal.words);
 }
 
 Granted<> Operation::begin_change(store::Reservation reservation, store::Durability durability,

@@ -171,7 +171,7 @@ private:
     Task<fop::Reply> run_once();
     Task<Granted<fop::Reply>> run_granted();
     void arrive_at(const Site& site);
-    Refusal why_not_changed(const Error& error) const;
+    Refusal why_not_changed(const Error& error);
 
     RefusalWords words_;
     AccessCheck access_{*this, words_};

@@ -147,7 +147,11 @@ Task<Granted<>> Clearing::punch() {
 Task<Granted<>> Clearing::commit(store::Reservation room) {
     store::Object object = operation_.object();
     object.size_bytes = what_.size_bytes;
-    if (object.size_bytes == 0) object.is_released = false;
+    if (object.is_released && object.size_bytes == 0) {
+        operation_.change().will_empty_released(objects::owner_of(object), object.released_blocks);
+        object.is_released = false;
+        object.released_blocks = 0;
+    }
     object.next_content();
     object.changed = operation_.wall();
     const auto before =

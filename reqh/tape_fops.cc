@@ -101,6 +101,11 @@ Task<fop::Reply> ask_for_recall(Operation* operation, store::Fid fid) {
         {.status = fop::Status::kStaging, .words = fop::status_row(fop::Status::kStaging).summary});
 }
 
+void ask_for_room(Operation* operation, store::Slot slot, std::uint64_t free_blocks) {
+    library::Staging* const staging = staging_here(*operation);
+    if (staging != nullptr) staging->want_room(slot, free_blocks);
+}
+
 // -- one object --
 
 Task<fop::Reply> run_stage(Operation* operation) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "core/task.h"
 #include "fop/message.h"
 #include "store/fid.h"
@@ -13,6 +15,10 @@ class Operation;
 // bytes while the fop does not. The reply's status is kStaging if that worked. REQUIRES: at the
 // object's home, and nothing is held there.
 Task<fop::Reply> ask_for_recall(Operation* operation, store::Fid fid);
+
+// A change did not fit on the disk of the slot, which is here: the staging makes room, so that the
+// client may try again. Returns at once.
+void ask_for_room(Operation* operation, store::Slot slot, std::uint64_t free_blocks);
 
 Task<fop::Reply> run_stage(Operation* operation);
 Task<fop::Reply> run_release(Operation* operation);

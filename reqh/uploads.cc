@@ -55,7 +55,7 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
     const std::uint64_t blocks = (begin.size_bytes + objects::kBlock - 1) / objects::kBlock;
     const auto within_quota = operation->space().check_quota(owner, {.blocks = blocks});
     if (!within_quota) co_return operation->refuse(within_quota.error());
-    const auto fits = operation->space().check_room(blocks);
+    const auto fits = operation->space().check_room(*placed, blocks);
     if (!fits) co_return operation->refuse(fits.error());
     auto room =
         co_await operation->reserve(store::kPutRecordBytesMax + objects::kReplyRecordBytesMax);
@@ -71,7 +71,8 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
                          .mode = begin.mode,
                          .owner = owner.owner,
                          .group = *group,
-                         .name = begin.name},
+                         .name = begin.name,
+                         .collection = begin.collection},
               .rule = begin.no_replace ? store::NameRule::kNoReplace : store::NameRule::kReplace});
     operation->put_reply({.type = operation->request().type, .fid = fid});
     const auto receipt = co_await operation->commit_durable(std::move(*room));
@@ -84,11 +85,13 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
 namespace {
 
 // Whether the caller may write to the upload, checked before its bytes are pulled.
-Task<Granted<>> check_upload_before_pull(Operation* operation, store::Fid fid) {
+Task<Granted<>> check_upload_before_pull(Operation* operation, store::Fid fid,
+                                         std::uint64_t blocks) {
     const auto checked =
         co_await lock_upload(operation, {.fid = fid, .range = objects::kAttributes});
     operation->unlock();
-    co_return checked;
+    if (!checked) co_return checked;
+    co_return operation->space().check_staging(operation->object().pool, blocks);
 }
 
 // REQUIRES: the upload is loaded, and its blocks are locked.
@@ -120,7 +123,7 @@ Task<fop::Reply> run_upload_write(Operation* operation) {
     const auto planned = operation->work().plan.begin(ranges);
     if (!planned) co_return operation->refuse(refusal_of(planned.error()));
     if (write.source && !is_empty) {
-        const auto allowed = co_await check_upload_before_pull(operation, fid);
+        const auto allowed = co_await check_upload_before_pull(operation, fid, blocks.count);
         if (!allowed) co_return operation->refuse(allowed.error());
     }
     BlockWriter writer(*operation, operation->work().plan, fid,

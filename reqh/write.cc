@@ -129,15 +129,25 @@ fop::Changed unchanged(const Operation& operation) {
             .receipt = operation.durable_receipt()};
 }
 
+// At least so many new blocks the ranges need.
+std::uint64_t count_blocks(std::span<const fop::Range> ranges) {
+    std::uint64_t blocks = 0;
+    for (const fop::Range& each : ranges) blocks += each.length / fop::kBlockBytes;
+    return blocks;
+}
+
 // Whether the sender may write to the object, checked before its bytes are pulled. The final check
 // is made under the lock.
-Task<Granted<>> check_before_pull(Operation* operation, store::Fid fid) {
+Task<Granted<>> check_before_pull(Operation* operation, store::Fid fid, std::uint64_t blocks) {
     const auto locked = co_await operation->lock_to_look(fid);
     if (!locked) co_return locked;
     const auto loaded = operation->load_object(fid, objects::Access::kWrite);
     operation->unlock();
     if (!loaded) co_return loaded;
-    co_return operation->check_serving();
+    const auto serving = operation->check_serving();
+    // What is on tape only is asked for first.
+    if (!serving || operation->object().is_released) co_return serving;
+    co_return operation->space().check_staging(operation->object().pool, blocks);
 }
 
 }  // namespace
@@ -150,7 +160,7 @@ Task<fop::Reply> run_write(Operation* operation) {
     const store::BlockRange blocks = blocks_of(write.ranges);
     const bool is_empty = blocks.count == 0;
     if (write.source && !is_empty) {
-        const auto allowed = co_await check_before_pull(operation, fid);
+        const auto allowed = co_await check_before_pull(operation, fid, count_blocks(write.ranges));
         if (!allowed) co_return operation->refuse(allowed.error());
         const auto on_disk = operation->target().check_on_disk();
         if (!on_disk) co_return operation->refuse(on_disk.error());
@@ -195,7 +205,7 @@ Task<fop::Reply> run_append(Operation* operation) {
     const store::Fid fid = objects::store_fid(append.fid);
     std::array ranges{fop::Range{.offset = 0, .length = append.length}};
     if (append.source) {
-        const auto allowed = co_await check_before_pull(operation, fid);
+        const auto allowed = co_await check_before_pull(operation, fid, count_blocks(ranges));
         if (!allowed) co_return operation->refuse(allowed.error());
         const auto on_disk = operation->target().check_on_disk();
         if (!on_disk && append.length > 0) co_return operation->refuse(on_disk.error());

@@ -15,15 +15,19 @@ namespace {
 constexpr std::size_t kFidKeyBytes = 17;
 constexpr std::size_t kNumberKeyBytes = 25;
 
-// Older objects have a shorter head, without the last writer. Objects that are released, or whose
-// attributes changed after their content, have a longer one.
+// Older objects have a shorter head, without the last writer. Objects whose attributes changed
+// after their content have a longer one; those that are released or have a collection have the
+// longest, and the collection behind the name.
 constexpr std::byte kOldObjectLayout{1};
 constexpr std::byte kObjectLayout{2};
 constexpr std::byte kLongObjectLayout{3};
+constexpr std::byte kFullObjectLayout{4};
 constexpr std::byte kUploadLayout{1};
 constexpr std::size_t kOldObjectHeadBytes = 56;
+constexpr std::size_t kCollectionBytesAt = 75;
 constexpr std::size_t kObjectHeadBytes = 76;
 constexpr std::size_t kLongObjectHeadBytes = 80;
+constexpr std::size_t kFullObjectHeadBytes = 88;
 constexpr std::byte kReleasedFlag{1};
 constexpr std::size_t kLastWriterAt = 60;
 constexpr std::size_t kUploadHeadBytes = 24;
@@ -33,7 +37,7 @@ constexpr std::uint16_t kModeMax = 0777;
 // More blocks than any disk has: its size in bytes fits into 64 bits.
 constexpr std::uint64_t kDiskBlocksMax = std::numeric_limits<std::uint64_t>::max() / 4096;
 
-static_assert(kUploadHeadBytes + kLongObjectHeadBytes + 2 * kPrincipalBytesMax +
+static_assert(kUploadHeadBytes + kFullObjectHeadBytes + 3 * kPrincipalBytesMax +
                   kObjectNameBytesMax <=
               kIndexValueBytesMax);
 static_assert(kExtentHeadBytes + kExtentBlocksMax * sizeof(std::uint32_t) <= kIndexValueBytesMax);
@@ -47,9 +51,26 @@ std::byte* put_text(std::byte* at, std::string_view text) {
     return std::ranges::copy(std::as_bytes(std::span(text)), at).out;
 }
 
+std::byte layout_of(const Object& object) {
+    if (object.is_released || !object.collection.empty()) return kFullObjectLayout;
+    return object.attribute_changes > 0 ? kLongObjectLayout : kObjectLayout;
+}
+
+// 0: there is no such layout.
+std::size_t head_bytes_of(std::byte layout) {
+    switch (layout) {
+        case kOldObjectLayout: return kOldObjectHeadBytes;
+        case kObjectLayout: return kObjectHeadBytes;
+        case kLongObjectLayout: return kLongObjectHeadBytes;
+        case kFullObjectLayout: return kFullObjectHeadBytes;
+        default: return 0;
+    }
+}
+
 void append_object(ValueBuffer& into, const Object& object) {
     ENSURE(object.owner.size() <= kPrincipalBytesMax);
     ENSURE(object.group.size() <= kPrincipalBytesMax);
+    ENSURE(object.collection.size() <= kPrincipalBytesMax);
     ENSURE(object.name.size() <= kObjectNameBytesMax);
     ENSURE(!object.name.contains('\0'));
     ENSURE(object.name_version < kNameVersionEnd);
@@ -57,11 +78,13 @@ void append_object(ValueBuffer& into, const Object& object) {
     ENSURE(object.size_bytes <= kObjectBytesMax);
     ENSURE(object.attribute_changes <= object.version);
     ENSURE(!object.is_released || object.size_bytes > 0);
-    const bool is_long = object.is_released || object.attribute_changes > 0;
-    const std::size_t head_bytes = is_long ? kLongObjectHeadBytes : kObjectHeadBytes;
-    const auto value =
-        into.grow(head_bytes + object.owner.size() + object.group.size() + object.name.size());
-    value[0] = is_long ? kLongObjectLayout : kObjectLayout;
+    ENSURE(object.is_released || object.released_blocks == 0);
+    ENSURE(object.released_blocks <= kObjectBlocksMax);
+    const std::byte layout = layout_of(object);
+    const std::size_t head_bytes = head_bytes_of(layout);
+    const auto value = into.grow(head_bytes + object.owner.size() + object.group.size() +
+                                 object.name.size() + object.collection.size());
+    value[0] = layout;
     value[1] = static_cast<std::byte>(object.owner.size());
     value[2] = static_cast<std::byte>(object.group.size());
     value[3] = object.is_released ? kReleasedFlag : std::byte{0};
@@ -76,12 +99,15 @@ void append_object(ValueBuffer& into, const Object& object) {
     put_little(value, 48, object.name_version);
     put_little(value, kOldObjectHeadBytes, object.last_writer.others_in);
     std::ranges::copy(object.last_writer.who.bytes, value.begin() + kLastWriterAt);
-    value[kObjectHeadBytes - 1] = std::byte{0};
-    if (is_long) put_little(value, kObjectHeadBytes, object.attribute_changes);
+    value[kCollectionBytesAt] = static_cast<std::byte>(object.collection.size());
+    if (layout >= kLongObjectLayout) put_little(value, kObjectHeadBytes, object.attribute_changes);
+    if (layout == kFullObjectLayout)
+        put_little(value, kLongObjectHeadBytes, object.released_blocks);
     std::byte* text = value.subspan(head_bytes).data();
     text = put_text(text, object.owner);
     text = put_text(text, object.group);
-    put_text(text, object.name);
+    text = put_text(text, object.name);
+    put_text(text, object.collection);
 }
 
 }  // namespace
@@ -188,19 +214,19 @@ void StoredExtent::copy_checksums(std::uint32_t skip, std::span<std::uint32_t> i
 }
 
 Result<Object> read_object(Bytes value) {
-    const bool is_old = value.size() >= kOldObjectHeadBytes && value[0] == kOldObjectLayout;
-    const bool is_new = value.size() >= kObjectHeadBytes && value[0] == kObjectLayout;
-    const bool is_long = value.size() >= kLongObjectHeadBytes && value[0] == kLongObjectLayout;
-    if (!is_old && !is_new && !is_long) return corrupt("layout of an object in the index");
-    const std::size_t head_bytes = is_old   ? kOldObjectHeadBytes
-                                   : is_new ? kObjectHeadBytes
-                                            : kLongObjectHeadBytes;
+    const std::byte layout = value.empty() ? std::byte{0} : value[0];
+    const std::size_t head_bytes = head_bytes_of(layout);
+    if (head_bytes == 0 || value.size() < head_bytes) {
+        return corrupt("layout of an object in the index");
+    }
     const auto owner_bytes = static_cast<std::size_t>(value[1]);
     const auto group_bytes = static_cast<std::size_t>(value[2]);
     const auto name_bytes = std::size_t{get_little<std::uint16_t>(value, 4)};
+    const std::size_t collection_bytes =
+        layout == kFullObjectLayout ? static_cast<std::size_t>(value[kCollectionBytesAt]) : 0;
     if (owner_bytes > kPrincipalBytesMax || group_bytes > kPrincipalBytesMax ||
-        name_bytes > kObjectNameBytesMax ||
-        value.size() != head_bytes + owner_bytes + group_bytes + name_bytes) {
+        name_bytes > kObjectNameBytesMax || collection_bytes > kPrincipalBytesMax ||
+        value.size() != head_bytes + owner_bytes + group_bytes + name_bytes + collection_bytes) {
         return corrupt("length of an object in the index");
     }
     const auto text = value.subspan(head_bytes);
@@ -214,28 +240,37 @@ Result<Object> read_object(Bytes value) {
         .last_writer = {.incarnation = get_little<std::uint32_t>(value, 8)},
         .owner = as_text(text.first(owner_bytes)),
         .group = as_text(text.subspan(owner_bytes, group_bytes)),
-        .name = as_text(text.subspan(owner_bytes + group_bytes)),
+        .name = as_text(text.subspan(owner_bytes + group_bytes, name_bytes)),
         .name_version = get_little<std::uint64_t>(value, 48),
+        .collection = as_text(text.last(collection_bytes)),
     };
     const std::byte flags = value[3];
-    if ((flags != std::byte{0} && (!is_long || flags != kReleasedFlag)) || object.mode > kModeMax ||
-        object.size_bytes > kObjectBytesMax || object.name.contains('\0') ||
-        object.name_version >= kNameVersionEnd) {
+    const bool may_be_released = layout >= kLongObjectLayout;
+    if ((flags != std::byte{0} && (!may_be_released || flags != kReleasedFlag)) ||
+        object.mode > kModeMax || object.size_bytes > kObjectBytesMax ||
+        object.name.contains('\0') || object.name_version >= kNameVersionEnd) {
         return corrupt("object in the index");
     }
-    if (is_old) return object;
+    if (layout == kOldObjectLayout) return object;
     LastWriter& last = object.last_writer;
     last.others_in = get_little<std::uint32_t>(value, kOldObjectHeadBytes);
     std::ranges::copy(value.subspan(kLastWriterAt, last.who.bytes.size()), last.who.bytes.begin());
-    if (value[kObjectHeadBytes - 1] != std::byte{0} || last.others_in > last.incarnation) {
+    const bool has_rest = layout != kFullObjectLayout && value[kCollectionBytesAt] != std::byte{0};
+    if (has_rest || last.others_in > last.incarnation) {
         return corrupt("last writer of an object in the index");
     }
-    if (!is_long) return object;
+    if (layout == kObjectLayout) return object;
     object.is_released = flags == kReleasedFlag;
+    if (layout == kFullObjectLayout) {
+        object.released_blocks = get_little<std::uint64_t>(value, kLongObjectHeadBytes);
+    }
     object.attribute_changes = get_little<std::uint32_t>(value, kObjectHeadBytes);
     if (object.attribute_changes > object.version ||
-        (!object.is_released && object.attribute_changes == 0) ||
-        (object.is_released && object.size_bytes == 0)) {
+        (layout == kLongObjectLayout && !object.is_released && object.attribute_changes == 0) ||
+        (layout == kFullObjectLayout && !object.is_released && object.collection.empty()) ||
+        (object.is_released && object.size_bytes == 0) ||
+        (!object.is_released && object.released_blocks > 0) ||
+        object.released_blocks > kObjectBlocksMax) {
         return corrupt("content of an object in the index");
     }
     return object;

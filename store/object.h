@@ -77,15 +77,20 @@ struct Object {
     std::uint16_t mode = 0;  // Nine permission bits.
     // The bytes are not on the disk; copies on cartridges have all of them.
     bool is_released = false;
+    // How many blocks it had on the disk when it was released: they still count for its owner.
+    std::uint64_t released_blocks = 0;
     // How many versions came after the last change of the bytes or the size. A change that leaves
     // it as it is counts as a change of the content.
     std::uint32_t attribute_changes = 0;
     LastWriter last_writer{};
-    std::string_view owner{};  // Borrowed, as are group and name.
+    std::string_view owner{};  // Borrowed, as are group, name and collection.
     std::string_view group{};
     std::string_view name{};  // Empty: no name.
     std::uint64_t name_version = 0;
+    // Objects of a collection are kept together on tape. Empty: those of its group are.
+    std::string_view collection{};
 
+    std::string_view kept_with() const { return collection.empty() ? group : collection; }
     // The version of the last change of the bytes or the size: identifies the content.
     std::uint64_t content_version() const { return version - attribute_changes; }
     // For changes of the bytes or the size, and for all others.

@@ -25,13 +25,14 @@ struct Schema {
 // This step copies records unchanged, because old records mean the same in the next version:
 // version 2 added kClear; version 3 uses a field of an object that held zeros, for the epoch of the
 // log in which it was changed; version 4 added copies, totals and recalls, and a layout for objects
-// that are released or whose attributes changed after their content.
+// that are released or whose attributes changed after their content; version 5 added a layout for
+// objects of a collection, and for the blocks of released ones.
 Result<void> copy_records(Bytes records, RecordWriter& into);
 // Version 2 stored a reply under the number of its request, version 3 under the request place.
 Result<void> put_replies_in_places(Bytes records, RecordWriter& into);
-inline constexpr std::array<SchemaStep, 3> kSchemaSteps{&copy_records, &put_replies_in_places,
-                                                        &copy_records};
-inline constexpr Schema kSchema{.version = 4, .steps = kSchemaSteps};
+inline constexpr std::array<SchemaStep, 4> kSchemaSteps{&copy_records, &put_replies_in_places,
+                                                        &copy_records, &copy_records};
+inline constexpr Schema kSchema{.version = 5, .steps = kSchemaSteps};
 static_assert(kSchema.steps.size() + 1 == kSchema.version);
 
 // Upgrades records of any older version.

@@ -210,6 +210,14 @@ Task<Result<std::uint64_t>> Volume::count_blocks(Fid fid, core::WaitOptions wait
     co_return counted->blocks;
 }
 
+Task<Result<std::uint64_t>> Volume::count_owned(Fid fid, core::WaitOptions wait) {
+    const auto object = map_.find(fid);
+    if (!object) co_return std::unexpected(object.error());
+    const bool is_released = object->has_value() && (*object)->is_released;
+    if (is_released) co_return (*object)->released_blocks;
+    co_return co_await count_blocks(fid, wait);
+}
+
 Task<Result<PoolShares>> Volume::count_owners() {
     VolumeCensus census;
     const auto counted = co_await census.count_owners(&map_, &counter_, extents_a_turn());

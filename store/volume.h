@@ -147,6 +147,9 @@ public:
     // Counts the blocks of an object, a bounded number a turn. REQUIRES: the object does not change
     // meanwhile.
     Task<Result<std::uint64_t>> count_blocks(Fid fid, core::WaitOptions wait);
+    // How many blocks count for the owner of an object or upload: those on the disk, or of a
+    // released object those that it had when it was released. As count_blocks().
+    Task<Result<std::uint64_t>> count_owned(Fid fid, core::WaitOptions wait);
     // Whether blocks of removed or truncated objects are still to be freed. For tests.
     bool sweeping() const { return has_to_sweep_; }
     // How much each owner had at the end of open().
@@ -255,7 +258,7 @@ public:
 
     struct ReleasedBytes {
         Receipt receipt{};
-        std::uint64_t blocks = 0;  // How many the object had.
+        std::uint64_t blocks = 0;  // How many the object had; they still count for its owner.
     };
     // Takes the bytes of an object off the disk. Their blocks become free when the record is
     // durable. kBusy: the object has another content than `content_version`; kInvalid: it has no
@@ -279,7 +282,9 @@ public:
     Result<void> begin_part(BringingBack& attempt, Change& change, BlockRange range,
                             Reservation reservation, Data data);
     // Ends the released state, and the recall; `kept` is the remaining part of the recall, such as
-    // a pin. Durable when it returns. kBusy: the object has changed; kInvalid: parts are missing.
+    // a pin. From then on the blocks of the parts count for the owner, instead of
+    // Object::released_blocks. Durable when it returns. kBusy: the object has changed; kInvalid:
+    // parts are missing.
     // REQUIRES: all parts are finished without an error.
     Task<Result<Receipt>> end_bringing_back(BringingBack* attempt, std::optional<Recall> kept,
                                             core::WaitOptions wait);

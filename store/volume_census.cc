@@ -39,7 +39,7 @@ private:
         const auto object = map_.find(counted.fid);
         if (!object) return std::unexpected(object.error());
         if (object->has_value()) {
-            census_.share_of(**object).blocks += counted.blocks;
+            if (!(*object)->is_released) census_.share_of(**object).blocks += counted.blocks;
             return {};
         }
         const auto upload = map_.find_upload(counted.fid);
@@ -72,7 +72,7 @@ public:
         for (const Cleared& each : seen_) {
             const auto object = map_.find(each.fid);
             if (!object) co_return std::unexpected(object.error());
-            if (!object->has_value()) continue;
+            if (!object->has_value() || (*object)->is_released) continue;
             OwnerShare& share = census_.share_of(**object);
             const BlockRange range{.first = each.first, .count = each.end - each.first};
             const BlockCounter::Options options{.which = BlockCounter::Which::kAll,
@@ -93,13 +93,15 @@ private:
     std::vector<Cleared> seen_;  // In this turn.
 };
 
-// Counts the objects and uploads of each owner.
+// Counts the objects and uploads of each owner, and the blocks of objects that are on tape only.
 class VolumeCensus::ObjectCounter final : public MapVisitor {
 public:
     explicit ObjectCounter(VolumeCensus& census) : census_(census) {}
     Result<void> object(Fid /*fid*/, const Object& object) override {
         census_.has_released_ = census_.has_released_ || object.is_released;
-        ++census_.share_of(object).objects;
+        OwnerShare& share = census_.share_of(object);
+        ++share.objects;
+        share.blocks += object.released_blocks;
         return {};
     }
     Result<void> upload(Fid /*fid*/, const Upload& upload) override {

@@ -16,7 +16,8 @@
 
 namespace fopd::store {
 
-// The blocks and objects of an owner in a pool on a disk, including unfinished uploads.
+// The blocks and objects of an owner in a pool on a disk, including unfinished uploads. Released
+// objects count with the blocks that they had on the disk, and not with parts that are back.
 struct OwnerShare {
     std::uint64_t blocks = 0;
     std::uint64_t objects = 0;

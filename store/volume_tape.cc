@@ -165,7 +165,8 @@ Task<Result<Volume::CopiesAdded>> Volume::add_copies(std::vector<Copy> copies,
         co_return invalid("two copies of the same bytes on one cartridge");
     }
     const std::size_t bytes = copies.size() * (kCopyRecordBytes + kTotalRecordBytes);
-    auto room = co_await reserve(static_cast<std::uint32_t>(bytes), wait);
+    // On a full disk too, because objects that have copies may leave it.
+    auto room = co_await reserve(static_cast<std::uint32_t>(bytes), wait, Purpose::kCutting);
     if (!room) co_return std::unexpected(room.error());
     Change change;
     CopyRecords records(map_, change.records);
@@ -263,6 +264,7 @@ Task<Result<Volume::ReleasedBytes>> Volume::release(Fid fid, std::uint64_t conte
     if (object.is_released || object.size_bytes == 0) co_return invalid("nothing to release");
     if (object.content_version() != content_version) co_return busy("the object has changed");
     object.is_released = true;
+    object.released_blocks = *punched;
     ValueBuffer value;
     change.records.put(Key::object(fid), write_object(value, object));
     const auto receipt = co_await commit(&change, std::move(*room));
@@ -335,6 +337,7 @@ Task<Result<Receipt>> Volume::end_bringing_back(BringingBack* attempt, std::opti
     if (!is_same) co_return busy("the object has changed");
     Object object = **found;
     object.is_released = false;
+    object.released_blocks = 0;
     Change change;
     ValueBuffer value;
     change.records.put(Key::object(fid), write_object(value, object));

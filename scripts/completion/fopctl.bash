@@ -30,11 +30,16 @@ _fopctl_objects() {
     done < <(_fopctl_ask ls "$1" | head --lines=50)
 }
 
+# The keys of the section io_sched that the daemon has, but for those that need a restart.
+_fopctl_io_sched_keys() {
+    _fopctl_ask io-sched show | sed --quiet --expression '/^latency_goal=\|^depth_max=/d' --expression 's/^\([a-z._]*=\).*/\1/p'
+}
+
 _fopctl() {
     local current=${COMP_WORDS[COMP_CWORD]}
     local previous=${COMP_WORDS[COMP_CWORD - 1]}
     local global_options="--server --key --token --protect --job --admin --json --quiet --wide --color --timeout --version --help"
-    local verbs="put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media format load unload batch shell ping bench status health top sessions devices device scrub store lrs trace reload drain log-level keygen key token"
+    local verbs="put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media format load unload batch shell ping bench status health top sessions devices device scrub store lrs io-sched trace reload drain log-level keygen key token"
     COMPREPLY=()
 
     # The argument of an option.
@@ -65,7 +70,7 @@ _fopctl() {
             return
             ;;
         --server | --job | --timeout | --interval | --count | --size | --depth | --jobs | --seconds | \
-            --rights | --groups | --quota | --principal | --expires | --generation | --group | --offset | --length | \
+            --rights | --groups | --quota | --principal | --expires | --generation | --group | --collection | --offset | --length | \
             --object | --object-size | --fid | --if-version | --slot | --max-delete | --pin | --priority)
             return
             ;;
@@ -82,7 +87,7 @@ _fopctl() {
             *)
                 if [[ -z $verb ]]; then
                     verb=$word
-                elif [[ $verb == key || $verb == token || $verb == device || $verb == store || $verb == mirror || $verb == lrs || $verb == "lrs rule" ]]; then
+                elif [[ $verb == key || $verb == token || $verb == device || $verb == store || $verb == mirror || $verb == lrs || $verb == io-sched || $verb == "lrs rule" ]]; then
                     verb+=" $word"
                 else
                     first=${first:-$word}
@@ -99,7 +104,7 @@ _fopctl() {
             top | ping) options+=" --interval --count" ;;
             bench) options+=" --op --size --depth --jobs --seconds --durable --pool --object --object-size --explain" ;;
             trace) options+=" --slow" ;;
-            put) options+=" --pool --group --no-replace --recursive --size-only --no-skip --dry-run --explain" ;;
+            put) options+=" --pool --group --collection --no-replace --recursive --size-only --no-skip --dry-run --explain" ;;
             read) options+=" --pool --offset --length --explain" ;;
             punch) options+=" --pool --offset --length" ;;
             write) options+=" --pool --offset --buffered" ;;
@@ -108,7 +113,7 @@ _fopctl() {
             mv) options+=" --pool --no-replace" ;;
             get) options+=" --pool --recursive --size-only --no-skip --dry-run --explain" ;;
             batch) options+=" --keep-going" ;;
-            "mirror put") options+=" --pool --group --delete --max-delete --size-only --no-skip --dry-run" ;;
+            "mirror put") options+=" --pool --group --collection --delete --max-delete --size-only --no-skip --dry-run" ;;
             "mirror get") options+=" --pool --delete --max-delete --size-only --no-skip --dry-run" ;;
             rm) options+=" --pool --recursive --dry-run --yes --all" ;;
             append | truncate | chmod | chown | sync | df | quota | release | cancel) options+=" --pool" ;;
@@ -148,6 +153,11 @@ _fopctl() {
         [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace 2>/dev/null
         return
     fi
+    if [[ $verb == "io-sched set" && $current != *=* && $previous != "=" ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$(_fopctl_io_sched_keys)" -- "$current")
+        compopt -o nospace 2>/dev/null
+        return
+    fi
     case $verb:$arguments in
         get:0 | "mirror get:0" | "mirror put:1" | read:0 | write:0 | append:0 | stat:0 | mv:0 | truncate:0 | punch:0 | chmod:1 | chown:1 | rm:* | sync:* | put:1 | stage:* | release:* | cancel:0)
             mapfile -t COMPREPLY < <(_fopctl_objects "$current")
@@ -175,6 +185,7 @@ _fopctl() {
         token) mapfile -t COMPREPLY < <(compgen -W "create revoke" -- "$current") ;;
         device) mapfile -t COMPREPLY < <(compgen -W "add remove forget" -- "$current") ;;
         lrs) mapfile -t COMPREPLY < <(compgen -W "show set which save rule" -- "$current") ;;
+        io-sched) mapfile -t COMPREPLY < <(compgen -W "show set" -- "$current") ;;
         "lrs rule") mapfile -t COMPREPLY < <(compgen -W "list add change del load" -- "$current") ;;
         store) mapfile -t COMPREPLY < <(compgen -W "check backup" -- "$current") ;;
         batch | keygen | "store backup" | "lrs rule load")

@@ -32,6 +32,10 @@ function __fopctl_rules
     __fopctl_ask lrs rule list | string replace --filter --regex '^([^# ]\S*) .*' '$1'
 end
 
+function __fopctl_io_sched_keys
+    __fopctl_ask io-sched show | string replace --filter --regex '^([a-z._]+)=.*' '$1=' | string match --invert --regex '^(latency_goal|depth_max)='
+end
+
 function __fopctl_files
     __fish_complete_path (commandline --current-token)
 end
@@ -122,6 +126,8 @@ function __fopctl
             __fopctl_objects
         case 'log-level:level'
             printf '%s\n' trace debug info warn error
+        case 'io-sched set:words'
+            __fopctl_io_sched_keys
         case 'lrs set:words'
             test $count -gt 0; or printf '%s\n' crr deadline delay fifo mclock orr tbf trr
     end

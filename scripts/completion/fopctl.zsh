@@ -38,6 +38,10 @@ _fopctl_objects() {
     _fopctl_ask ls -- "${(Q)PREFIX}" | head -n 50
 }
 
+_fopctl_io_sched_keys() {
+    _fopctl_ask io-sched show | sed -n -e '/^latency_goal=\|^depth_max=/d' -e 's/^\([a-z._]*=\).*/\1/p'
+}
+
 _fopctl_rules() {
     _fopctl_ask lrs rule list | sed -n 's/^\([^# ][^ ]*\) .*/\1/p'
 }
@@ -105,6 +109,7 @@ _fopctl() {
         "lrs rule del:name" | "lrs rule change:rule") _fopctl_offer _fopctl_rules ;;
         *:name | *:old | *:prefix) _fopctl_offer _fopctl_objects ;;
         "log-level:level") compadd trace debug info warn error ;;
+        "io-sched set:words") _fopctl_offer _fopctl_io_sched_keys ;;
         "lrs set:words") (( count > 0 )) || compadd crr deadline delay fifo mclock orr tbf trr ;;
     esac
 }

@@ -27,6 +27,7 @@ public:
     struct Object {
         std::string name{};
         std::string group{};
+        std::string collection{};
         std::uint16_t mode = 0;
         std::uint64_t version = 1;
         std::uint64_t changed_ns = 1'500'000'000'123'456'789;
@@ -93,7 +94,10 @@ public:
     std::string without_reply;  // The type of which replies are never sent.
     int try_again = 0;          // So many are told that.
     bool changes_what_is_read = false;
-    std::set<std::uint16_t> full;     // Slots.
+    std::set<std::uint16_t> full;  // Slots.
+    fop::Status when_full = fop::Status::kNoSpace;
+    int full_for = -1;                // After so many refusals no slot is full any more.
+    int staging_full = 0;             // So many changes of objects are told that.
     std::set<std::uint16_t> missing;  // Likewise: what was done there is not known either.
     // What is lost is not taken again that begins here.
     std::set<std::uint64_t> overtaken;
@@ -214,11 +218,27 @@ private:
             return {.status = fop::Status::kTryAgain};
         }
         if (needs_tape(fop.request().body)) return refuse(fop::Status::kStaging);
+        if (staging_full > 0 && adds_bytes(fop.request().body)) {
+            --staging_full;
+            return refuse(fop::Status::kStagingFull);
+        }
         Done done =
             std::visit([&](const auto& body) { return on(body, data); }, fop.request().body);
         if (is_recorded) records_[id] = done;
         if (is_durable(fop.request().body)) flush();
         return done;
+    }
+
+    static bool adds_bytes(const fop::RequestBody& body) {
+        return std::holds_alternative<fop::Write>(body) ||
+               std::holds_alternative<fop::Append>(body) ||
+               std::holds_alternative<fop::UploadWrite>(body);
+    }
+    bool is_full(std::uint16_t slot) {
+        if (!full.contains(slot)) return false;
+        if (full_for > 0) --full_for;
+        if (full_for == 0) full.clear();
+        return true;
     }
 
     static std::uint16_t slot_of(const fop::RequestBody& body) {
@@ -335,11 +355,14 @@ private:
         return done;
     }
     Done on(const fop::Create& body, const std::vector<std::byte>& /*data*/) {
-        if (full.contains(body.slot)) return refuse(fop::Status::kNoSpace);
+        if (is_full(body.slot)) return refuse(when_full);
         const std::string name(body.name);
         if (body.no_replace && now.names.contains(name)) return refuse(fop::Status::kExists);
         const fop::Fid fid = new_fid(body.slot);
-        now.objects[fid] = {.name = name, .group = std::string(body.group), .mode = body.mode};
+        now.objects[fid] = {.name = name,
+                            .group = std::string(body.group),
+                            .collection = std::string(body.collection),
+                            .mode = body.mode};
         take_name(name, fid);
         return {.body =
                     fop::CreateReply{.fid = fid, .version = 1, .receipt = next_receipt(body.slot)}};
@@ -356,7 +379,8 @@ private:
                                   .owner = "tester",
                                   .group = found->group,
                                   .name = found->name,
-                                  .mode = found->mode};
+                                  .mode = found->mode,
+                                  .collection = found->collection};
         if (by_name) {
             done.body = fop::LookupReply{.attributes = all};
         } else {
@@ -513,10 +537,11 @@ private:
         return done;
     }
     Done on(const fop::UploadBegin& body, const std::vector<std::byte>& /*data*/) {
-        if (full.contains(body.slot)) return refuse(fop::Status::kNoSpace);
+        if (is_full(body.slot)) return refuse(when_full);
         const fop::Fid fid = new_fid(body.slot);
         now.objects[fid] = {.name = std::string(body.name),
                             .group = std::string(body.group),
+                            .collection = std::string(body.collection),
                             .mode = body.mode,
                             .visible = false,
                             .no_replace = body.no_replace};

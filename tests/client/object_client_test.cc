@@ -140,6 +140,53 @@ TEST_CASE("client objects: a slot that is full is passed over", "[client]") {
             fop::Status::kWrongPool);
 }
 
+TEST_CASE("client objects: a full staging is passed over, or waited for", "[client]") {
+    Stage stage;
+    stage.store.when_full = fop::Status::kStagingFull;
+    stage.store.full = {1};
+    for (const auto* const name : {"a", "b"}) REQUIRE(stage.create(name).slot() == 2);
+    stage.store.full = {1, 2};
+    stage.store.full_for = 20;
+    const Instant begun = stage.world.now();
+    stage.done(stage.client->put({.name = "c"}, pattern(10), kNoWait));
+    CHECK(stage.store.full.empty());
+    // With pauses between the tries.
+    CHECK(stage.world.now() - begun > 500ms);
+    CHECK(stage.world.now() - begun < 10s);
+}
+
+TEST_CASE("client objects: a wait for a full staging ends by the deadline of the call",
+          "[client]") {
+    Stage stage;
+    stage.store.when_full = fop::Status::kStagingFull;
+    stage.store.full = {1, 2};
+    const Instant deadline = after(stage.world.now(), 1min);
+    CHECK(stage.status(stage.client->put({.name = "a"}, pattern(10), {.deadline = deadline})) ==
+          fop::Status::kStagingFull);
+    CHECK(after(stage.world.now(), 1s) >= deadline);
+    CHECK(stage.world.now() <= deadline);
+    // One of two disks has no space for it, whatever leaves.
+    stage.store.full = {2};
+    CHECK(stage.create("b").slot() == 1);
+}
+
+TEST_CASE("client objects: changes wait while their disk is a full staging", "[client]") {
+    Stage stage;
+    const fop::Fid fid = stage.create("a");
+    stage.store.staging_full = 12;
+    stage.write(fid, 0, "0123456789", kDurable);
+    CHECK(stage.store.staging_full == 0);
+    CHECK(stage.store.count("write") == 13);
+    stage.store.staging_full = 3;
+    stage.done(stage.client->put({.name = "b"}, pattern(100'000), kNoWait));
+    CHECK(stage.store.staging_full == 0);
+    stage.store.staging_full = 1 << 30;
+    const Instant deadline = after(stage.world.now(), 10s);
+    const auto outcome = stage.run(stage.client->append(fid, pattern(10), {.deadline = deadline}));
+    REQUIRE_FALSE(outcome.has_value());
+    CHECK(outcome.error().status == fop::Status::kStagingFull);
+}
+
 TEST_CASE("client objects: a pool that takes no new objects is named", "[client]") {
     Stage stage;
     stage.store.offline = {1, 2};

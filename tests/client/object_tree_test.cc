@@ -261,10 +261,12 @@ TEST_CASE("client object tree: each object has the group, and is not replaced", 
     Trees trees;
     trees.add("p/b", "old");
     trees.write({{"a", "1"}, {"b", "2"}, {"c", "3"}});
-    REQUIRE(trees.put({.name = "p/", .group = "staff", .no_replace = true}) == 2);
+    REQUIRE(trees.put(
+                {.name = "p/", .group = "staff", .no_replace = true, .collection = "run-7"}) == 2);
     REQUIRE(trees.text_of("p/b") == "old");
     for (const std::string name : {"p/a", "p/c"}) {
         REQUIRE(trees.stage.store.find(name)->group == "staff");
+        REQUIRE(trees.stage.store.find(name)->collection == "run-7");
     }
     REQUIRE(trees.watcher.failures.size() == 1);
     REQUIRE(trees.watcher.failures.at("p/b").problem.status == fop::Status::kExists);
@@ -541,6 +543,10 @@ TEST_CASE("client object tree: what was stored is not stored again, unless eithe
     SECTION("an object is gone") {
         trees.stage.store.now.names.erase("p/b");
         REQUIRE(trees.put({.name = "p/"}) == 1);
+    }
+    SECTION("the objects get a collection") {
+        REQUIRE(trees.put({.name = "p/", .collection = "run-7"}) == 3);
+        REQUIRE(trees.put({.name = "p/", .collection = "run-7"}) == 0);
     }
     SECTION("the objects get another group") {
         REQUIRE(trees.put({.name = "p/", .group = "others"}) == 3);

@@ -68,6 +68,10 @@ TEST_CASE("client put journal: an upload is known with its windows until the fil
         journal->add_upload(
             "a",
             {.stamp = kStamp, .group = "staff", .upload = {.fid = kFid, .window_bytes = 4096}});
+        journal->add_upload("b", {.stamp = kStamp,
+                                  .group = "staff",
+                                  .collection = "run-7",
+                                  .upload = {.fid = {.high = 2, .low = 2}}});
         journal->add_sent(kFid, {.index = 3, .incarnation = 9});
         journal->add_sent({.high = 1, .low = 1}, {.index = 4, .incarnation = 9});
     }
@@ -77,6 +81,11 @@ TEST_CASE("client put journal: an upload is known with its windows until the fil
         REQUIRE(begun != nullptr);
         REQUIRE(begun->stamp == kStamp);
         REQUIRE(begun->group == "staff");
+        REQUIRE(begun->collection.empty());
+        const auto* const collected = journal->find_upload("b");
+        REQUIRE(collected != nullptr);
+        REQUIRE(collected->group == "staff");
+        REQUIRE(collected->collection == "run-7");
         REQUIRE(begun->upload.fid == kFid);
         REQUIRE(begun->upload.window_bytes == 4096);
         REQUIRE(begun->upload.windows.size() == 1);

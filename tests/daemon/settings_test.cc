@@ -7,6 +7,7 @@
 
 #include "config/sample.h"
 #include "daemon/configuration.h"
+#include "io_sched/settings.h"
 #include "tests/catch.h"
 
 using namespace fopd;
@@ -49,10 +50,14 @@ TEST_CASE("daemon settings: the sample file is what the declarations say", "[dae
     REQUIRE(text_of("systemd/fopd.yaml") == config::annotated_sample(make_schema()));
 }
 
-TEST_CASE("daemon settings: the sample file is valid and holds the defaults", "[daemon]") {
+TEST_CASE("daemon settings: the sample file is valid, and has the defaults but for tape drives",
+          "[daemon]") {
     const config::SnapshotPtr sample = load(text_of("systemd/fopd.yaml"));
 
-    REQUIRE(config::print_effective(*sample) == config::print_effective(*load("")));
+    const config::SnapshotPtr with_tape =
+        load("io_sched: { tape: { read_algo: grouped_read, write_algo: grouped_write } }\n");
+    REQUIRE(config::print_effective(*sample) == config::print_effective(*with_tape));
+    REQUIRE(load("")->get<io_sched::IoSchedSettings>().tape == io_sched::TapeSettings{});
 }
 
 TEST_CASE("daemon settings: the manual page has every key", "[daemon]") {
@@ -117,6 +122,101 @@ TEST_CASE("daemon configuration: access rules change without a restart", "[daemo
     text = "auth: { peer_key: none }\n";
     REQUIRE(configuration->reload(kNothingElse).has_value());
     REQUIRE(keys().empty());
+}
+
+TEST_CASE(
+    "daemon configuration: settings of I/O schedulers change by hand as in the file, all or none",
+    "[daemon]") {
+    const std::string text = "io_sched: { tape: { grouped_read_max_wait: 5min } }\n";
+    const auto configuration = configuration_of(&text);
+    const auto tape = [&] {
+        return configuration->current()->get<io_sched::IoSchedSettings>().tape;
+    };
+    const auto set = [&](std::vector<SectionValue> values) {
+        return configuration->set_io_sched(values);
+    };
+
+    const auto changed =
+        set({{"read_algo", "elevator"},
+             {"tape.read_algo", "grouped_read"},
+             {"tape.fair_share_limits", "[{technology: lto9, min: '0,0,0', max: '2,2,1'}]"}});
+
+    REQUIRE(changed.has_value());
+    const std::vector<std::string> keys{"io_sched.read_algo", "io_sched.tape.read_algo",
+                                        "io_sched.tape.fair_share_limits"};
+    CHECK(keys_in_force(*changed) == keys);
+    CHECK(tape().read_algo->name == "grouped_read");
+    CHECK(tape().grouped_read_max_wait == 5min);
+    CHECK(tape().fair_share_limits.size() == 1);
+    CHECK(configuration->differing_keys() == keys);
+
+    const std::vector<SectionValue> wrong{
+        {"tape.read_algo", "grouped_write"},
+        {"tape.read_algo", "fifo\n  write_algo: grouped_write"},
+        {"tape.grouped_read_max_wait", "soon"},
+        {"dispatch_algo", "fair_share"},
+        {"depth_max", "64"},  // Needs a restart.
+        {"tape", "{}"},
+        {"tape.order", "scan"},
+    };
+    for (const SectionValue& each : wrong) {
+        CAPTURE(each.key, each.value);
+        CHECK_FALSE(set({{"tape.write_algo", "grouped_write"}, each}).has_value());
+        CHECK(tape().write_algo->name == "fifo");
+    }
+    CHECK(set({wrong.back()}).error().is_unknown);
+
+    REQUIRE(configuration->reload(kNothingElse).has_value());
+    CHECK(tape().read_algo->name == "fifo");
+    CHECK(configuration->differing_keys().empty());
+}
+
+TEST_CASE(
+    "daemon settings: mistakes between pools, libraries and drives are reported at their keys",
+    "[daemon]") {
+    const std::string pools =
+        "pools:\n"
+        "  - { name: fast }\n"
+        "  - { name: cold, family: tape, staging: fast }\n";
+    const std::string library =
+        "libraries:\n"
+        "  - { name: vtl0, path: /vtl, pool: cold, model: lto8 }\n";
+    const auto place_of = [](const std::string& text) {
+        const auto loaded = make_schema().load_text(text, "f");
+        if (loaded) return std::string();
+        const config::Problem& problem = loaded.error().front();
+        return std::to_string(problem.position.line) + " " + problem.key;
+    };
+    CHECK(place_of(pools + library).empty());
+    // A tape pool without a library, or without staging.
+    CHECK(place_of(pools) == "3 pools[1]");
+    CHECK(place_of("pools:\n  - { name: fast }\n  - name: cold\n    family: tape\n" + library) ==
+          "3 pools[1].staging");
+    CHECK(place_of("pools:\n  - name: cold\n    family: tape\n    staging: slow\n" + library) ==
+          "4 pools[0].staging");
+    CHECK(place_of("pools:\n"
+                   "  - { name: cold, family: tape, staging: deep }\n"
+                   "  - name: deep\n    family: tape\n    staging: cold\n" +
+                   library) == "2 pools[0].staging");
+    // A library whose pool is none, or has no tapes.
+    CHECK(place_of("pools: [ { name: fast } ]\n" + library) == "3 libraries[0].pool");
+    CHECK(place_of("pools: [ { name: cold } ]\n" + library) == "3 libraries[0].pool");
+    // More copies than the library can write at the same time.
+    CHECK(place_of("pools:\n"
+                   "  - { name: fast }\n"
+                   "  - { name: cold, family: tape, staging: fast, copies: 3 }\n"
+                   "libraries:\n"
+                   "  - name: vtl0\n    path: /vtl\n    pool: cold\n    drives: 2\n") ==
+          "8 libraries[0].drives");
+    // Limits for drives that the library does not have, and none for those that it has.
+    const auto limits = [](const std::string& technology) {
+        return "io_sched:\n  tape:\n    dispatch_algo: fair_share\n    fair_share_limits:\n"
+               "      - { technology: " +
+               technology + ", min: '0,0,0', max: '1,1,1' }\n";
+    };
+    CHECK(place_of(pools + library + limits("lto8")).empty());
+    CHECK(place_of(limits("lto9") + pools + library) == "5 io_sched.tape.fair_share_limits");
+    CHECK(place_of(limits("lto9")).empty());
 }
 
 TEST_CASE("daemon settings: a wrong peer key is refused where it stands", "[daemon]") {

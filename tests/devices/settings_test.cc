@@ -60,6 +60,10 @@ TEST_CASE("devices settings: what makes no sense is refused where it stands", "[
                  ContainsSubstring("pools[0].family"));
     REQUIRE_THAT(first_problem("pools: [ { name: cold, family: tape } ]"),
                  ContainsSubstring("pools[0].staging"));
+    REQUIRE_THAT(first_problem("pools: [ { name: fast, copies: 2 } ]"),
+                 ContainsSubstring("pools[0].copies: only a tape pool has copies"));
+    REQUIRE_THAT(first_problem("pools: [ { name: c, family: tape, staging: fast, copies: 5 } ]"),
+                 ContainsSubstring("pools[0].copies"));
     REQUIRE_THAT(first_problem("pools: [ { name: a }, { name: a } ]"),
                  ContainsSubstring("pools[1]"));
     REQUIRE_THAT(first_problem("devices: [ { name: d0, pool: fast } ]"),
@@ -97,7 +101,8 @@ TEST_CASE("devices settings: a tape pool is served by a library that has it", "[
     const std::vector<std::string> both{"deep", "cold"};
 
     REQUIRE(check_staging(pools).empty());
-    REQUIRE(check_libraries(pools, one) ==
-            std::vector<std::string>{"tape pool deep needs a library that has its tapes"});
+    const auto mistakes = check_libraries(pools, one);
+    REQUIRE(mistakes.size() == 1);
+    REQUIRE(mistakes.front().wrong == "tape pool deep needs a library that has its tapes");
     REQUIRE(check_libraries(pools, both).empty());
 }

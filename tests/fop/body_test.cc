@@ -80,6 +80,8 @@ TEST_CASE("fop body: names are checked wherever there is one", "[fop]") {
             }) == "the owner is no name");
     REQUIRE(why<Create>("create", [&](Create& body) { body.group = long_name; }) ==
             "the group is no name");
+    REQUIRE(why<Create>("create", [&](Create& body) { body.collection = long_name; }) ==
+            "the collection is no name");
 }
 
 TEST_CASE("fop body: an object has to be named", "[fop]") {

@@ -38,7 +38,8 @@ constexpr Attributes kAttributes{.fid = kFid,
                                  .owner = "ada",
                                  .group = "staff",
                                  .name = "results/42",
-                                 .mode = 0640};
+                                 .mode = 0640,
+                                 .collection = "run-7"};
 // Five bytes over the end of a block, and two within one: three pieces.
 constexpr std::array<Range, 2> kRanges{Range{.offset = 4094, .length = 5},
                                        Range{.offset = 100, .length = 2}};
@@ -152,7 +153,8 @@ RequestBody object_request(std::uint16_t type) {
                           .group = "staff",
                           .slot = 7,
                           .mode = 0640,
-                          .no_replace = true};
+                          .no_replace = true,
+                          .collection = "run-7"};
         case 7: return Lookup{.name = "results/42"};
         case 8: return Stat{.fid = kFid};
         case 9: return ListObjects{.prefix = "results/", .cursor = "results/41", .count_max = 20};
@@ -185,7 +187,8 @@ RequestBody object_request(std::uint16_t type) {
                                .size_bytes = 9000,
                                .slot = 7,
                                .mode = 0640,
-                               .no_replace = true};
+                               .no_replace = true,
+                               .collection = "run-7"};
         case 20:
             return UploadWrite{.fid = kFid,
                                .range = {.offset = 8192, .length = 8193},

@@ -27,6 +27,7 @@ MediaTable two_cartridges() {
     first.index_file = 10;
     first.index_block = 300;
     first.failures = 1;
+    first.collection = "run 7";
     table.add("V00002L9");
     table.set_state(2, CartridgeState::kForeign, "its label is of \"another\" 100% node\n");
     return table;
@@ -43,11 +44,11 @@ TEST_CASE("library media: a table reads back", "[library]") {
             "cartridge 1 V00001L9 state=ok vsn=V00001 pool=cold technology=lto9 serial= "
             "generation=2 capacity=18000000000000 files=12 end=345 index-file=10 "
             "index-block=300 used=6789 mounts=3 failures=1 "
-            "reason=\n"
+            "reason= collection=run%207\n"
             "cartridge 2 V00002L9 state=foreign vsn= pool= technology= serial= generation=0 "
             "capacity=0 files=0 end=0 index-file=0 index-block=0 used=0 mounts=0 failures=0 "
             "reason=its%20label%20is%20of%20\"another\"%20100%25%20node%0a\n"
-            "end 3c75b11a\n");
+            "end 562dad46\n");
     const auto again = MediaTable::parse(table.text());
     REQUIRE(again.has_value());
     REQUIRE(*again == table);

@@ -1,4 +1,11 @@
+// Goal: the section `libraries` takes what a library can have, and refuses the rest where it
+// stands.
+
 #include "library/settings.h"
+
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "config/schema.h"
 #include "tests/catch.h"
@@ -10,24 +17,148 @@ namespace {
 
 using Libraries = std::vector<LibrarySettings>;
 
-std::expected<config::SnapshotPtr, config::Problems> load_libraries(std::string_view item) {
+std::expected<config::SnapshotPtr, config::Problems> load(const std::string& text) {
     config::Schema schema;
     schema.add(libraries_section());
-    return schema.load_text("libraries:\n  - " + std::string(item) + "\n", "fopd.yaml");
+    return schema.load_text(text, "fopd.yaml");
 }
 
-std::string problem_of(std::string_view item) {
-    const auto loaded = load_libraries(item);
+// With what is required, and one key more.
+std::string with(const std::string& line) {
+    return "libraries:\n  - name: vtl0\n    path: /vtl\n    pool: cold\n    " + line + "\n";
+}
+
+std::string problem_of(const std::string& item) {
+    const auto loaded = load("libraries:\n  - " + item + "\n");
     REQUIRE_FALSE(loaded.has_value());
     return to_string(loaded.error().front());
 }
 
 }  // namespace
 
+TEST_CASE("library settings: each key is what the file says", "[library]") {
+    const auto loaded = load(R"(
+libraries:
+  - name: robot
+    kind: virtual
+    path: /srv/tapes
+    drives: 3
+    cartridges: 40
+    model: lto8
+    cartridge_size: 2GiB
+    timing: calculate
+    pool: cold
+    migrate_bytes: 1GiB
+    migrate_files: 50
+    migrate_age: 2h
+    staging_high: 70
+    staging_low: 30
+)");
+    REQUIRE(loaded.has_value());
+    const auto& libraries = (*loaded)->get<Libraries>();
+    REQUIRE(libraries.size() == 1);
+    const std::vector<devices::PoolSettings> pools{
+        {.name = "fast"},
+        {.name = "cold", .family = devices::Family::kTape, .staging = "fast", .copies = 3}};
+    REQUIRE(check_pools(libraries, pools).empty());
+
+    const auto options = options_of(libraries, pools);
+
+    REQUIRE(options.has_value());
+    CHECK(options->name == "robot");
+    CHECK(options->kind == LibraryKind::kVirtual);
+    CHECK(options->path == "/srv/tapes");
+    CHECK(options->drives == 3);
+    CHECK(options->cartridges == 40);
+    CHECK(options->model == "lto8");
+    CHECK(options->cartridge_bytes == 2ULL << 30);
+    CHECK(options->timing == LibraryTiming::kCalculate);
+    REQUIRE(options->pools.size() == 1);
+    const TapePoolOptions& pool = options->pools.front();
+    CHECK(pool.name == "cold");
+    CHECK(pool.staging == "fast");
+    CHECK(pool.copies == 3);
+    CHECK(pool.migrate_bytes == 1ULL << 30);
+    CHECK(pool.migrate_files == 50);
+    CHECK(pool.migrate_age == 2h);
+    CHECK(pool.staging_high == 70);
+    CHECK(pool.staging_low == 30);
+}
+
+TEST_CASE("library settings: what is left out has the defaults of the options", "[library]") {
+    const auto loaded = load("libraries: [ { name: vtl0, path: /vtl, pool: cold } ]\n");
+    REQUIRE(loaded.has_value());
+    const std::vector<devices::PoolSettings> pools{
+        {.name = "cold", .family = devices::Family::kTape, .staging = "fast"}};
+
+    const auto options = options_of((*loaded)->get<Libraries>(), pools);
+
+    REQUIRE(options.has_value());
+    const LibraryOptions defaults;
+    const TapePoolOptions pool_defaults;
+    CHECK(options->drives == defaults.drives);
+    CHECK(options->cartridges == defaults.cartridges);
+    CHECK(options->model == defaults.model);
+    CHECK(options->cartridge_bytes == 0);
+    CHECK(options->timing == LibraryTiming::kNone);
+    CHECK(options->pools.front().migrate_bytes == pool_defaults.migrate_bytes);
+    CHECK(options->pools.front().staging_high == pool_defaults.staging_high);
+    CHECK_FALSE(options_of({}, pools).has_value());
+}
+
+TEST_CASE("library settings: each mistake is refused at its key", "[library]") {
+    const std::vector<std::pair<std::string, std::string>> mistakes{
+        {"kind: paper", "kind"},
+        {"drives: 0", "drives"},
+        {"drives: 65", "drives"},
+        {"cartridges: 0", "cartridges"},
+        {"cartridges: 10001", "cartridges"},
+        {"model: lto5", "model"},
+        {"cartridge_size: 1KiB", "cartridge_size"},
+        {"cartridge_size: 2PiB", "cartridge_size"},
+        {"cartridge_size: auto", "cartridge_size"},
+        {"timing: slow", "timing"},
+        {"migrate_bytes: 0", "migrate_bytes"},
+        {"migrate_files: 0", "migrate_files"},
+        {"migrate_age: 10", "migrate_age"},
+        {"migrate_age: 10ms", "migrate_age"},
+        {"staging_high: 101", "staging_high"},
+        {"staging_low: -1", "staging_low"},
+        {"staging_low: 90", "staging_low"},  // Higher than staging_high.
+        {"shelves: 2", "shelves"},
+    };
+    for (const auto& [line, key] : mistakes) {
+        CAPTURE(line);
+        const auto loaded = load(with(line));
+        REQUIRE_FALSE(loaded.has_value());
+        CHECK(loaded.error().front().key == "libraries[0]." + key);
+        CHECK(loaded.error().front().position.line == 5);
+    }
+    CHECK(load(with("staging_high: 0")).has_value());  // Then the other does not matter.
+}
+
+TEST_CASE("library settings: name, path and pool are required, and one library is all",
+          "[library]") {
+    const auto key_of = [](const std::string& text) {
+        const auto loaded = load(text);
+        return loaded ? std::string() : loaded.error().front().key;
+    };
+    CHECK(key_of("libraries: [ { path: /vtl, pool: cold } ]") == "libraries[0].name");
+    CHECK(key_of("libraries: [ { name: vtl0, pool: cold } ]") == "libraries[0].path");
+    CHECK(key_of("libraries: [ { name: vtl0, path: /vtl } ]") == "libraries[0].pool");
+    CHECK(key_of("libraries: [ { name: vtl0, path: vtl, pool: cold } ]") == "libraries[0].path");
+    CHECK(key_of("libraries: [ { name: 'a b', path: /vtl, pool: cold } ]") == "libraries[0].name");
+    CHECK(
+        key_of("libraries: [ { name: a, path: /a, pool: cold }, { name: b, path: /b, pool: cold } "
+               "]") == "libraries");
+    CHECK(key_of("libraries: []").empty());
+}
+
 TEST_CASE("library settings: a library of SCSI devices has a changer and drives", "[library]") {
-    const auto loaded = load_libraries(
-        "{ name: tl0, kind: scsi, path: /dev/sg3, drive_paths: [/dev/nst0, /dev/nst1], pool: cold "
-        "}");
+    const auto loaded = load(
+        "libraries:\n  - { name: tl0, kind: scsi, path: /dev/sg3, drive_paths: [/dev/nst0, "
+        "/dev/nst1], pool: cold "
+        "}\n");
     REQUIRE(loaded.has_value());
     std::vector<devices::PoolSettings> pools{
         {.name = "cold", .family = devices::Family::kTape, .staging = "fast"}};

@@ -4,14 +4,27 @@
 
 #include "library/tape_library.h"
 
+#include <algorithm>
 #include <map>
+#include <set>
+#include <string>
 
+#include "io_sched/drive_algorithms.h"
 #include "tests/catch.h"
 #include "tests/library/tape_stage.h"
 
 using namespace fopd;
 using namespace fopd::library;
 using namespace fopd::library::testing;
+
+namespace {
+
+const io_sched::DriveAlgorithm* grouped_write() {
+    const auto all = io_sched::drive_algorithms();
+    return &*std::ranges::find(all, "grouped_write", &io_sched::DriveAlgorithm::name);
+}
+
+}  // namespace
 
 TEST_CASE("library: a synced pool is on tape, leaves the disks, and comes back", "[library]") {
     TapeStage stage;
@@ -69,6 +82,71 @@ TEST_CASE("library: objects go to tape when they are enough", "[library]") {
     for (const auto& [fid, bytes] : book) REQUIRE(stage.copies_of(fid).size() == 1);
 }
 
+TEST_CASE("library: collections go to tape apart, and objects without one go with their group",
+          "[library]") {
+    TapeStageOptions options;
+    options.pool.migrate_files = 4;
+    options.io.tape.write_algo = grouped_write();
+    TapeStage stage(options);
+    Book book;
+    const auto put = [&](std::size_t count, std::string collection, std::string group) {
+        stage.collection = std::move(collection);
+        stage.group = std::move(group);
+        Book some = put_some(stage, count, 1000);
+        book.insert(some.begin(), some.end());
+        return some;
+    };
+    const Book few = put(3, "run-7", "staff");
+    const Book by_group = put(3, "", "staff");
+    put(3, "run-8", "");
+    stage.run_for(5min);
+    // Nine objects wait, but no four that belong together.
+    for (const auto& [fid, bytes] : book) REQUIRE(stage.copies_of(fid).empty());
+
+    put(1, "", "staff");
+    stage.run_for(5min);
+    for (const auto& [fid, bytes] : by_group) REQUIRE(stage.copies_of(fid).size() == 1);
+    for (const auto& [fid, bytes] : few) REQUIRE(stage.copies_of(fid).empty());
+
+    REQUIRE(stage.sync().has_value());
+    check_all(stage, book);
+}
+
+TEST_CASE("library: with grouped_write a collection stays on its cartridge, also after a restart",
+          "[library]") {
+    TapeStageOptions options;
+    options.io.tape.write_algo = grouped_write();
+    TapeStage stage(options);
+    stage.run_for(5min);
+    for (const char* const barcode : {"V00000L9", "V00001L9"}) {
+        const LibraryService::FormatWish wish{.barcode = barcode, .pool = "cold"};
+        const MediaOutcome formatted = stage.at(0, stage.library().format(wish));
+        INFO(formatted.words);
+        REQUIRE(formatted.kind == MediaOutcome::Kind::kDone);
+    }
+    std::map<std::string, std::set<std::string>> cartridges;
+    for (int round = 0; round < 4; ++round) {
+        if (round == 2) stage.restart();
+        std::map<std::string, Book> books;
+        // First both at once; then the one that would get the first cartridge is the last.
+        for (const char* const collection : {"run-8", "run-7"}) {
+            stage.collection = collection;
+            books[collection] = put_some(stage, 2, 1000);
+            if (round > 0) REQUIRE(stage.sync().has_value());
+        }
+        REQUIRE(stage.sync().has_value());
+        for (const auto& [collection, book] : books) {
+            for (const auto& [fid, bytes] : book) {
+                const store::VsnText vsn = stage.copies_of(fid).at(0).cartridge.vsn;
+                cartridges[collection].emplace(vsn.begin(), vsn.end());
+            }
+        }
+    }
+    REQUIRE(cartridges["run-7"].size() == 1);
+    REQUIRE(cartridges["run-8"].size() == 1);
+    REQUIRE(cartridges["run-7"] != cartridges["run-8"]);
+}
+
 TEST_CASE("library: many who ask for an object make one recall", "[library]") {
     TapeStage stage;
     const Bytes bytes = pattern(100'000, 1);
@@ -121,20 +199,77 @@ TEST_CASE("library: a recall ends with a cancel and with the object", "[library]
     REQUIRE(again.error().code == Errc::kNotFound);
 }
 
-TEST_CASE("library: blocks count for their owner while they are on the disk", "[library]") {
+TEST_CASE("library: blocks count once for their owner, on the disk and on tape", "[library]") {
     TapeStage stage;
     const store::Fid fid = stage.put(pattern(100'000, 1));
     REQUIRE(stage.owned_blocks() == 25);
     REQUIRE(stage.sync().has_value());
     REQUIRE(stage.release(fid).has_value());
-    REQUIRE(stage.owned_blocks() == 0);
+    REQUIRE(stage.owned_blocks() == 25);
     stage.restart();
-    REQUIRE(stage.owned_blocks() == 0);
+    REQUIRE(stage.owned_blocks() == 25);
 
     REQUIRE(stage.recalled(fid).size() == 100'000);
     REQUIRE(stage.owned_blocks() == 25);
+    stage.restart();
+    REQUIRE(stage.owned_blocks() == 25);
     stage.remove(fid);
     REQUIRE(stage.owned_blocks() == 0);
+}
+
+TEST_CASE("library: an object that is deleted on tape gives its blocks back", "[library]") {
+    TapeStage stage;
+    const store::Fid fid = stage.put(pattern(100'000, 1));
+    const store::Fid other = stage.put(pattern(50'000, 2));
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(fid).has_value());
+    stage.remove(fid);
+    REQUIRE(stage.owned_blocks() == 13);
+    stage.restart();
+    REQUIRE(stage.owned_blocks() == 13);
+    stage.remove(other);
+    REQUIRE(stage.owned_blocks() == 0);
+}
+
+// Blocks of zeros were written once, and are holes when they come back.
+TEST_CASE("library: an object counts with the blocks that it has on the disk again", "[library]") {
+    TapeStage stage;
+    Bytes bytes = pattern(100 * 4096, 1);
+    std::fill(bytes.begin() + 10 * 4096, bytes.begin() + 60 * 4096, std::byte{0});
+    const store::Fid fid = stage.put(bytes);
+    const store::Fid zeros = stage.put(Bytes(9 * 4096));
+    REQUIRE(stage.owned_blocks() == 109);
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(fid).has_value());
+    REQUIRE(stage.release(zeros).has_value());
+    REQUIRE(stage.owned_blocks() == 109);
+
+    REQUIRE(stage.recalled(fid) == bytes);
+    REQUIRE(stage.owned_blocks() == 59);
+    REQUIRE(stage.recalled(zeros) == Bytes(9 * 4096));
+    REQUIRE(stage.owned_blocks() == 50);
+    stage.restart();
+    REQUIRE(stage.owned_blocks() == 50);
+    stage.remove(fid);
+    stage.remove(zeros);
+    REQUIRE(stage.owned_blocks() == 0);
+}
+
+TEST_CASE("library: a recall that a power cut ends does not count its parts", "[library]") {
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+        INFO("seed=" << seed);
+        TapeStage stage({.seed = seed});
+        const Bytes bytes = pattern(6'000'000, 1);
+        const store::Fid fid = stage.put(bytes);
+        REQUIRE(stage.sync().has_value());
+        REQUIRE(stage.release(fid).has_value());
+        REQUIRE(stage.recall(fid) == RecallAsked::kWaiting);
+        stage.lose_power_within(400, 10min);
+        stage.start();
+        REQUIRE(stage.owned_blocks() == 1465);
+        REQUIRE(stage.recalled(fid) == bytes);
+        REQUIRE(stage.owned_blocks() == 1465);
+    }
 }
 
 TEST_CASE("library: a pinned object stays on the disk", "[library]") {

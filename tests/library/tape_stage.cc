@@ -96,7 +96,7 @@ TapeStage::~TapeStage() {
 TapeStage::Locality::Locality(TapeStage& stage, std::uint32_t /*number*/)
     : reactor(stage.world.make_reactor()),
       buffers(*reactor),
-      io(*reactor, {}),
+      io(*reactor, stage.options.io),
       name_index({.reactor = *reactor, .random = stage.random}, name_image),
       shard({.reactor = *reactor, .clock = stage.world.clock()}, name_index, {}),
       part(*reactor, names_gate, shard),
@@ -278,7 +278,7 @@ Task<Result<void>> TapeStage::change(store::Fid fid, const Bytes* bytes) {
     const objects::PoolOwner alice{.pool = objects::pool_id(options.pool.name), .owner = "alice"};
     change.set_block_owner(alice);
     if (bytes == nullptr) {
-        const auto blocks = co_await home.volume().count_blocks(fid, {});
+        const auto blocks = co_await home.volume().count_owned(fid, {});
         if (!blocks) co_return std::unexpected(blocks.error());
         change.will_free(alice, {.blocks = *blocks});
         change.remove(fid);
@@ -326,6 +326,10 @@ Task<Result<void>> TapeStage::change(store::Fid fid, const Bytes* bytes) {
     object.pool = objects::pool_id(options.pool.name);
     object.size_bytes = bytes->size();
     object.owner = "alice";
+    if (!before->has_value()) {
+        object.collection = collection;
+        object.group = group;
+    }
     object.next_content();
     change.put_object(fid, object);
     auto room = co_await change.reserve(0, {});

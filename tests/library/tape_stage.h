@@ -106,6 +106,7 @@ struct TapeStageOptions {
     std::uint64_t cartridge_bytes = 64UL << 20;
     LibraryTiming timing = LibraryTiming::kNone;
     TapePoolOptions pool{.name = "cold", .staging = "fast", .migrate_age = 1h};
+    io_sched::IoSchedSettings io{};
 };
 
 // Disks, their localities and a tape library in the simulated world, without fops.
@@ -164,6 +165,9 @@ public:
     core::VirtualWorld world;
     core::Random random;
     NamedEvents events;
+    // Of the objects that are put next, and their group.
+    std::string collection;
+    std::string group;
     devices::TapeLibraryImage tapes;
     StageBay bay;
 

@@ -38,6 +38,7 @@ case " $* " in
     *" df "*) cat "$ANSWERS/df.json" ;;
     *" key list "*) cat "$ANSWERS/keys.json" ;;
     *" rule list "*) printf '%s\n' '# rules of tbf, version 1795704011902' 'ann principal=ann rate=5/s' 'default * rate=unlimited' ;;
+    *" io-sched show "*) printf '%s\n' 'read_algo=fifo' 'depth_max=128' 'tape.read_algo=fifo' ;;
     *" ls -- a "*) printf '%s\n' abc 'a b' ;;
     *" ls "*) printf '%s\n' abc 'a b' x ;;
 esac
@@ -99,6 +100,8 @@ completes "chmod,chown" ch
 completes "list,load" lrs rule l
 completes "list,load" lrs --json rule l
 completes "rule,save,set,show,which" lrs ""
+completes "set,show" io-sched ""
+completes "read_algo=,tape.read_algo=" io-sched set ""
 completes "--job,--json" --j
 completes "--pool,--principal,--protect" token create --p
 completes "--recursive" rm --rec

@@ -22,6 +22,7 @@ fopctl() {
         *" df "*) cat "$scratch/answers/df.json" ;;
         *" key list "*) cat "$scratch/answers/keys.json" ;;
         *" rule list "*) printf '%s\n' '# rules of tbf, version 1795704011902' 'ann principal=ann rate=5/s' 'default * rate=unlimited' ;;
+        *" io-sched show "*) printf '%s\n' 'read_algo=fifo' 'depth_max=128' 'tape.read_algo=fifo' ;;
         *" ls a "*) printf '%s\n' abc 'a b' ;;
         *" ls "*) printf '%s\n' abc 'a b' x ;;
     esac
@@ -43,7 +44,7 @@ completes() {
     fi
 }
 
-completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media format load unload batch shell ping bench status health top sessions devices device scrub store lrs trace reload drain log-level keygen key token" ""
+completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media format load unload batch shell ping bench status health top sessions devices device scrub store lrs io-sched trace reload drain log-level keygen key token" ""
 completes "read release reload" re
 completes "chmod chown" ch
 completes "--pool" chmod 640 --po
@@ -56,7 +57,7 @@ completes "--force" format A00001L9 --f
 completes "" nonsense
 completes "--server --key --token --protect --job --admin --json --quiet --wide --color --timeout --version --help" --
 completes "--job --json" --j
-completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media format load unload batch shell ping bench status health top sessions devices device scrub store lrs trace reload drain log-level keygen key token" --json ""
+completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media format load unload batch shell ping bench status health top sessions devices device scrub store lrs io-sched trace reload drain log-level keygen key token" --json ""
 completes "load log-level" --timeout 5 lo
 completes "" --timeout ""
 completes "trace debug info warn error" log-level ""
@@ -98,6 +99,9 @@ completes "abc a\\ b" rm x a
 completes "abc a\\ b" rm -r --yes a
 completes "abc a\\ b" put --recursive "$scratch" a
 completes "$scratch/admin.sock" get -r abc "$scratch/ad"
+completes "--color --collection" put --col
+completes "" put --collection ""
+completes "--color --collection" mirror put --col
 completes "--recursive" put --rec
 completes "--admin --all" rm -r --a
 completes "--yes" rm --ye
@@ -131,6 +135,10 @@ completes "" lrs set crr quantum =
 completes "" lrs set crr quantum = ""
 completes "" lrs set crr quantum=1
 completes "tbf trr" lrs set t
+completes "show set" io-sched ""
+completes "read_algo= tape.read_algo=" io-sched set ""
+completes "tape.read_algo=" io-sched set read_algo=fifo ta
+completes "" io-sched set read_algo =
 completes "list load" lrs --json rule l
 completes "--rules" lrs set mclock --ru
 completes "--if-version" lrs rule add --i

@@ -372,6 +372,11 @@ class JsonTest(StorageTestCase):
         self.printed("lrs rule del", "s")
         self.printed("lrs rule load", "-", data=b"r op=read weight=2\n")
         self.printed("lrs save")
+        self.printed("io-sched set", "tape.read_algo=grouped_read", "elevator_max_wait=2s")
+        settings = {each["name"]: (each["value"], each["unit"]) for each in self.printed("io-sched show")["settings"]}
+        self.assertEqual(settings["elevator_max_wait"], (2, "seconds"))
+        self.assertEqual(settings["tape.read_algo"], ("grouped_read", ""))
+        self.assertIn(b"\nelevator_max_wait=2s\n", self.ctl("io-sched", "show"))
 
     def use_node(self):
         self.printed("status")

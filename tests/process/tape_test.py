@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from fopd_process import CONFIG, DONE, ProcessTestCase, run_fopd, wait_until
+from fopd_process import CONFIG, DONE, USAGE, ProcessTestCase, run_fopd, wait_until
 from storage_process import MIB, NOT_FOUND, REFUSED, TRY_LATER, StorageTestCase, content
 
 COLD = ("--pool", "cold")
@@ -127,6 +127,69 @@ class TapeTest(StorageTestCase):
         self.assertEqual(sum(each["dead"] for each in self.media()), 0)
         self.ctl("rm", "a", *COLD)
         self.assertEqual([each["dead"] for each in self.media() if each["name"] == full], [len(data)])
+
+    def test_a_collection_stays_with_its_object(self):
+        self.put("a", b"some", "--collection", "run-7", *COLD)
+        self.put("b", b"other", *COLD)
+        self.ctl("mv", "a", "c", *COLD)
+        self.stop()
+        self.start()
+        self.assertEqual([self.answer("stat", name, *COLD)["collection"] for name in ("c", "b")], ["run-7", ""])
+        self.assertIn(b"\ncollection run-7\n", self.ctl("stat", "c", *COLD))
+        self.assertNotIn(b"\ncollection", self.ctl("stat", "b", *COLD))
+        self.refused(USAGE, ["put: d: the collection "], "put", "-", "d", "--collection", "x" * 65, *COLD, data=b"d")
+
+    def used(self):
+        whole = [each for each in self.answer("quota")["quotas"] if each["pool"] == "cold" and each["owner"] is None]
+        return whole[0]["used"]
+
+    def test_quotas_count_what_is_on_tape_once(self):
+        data = content(5 * MIB + 17, 6)
+        self.put("a", data, *COLD)
+        on_disk = self.used()
+        self.assertGreaterEqual(on_disk, len(data))
+        self.ctl("sync", *COLD)
+        self.assertEqual(self.used(), on_disk)
+        self.ctl("release", "a", *COLD)
+        self.assertEqual(self.used(), on_disk)
+        self.kill_and_start()
+        self.assertEqual(self.used(), on_disk)
+        self.assertEqual(self.get_cold("a"), data)
+        self.assertEqual(self.used(), on_disk)
+        self.kill_and_start()
+        self.assertEqual(self.used(), on_disk)
+        self.ctl("sync", *COLD)
+        self.ctl("release", "a", *COLD)
+        self.ctl("rm", "a", *COLD)
+        self.assertEqual(self.used(), 0)
+
+    def test_uploads_wait_while_the_staging_is_full(self):
+        self.start_anew("64MiB")
+        objects = {f"o-{number}": content(12 * MIB, number) for number in range(16)}
+        for name, data in objects.items():
+            self.ctl("--timeout", 120, "put", "-", name, *COLD, data=data)
+        # Of all disks together, they had space for few of them.
+        self.assertGreater(sum(self.allocated(name) == 0 for name in objects), 4)
+        for name, data in objects.items():
+            self.assertEqual(self.ctl("--timeout", 120, "get", name, "-", *COLD), data)
+
+    def test_uploads_end_when_no_room_comes_free(self):
+        self.start_anew("64MiB")
+        others = []
+        while self.ctl_bytes("put", "-", f"other-{len(others)}", data=content(4 * MIB)).returncode == DONE:
+            others.append(f"other-{len(others)}")
+        self.assertGreater(len(others), 4)
+        data = content(24 * MIB)
+        self.refused(TRY_LATER, ["put: a: the disks before the tapes are full"], "--timeout", 2, "put", "-", "a", *COLD, data=data)
+        # Of a size that is known.
+        file = self.directory / "file"
+        file.write_bytes(data)
+        self.refused(TRY_LATER, ["the disks before the tapes are full"], "--timeout", 2, "put", file, "a", *COLD)
+        self.assertEqual(self.names(*COLD), [])
+        self.refused(REFUSED, ["space"], "put", file, "a")
+        self.ctl("rm", *others)
+        self.ctl("put", file, "a", *COLD)
+        self.assertEqual(self.get_cold("a"), data)
 
     def test_a_pool_of_disks_needs_no_tape(self):
         self.put("a", b"abc")

@@ -62,6 +62,10 @@ public:
         co_return std::unexpected(Error{.code = Errc::kBusy, .context = "not on tape yet"});
     }
 
+    void want_room(store::Slot slot, std::uint64_t free_blocks) override {
+        wanted_room.emplace_back(slot, free_blocks);
+    }
+
     void end(library::Ticket ticket, library::RecallEnd end) {
         recalls[ticket] = std::move(end);
         ended_.wake_all();
@@ -69,6 +73,7 @@ public:
 
     std::vector<library::RecallWish> wishes;
     std::vector<store::Fid> released;
+    std::vector<std::pair<store::Slot, std::uint64_t>> wanted_room;
     std::map<library::Ticket, std::optional<library::RecallEnd>> recalls;
     std::uint64_t waiting = 0;
     bool is_on_tape = true;

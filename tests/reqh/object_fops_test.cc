@@ -42,6 +42,31 @@ TEST_CASE("reqh objects: what was written is read again, also after a loss of po
     CHECK(node.all_pieces_are_back());
 }
 
+TEST_CASE("reqh objects: an object keeps the collection that it was made with", "[reqh]") {
+    StoreStage node;
+    auto& made =
+        node.call({.type = type_of("create"),
+                   .body = fop::Create{
+                       .name = "a", .slot = kFirstSlot, .mode = 0600, .collection = "run-7"}});
+    REQUIRE(made.status() == fop::Status::kDone);
+    const fop::Fid fid = std::get<fop::CreateReply>(made.answer->body).fid;
+    node.write(fid, 0, pattern(100, 1));
+    auto& begun =
+        node.call({.type = type_of("upload_begin"),
+                   .body = fop::UploadBegin{
+                       .name = "b", .slot = kFirstSlot, .mode = 0600, .collection = "run-8"}});
+    REQUIRE(begun.status() == fop::Status::kDone);
+    const fop::Fid upload = std::get<fop::UploadBeginReply>(begun.answer->body).fid;
+    REQUIRE(node.call({.type = type_of("upload_commit"), .body = fop::UploadCommit{.fid = upload}})
+                .status() == fop::Status::kDone);
+
+    node.restart();
+    // The answer lives as long as the call; each is compared at once.
+    CHECK(node.stat(fid).collection == "run-7");
+    CHECK(node.stat(upload).collection == "run-8");
+    CHECK(node.stat(node.create()).collection.empty());
+}
+
 TEST_CASE("reqh objects: holes read as zeros, and a read ends at the object's end", "[reqh]") {
     StoreStage node;
     const fop::Fid fid = node.create();

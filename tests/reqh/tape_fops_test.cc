@@ -51,7 +51,7 @@ Task<Result<void>> put_on_tape(store::Volume* volume, store::Fid fid, std::uint3
 class TapeStage {
 public:
     TapeStage()
-        : stage({.localities = 2, .disks = 2, .cold_quota_blocks = 1000, .library = &door}) {
+        : stage({.localities = 2, .disks = 2, .cold_quota_blocks = 100'000, .library = &door}) {
         door = {.service = nullptr,
                 .reactor = &stage.stores(1).parts().reactor,
                 .gate = &gate,
@@ -279,6 +279,60 @@ TEST_CASE("reqh tape: waits for tape end when the server stops", "[reqh]") {
     stage.run_for(1s);
     CHECK(waiting.status() == fop::Status::kTryAgain);
     CHECK(syncing.status() == fop::Status::kTryAgain);
+}
+
+TEST_CASE("reqh tape: a change that does not fit on a staging makes room, and holds nothing",
+          "[reqh]") {
+    TapeStage tape;
+    StoreStage& stage = tape.stage;
+    const std::uint16_t slot = stage.slot(1);
+    const auto begin = [&](std::string pool, std::uint64_t blocks) {
+        FopSpec spec{.type = type_of("upload_begin"),
+                     .body = fop::UploadBegin{.size_bytes = blocks * kBlock, .slot = slot}};
+        spec.pool = std::move(pool);
+        return stage.call(std::move(spec)).status();
+    };
+    FopSpec create{.type = type_of("create"), .body = fop::Create{.slot = slot, .mode = 0600}};
+    create.pool = "cold";
+    FakeFop& created = stage.call(std::move(create));
+    REQUIRE(created.status() == fop::Status::kDone);
+    const fop::Fid cold = std::get<fop::CreateReply>(created.answer->body).fid;
+
+    // All but a few blocks of the disk.
+    const fop::Fid others = tape.object(1);
+    const store::SpaceUse before = stage.volume(1).space_use();
+    const Bytes bytes = pattern(128 * kBlock, 5);
+    for (std::uint64_t at = 0; at + 128 < before.free_blocks; at += 128) {
+        const WriteSpec write(others, {{.offset = (4 + at) * kBlock, .length = bytes.size()}},
+                              bytes);
+        if (stage.call(write.spec(WriteSpec::Way::kMemory)).status() != fop::Status::kDone) break;
+    }
+    const store::SpaceUse use = stage.volume(1).space_use();
+    REQUIRE(use.free_blocks < 300);
+    const std::uint64_t lacking = use.free_blocks + use.waiting_blocks + 50;
+    CHECK(begin("fast", lacking) == fop::Status::kNoSpace);
+    // It would not fit on an empty disk.
+    CHECK(begin("cold", use.total_blocks) == fop::Status::kNoSpace);
+    CHECK(tape.stagings[1]->wanted_room.empty());
+    CHECK(begin("cold", lacking) == fop::Status::kStagingFull);
+    REQUIRE(tape.stagings[1]->wanted_room.size() == 1);
+    CHECK(tape.stagings[1]->wanted_room.front() == std::pair{store::Slot{slot}, lacking});
+    CHECK(tape.stagings[0]->wanted_room.empty());
+
+    const Bytes large = pattern(lacking * kBlock, 6);
+    const WriteSpec write(cold, {{.offset = 0, .length = large.size()}}, large);
+    FakeFop& refused = stage.call(write.spec(WriteSpec::Way::kMemory));
+    CHECK(refused.status() == fop::Status::kStagingFull);
+    // Its bytes were not asked for.
+    CHECK(refused.transfers.empty());
+    CHECK(tape.stagings[1]->wanted_room.size() == 2);
+    CHECK(stage.all_pieces_are_back());
+
+    REQUIRE(tape.status_of("delete", fop::Delete{.fid = others}) == fop::Status::kDone);
+    stage.run_for(5s);
+    CHECK(begin("cold", lacking) == fop::Status::kDone);
+    CHECK(stage.call(write.spec(WriteSpec::Way::kMemory)).status() == fop::Status::kDone);
+    CHECK(tape.stagings[1]->wanted_room.size() == 2);
 }
 
 TEST_CASE("reqh tape: who may recall, pin, release and cancel", "[reqh]") {

@@ -150,11 +150,13 @@ TEST_CASE("store index values: a released object says so, and which version its 
     released.version = 5;
     released.attribute_changes = 2;
     released.is_released = true;
+    released.released_blocks = 3;
     const auto value = write_object(buffer, released);
     const auto object = read_object(value);
 
     REQUIRE(object.has_value());
     REQUIRE(object->is_released);
+    REQUIRE(object->released_blocks == 3);
     REQUIRE(object->version == 5);
     REQUIRE(object->content_version() == 3);
     REQUIRE(object->last_writer == documented_object().last_writer);
@@ -166,34 +168,102 @@ TEST_CASE("store index values: a released object says so, and which version its 
         return read_object(Bytes(bytes)).has_value();
     };
     REQUIRE(!changed(3, std::byte{2}));
-    REQUIRE(changed(3, std::byte{0}));
+    // Nothing needs this layout then.
+    REQUIRE(!changed(3, std::byte{0}));
+    REQUIRE(!changed(87, std::byte{1}));
     REQUIRE(!changed(76, std::byte{6}));
     std::vector<std::byte> of_nothing(value.begin(), value.end());
     std::ranges::fill(std::span(of_nothing).subspan(16, 8), std::byte{0});
     REQUIRE(!read_object(Bytes(of_nothing)).has_value());
     ValueBuffer other;
     const Object plain = documented_object();
-    REQUIRE(write_object(other, plain).size() + 4 == value.size());
+    REQUIRE(write_object(other, plain).size() + 12 == value.size());
     std::vector<std::byte> upload(24);
     upload[0] = std::byte{1};
     upload.insert(upload.end(), value.begin(), value.end());
     REQUIRE(!read_upload(Bytes(upload)).has_value());
 }
 
+TEST_CASE("store index values: an object that was released by an older program is read",
+          "[store]") {
+    ValueBuffer buffer;
+    Object changed = documented_object();
+    changed.attribute_changes = 2;
+    const auto value = write_object(buffer, changed);
+    std::vector<std::byte> older(value.begin(), value.end());
+    REQUIRE(older[0] == std::byte{3});
+    older[3] = std::byte{1};
+    const auto object = read_object(Bytes(older));
+
+    REQUIRE(object.has_value());
+    REQUIRE(object->is_released);
+    REQUIRE(object->released_blocks == 0);
+    REQUIRE(object->content_version() == 1);
+    REQUIRE(object->name == "reports/2026");
+    require_refused_unless_whole(Bytes(older), older.size(), read_object);
+    std::ranges::fill(std::span(older).subspan(76, 4), std::byte{0});
+    REQUIRE(read_object(Bytes(older))->is_released);
+    older[0] = std::byte{2};
+    REQUIRE_FALSE(read_object(Bytes(older)).has_value());
+    // What it becomes with its next change.
+    ValueBuffer next;
+    REQUIRE(read_object(write_object(next, *object))->is_released);
+}
+
+TEST_CASE(
+    "store index values: an object may have a collection, and is kept with its group otherwise",
+    "[store]") {
+    ValueBuffer buffer;
+    Object collected = documented_object();
+    REQUIRE(collected.kept_with() == "staff");
+    collected.collection = "run-7";
+    const auto value = write_object(buffer, collected);
+    const auto object = read_object(value);
+
+    REQUIRE(object.has_value());
+    REQUIRE(object->collection == "run-7");
+    REQUIRE(object->kept_with() == "run-7");
+    REQUIRE(object->name == "reports/2026");
+    REQUIRE(object->attribute_changes == 0);
+    REQUIRE_FALSE(object->is_released);
+    require_refused_unless_whole(value, value.size(), read_object);
+    Object released = collected;
+    released.is_released = true;
+    released.released_blocks = 3;
+    ValueBuffer both;
+    const auto again = read_object(write_object(both, released));
+    REQUIRE(again.has_value());
+    REQUIRE(again->collection == "run-7");
+    REQUIRE(again->is_released);
+    REQUIRE(again->released_blocks == 3);
+    // A layout for collections without one, and one without a place for it.
+    std::vector<std::byte> bytes(value.begin(), value.end() - 5);
+    bytes[75] = std::byte{0};
+    REQUIRE_FALSE(read_object(Bytes(bytes)).has_value());
+    bytes.assign(value.begin(), value.end());
+    bytes[0] = std::byte{3};
+    REQUIRE_FALSE(read_object(Bytes(bytes)).has_value());
+    // What an older version wrote has none.
+    ValueBuffer older;
+    REQUIRE(read_object(write_object(older, documented_object()))->collection.empty());
+}
+
 TEST_CASE("store index values: the longest names fit into an upload", "[store]") {
     const std::string principal(kPrincipalBytesMax, 'p');
     const std::string name(kObjectNameBytesMax, 'n');
     ValueBuffer buffer;
-    const auto value =
-        write_upload(buffer, {.object = {.owner = principal, .group = principal, .name = name},
-                              .rule = NameRule::kNoReplace,
-                              .write_count = 5,
-                              .written_bytes = 6});
+    const auto value = write_upload(
+        buffer,
+        {.object = {.owner = principal, .group = principal, .name = name, .collection = principal},
+         .rule = NameRule::kNoReplace,
+         .write_count = 5,
+         .written_bytes = 6});
     const auto upload = read_upload(value);
 
     REQUIRE(upload.has_value());
     REQUIRE(upload->object.name == name);
     REQUIRE(upload->object.group == principal);
+    REQUIRE(upload->object.collection == principal);
     REQUIRE(upload->rule == NameRule::kNoReplace);
     REQUIRE(upload->write_count == 5);
     REQUIRE(upload->written_bytes == 6);
@@ -275,6 +345,8 @@ TEST_CASE("store index values: the document shows them as they are", "[store]") 
     released.version = 5;
     released.attribute_changes = 2;
     released.is_released = true;
+    released.released_blocks = 3;
+    released.collection = "run-7";
     require_shown("released object", Key::object(kFid), write_object(buffer, released));
     const Copy copy = documented_copy();
     require_shown("copy", copy_key(key_of(copy)), write_copy(buffer, copy));

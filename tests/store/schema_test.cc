@@ -1,5 +1,6 @@
-// Goal: what an older version wrote of replies is found where this one looks for it. Method: the
-// bytes that version 2 wrote, by themselves, and in the log of a disk that a volume opens.
+// Goal: replies and objects that an older version wrote are found where this one looks for them.
+// Method: the bytes that older versions wrote, by themselves, and in the log of a disk that a
+// volume opens.
 #include "store/schema.h"
 
 #include <algorithm>
@@ -40,6 +41,19 @@ void put_old(RecordWriter& records, const ReplyKey& key, std::string_view reply)
     value.resize(8);
     value.insert(value.end(), bytes_of(reply).begin(), bytes_of(reply).end());
     records.put(old_key(key), value);
+}
+
+// An object of 1 block, as an older layout has it.
+std::vector<std::byte> old_object(std::uint8_t layout, std::uint8_t flags = 0) {
+    ValueBuffer buffer;
+    const Object object{.size_bytes = 4096, .version = 3, .mode = 0640, .owner = "ann"};
+    const Bytes value = write_object(buffer, object);
+    std::vector<std::byte> bytes(value.begin(), value.begin() + (layout == 1 ? 56 : 76));
+    if (layout == 3) bytes.insert(bytes.end(), {std::byte{2}, {}, {}, {}});
+    bytes.insert(bytes.end(), value.begin() + 76, value.end());
+    bytes[0] = std::byte{layout};
+    bytes[3] = std::byte{flags};
+    return bytes;
 }
 
 class FirstSegments final : public SegmentSource {
@@ -148,6 +162,58 @@ TEST_CASE("store schema: a disk of version 2 remembers the latest reply of each 
     CHECK(volume.map().find_reply(kFirst)->value().key == later);
     CHECK(std::ranges::equal(volume.map().find_reply(later)->value().reply, bytes_of("later")));
     CHECK(std::ranges::equal(volume.map().find_reply(other)->value().reply, bytes_of("other")));
+    volume.map().release();
+    const auto closed = world.run(*reactor, volume.close());
+    REQUIRE(closed.has_value());
+    CHECK(closed->has_value());
+}
+
+TEST_CASE("store schema: objects that older versions wrote are read from a disk", "[store]") {
+    core::VirtualWorld world(7);
+    core::Random random(7);
+    const auto reactor = world.make_reactor();
+    devices::DiskImage image(kDiskBytes);
+    devices::MemoryDisk disk(*reactor, image, {.seed = 7});
+    const auto fid_of = [](std::uint64_t number) { return Fid{.high = 3ULL << 48, .low = number}; };
+    const auto [version, layouts] =
+        GENERATE(std::pair(2U, 1U), std::pair(3U, 2U), std::pair(4U, 3U), std::pair(4U, 4U));
+    CAPTURE(version, layouts);
+    RecordWriter records;
+    for (std::uint8_t layout = 1; layout <= std::min(layouts, 3U); ++layout) {
+        records.put(Key::object(fid_of(layout)), old_object(layout));
+    }
+    // Version 4 has written released objects so.
+    const bool has_released = layouts == 4;
+    if (has_released) records.put(Key::object(fid_of(4)), old_object(3, 1));
+    {
+        FirstSegments segments;
+        const auto steps = std::span(kSchemaSteps).first(version - 1);
+        Log log(*reactor, disk, segments,
+                {.schema = {.version = version, .steps = steps},
+                 .segment_blocks = 64,
+                 .entry_blocks_max = 16});
+        REQUIRE(world.run(*reactor, write_log(&log, &records)) == true);
+    }
+    MapImage index_image;
+    MapIndex index({.reactor = *reactor, .random = random}, index_image);
+    core::NullEventSink events;
+    Volume volume({.reactor = *reactor, .device = disk, .index = index, .events = events},
+                  {.slot = 3, .segment_blocks = 64});
+    const auto opened = world.run(*reactor, volume.open(Volume::Mode::kServe));
+    REQUIRE(opened.has_value());
+    REQUIRE(opened->has_value());
+
+    for (std::uint64_t number = 1; number <= layouts; ++number) {
+        CAPTURE(number);
+        const auto object = volume.map().find(fid_of(number));
+        REQUIRE(object.has_value());
+        REQUIRE(object->has_value());
+        CHECK((*object)->owner == "ann");
+        CHECK((*object)->size_bytes == 4096);
+        CHECK((*object)->is_released == (number == 4));
+        CHECK((*object)->content_version() == (number < 3 ? 3 : 1));
+        CHECK((*object)->collection.empty());
+    }
     volume.map().release();
     const auto closed = world.run(*reactor, volume.close());
     REQUIRE(closed.has_value());

@@ -88,6 +88,7 @@ void put_object(RecordWriter& records, Fid fid, const ObjectState& state, std::u
     ValueBuffer buffer;
     Object object = object_of(state, version);
     object.is_released = is_released;
+    if (is_released) object.released_blocks = state.stamps.size();
     records.put(Key::object(fid), write_object(buffer, object));
 }
 
@@ -315,13 +316,10 @@ void Machine::acknowledge(Fid fid, const ObjectState& state) {
     if (states.empty()) violate("an acknowledged state that never was");
 }
 
-// Whose blocks were counted at the start: those that are found.
+// Whose blocks were counted at the start: those that are found, on the disk or on tape.
 void Machine::check_owners() {
     std::uint64_t blocks = 0;
-    for (const auto& [fid, states] : remains_.objects) {
-        const auto parts = parts_found_.find(fid);
-        blocks += parts == parts_found_.end() ? states.back().stamps.size() : parts->second;
-    }
+    for (const auto& [fid, states] : remains_.objects) blocks += states.back().stamps.size();
     std::uint64_t counted = 0;
     for (const auto& [pool, owners] : volume_->owners_at_open()) {
         const auto owner = owners.find("alice");

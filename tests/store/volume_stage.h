@@ -200,7 +200,6 @@ private:
     std::optional<Error> open_error_;
     // Of an extent's size each, for compare(): sanitizers make new memory slow.
     std::vector<AlignedMemory> spare_memory_;
-    std::map<Fid, std::uint64_t> parts_found_;  // Blocks of released objects, at the start.
 };
 
 void put_object(RecordWriter& records, Fid fid, const ObjectState& state, std::uint32_t version,

@@ -49,12 +49,7 @@ Task<std::optional<ObjectState>> Machine::look(Fid fid, AlignedMemory* memory) {
     found.attribute_changes = (*object)->attribute_changes;
     const bool is_released = (*object)->is_released;
     if (plan_.tape && !read_copies(fid, found, is_released)) co_return std::nullopt;
-    if (is_released) {
-        const core::WaitOptions wait{};
-        const auto parts = co_await volume_->count_blocks(fid, wait);
-        if (parts) parts_found_[fid] = *parts;
-        co_return found;
-    }
+    if (is_released) co_return found;
     struct Piece {
         std::uint64_t first;
         std::uint64_t block;

@@ -118,6 +118,7 @@ public:
         next.next_content();
         next.size_bytes = blocks * 4096;
         next.is_released = false;
+        next.released_blocks = 0;
         ValueBuffer value;
         change.records.put(Key::object(fid), write_object(value, next));
         co_return co_await commit(&change, std::move(*room));

@@ -41,6 +41,7 @@ TEST_CASE("store tape: an object is released if copies have all its bytes", "[st
     REQUIRE(bench.volume->space_use().free_blocks == free_before + kBlocks);
     bench.start_again(how);
     REQUIRE(bench.object(kObject).is_released);
+    REQUIRE(bench.object(kObject).released_blocks == kBlocks);
     REQUIRE(bench.object(kObject).content_version() == object.content_version());
     REQUIRE(code_of(bench.has_block(kObject, 0)) == Errc::kBusy);
     REQUIRE(bench.has_block(kOther, 0) == false);
@@ -73,6 +74,7 @@ TEST_CASE("store tape: a released object changes only where no bytes are needed"
     REQUIRE(code_of(bench.run(bench.put(kObject, other))) == Errc::kBusy);
     other = released;
     other.is_released = false;
+    other.released_blocks = 0;
     REQUIRE(code_of(bench.run(bench.put(kObject, other))) == Errc::kBusy);
     other.next_content();
     REQUIRE(code_of(bench.run(bench.put(kObject, other))) == Errc::kBusy);
@@ -132,7 +134,7 @@ TEST_CASE("store tape: what an attempt has left is freed by the next one", "[sto
     bench.start_again(how);
 
     REQUIRE(bench.object(kObject).is_released);
-    REQUIRE(bench.volume->owners_at_open().at(0).at("alice").blocks == 3);
+    REQUIRE(bench.volume->owners_at_open().at(0).at("alice").blocks == kBlocks);
     REQUIRE(bench.fault() == "");
     attempt = bench.run(bench.volume->begin_bringing_back(kObject, bench.soon()));
     REQUIRE(attempt.has_value());

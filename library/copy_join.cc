@@ -1,0 +1,57 @@
+#include "library/copy_join.h"
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/ensure.h"
+#include "library/staging_disks.h"
+
+namespace fopd::library {
+
+Task<bool> CopyJoin::arrive(Copies copies) {
+    ENSURE(missing_ > 0);
+    for (auto& [locality, some] : copies) {
+        auto& all = copies_[locality];
+        all.insert(all.end(), some.begin(), some.end());
+    }
+    if (--missing_ == 0 && !failed_) {
+        Copies together = std::move(copies_);
+        co_await record(std::move(together));
+        done_ = true;
+        over_.wake_all();
+    }
+    while (!done_ && !failed_) {
+        // The others end by themselves.
+        [[maybe_unused]] const auto woken = co_await over_.wait({});
+    }
+    co_return done_;
+}
+
+void CopyJoin::fail() {
+    failed_ = true;
+    over_.wake_all();
+}
+
+// First the tapes, then the table that keeps anyone from writing over them, then the records that
+// let the bytes leave the disks.
+Task<void> CopyJoin::record(Copies copies) {
+    for (auto& [locality, some] : copies) {
+        const std::uint64_t count = some.size();
+        for (const store::Copy& each : some) recorded_.bytes += each.length;
+        auto job = [&some](StagingDisks& disks) { return disks.record(std::move(some)); };
+        const auto recorded = co_await parts_.homes.run_at<StagingDisks::Recorded>(locality, &job);
+        if (recorded) {
+            recorded_.copies += recorded->live;
+            recorded_.dead += recorded->dead;
+            continue;
+        }
+        // A disk that fails keeps its objects from leaving; that is not the tape's fault.
+        recorded_.unrecorded += count;
+        const std::string reason = describe(recorded.error());
+        core::emit(parts_.events, core::Level::kWarn, "library.copies_not_recorded",
+                   {{"locality", std::uint64_t{locality}}, {"reason", std::string_view(reason)}});
+    }
+}
+
+}  // namespace fopd::library

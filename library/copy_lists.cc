@@ -1,0 +1,110 @@
+// What the disks of a locality know of the copies on cartridges.
+
+#include <algorithm>
+#include <functional>
+#include <span>
+#include <utility>
+
+#include "core/stable_sort.h"
+#include "library/staging_disks.h"
+
+namespace fopd::library {
+
+namespace {
+
+constexpr std::size_t kListedMax = 256;
+
+}  // namespace
+
+// An index says that a file has no other copies than those it lists, so all disks have to be here.
+Result<void> StagingDisks::check_all_here() const {
+    const Error missing{.code = Errc::kBusy, .context = "a disk of the staging is not here"};
+    for (const objects::PoolId pool : pool_ids_) {
+        const objects::LayoutPool* const known = stores_.layout().find_pool(pool);
+        if (known == nullptr || !known->missing.empty()) return std::unexpected(missing);
+    }
+    for (const auto& home : stores_.volumes()) {
+        if (is_staging(*home) && !home->volume().serving()) return std::unexpected(missing);
+    }
+    return {};
+}
+
+Result<std::vector<store::TapeEntry>> StagingDisks::list_copies(CopyCursor& cursor) {
+    const auto here = check_all_here();
+    if (!here) return std::unexpected(here.error());
+    std::vector<store::Slot> slots;
+    for (const auto& home : stores_.volumes()) {
+        if (home->slot() >= cursor.slot) slots.push_back(home->slot());
+    }
+    std::ranges::sort(slots);
+    std::vector<store::TapeEntry> entries;
+    for (const store::Slot slot : slots) {
+        if (slot != cursor.slot) cursor.place = cursor.first;
+        cursor.slot = slot;
+        store::Volume& volume = stores_.find(slot)->volume();
+        for (;;) {
+            const auto page = volume.copies_on(cursor.on.vsn, cursor.place, kListedMax);
+            if (!page) return std::unexpected(page.error());
+            if (page->empty()) break;
+            for (const store::Copy& each : *page) {
+                if (each.cartridge != cursor.on) continue;
+                auto entry = entry_of(volume, each);
+                if (!entry) return std::unexpected(entry.error());
+                if (*entry) entries.push_back(**std::move(entry));
+            }
+            cursor.place = page->back().place;
+            ++cursor.place.member;
+            if (!entries.empty()) return entries;
+        }
+    }
+    return entries;
+}
+
+Result<std::optional<store::TapeEntry>> StagingDisks::entry_of(store::Volume& volume,
+                                                               const store::Copy& copy) const {
+    const auto object = volume.map().find(copy.fid);
+    if (!object) return std::unexpected(object.error());
+    if (!object->has_value()) return std::nullopt;
+    store::TapeEntry entry{.file = {.number = copy.place.file, .block = copy.block},
+                           .position = copy.place.member,
+                           .member = member_of(copy.fid, **object, stores_.layout())};
+    entry.member.version = copy.version;
+    entry.member.offset = copy.offset;
+    entry.member.size_bytes = copy.length;
+    entry.member.checksum = copy.checksum;
+    // A name that cannot be written as text is left out, as on the tape.
+    if (!store::is_valid(entry.member)) entry.member.name.clear();
+    return entry;
+}
+
+// Those that their objects do not get on as many cartridges as they should have are left out, so
+// that an object gets all of its copies with one batch, or none.
+Result<std::vector<store::Copy>> StagingDisks::complete_ones(std::vector<store::Copy> copies) {
+    std::vector<store::Copy> complete;
+    core::stable_sort(copies, std::less{}, [](const store::Copy& each) { return each.fid; });
+    for (std::size_t at = 0; at < copies.size();) {
+        const store::Fid fid = copies[at].fid;
+        std::size_t end = at;
+        while (end < copies.size() && copies[end].fid == fid) ++end;
+        const auto of_object = std::span(copies).subspan(at, end - at);
+        at = end;
+        objects::HomeVolume* const home = stores_.find(fid.slot());
+        if (home == nullptr) continue;
+        auto all = home->volume().copies_of(fid);
+        if (!all) return std::unexpected(all.error());
+        const auto current = home->volume().map().find(fid);
+        if (!current) return std::unexpected(current.error());
+        // Of an object that has changed they are dead, which the volume counts.
+        const std::uint32_t wanted =
+            current->has_value() ? copies_wanted((*current)->pool) : std::uint32_t{1};
+        all->insert(all->end(), of_object.begin(), of_object.end());
+        for (const store::Copy& each : of_object) {
+            const bool is_enough = wanted == 1 || each.length == 0 ||
+                                   have_copies(*all, wanted, each.offset, each.end());
+            if (is_enough) complete.push_back(each);
+        }
+    }
+    return complete;
+}
+
+}  // namespace fopd::library

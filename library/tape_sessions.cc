@@ -1,0 +1,71 @@
+// When a session of writing is over, and an index file is due.
+
+#include <algorithm>
+#include <utility>
+
+#include "library/awaited_tape.h"
+#include "library/tape_library.h"
+#include "objects/object_name.h"
+
+namespace fopd::library {
+
+namespace {
+
+// A cartridge that was not written for so long gets its index file.
+constexpr Duration kSessionIdle = 1min;
+// What the scheduler counts for one.
+constexpr std::uint64_t kIndexBytes = 4UL << 20;
+
+}  // namespace
+
+class TapeLibrary::IndexJob final : public TapeJob {
+public:
+    Task<Result<void>> run(DriveUnit* drive, CartridgeId /*cartridge*/) override {
+        co_await drive->end_session();
+        co_return Result<void>{};
+    }
+    bool ends_session() const override { return true; }
+};
+
+// Returns when to look again, if nothing happens before.
+Instant TapeLibrary::begin_indexes() {
+    Instant next = kNever;
+    const Instant now = parts_.reactor.now();
+    for (Unit& each : units_) {
+        const auto session_at = each.drive->session_at();
+        if (!session_at || each.is_indexing || each.is_handled) continue;
+        const CartridgeId id = *each.drive->cartridge();
+        // On a full one it is written when it leaves the drive.
+        if (shelf_->find(id)->state != CartridgeState::kOk) continue;
+        const Instant due = after(*session_at, kSessionIdle);
+        if (now < due || !each.device->is_idle()) {
+            next = std::min(next, now < due ? due : after(now, kSessionIdle));
+            continue;
+        }
+        each.is_indexing = true;
+        parts_.reactor.spawn(gate_, write_index(&each, id));
+    }
+    return next;
+}
+
+Task<void> TapeLibrary::write_index(Unit* unit, CartridgeId id) {
+    IndexJob job;
+    const Cartridge cartridge = *shelf_->find(id);
+    const AwaitedTape::Scheduler scheduler{.reactor = parts_.reactor, .main = parts_.io};
+    const AwaitedTape::Options options{
+        .type = io_sched::IoType::kWrite,
+        .priority = io_sched::IoPriority::kBackground,
+        .pool = objects::pool_id(cartridge.pool),
+        .collection = MediaShelf::collection_number(cartridge.collection),
+        .wait = {.cancel = &stop_}};
+    std::vector<io_sched::IoPart> where{
+        {.medium = io_sched::MediumId{id}, .size_bytes = kIndexBytes}};
+    AwaitedTape request(scheduler, job, options, std::move(where));
+    // The drive says what went wrong.
+    [[maybe_unused]] const auto written = co_await request;
+    unit->is_indexing = false;
+    show_drives();
+    ring();
+}
+
+}  // namespace fopd::library

@@ -1,0 +1,272 @@
+// Goal: room is made on a staging disk for uploads that do not fit, and for nobody else.
+// Method: as tape_library_test.cc; a change that did not fit is played by want_room().
+
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <malloc.h>
+
+#include "tests/catch.h"
+#include "tests/library/tape_stage.h"
+
+using namespace fopd;
+using namespace fopd::library;
+using namespace fopd::library::testing;
+
+namespace {
+
+constexpr std::size_t kObjectBlocks = 250;
+
+TapeStageOptions one_disk() {
+    TapeStageOptions options;
+    options.disks = 1;
+    options.localities = 1;
+    options.pool.staging_high = 0;  // Nothing leaves by itself.
+    options.pool.migrate_age = 24h;
+    return options;
+}
+
+std::vector<store::Fid> put_equal_objects(TapeStage& stage, std::size_t count) {
+    std::vector<store::Fid> fids;
+    for (std::size_t i = 0; i < count; ++i) {
+        fids.push_back(stage.put(pattern(kObjectBlocks * 4096, i)));
+        stage.run_for(1s);
+    }
+    return fids;
+}
+
+std::uint64_t free_blocks(TapeStage& stage) {
+    const store::SpaceUse use = stage.volume(0).space_use();
+    return use.free_blocks + use.waiting_blocks;
+}
+
+std::size_t released_count(TapeStage& stage, const std::vector<store::Fid>& fids) {
+    std::size_t count = 0;
+    for (const store::Fid fid : fids) count += stage.is_released(fid) ? 1 : 0;
+    return count;
+}
+
+}  // namespace
+
+TEST_CASE("library: room that is wanted is made from what is on tape, the oldest first",
+          "[library]") {
+    TapeStage stage(one_disk());
+    const auto fids = put_equal_objects(stage, 20);
+    REQUIRE(stage.sync().has_value());
+    stage.run_for(10min);
+    REQUIRE(released_count(stage, fids) == 0);
+
+    const std::uint64_t wanted = free_blocks(stage) + 3 * kObjectBlocks - 10;
+    stage.staging(0).want_room(fids.front().slot(), wanted);
+    stage.run_for(10s);
+    CHECK(free_blocks(stage) >= wanted);
+    CHECK(released_count(stage, fids) == 3);
+    for (std::size_t i = 0; i < 3; ++i) CHECK(stage.is_released(fids[i]));
+}
+
+TEST_CASE("library: room that is wanted makes objects go to tape at once", "[library]") {
+    TapeStage stage(one_disk());
+    const auto fids = put_equal_objects(stage, 20);
+    stage.run_for(1h);
+    REQUIRE(stage.copies_of(fids.front()).empty());
+
+    const std::uint64_t wanted = free_blocks(stage) + 5 * kObjectBlocks;
+    for (int tries = 0; tries < 60 && free_blocks(stage) < wanted; ++tries) {
+        // As long as the change is tried again.
+        stage.staging(0).want_room(fids.front().slot(), wanted);
+        stage.run_for(10s);
+    }
+    CHECK(free_blocks(stage) >= wanted);
+    CHECK(released_count(stage, fids) == 5);
+    for (std::size_t i = 0; i < fids.size(); ++i) {
+        CHECK(stage.recalled(fids[i]) == pattern(kObjectBlocks * 4096, i));
+    }
+}
+
+TEST_CASE("library: room that nobody wants any more is not made", "[library]") {
+    TapeStage stage(one_disk());
+    const auto fids = put_equal_objects(stage, 4);
+    stage.staging(0).want_room(fids.front().slot(), free_blocks(stage) + kObjectBlocks);
+    stage.run_for(5min);
+    REQUIRE(released_count(stage, fids) == 0);
+    REQUIRE(stage.sync().has_value());
+    stage.run_for(10min);
+    CHECK(released_count(stage, fids) == 0);
+}
+
+TEST_CASE("library: a disk that is full to the last block is emptied", "[library]") {
+    TapeStage stage(one_disk());
+    std::vector<store::Fid> fids;
+    std::size_t size = kObjectBlocks * 4096;
+    while (size >= 4096) {
+        if (free_blocks(stage) < 4 * size / 4096) {
+            size /= 2;
+            continue;
+        }
+        fids.push_back(stage.put(pattern(size, fids.size())));
+        stage.run_for(1s);
+    }
+    const store::SpaceUse use = stage.volume(0).space_use();
+    REQUIRE(use.free_blocks < use.used_blocks / 20);
+    const std::uint64_t wanted = use.used_blocks / 2;
+    for (int tries = 0; tries < 60 && free_blocks(stage) < wanted; ++tries) {
+        stage.staging(0).want_room(fids.front().slot(), wanted);
+        stage.run_for(10s);
+    }
+    CHECK(free_blocks(stage) >= wanted);
+}
+
+// -- recalls --
+
+namespace {
+
+// What the record of a released object says of the blocks that it had.
+Task<Result<void>> set_released_blocks(store::Volume* volume, store::Fid fid,
+                                       std::uint64_t blocks) {
+    auto room = co_await volume->reserve(store::kPutRecordBytesMax, {});
+    if (!room) co_return std::unexpected(room.error());
+    const auto found = volume->map().find(fid);
+    if (!found) co_return std::unexpected(found.error());
+    store::Object object = **found;
+    object.released_blocks = blocks;
+    object.next_attributes();
+    store::ValueBuffer value;
+    store::Change change;
+    change.records.put(store::Key::object(fid), store::write_object(value, object));
+    const auto begun =
+        volume->begin(change, std::move(*room), store::Durability::kDurable, store::Data::kNone);
+    if (!begun) co_return begun;
+    const auto finished = co_await volume->finish(&change);
+    if (!finished) co_return std::unexpected(finished.error());
+    co_return Result<void>{};
+}
+
+Task<Result<void>> record_recall(store::Volume* volume, store::Fid fid, std::uint64_t number) {
+    const store::Recall recall{.ticket = (volume->newest().epoch << 32U) + number,
+                               .priority = kRecallPriorityDefault};
+    const auto put = co_await volume->put_recall(fid, recall, {});
+    if (!put) co_return std::unexpected(put.error());
+    co_return Result<void>{};
+}
+
+}  // namespace
+
+TEST_CASE("library: a recall takes its space at its turn, from what is on tape", "[library]") {
+    TapeStage stage(one_disk());
+    const Bytes bytes = pattern(8 * kObjectBlocks * 4096, 99);
+    const store::Fid large = stage.put(bytes);
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(large).has_value());
+    std::vector<store::Fid> fids;
+    while (free_blocks(stage) > 3 * kObjectBlocks) {
+        fids.push_back(stage.put(pattern(kObjectBlocks * 4096, fids.size())));
+        stage.run_for(1s);
+    }
+    REQUIRE(stage.sync().has_value());
+
+    REQUIRE(stage.recall(large) == RecallAsked::kWaiting);
+    CHECK(released_count(stage, fids) == 0);
+    REQUIRE(stage.wait_for(large).how == RecallEnd::How::kDone);
+    CHECK(stage.read(large) == bytes);
+    const std::size_t gone = released_count(stage, fids);
+    CHECK(gone >= 5);
+    CHECK(gone <= 7);
+}
+
+TEST_CASE("library: a recall waits while nothing can leave the full disk", "[library]") {
+    TapeStage stage(one_disk());
+    const Bytes bytes = pattern(8 * kObjectBlocks * 4096, 99);
+    const store::Fid large = stage.put(bytes);
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(large).has_value());
+    std::vector<store::Fid> fids;
+    while (free_blocks(stage) > 3 * kObjectBlocks) {
+        fids.push_back(stage.put(pattern(kObjectBlocks * 4096, fids.size())));
+    }
+    // None of these has a copy yet: the recall makes the library write them.
+    REQUIRE(stage.recall(large) == RecallAsked::kWaiting);
+    REQUIRE(stage.wait_for(large).how == RecallEnd::How::kDone);
+    CHECK(stage.read(large) == bytes);
+    CHECK(released_count(stage, fids) >= 5);
+}
+
+TEST_CASE("library: an object that is larger than its disk is not brought back", "[library]") {
+    TapeStage stage(one_disk());
+    const store::Fid fid = stage.put(pattern(100'000, 1));
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(fid).has_value());
+    store::Volume* const volume = &stage.volume(0);
+    REQUIRE(stage.at_home(fid, set_released_blocks(volume, fid, 1UL << 20)).has_value());
+
+    REQUIRE(stage.recall(fid) == RecallAsked::kWaiting);
+    const RecallEnd end = stage.wait_for(fid);
+    CHECK(end.how == RecallEnd::How::kFailed);
+    CHECK(end.reason == "the object is larger than its disk");
+    CHECK(stage.is_released(fid));
+}
+
+TEST_CASE("library: recalls without a drive wait until there is one", "[library]") {
+    TapeStageOptions options = one_disk();
+    options.drives = 1;
+    TapeStage stage(options);
+    const auto fids = put_equal_objects(stage, 6);
+    REQUIRE(stage.sync().has_value());
+    for (const store::Fid fid : fids) REQUIRE(stage.release(fid).has_value());
+    // Writes find out, with one cartridge after the other.
+    const std::string drive = stage.library().drives().front().name;
+    REQUIRE(stage.at(0, stage.library().unload(drive)).kind == MediaOutcome::Kind::kDone);
+    stage.drive(0).faults().load_ppm = 1'000'000;
+    stage.put(pattern(1000, 99));
+    const auto is_down = [&stage] { return stage.library().drives().front().activity == "down"; };
+    for (int tries = 0; tries < 20 && !is_down(); ++tries) {
+        REQUIRE_FALSE(stage.sync(10min).has_value());
+    }
+    REQUIRE(is_down());
+    for (std::size_t i = 1; i < fids.size(); ++i) {
+        REQUIRE(stage.recall(fids[i]) == RecallAsked::kWaiting);
+    }
+    stage.run_for(1h);
+    CHECK(stage.library().recalls(10).size() == 5);
+    const store::Fid cancelled = fids.back();
+    const core::WaitOptions wait{};
+    auto cancelling = stage.staging_of(cancelled).cancel_recall(cancelled, wait);
+    REQUIRE(stage.at_home(cancelled, std::move(cancelling)).has_value());
+    stage.run_for(1s);
+    CHECK(stage.library().recalls(10).size() == 4);
+
+    // Somebody repairs the drive.
+    stage.restart();
+    stage.run_for(1h);
+    for (std::size_t i = 1; i + 1 < fids.size(); ++i) CHECK_FALSE(stage.is_released(fids[i]));
+    CHECK(stage.is_released(cancelled));
+}
+
+// Prints a figure; not one of the tests that are always run.
+TEST_CASE("library: the memory of a recall that waits", "[.memory]") {
+    constexpr std::uint64_t kRecalls = 20'000;
+    TapeStageOptions options = one_disk();
+    options.disk_bytes = 512UL << 20;
+    options.cartridge_bytes = 1UL << 30;
+    TapeStage stage(options);
+    std::vector<store::Fid> fids;
+    for (std::uint64_t i = 0; i < kRecalls; ++i) fids.push_back(stage.put(pattern(100, i)));
+    REQUIRE(stage.sync(24h).has_value());
+    for (const store::Fid fid : fids) REQUIRE(stage.release(fid).has_value());
+    for (std::uint64_t i = 0; i < kRecalls; ++i) {
+        REQUIRE(
+            stage.at_home(fids[i], record_recall(&stage.volume(0), fids[i], i + 1)).has_value());
+    }
+    stage.restart();
+    const auto used = [] { return mallinfo2().uordblks + mallinfo2().hblkhd; };
+    const std::size_t before = used();
+    std::size_t waiting = 0;
+    for (int tries = 0; tries < 100'000 && waiting < kRecalls - 100; ++tries) {
+        stage.run_for(10ms);
+        waiting = stage.library().recalls(kRecalls).size();
+    }
+    REQUIRE(waiting >= kRecalls - 100);
+    std::printf("bytes of memory a waiting recall: %.0f\n",
+                static_cast<double>(used() - before) / static_cast<double>(waiting));
+}
