@@ -36,8 +36,8 @@ public:
         bool is_down = false;  // It should get no more operations.
     };
     virtual Content content() const { return {}; }
-    // An operation on a drive ends with an error before execute(): its medium could not be taken out
-    // of another drive.
+    // An operation on a drive ends with an error before execute(): its medium could not be taken
+    // out of another drive.
     virtual void could_not_execute(const IoRequest& /*request*/) {}
     // Of a drive, which may be down: takes its medium out, so that another drive can get it. No
     // operation runs.

@@ -189,7 +189,8 @@ void StagingDisks::look(store::Fid fid, Instant since) {
         .group = {.pool = object.pool, .collection = std::string(object.kept_with())},
         .size_bytes = object.size_bytes,
         .since = since};
-    if (!is_released && !returning_.contains(fid) && has_recall(*home, fid)) {
+    const bool may_begin = !stores_.duties().closed();
+    if (may_begin && !is_released && !returning_.contains(fid) && has_recall(*home, fid)) {
         stores_.parts().reactor.spawn(stores_.duties(), end_empty_recall(fid));
     }
     if (is_released || staged.size_bytes == 0 || tape_pool(staged.group.pool) == nullptr) {

@@ -77,6 +77,7 @@ Task<void> TapeLibrary::run() {
         if (std::exchange(rung_, false)) {
             co_await show_media_to_homes();
             co_await read_news();
+            if (stopping_) break;
         }
         const Instant next = std::min(begin_batches(), begin_indexes());
         if (rung_ || stopping_) continue;

@@ -81,8 +81,8 @@ Task<void> TapeLibrary::migrate(StagedObjects::GroupKey group, Pool* pool) {
     Room room = room_for(*pool, needed);
     std::vector<CopyBatch::Item> items;
     const bool has_drives = has_drives_for(*pool);
-    bool is_waiting = true;  // For a cartridge with room.
-    for (;;) {
+    bool is_waiting = true;  // For a cartridge with room, or for drives.
+    while (has_drives) {
         const std::uint64_t bytes = room.for_batch();
         items = co_await take_items(group,
                                     {.bytes = std::min(pool->options.migrate_bytes, bytes),
@@ -96,6 +96,7 @@ Task<void> TapeLibrary::migrate(StagedObjects::GroupKey group, Pool* pool) {
         shelf_->promise(room.blank, pool->id);
         room = room_of(*pool, needed);
     }
+    if (!has_drives) is_waiting = co_await has_waiting(group);
     if (!items.empty()) {
         pool->is_short_of_tape = false;
         pool->is_short_of_drives = false;

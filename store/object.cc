@@ -101,7 +101,8 @@ void append_object(ValueBuffer& into, const Object& object) {
     std::ranges::copy(object.last_writer.who.bytes, value.begin() + kLastWriterAt);
     value[kCollectionBytesAt] = static_cast<std::byte>(object.collection.size());
     if (layout >= kLongObjectLayout) put_little(value, kObjectHeadBytes, object.attribute_changes);
-    if (layout == kFullObjectLayout) put_little(value, kLongObjectHeadBytes, object.released_blocks);
+    if (layout == kFullObjectLayout)
+        put_little(value, kLongObjectHeadBytes, object.released_blocks);
     std::byte* text = value.subspan(head_bytes).data();
     text = put_text(text, object.owner);
     text = put_text(text, object.group);
@@ -254,8 +255,7 @@ Result<Object> read_object(Bytes value) {
     LastWriter& last = object.last_writer;
     last.others_in = get_little<std::uint32_t>(value, kOldObjectHeadBytes);
     std::ranges::copy(value.subspan(kLastWriterAt, last.who.bytes.size()), last.who.bytes.begin());
-    const bool has_rest =
-        layout != kFullObjectLayout && value[kCollectionBytesAt] != std::byte{0};
+    const bool has_rest = layout != kFullObjectLayout && value[kCollectionBytesAt] != std::byte{0};
     if (has_rest || last.others_in > last.incarnation) {
         return corrupt("last writer of an object in the index");
     }

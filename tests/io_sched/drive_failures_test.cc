@@ -58,6 +58,7 @@ TEST_CASE("io_sched tape: what is stuck in a drive is read from another copy, or
         stage.settle();
         CHECK(single.ended_with(Errc::kIo));
         CHECK(copied.ended_well());
+        CHECK(stage.log.not_begun == 2);
     }
 }
 

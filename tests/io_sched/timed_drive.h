@@ -32,6 +32,7 @@ struct DriveLog {
     // They give no cartridge back.
     std::set<std::uint8_t> stuck_drives;
     std::map<MediumId, std::uint8_t> loaded;
+    std::size_t not_begun = 0;  // Their cartridge could not be taken out of another drive.
 };
 
 // A drive that needs a minute for another cartridge, and ten seconds for an operation. Its robot
@@ -48,6 +49,7 @@ public:
         ENSURE(false);
         co_return Result<void>{};
     }
+    void could_not_execute(const IoRequest& /*request*/) override { ++log_.not_begun; }
     Content content() const override { return {.medium = medium_, .is_down = is_down_}; }
     Task<Result<void>> take_out() override {
         (void)co_await reactor_.sleep_for(20s);

@@ -156,7 +156,8 @@ TEST_CASE("library settings: name, path and pool are required, and one library i
 
 TEST_CASE("library settings: a library of SCSI devices has a changer and drives", "[library]") {
     const auto loaded = load(
-        "libraries:\n  - { name: tl0, kind: scsi, path: /dev/sg3, drive_paths: [/dev/nst0, /dev/nst1], pool: cold "
+        "libraries:\n  - { name: tl0, kind: scsi, path: /dev/sg3, drive_paths: [/dev/nst0, "
+        "/dev/nst1], pool: cold "
         "}\n");
     REQUIRE(loaded.has_value());
     std::vector<devices::PoolSettings> pools{

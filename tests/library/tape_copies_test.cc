@@ -131,6 +131,26 @@ TEST_CASE("library copies: a drive that dies while it writes holds nobody up", "
     for (const auto& [fid, bytes] : book) REQUIRE(stage.recalled(fid) == bytes);
 }
 
+TEST_CASE("library copies: a drive that cannot write goes down, and no cartridge is blamed",
+          "[library]") {
+    TapeStage stage(two_copies(3));
+    stage.run_for(1min);
+    stage.drive(0).faults().write_ppm = 1'000'000;
+    std::map<store::Fid, Bytes> book;
+    for (int round = 0; round < 6; ++round) {
+        book.merge(put_for_copies(stage, 2));
+        REQUIRE(stage.sync(1h).has_value());
+        unload_all(stage);
+    }
+    const std::vector<DriveRow> drives = stage.library().drives();
+    CHECK(drives.front().activity == "down");
+    CHECK(std::ranges::count(drives, "down", &DriveRow::activity) == 1);
+    for (const Cartridge& each : stage.library().media()) {
+        CHECK((each.state == CartridgeState::kOk || each.state == CartridgeState::kBlank));
+    }
+    for (const auto& [fid, bytes] : book) REQUIRE(cartridges_of(stage, fid).size() == 2);
+}
+
 TEST_CASE("library copies: an object comes back from the copy that can be read", "[library]") {
     TapeStage stage(two_copies());
     const auto book = put_for_copies(stage, 4);

@@ -55,14 +55,6 @@ std::vector<Cartridge> used_media(TapeStage& stage) {
     return used;
 }
 
-void unload_all(TapeStage& stage) {
-    for (const DriveRow& each : stage.library().drives()) {
-        const MediaOutcome unloaded = stage.at(0, stage.library().unload(each.name));
-        INFO(unloaded.words);
-        REQUIRE(unloaded.kind == MediaOutcome::Kind::kDone);
-    }
-}
-
 FoundOnTape read_media(TapeStage& stage) {
     FoundOnTape found;
     for (const Cartridge& each : used_media(stage)) {

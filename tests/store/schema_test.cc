@@ -1,6 +1,6 @@
 // Goal: replies and objects that an older version wrote are found where this one looks for them.
-// Method: the bytes that older versions wrote, by themselves, and in the log of a disk that a volume
-// opens.
+// Method: the bytes that older versions wrote, by themselves, and in the log of a disk that a
+// volume opens.
 #include "store/schema.h"
 
 #include <algorithm>
@@ -175,8 +175,8 @@ TEST_CASE("store schema: objects that older versions wrote are read from a disk"
     devices::DiskImage image(kDiskBytes);
     devices::MemoryDisk disk(*reactor, image, {.seed = 7});
     const auto fid_of = [](std::uint64_t number) { return Fid{.high = 3ULL << 48, .low = number}; };
-    const auto [version, layouts] = GENERATE(std::pair(2U, 1U), std::pair(3U, 2U),
-                                             std::pair(4U, 3U), std::pair(4U, 4U));
+    const auto [version, layouts] =
+        GENERATE(std::pair(2U, 1U), std::pair(3U, 2U), std::pair(4U, 3U), std::pair(4U, 4U));
     CAPTURE(version, layouts);
     RecordWriter records;
     for (std::uint8_t layout = 1; layout <= std::min(layouts, 3U); ++layout) {
