@@ -58,7 +58,7 @@ public:
     void could_not_execute(const io_sched::IoRequest& request) override {
         job_of(request).could_not_run();
     }
-    Task<Result<void>> take_out() override { return unit_.unload(); }
+    Task<Result<void>> take_out() override { return unit_.hand_over(); }
     Task<Result<void>> execute_joined(std::span<const io_sched::IoShare> /*writes*/) override {
         ENSURE(false);  // A drive does one operation at a time.
         co_return Result<void>{};
@@ -178,6 +178,7 @@ Task<Result<void>> DriveUnit::mount(CartridgeId id, Labels labels) {
         if (label_is_right_ || labels == Labels::kAny) co_return Result<void>{};
         co_return co_await check_label(id);
     }
+    co_await end_session();
     const auto unloaded = co_await take_out();
     if (!unloaded) co_return unloaded;
     const Cartridge* const cartridge = parts_.shelf.find(id);
@@ -288,13 +289,18 @@ void DriveUnit::note_stuck(CartridgeId id, const Error& error) {
 
 Task<Result<void>> DriveUnit::unload() {
     set_activity(DriveActivity::kExchanging);
+    co_await end_session();
+    co_return co_await hand_over();
+}
+
+Task<Result<void>> DriveUnit::hand_over() {
+    set_activity(DriveActivity::kExchanging);
     const auto unloaded = co_await take_out();
     set_activity(DriveActivity::kIdle);
     co_return unloaded;
 }
 
 Task<Result<void>> DriveUnit::take_out() {
-    co_await end_session();
     forget_positions();
     if (parts_.drive.loaded()) {
         const auto unloaded = co_await parts_.drive.unload();

@@ -97,6 +97,9 @@ public:
     // request is in progress.
     Task<Result<void>> mount(CartridgeId id);
     Task<Result<void>> unload();
+    // Takes the cartridge out for another drive, because this one has failed. Its session goes on
+    // there.
+    Task<Result<void>> hand_over();
 
     // -- sessions --
 
