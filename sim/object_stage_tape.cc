@@ -22,6 +22,8 @@ using devices::CartridgeImage;
 using devices::kDriveAddress;
 
 constexpr Duration kRest = 1h;
+// Cartridges that were not written for so long get their index files, or have them.
+constexpr Duration kSessionsEnd = 3min;
 // Faults of a library last so much longer than others.
 constexpr int kSlower = 1000;
 constexpr Duration kBetweenLooks = 1min;
@@ -283,7 +285,13 @@ bool ObjectStage::rest_tapes() {
         }
         return sum;
     };
-    const std::uint64_t before = activity();
+    std::uint64_t before = 0;
+    do {
+        before = activity();
+        const Instant next = after(world_.now(), kSessionsEnd);
+        while (kept() && world_.now() < next) step(next);
+        if (world_.now() >= limit) book_.break_promise("sessions do not end" + describe_tapes());
+    } while (kept() && (activity() != before || !do_tapes_rest()));
     const Instant end = after(world_.now(), kRest);
     while (kept() && world_.now() < end) step(end);
     if (activity() != before) book_.break_promise("a library that has nothing to do moves");
