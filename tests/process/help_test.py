@@ -52,7 +52,7 @@ class HelpTest(ProcessTestCase):
         page = help_of()
         self.assertNotRegex(page, LIBRARY_WORDS)
         self.assertEqual(re.findall("^([A-Z].*):$", page, re.M),
-                         ["Options", "Objects", "Tape", "Many verbs in one session", "Network", "Node", "Disks", "Request scheduler (LRS)", "Principals, keys and tokens"])
+                         ["Options", "Objects", "Tape", "Many verbs in one session", "Network", "Node", "Disks", "Request scheduler (LRS)", "I/O schedulers", "Principals, keys and tokens"])
 
     def test_words_about_a_wrong_command_line(self):
         for words, message in (
