@@ -220,7 +220,7 @@ void declare_stage(CLI::App& app, VerbArguments& arguments) {
         });
     app.add_option("--priority", arguments.priority, "Recalls with a higher one go first")
         ->check(whole_between(0, 255))
-        ->capture_default_str();
+        ->default_str(std::to_string(arguments.priority));
 }
 void declare_cancel(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);

@@ -48,7 +48,7 @@ constexpr Duration kSignalCap = 1h;
 constexpr Duration kSameRequestWithin = 500ms;
 constexpr Duration kLogFlushLimit = 2s;
 // How old the problems in the metrics may be.
-constexpr Duration kHealthInterval = 5s;
+constexpr Duration kHealthInterval = 1s;
 // How long closing the log may take after that.
 constexpr Duration kLogEndLimit = 3 * (Log::kCloseWait + Log::kCloseMargin);
 

@@ -15,6 +15,10 @@ constexpr std::size_t kRememberedMax = 1024;
 constexpr std::size_t kRecordedKept = 16;
 // The memory of a remembered fop, without the bytes of its reply.
 constexpr std::uint64_t kRememberedBytes = 512;
+// What the map and the allocator add to an entry.
+constexpr std::size_t kEntryOverheadBytes = 64;
+static_assert(sizeof(std::pair<const std::uint64_t, RememberedFop>) + kEntryOverheadBytes <=
+              kRememberedBytes);
 
 // Whether a principal that has `own` of `of_all` in use may take one more: it may have up to four
 // times what is free. So a principal that is alone gets at most four fifths of `max`.

@@ -143,6 +143,8 @@ public:
     // Forgets the clients that have been idle for at least `idle_time`.
     void forget_old(Instant now);
     std::size_t size() const { return clients_.size(); }
+    // The bytes that count against Limits::reply_bytes_max.
+    std::uint64_t reply_bytes() const { return reply_bytes_; }
     template <typename Visit>
     void for_each(Visit visit) const {
         for (const auto& [key, client] : clients_) visit(*client);

@@ -93,6 +93,8 @@ public:
     std::vector<UnheardFop> unheard(Duration gone_max) const;
     // The number of clients that have a session or whose requests are remembered.
     std::size_t clients() const { return clients_.size(); }
+    // The memory for replies that are kept for these clients.
+    std::uint64_t reply_bytes() const { return clients_.reply_bytes(); }
 
 private:
     class Peer;

@@ -24,7 +24,7 @@ constexpr ExplorationBudget kLarge[] = {
     {.name = "a leave and a return", .calls = 2, .jumps = 0, .leaves = 1},
     {.name = "a crash and a return", .calls = 2, .jumps = 3, .crashes = 1},
 };
-constexpr std::uint64_t kFewStates = 40'000;
+constexpr std::uint64_t kFewStates = 20'000;
 
 }  // namespace
 

@@ -14,7 +14,7 @@ using namespace fopd::eh::testing;
 
 namespace {
 
-constexpr std::uint64_t kFewSeeds = 1000;
+constexpr std::uint64_t kFewSeeds = 400;
 
 std::optional<std::uint64_t> number_in(const char* name) {
     const char* const text = std::getenv(name);

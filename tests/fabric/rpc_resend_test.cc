@@ -249,4 +249,54 @@ TEST_CASE("fabric rpc: after a restart the outcome of what must not run twice is
     REQUIRE(again.text == "again");
 }
 
+TEST_CASE("fabric rpc: a killed client leaves its record and its begun requests, for minutes",
+          "[fabric]") {
+    constexpr std::uint64_t kClients = 200;
+    constexpr std::uint64_t kDepth = 8;
+    // A reply without a payload has words at most.
+    constexpr std::uint64_t kRequestBytesMax = 512 + fop::kWordsBytesMax;
+    RpcStage stage;
+    Server& server = stage.server->server;
+    auto& network = stage.transport.network();
+    std::uint64_t cut_off = 0;
+    for (std::uint64_t number = 0; number < kClients; ++number) {
+        ClientSide killed(
+            stage.transport, *stage.client_reactor,
+            {.server = *parse_address("mem://server:1"), .credentials = credentials(kKey)},
+            stage.client_options, 1000 + number);
+        killed.client.start();
+        const auto open = stage.world.run(
+            *stage.client_reactor,
+            killed.client.connected(after(stage.world.now(), 10s), Client::Tries::kFirst));
+        REQUIRE(open.has_value());
+        REQUIRE(open->has_value());
+        std::vector<std::string> memory(2 * kDepth, std::string(100'000, 'x'));
+        std::vector<EchoResult> results(kDepth);
+        for (std::size_t i = 0; i < kDepth; ++i) {
+            stage.client_reactor->spawn(stage.gate, bulk_echo(&killed.client, &memory[2 * i],
+                                                              &memory[2 * i + 1], &results[i]));
+        }
+        // The first die before their requests arrive, others in the transfers or after them.
+        stage.world.run_for(number * 2us);
+        cut_off += server.held();
+        network.block({.from = "client", .to = "server"});
+        network.lose_connections({.from = "client", .to = "server"}, LossNotice::kBoth);
+        REQUIRE(stage.world.run(*stage.client_reactor, killed.stop()));
+        network.unblock({.from = "client", .to = "server"});
+        stage.world.run_for(10ms);
+
+        REQUIRE(server.held() == 0);
+        REQUIRE(stage.server->host.at_rest());
+        REQUIRE(server.clients() <= number + 1);
+        REQUIRE(server.reply_bytes() <= (number + 1) * kDepth * kRequestBytesMax);
+    }
+    CHECK(cut_off > kClients);
+    CHECK(server.clients() == kClients);
+    CHECK(server.reply_bytes() > 0);
+
+    stage.world.run_for(ServerOptions{}.client_kept + 20s);
+    CHECK(server.clients() == 0);
+    CHECK(server.reply_bytes() == 0);
+}
+
 }  // namespace fopd::fabric::testing::rpc

@@ -31,7 +31,7 @@ class HealthTest(StorageTestCase):
         return page.stdout
 
     def wait_metrics(self):
-        """The metric has the problems of now, if a daemon runs; it is some seconds old."""
+        """The metric has the problems of now, if a daemon runs; it is a second old."""
         if self.daemon.process.poll() is not None:
             return
 

@@ -29,6 +29,7 @@ class HelpTest(ProcessTestCase):
         for words in all_verbs:
             with self.subTest(" ".join(words)):
                 page = help_of(*words)
+                self.assertRegex(page, r"\A[ -~\n]*\Z")
                 self.assertNotRegex(page, LIBRARY_WORDS)
                 self.assertLessEqual(max(map(len, page.splitlines())), 80)
                 self.assertIn("\nExample: ", page)
