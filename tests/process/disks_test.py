@@ -485,15 +485,15 @@ class DisksTest(ProcessTestCase):
         pools = list(self.fopd.settings["pools"])
         for cold, reason in (
             ({"name": "cold", "family": "tape"}, r"pools\[1\].staging: a tape pool needs disks"),
-            ({"name": "cold", "family": "tape", "staging": "none_such"}, "pools: the staging of pool cold, none_such, is no pool"),
-            ({"name": "cold", "family": "tape", "staging": "fast"}, "pools: tape pool cold needs a library"),
+            ({"name": "cold", "family": "tape", "staging": "none_such"}, r"pools\[1\].staging: the staging of pool cold, none_such, is no pool"),
+            ({"name": "cold", "family": "tape", "staging": "fast"}, r"pools\[1\]: tape pool cold needs a library"),
         ):
             with self.subTest(reason):
                 self.fopd.settings["pools"] = pools + [cold]
                 self.fopd.write_config()
                 done = run_fopd("--check-config", "--config", self.fopd.config_path)
                 self.assertEqual(done.returncode, CONFIG)
-                self.assertRegex(done.stderr, rf"^[^\n]+fopd.yaml:\d+:\d+: {reason}")
+                self.assertRegex(done.stderr, rf"(?m)^[^\n]+fopd.yaml:\d+:\d+: {reason}")
 
     def test_a_reload_says_what_needs_a_restart(self):
         daemon = self.start_with(d0="good", d1="good")
