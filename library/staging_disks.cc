@@ -1,6 +1,7 @@
 #include "library/staging_disks.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "core/remote.h"
@@ -317,10 +318,9 @@ Task<Result<StagingDisks::Recorded>> StagingDisks::record(std::vector<store::Cop
         medium = {.generation = each.cartridge.generation, .is_good = true};
     }
     const std::size_t written = copies.size();
-    auto complete = complete_ones(std::move(copies));
-    if (!complete) co_return std::unexpected(complete.error());
-    copies = *std::move(complete);
+    copies = complete_ones(std::move(copies));
     recorded.dead = written - copies.size();
+    std::optional<store::Slot> failed;
     for (std::size_t at = 0; at < copies.size();) {
         const store::Slot slot = copies[at].fid.slot();
         objects::HomeVolume* const home = stores_.find(slot);
@@ -331,17 +331,28 @@ Task<Result<StagingDisks::Recorded>> StagingDisks::record(std::vector<store::Cop
             some.push_back(copies[at]);
         }
         at -= take_back_next(some, copies, at);
+        const std::size_t count = some.size();
         if (home == nullptr) {
-            recorded.dead += some.size();
+            recorded.dead += count;
+            continue;
+        }
+        if (slot == failed) {
+            recorded.unrecorded += count;
             continue;
         }
         const objects::HomeVolume::Hold hold(*home);
         const core::WaitOptions wait{.cancel = &home->ending()};
         auto adding = home->volume().add_copies(std::move(some), wait);
         const auto added = co_await std::move(adding);
-        if (!added) co_return std::unexpected(added.error());
-        recorded.live += added->live;
-        recorded.dead += added->dead;
+        if (added) {
+            recorded.live += added->live;
+            recorded.dead += added->dead;
+            continue;
+        }
+        // Other disks record theirs.
+        if (recorded.unrecorded == 0) recorded.reason = added.error();
+        recorded.unrecorded += count;
+        failed = slot;
     }
     for (const store::Copy& each : copies) {
         look(each.fid, now());
@@ -350,6 +361,16 @@ Task<Result<StagingDisks::Recorded>> StagingDisks::record(std::vector<store::Cop
     }
     ring();
     co_return recorded;
+}
+
+Task<Result<void>> StagingDisks::put_back(std::vector<store::Fid> fids) {
+    for (const store::Fid fid : fids) {
+        staged_.put_back(fid);
+        // It may have its copies, although that could not be seen when they were recorded.
+        if (staged_.is_waiting(fid) && !staged_.is_given_up(fid)) look(fid, now());
+        co_await stores_.parts().reactor.maybe_yield();
+    }
+    co_return Result<void>{};
 }
 
 Task<Result<void>> StagingDisks::forget_cartridge(store::VsnText vsn, store::Volume::Loss loss) {

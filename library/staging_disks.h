@@ -124,8 +124,13 @@ public:
         std::uint64_t live = 0;
         // Their objects have changed, are gone, or lack other copies.
         std::uint64_t dead = 0;
+        // Their disks could not record them, the first of these for this reason.
+        std::uint64_t unrecorded = 0;
+        Error reason{};
     };
     Task<Result<Recorded>> record(std::vector<store::Copy> copies);
+    // The copying of objects that were taken has ended: those that still need a copy wait again.
+    Task<Result<void>> put_back(std::vector<store::Fid> fids);
     // The bytes of an object were written; ends the attempt and its recall.
     Task<Result<void>> end_return(store::Fid fid);
     // Of an object; empty: it has none, or is gone.
@@ -151,7 +156,7 @@ private:
                                                      const store::Copy& copy) const;
     const TapePoolOptions* tape_pool(objects::PoolId pool) const;
     std::uint32_t copies_wanted(objects::PoolId pool) const;
-    Result<std::vector<store::Copy>> complete_ones(std::vector<store::Copy> copies);
+    std::vector<store::Copy> complete_ones(std::vector<store::Copy> copies);
     bool is_staging(const objects::HomeVolume& home) const;
     Task<void> look_at_all(store::Slot slot);
     Task<Result<void>> take_recalls(objects::HomeVolume* home);

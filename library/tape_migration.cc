@@ -256,17 +256,20 @@ Task<void> TapeLibrary::put_back(const std::vector<CopyBatch::Item>* items,
                                  std::optional<store::Fid> given_up) {
     std::string name;
     for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
-        auto job = [items, locality, given_up, &name](StagingDisks& disks) {
-            for (const CopyBatch::Item& each : *items) {
-                if (each.locality != locality) continue;
-                if (given_up == each.object.fid) {
-                    disks.staged().give_up(each.object.fid);
-                    name = disks.name_of(each.object.fid);
-                }
-                disks.staged().put_back(each.object.fid);
+        std::vector<store::Fid> fids;
+        for (const CopyBatch::Item& each : *items) {
+            if (each.locality == locality) fids.push_back(each.object.fid);
+        }
+        if (fids.empty()) continue;
+        const bool has_given_up = given_up && std::ranges::find(fids, *given_up) != fids.end();
+        auto job = [fids = std::move(fids), given_up, has_given_up, &name](StagingDisks& disks) {
+            if (has_given_up) {
+                disks.staged().give_up(*given_up);
+                name = disks.name_of(*given_up);
             }
+            return disks.put_back(fids);
         };
-        [[maybe_unused]] const auto told = co_await homes_->call_at<void>(locality, &job);
+        [[maybe_unused]] const auto told = co_await homes_->run_at<void>(locality, &job);
     }
     if (given_up) say_too_large(*given_up, name);
 }
