@@ -22,6 +22,7 @@
 #include "library/staged_objects.h"
 #include "library/staging.h"
 #include "objects/home_volume.h"
+#include "objects/range_locks.h"
 #include "objects/stores.h"
 #include "store/copy.h"
 #include "store/tape/tape_file.h"
@@ -171,6 +172,8 @@ private:
     void tell_of(store::Fid fid);
     std::shared_ptr<Waiters> waiters_for(Ticket ticket);
     void finish(store::Fid fid, RecallEnd end);
+    Task<Result<void>> lock_attributes(objects::HomeVolume* home, store::Fid fid,
+                                       objects::RangeLock* lock, core::WaitOptions wait);
     Task<void> end_empty_recall(store::Fid fid);
     Task<Result<void>> put_recall(objects::HomeVolume* home, RecallWish wish,
                                   core::WaitOptions wait);
@@ -213,8 +216,9 @@ private:
     std::set<store::Fid> news_;      // Recalls that the library has to learn of.
     std::vector<store::Fid> ended_;  // Likewise, those that are over.
     std::uint64_t tickets_made_ = 0;
-    std::map<store::Fid, std::string> failures_;  // Of the latest recalls.
-    std::deque<store::Fid> failed_;               // Their order.
+    // Of the latest recalls those that have failed or were cancelled, and their order.
+    std::map<store::Fid, RecallEnd> bad_ends_;
+    std::deque<store::Fid> badly_ended_;
     std::set<store::Slot> releasing_;
     std::map<store::Fid, Instant> kept_;  // Until when.
     struct Returned {

@@ -5,13 +5,12 @@
 
 #include "library/staging_disks.h"
 #include "objects/fids.h"
-#include "objects/range_locks.h"
 
 namespace fopd::library {
 
 namespace {
 
-constexpr std::size_t kFailuresMax = 1024;
+constexpr std::size_t kBadEndsMax = 1024;
 
 Error no_object() {
     return {.code = Errc::kNotFound, .context = "there is no such object"};
@@ -36,8 +35,17 @@ bool StagingDisks::has_recall(objects::HomeVolume& home, store::Fid fid) const {
 // The library has to learn of a recall, or of its change.
 void StagingDisks::tell_of(store::Fid fid) {
     news_.insert(fid);
-    if (failures_.erase(fid) > 0) std::erase(failed_, fid);
+    if (bad_ends_.erase(fid) > 0) std::erase(badly_ended_, fid);
     ring();
+}
+
+// Held while a recall of the object begins or ends, by each that does it: none of them meets a
+// recall that another one has begun to end.
+Task<Result<void>> StagingDisks::lock_attributes(objects::HomeVolume* home, store::Fid fid,
+                                                 objects::RangeLock* lock, core::WaitOptions wait) {
+    const objects::LockRequest attributes{
+        .fid = fid, .range = objects::kAttributes, .mode = objects::LockMode::kExclusive};
+    co_return co_await home->locks().acquire(*lock, attributes, wait);
 }
 
 Task<Result<RecallAsked>> StagingDisks::recall(RecallWish wish, core::WaitOptions wait) {
@@ -46,9 +54,7 @@ Task<Result<RecallAsked>> StagingDisks::recall(RecallWish wish, core::WaitOption
     const objects::HomeVolume::Hold hold(*home);
     // Only one of those who ask at the same time makes the record.
     objects::RangeLock lock;
-    const objects::LockRequest attributes{
-        .fid = wish.fid, .range = objects::kAttributes, .mode = objects::LockMode::kExclusive};
-    const auto locked = co_await home->locks().acquire(lock, attributes, wait);
+    const auto locked = co_await lock_attributes(home, wish.fid, &lock, wait);
     if (!locked) co_return std::unexpected(locked.error());
     const auto found = home->volume().map().find(wish.fid);
     if (!found) co_return std::unexpected(found.error());
@@ -102,9 +108,8 @@ Task<Result<void>> StagingDisks::put_recall(objects::HomeVolume* home, RecallWis
 Task<Result<RecallEnd>> StagingDisks::wait_for_recall(Ticket ticket, core::WaitOptions wait) {
     objects::HomeVolume* const home = stores_.find(ticket.slot());
     if (home == nullptr || !has_recall(*home, ticket)) {
-        const auto failure = failures_.find(ticket);
-        if (failure == failures_.end()) co_return RecallEnd{};
-        co_return RecallEnd{.how = RecallEnd::How::kFailed, .reason = failure->second};
+        const auto bad = bad_ends_.find(ticket);
+        co_return bad == bad_ends_.end() ? RecallEnd{} : bad->second;
     }
     const std::shared_ptr<Waiters> waiters = waiters_for(ticket);
     ++waiters->count;
@@ -128,11 +133,12 @@ std::shared_ptr<StagingDisks::Waiters> StagingDisks::waiters_for(Ticket ticket) 
 void StagingDisks::finish(store::Fid fid, RecallEnd end) {
     news_.erase(fid);
     ended_.push_back(fid);
-    if (end.how == RecallEnd::How::kFailed) {
-        if (failures_.insert_or_assign(fid, end.reason).second) failed_.push_back(fid);
-        if (failed_.size() > kFailuresMax) {
-            failures_.erase(failed_.front());
-            failed_.pop_front();
+    // Those who have joined it may not wait yet.
+    if (end.how == RecallEnd::How::kFailed || end.how == RecallEnd::How::kCancelled) {
+        if (bad_ends_.insert_or_assign(fid, end).second) badly_ended_.push_back(fid);
+        if (badly_ended_.size() > kBadEndsMax) {
+            bad_ends_.erase(badly_ended_.front());
+            badly_ended_.pop_front();
         }
     }
     ring();
@@ -145,12 +151,14 @@ void StagingDisks::finish(store::Fid fid, RecallEnd end) {
 }
 
 Task<Result<void>> StagingDisks::cancel_recall(Ticket ticket, core::WaitOptions wait) {
+    const Error no_recall{.code = Errc::kNotFound, .context = "there is no such recall"};
     objects::HomeVolume* const home = stores_.find(ticket.slot());
-    if (home == nullptr || !has_recall(*home, ticket)) {
-        co_return std::unexpected(
-            Error{.code = Errc::kNotFound, .context = "there is no such recall"});
-    }
+    if (home == nullptr) co_return std::unexpected(no_recall);
     const objects::HomeVolume::Hold hold(*home);
+    objects::RangeLock lock;
+    const auto locked = co_await lock_attributes(home, ticket, &lock, wait);
+    if (!locked) co_return locked;
+    if (!has_recall(*home, ticket)) co_return std::unexpected(no_recall);
     const auto ended = co_await home->volume().end_recall(ticket, wait);
     if (!ended) co_return ended;
     returning_.cancel(ticket);
@@ -164,6 +172,11 @@ Task<void> StagingDisks::end_empty_recall(store::Fid fid) {
     if (home == nullptr) co_return;
     const objects::HomeVolume::Hold hold(*home);
     const core::WaitOptions wait{.cancel = &home->ending()};
+    objects::RangeLock lock;
+    const auto locked = co_await lock_attributes(home, fid, &lock, wait);
+    if (!locked || !has_recall(*home, fid)) co_return;
+    const auto found = home->volume().map().find(fid);
+    if (!found || !found->has_value() || (*found)->is_released) co_return;
     const auto ended = co_await home->volume().end_recall(fid, wait);
     if (ended) finish(fid, {});
 }
@@ -204,6 +217,9 @@ Task<Result<bool>> StagingDisks::fail_recall(store::Fid fid, std::string reason)
     if (home == nullptr) co_return std::unexpected(no_object());
     const objects::HomeVolume::Hold hold(*home);
     const core::WaitOptions wait{.cancel = &home->ending()};
+    objects::RangeLock lock;
+    const auto locked = co_await lock_attributes(home, fid, &lock, wait);
+    if (!locked) co_return std::unexpected(locked.error());
     const bool was_wanted = has_recall(*home, fid);
     const auto ended = co_await home->volume().end_recall(fid, wait);
     // Copies are of no use to an object that was emptied or removed since they were looked for.
