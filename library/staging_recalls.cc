@@ -93,6 +93,8 @@ Task<Result<void>> StagingDisks::put_recall(objects::HomeVolume* home, RecallWis
         record.asked.unix_ns = wall_ns;
         record.requester = wish.requester;
         record.client = wish.client;
+        // That of an earlier recall remains in the record of its pin.
+        record.priority = 0;
     }
     record.priority = std::max<std::int32_t>(record.priority, wish.priority);
     const std::int64_t pinned_ns = wall_ns + wish.pin.count();

@@ -76,6 +76,23 @@ TEST_CASE("library recall: a pin that outlives a recall does not keep its reques
     for (const RecallRow& each : rows) REQUIRE(stage.reactor(0).now() - each.asked_at < 1h);
 }
 
+TEST_CASE("library recall: a pin that is over does not raise the priority of a recall",
+          "[library]") {
+    TapeStage stage;
+    const store::Fid fid = stage.put(pattern(10'000, 1));
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(fid).has_value());
+    ask(stage, {.fid = fid, .priority = 255, .pin = 1h});
+    REQUIRE(stage.wait_for(fid).how == RecallEnd::How::kDone);
+    stage.run_for(2h);
+    REQUIRE(stage.release(fid).has_value());
+
+    ask(stage, {.fid = fid, .priority = 10});
+    const auto record = record_of(stage, fid);
+    REQUIRE(record.has_value());
+    REQUIRE(record->priority == 10);
+}
+
 TEST_CASE("library recall: one that is cancelled is not done for those who ask meanwhile",
           "[library]") {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
