@@ -88,7 +88,7 @@ void StagingDisks::begin(const Library& library) {
 
 void StagingDisks::look_at(store::Slot slot) {
     objects::HomeVolume* const home = stores_.find(slot);
-    if (home == nullptr || !is_staging(*home)) return;
+    if (home == nullptr || !is_staging(*home) || stores_.duties().closed()) return;
     home->set_observer(this);
     stores_.parts().reactor.spawn(stores_.duties(), look_at_all(slot));
 }

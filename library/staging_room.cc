@@ -175,7 +175,7 @@ void StagingDisks::keep_returned(store::Fid fid) {
     const Instant until = after(now(), kReturnedStays);
     kept_[fid] = until;
     returned_.push_back({.until = until, .fid = fid});
-    if (returned_.size() > 1) return;
+    if (returned_.size() > 1 || stores_.duties().closed()) return;
     stores_.parts().reactor.spawn(stores_.duties(), let_returned_go());
 }
 

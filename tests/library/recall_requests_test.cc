@@ -40,6 +40,17 @@ Task<void> ask_and_wait(StagingDisks* disks, store::Fid fid, std::optional<Recal
     *end = *ended;
 }
 
+Task<Result<void>> record_recalls(store::Volume* volume, const std::vector<store::Fid>* fids) {
+    std::uint64_t number = 0;
+    for (const store::Fid fid : *fids) {
+        const store::Recall recall{.ticket = (volume->newest().epoch << 32U) + ++number,
+                                   .priority = kRecallPriorityDefault};
+        const auto put = co_await volume->put_recall(fid, recall, {});
+        if (!put) co_return std::unexpected(put.error());
+    }
+    co_return Result<void>{};
+}
+
 }  // namespace
 
 TEST_CASE("library recall: the first who asks is its requester, whoever joins", "[library]") {
@@ -132,6 +143,21 @@ TEST_CASE("library recall: who waits for one that was cancelled is told so", "[l
     CHECK(stage.wait_for(fid).how == RecallEnd::How::kDone);
     CHECK(stage.read(fid) == bytes);
     CHECK(stage.wait_for(fid).how == RecallEnd::How::kDone);
+}
+
+TEST_CASE("library recall: a node may stop while recalls that are not needed end", "[library]") {
+    TapeStage stage({.localities = 1, .disks = 1});
+    std::vector<store::Fid> fids;
+    for (std::uint64_t i = 0; i < 300; ++i) fids.push_back(stage.put(pattern(100, i)));
+    for (int steps = 0; steps < 40; ++steps) {
+        CAPTURE(steps);
+        auto recording = record_recalls(&stage.volume(0), &fids);
+        REQUIRE(stage.at(0, std::move(recording)).has_value());
+        stage.restart();
+        for (int i = 0; i < steps; ++i) stage.world.step();
+        REQUIRE(stage.at(0, stage.stop_stores(0)).has_value());
+        stage.restart();
+    }
 }
 
 TEST_CASE("library recall: requester and age survive a restart", "[library]") {
