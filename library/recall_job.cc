@@ -81,10 +81,15 @@ Task<bool> RecallJob::begin() {
 
 void RecallJob::note_home_error(const Error& error) {
     // The home ends a recall that is not wanted any more by itself.
-    state_ = error.code == Errc::kNotFound ? State::kDone : State::kAgain;
-    if (error.code != Errc::kInvalid) return;
-    state_ = State::kImpossible;
-    impossible_ = error.context;
+    state_ = error.code == Errc::kNotFound  ? State::kDone
+             : error.code == Errc::kInvalid ? State::kImpossible
+                                            : State::kAgain;
+    home_error_ = error;
+}
+
+Task<Result<void>> RecallJob::make_room() {
+    auto job = [fid = note_.fid](StagingDisks& disks) { return disks.returning().make_room(fid); };
+    co_return co_await parts_.homes.run_at<void>(locality_, &job);
 }
 
 Task<Result<void>> RecallJob::read_piece(DriveUnit* drive, const store::Copy* copy) {

@@ -185,6 +185,8 @@ private:
     Task<void> serve_unread(store::Fid fid);
     Task<void> serve(Recall* recall);
     Task<void> serve_note(Recall* recall);
+    Task<void> wait_for_room(Recall* recall);
+    void say_recalls_wait(const Recall& recall, const Error& why);
     Task<void> fail(Recall* recall, std::string reason);
     RecallRow row_of(const Recall& recall) const;
     struct Expected {
@@ -226,8 +228,11 @@ private:
     core::IntrusiveList<AgePlace> recalls_by_age_;
     Recalls recalls_;
     std::uint32_t recalls_taken_ = 0;
-    std::vector<store::Fid> stranded_;  // Recalls for whose cartridges there was no drive.
+    // Recalls for whose cartridges there was no drive, or no changer.
+    std::vector<store::Fid> stranded_;
     bool retries_stranded_ = false;
+    Duration stranded_pause_{0};  // The last one; it grows until a cartridge can be loaded.
+    std::map<std::string_view, Instant> said_waits_;  // By reason, in static storage.
     Instant look_again_at_{};  // What find_recall() knows is recent enough until then.
 };
 

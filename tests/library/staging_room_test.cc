@@ -192,6 +192,37 @@ TEST_CASE("library: a recall waits while nothing can leave the full disk", "[lib
     CHECK(released_count(stage, fids) >= 5);
 }
 
+TEST_CASE("library: a recall without space on its disk says so, and waits without a drive",
+          "[library]") {
+    TapeStageOptions options = one_disk();
+    options.drives = 1;
+    TapeStage stage(options);
+    const Bytes bytes = pattern(8 * kObjectBlocks * 4096, 99);
+    const store::Fid large = stage.put(bytes);
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(large).has_value());
+    std::vector<store::Fid> fids;
+    while (free_blocks(stage) > 3 * kObjectBlocks) {
+        fids.push_back(stage.put(pattern(kObjectBlocks * 4096, fids.size())));
+        REQUIRE(stage.recall(fids.back(), 24h) == RecallAsked::kOnDisk);
+    }
+    REQUIRE(stage.sync().has_value());
+
+    REQUIRE(stage.recall(large) == RecallAsked::kWaiting);
+    stage.run_for(5min);
+    CHECK(stage.events.count("library.recalls_wait") == 1);
+    unload_all(stage);
+    const std::size_t mounted = stage.events.count("library.mounted");
+    stage.run_for(2h);
+    CHECK(stage.events.count("library.mounted") == mounted);
+    CHECK(stage.events.count("library.recalls_wait") == 1);
+    CHECK(stage.library().recalls(10).size() == 1);
+
+    // The pins end.
+    REQUIRE(stage.wait_for(large, 25h).how == RecallEnd::How::kDone);
+    CHECK(stage.read(large) == bytes);
+}
+
 TEST_CASE("library: an object that is larger than its disk is not brought back", "[library]") {
     TapeStage stage(one_disk());
     const store::Fid fid = stage.put(pattern(100'000, 1));
