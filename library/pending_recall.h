@@ -32,7 +32,7 @@ struct TapeLibrary::Served {
     std::unique_ptr<Serving> serving{};
 };
 
-// In the order in which the library has learned of recalls.
+// The recall that was asked for first is the first.
 class TapeLibrary::AgePlace : public core::ListNode {};
 
 // A recall that the library is to fulfil. While it waits for its cartridge, it is a request of the

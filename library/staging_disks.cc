@@ -231,7 +231,7 @@ StagingNews StagingDisks::take_news() {
         auto note = note_of(fid);
         if (note) news.recalls.push_back(*std::move(note));
     }
-    if (!news_.empty()) ring();
+    news.has_more = !news_.empty();
     return news;
 }
 
@@ -251,6 +251,7 @@ std::optional<RecallNote> StagingDisks::note_of(store::Fid fid) {
                       .priority = static_cast<std::uint8_t>((*recall)->priority),
                       .size_bytes = size_bytes,
                       .asked_at = now() - age,
+                      .asked_unix_ns = (*recall)->asked.unix_ns,
                       .copies = copies ? *std::move(copies) : std::vector<store::Copy>()};
 }
 

@@ -50,13 +50,15 @@ struct RecallNote {
     std::uint8_t priority = 0;
     std::uint64_t size_bytes = 0;
     Instant asked_at{};
+    std::int64_t asked_unix_ns = 0;     // The same, as it is recorded: by it recalls have an order.
     std::vector<store::Copy> copies{};  // Of its content.
 };
 
 struct StagingNews {
     std::vector<StagedObjects::Group> groups{};
-    std::vector<RecallNote> recalls{};
-    std::vector<store::Fid> ended{};  // Recalls that are over.
+    std::vector<RecallNote> recalls{};  // In no order.
+    std::vector<store::Fid> ended{};    // Recalls that are over.
+    bool has_more = false;              // Recalls that the library has to learn of.
 };
 
 // Staging, as the library uses it, too. Lives on the reactor of the stores.

@@ -1,9 +1,11 @@
 #include "library/tape_library.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "core/ensure.h"
+#include "core/stable_sort.h"
 #include "devices/tape/drive_model.h"
 #include "library/doubles.h"
 #include "library/pending_recall.h"
@@ -309,13 +311,32 @@ Task<void> TapeLibrary::show_media_to_homes() {
 }
 
 Task<void> TapeLibrary::read_news() {
+    struct Told {
+        std::uint32_t locality = 0;
+        RecallNote note;
+    };
+    std::vector<Told> told;
     for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
-        auto job = [](StagingDisks& disks) { return disks.take_news(); };
-        auto news = co_await homes_->call_at<StagingNews>(locality, &job);
-        if (!news) continue;
-        groups_[locality] = std::move(news->groups);
-        for (const store::Fid fid : news->ended) end_recall(fid);
-        for (RecallNote& note : news->recalls) take_recall(locality, std::move(note));
+        for (bool has_more = true; has_more && !stopping_;) {
+            auto job = [](StagingDisks& disks) { return disks.take_news(); };
+            auto news = co_await homes_->call_at<StagingNews>(locality, &job);
+            if (!news) break;
+            has_more = news->has_more;
+            groups_[locality] = std::move(news->groups);
+            for (const store::Fid fid : news->ended) {
+                end_recall(fid);
+                std::erase_if(told, [fid](const Told& each) { return each.note.fid == fid; });
+            }
+            for (RecallNote& note : news->recalls) told.push_back({locality, std::move(note)});
+        }
+    }
+    // The oldest first, wherever its home is.
+    core::stable_sort(told, std::less{}, [](const Told& each) {
+        return std::pair(each.note.asked_unix_ns, each.note.ticket);
+    });
+    for (Told& each : told) {
+        take_recall(each.locality, std::move(each.note));
+        co_await parts_.reactor.maybe_yield();
     }
     count_waiting();
     tell_changed();

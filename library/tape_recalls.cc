@@ -169,7 +169,15 @@ TapeLibrary::Recall* TapeLibrary::add_recall(std::uint32_t locality, const Recal
         recalls_.emplace(note.fid, std::make_unique<Recall>(*this, locality, note));
     ENSURE(is_new);
     Recall& recall = *place->second;
-    recalls_by_age_.push_back(recall);
+    const auto is_later = [&recall](const AgePlace& each) {
+        return static_cast<const Recall&>(each).asked_at > recall.asked_at;
+    };
+    // They come by age; one whose priority has changed comes again.
+    if (recalls_by_age_.empty() || !is_later(recalls_by_age_.back())) {
+        recalls_by_age_.push_back(recall);
+    } else {
+        recalls_by_age_.insert_before_first(recall, is_later);
+    }
     figures_.recalls.waiting_bytes.add(recall.size_bytes);
     count_recalls();
     return &recall;
@@ -184,7 +192,6 @@ TapeLibrary::Recalls::iterator TapeLibrary::erase_recall(Recalls::iterator place
     return next;
 }
 
-// The oldest is that of which the library has learned first.
 void TapeLibrary::count_recalls() {
     if (!recalls_by_age_.empty()) {
         const auto& oldest = static_cast<const Recall&>(recalls_by_age_.front());
