@@ -62,9 +62,12 @@ TapeLibrary::Recall::Recall(TapeLibrary& its_library, std::uint32_t its_locality
       locality(static_cast<std::uint16_t>(its_locality)),
       wish_priority(note.priority) {
     type = io_sched::IoType::kRead;
-    const bool is_bulk = note.priority < kBackgroundBelow;
-    priority = is_bulk ? io_sched::IoPriority::kBackground : io_sched::IoPriority::kForeground;
     parts = std::span(&only_part, 1);
+}
+
+io_sched::IoPriority TapeLibrary::Recall::class_of(std::uint8_t priority) {
+    return priority < kBackgroundBelow ? io_sched::IoPriority::kBackground
+                                       : io_sched::IoPriority::kForeground;
 }
 
 void TapeLibrary::Recall::push(std::span<const RecallJob::Place> places) {
@@ -84,7 +87,11 @@ void TapeLibrary::Recall::push(std::span<const RecallJob::Place> places) {
         for (const RecallJob::Place& each : places) several_parts->push_back(part_of(each));
         parts = *several_parts;
     }
-    if (serving != nullptr) wait.cancel = &serving->cancel;
+    priority = class_of(wish_priority);
+    if (serving != nullptr) {
+        wait.cancel = &serving->of_request.emplace();
+        if (serving->cancel.cancelled()) serving->end();
+    }
     if (library.parts_.io.closed()) {
         result = std::unexpected(Error{.code = Errc::kClosed, .context = "the library stops"});
         return;
@@ -147,12 +154,19 @@ void TapeLibrary::take_recall(std::uint32_t locality, RecallNote note) {
     const auto found = recalls_.find(note.fid);
     if (found != recalls_.end()) {
         Recall& known = *found->second;
+        const std::uint8_t before = std::exchange(known.wish_priority, note.priority);
+        const bool is_queued_anew =
+            known.waiting() && Recall::class_of(before) != Recall::class_of(note.priority);
         if (known.serving != nullptr) {
             known.serving->renewed = std::move(note);
+            // One that was pushed before it was served waits as it is.
+            if (!is_queued_anew || !known.serving->of_request) return;
+            known.is_raised = true;
+            known.serving->of_request->cancel();
             return;
         }
         // Its turn comes with what its home says then.
-        if (!known.waiting() || known.wish_priority == note.priority) return;
+        if (!is_queued_anew) return;
         erase_recall(found);
     }
     Recall* const recall = add_recall(locality, note);
@@ -213,14 +227,14 @@ void TapeLibrary::end_recall(store::Fid fid) {
     recall.is_over = true;
     if (recall.serving == nullptr) return;
     recall.serving->renewed.reset();
-    recall.serving->cancel.cancel();
+    recall.serving->end();
 }
 
 // Those that wait are recorded at their homes.
 void TapeLibrary::stop_recalls() {
     for (auto each = recalls_.begin(); each != recalls_.end();) {
         Recall& recall = *each->second;
-        if (recall.serving != nullptr) recall.serving->cancel.cancel();
+        if (recall.serving != nullptr) recall.serving->end();
         const bool only_waits =
             recall.serving == nullptr && (recall.waiting() || !recall.is_pushed);
         each = only_waits ? erase_recall(each) : std::next(each);
@@ -323,11 +337,14 @@ Task<void> TapeLibrary::serve_note(Recall* recall) {
         show_drives();
         if (job.state() == RecallJob::State::kDone) co_return;
         if (stopping_ || recall->is_over) co_return;
+        const bool is_withdrawn = std::exchange(recall->is_raised, false) && !read &&
+                                  read.error().code == Errc::kCancelled;
         if (job.state() == RecallJob::State::kImpossible) {
             std::string reason = job.why_impossible();
             co_return co_await fail(recall, std::move(reason));
         }
-        if (!read || job.state() != RecallJob::State::kPieces) {
+        const bool has_failed = !read || job.state() != RecallJob::State::kPieces;
+        if (has_failed && !is_withdrawn) {
             const std::optional<Error> refused = job.home_error();
             co_await job.abandon();
             job.try_again();

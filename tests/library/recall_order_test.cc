@@ -15,8 +15,8 @@ using namespace fopd::library::testing;
 
 namespace {
 
-void ask_for(TapeStage& stage, store::Fid fid) {
-    RecallWish wish{.fid = fid};
+void ask_for(TapeStage& stage, store::Fid fid, std::uint8_t priority = kRecallPriorityDefault) {
+    RecallWish wish{.fid = fid, .priority = priority};
     const auto asked = stage.at_home(fid, stage.staging_of(fid).recall(std::move(wish), {}));
     REQUIRE(asked == RecallAsked::kWaiting);
 }
@@ -37,6 +37,14 @@ std::vector<store::Fid> listed(TapeStage& stage) {
     std::vector<store::Fid> fids;
     for (const RecallRow& each : stage.library().recalls(1000)) fids.push_back(each.ticket);
     return fids;
+}
+
+RecallRow recall_row_of(TapeStage& stage, store::Fid fid) {
+    for (const RecallRow& each : stage.library().recalls(1000)) {
+        if (each.ticket == fid) return each;
+    }
+    FAIL("it is not recalled");
+    return {};
 }
 
 }  // namespace
@@ -72,4 +80,40 @@ TEST_CASE("library recall: after a restart the oldest goes first, whatever its o
     const auto oldest =
         Duration(static_cast<Duration::rep>(stage.library().figures().recalls.oldest_ns.get()));
     CHECK(Instant{} + oldest - asked_at < 1s);
+}
+
+TEST_CASE("library recall: a second wish raises the priority of one that waits", "[library]") {
+    TapeStageOptions options;
+    options.drives = 1;
+    TapeStage stage(options);
+    const std::vector<store::Fid> fids = put_several_on_tape(stage, 3);
+    unload_all(stage);  // So that none is read at once.
+    for (const store::Fid fid : fids) ask_for(stage, fid, 10);
+    ask_for(stage, fids.back(), 200);
+    stage.run_for(10ms);
+
+    CHECK(listed(stage).front() == fids.back());
+    CHECK(recall_row_of(stage, fids.back()).priority == 200);
+    CHECK(recall_row_of(stage, fids.front()).priority == 10);
+}
+
+TEST_CASE("library recall: a second wish raises the priority of one that is tried again",
+          "[library]") {
+    TapeStageOptions options;
+    options.drives = 1;
+    TapeStage stage(options);
+    const std::vector<store::Fid> fids = put_several_on_tape(stage, 2);
+    ask_for(stage, fids.back(), 10);
+    stage.drive(0).inject(devices::TapeFault::kRead);
+    for (int tries = 0; tries < 600 && stage.events.count("library.operation_failed") == 0;
+         ++tries) {
+        stage.run_for(100ms);
+    }
+    REQUIRE(stage.events.count("library.operation_failed") == 1);
+    ask_for(stage, fids.front(), 20);
+    ask_for(stage, fids.back(), 200);
+    stage.run_for(10ms);
+    CHECK(recall_row_of(stage, fids.back()).priority == 200);
+    CHECK(stage.wait_for(fids.back()).how == RecallEnd::How::kDone);
+    CHECK(stage.wait_for(fids.front()).how == RecallEnd::How::kDone);
 }
