@@ -18,6 +18,15 @@ std::vector<RecallJob::Place> RecallJob::places_at(const MediaShelf& shelf, cons
     return places;
 }
 
+bool RecallJob::may_be_back() const {
+    return std::ranges::any_of(note_.copies, [this](const store::Copy& each) {
+        if (each.offset != next_offset_) return false;
+        const Cartridge* const cartridge =
+            find_cartridge(parts_.shelf.table().all(), each.cartridge);
+        return cartridge == nullptr || cartridge->state == CartridgeState::kMissing;
+    });
+}
+
 std::string RecallJob::why_unreadable() const {
     std::string why;
     for (const store::Copy& each : note_.copies) {

@@ -38,6 +38,8 @@ public:
     std::vector<Place> next_places() const { return places_at(parts_.shelf, note_, next_offset_); }
     static std::vector<Place> places_at(const MediaShelf& shelf, const RecallNote& note,
                                         std::uint64_t offset);
+    // Whether a cartridge of the next piece is missing, as far as known.
+    bool may_be_back() const;
     // Why next_places() is empty, for people.
     std::string why_unreadable() const;
 

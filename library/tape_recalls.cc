@@ -364,7 +364,12 @@ Task<void> TapeLibrary::serve_note(Recall* recall) {
             if (refused && refused->code == Errc::kNoSpace) co_await wait_for_room(recall);
             if (stopping_ || recall->is_over) co_return;
         }
-        const auto places = job.next_places();
+        auto places = job.next_places();
+        if (places.empty()) {
+            if (job.may_be_back()) co_await look_again();
+            if (stopping_ || recall->is_over) co_return;
+            places = job.next_places();
+        }
         if (places.empty()) {
             std::string reason = job.why_unreadable();
             co_return co_await fail(recall, std::move(reason));
