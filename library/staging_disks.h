@@ -146,6 +146,8 @@ public:
     Task<Result<void>> forget_cartridge(store::VsnText vsn, store::Volume::Loss loss);
     // How many objects have left the disks. For tests.
     std::uint64_t released_count() const { return released_count_; }
+    // And how often one was tried. For tests.
+    std::uint64_t release_tries() const { return release_tries_; }
 
 private:
     class Scan;
@@ -186,10 +188,12 @@ private:
     Task<Result<void>> release_from(objects::HomeVolume* home, store::Fid fid,
                                     core::WaitOptions wait);
     void keep_room(store::Slot slot);
+    bool is_too_full(const objects::HomeVolume& home) const;
     bool should_leave(const objects::HomeVolume& home) const;
     bool lacks_room(const objects::HomeVolume& home) const;
     bool is_urgent(objects::PoolId pool) const;
     Task<void> release_oldest(store::Slot slot);
+    Task<void> release_some(objects::HomeVolume* home);
     // An object that came back is not taken away again before those who wait for it could read it.
     void keep_returned(store::Fid fid);
     Task<void> let_returned_go();
@@ -221,7 +225,8 @@ private:
     // Of the latest recalls those that have failed or were cancelled, and their order.
     std::map<store::Fid, RecallEnd> bad_ends_;
     std::deque<store::Fid> badly_ended_;
-    std::set<store::Slot> releasing_;
+    // Disks that objects leave now. True: there was a change since they were looked at.
+    std::map<store::Slot, bool> releasing_;
     std::map<store::Fid, Instant> kept_;  // Until when.
     struct Returned {
         Instant until{};
@@ -235,6 +240,7 @@ private:
     };
     std::map<store::Slot, WantedRoom> wanted_room_;
     std::uint64_t released_count_ = 0;
+    std::uint64_t release_tries_ = 0;
 };
 
 }  // namespace fopd::library
