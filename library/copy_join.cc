@@ -41,14 +41,15 @@ Task<void> CopyJoin::record(Copies copies) {
         for (const store::Copy& each : some) recorded_.bytes += each.length;
         auto job = [&some](StagingDisks& disks) { return disks.record(std::move(some)); };
         const auto recorded = co_await parts_.homes.run_at<StagingDisks::Recorded>(locality, &job);
-        if (recorded) {
-            recorded_.copies += recorded->live;
-            recorded_.dead += recorded->dead;
-            continue;
-        }
+        const StagingDisks::Recorded of_home =
+            recorded ? *recorded
+                     : StagingDisks::Recorded{.unrecorded = count, .reason = recorded.error()};
+        recorded_.copies += of_home.live;
+        recorded_.dead += of_home.dead;
+        if (of_home.unrecorded == 0) continue;
         // A disk that fails keeps its objects from leaving; that is not the tape's fault.
-        recorded_.unrecorded += count;
-        const std::string reason = describe(recorded.error());
+        recorded_.unrecorded += of_home.unrecorded;
+        const std::string reason = describe(of_home.reason);
         core::emit(parts_.events, core::Level::kWarn, "library.copies_not_recorded",
                    {{"locality", std::uint64_t{locality}}, {"reason", std::string_view(reason)}});
     }

@@ -78,8 +78,9 @@ Result<std::optional<store::TapeEntry>> StagingDisks::entry_of(store::Volume& vo
 }
 
 // Those that their objects do not get on as many cartridges as they should have are left out, so
-// that an object gets all of its copies with one batch, or none.
-Result<std::vector<store::Copy>> StagingDisks::complete_ones(std::vector<store::Copy> copies) {
+// that an object gets all of its copies with one batch, or none. Those of a disk that cannot be
+// read stay: it will refuse to record them.
+std::vector<store::Copy> StagingDisks::complete_ones(std::vector<store::Copy> copies) {
     std::vector<store::Copy> complete;
     core::stable_sort(copies, std::less{}, [](const store::Copy& each) { return each.fid; });
     for (std::size_t at = 0; at < copies.size();) {
@@ -91,9 +92,11 @@ Result<std::vector<store::Copy>> StagingDisks::complete_ones(std::vector<store::
         objects::HomeVolume* const home = stores_.find(fid.slot());
         if (home == nullptr) continue;
         auto all = home->volume().copies_of(fid);
-        if (!all) return std::unexpected(all.error());
         const auto current = home->volume().map().find(fid);
-        if (!current) return std::unexpected(current.error());
+        if (!all || !current) {
+            complete.insert(complete.end(), of_object.begin(), of_object.end());
+            continue;
+        }
         // Of an object that has changed they are dead, which the volume counts.
         const std::uint32_t wanted =
             current->has_value() ? copies_wanted((*current)->pool) : std::uint32_t{1};

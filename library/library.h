@@ -61,10 +61,13 @@ public:
     // As in that list; place and expected end may be some seconds old. Nothing: there is none.
     virtual std::optional<RecallRow> find_recall(Ticket ticket) = 0;
     virtual std::vector<Cartridge> media() const = 0;
+    // Somebody is going to read that list: finds out which cartridges there are, if that was not
+    // done a moment ago and cartridges are not being moved.
+    virtual Task<void> look_for_media() = 0;
     virtual std::vector<DriveRow> drives() const = 0;
 
     // Labels a cartridge for a pool. Refuses one that holds data of an object or of others, unless
-    // told to forget the data.
+    // told to forget the data. Like load(), it finds a cartridge that was brought a moment ago.
     struct FormatWish {
         std::string barcode;
         std::string pool;

@@ -22,17 +22,23 @@ struct TapeLibrary::Served {
         Serving(const RecallJob::Parts& parts, std::uint32_t locality, RecallNote note)
             : job(parts, locality, std::move(note)) {}
 
+        void end() {
+            cancel.cancel();
+            if (of_request) of_request->cancel();
+        }
+
         RecallJob job;
         core::CancelSource cancel;
-        std::optional<RecallNote> renewed{};  // Told since; to be served next.
-        std::coroutine_handle<> reader{};     // Waits for the end of a read.
+        std::optional<core::CancelSource> of_request;  // Of the last push().
+        std::optional<RecallNote> renewed{};           // Told since; to be served next.
+        std::coroutine_handle<> reader{};              // Waits for the end of a read.
     };
 
     std::unique_ptr<std::vector<io_sched::IoPart>> several_parts{};
     std::unique_ptr<Serving> serving{};
 };
 
-// In the order in which the library has learned of recalls.
+// The recall that was asked for first is the first.
 class TapeLibrary::AgePlace : public core::ListNode {};
 
 // A recall that the library is to fulfil. While it waits for its cartridge, it is a request of the
@@ -41,8 +47,11 @@ class TapeLibrary::AgePlace : public core::ListNode {};
 struct TapeLibrary::Recall final : Served, AgePlace, TapeJob, TapeRequest {
     Recall(TapeLibrary& its_library, std::uint32_t its_locality, const RecallNote& note);
 
+    static io_sched::IoPriority class_of(std::uint8_t priority);
+
     Task<Result<void>> run(DriveUnit* drive, CartridgeId cartridge) override;
-    // Pushes it to wait for one of these copies. REQUIRES: the scheduler does not have it.
+    // Pushes it to wait for one of these copies, with the priority of the last wish. REQUIRES: the
+    // scheduler does not have it.
     void push(std::span<const RecallJob::Place> places);
     CartridgeId cartridge() const { return static_cast<CartridgeId>(parts.front().medium); }
     // Of the copy on that cartridge: the bytes that precede it.
@@ -55,9 +64,10 @@ struct TapeLibrary::Recall final : Served, AgePlace, TapeJob, TapeRequest {
     const Instant asked_at;
     const std::uint32_t number;  // In the order in which the library took them.
     const std::uint16_t locality;
-    const std::uint8_t wish_priority;
+    std::uint8_t wish_priority;
     bool is_pushed = false;
-    bool is_over = false;  // At its home.
+    bool is_over = false;    // At its home.
+    bool is_raised = false;  // Its request was withdrawn to be pushed with another priority.
     // As they were when the list was made last.
     static constexpr std::uint32_t kNoPlace = ~std::uint32_t{0};
     std::uint32_t last_place = kNoPlace;  // It was not in the list.

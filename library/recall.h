@@ -41,7 +41,7 @@ struct RecallEnd {
     enum class How : std::uint8_t {
         kDone,       // The bytes are on the disk, or were when there was no recall.
         kFailed,     // No copy can be read; `reason` says why.
-        kCancelled,  // On request.
+        kCancelled,  // On request, also before the caller waited.
         kGone,       // The object was removed.
     };
     How how = How::kDone;

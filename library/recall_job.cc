@@ -18,6 +18,15 @@ std::vector<RecallJob::Place> RecallJob::places_at(const MediaShelf& shelf, cons
     return places;
 }
 
+bool RecallJob::may_be_back() const {
+    return std::ranges::any_of(note_.copies, [this](const store::Copy& each) {
+        if (each.offset != next_offset_) return false;
+        const Cartridge* const cartridge =
+            find_cartridge(parts_.shelf.table().all(), each.cartridge);
+        return cartridge == nullptr || cartridge->state == CartridgeState::kMissing;
+    });
+}
+
 std::string RecallJob::why_unreadable() const {
     std::string why;
     for (const store::Copy& each : note_.copies) {
@@ -81,10 +90,15 @@ Task<bool> RecallJob::begin() {
 
 void RecallJob::note_home_error(const Error& error) {
     // The home ends a recall that is not wanted any more by itself.
-    state_ = error.code == Errc::kNotFound ? State::kDone : State::kAgain;
-    if (error.code != Errc::kInvalid) return;
-    state_ = State::kImpossible;
-    impossible_ = error.context;
+    state_ = error.code == Errc::kNotFound  ? State::kDone
+             : error.code == Errc::kInvalid ? State::kImpossible
+                                            : State::kAgain;
+    home_error_ = error;
+}
+
+Task<Result<void>> RecallJob::make_room() {
+    auto job = [fid = note_.fid](StagingDisks& disks) { return disks.returning().make_room(fid); };
+    co_return co_await parts_.homes.run_at<void>(locality_, &job);
 }
 
 Task<Result<void>> RecallJob::read_piece(DriveUnit* drive, const store::Copy* copy) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,8 @@ public:
     std::vector<Place> next_places() const { return places_at(parts_.shelf, note_, next_offset_); }
     static std::vector<Place> places_at(const MediaShelf& shelf, const RecallNote& note,
                                         std::uint64_t offset);
+    // Whether a cartridge of the next piece is missing, as far as known.
+    bool may_be_back() const;
     // Why next_places() is empty, for people.
     std::string why_unreadable() const;
 
@@ -44,8 +47,15 @@ public:
     // tried later. kImpossible: its home can never take the object.
     enum class State : std::uint8_t { kPieces, kDone, kAgain, kImpossible };
     State state() const { return state_; }
-    std::string why_impossible() const { return impossible_; }
-    void try_again() { state_ = State::kPieces; }
+    std::string why_impossible() const { return home_error_->context; }
+    // Of the last run; nothing: the home has refused nothing.
+    const std::optional<Error>& home_error() const { return home_error_; }
+    void try_again() {
+        state_ = State::kPieces;
+        home_error_.reset();
+    }
+    // Tries to make room on the object's disk without taking it. kNoSpace: there is not enough yet.
+    Task<Result<void>> make_room();
     // Frees the parts that were brought back so far. Called unless state() is kDone.
     Task<void> abandon();
 
@@ -67,7 +77,7 @@ private:
     const std::uint32_t locality_;
     const RecallNote note_;
     State state_ = State::kPieces;
-    const char* impossible_ = "";
+    std::optional<Error> home_error_{};
     bool begun_ = false;
     bool is_reading_ = false;
     bool is_complete_ = false;

@@ -351,8 +351,29 @@ Task<Result<void>> ReturningObjects::take_space(Attempt* attempt) {
     }
     const std::uint64_t wanted = attempt->needed_blocks() + taken_blocks(attempt->slot());
     attempt->take_space();
-    if (wanted <= free_blocks) co_return Result<void>{};
-    co_return co_await room_.make_room(attempt->slot(), wanted, attempt->wait());
+    co_return co_await find_space(&attempt->home(), wanted);
+}
+
+// REQUIRES: the disk is held.
+Task<Result<void>> ReturningObjects::find_space(objects::HomeVolume* home, std::uint64_t blocks) {
+    const store::SpaceUse use = home->volume().space_use();
+    if (blocks <= use.free_blocks + use.waiting_blocks) co_return Result<void>{};
+    const core::WaitOptions wait{.deadline = after(stores_.parts().reactor.now(), kReturnPatience),
+                                 .cancel = &home->ending()};
+    co_return co_await room_.make_room(home->slot(), blocks, wait);
+}
+
+Task<Result<void>> ReturningObjects::make_room(store::Fid fid) {
+    objects::HomeVolume* const home = stores_.find(fid.slot());
+    if (home == nullptr || home->is_leaving()) {
+        co_return std::unexpected(Error{.code = Errc::kNotFound, .context = "the disk is gone"});
+    }
+    const objects::HomeVolume::Hold hold(*home);
+    const auto object = home->volume().map().find(fid);
+    if (!object) co_return std::unexpected(object.error());
+    // What an object needs that does not wait any more is found out by begin().
+    if (!object->has_value() || !(*object)->is_released) co_return Result<void>{};
+    co_return co_await find_space(home, (*object)->released_blocks + taken_blocks(fid.slot()));
 }
 
 Task<Result<void>> ReturningObjects::write(Part part) {

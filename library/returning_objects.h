@@ -50,6 +50,8 @@ public:
     // kBusy: an attempt is in progress. kNoSpace: there is not enough space now; kInvalid: the disk
     // is smaller than the object.
     Task<Result<Content>> begin(store::Fid fid);
+    // Makes room for the object, and takes none of it. kNoSpace: there is not enough yet.
+    Task<Result<void>> make_room(store::Fid fid);
     // Writes bytes that begin with a whole block, and end with one or with the object. The memory
     // is aligned to blocks. The checksums are those of the blocks, the last one filled with zeros.
     // kNoSpace: the disk is full. kBusy: the object was changed. kCancelled: the disk goes, or
@@ -78,6 +80,7 @@ private:
     // Blocks that attempts have taken on the disk, and have not written yet.
     std::uint64_t taken_blocks(store::Slot slot) const;
     Task<Result<void>> take_space(Attempt* attempt);
+    Task<Result<void>> find_space(objects::HomeVolume* home, std::uint64_t blocks);
 
     objects::Stores& stores_;
     RoomMaker& room_;

@@ -23,6 +23,8 @@ public:
 
     // Asks the changer where everything is.
     Task<Result<void>> look();
+    // A move or a look() is in progress.
+    bool is_busy() const { return busy_; }
     // As of the last look() and the moves since.
     const std::vector<devices::LibraryElement>& elements() const { return elements_; }
 

@@ -1,21 +1,17 @@
 #include "library/staging_disks.h"
 
 #include <algorithm>
-#include <functional>
+#include <optional>
 #include <utility>
 
-#include "core/ensure.h"
 #include "core/remote.h"
-#include "core/stable_sort.h"
-#include "objects/fids.h"
-#include "objects/range_locks.h"
+#include "objects/object_name.h"
 
 namespace fopd::library {
 
 namespace {
 
 constexpr std::size_t kNewsMax = 256;
-constexpr std::size_t kFailuresMax = 1024;
 
 // Takes those back that are of the same object as the next one, at `at`, so that the copies of an
 // object are recorded together. Returns how many; none if all are of one object.
@@ -29,20 +25,7 @@ std::size_t take_back_next(std::vector<store::Copy>& some, const std::vector<sto
     return count;
 }
 
-Error no_object() {
-    return {.code = Errc::kNotFound, .context = "there is no such object"};
-}
-
 }  // namespace
-
-// Those who wait for the end of a recall. Outlives the recall until the last one has seen the end.
-struct StagingDisks::Waiters {
-    explicit Waiters(core::Reactor& reactor) : queue(reactor) {}
-
-    core::WaitQueue queue;
-    std::uint32_t count = 0;
-    std::optional<RecallEnd> end;
-};
 
 // -- what is on the disks --
 
@@ -105,7 +88,7 @@ void StagingDisks::begin(const Library& library) {
 
 void StagingDisks::look_at(store::Slot slot) {
     objects::HomeVolume* const home = stores_.find(slot);
-    if (home == nullptr || !is_staging(*home)) return;
+    if (home == nullptr || !is_staging(*home) || stores_.duties().closed()) return;
     home->set_observer(this);
     stores_.parts().reactor.spawn(stores_.duties(), look_at_all(slot));
 }
@@ -248,7 +231,7 @@ StagingNews StagingDisks::take_news() {
         auto note = note_of(fid);
         if (note) news.recalls.push_back(*std::move(note));
     }
-    if (!news_.empty()) ring();
+    news.has_more = !news_.empty();
     return news;
 }
 
@@ -268,6 +251,7 @@ std::optional<RecallNote> StagingDisks::note_of(store::Fid fid) {
                       .priority = static_cast<std::uint8_t>((*recall)->priority),
                       .size_bytes = size_bytes,
                       .asked_at = now() - age,
+                      .asked_unix_ns = (*recall)->asked.unix_ns,
                       .copies = copies ? *std::move(copies) : std::vector<store::Copy>()};
 }
 
@@ -335,10 +319,9 @@ Task<Result<StagingDisks::Recorded>> StagingDisks::record(std::vector<store::Cop
         medium = {.generation = each.cartridge.generation, .is_good = true};
     }
     const std::size_t written = copies.size();
-    auto complete = complete_ones(std::move(copies));
-    if (!complete) co_return std::unexpected(complete.error());
-    copies = *std::move(complete);
+    copies = complete_ones(std::move(copies));
     recorded.dead = written - copies.size();
+    std::optional<store::Slot> failed;
     for (std::size_t at = 0; at < copies.size();) {
         const store::Slot slot = copies[at].fid.slot();
         objects::HomeVolume* const home = stores_.find(slot);
@@ -349,17 +332,28 @@ Task<Result<StagingDisks::Recorded>> StagingDisks::record(std::vector<store::Cop
             some.push_back(copies[at]);
         }
         at -= take_back_next(some, copies, at);
+        const std::size_t count = some.size();
         if (home == nullptr) {
-            recorded.dead += some.size();
+            recorded.dead += count;
+            continue;
+        }
+        if (slot == failed) {
+            recorded.unrecorded += count;
             continue;
         }
         const objects::HomeVolume::Hold hold(*home);
         const core::WaitOptions wait{.cancel = &home->ending()};
         auto adding = home->volume().add_copies(std::move(some), wait);
         const auto added = co_await std::move(adding);
-        if (!added) co_return std::unexpected(added.error());
-        recorded.live += added->live;
-        recorded.dead += added->dead;
+        if (added) {
+            recorded.live += added->live;
+            recorded.dead += added->dead;
+            continue;
+        }
+        // Other disks record theirs.
+        if (recorded.unrecorded == 0) recorded.reason = added.error();
+        recorded.unrecorded += count;
+        failed = slot;
     }
     for (const store::Copy& each : copies) {
         look(each.fid, now());
@@ -368,6 +362,16 @@ Task<Result<StagingDisks::Recorded>> StagingDisks::record(std::vector<store::Cop
     }
     ring();
     co_return recorded;
+}
+
+Task<Result<void>> StagingDisks::put_back(std::vector<store::Fid> fids) {
+    for (const store::Fid fid : fids) {
+        staged_.put_back(fid);
+        // It may have its copies, although that could not be seen when they were recorded.
+        if (staged_.is_waiting(fid) && !staged_.is_given_up(fid)) look(fid, now());
+        co_await stores_.parts().reactor.maybe_yield();
+    }
+    co_return Result<void>{};
 }
 
 Task<Result<void>> StagingDisks::forget_cartridge(store::VsnText vsn, store::Volume::Loss loss) {
@@ -383,208 +387,6 @@ Task<Result<void>> StagingDisks::forget_cartridge(store::VsnText vsn, store::Vol
         co_await look_at_all(slot);
     }
     co_return Result<void>{};
-}
-
-// -- recalls --
-
-bool StagingDisks::has_recall(objects::HomeVolume& home, store::Fid fid) const {
-    const auto recall = home.volume().map().find_recall(fid);
-    return recall && recall->has_value() && (*recall)->ticket != 0;
-}
-
-// The library has to learn of a recall, or of its change.
-void StagingDisks::tell_of(store::Fid fid) {
-    news_.insert(fid);
-    if (failures_.erase(fid) > 0) std::erase(failed_, fid);
-    ring();
-}
-
-Task<Result<RecallAsked>> StagingDisks::recall(RecallWish wish, core::WaitOptions wait) {
-    objects::HomeVolume* const home = stores_.find(wish.fid.slot());
-    if (home == nullptr) co_return std::unexpected(no_object());
-    const objects::HomeVolume::Hold hold(*home);
-    // Only one of those who ask at the same time makes the record.
-    objects::RangeLock lock;
-    const objects::LockRequest attributes{
-        .fid = wish.fid, .range = objects::kAttributes, .mode = objects::LockMode::kExclusive};
-    const auto locked = co_await home->locks().acquire(lock, attributes, wait);
-    if (!locked) co_return std::unexpected(locked.error());
-    const auto found = home->volume().map().find(wish.fid);
-    if (!found) co_return std::unexpected(found.error());
-    if (!found->has_value()) co_return std::unexpected(no_object());
-    const bool is_released = (*found)->is_released;
-    if (is_released && library_.bell == nullptr) {
-        co_return std::unexpected(
-            Error{.code = Errc::kUnsupported, .context = "the node has no tape library"});
-    }
-    const auto known = home->volume().map().find_recall(wish.fid);
-    if (!known) co_return std::unexpected(known.error());
-    const bool is_there = is_released && known->has_value() && (*known)->ticket != 0 &&
-                          (*known)->priority >= wish.priority;
-    const bool changes = !is_there || wish.pin > Duration{0};
-    if (changes && (is_released || wish.pin > Duration{0})) {
-        const auto put = co_await put_recall(home, wish, wait);
-        if (!put) co_return std::unexpected(put.error());
-    }
-    co_return is_released ? RecallAsked::kWaiting : RecallAsked::kOnDisk;
-}
-
-// REQUIRES: the object's attributes are locked.
-Task<Result<void>> StagingDisks::put_recall(objects::HomeVolume* home, RecallWish wish,
-                                            core::WaitOptions wait) {
-    const auto object = home->volume().map().find(wish.fid);
-    if (!object) co_return std::unexpected(object.error());
-    if (!object->has_value()) co_return std::unexpected(no_object());
-    const bool is_released = (*object)->is_released;
-    const auto before = home->volume().map().find_recall(wish.fid);
-    if (!before) co_return std::unexpected(before.error());
-    store::Recall record = before->value_or(store::Recall{});
-    const std::int64_t wall_ns = stores_.parts().clock.wall().unix_ns;
-    if (!before->has_value()) record.asked.unix_ns = wall_ns;
-    if (is_released && record.ticket == 0) {
-        record.ticket = (home->volume().newest().epoch << 32U) + ++tickets_made_;
-        record.asked.unix_ns = wall_ns;
-        record.requester = wish.requester;
-        record.client = wish.client;
-    }
-    record.priority = std::max<std::int32_t>(record.priority, wish.priority);
-    const std::int64_t pinned_ns = wall_ns + wish.pin.count();
-    if (wish.pin > Duration{0}) {
-        record.pinned_until.unix_ns = std::max(record.pinned_until.unix_ns, pinned_ns);
-    }
-    const auto put = co_await home->volume().put_recall(wish.fid, record, wait);
-    if (!put) co_return std::unexpected(put.error());
-    if (is_released) tell_of(wish.fid);
-    co_return Result<void>{};
-}
-
-Task<Result<RecallEnd>> StagingDisks::wait_for_recall(Ticket ticket, core::WaitOptions wait) {
-    objects::HomeVolume* const home = stores_.find(ticket.slot());
-    if (home == nullptr || !has_recall(*home, ticket)) {
-        const auto failure = failures_.find(ticket);
-        if (failure == failures_.end()) co_return RecallEnd{};
-        co_return RecallEnd{.how = RecallEnd::How::kFailed, .reason = failure->second};
-    }
-    const std::shared_ptr<Waiters> waiters = waiters_for(ticket);
-    ++waiters->count;
-    Result<void> awaited;
-    while (!waiters->end && awaited) {
-        const auto woken = co_await waiters->queue.wait(wait);
-        awaited = woken;
-    }
-    const bool is_last = --waiters->count == 0;
-    if (waiters->end) co_return *waiters->end;
-    if (is_last) waiters_.erase(ticket);
-    co_return std::unexpected(awaited.error());
-}
-
-std::shared_ptr<StagingDisks::Waiters> StagingDisks::waiters_for(Ticket ticket) {
-    std::shared_ptr<Waiters>& waiters = waiters_[ticket];
-    if (waiters == nullptr) waiters = std::make_shared<Waiters>(stores_.parts().reactor);
-    return waiters;
-}
-
-void StagingDisks::finish(store::Fid fid, RecallEnd end) {
-    news_.erase(fid);
-    ended_.push_back(fid);
-    if (end.how == RecallEnd::How::kFailed) {
-        if (failures_.insert_or_assign(fid, end.reason).second) failed_.push_back(fid);
-        if (failed_.size() > kFailuresMax) {
-            failures_.erase(failed_.front());
-            failed_.pop_front();
-        }
-    }
-    ring();
-    const auto found = waiters_.find(fid);
-    if (found == waiters_.end()) return;
-    const std::shared_ptr<Waiters> waiters = found->second;
-    waiters_.erase(found);
-    waiters->end = std::move(end);
-    waiters->queue.wake_all();
-}
-
-Task<Result<void>> StagingDisks::cancel_recall(Ticket ticket, core::WaitOptions wait) {
-    objects::HomeVolume* const home = stores_.find(ticket.slot());
-    if (home == nullptr || !has_recall(*home, ticket)) {
-        co_return std::unexpected(
-            Error{.code = Errc::kNotFound, .context = "there is no such recall"});
-    }
-    const objects::HomeVolume::Hold hold(*home);
-    const auto ended = co_await home->volume().end_recall(ticket, wait);
-    if (!ended) co_return ended;
-    returning_.cancel(ticket);
-    finish(ticket, {.how = RecallEnd::How::kCancelled});
-    co_return Result<void>{};
-}
-
-// The object has been emptied, so there is nothing to bring back.
-Task<void> StagingDisks::end_empty_recall(store::Fid fid) {
-    objects::HomeVolume* const home = stores_.find(fid.slot());
-    if (home == nullptr) co_return;
-    const objects::HomeVolume::Hold hold(*home);
-    const core::WaitOptions wait{.cancel = &home->ending()};
-    const auto ended = co_await home->volume().end_recall(fid, wait);
-    if (ended) finish(fid, {});
-}
-
-Task<Result<void>> StagingDisks::end_return(store::Fid fid) {
-    objects::HomeVolume* const home = stores_.find(fid.slot());
-    if (home == nullptr) co_return std::unexpected(no_object());
-    const objects::HomeVolume::Hold hold(*home);
-    std::optional<store::Recall> kept;
-    const auto recall = home->volume().map().find_recall(fid);
-    if (!recall) co_return std::unexpected(recall.error());
-    const std::int64_t wall_ns = stores_.parts().clock.wall().unix_ns;
-    const bool is_pinned = recall->has_value() && (*recall)->pinned_until.unix_ns > wall_ns;
-    if (is_pinned) {
-        kept = **recall;
-        kept->ticket = 0;
-    }
-    auto ending = returning_.end(fid, std::move(kept));
-    const auto ended = co_await std::move(ending);
-    if (!ended) co_return ended;
-    finish(fid, {});
-    keep_returned(fid);
-    look(fid, now());
-    keep_room(fid.slot());
-    co_return Result<void>{};
-}
-
-std::string StagingDisks::name_of(store::Fid fid) const {
-    const objects::HomeVolume* const home = stores_.find(fid.slot());
-    if (home == nullptr) return {};
-    const auto object = home->volume().map().find(fid);
-    if (!object || !object->has_value()) return {};
-    return std::string((*object)->name);
-}
-
-Task<Result<bool>> StagingDisks::fail_recall(store::Fid fid, std::string reason) {
-    objects::HomeVolume* const home = stores_.find(fid.slot());
-    if (home == nullptr) co_return std::unexpected(no_object());
-    const objects::HomeVolume::Hold hold(*home);
-    const core::WaitOptions wait{.cancel = &home->ending()};
-    const bool was_wanted = has_recall(*home, fid);
-    const auto ended = co_await home->volume().end_recall(fid, wait);
-    // Copies are of no use to an object that was emptied or removed since they were looked for.
-    const auto found = home->volume().map().find(fid);
-    if (found && !found->has_value()) {
-        finish(fid, {.how = RecallEnd::How::kGone});
-        co_return false;
-    }
-    if (found && !(*found)->is_released) {
-        finish(fid, {});
-        co_return false;
-    }
-    if (!was_wanted) co_return false;
-    const std::string object = objects::format_fid(fid);
-    const std::string name = name_of(fid);
-    core::emit(stores_.parts().events, core::Level::kError, "library.recall_failed",
-               {{"object", std::string_view(object)},
-                {"name", std::string_view(name)},
-                {"reason", std::string_view(reason)}});
-    finish(fid, {.how = RecallEnd::How::kFailed, .reason = std::move(reason)});
-    if (!ended) co_return std::unexpected(ended.error());
-    co_return true;
 }
 
 }  // namespace fopd::library

@@ -22,6 +22,7 @@
 #include "library/staged_objects.h"
 #include "library/staging.h"
 #include "objects/home_volume.h"
+#include "objects/range_locks.h"
 #include "objects/stores.h"
 #include "store/copy.h"
 #include "store/tape/tape_file.h"
@@ -49,13 +50,15 @@ struct RecallNote {
     std::uint8_t priority = 0;
     std::uint64_t size_bytes = 0;
     Instant asked_at{};
+    std::int64_t asked_unix_ns = 0;     // The same, as it is recorded: by it recalls have an order.
     std::vector<store::Copy> copies{};  // Of its content.
 };
 
 struct StagingNews {
     std::vector<StagedObjects::Group> groups{};
-    std::vector<RecallNote> recalls{};
-    std::vector<store::Fid> ended{};  // Recalls that are over.
+    std::vector<RecallNote> recalls{};  // In no order.
+    std::vector<store::Fid> ended{};    // Recalls that are over.
+    bool has_more = false;              // Recalls that the library has to learn of.
 };
 
 // Staging, as the library uses it, too. Lives on the reactor of the stores.
@@ -124,8 +127,13 @@ public:
         std::uint64_t live = 0;
         // Their objects have changed, are gone, or lack other copies.
         std::uint64_t dead = 0;
+        // Their disks could not record them, the first of these for this reason.
+        std::uint64_t unrecorded = 0;
+        Error reason{};
     };
     Task<Result<Recorded>> record(std::vector<store::Copy> copies);
+    // The copying of objects that were taken has ended: those that still need a copy wait again.
+    Task<Result<void>> put_back(std::vector<store::Fid> fids);
     // The bytes of an object were written; ends the attempt and its recall.
     Task<Result<void>> end_return(store::Fid fid);
     // Of an object; empty: it has none, or is gone.
@@ -138,6 +146,8 @@ public:
     Task<Result<void>> forget_cartridge(store::VsnText vsn, store::Volume::Loss loss);
     // How many objects have left the disks. For tests.
     std::uint64_t released_count() const { return released_count_; }
+    // And how often one was tried. For tests.
+    std::uint64_t release_tries() const { return release_tries_; }
 
 private:
     class Scan;
@@ -151,7 +161,7 @@ private:
                                                      const store::Copy& copy) const;
     const TapePoolOptions* tape_pool(objects::PoolId pool) const;
     std::uint32_t copies_wanted(objects::PoolId pool) const;
-    Result<std::vector<store::Copy>> complete_ones(std::vector<store::Copy> copies);
+    std::vector<store::Copy> complete_ones(std::vector<store::Copy> copies);
     bool is_staging(const objects::HomeVolume& home) const;
     Task<void> look_at_all(store::Slot slot);
     Task<Result<void>> take_recalls(objects::HomeVolume* home);
@@ -166,6 +176,8 @@ private:
     void tell_of(store::Fid fid);
     std::shared_ptr<Waiters> waiters_for(Ticket ticket);
     void finish(store::Fid fid, RecallEnd end);
+    Task<Result<void>> lock_attributes(objects::HomeVolume* home, store::Fid fid,
+                                       objects::RangeLock* lock, core::WaitOptions wait);
     Task<void> end_empty_recall(store::Fid fid);
     Task<Result<void>> put_recall(objects::HomeVolume* home, RecallWish wish,
                                   core::WaitOptions wait);
@@ -176,10 +188,12 @@ private:
     Task<Result<void>> release_from(objects::HomeVolume* home, store::Fid fid,
                                     core::WaitOptions wait);
     void keep_room(store::Slot slot);
+    bool is_too_full(const objects::HomeVolume& home) const;
     bool should_leave(const objects::HomeVolume& home) const;
     bool lacks_room(const objects::HomeVolume& home) const;
     bool is_urgent(objects::PoolId pool) const;
     Task<void> release_oldest(store::Slot slot);
+    Task<void> release_some(objects::HomeVolume* home);
     // An object that came back is not taken away again before those who wait for it could read it.
     void keep_returned(store::Fid fid);
     Task<void> let_returned_go();
@@ -208,9 +222,11 @@ private:
     std::set<store::Fid> news_;      // Recalls that the library has to learn of.
     std::vector<store::Fid> ended_;  // Likewise, those that are over.
     std::uint64_t tickets_made_ = 0;
-    std::map<store::Fid, std::string> failures_;  // Of the latest recalls.
-    std::deque<store::Fid> failed_;               // Their order.
-    std::set<store::Slot> releasing_;
+    // Of the latest recalls those that have failed or were cancelled, and their order.
+    std::map<store::Fid, RecallEnd> bad_ends_;
+    std::deque<store::Fid> badly_ended_;
+    // Disks that objects leave now. True: there was a change since they were looked at.
+    std::map<store::Slot, bool> releasing_;
     std::map<store::Fid, Instant> kept_;  // Until when.
     struct Returned {
         Instant until{};
@@ -224,6 +240,7 @@ private:
     };
     std::map<store::Slot, WantedRoom> wanted_room_;
     std::uint64_t released_count_ = 0;
+    std::uint64_t release_tries_ = 0;
 };
 
 }  // namespace fopd::library

@@ -16,6 +16,11 @@ constexpr Duration kReleasePatience = 100ms;
 constexpr Duration kReturnedStays = 30s;
 // How long room is wanted on a disk after the last change that did not fit.
 constexpr Duration kRoomIsWanted = 30s;
+// After the objects of a disk were looked at, they are left alone for so many times as long, and at
+// least and at most for so long.
+constexpr int kReleasePause = 4;
+constexpr Duration kReleasePauseMin = 1s;
+constexpr Duration kReleasePauseMax = 20s;
 
 std::uint64_t percent(const store::SpaceUse& use) {
     const std::uint64_t data = use.used_blocks + use.free_blocks + use.waiting_blocks;
@@ -40,6 +45,7 @@ Task<Result<void>> StagingDisks::release(store::Fid fid, core::WaitOptions wait)
 
 Task<Result<void>> StagingDisks::release_from(objects::HomeVolume* home, store::Fid fid,
                                               core::WaitOptions wait) {
+    ++release_tries_;
     objects::RangeLock lock;
     const objects::LockRequest whole{
         .fid = fid, .range = objects::kWholeObject, .mode = objects::LockMode::kExclusive};
@@ -158,16 +164,21 @@ void StagingDisks::want_room(store::Slot slot, std::uint64_t free_blocks) {
     if (is_new) ring();
 }
 
+bool StagingDisks::is_too_full(const objects::HomeVolume& home) const {
+    const std::uint32_t mark = high_mark(home);
+    return lacks_room(home) || (mark > 0 && percent(home.volume().space_use()) >= mark);
+}
+
 // Begins to let objects leave the disk if it is fuller than it should be.
 void StagingDisks::keep_room(store::Slot slot) {
     const objects::HomeVolume* const home = stores_.find(slot);
-    if (home == nullptr || stores_.duties().closed() || releasing_.contains(slot)) return;
-    if (!knows_media_) return;
-    const std::uint32_t mark = high_mark(*home);
-    const bool is_over = mark > 0 && percent(home->volume().space_use()) >= mark;
-    if (!is_over && !lacks_room(*home)) return;
-    if (!staged_.oldest_with_copy({}, slot)) return;
-    releasing_.insert(slot);
+    if (home == nullptr || stores_.duties().closed() || !knows_media_) return;
+    if (const auto place = releasing_.find(slot); place != releasing_.end()) {
+        place->second = true;
+        return;
+    }
+    if (!is_too_full(*home) || !staged_.oldest_with_copy({}, slot)) return;
+    releasing_.emplace(slot, false);
     stores_.parts().reactor.spawn(stores_.duties(), release_oldest(slot));
 }
 
@@ -175,7 +186,7 @@ void StagingDisks::keep_returned(store::Fid fid) {
     const Instant until = after(now(), kReturnedStays);
     kept_[fid] = until;
     returned_.push_back({.until = until, .fid = fid});
-    if (returned_.size() > 1) return;
+    if (returned_.size() > 1 || stores_.duties().closed()) return;
     stores_.parts().reactor.spawn(stores_.duties(), let_returned_go());
 }
 
@@ -195,22 +206,39 @@ Task<void> StagingDisks::let_returned_go() {
     }
 }
 
+// Each change may let an object leave that could not before. Where none can, many changes cost
+// little: they are looked at together.
 Task<void> StagingDisks::release_oldest(store::Slot slot) {
     objects::HomeVolume* const home = stores_.find(slot);
     if (home != nullptr) {
         const objects::HomeVolume::Hold hold(*home);
-        auto next = staged_.oldest_with_copy({}, slot);
-        while (next && should_leave(*home) && !home->ending().cancelled()) {
-            const core::WaitOptions wait{.deadline = after(now(), kReleasePatience),
-                                         .cancel = &home->ending()};
-            // Those that are pinned or in use stay.
-            if (!kept_.contains(next->fid)) {
-                [[maybe_unused]] const auto released = co_await release_from(home, next->fid, wait);
-            }
-            next = staged_.oldest_with_copy(next, slot);
+        for (;;) {
+            releasing_[slot] = false;
+            const Instant begin = now();
+            co_await release_some(home);
+            if (!is_too_full(*home)) break;
+            const Duration pause =
+                std::clamp(kReleasePause * (now() - begin), kReleasePauseMin, kReleasePauseMax);
+            const auto slept = co_await stores_.parts().reactor.sleep_for(pause, &home->ending());
+            if (!slept || !releasing_[slot]) break;
         }
     }
     releasing_.erase(slot);
+}
+
+Task<void> StagingDisks::release_some(objects::HomeVolume* home) {
+    const store::Slot slot = home->slot();
+    auto next = staged_.oldest_with_copy({}, slot);
+    while (next && should_leave(*home) && !home->ending().cancelled()) {
+        const core::WaitOptions wait{.deadline = after(now(), kReleasePatience),
+                                     .cancel = &home->ending()};
+        // Those that are pinned or in use stay.
+        if (!kept_.contains(next->fid)) {
+            [[maybe_unused]] const auto released = co_await release_from(home, next->fid, wait);
+        }
+        co_await stores_.parts().reactor.maybe_yield();
+        next = staged_.oldest_with_copy(next, slot);
+    }
 }
 
 Task<Result<void>> StagingDisks::make_room(store::Slot slot, std::uint64_t free_blocks,
@@ -225,6 +253,7 @@ Task<Result<void>> StagingDisks::make_room(store::Slot slot, std::uint64_t free_
     };
     for (auto next = staged_.oldest_with_copy({}, slot); next && !has_room();
          next = staged_.oldest_with_copy(next, slot)) {
+        co_await stores_.parts().reactor.maybe_yield();
         if (kept_.contains(next->fid)) continue;
         core::WaitOptions one = wait;
         one.deadline = std::min(wait.deadline, after(now(), kReleasePatience));

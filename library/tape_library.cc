@@ -1,11 +1,12 @@
 #include "library/tape_library.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "core/ensure.h"
+#include "core/stable_sort.h"
 #include "devices/tape/drive_model.h"
-#include "library/doubles.h"
 #include "library/pending_recall.h"
 #include "objects/object_name.h"
 
@@ -22,6 +23,7 @@ TapeLibrary::TapeLibrary(const Parts& parts, LibraryOptions options)
     : parts_(parts),
       options_(std::move(options)),
       figures_(options_.pools),
+      looked_(parts.reactor),
       rings_(parts.reactor),
       changed_(parts.reactor) {
     for (const TapePoolOptions& each : options_.pools) {
@@ -46,6 +48,7 @@ Task<void> TapeLibrary::stop() {
     stop_recalls();
     rings_.wake_all();
     tell_changed();
+    looked_.wake_all();
     co_await gate_.close(parts_.reactor);
     co_await close_drives(Sessions::kEnd);
     if (bay_library_ == nullptr) co_return;
@@ -64,6 +67,7 @@ void TapeLibrary::ring() {
 Task<void> TapeLibrary::run() {
     while (!stopping_) {
         const auto opened = co_await open();
+        is_ready_ = opened.has_value();
         if (opened) break;
         const std::string reason = describe(opened.error());
         core::emit(
@@ -135,7 +139,7 @@ Task<Result<void>> TapeLibrary::open_parts() {
     robot_ = std::make_unique<Robot>(parts_.reactor, bay_library_->changer());
     const auto looked = co_await robot_->look();
     if (!looked) co_return looked;
-    take_inventory();
+    take_inventory(Inventory::kFirst);
     const auto adopted = co_await adopt_recorded_media();
     if (!adopted) co_return adopted;
     const auto saved = co_await shelf_->save();
@@ -203,86 +207,6 @@ void TapeLibrary::show_drives() {
     }
 }
 
-// Compares the table of media with the elements that the changer reports.
-void TapeLibrary::take_inventory() {
-    std::set<std::string> present;
-    for (const devices::LibraryElement& each : robot_->elements()) {
-        if (!each.full) continue;
-        if (!is_barcode(each.barcode)) {
-            core::emit(parts_.events, core::Level::kWarn, "library.no_barcode",
-                       {{"element", std::uint64_t{each.address}},
-                        {"barcode", std::string_view(each.barcode)}});
-            continue;
-        }
-        const Cartridge* known = shelf_->table().find(each.barcode);
-        if (known == nullptr) known = shelf_->to_change().add(each.barcode);
-        if (known == nullptr) continue;  // The table is full.
-        present.insert(each.barcode);
-    }
-    const Doubles doubles = find_doubles(robot_->elements(), shelf_->table());
-    for (const std::string& barcode : present) {
-        const Cartridge& known = *shelf_->table().find(barcode);
-        const CartridgeId id = known.id;
-        const bool is_labelled = known.generation > 0;
-        const bool is_back = known.state == CartridgeState::kMissing || is_disabled_double(known);
-        if (const auto is_double = doubles.find(barcode); is_double != doubles.end()) {
-            shelf_->set_state(id, CartridgeState::kDisabled, is_double->second);
-        } else if (is_back) {
-            shelf_->set_state(id, is_labelled ? CartridgeState::kOk : CartridgeState::kBlank, "");
-        } else {
-            shelf_->show(id);
-        }
-    }
-    for (const Cartridge& each : std::vector(shelf_->table().all())) {
-        const bool is_forbidden =
-            each.state == CartridgeState::kDisabled && !is_disabled_double(each);
-        const bool stays_away = is_forbidden || each.state == CartridgeState::kExported ||
-                                each.state == CartridgeState::kMissing;
-        if (!stays_away && robot_->count(each.barcode) == 0) {
-            shelf_->set_state(each.id, CartridgeState::kMissing, "it is not in the library");
-        }
-    }
-}
-
-// The table of media may be lost, or be one of an earlier time. The records of copies, which are of
-// the disks' logs, know which label a cartridge must have at least. The end of its data is found
-// when it is written next.
-Task<Result<void>> TapeLibrary::adopt_recorded_media() {
-    RecordedMedia all;
-    for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
-        auto job = [](StagingDisks& disks) { return disks.recorded_media(); };
-        auto answer = co_await homes_->call_at<Result<RecordedMedia>>(locality, &job);
-        if (!answer) co_return std::unexpected(answer.error());
-        if (!*answer) co_return std::unexpected(answer->error());
-        for (const auto& [vsn, recorded] : **answer) {
-            RecordedMedium& known = all[vsn];
-            if (recorded.generation > known.generation) known = recorded;
-        }
-    }
-    for (const Cartridge& each : std::vector(shelf_->table().all())) {
-        const auto recorded = all.find(each.vsn_text());
-        if (recorded == all.end() || each.generation >= recorded->second.generation) continue;
-        adopt(each.id, recorded->second);
-    }
-    co_return Result<void>{};
-}
-
-void TapeLibrary::adopt(CartridgeId id, const RecordedMedium& recorded) {
-    const Pool* const pool = find_pool(recorded.pool);
-    Cartridge& cartridge = *shelf_->to_change().change(id);
-    cartridge.begin_generation(recorded.generation,
-                               pool == nullptr ? std::string_view() : pool->options.name);
-    const std::string barcode = cartridge.barcode;
-    core::emit(parts_.events, core::Level::kWarn, "library.medium_adopted",
-               {{"medium", std::string_view(barcode)},
-                {"generation", std::uint64_t{recorded.generation}}});
-    const bool is_there = cartridge.state == CartridgeState::kBlank ||
-                          cartridge.state == CartridgeState::kForeign ||
-                          is_readable(cartridge.state);
-    if (is_there) shelf_->set_state(id, CartridgeState::kOk, "");
-    shelf_->show(id);
-}
-
 // -- what the homes are told, and tell --
 
 Task<void> TapeLibrary::show_media_to_homes() {
@@ -309,13 +233,32 @@ Task<void> TapeLibrary::show_media_to_homes() {
 }
 
 Task<void> TapeLibrary::read_news() {
+    struct Told {
+        std::uint32_t locality = 0;
+        RecallNote note;
+    };
+    std::vector<Told> told;
     for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
-        auto job = [](StagingDisks& disks) { return disks.take_news(); };
-        auto news = co_await homes_->call_at<StagingNews>(locality, &job);
-        if (!news) continue;
-        groups_[locality] = std::move(news->groups);
-        for (const store::Fid fid : news->ended) end_recall(fid);
-        for (RecallNote& note : news->recalls) take_recall(locality, std::move(note));
+        for (bool has_more = true; has_more && !stopping_;) {
+            auto job = [](StagingDisks& disks) { return disks.take_news(); };
+            auto news = co_await homes_->call_at<StagingNews>(locality, &job);
+            if (!news) break;
+            has_more = news->has_more;
+            groups_[locality] = std::move(news->groups);
+            for (const store::Fid fid : news->ended) {
+                end_recall(fid);
+                std::erase_if(told, [fid](const Told& each) { return each.note.fid == fid; });
+            }
+            for (RecallNote& note : news->recalls) told.push_back({locality, std::move(note)});
+        }
+    }
+    // The oldest first, wherever its home is.
+    core::stable_sort(told, std::less{}, [](const Told& each) {
+        return std::pair(each.note.asked_unix_ns, each.note.ticket);
+    });
+    for (Told& each : told) {
+        take_recall(each.locality, std::move(each.note));
+        co_await parts_.reactor.maybe_yield();
     }
     count_waiting();
     tell_changed();

@@ -76,6 +76,7 @@ public:
     std::vector<RecallRow> recalls(std::size_t rows_max) const override;
     std::optional<RecallRow> find_recall(Ticket ticket) override;
     std::vector<Cartridge> media() const override;
+    Task<void> look_for_media() override;
     std::vector<DriveRow> drives() const override;
     Task<MediaOutcome> format(FormatWish wish) override;
     Task<MediaOutcome> load(LoadWish wish) override;
@@ -119,9 +120,6 @@ private:
     Task<Result<void>> open_drives();
     enum class Sessions : std::uint8_t { kEnd, kLeave };
     Task<void> close_drives(Sessions sessions);
-    void take_inventory();
-    Task<Result<void>> adopt_recorded_media();
-    void adopt(CartridgeId id, const RecordedMedium& recorded);
     void show_drives();
     void say_up(const DriveUnit& unit);
     Task<void> read_news();
@@ -132,9 +130,19 @@ private:
         changed_.wake_all();
     }
 
+    // -- tape_inventory.cc --
+    class InDrives;
+    enum class Inventory : std::uint8_t { kFirst, kAgain };
+    bool take_inventory(Inventory which);
+    Task<void> look_again();
+    Task<void> look_now();
+    Task<Result<void>> adopt_recorded_media();
+    void adopt(CartridgeId id, const RecordedMedium& recorded);
+
     // -- tape_migration.cc --
     Instant begin_batches();
     Task<void> migrate(StagedObjects::GroupKey group, Pool* pool);
+    bool may_look_for_media(const Pool& pool) const;
     Task<std::vector<CopyBatch::Item>> take_items(StagedObjects::GroupKey group,
                                                   StagedObjects::Limits limits);
     Task<void> write_batch(Pool* pool, std::vector<CopyBatch::Item> items,
@@ -185,6 +193,8 @@ private:
     Task<void> serve_unread(store::Fid fid);
     Task<void> serve(Recall* recall);
     Task<void> serve_note(Recall* recall);
+    Task<void> wait_for_room(Recall* recall);
+    void say_recalls_wait(const Recall& recall, const Error& why);
     Task<void> fail(Recall* recall, std::string reason);
     RecallRow row_of(const Recall& recall) const;
     struct Expected {
@@ -196,6 +206,7 @@ private:
 
     // -- tape_service.cc --
     Unit* find_unit(std::string_view drive);
+    Task<const Cartridge*> find_medium(std::string barcode);
     Task<Result<void>> wait_for_copies(Pool* pool, std::vector<std::vector<store::Fid>>* left,
                                        core::WaitOptions wait);
     std::string why_not_format(const Cartridge& cartridge, FormatForce force) const;
@@ -216,7 +227,15 @@ private:
     std::unique_ptr<MediaShelf> shelf_;
     Blame blame_;
     std::vector<Unit> units_;
-    std::uint64_t media_shown_ = 0;  // MediaShelf::changes() that the homes know.
+    bool is_ready_ = false;  // Until the end: all parts are open.
+    // Of look_again().
+    std::uint64_t looks_wanted_ = 0;
+    std::uint64_t looks_done_ = 0;
+    bool looks_now_ = false;
+    core::WaitQueue looked_;
+    std::optional<Instant> last_look_;
+    std::set<std::uint32_t> nameless_;  // Elements whose cartridges have no barcode: that was said.
+    std::uint64_t media_shown_ = 0;     // MediaShelf::changes() that the homes know.
     bool rung_ = false;
     core::WaitQueue rings_;
     core::WaitQueue changed_;  // A batch has ended, or news were read.
@@ -226,8 +245,11 @@ private:
     core::IntrusiveList<AgePlace> recalls_by_age_;
     Recalls recalls_;
     std::uint32_t recalls_taken_ = 0;
-    std::vector<store::Fid> stranded_;  // Recalls for whose cartridges there was no drive.
+    // Recalls for whose cartridges there was no drive, or no changer.
+    std::vector<store::Fid> stranded_;
     bool retries_stranded_ = false;
+    Duration stranded_pause_{0};  // The last one; it grows until a cartridge can be loaded.
+    std::map<std::string_view, Instant> said_waits_;  // By reason, in static storage.
     Instant look_again_at_{};  // What find_recall() knows is recent enough until then.
 };
 

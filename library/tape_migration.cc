@@ -19,6 +19,8 @@ constexpr Duration kAfterFailure = 10s;
 constexpr Duration kAfterUnrecorded = 5min;
 // After one that could copy none of its objects, because their disk fails or they are in use.
 constexpr Duration kAfterNothing = 1s;
+// How often new cartridges are looked for while objects wait for one.
+constexpr Duration kLookForMedia = 1min;
 // Of a batch, and of each member beside its bytes; more than what CopyBatch counts.
 constexpr std::uint64_t kBatchOverhead = 6UL << 20;
 constexpr std::uint64_t kMemberOverhead = 32UL << 10;
@@ -82,6 +84,7 @@ Task<void> TapeLibrary::migrate(StagedObjects::GroupKey group, Pool* pool) {
     std::vector<CopyBatch::Item> items;
     const bool has_drives = has_drives_for(*pool);
     bool is_waiting = true;  // For a cartridge with room, or for drives.
+    bool has_looked = false;
     while (has_drives) {
         const std::uint64_t bytes = room.for_batch();
         items = co_await take_items(group,
@@ -91,7 +94,13 @@ Task<void> TapeLibrary::migrate(StagedObjects::GroupKey group, Pool* pool) {
                                      .object_bytes = room.for_object()});
         if (!items.empty()) break;
         is_waiting = co_await has_waiting(group);
-        if (!is_waiting || room.blank == 0) break;
+        if (!is_waiting) break;
+        if (room.blank == 0) {
+            if (std::exchange(has_looked, true) || !may_look_for_media(*pool)) break;
+            co_await look_again();
+            room = room_for(*pool, needed);
+            continue;
+        }
         // All that wait are larger than the room on the pool's cartridges.
         shelf_->promise(room.blank, pool->id);
         room = room_of(*pool, needed);
@@ -118,6 +127,11 @@ Task<void> TapeLibrary::migrate(StagedObjects::GroupKey group, Pool* pool) {
     --pool->batches;
     ring();
     tell_changed();
+}
+
+bool TapeLibrary::may_look_for_media(const Pool& pool) const {
+    return pool.syncs > 0 || !last_look_ ||
+           parts_.reactor.now() >= after(*last_look_, kLookForMedia);
 }
 
 Task<std::vector<CopyBatch::Item>> TapeLibrary::take_items(StagedObjects::GroupKey group,
@@ -256,17 +270,20 @@ Task<void> TapeLibrary::put_back(const std::vector<CopyBatch::Item>* items,
                                  std::optional<store::Fid> given_up) {
     std::string name;
     for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
-        auto job = [items, locality, given_up, &name](StagingDisks& disks) {
-            for (const CopyBatch::Item& each : *items) {
-                if (each.locality != locality) continue;
-                if (given_up == each.object.fid) {
-                    disks.staged().give_up(each.object.fid);
-                    name = disks.name_of(each.object.fid);
-                }
-                disks.staged().put_back(each.object.fid);
+        std::vector<store::Fid> fids;
+        for (const CopyBatch::Item& each : *items) {
+            if (each.locality == locality) fids.push_back(each.object.fid);
+        }
+        if (fids.empty()) continue;
+        const bool has_given_up = given_up && std::ranges::find(fids, *given_up) != fids.end();
+        auto job = [fids = std::move(fids), given_up, has_given_up, &name](StagingDisks& disks) {
+            if (has_given_up) {
+                disks.staged().give_up(*given_up);
+                name = disks.name_of(*given_up);
             }
+            return disks.put_back(fids);
         };
-        [[maybe_unused]] const auto told = co_await homes_->call_at<void>(locality, &job);
+        [[maybe_unused]] const auto told = co_await homes_->run_at<void>(locality, &job);
     }
     if (given_up) say_too_large(*given_up, name);
 }

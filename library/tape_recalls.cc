@@ -12,6 +12,7 @@
 #include "library/pending_recall.h"
 #include "library/recall_forecast.h"
 #include "library/tape_library.h"
+#include "objects/fids.h"
 
 namespace fopd::library {
 
@@ -19,9 +20,21 @@ namespace {
 
 // How often all copies of an object are tried before its recall fails.
 constexpr std::uint32_t kRoundsMax = 3;
-// Between them, and when the object's home could not take it.
+// Between them, and when a recall waits for a drive, the changer or its home; longer and longer.
 constexpr Duration kBetweenRounds = 5s;
+constexpr Duration kBetweenRoundsMax = 30s;
+// That recalls wait is not said more often for the same reason.
+constexpr Duration kSayAgain = 10min;
 constexpr std::uint8_t kBackgroundBelow = kRecallPriorityDefault;
+
+// There is no drive, or people use the changer: the copies themselves may be good.
+bool is_passing(const Error& error) {
+    return error.code == Errc::kNotFound || error.code == Errc::kBusy;
+}
+
+Duration longer(Duration pause) {
+    return std::min(2 * pause, kBetweenRoundsMax);
+}
 
 // Such as "cartridge V00001L9 or V00002L9".
 std::string names_of(const MediaShelf& shelf, std::span<const io_sched::IoPart> parts) {
@@ -49,9 +62,12 @@ TapeLibrary::Recall::Recall(TapeLibrary& its_library, std::uint32_t its_locality
       locality(static_cast<std::uint16_t>(its_locality)),
       wish_priority(note.priority) {
     type = io_sched::IoType::kRead;
-    const bool is_bulk = note.priority < kBackgroundBelow;
-    priority = is_bulk ? io_sched::IoPriority::kBackground : io_sched::IoPriority::kForeground;
     parts = std::span(&only_part, 1);
+}
+
+io_sched::IoPriority TapeLibrary::Recall::class_of(std::uint8_t priority) {
+    return priority < kBackgroundBelow ? io_sched::IoPriority::kBackground
+                                       : io_sched::IoPriority::kForeground;
 }
 
 void TapeLibrary::Recall::push(std::span<const RecallJob::Place> places) {
@@ -71,7 +87,11 @@ void TapeLibrary::Recall::push(std::span<const RecallJob::Place> places) {
         for (const RecallJob::Place& each : places) several_parts->push_back(part_of(each));
         parts = *several_parts;
     }
-    if (serving != nullptr) wait.cancel = &serving->cancel;
+    priority = class_of(wish_priority);
+    if (serving != nullptr) {
+        wait.cancel = &serving->of_request.emplace();
+        if (serving->cancel.cancelled()) serving->end();
+    }
     if (library.parts_.io.closed()) {
         result = std::unexpected(Error{.code = Errc::kClosed, .context = "the library stops"});
         return;
@@ -106,6 +126,7 @@ private:
 // The cartridge is loaded: its turn has come.
 Task<Result<void>> TapeLibrary::Recall::run(DriveUnit* drive, CartridgeId cartridge) {
     if (library.stopping_ || is_over) co_return Result<void>{};
+    library.stranded_pause_ = Duration{0};
     if (serving == nullptr) {
         auto note = co_await library.note_of(this);
         if (library.stopping_ || is_over) co_return Result<void>{};
@@ -133,12 +154,19 @@ void TapeLibrary::take_recall(std::uint32_t locality, RecallNote note) {
     const auto found = recalls_.find(note.fid);
     if (found != recalls_.end()) {
         Recall& known = *found->second;
+        const std::uint8_t before = std::exchange(known.wish_priority, note.priority);
+        const bool is_queued_anew =
+            known.waiting() && Recall::class_of(before) != Recall::class_of(note.priority);
         if (known.serving != nullptr) {
             known.serving->renewed = std::move(note);
+            // One that was pushed before it was served waits as it is.
+            if (!is_queued_anew || !known.serving->of_request) return;
+            known.is_raised = true;
+            known.serving->of_request->cancel();
             return;
         }
         // Its turn comes with what its home says then.
-        if (!known.waiting() || known.wish_priority == note.priority) return;
+        if (!is_queued_anew) return;
         erase_recall(found);
     }
     Recall* const recall = add_recall(locality, note);
@@ -155,7 +183,15 @@ TapeLibrary::Recall* TapeLibrary::add_recall(std::uint32_t locality, const Recal
         recalls_.emplace(note.fid, std::make_unique<Recall>(*this, locality, note));
     ENSURE(is_new);
     Recall& recall = *place->second;
-    recalls_by_age_.push_back(recall);
+    const auto is_later = [&recall](const AgePlace& each) {
+        return static_cast<const Recall&>(each).asked_at > recall.asked_at;
+    };
+    // They come by age; one whose priority has changed comes again.
+    if (recalls_by_age_.empty() || !is_later(recalls_by_age_.back())) {
+        recalls_by_age_.push_back(recall);
+    } else {
+        recalls_by_age_.insert_before_first(recall, is_later);
+    }
     figures_.recalls.waiting_bytes.add(recall.size_bytes);
     count_recalls();
     return &recall;
@@ -170,7 +206,6 @@ TapeLibrary::Recalls::iterator TapeLibrary::erase_recall(Recalls::iterator place
     return next;
 }
 
-// The oldest is that of which the library has learned first.
 void TapeLibrary::count_recalls() {
     if (!recalls_by_age_.empty()) {
         const auto& oldest = static_cast<const Recall&>(recalls_by_age_.front());
@@ -192,14 +227,14 @@ void TapeLibrary::end_recall(store::Fid fid) {
     recall.is_over = true;
     if (recall.serving == nullptr) return;
     recall.serving->renewed.reset();
-    recall.serving->cancel.cancel();
+    recall.serving->end();
 }
 
 // Those that wait are recorded at their homes.
 void TapeLibrary::stop_recalls() {
     for (auto each = recalls_.begin(); each != recalls_.end();) {
         Recall& recall = *each->second;
-        if (recall.serving != nullptr) recall.serving->cancel.cancel();
+        if (recall.serving != nullptr) recall.serving->end();
         const bool only_waits =
             recall.serving == nullptr && (recall.waiting() || !recall.is_pushed);
         each = only_waits ? erase_recall(each) : std::next(each);
@@ -213,8 +248,9 @@ void TapeLibrary::end_unserved(Recall& recall) {
         erase_recall(recalls_.find(recall.fid));
         return;
     }
-    const bool is_stranded = !recall.result && recall.result.error().code == Errc::kNotFound;
+    const bool is_stranded = !recall.result && is_passing(recall.result.error());
     if (!is_stranded) return parts_.reactor.spawn(gate_, serve_unread(recall.fid));
+    if (recall.result.error().code == Errc::kBusy) say_recalls_wait(recall, recall.result.error());
     stranded_.push_back(recall.fid);
     if (std::exchange(retries_stranded_, true)) return;
     parts_.reactor.spawn(gate_, retry_stranded());
@@ -223,7 +259,8 @@ void TapeLibrary::end_unserved(Recall& recall) {
 // However many there are, one coroutine tries them again.
 Task<void> TapeLibrary::retry_stranded() {
     while (!stranded_.empty()) {
-        const auto slept = co_await parts_.reactor.sleep_for(kBetweenRounds, &stop_);
+        stranded_pause_ = std::max(kBetweenRounds, longer(stranded_pause_));
+        const auto slept = co_await parts_.reactor.sleep_for(stranded_pause_, &stop_);
         if (!slept) break;
         for (const store::Fid fid : std::exchange(stranded_, {})) {
             if (stopping_) break;
@@ -281,7 +318,12 @@ Task<void> TapeLibrary::serve(Recall* recall) {
     auto renewed = std::move(recall->serving->renewed);
     const std::uint32_t locality = recall->locality;
     const bool is_new = renewed && recall->is_over;
-    if (job.is_complete()) figures_.recalls.done.add(1);
+    if (job.is_complete()) {
+        figures_.recalls.done.add(1);
+        const Instant now = parts_.reactor.now();
+        std::erase_if(said_waits_,
+                      [now](const auto& said) { return now >= after(said.second, kSayAgain); });
+    }
     erase_recall(recalls_.find(recall->fid));
     if (is_new) take_recall(locality, *std::move(renewed));
 }
@@ -289,36 +331,75 @@ Task<void> TapeLibrary::serve(Recall* recall) {
 Task<void> TapeLibrary::serve_note(Recall* recall) {
     RecallJob& job = recall->serving->job;
     std::uint32_t rounds = 0;
+    Duration pause = kBetweenRounds;
     for (;;) {
         const auto read = co_await ReadAwaiter(*recall);
         show_drives();
         if (job.state() == RecallJob::State::kDone) co_return;
         if (stopping_ || recall->is_over) co_return;
+        const bool is_withdrawn = std::exchange(recall->is_raised, false) && !read &&
+                                  read.error().code == Errc::kCancelled;
         if (job.state() == RecallJob::State::kImpossible) {
             std::string reason = job.why_impossible();
             co_return co_await fail(recall, std::move(reason));
         }
-        if (!read || job.state() != RecallJob::State::kPieces) {
+        const bool has_failed = !read || job.state() != RecallJob::State::kPieces;
+        if (has_failed && !is_withdrawn) {
+            const std::optional<Error> refused = job.home_error();
             co_await job.abandon();
             job.try_again();
-            // Without a drive it waits for one; otherwise the copies cannot be read.
-            const bool is_unreadable = !read && read.error().code != Errc::kNotFound;
-            if (is_unreadable && ++rounds >= kRoundsMax) {
+            // Otherwise the copies cannot be read.
+            const bool may_pass = read || is_passing(read.error());
+            if (!may_pass && ++rounds >= kRoundsMax) {
                 std::string reason = "cannot be read from " + names_of(*shelf_, recall->parts) +
                                      ": " + describe(read.error());
                 co_return co_await fail(recall, std::move(reason));
             }
-            const auto slept =
-                co_await parts_.reactor.sleep_for(kBetweenRounds, &recall->serving->cancel);
+            // Drives that are down have said so.
+            const bool is_busy = !read && read.error().code == Errc::kBusy;
+            if (refused || is_busy) say_recalls_wait(*recall, refused ? *refused : read.error());
+            const auto slept = co_await parts_.reactor.sleep_for(pause, &recall->serving->cancel);
             if (!slept || stopping_ || recall->is_over) co_return;
+            if (may_pass) pause = longer(pause);
+            if (refused && refused->code == Errc::kNoSpace) co_await wait_for_room(recall);
+            if (stopping_ || recall->is_over) co_return;
         }
-        const auto places = job.next_places();
+        auto places = job.next_places();
+        if (places.empty()) {
+            if (job.may_be_back()) co_await look_again();
+            if (stopping_ || recall->is_over) co_return;
+            places = job.next_places();
+        }
         if (places.empty()) {
             std::string reason = job.why_unreadable();
             co_return co_await fail(recall, std::move(reason));
         }
         recall->push(places);
     }
+}
+
+// No drive is needed until there is room on the object's disk.
+Task<void> TapeLibrary::wait_for_room(Recall* recall) {
+    for (Duration pause = kBetweenRounds;; pause = longer(pause)) {
+        if (stopping_ || recall->is_over) co_return;
+        const auto made = co_await recall->serving->job.make_room();
+        // Other errors are those of the next attempt, too.
+        if (made || made.error().code != Errc::kNoSpace) co_return;
+        const auto slept = co_await parts_.reactor.sleep_for(pause, &recall->serving->cancel);
+        if (!slept) co_return;
+    }
+}
+
+// Once for each reason until one has been done.
+void TapeLibrary::say_recalls_wait(const Recall& recall, const Error& why) {
+    // A node that stops is no news.
+    if (why.code == Errc::kClosed || why.code == Errc::kCancelled) return;
+    const auto [place, is_new] = said_waits_.emplace(why.context, parts_.reactor.now());
+    if (!is_new) return;
+    const std::string object = objects::format_fid(recall.fid);
+    const std::string reason = describe(why);
+    core::emit(parts_.events, core::Level::kWarn, "library.recalls_wait",
+               {{"object", std::string_view(object)}, {"reason", std::string_view(reason)}});
 }
 
 Task<void> TapeLibrary::fail(Recall* recall, std::string reason) {

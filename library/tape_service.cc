@@ -135,8 +135,17 @@ private:
     MediaOutcome outcome_;
 };
 
+// Looks for it if it is not there as far as known. Null: the table does not have it.
+Task<const Cartridge*> TapeLibrary::find_medium(std::string barcode) {
+    if (shelf_ == nullptr) co_return nullptr;
+    const Cartridge* const known = shelf_->table().find(barcode);
+    if (known != nullptr && known->state != CartridgeState::kMissing) co_return known;
+    co_await look_again();
+    co_return shelf_->table().find(barcode);
+}
+
 Task<MediaOutcome> TapeLibrary::format(FormatWish wish) {
-    const Cartridge* const found = shelf_ == nullptr ? nullptr : shelf_->table().find(wish.barcode);
+    const Cartridge* const found = co_await find_medium(wish.barcode);
     if (found == nullptr) {
         co_return outcome(Kind::kNoSuchMedium, "there is no medium " + wish.barcode);
     }
@@ -233,7 +242,7 @@ Task<MediaOutcome> TapeLibrary::load(LoadWish wish) {
     if (unit == nullptr) {
         co_return outcome(Kind::kNoSuchDrive, "there is no drive " + wish.drive);
     }
-    const Cartridge* const cartridge = shelf_->table().find(wish.barcode);
+    const Cartridge* const cartridge = co_await find_medium(wish.barcode);
     if (cartridge == nullptr) {
         co_return outcome(Kind::kNoSuchMedium, "there is no medium " + wish.barcode);
     }

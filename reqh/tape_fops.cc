@@ -478,14 +478,18 @@ struct MediaList {
     std::vector<library::DriveRow> drives;
 };
 
-Task<MediaList> list_media(library::LibraryService* service) {
+enum class Look : std::uint8_t { kNone, kForNew };
+
+Task<MediaList> list_media(library::LibraryService* service, Look look) {
+    if (look == Look::kForNew) co_await service->look_for_media();
     MediaList list{.cartridges = service->media(), .drives = service->drives()};
     co_return list;
 }
 
-Task<Granted<MediaList>> ask_media(Operation* operation, const library::LibraryDoor* door) {
-    auto job = [](library::LibraryService& service, core::WaitOptions /*wait*/) {
-        return list_media(&service);
+Task<Granted<MediaList>> ask_media(Operation* operation, const library::LibraryDoor* door,
+                                   Look look) {
+    auto job = [look](library::LibraryService& service, core::WaitOptions /*wait*/) {
+        return list_media(&service, look);
     };
     co_return co_await run_at_library<MediaList>(operation, door, &job);
 }
@@ -511,7 +515,8 @@ Task<fop::Reply> run_media(Operation* operation) {
     const auto& asked = operation->body<fop::Media>();
     const library::LibraryDoor* const door = door_of(*operation);
     if (door == nullptr) co_return fop::Reply{.body = fop::MediaReply{.end = true}};
-    auto listed = co_await ask_media(operation, door);
+    const Look look = asked.cursor.empty() ? Look::kForNew : Look::kNone;
+    auto listed = co_await ask_media(operation, door, look);
     if (!listed) co_return operation->refuse(listed.error());
     core::stable_sort(listed->cartridges, std::less{}, &library::Cartridge::barcode);
     const library::DeadBytes dead = co_await count_dead_bytes(operation, &*listed);
@@ -580,7 +585,7 @@ Task<fop::Reply> run_copies(Operation* operation) {
     MediaList list;
     const library::LibraryDoor* const door = door_of(*operation);
     if (door != nullptr && !copies->empty()) {
-        auto listed = co_await ask_media(operation, door);
+        auto listed = co_await ask_media(operation, door, Look::kNone);
         if (!listed) co_return operation->refuse(listed.error());
         list = std::move(*listed);
     }

@@ -1,6 +1,11 @@
 // Goal: a recall remembers who asked for it first, and since when it waits, also over a restart.
 // Method: several ask at an object's home in the simulated world; its record is read.
 
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/gate.h"
 #include "tests/catch.h"
 #include "tests/library/tape_stage.h"
 
@@ -20,6 +25,30 @@ std::optional<store::Recall> record_of(TapeStage& stage, store::Fid fid) {
     auto found = stage.volume(fid.slot() - 1U).map().find_recall(fid);
     REQUIRE(found.has_value());
     return *found;
+}
+
+Task<void> cancel_there(StagingDisks* disks, store::Fid fid) {
+    [[maybe_unused]] const auto cancelled = co_await disks->cancel_recall(fid, {});
+}
+
+Task<void> ask_and_wait(StagingDisks* disks, store::Fid fid, std::optional<RecallEnd>* end) {
+    RecallWish wish{.fid = fid};
+    const auto asked = co_await disks->recall(std::move(wish), {});
+    ENSURE(asked.has_value());
+    const auto ended = co_await disks->wait_for_recall(fid, {});
+    ENSURE(ended.has_value());
+    *end = *ended;
+}
+
+Task<Result<void>> record_recalls(store::Volume* volume, const std::vector<store::Fid>* fids) {
+    std::uint64_t number = 0;
+    for (const store::Fid fid : *fids) {
+        const store::Recall recall{.ticket = (volume->newest().epoch << 32U) + ++number,
+                                   .priority = kRecallPriorityDefault};
+        const auto put = co_await volume->put_recall(fid, recall, {});
+        if (!put) co_return std::unexpected(put.error());
+    }
+    co_return Result<void>{};
 }
 
 }  // namespace
@@ -56,6 +85,79 @@ TEST_CASE("library recall: a pin that outlives a recall does not keep its reques
     const std::vector<RecallRow> rows = stage.library().recalls(10);
     REQUIRE(rows.size() == 1);
     for (const RecallRow& each : rows) REQUIRE(stage.reactor(0).now() - each.asked_at < 1h);
+}
+
+TEST_CASE("library recall: a pin that is over does not raise the priority of a recall",
+          "[library]") {
+    TapeStage stage;
+    const store::Fid fid = stage.put(pattern(10'000, 1));
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(fid).has_value());
+    ask(stage, {.fid = fid, .priority = 255, .pin = 1h});
+    REQUIRE(stage.wait_for(fid).how == RecallEnd::How::kDone);
+    stage.run_for(2h);
+    REQUIRE(stage.release(fid).has_value());
+
+    ask(stage, {.fid = fid, .priority = 10});
+    const auto record = record_of(stage, fid);
+    REQUIRE(record.has_value());
+    REQUIRE(record->priority == 10);
+}
+
+TEST_CASE("library recall: one that is cancelled is not done for those who ask meanwhile",
+          "[library]") {
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+        CAPTURE(seed);
+        TapeStage stage({.seed = seed});
+        const store::Fid fid = stage.put(pattern(10'000, 1));
+        REQUIRE(stage.sync().has_value());
+        REQUIRE(stage.release(fid).has_value());
+        ask(stage, {.fid = fid});
+        std::optional<RecallEnd> end;
+        StagingDisks* const disks = &stage.staging_of(fid);
+        core::Gate gate;
+        stage.reactor(0).spawn(gate, cancel_there(disks, fid));
+        stage.reactor(0).spawn(gate, ask_and_wait(disks, fid, &end));
+        for (int tries = 0; tries < 600 && !end; ++tries) stage.run_for(1s);
+        REQUIRE(end.has_value());
+        // It has joined the one that was cancelled, or made another one.
+        const bool is_cancelled = end->how == RecallEnd::How::kCancelled;
+        CHECK((is_cancelled || end->how == RecallEnd::How::kDone));
+        CHECK(stage.is_released(fid) == is_cancelled);
+        // None is left that nobody serves.
+        CHECK_FALSE(record_of(stage, fid).has_value());
+    }
+}
+
+TEST_CASE("library recall: who waits for one that was cancelled is told so", "[library]") {
+    TapeStage stage;
+    const Bytes bytes = pattern(10'000, 1);
+    const store::Fid fid = stage.put(bytes);
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(fid).has_value());
+    ask(stage, {.fid = fid});
+    REQUIRE(stage.at_home(fid, stage.staging_of(fid).cancel_recall(fid, {})).has_value());
+    CHECK(stage.wait_for(fid).how == RecallEnd::How::kCancelled);
+
+    ask(stage, {.fid = fid});
+    CHECK(stage.wait_for(fid).how == RecallEnd::How::kDone);
+    CHECK(stage.read(fid) == bytes);
+    CHECK(stage.wait_for(fid).how == RecallEnd::How::kDone);
+}
+
+TEST_CASE("library recall: a node may stop while recalls that are not needed end", "[library]") {
+    TapeStage stage({.localities = 1, .disks = 1});
+    std::vector<store::Fid> fids;
+    for (std::uint64_t i = 0; i < 300; ++i) fids.push_back(stage.put(pattern(100, i)));
+    for (int steps = 0; steps < 40; ++steps) {
+        CAPTURE(steps);
+        auto recording = record_recalls(&stage.volume(0), &fids);
+        REQUIRE(stage.at(0, std::move(recording)).has_value());
+        stage.restart();
+        for (int i = 0; i < steps; ++i) stage.world.step();
+        REQUIRE(stage.at(0, stage.stop_stores(0)).has_value());
+        stage.restart();
+    }
 }
 
 TEST_CASE("library recall: requester and age survive a restart", "[library]") {

@@ -1,6 +1,7 @@
 // Goal: room is made on a staging disk for uploads that do not fit, and for nobody else.
 // Method: as tape_library_test.cc; a change that did not fit is played by want_room().
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -190,6 +191,80 @@ TEST_CASE("library: a recall waits while nothing can leave the full disk", "[lib
     REQUIRE(stage.wait_for(large).how == RecallEnd::How::kDone);
     CHECK(stage.read(large) == bytes);
     CHECK(released_count(stage, fids) >= 5);
+}
+
+TEST_CASE("library: a recall without space on its disk says so, and waits without a drive",
+          "[library]") {
+    TapeStageOptions options = one_disk();
+    options.drives = 1;
+    TapeStage stage(options);
+    const Bytes bytes = pattern(8 * kObjectBlocks * 4096, 99);
+    const store::Fid large = stage.put(bytes);
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(large).has_value());
+    std::vector<store::Fid> fids;
+    while (free_blocks(stage) > 3 * kObjectBlocks) {
+        fids.push_back(stage.put(pattern(kObjectBlocks * 4096, fids.size())));
+        REQUIRE(stage.recall(fids.back(), 24h) == RecallAsked::kOnDisk);
+    }
+    REQUIRE(stage.sync().has_value());
+
+    REQUIRE(stage.recall(large) == RecallAsked::kWaiting);
+    stage.run_for(5min);
+    CHECK(stage.events.count("library.recalls_wait") == 1);
+    unload_all(stage);
+    const std::size_t mounted = stage.events.count("library.mounted");
+    stage.run_for(2h);
+    CHECK(stage.events.count("library.mounted") == mounted);
+    CHECK(stage.events.count("library.recalls_wait") == 1);
+    CHECK(stage.library().recalls(10).size() == 1);
+
+    // The pins end.
+    REQUIRE(stage.wait_for(large, 25h).how == RecallEnd::How::kDone);
+    CHECK(stage.read(large) == bytes);
+}
+
+TEST_CASE("library: objects that cannot leave a full disk are not looked at again and again",
+          "[library]") {
+    constexpr std::uint64_t kObjects = 600;
+    TapeStageOptions options = one_disk();
+    options.pool.staging_high = 1;
+    options.pool.staging_low = 0;
+    TapeStage stage(options);
+    std::vector<store::Fid> fids;
+    for (std::uint64_t i = 0; i < kObjects; ++i) {
+        fids.push_back(stage.put(pattern(4096, i)));
+        REQUIRE(stage.recall(fids.back(), 24h) == RecallAsked::kOnDisk);
+    }
+    REQUIRE(stage.sync().has_value());
+    stage.run_for(1min);
+    const std::uint64_t first = stage.staging(0).release_tries();
+    std::uint64_t most = 0;  // In a turn.
+    stage.staging(0).want_room(fids.front().slot(), free_blocks(stage) + 1);
+    const Instant soon = after(stage.world.now(), 500ms);
+    for (std::uint64_t last = first; stage.world.step(soon);) {
+        const std::uint64_t tries = stage.staging(0).release_tries();
+        most = std::max(most, tries - last);
+        last = tries;
+    }
+    CHECK(most <= 200);
+    const std::uint64_t before = stage.staging(0).release_tries();
+    CHECK(before - first >= kObjects);
+
+    const Instant begin = stage.world.now();
+    for (int i = 0; i < 100; ++i) {
+        stage.overwrite(fids.front(), pattern(4096, kObjects));
+        stage.run_for(5ms);
+    }
+    const auto seconds = static_cast<std::uint64_t>((stage.world.now() - begin) / 1s);
+    CHECK(stage.staging(0).release_tries() - before <= (seconds + 2) * kObjects);
+    CHECK(released_count(stage, fids) == 0);
+
+    // What can leave does so soon.
+    const store::Fid other = stage.put(pattern(4096, 2 * kObjects));
+    REQUIRE(stage.sync().has_value());
+    stage.run_for(10s);
+    CHECK(stage.is_released(other));
 }
 
 TEST_CASE("library: an object that is larger than its disk is not brought back", "[library]") {

@@ -124,6 +124,8 @@ public:
         stop();
         start();
     }
+    // A part of stop(), which may follow.
+    Task<Result<void>> stop_stores(std::uint32_t locality);
     // The power goes at one of the next steps of disks or drives, or after so long a time.
     void lose_power_within(std::uint64_t steps, Duration span);
     void run_for(Duration span) { world.run_for(span); }
@@ -206,7 +208,6 @@ private:
     Task<Result<void>> change(store::Fid fid, const Bytes* bytes);
     Task<Result<std::optional<Bytes>>> read_all(store::Fid fid);
     Task<Result<void>> stop_library();
-    Task<Result<void>> stop_stores(std::uint32_t locality);
     void destroy();
 
     std::unique_ptr<devices::Power> power_;

@@ -160,6 +160,25 @@ TEST_CASE("library: a recall of a cartridge in a dead drive fails naming both", 
     CHECK(stage.recalled(object.fid) == object.bytes);
 }
 
+TEST_CASE("library: recalls wait while people use the changer", "[library]") {
+    TapeStage stage;
+    const OnTape object = put_on_tape(stage);
+    unload_all(stage);
+    stage.bay.library()->faults().busy_ppm = 1'000'000;
+    REQUIRE(stage.recall(object.fid) == RecallAsked::kWaiting);
+    stage.run_for(10min);
+    CHECK(stage.is_released(object.fid));
+    CHECK(stage.library().recalls(10).size() == 1);
+    // That is said once.
+    CHECK(stage.events.count("library.recalls_wait") == 1);
+
+    stage.bay.library()->faults().busy_ppm = 0;
+    const RecallEnd end = stage.wait_for(object.fid, 10min);
+    INFO(end.reason);
+    REQUIRE(end.how == RecallEnd::How::kDone);
+    CHECK(stage.read(object.fid) == object.bytes);
+}
+
 TEST_CASE("library: a cartridge that was stuck is used when it can be unloaded", "[library]") {
     TapeStage stage;
     const OnTape object = put_on_tape(stage);

@@ -128,6 +128,25 @@ class TapeTest(StorageTestCase):
         self.ctl("rm", "a", *COLD)
         self.assertEqual([each["dead"] for each in self.media() if each["name"] == full], [len(data)])
 
+    def test_a_cartridge_that_is_brought_back_is_used(self):
+        data = content(MIB, 9)
+        self.put_on_tape("a", data)
+        used, = [each for each in self.media() if each["files"] > 0]
+        self.ctl("unload", used["drive"])
+        library = next(self.directory.rglob(used["name"] + ".cartridge")).parent
+        shelf = self.directory / "shelf"
+        shelf.mkdir()
+        for file in list(library.glob(used["name"] + ".*")):
+            file.rename(shelf / file.name)
+        refused = self.ctl_bytes("get", "a", "-", *COLD)
+        self.assertNotEqual(refused.returncode, DONE)
+        self.assertIn(used["name"].encode(), refused.stderr)
+        state, = [each["state"] for each in self.media() if each["name"] == used["name"]]
+        self.assertEqual(state, "missing")
+        for file in list(shelf.iterdir()):
+            file.rename(library / file.name)
+        self.assertEqual(self.get_cold("a"), data)
+
     def test_a_collection_stays_with_its_object(self):
         self.put("a", b"some", "--collection", "run-7", *COLD)
         self.put("b", b"other", *COLD)

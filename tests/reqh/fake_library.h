@@ -109,6 +109,10 @@ public:
         return some;
     }
     std::vector<library::Cartridge> media() const override { return cartridges; }
+    Task<void> look_for_media() override {
+        ++looks;
+        co_return;
+    }
     std::vector<library::DriveRow> drives() const override { return drive_rows; }
     Task<library::MediaOutcome> format(FormatWish wish) override {
         formatted.push_back(std::move(wish));
@@ -128,6 +132,7 @@ public:
     Result<void> sync_result{};
     std::vector<library::RecallRow> recall_rows;
     std::vector<library::Cartridge> cartridges;
+    std::uint64_t looks = 0;  // For new cartridges.
     std::vector<library::DriveRow> drive_rows;
     std::vector<FormatWish> formatted;
     std::vector<LoadWish> loaded;

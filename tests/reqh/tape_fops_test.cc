@@ -550,6 +550,8 @@ TEST_CASE("reqh tape: cartridges are listed by barcode, as many as fit", "[reqh]
     }
     REQUIRE(barcodes.size() == kCount);
     CHECK(std::ranges::is_sorted(barcodes));
+    // New ones are looked for at the beginning of a list.
+    CHECK(tape.library->looks == 1);
 }
 
 TEST_CASE("reqh tape: media are changed by administrators, through the library", "[reqh]") {

@@ -1,0 +1,179 @@
+// Which cartridges the library has.
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "library/doubles.h"
+#include "library/tape_library.h"
+
+namespace fopd::library {
+
+namespace {
+
+// Lists of media may be asked for more often than people bring cartridges.
+constexpr Duration kLookForLists = 10s;
+
+}  // namespace
+
+// Cartridges in drives that do not give them back, or that the changer cannot name there.
+class TapeLibrary::InDrives {
+public:
+    InDrives(const Robot& robot, const std::vector<Unit>& units) {
+        for (const Unit& each : units) {
+            if (each.drive->cartridge()) loaded_.insert(*each.drive->cartridge());
+            const devices::LibraryElement* const element =
+                robot.drive_element(each.drive->drive().serial());
+            if (element == nullptr || !element->full) continue;
+            has_nameless_ = has_nameless_ || element->barcode.empty();
+            if (each.drive->is_down()) stuck_.insert(element->barcode);
+        }
+    }
+
+    bool is_stuck(const std::string& barcode) const { return stuck_.contains(barcode); }
+    // Whether it may be in a drive, although no element has it.
+    bool may_have(CartridgeId id) const { return has_nameless_ || loaded_.contains(id); }
+
+private:
+    std::set<std::string> stuck_;
+    std::set<CartridgeId> loaded_;
+    bool has_nameless_ = false;
+};
+
+// Compares the table of media with the elements that the changer reports. Returns whether there are
+// new cartridges.
+bool TapeLibrary::take_inventory(Inventory which) {
+    const InDrives in_drives(*robot_, units_);
+    std::set<std::string> present;
+    std::set<std::string> added;
+    for (const devices::LibraryElement& each : robot_->elements()) {
+        if (!each.full) {
+            nameless_.erase(each.address);
+            continue;
+        }
+        if (!is_barcode(each.barcode)) {
+            if (!nameless_.insert(each.address).second) continue;
+            core::emit(parts_.events, core::Level::kWarn, "library.no_barcode",
+                       {{"element", std::uint64_t{each.address}},
+                        {"barcode", std::string_view(each.barcode)}});
+            continue;
+        }
+        nameless_.erase(each.address);
+        const Cartridge* known = shelf_->table().find(each.barcode);
+        if (known == nullptr) {
+            known = shelf_->to_change().add(each.barcode);
+            if (known == nullptr) continue;  // The table is full.
+            added.insert(each.barcode);
+        }
+        present.insert(each.barcode);
+    }
+    const Doubles doubles = find_doubles(robot_->elements(), shelf_->table());
+    for (const std::string& barcode : present) {
+        const Cartridge& known = *shelf_->table().find(barcode);
+        const CartridgeId id = known.id;
+        const bool is_labelled = known.generation > 0;
+        const bool is_found =
+            known.state == CartridgeState::kMissing && !in_drives.is_stuck(barcode);
+        if (const auto is_double = doubles.find(barcode); is_double != doubles.end()) {
+            shelf_->set_state(id, CartridgeState::kDisabled, is_double->second);
+        } else if (is_found || is_disabled_double(known)) {
+            shelf_->set_state(id, is_labelled ? CartridgeState::kOk : CartridgeState::kBlank, "");
+        } else if (which == Inventory::kFirst || added.contains(barcode)) {
+            shelf_->show(id);
+        }
+    }
+    for (const Cartridge& each : std::vector(shelf_->table().all())) {
+        const bool is_forbidden =
+            each.state == CartridgeState::kDisabled && !is_disabled_double(each);
+        const bool stays_away = is_forbidden || each.state == CartridgeState::kExported ||
+                                each.state == CartridgeState::kMissing;
+        if (!stays_away && robot_->count(each.barcode) == 0 && !in_drives.may_have(each.id)) {
+            shelf_->set_state(each.id, CartridgeState::kMissing, "it is not in the library");
+        }
+    }
+    return !added.empty();
+}
+
+// People bring cartridges and take them away, and no library tells of it. So it is asked when a
+// cartridge is missed, or when an administrator asks for one. Those who want to know at the same
+// time share an answer that is not older than their question.
+Task<void> TapeLibrary::look_again() {
+    if (!is_ready_) co_return;
+    const std::uint64_t mine = ++looks_wanted_;
+    while (looks_done_ < mine && !stopping_) {
+        if (looks_now_) {
+            // An inventory ends by itself.
+            [[maybe_unused]] const auto woken = co_await looked_.wait({});
+            continue;
+        }
+        looks_now_ = true;
+        const std::uint64_t covers = looks_wanted_;
+        co_await look_now();
+        looks_now_ = false;
+        looks_done_ = covers;
+        looked_.wake_all();
+    }
+}
+
+Task<void> TapeLibrary::look_for_media() {
+    if (!is_ready_ || robot_->is_busy()) co_return;
+    const bool is_recent = last_look_ && parts_.reactor.now() < after(*last_look_, kLookForLists);
+    if (!is_recent) co_await look_again();
+}
+
+Task<void> TapeLibrary::look_now() {
+    last_look_ = parts_.reactor.now();
+    const auto looked = co_await robot_->look();
+    if (!looked || stopping_) co_return;
+    const std::uint64_t before = shelf_->changes();
+    const bool has_new = take_inventory(Inventory::kAgain);
+    if (has_new) {
+        // Of those whose copies are known, the table may have been lost.
+        [[maybe_unused]] const auto adopted = co_await adopt_recorded_media();
+    }
+    if (!has_new && shelf_->changes() == before) co_return;
+    [[maybe_unused]] const auto saved = co_await shelf_->save();
+    ring();
+}
+
+// The table of media may be lost, or be one of an earlier time. The records of copies, which are of
+// the disks' logs, know which label a cartridge must have at least. The end of its data is found
+// when it is written next.
+Task<Result<void>> TapeLibrary::adopt_recorded_media() {
+    RecordedMedia all;
+    for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
+        auto job = [](StagingDisks& disks) { return disks.recorded_media(); };
+        auto answer = co_await homes_->call_at<Result<RecordedMedia>>(locality, &job);
+        if (!answer) co_return std::unexpected(answer.error());
+        if (!*answer) co_return std::unexpected(answer->error());
+        for (const auto& [vsn, recorded] : **answer) {
+            RecordedMedium& known = all[vsn];
+            if (recorded.generation > known.generation) known = recorded;
+        }
+    }
+    for (const Cartridge& each : std::vector(shelf_->table().all())) {
+        const auto recorded = all.find(each.vsn_text());
+        if (recorded == all.end() || each.generation >= recorded->second.generation) continue;
+        adopt(each.id, recorded->second);
+    }
+    co_return Result<void>{};
+}
+
+void TapeLibrary::adopt(CartridgeId id, const RecordedMedium& recorded) {
+    const Pool* const pool = find_pool(recorded.pool);
+    Cartridge& cartridge = *shelf_->to_change().change(id);
+    cartridge.begin_generation(recorded.generation,
+                               pool == nullptr ? std::string_view() : pool->options.name);
+    const std::string barcode = cartridge.barcode;
+    core::emit(parts_.events, core::Level::kWarn, "library.medium_adopted",
+               {{"medium", std::string_view(barcode)},
+                {"generation", std::uint64_t{recorded.generation}}});
+    const bool is_there = cartridge.state == CartridgeState::kBlank ||
+                          cartridge.state == CartridgeState::kForeign ||
+                          is_readable(cartridge.state);
+    if (is_there) shelf_->set_state(id, CartridgeState::kOk, "");
+    shelf_->show(id);
+}
+
+}  // namespace fopd::library
