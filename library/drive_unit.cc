@@ -205,7 +205,7 @@ Task<Result<void>> DriveUnit::load_and_check(CartridgeId id, Labels labels) {
     did_not_load_ = !loaded && loaded.error().code != Errc::kUnsupported;
     if (!loaded) {
         if (loaded.error().code == Errc::kUnsupported) {
-            parts_.shelf.set_state(id, CartridgeState::kFailed, "no drive reads such cartridges");
+            parts_.shelf.note_unsupported(id, parts_.drive.technology());
         }
         // The next request finds the drive empty.
         co_await give_back(id);
