@@ -29,11 +29,13 @@ public:
 
     // Performs one part. A write that has begun runs to its end, whatever request.wait says.
     virtual Task<Result<void>> execute(const IoRequest& request, const IoPart& part) = 0;
-    // A drive after an operation. The medium and the position are asked for after one that failed.
+    // A drive after an operation. All but is_down is asked for after one that failed.
     struct Content {
         std::optional<MediumId> medium{};
         std::uint64_t position = 0;
         bool is_down = false;  // It should get no more operations.
+        // Another drive would not do better.
+        bool fails_everywhere = false;
     };
     virtual Content content() const { return {}; }
     // An operation on a drive ends with an error before execute(): its medium could not be taken

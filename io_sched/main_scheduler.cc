@@ -381,9 +381,11 @@ Task<void> MainScheduler::execute(DeviceQueue* device, IoShare share, DeviceQueu
                        .began = reactor_.now(),
                        .priority = share.request->priority};
     Result<void> result;
+    DeviceQueue* at_work = device;  // The result is of this one.
     if (from != nullptr) {
         const Result<void> taken = co_await take_out(from, what.type);
         result = taken;
+        if (!taken) at_work = from;
     }
     if (result) {
         Task<Result<void>> operation = device->executor().execute(*share.request, *share.part);
@@ -393,7 +395,7 @@ Task<void> MainScheduler::execute(DeviceQueue* device, IoShare share, DeviceQueu
         device->executor().could_not_execute(*share.request);
     }
     operation_ended(*device, what, result.has_value());
-    part_ended(*device, share, result);
+    part_ended(*at_work, share, result);
 }
 
 Task<Result<void>> MainScheduler::take_out(DeviceQueue* from, IoType type) {
@@ -452,16 +454,16 @@ void MainScheduler::operation_ended(DeviceQueue& device, const Running& what, bo
 
 // -- completion --
 
-void MainScheduler::part_ended(const DeviceQueue& device, const IoShare& share,
+void MainScheduler::part_ended(DeviceQueue& device, const IoShare& share,
                                const Result<void>& result) {
     IoRequest& request = *share.request;
     IoPart& part = *share.part;
     --request.running_count_;
     part.state = result ? IoPart::State::kDone : IoPart::State::kFailed;
     if (!result) {
-        // A write that has failed for another reason than its drive or medium fails again.
+        // A read may find another medium.
         const bool may_go_elsewhere =
-            request.type == IoType::kRead || result.error().code == Errc::kIo;
+            request.type == IoType::kRead || !device.executor().content().fails_everywhere;
         const bool replaceable = may_go_elsewhere && !request.given_up_ && !closed_ &&
                                  !wait_is_over(request.wait, reactor_.now()) &&
                                  of(request).retry(request, part, device);

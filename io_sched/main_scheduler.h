@@ -140,7 +140,7 @@ private:
     Task<void> execute_joined(DeviceQueue* device, Joined joined);
     void note_down(DeviceQueue& device);
     void operation_ended(DeviceQueue& device, const Running& what, bool succeeded);
-    void part_ended(const DeviceQueue& device, const IoShare& share, const Result<void>& result);
+    void part_ended(DeviceQueue& device, const IoShare& share, const Result<void>& result);
     void give_up(IoRequest& request, const Error& why);
     void end_over();
     void complete(IoRequest& request);

@@ -23,6 +23,17 @@ public:
     }
 };
 
+// Errors that another drive may not have: those of the changer may be about an element.
+bool may_work_elsewhere(const Error& error) {
+    return devices::is_drive_fault(error) || error.code == Errc::kUnsupported;
+}
+
+// What a tape has can be wrong; other errors say nothing of it.
+bool is_about_content(const Error& error) {
+    return error.code == Errc::kCorrupt || error.code == Errc::kNotFound ||
+           error.code == Errc::kInvalid;
+}
+
 TapeJob& job_of(const io_sched::IoRequest& request) {
     return static_cast<const TapeRequest&>(request).job();
 }
@@ -51,7 +62,7 @@ public:
         return unit_.execute(&request, &part);
     }
     Content content() const override {
-        Content content{.is_down = unit_.is_down()};
+        Content content{.is_down = unit_.is_down(), .fails_everywhere = unit_.fails_everywhere_};
         if (unit_.cartridge_) content.medium = io_sched::MediumId{*unit_.cartridge_};
         return content;
     }
@@ -78,16 +89,18 @@ Task<Result<void>> DriveUnit::execute(const io_sched::IoRequest* request,
     const io_sched::IoType type = request->type;
     TapeJob& job = job_of(*request);
     if (is_down()) {
+        fails_everywhere_ = false;
         job.could_not_run();
         co_return std::unexpected(Error{.code = Errc::kIo, .context = "the drive is down"});
     }
     busy_bytes_ = part->size_bytes;
     set_activity(DriveActivity::kExchanging);
-    auto result = co_await mount(id, job.takes_any_label() ? Labels::kAny : Labels::kRight);
-    if (result) {
+    auto outcome = co_await bring(id, job.takes_any_label() ? Labels::kAny : Labels::kRight);
+    const bool is_there = outcome.result.has_value();
+    if (is_there) {
         set_activity(type == io_sched::IoType::kRead ? DriveActivity::kReading
                                                      : DriveActivity::kWriting);
-        result = co_await job.run(this, id);
+        outcome = co_await run(&job, type, id);
         const bool writes = type == io_sched::IoType::kWrite && !job.ends_session();
         if (writes) session_at_ = parts_.reactor.now();
     } else {
@@ -97,32 +110,59 @@ Task<Result<void>> DriveUnit::execute(const io_sched::IoRequest* request,
     busy_bytes_ = 0;
     // The scheduler has counted the room that the request might have needed.
     if (parts_.shelf.find(id) != nullptr) parts_.shelf.show(id);
-    if (result) {
-        // The end of a session says itself what has failed.
-        if (!job.ends_session()) parts_.blame.worked(name(), id);
-    } else {
-        note_failure(id, type, result.error());
+    judge(id, type, outcome);
+    fails_everywhere_ = outcome.kind == TapeOutcome::Kind::kOtherError &&
+                        (is_there || !may_work_elsewhere(outcome.result.error()));
+    co_return outcome.result;
+}
+
+Task<TapeOutcome> DriveUnit::bring(CartridgeId id, Labels labels) {
+    const auto mounted = co_await mount(id, labels);
+    if (mounted) co_return TapeOutcome{};
+    const bool is_of_tape = did_not_load_ || parts_.drive.trial().has_failed;
+    using Kind = TapeOutcome::Kind;
+    co_return TapeOutcome{.kind = is_of_tape ? Kind::kTapeError : Kind::kOtherError,
+                          .result = mounted};
+}
+
+Task<TapeOutcome> DriveUnit::run(TapeJob* job, io_sched::IoType type, CartridgeId id) {
+    using Kind = TapeOutcome::Kind;
+    parts_.drive.begin_trial();
+    const auto done = co_await job->run(this, id);
+    const MeasuredDrive::Trial& trial = parts_.drive.trial();
+    if (!done) {
+        co_return TapeOutcome{.kind = trial.has_failed ? Kind::kTapeError : Kind::kOtherError,
+                              .result = done};
     }
-    co_return result;
+    const bool has_worked = type == io_sched::IoType::kRead ? trial.has_read : trial.has_synced;
+    co_return TapeOutcome{.kind = has_worked ? Kind::kWorked : Kind::kNothingDone, .result = {}};
+}
+
+void DriveUnit::say_failed(CartridgeId id, std::string_view operation, const TapeOutcome& outcome) {
+    const bool is_of_tape = outcome.kind == TapeOutcome::Kind::kTapeError;
+    if (is_of_tape) parts_.drive.figures().failures.add(1);
+    const Cartridge* const cartridge = parts_.shelf.find(id);
+    const std::string barcode = cartridge == nullptr ? std::string() : cartridge->barcode;
+    const std::string reason = describe(outcome.result.error());
+    core::emit(parts_.events, core::Level::kWarn, "library.operation_failed",
+               {{"drive", name()},
+                {"medium", std::string_view(barcode)},
+                {"operation", operation},
+                {"origin", is_of_tape ? std::string_view("tape") : std::string_view("other")},
+                {"reason", std::string_view(reason)}});
 }
 
 // An error may be the drive's or the cartridge's: neither is taken out of use before another drive
 // or another cartridge has shown whose it was.
-void DriveUnit::note_failure(CartridgeId id, io_sched::IoType type, const Error& error) {
+void DriveUnit::judge(CartridgeId id, io_sched::IoType type, const TapeOutcome& outcome) {
+    if (outcome.kind == TapeOutcome::Kind::kWorked) parts_.blame.worked(name(), id);
+    if (outcome.result) return;
     forget_positions();
-    parts_.drive.figures().failures.add(1);
-    const Cartridge* const cartridge = parts_.shelf.find(id);
-    const std::string barcode = cartridge == nullptr ? std::string() : cartridge->barcode;
-    const std::string reason = describe(error);
-    core::emit(parts_.events, core::Level::kWarn, "library.operation_failed",
-               {{"drive", name()},
-                {"medium", std::string_view(barcode)},
-                {"operation", io_sched::kIoTypeNames[static_cast<std::size_t>(type)]},
-                {"reason", std::string_view(reason)}});
-    const bool is_of_tape = did_not_load_ || (cartridge_ == id && error.code == Errc::kIo);
+    say_failed(id, io_sched::kIoTypeNames[static_cast<std::size_t>(type)], outcome);
     Cartridge* const changed = parts_.shelf.to_change().change(id);
-    if (!is_of_tape || changed == nullptr) return;
+    if (outcome.kind != TapeOutcome::Kind::kTapeError || changed == nullptr) return;
     ++changed->failures;
+    const std::string reason = describe(outcome.result.error());
     const Blame::Verdict verdict = parts_.blame.failed(name(), id);
     if (verdict == Blame::Verdict::kDrive) go_down(reason);
     if (verdict == Blame::Verdict::kCartridge) blame_cartridge(id, type, reason);
@@ -174,13 +214,19 @@ Task<Result<void>> DriveUnit::mount(CartridgeId id) {
 
 Task<Result<void>> DriveUnit::mount(CartridgeId id, Labels labels) {
     did_not_load_ = false;
+    parts_.drive.begin_trial();
     if (cartridge_ == id) {
         if (label_is_right_ || labels == Labels::kAny) co_return Result<void>{};
         co_return co_await check_label(id);
     }
     co_await end_session();
     const auto unloaded = co_await take_out();
+    // It was about the other cartridge.
+    parts_.drive.begin_trial();
     if (!unloaded) co_return unloaded;
+    if (is_down()) {
+        co_return std::unexpected(Error{.code = Errc::kIo, .context = "the drive is down"});
+    }
     const Cartridge* const cartridge = parts_.shelf.find(id);
     if (cartridge == nullptr) {
         co_return std::unexpected(
@@ -201,11 +247,13 @@ Task<Result<void>> DriveUnit::mount(CartridgeId id, Labels labels) {
 }
 
 Task<Result<void>> DriveUnit::load_and_check(CartridgeId id, Labels labels) {
+    parts_.drive.begin_trial();
     const auto loaded = co_await parts_.drive.load();
-    did_not_load_ = !loaded && loaded.error().code != Errc::kUnsupported;
+    did_not_load_ =
+        !loaded && loaded.error().code != Errc::kUnsupported && loaded.error().code != Errc::kBusy;
     if (!loaded) {
         if (loaded.error().code == Errc::kUnsupported) {
-            parts_.shelf.set_state(id, CartridgeState::kFailed, "no drive reads such cartridges");
+            parts_.shelf.note_unsupported(id, parts_.drive.technology());
         }
         // The next request finds the drive empty.
         co_await give_back(id);
@@ -290,28 +338,50 @@ void DriveUnit::note_stuck(CartridgeId id, const Error& error) {
 Task<Result<void>> DriveUnit::unload() {
     set_activity(DriveActivity::kExchanging);
     co_await end_session();
-    co_return co_await hand_over();
-}
-
-Task<Result<void>> DriveUnit::hand_over() {
-    set_activity(DriveActivity::kExchanging);
     const auto unloaded = co_await take_out();
     set_activity(DriveActivity::kIdle);
     co_return unloaded;
 }
 
+Task<Result<void>> DriveUnit::hand_over() {
+    const auto id = cartridge_;
+    set_activity(DriveActivity::kExchanging);
+    const auto unloaded = co_await take_out();
+    set_activity(DriveActivity::kIdle);
+    fails_everywhere_ = !unloaded && !may_work_elsewhere(unloaded.error());
+    if (unloaded || !id) co_return unloaded;
+    using Kind = TapeOutcome::Kind;
+    const bool is_of_tape = parts_.drive.trial().has_failed;
+    say_failed(*id, "unload",
+               {.kind = is_of_tape ? Kind::kTapeError : Kind::kOtherError, .result = unloaded});
+    co_return unloaded;
+}
+
 Task<Result<void>> DriveUnit::take_out() {
     forget_positions();
+    parts_.drive.begin_trial();
     if (parts_.drive.loaded()) {
         const auto unloaded = co_await parts_.drive.unload();
-        if (!unloaded) {
-            if (cartridge_ && parts_.drive.loaded()) {
+        const bool is_stuck = !unloaded && parts_.drive.loaded();
+        if (is_stuck) {
+            // What is busy now can be tried again.
+            if (unloaded.error().code == Errc::kBusy) co_return unloaded;
+            if (cartridge_) {
                 note_stuck(*cartridge_, unloaded.error());
             } else {
                 go_down(describe(unloaded.error()));
             }
             co_return unloaded;
         }
+        // What was lost is in no table: it counts as a failure, and the cartridge leaves.
+        const bool is_failure = !unloaded && cartridge_;
+        if (is_failure) {
+            using Kind = TapeOutcome::Kind;
+            const bool is_of_tape = parts_.drive.trial().has_failed;
+            judge(*cartridge_, io_sched::IoType::kWrite,
+                  {.kind = is_of_tape ? Kind::kTapeError : Kind::kOtherError, .result = unloaded});
+        }
+        parts_.drive.begin_trial();
         const Cartridge* const cartridge = cartridge_ ? parts_.shelf.find(*cartridge_) : nullptr;
         if (cartridge != nullptr && cartridge->state == CartridgeState::kMissing) {
             const bool is_labelled = cartridge->generation > 0;
@@ -340,7 +410,11 @@ Task<void> DriveUnit::look_into() {
     }
     const CartridgeId id = cartridge->id;
     const auto loaded = co_await load_and_check(id, Labels::kRight);
-    if (!loaded) note_failure(id, io_sched::IoType::kRead, loaded.error());
+    if (loaded) co_return;
+    using Kind = TapeOutcome::Kind;
+    const bool is_of_tape = did_not_load_ || parts_.drive.trial().has_failed;
+    judge(id, io_sched::IoType::kRead,
+          {.kind = is_of_tape ? Kind::kTapeError : Kind::kOtherError, .result = loaded});
 }
 
 // -- sessions --
@@ -364,6 +438,7 @@ Task<void> DriveUnit::end_session() {
     const CartridgeId id = *cartridge_;
     const DriveActivity before = activity_;
     set_activity(DriveActivity::kWriting);
+    parts_.drive.begin_trial();
     const auto written = co_await write_index(Index::kOfNewFiles);
     set_activity(before);
     session_at_.reset();
@@ -372,9 +447,8 @@ Task<void> DriveUnit::end_session() {
     const std::string reason = describe(written.error());
     core::emit(parts_.events, core::Level::kWarn, "library.index_not_written",
                {{"medium", std::string_view(barcode)}, {"reason", std::string_view(reason)}});
-    if (written.error().code == Errc::kIo) {
-        note_failure(id, io_sched::IoType::kWrite, written.error());
-    }
+    if (!parts_.drive.trial().has_failed) co_return;
+    judge(id, io_sched::IoType::kWrite, {.kind = TapeOutcome::Kind::kTapeError, .result = written});
 }
 
 Task<Result<void>> DriveUnit::try_writing() {
@@ -449,7 +523,7 @@ Task<Result<void>> DriveUnit::recover(store::TapeEnd known, store::TapeEnd* end)
     store::TapeRecovery recovery(parts_.drive, identity_of(*parts_.shelf.find(id)));
     Ignored ignored;
     const auto found = co_await recovery.run(known, &ignored);
-    if (!found && found.error().code == Errc::kIo) co_return std::unexpected(found.error());
+    if (!found && !is_about_content(found.error())) co_return std::unexpected(found.error());
     if (!found || found->shorter) {
         constexpr const char* kShorter = "the tape has less than was recorded";
         const char* const why = found ? kShorter : found.error().context;
@@ -484,8 +558,11 @@ Task<Result<void>> DriveUnit::format(std::string pool) {
     const auto formatted =
         co_await store::format(&parts_.drive, identity, store::TapeSite(), parts_.clock.wall());
     if (!formatted) {
+        // A label that reads back as another one, too.
+        if (formatted.error().code == Errc::kIo) parts_.drive.fail_trial();
         // It may be the drive's fault.
-        const bool is_bad = parts_.shelf.find(id)->failures + 1 >= kCartridgeFailuresMax;
+        const bool is_bad = parts_.drive.trial().has_failed &&
+                            parts_.shelf.find(id)->failures + 1 >= kCartridgeFailuresMax;
         parts_.shelf.set_state(id, is_bad ? CartridgeState::kFailed : CartridgeState::kBlank,
                                "its label could not be written");
         [[maybe_unused]] const auto noted = co_await parts_.shelf.save();

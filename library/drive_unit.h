@@ -39,13 +39,27 @@ public:
                                                               std::uint64_t first_file) = 0;
 };
 
+// The result of a request for a drive, and its origin: drives and cartridges are judged by it.
+struct TapeOutcome {
+    enum class Kind : std::uint8_t {
+        kWorked,       // The tape was read; or it was written, durably.
+        kNothingDone,  // Nothing had to be done on the tape.
+        kTapeError,    // Of the drive or the cartridge.
+        // Of the changer, of the node's own disks, or of what is on the tape: it says nothing of
+        // the drive.
+        kOtherError,
+    };
+    Kind kind = Kind::kNothingDone;
+    Result<void> result{};
+};
+
 // The work on a cartridge while it is in a drive.
 class TapeJob {
 public:
     virtual ~TapeJob() = default;
     // The cartridge is loaded, and its label is right. A job may run several times: on another
-    // drive, or with another cartridge, after a failure. An error is the drive's or the
-    // cartridge's.
+    // drive, or with another cartridge, after a failure. The operations of the drive tell whether
+    // an error is the drive's or the cartridge's.
     virtual Task<Result<void>> run(DriveUnit* drive, CartridgeId cartridge) = 0;
     // It cannot run, as the cartridge could not be brought or is another one.
     virtual void could_not_run() {}
@@ -143,12 +157,15 @@ private:
     enum class Index : std::uint8_t { kOfNewFiles, kAlways };
 
     Task<Result<void>> execute(const io_sched::IoRequest* request, const io_sched::IoPart* part);
+    Task<TapeOutcome> bring(CartridgeId id, Labels labels);
+    Task<TapeOutcome> run(TapeJob* job, io_sched::IoType type, CartridgeId id);
     Task<Result<void>> load_and_check(CartridgeId id, Labels labels);
     Task<Result<void>> check_label(CartridgeId id);
     bool needs_index() const;
     Task<Result<void>> write_index(Index which);
     Task<Result<void>> recover(store::TapeEnd known, store::TapeEnd* end);
-    void note_failure(CartridgeId id, io_sched::IoType type, const Error& error);
+    void judge(CartridgeId id, io_sched::IoType type, const TapeOutcome& outcome);
+    void say_failed(CartridgeId id, std::string_view operation, const TapeOutcome& outcome);
     void blame_cartridge(CartridgeId id, io_sched::IoType type, std::string_view reason);
     void go_down(std::string_view reason);
     void expect_blocks();
@@ -172,7 +189,8 @@ private:
     DriveActivity activity_ = DriveActivity::kIdle;
     Instant busy_since_{};
     std::uint64_t busy_bytes_ = 0;
-    bool did_not_load_ = false;  // In the last mount().
+    bool did_not_load_ = false;      // In the last mount().
+    bool fails_everywhere_ = false;  // As in IoExecutor::Content, of the last request.
     std::string down_reason_;
 };
 

@@ -12,7 +12,7 @@
 namespace fopd::library {
 
 // A drive whose use is counted: mounts, bytes, and the time of locates beside the time that its
-// model predicts.
+// model predicts. It also notes what its operations say of itself and its cartridge.
 class MeasuredDrive final : public devices::TapeDrive {
 public:
     // All outlive it.
@@ -23,6 +23,18 @@ public:
     // Of the loaded cartridge: how large its blocks are on average, for predictions. 0: unknown.
     void expect_blocks_of(std::uint64_t size_bytes) { block_bytes_ = size_bytes; }
 
+    // What was done since begin_trial().
+    struct Trial {
+        bool has_read = false;
+        bool has_synced = false;
+        // The last operation has failed, and that is the fault of the drive or of its cartridge.
+        bool has_failed = false;
+    };
+    void begin_trial() { trial_ = {}; }
+    const Trial& trial() const { return trial_; }
+    // Its operations have not failed, but what it has written cannot be read.
+    void fail_trial() { trial_.has_failed = true; }
+
     std::string_view name() const override { return drive_.name(); }
     std::string_view serial() const override { return drive_.serial(); }
     std::string_view technology() const override { return drive_.technology(); }
@@ -30,24 +42,25 @@ public:
     Task<Result<devices::LoadedTape>> load() override;
     Task<Result<void>> unload() override;
     const std::optional<devices::LoadedTape>& loaded() const override { return drive_.loaded(); }
-    Task<Result<devices::TapePosition>> position() override { return drive_.position(); }
+    Task<Result<devices::TapePosition>> position() override;
     Task<Result<devices::TapeRead>> read(core::Buffer into) override;
     Task<Result<devices::TapeRoom>> write(core::Buffer from) override;
-    Task<Result<devices::TapeRoom>> write_filemarks(std::uint32_t count, Marks marks) override {
-        return drive_.write_filemarks(count, marks);
-    }
+    Task<Result<devices::TapeRoom>> write_filemarks(std::uint32_t count, Marks marks) override;
     Task<Result<void>> locate(std::uint64_t block) override;
-    Task<Result<void>> skip_filemarks(std::uint32_t count) override {
-        return drive_.skip_filemarks(count);
-    }
-    Task<Result<void>> to_end_of_data() override { return drive_.to_end_of_data(); }
+    Task<Result<void>> skip_filemarks(std::uint32_t count) override;
+    Task<Result<void>> to_end_of_data() override;
 
 private:
+    template <typename T>
+    void note(const Result<T>& result) {
+        trial_.has_failed = !result && devices::is_drive_fault(result.error());
+    }
     Duration predicted(std::uint64_t from_block, std::uint64_t to_block) const;
 
     core::Reactor& reactor_;
     devices::TapeDrive& drive_;
     DriveFigures& figures_;
+    Trial trial_;
     std::uint64_t block_bytes_ = 0;
     std::optional<devices::DriveModel> model_;  // Of the loaded cartridge; nothing: unknown.
 };

@@ -33,6 +33,13 @@ io_sched::MediumUse use_of(const Cartridge& cartridge, bool promised) {
 
 }  // namespace
 
+MediaShelf::~MediaShelf() {
+    for (const auto& [id, state] : counted_) {
+        core::Counter& count = parts_.figures.media(state);
+        count.set(count.get() - 1);
+    }
+}
+
 Task<Result<void>> MediaShelf::load() {
     const auto text = co_await parts_.bay.read_media(&parts_.reactor);
     if (!text && text.error().code == Errc::kNotFound) co_return Result<void>{};
@@ -60,6 +67,40 @@ void MediaShelf::set_state(CartridgeId id, CartridgeState state, std::string_vie
     core::emit(
         parts_.events, is_bad ? core::Level::kWarn : core::Level::kInfo, "library.medium_state",
         {{"medium", std::string_view(barcode)}, {"state", to_string(state)}, {"reason", reason}});
+}
+
+void MediaShelf::note_unsupported(CartridgeId id, std::string_view technology) {
+    unsupported_[id].emplace(technology);
+    // The technology of a cartridge that was loaded before is no guess.
+    const bool is_known = !table_.find(id)->technology.empty();
+    const bool may_fit = std::ranges::any_of(parts_.technologies, [&](std::string_view each) {
+        return !unsupported_[id].contains(each);
+    });
+    if (is_known || !may_fit) {
+        set_state(id, CartridgeState::kFailed, "no drive reads such cartridges");
+    } else {
+        show(id);
+    }
+}
+
+// Of a cartridge that was never loaded, it is that of its barcode; else that of a drive which has
+// not refused it.
+std::string_view MediaShelf::technology_of(const Cartridge& cartridge) const {
+    const devices::DriveModel* model = devices::find_drive_model(cartridge.technology);
+    if (model != nullptr) return model->technology;
+    const auto refused = unsupported_.find(cartridge.id);
+    if (refused == unsupported_.end()) {
+        model = devices::model_of_barcode(cartridge.barcode);
+        const bool fits = model != nullptr &&
+                          std::ranges::any_of(parts_.technologies, [&](std::string_view each) {
+                              return devices::can_read(each, model->technology);
+                          });
+        return fits ? model->technology : parts_.technologies.front();
+    }
+    const auto other = std::ranges::find_if(parts_.technologies, [&](std::string_view each) {
+        return !refused->second.contains(each);
+    });
+    return other == parts_.technologies.end() ? parts_.technologies.front() : *other;
 }
 
 void MediaShelf::move_end(CartridgeId id, const store::TapeEnd& end, std::uint64_t more_bytes) {
@@ -150,8 +191,8 @@ void MediaShelf::show(CartridgeId id) {
     count(id, cartridge->state);
     const auto promised = promised_.find(id);
     const bool is_promised = promised != promised_.end();
-    const devices::DriveModel* model = devices::find_drive_model(cartridge->technology);
-    if (model == nullptr) model = devices::find_drive_model(parts_.technology);
+    const std::string_view technology = technology_of(*cartridge);
+    const devices::DriveModel* const model = devices::find_drive_model(technology);
     // The capacity of a new cartridge is known after its first load; until then, that of its
     // technology is used.
     const std::uint64_t capacity = cartridge->capacity_bytes != 0 || model == nullptr
@@ -159,7 +200,7 @@ void MediaShelf::show(CartridgeId id) {
                                        : model->capacity_bytes;
     parts_.io.put_medium(
         {.id = medium,
-         .technology = model == nullptr ? parts_.technology : model->technology,
+         .technology = technology,
          .pool = is_promised ? promised->second : objects::pool_id(cartridge->pool),
          .use = use_of(*cartridge, is_promised),
          .capacity_bytes = capacity,

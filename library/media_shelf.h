@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/events.h"
 #include "core/reactor.h"
@@ -31,11 +33,15 @@ public:
         core::EventSink& events;
         io_sched::MainScheduler& io;
         TapeFigures& figures;
-        // Of the drives, for cartridges that were never loaded. In static storage.
-        std::string_view technology{};
+        // Of the drives, each once. In static storage.
+        std::vector<std::string_view> technologies{};
         LibraryBell* bell = nullptr;  // Rung when a state has changed; null: nobody listens.
     };
     explicit MediaShelf(const Parts& parts) : parts_(parts), saved_now_(parts.reactor) {}
+    // The figures have its cartridges no longer.
+    ~MediaShelf();
+    MediaShelf(const MediaShelf&) = delete;
+    MediaShelf& operator=(const MediaShelf&) = delete;
 
     // Reads the file; an empty table if there is none. Once.
     Task<Result<void>> load();
@@ -46,6 +52,8 @@ public:
     MediaTable& to_change() { return table_; }
     // Sets the state, and says so if it is another one.
     void set_state(CartridgeId id, CartridgeState state, std::string_view reason);
+    // A drive of that technology does not take the cartridge, which fails unless others may.
+    void note_unsupported(CartridgeId id, std::string_view technology);
     // Notes a new end of the cartridge's data, and that the data have become so many bytes more.
     void move_end(CartridgeId id, const store::TapeEnd& end, std::uint64_t more_bytes);
     // Notes whose objects the cartridge's last data are.
@@ -73,6 +81,7 @@ public:
     static std::uint64_t free_bytes(std::uint64_t capacity_bytes, std::uint64_t used_bytes);
 
 private:
+    std::string_view technology_of(const Cartridge& cartridge) const;
     // Nothing: it is not in the table any more.
     void count(CartridgeId id, std::optional<CartridgeState> state);
 
@@ -80,6 +89,8 @@ private:
     MediaTable table_;
     std::map<CartridgeId, CartridgeState> counted_;  // In the figures.
     std::map<CartridgeId, std::uint32_t> promised_;
+    // The technologies of drives that do not take a cartridge.
+    std::map<CartridgeId, std::set<std::string, std::less<>>> unsupported_;
     std::uint64_t changes_ = 1;
     std::uint64_t wanted_ = 0;
     std::uint64_t saved_ = 0;

@@ -121,9 +121,15 @@ Task<Result<void>> TapeLibrary::open_parts() {
             Error{.code = Errc::kNotFound, .context = "the library has no drives"});
     }
     // The scheduler keeps the name of a technology, so it gets that of the model.
-    const devices::DriveModel* const model =
-        devices::find_drive_model(drives.front()->technology());
-    if (model == nullptr) {
+    std::vector<std::string_view> technologies;
+    for (const devices::TapeDrive* const each : drives) {
+        const devices::DriveModel* const model = devices::find_drive_model(each->technology());
+        if (model == nullptr) continue;
+        const bool is_new =
+            std::ranges::find(technologies, model->technology) == technologies.end();
+        if (is_new) technologies.push_back(model->technology);
+    }
+    if (technologies.empty()) {
         co_return std::unexpected(
             Error{.code = Errc::kUnsupported, .context = "the drives are of an unknown kind"});
     }
@@ -132,7 +138,7 @@ Task<Result<void>> TapeLibrary::open_parts() {
                                                             .events = parts_.events,
                                                             .io = parts_.io,
                                                             .figures = figures_,
-                                                            .technology = model->technology,
+                                                            .technologies = technologies,
                                                             .bell = this});
     const auto loaded = co_await shelf_->load();
     if (!loaded) co_return loaded;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include "core/ensure.h"
 
@@ -142,6 +143,13 @@ std::span<const DriveModel> drive_models() {
 const DriveModel* find_drive_model(std::string_view technology) {
     const auto* const found = std::ranges::find(kModels, technology, &DriveModel::technology);
     return found == kModels.end() ? nullptr : found;
+}
+
+const DriveModel* model_of_barcode(std::string_view barcode) {
+    constexpr std::size_t kNumberSize = 6;
+    if (barcode.size() != kNumberSize + 2 || barcode[kNumberSize] != 'L') return nullptr;
+    if (barcode.back() == 'A') return find_drive_model("lto10");
+    return find_drive_model(std::string("lto") + barcode.back());
 }
 
 bool can_read(std::string_view drive, std::string_view cartridge) {

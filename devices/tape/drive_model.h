@@ -54,6 +54,9 @@ inline constexpr Duration kChangerMove = 4s;
 std::span<const DriveModel> drive_models();
 // Null: no such technology.
 const DriveModel* find_drive_model(std::string_view technology);
+// Null: the barcode does not end with the generation of an LTO cartridge, as "V00001L9" and
+// "V00001LA" do.
+const DriveModel* model_of_barcode(std::string_view barcode);
 // Whether the drive can read cartridges of that technology, and write them.
 bool can_read(std::string_view drive, std::string_view cartridge);
 bool can_write(std::string_view drive, std::string_view cartridge);

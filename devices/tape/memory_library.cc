@@ -14,12 +14,13 @@ MemoryLibrary::MemoryLibrary(core::Reactor& reactor, TapeLibraryImage& image,
     for (std::uint32_t index = 0; index < image_.size().drives; ++index) {
         drives_.push_back(std::make_unique<MemoryTape>(
             reactor_, image_,
-            MemoryTapeOptions{.name = options_.name + "-drive" + std::to_string(index),
-                              .technology = options_.technology,
-                              .index = index,
-                              .seed = random_.next(),
-                              .power = options_.power,
-                              .faults = options_.tape_faults}));
+            MemoryTapeOptions{
+                .name = options_.name + "-drive" + std::to_string(index),
+                .technology = options_.technologies[index % options_.technologies.size()],
+                .index = index,
+                .seed = random_.next(),
+                .power = options_.power,
+                .faults = options_.tape_faults}));
     }
 }
 

@@ -22,7 +22,7 @@ struct ChangerFaults {
 
 struct MemoryLibraryOptions {
     std::string name = "library";
-    std::string technology = "lto9";
+    std::vector<std::string> technologies = {"lto9"};  // Of the drives in turn.
     std::uint64_t seed = 1;
     Power* power = nullptr;
     TapeFaults tape_faults = {};

@@ -22,11 +22,8 @@ CartridgeImage* MemoryTape::cartridge() const {
 }
 
 bool MemoryTape::strikes(TapeFault fault, std::uint32_t ppm) {
-    const auto bit = static_cast<std::size_t>(fault);
-    if (injected_.test(bit)) {
-        injected_.reset(bit);
-        return true;
-    }
+    std::uint32_t& ahead = injected_[static_cast<std::size_t>(fault)];
+    if (ahead > 0 && --ahead == 0) return true;
     return ppm > 0 && random_.chance_ppm(ppm);
 }
 
@@ -35,6 +32,9 @@ Result<void> MemoryTape::begin() {
     TapeLibraryImage::Drive& state = image_.drive(options_.index);
     if (strikes(TapeFault::kDeath, options_.faults.death_ppm)) state.dead = true;
     if (state.dead) return tape_refused(Errc::kIo, "drive is dead");
+    if (strikes(TapeFault::kSilent, options_.faults.silent_ppm)) {
+        return tape_refused(Errc::kTimedOut, "drive does not answer");
+    }
     return {};
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <bitset>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -25,8 +25,9 @@ enum class TapeFault : std::uint8_t {
     kStuck,      // An unload fails, and the cartridge stays loaded.
     kDeath,      // From now on every operation of the drive fails.
     kSlow,       // An operation takes `slow_delay` longer.
+    kSilent,     // The drive does not answer: an operation times out, and has had no effect.
 };
-inline constexpr std::size_t kTapeFaultCount = 8;
+inline constexpr std::size_t kTapeFaultCount = 9;
 
 // Rates in faults per million operations; none by default.
 struct TapeFaults {
@@ -39,6 +40,7 @@ struct TapeFaults {
     std::uint32_t death_ppm = 0;
     std::uint32_t slow_ppm = 0;
     Duration slow_delay = 30s;
+    std::uint32_t silent_ppm = 0;
 };
 
 struct MemoryTapeOptions {
@@ -76,8 +78,10 @@ public:
 
     // May be changed at any time.
     TapeFaults& faults() { return options_.faults; }
-    // The next operation to which the fault can happen has it.
-    void inject(TapeFault fault) { injected_.set(static_cast<std::size_t>(fault)); }
+    // Of the operations to which the fault can happen, the next one has it, or the `nth`.
+    void inject(TapeFault fault, std::uint32_t nth = 1) {
+        injected_[static_cast<std::size_t>(fault)] = nth;
+    }
     const DriveFigures& figures() const { return timing_.figures(); }
     bool busy() const { return in_flight_; }
 
@@ -97,7 +101,7 @@ private:
     TapeLibraryImage& image_;
     MemoryTapeOptions options_;
     core::Random random_;
-    std::bitset<kTapeFaultCount> injected_;
+    std::array<std::uint32_t, kTapeFaultCount> injected_{};  // So many operations ahead; 0: none.
     TapeDeck deck_;
     DriveTiming timing_;
     bool late_error_ = false;  // Writes are lost, and the error is not reported yet.

@@ -203,6 +203,25 @@ Result<TapeRoom> ScsiTape::append(const Result<ScsiReply>& reply, std::uint32_t 
     return std::unexpected(failed.error());
 }
 
+// The result of a sync. Only success makes anything durable, also near the end of the tape.
+Result<TapeRoom> ScsiTape::synced(const Result<ScsiReply>& reply) {
+    if (!is_good(reply)) {
+        const bool says_why = reply && !reply->sense->deferred;
+        const bool is_near_end = says_why && reply->sense->end_of_medium;
+        if (says_why && reply->sense->key == ScsiSense::kVolumeOverflow) {
+            // Some of what was in the drive's memory is lost.
+            forget_position();
+            early_ = true;
+            return TapeRoom::kFull;
+        }
+        const bool is_success = is_near_end && reply->sense->is_success();
+        if (!is_success) return std::unexpected(done(reply).error());
+        early_ = true;
+    }
+    unsynced_ = false;
+    return early_ ? TapeRoom::kEarlyWarning : TapeRoom::kPlenty;
+}
+
 Result<TapeRoom> ScsiTape::write(core::Buffer from) {
     if (from.size_bytes == 0 || from.size_bytes > kTapeBlockMax) {
         return tape_refused(Errc::kInvalid, "size of a block");
@@ -235,16 +254,13 @@ Result<TapeRoom> ScsiTape::write_filemarks(std::uint32_t count, TapeDrive::Marks
     put_three(command, 2, count);
     unsynced_ = true;
     const auto reply = run(command);
-    Result<TapeRoom> written = room;
-    if (count > 0) {
-        written = append(reply, 0, count);
-    } else if (reply && reply->sense && reply->sense->end_of_medium && !reply->sense->deferred) {
-        // Whatever was in the drive's memory is on the tape unless it says that it did not fit.
-        if (reply->sense->key == ScsiSense::kVolumeOverflow) written = TapeRoom::kFull;
-    } else if (const auto synced = done(reply); !synced) {
-        return std::unexpected(synced.error());
-    }
-    if (written && *written != TapeRoom::kFull && !is_immediate) unsynced_ = false;
+    if (count == 0) return synced(reply);
+    const auto written = append(reply, 0, count);
+    if (!written || *written == TapeRoom::kFull || is_immediate) return written;
+    // Marks of which the drive said that they did not fit may be in its memory only.
+    const bool is_durable = !reply->sense || reply->sense->is_success();
+    if (!is_durable) return write_filemarks(0, marks);
+    unsynced_ = false;
     return written;
 }
 

@@ -87,6 +87,7 @@ private:
                                  std::uint64_t count);
     Result<TapeRoom> append(const Result<ScsiReply>& reply, std::uint32_t size_bytes,
                             std::uint64_t count);
+    Result<TapeRoom> synced(const Result<ScsiReply>& reply);
     Result<ScsiReply> send_read(core::Buffer into);
     Result<TapeRead> read_again(core::Buffer exact);
     Result<TapeRead> met(const ScsiReply& reply, core::Buffer into);

@@ -49,6 +49,12 @@ struct LoadedTape {
     std::string serial;
 };
 
+// Whether an operation may have failed because of the drive or its cartridge: one that gets no
+// answer says as much as one that fails.
+constexpr bool is_drive_fault(const Error& error) {
+    return error.code == Errc::kIo || error.code == Errc::kTimedOut;
+}
+
 // A tape drive. Lives on one reactor. One operation at a time: the next begins when the last has
 // ended. Operations can take minutes, and cannot be cancelled, because the position would be
 // unknown.

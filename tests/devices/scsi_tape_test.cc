@@ -187,6 +187,63 @@ TEST_CASE("devices scsi drive: a last block that was written counts as written",
     REQUIRE(stage.content() == "ab.");
 }
 
+TEST_CASE(
+    "devices scsi drive: a sync is not durable at the end of the tape unless the drive says so",
+    "[devices]") {
+    const TapeRow row = GENERATE(kLto, kBlocks, kCounted);
+    TapeStage stage(row);
+    stage.load_blank();
+    stage.write_all("abc|");
+    std::deque<ScsiSense>& next = stage.target.drive(0).next;
+    for (const auto& key : {ScsiSense::kMediumError, ScsiSense::kHardwareError,
+                            ScsiSense::kNotReady, ScsiSense::kUnitAttention}) {
+        next.push_back({.key = key, .code = 0x0c00, .end_of_medium = true});
+        REQUIRE(stage.sync().error().code == Errc::kIo);
+    }
+    next.push_back({.key = ScsiSense::kMediumError, .deferred = true, .end_of_medium = true});
+    REQUIRE(stage.sync().error().code == Errc::kIo);
+    next.push_back({.key = ScsiSense::kVolumeOverflow, .code = 0x0002, .end_of_medium = true});
+    REQUIRE(stage.sync() == TapeRoom::kFull);
+
+    // Nothing of this has made anything durable, so that the next sync is sent, too.
+    stage.target.drive(0).codes.clear();
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(count_of(stage.target.drive(0).codes, ScsiCode::kWriteFilemarks) == 1);
+}
+
+TEST_CASE("devices scsi drive: a sync behind the early warning says that the end is near",
+          "[devices]") {
+    const auto key = GENERATE(ScsiSense::kNoSense, ScsiSense::kRecovered);
+    TapeStage stage(kLto);
+    stage.load_blank();
+    stage.write_all("abc|");
+    stage.target.drive(0).executes_next = true;
+    stage.target.drive(0).next.push_back({.key = key, .code = 0x0002, .end_of_medium = true});
+
+    REQUIRE(stage.sync() == TapeRoom::kEarlyWarning);
+
+    REQUIRE(stage.image.at(kDriveAddress)->durable_count() == 4);
+    stage.target.drive(0).codes.clear();
+    REQUIRE(stage.sync() == TapeRoom::kEarlyWarning);
+    REQUIRE(stage.target.drive(0).codes.empty());
+}
+
+TEST_CASE("devices scsi drive: filemarks that a drive has only taken are durable after a sync",
+          "[devices]") {
+    TapeStage stage(kLto);
+    stage.load_blank();
+    stage.write_all("abc");
+    stage.target.drive(0).codes.clear();
+    stage.target.drive(0).executes_next = true;
+    stage.target.drive(0).next.push_back(
+        {.key = ScsiSense::kVolumeOverflow, .code = 0x0002, .end_of_medium = true});
+
+    REQUIRE(stage.marks(1, TapeDrive::Marks::kDurable) == TapeRoom::kEarlyWarning);
+
+    REQUIRE(count_of(stage.target.drive(0).codes, ScsiCode::kWriteFilemarks) == 2);
+    REQUIRE(stage.content() == "abc|.");
+}
+
 TEST_CASE("devices scsi drive: commands may take as long as the drive says", "[devices]") {
     TapeStage stage(kLto);
     stage.load_blank();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/ensure.h"
 
@@ -284,8 +285,13 @@ ScsiReply ScsiTarget::write(std::uint32_t index, const ScsiCommand& command) {
 }
 
 ScsiReply ScsiTarget::write_filemarks(std::uint32_t index, const ScsiCommand& command) {
-    TapeDeck& deck = drives_[index].deck;
+    Drive& drive = drives_[index];
+    TapeDeck& deck = drive.deck;
     const std::uint32_t count = three_of(command, 2);
+    if ((command.bytes[1] & 1U) == 0 && std::exchange(drive.fails_next_sync, false)) {
+        return {.sense = ScsiSense{
+                    .key = ScsiSense::kMediumError, .code = 0x0c00, .end_of_medium = true}};
+    }
     const RoomWanted wanted{.size_bytes = 0, .count = count};
     const auto room = deck.may_write(wanted);
     if (!room) return sense_of(ScsiSense::kDataProtect, 0x2700);

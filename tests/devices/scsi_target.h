@@ -51,6 +51,8 @@ public:
         // Answers to the next commands, which are not executed, or are with `executes_next`.
         std::deque<ScsiSense> next;
         bool executes_next = false;
+        // The next filemarks that are not immediate fail, near the end of the tape.
+        bool fails_next_sync = false;
         // All operation codes since the last look.
         std::vector<std::uint8_t> codes;
         std::string product = "ULTRIUM-TD9";

@@ -215,6 +215,24 @@ TEST_CASE("devices tape: the end is announced early enough to end a file", "[dev
     });
 }
 
+TEST_CASE("devices tape: a sync that fails near the end makes nothing durable", "[devices]") {
+    for_each_library([](TapeStage& stage) {
+        stage.load_blank({.capacity_bytes = 4UL << 20});
+        REQUIRE(stage.write("a").has_value());
+        REQUIRE(stage.sync().has_value());
+        const std::string block(kTapeBlockMax, 'x');
+        while (stage.write(block) == TapeRoom::kPlenty) {
+        }
+        REQUIRE(stage.write_in_vain("b") == TapeRoom::kEarlyWarning);
+
+        REQUIRE_FALSE(stage.sync().has_value());
+
+        // After a power loss the tape has what was durable, and perhaps more.
+        if (!stage.keeps_image()) return;
+        REQUIRE(stage.image.at(kDriveAddress)->durable_count() == 1);
+    });
+}
+
 TEST_CASE("devices tape: filemarks need room, too", "[devices]") {
     for_each_library([](TapeStage& stage) {
         stage.load_blank({.capacity_bytes = 1000});

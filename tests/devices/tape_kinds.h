@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "core/offload.h"
 #include "devices/tape/library_directory.h"
@@ -210,6 +214,16 @@ public:
         return run(drive().write_filemarks(count, how));
     }
     Result<TapeRoom> sync() { return run(drive().sync()); }
+    // The next sync fails.
+    Result<TapeRoom> write_in_vain(const std::string& text) {
+        if (memory_) memory_->drive(0).inject(TapeFault::kLateWrite);
+        const auto written = write(text);
+        if (library_) break_image();
+        if (scsi_) target.drive(0).fails_next_sync = true;
+        return written;
+    }
+    // Whether the cartridges are those of `image`.
+    bool keeps_image() const { return !library_ && !real_; }
     // The text of the next block, "|" for a filemark, "." for the end of data.
     Result<std::string> read(std::size_t room = kTapeBlockMax) {
         std::string text(room, '?');
@@ -289,6 +303,23 @@ private:
                                                                           .boot_id = boot_id_});
         const auto opened = run(library_->open());
         if (!opened) FAIL(describe(opened.error()));
+    }
+    // The file of the last cartridge of a virtual library becomes one that cannot be made durable.
+    void break_image() {
+        const std::string file = path() + "/c" + std::to_string(cartridge_count_ - 1) + ".tap";
+        std::array<int, 2> pipe{};
+        REQUIRE(::pipe2(pipe.data(), O_CLOEXEC) == 0);
+        int replaced = 0;
+        for (int each = 0; each < 1024; ++each) {
+            const std::string link = "/proc/self/fd/" + std::to_string(each);
+            std::error_code failed;
+            if (std::filesystem::read_symlink(link, failed) != file) continue;
+            REQUIRE(::dup2(pipe[1], each) == each);
+            ++replaced;
+        }
+        ::close(pipe[0]);
+        ::close(pipe[1]);
+        REQUIRE(replaced == 1);
     }
     void stop() {
         library_.reset();

@@ -58,7 +58,8 @@ TEST_CASE("io_sched tape: what is stuck in a drive is read from another copy, or
         stage.settle();
         CHECK(single.ended_with(Errc::kIo));
         CHECK(copied.ended_well());
-        CHECK(stage.log.not_begun == 2);
+        // Each is tried with the other drive twice.
+        CHECK(stage.log.not_begun == 4);
     }
 }
 
@@ -226,5 +227,38 @@ TEST_CASE("io_sched tape: a write that its drive fails is tried on another", "[i
         stage.settle();
         CHECK(hopeless.ended_with(Errc::kIo));
         CHECK(stage.log.begun.size() == 4);
+    }
+}
+
+TEST_CASE("io_sched tape: a drive that gives its cartridge back late costs the other drive nothing",
+          "[io_sched]") {
+    for (const IoSchedSettings& settings : {IoSchedSettings{}, grouped()}) {
+        for (const IoType type : {IoType::kRead, IoType::kWrite}) {
+            LibraryStage stage(2, settings);
+            stage.load(1, MediumId{1});
+            stage.log.slow_to_give = {1};
+            stage.main->set_drive_state(*stage.drive[0], DeviceState::kDown);
+            TapeRequest request(type, {MediumId{1}});
+            stage.push(request);
+            stage.settle();
+            CHECK(request.ended_well());
+            CHECK(request.parts[0].failed_on == 1);
+            CHECK(stage.log.not_begun == 1);
+            CHECK(stage.drive[0]->medium() == std::nullopt);
+            CHECK(stage.drive[1]->medium() == MediumId{1});
+        }
+    }
+}
+
+TEST_CASE("io_sched tape: a write that its drive does not answer is tried on another",
+          "[io_sched]") {
+    for (const IoSchedSettings& settings : {IoSchedSettings{}, grouped()}) {
+        LibraryStage stage(2, settings);
+        stage.log.silent_drives = {1};
+        TapeRequest write(IoType::kWrite, {kAnyMedium});
+        stage.push(write);
+        stage.settle();
+        CHECK(write.ended_well());
+        CHECK(stage.log.begun.size() == 2);
     }
 }

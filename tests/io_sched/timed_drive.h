@@ -31,6 +31,10 @@ struct DriveLog {
     std::set<std::uint8_t> dying_drives;
     // They give no cartridge back.
     std::set<std::uint8_t> stuck_drives;
+    // They do not the first time.
+    std::set<std::uint8_t> slow_to_give;
+    // Operations on them time out.
+    std::set<std::uint8_t> silent_drives;
     std::map<MediumId, std::uint8_t> loaded;
     std::size_t not_begun = 0;  // Their cartridge could not be taken out of another drive.
 };
@@ -53,6 +57,9 @@ public:
     Content content() const override { return {.medium = medium_, .is_down = is_down_}; }
     Task<Result<void>> take_out() override {
         (void)co_await reactor_.sleep_for(20s);
+        if (log_.slow_to_give.erase(number_) > 0) {
+            co_return std::unexpected(Error{.code = Errc::kIo, .context = "not yet"});
+        }
         if (log_.stuck_drives.contains(number_)) {
             is_down_ = true;
             co_return std::unexpected(Error{.code = Errc::kIo, .context = "stuck"});
@@ -88,6 +95,9 @@ private:
             medium_ = medium;
         }
         (void)co_await reactor_.sleep_for(10s);
+        if (log_.silent_drives.contains(number_)) {
+            co_return std::unexpected(Error{.code = Errc::kTimedOut, .context = "drive"});
+        }
         if (log_.bad_drives.contains(number_) || log_.bad_media.contains(medium)) {
             co_return std::unexpected(Error{.code = Errc::kIo, .context = "drive"});
         }

@@ -181,3 +181,18 @@ TEST_CASE("library figures: an idle library does nothing", "[library]") {
     REQUIRE(later.sum("fopd_tape_mounts") == idle.sum("fopd_tape_mounts"));
     REQUIRE(later.sum("fopd_tape_unmounts") == idle.sum("fopd_tape_unmounts"));
 }
+
+TEST_CASE("library figures: cartridges are counted once, however often the library was opened",
+          "[library]") {
+    TapeStage stage;
+    stage.run_for(1min);
+    stage.stop();
+    stage.bay.refuses_to_write = true;
+    stage.start();
+    stage.run_for(2min);
+    CHECK(stage.events.count("library.not_open") >= 3);
+    CHECK(Figures(stage).sum("fopd_tape_media") == 0);
+    stage.bay.refuses_to_write = false;
+    stage.run_for(1min);
+    CHECK(Figures(stage).sum("fopd_tape_media") == stage.options.cartridges);
+}

@@ -47,7 +47,8 @@ public:
 Task<Result<std::unique_ptr<BayLibrary>>> StageBay::open_library(core::Reactor* reactor,
                                                                  LibraryOptions options) {
     co_await reactor->yield();
-    devices::MemoryLibraryOptions of_library{.name = options.name, .seed = seed_, .power = power_};
+    devices::MemoryLibraryOptions of_library{
+        .name = options.name, .technologies = technologies, .seed = seed_, .power = power_};
     auto open = std::make_unique<Open>(*reactor, image_, std::move(of_library));
     library_ = &open->library;
     co_return open;
@@ -79,6 +80,7 @@ TapeStage::TapeStage(const TapeStageOptions& given)
       random(given.seed * 31 + 7),
       tapes({.drives = given.drives}),
       bay(tapes) {
+    bay.technologies = options.technologies;
     for (std::uint32_t i = 0; i < options.disks; ++i) {
         remains_.push_back(std::make_unique<Remains>(options.disk_bytes));
     }

@@ -80,6 +80,7 @@ public:
     devices::MemoryLibrary* library() { return library_; }
     std::string& media() { return media_; }
     bool refuses_to_write = false;
+    std::vector<std::string> technologies;  // Of the drives in turn.
 
     Task<Result<std::unique_ptr<BayLibrary>>> open_library(core::Reactor* reactor,
                                                            LibraryOptions options) override;
@@ -102,6 +103,7 @@ struct TapeStageOptions {
     std::uint32_t disks = 2;
     std::uint64_t disk_bytes = 32UL << 20;
     std::uint32_t drives = 2;
+    std::vector<std::string> technologies = {"lto9"};  // Of the drives in turn.
     std::uint32_t cartridges = 4;
     std::uint64_t cartridge_bytes = 64UL << 20;
     LibraryTiming timing = LibraryTiming::kNone;

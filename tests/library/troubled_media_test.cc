@@ -253,6 +253,45 @@ TEST_CASE("library: a drive that loads nothing goes down, and no cartridge is bl
     for (const store::Fid fid : fids) CHECK(stage.release(fid).has_value());
 }
 
+TEST_CASE("library: a new cartridge is used in a drive that takes it", "[library]") {
+    // Some libraries give no generation with the barcode.
+    const std::string ending = GENERATE("L9", "XX");
+    TapeStage stage({.drives = 2,
+                     .technologies = {"lto8", "lto9"},
+                     .cartridges = 0,
+                     .cartridge_bytes = 64UL << 20});
+    stage.run_for(1min);
+    stage.stop();
+    for (const char* const number : {"V00000", "V00001", "V00002"}) {
+        stage.tapes.add({.barcode = number + ending, .capacity_bytes = 64UL << 20});
+    }
+    stage.start();
+    stage.run_for(1min);
+    const Book book = put_some(stage, 4);
+
+    REQUIRE(stage.sync(1h).has_value());
+
+    CHECK(drives_down(stage) == 0);
+    for (const Cartridge& each : stage.library().media()) {
+        CHECK((each.state == CartridgeState::kOk || each.state == CartridgeState::kBlank));
+    }
+    release_all(stage, book);
+    check_all(stage, book);
+}
+
+TEST_CASE("library: a cartridge that no drive of the library takes is failed", "[library]") {
+    TapeStage stage({.drives = 2, .technologies = {"lto7", "lto8"}, .cartridges = 0});
+    stage.run_for(1min);
+    stage.stop();
+    stage.tapes.add({.barcode = "V00000XX", .capacity_bytes = 64UL << 20});
+    stage.start();
+    stage.run_for(1min);
+    put_some(stage, 1);
+    REQUIRE_FALSE(stage.sync(1h).has_value());
+    CHECK(cartridge(stage, "V00000XX").state == CartridgeState::kFailed);
+    CHECK(drives_down(stage) == 0);
+}
+
 TEST_CASE("library: blame falls on a cartridge or a drive only after a trial elsewhere",
           "[library]") {
     using Verdict = Blame::Verdict;
