@@ -473,12 +473,13 @@ struct MediaReply {
 };
 
 // Labels a cartridge for the pool that the header names. Refused if it holds data, unless these
-// shall be forgotten.
+// shall be forgotten, and if it has the only copies of objects, unless these shall be lost.
 struct FormatMedium {
     std::string_view name{};  // Its barcode.
     bool forget_data = false;
     bool operator==(const FormatMedium&) const = default;
 };
+    bool lose_objects = false;
 struct FormatMediumReply {
     bool operator==(const FormatMediumReply&) const = default;
 };

@@ -211,6 +211,7 @@ bool read(const wire::MediaRequest& from, Media& to) {
 }
 bool read(const wire::FormatMediumRequest& from, FormatMedium& to) {
     to.forget_data = from.forget_data();
+    to.lose_objects = from.lose_objects();
     return read(from.name(), to.name);
 }
 bool read(const wire::LoadMediumRequest& from, LoadMedium& to) {

@@ -218,7 +218,8 @@ Written write(FlatBuilder& builder, const Media& media) {
 }
 Written write(FlatBuilder& builder, const FormatMedium& format) {
     const auto name = wire_text(builder, format.name);
-    return wire::CreateFormatMediumRequest(builder, name, format.forget_data).Union();
+    return wire::CreateFormatMediumRequest(builder, name, format.forget_data, format.lose_objects)
+        .Union();
 }
 Written write(FlatBuilder& builder, const LoadMedium& load) {
     const auto name = wire_text(builder, load.name);

@@ -29,11 +29,6 @@ TapeJob& job_of(const io_sched::IoRequest& request) {
 
 }  // namespace
 
-std::uint64_t DriveUnit::file_id(const Cartridge& cartridge, std::uint64_t number) {
-    return std::uint64_t{cartridge.id} << 44U |
-           (std::uint64_t{cartridge.generation} & 0xfffU) << 32U | (number & 0xffff'ffffU);
-}
-
 store::TapeIdentity DriveUnit::identity_of(const Cartridge& cartridge) const {
     return {.vsn = *store::Vsn::from_barcode(cartridge.barcode),
             .node = parts_.node,
@@ -137,7 +132,7 @@ void DriveUnit::blame_cartridge(CartridgeId id, io_sched::IoType type, std::stri
     const CartridgeState state = parts_.shelf.find(id)->state;
     const bool is_blank = state == CartridgeState::kBlank;
     if (!is_blank && !is_readable(state)) return;
-    const std::string why = (did_not_load_ ? "it does not load: " : "") + std::string(reason);
+    const std::string why = std::string(did_not_load_ ? kDoesNotLoad : "") + std::string(reason);
     if (is_blank) {
         parts_.shelf.set_state(id, CartridgeState::kFailed, why);
     } else if (did_not_load_ || type == io_sched::IoType::kRead) {
@@ -226,43 +221,6 @@ Task<Result<void>> DriveUnit::load_and_check(CartridgeId id, Labels labels) {
                {{"drive", name()}, {"medium", std::string_view(barcode)}});
     if (labels == Labels::kAny) co_return Result<void>{};
     co_return co_await check_label(id);
-}
-
-Task<Result<void>> DriveUnit::check_label(CartridgeId id) {
-    const Cartridge before = *parts_.shelf.find(id);
-    const auto found = co_await store::inspect(&parts_.drive, identity_of(before));
-    if (!found) co_return std::unexpected(found.error());
-    using Kind = store::CartridgeKind;
-    // A blank one with a generation is one whose label was to be written; a failed one, whose label
-    // could not be.
-    const bool is_labelled = before.generation > 0;
-    const bool may_be_blank =
-        before.state == CartridgeState::kBlank || before.state == CartridgeState::kFailed;
-    const bool may_be_labelled =
-        is_labelled && (found->kind == Kind::kOurs || found->kind == Kind::kOtherGeneration ||
-                        found->kind == Kind::kUnreadable);
-    const bool is_right = may_be_blank ? found->kind == Kind::kBlank || may_be_labelled
-                                       : found->kind == (is_labelled ? Kind::kOurs : Kind::kBlank);
-    if (is_right) {
-        label_is_right_ = true;
-        const bool was_lost =
-            before.state == CartridgeState::kMissing || before.state == CartridgeState::kForeign;
-        if (was_lost) {
-            parts_.shelf.set_state(id, is_labelled ? CartridgeState::kOk : CartridgeState::kBlank,
-                                   "");
-        }
-        const bool is_protected =
-            parts_.drive.loaded()->write_protected &&
-            (before.state == CartridgeState::kOk || before.state == CartridgeState::kBlank);
-        if (is_protected) {
-            parts_.shelf.set_state(id, CartridgeState::kReadOnly, "it is write-protected");
-        }
-        co_return Result<void>{};
-    }
-    parts_.shelf.set_state(id, CartridgeState::kForeign, store::describe_kind(found->kind));
-    [[maybe_unused]] const auto saved = co_await parts_.shelf.save();
-    co_return std::unexpected(
-        Error{.code = Errc::kInvalid, .context = store::describe_kind(found->kind)});
 }
 
 // A cartridge that does not load. A drive may have to unload what an earlier process loaded.
@@ -478,14 +436,17 @@ Task<Result<void>> DriveUnit::format(std::string pool) {
     // The label's generation must never be greater than the one in the table.
     Cartridge* cartridge = parts_.shelf.to_change().change(id);
     cartridge->begin_generation(identity.generation, pool);
-    parts_.shelf.set_state(id, CartridgeState::kBlank, "its label is being written");
+    // After a crash the next mount finds the label that it has, and writes over no other.
+    parts_.shelf.set_state(id, is_readable(before) ? CartridgeState::kOk : before,
+                           "its label is being written");
     const auto saved = co_await parts_.shelf.save();
     if (!saved) co_return saved;
     const auto formatted =
         co_await store::format(&parts_.drive, identity, store::TapeSite(), parts_.clock.wall());
     if (!formatted) {
         // It may be the drive's fault.
-        const bool is_bad = parts_.shelf.find(id)->failures + 1 >= kCartridgeFailuresMax;
+        const bool is_bad =
+            !was_blank || parts_.shelf.find(id)->failures + 1 >= kCartridgeFailuresMax;
         parts_.shelf.set_state(id, is_bad ? CartridgeState::kFailed : CartridgeState::kBlank,
                                "its label could not be written");
         [[maybe_unused]] const auto noted = co_await parts_.shelf.save();
@@ -501,6 +462,8 @@ Task<Result<void>> DriveUnit::format(std::string pool) {
                 {"pool", std::string_view(pool)},
                 {"generation", std::uint64_t{identity.generation}}});
     co_return co_await parts_.shelf.save();
+    const CartridgeState before = parts_.shelf.find(id)->state;
+    const bool was_blank = before == CartridgeState::kBlank;
 }
 
 }  // namespace fopd::library

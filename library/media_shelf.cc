@@ -24,7 +24,6 @@ io_sched::MediumUse use_of(const Cartridge& cartridge, bool promised) {
         // Nobody reads it, but it may be formatted.
         case CartridgeState::kFailed: return io_sched::MediumUse::kRead;
         case CartridgeState::kMissing:
-        case CartridgeState::kExported:
         case CartridgeState::kDisabled: return io_sched::MediumUse::kNone;
     }
     ENSURE(false);

@@ -41,6 +41,11 @@ struct RecordedMedium {
     objects::PoolId pool = 0;  // Of an object that has a copy there.
 };
 using RecordedMedia = std::map<store::VsnText, RecordedMedium>;
+// The objects that have live copies on a cartridge.
+struct CopiesThere {
+    std::uint64_t objects = 0;
+    std::uint64_t only_here = 0;  // Whose bytes are neither on a disk nor on another good one.
+};
 
 // A recall, as the library learns of it. Told again when it has changed.
 struct RecallNote {
@@ -154,6 +159,7 @@ private:
     Result<std::vector<store::Copy>> complete_ones(std::vector<store::Copy> copies);
     bool is_staging(const objects::HomeVolume& home) const;
     Task<void> look_at_all(store::Slot slot);
+    Result<void> count_copy(objects::HomeVolume& home, const store::Copy& copy, CopiesThere& there);
     Task<Result<void>> take_recalls(objects::HomeVolume* home);
     void begin_to_settle();
     Task<void> settle();
@@ -172,7 +178,7 @@ private:
 
     Task<Result<void>> forget_outdated(objects::HomeVolume* home);
     Result<bool> is_on_good_media(objects::HomeVolume& home, const store::Object& object,
-                                  store::Fid fid);
+                                  store::Fid fid, std::optional<store::VsnText> without = {});
     Task<Result<void>> release_from(objects::HomeVolume* home, store::Fid fid,
                                     core::WaitOptions wait);
     void keep_room(store::Slot slot);

@@ -224,7 +224,8 @@ void TapeLibrary::take_inventory() {
         const Cartridge& known = *shelf_->table().find(barcode);
         const CartridgeId id = known.id;
         const bool is_labelled = known.generation > 0;
-        const bool is_back = known.state == CartridgeState::kMissing || is_disabled_double(known);
+        const bool is_back =
+            known.state == CartridgeState::kMissing || known.state == CartridgeState::kDisabled;
         if (const auto is_double = doubles.find(barcode); is_double != doubles.end()) {
             shelf_->set_state(id, CartridgeState::kDisabled, is_double->second);
         } else if (is_back) {
@@ -234,11 +235,8 @@ void TapeLibrary::take_inventory() {
         }
     }
     for (const Cartridge& each : std::vector(shelf_->table().all())) {
-        const bool is_forbidden =
-            each.state == CartridgeState::kDisabled && !is_disabled_double(each);
-        const bool stays_away = is_forbidden || each.state == CartridgeState::kExported ||
-                                each.state == CartridgeState::kMissing;
-        if (!stays_away && robot_->count(each.barcode) == 0) {
+        const bool is_known = each.state == CartridgeState::kMissing;
+        if (!is_known && robot_->count(each.barcode) == 0) {
             shelf_->set_state(each.id, CartridgeState::kMissing, "it is not in the library");
         }
     }

@@ -185,7 +185,7 @@ private:
     Task<void> serve_unread(store::Fid fid);
     Task<void> serve(Recall* recall);
     Task<void> serve_note(Recall* recall);
-    Task<void> fail(Recall* recall, std::string reason);
+    Task<void> fail(Recall* recall, std::string reason, const Error* error = nullptr);
     RecallRow row_of(const Recall& recall) const;
     struct Expected {
         Recall* recall = nullptr;
@@ -199,9 +199,10 @@ private:
     Task<Result<void>> wait_for_copies(Pool* pool, std::vector<std::vector<store::Fid>>* left,
                                        core::WaitOptions wait);
     std::string why_not_format(const Cartridge& cartridge, FormatForce force) const;
-    Task<MediaOutcome> prepare_format(CartridgeId id, FormatForce force);
+    Task<Result<CopiesThere>> count_copies(const Cartridge* cartridge);
     Task<MediaOutcome> forget_copies(const Cartridge* cartridge, FormatForce force);
 
+    Task<MediaOutcome> may_format(const Cartridge* cartridge, FormatForce force);
     const Parts parts_;
     const LibraryOptions options_;
     TapeFigures figures_;

@@ -611,8 +611,7 @@ Task<fop::Reply> run_format_medium(Operation* operation) {
     const library::LibraryService::FormatWish wish{
         .barcode = std::string(asked.name),
         .pool = operation->stores().layout().find_pool(*pool)->name,
-        .force = asked.forget_data ? library::FormatForce::kForgetData
-                                   : library::FormatForce::kRefuseData};
+        .force = force_of(asked)};
     auto job = [&wish](library::LibraryService& service, core::WaitOptions /*wait*/) {
         return service.format(wish);
     };
@@ -638,3 +637,13 @@ Task<fop::Reply> run_unload_drive(Operation* operation) {
 }
 
 }  // namespace fopd::reqh
+namespace {
+
+library::FormatForce force_of(const fop::FormatMedium& asked) {
+    using Force = library::FormatForce;
+    if (!asked.forget_data) return Force::kRefuseData;
+    return asked.lose_objects ? Force::kLoseObjects : Force::kForgetData;
+}
+
+}  // namespace
+

@@ -204,7 +204,7 @@ RequestBody object_request(std::uint16_t type) {
         case 28: return RecallCancel{.fid = kFid};
         case 29: return SyncTape{};
         case 30: return Media{.cursor = "A00001L9"};
-        case 31: return FormatMedium{.name = "A00001L9", .forget_data = true};
+        case 31: return FormatMedium{.name = "A00001L9", .forget_data = true, .lose_objects = true};
         case 32: return LoadMedium{.name = "A00001L9", .drive = "vtl0-drive0"};
         case 33: return UnloadDrive{.drive = "vtl0-drive0"};
         case 34: return Copies{.fid = kFid};

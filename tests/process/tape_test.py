@@ -191,6 +191,36 @@ class TapeTest(StorageTestCase):
         self.ctl("put", file, "a", *COLD)
         self.assertEqual(self.get_cold("a"), data)
 
+    # -- what must not be lost --
+
+    def test_a_refused_format_changes_nothing(self):
+        data = content(MIB, 8)
+        self.put_on_tape("a", data)
+        medium, = [each["name"] for each in self.media() if each["files"] > 0]
+        drive, = [each["drive"] for each in self.media() if each["drive"]]
+        self.refused(REFUSED, [f"format: {medium}: ", "1 object with no other copy would be lost"], "format", medium, "--force", *COLD)
+        self.refused(USAGE, ["--force"], "format", medium, "--yes", *COLD)
+        self.ctl("unload", drive)
+        self.protect(medium, "yes")
+        self.refused(REFUSED, [f"format: {medium}: ", "write-protected"], "format", medium, "--force", "--yes", *COLD)
+        self.assertEqual(self.get_cold("a"), data)
+        read_only, = [each for each in self.media() if each["name"] == medium]
+        self.assertEqual((read_only["state"], read_only["reason"]), ("read-only", "it is write-protected"))
+        self.ctl("unload", read_only["drive"])
+        self.protect(medium, "no")
+        self.ctl("release", "a", *COLD)
+        self.assertEqual(self.get_cold("a"), data)
+        self.assertEqual([each["state"] for each in self.media() if each["name"] == medium], ["ok"])
+        self.ctl("release", "a", *COLD)
+        self.ctl("format", medium, "--force", "--yes", *COLD)
+        self.assertEqual([each["files"] for each in self.media() if each["name"] == medium], [0])
+
+    def protect(self, medium, answer):
+        """As somebody who moves the tab of the cartridge."""
+        text, = [each for each in self.dir.rglob("*.cartridge") if medium in each.read_text()]
+        lines = [each for each in text.read_text().splitlines() if not each.startswith("write_protected:")]
+        text.write_text("\n".join([*lines, f"write_protected: {answer}", ""]))
+
     def test_a_pool_of_disks_needs_no_tape(self):
         self.put("a", b"abc")
         self.ctl("sync", "--pool", "fast")

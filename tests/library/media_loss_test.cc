@@ -1,0 +1,193 @@
+// Goal: neither a format nor a lost table of media takes objects that nobody meant to lose.
+// Method: disks and a library in the simulated world; drives that refuse or fail, and tables that
+// are lost or old.
+
+#include <string>
+#include <string_view>
+
+#include "library/tape_library.h"
+#include "tests/catch.h"
+#include "tests/library/tape_stage.h"
+
+using namespace fopd;
+using namespace fopd::library;
+using namespace fopd::library::testing;
+
+namespace {
+
+using Kind = MediaOutcome::Kind;
+
+// An object that is on tape only, and the cartridge that has it.
+struct LoneCopy {
+    store::Fid fid{};
+    Bytes bytes;
+    std::string barcode;
+};
+
+std::string written_cartridge(TapeStage& stage) {
+    for (const Cartridge& each : stage.library().media()) {
+        if (each.files > 0) return each.barcode;
+    }
+    FAIL("no cartridge has data");
+    return {};
+}
+
+LoneCopy put_lone(TapeStage& stage, std::uint64_t seed = 1) {
+    LoneCopy object;
+    object.bytes = pattern(100'000, seed);
+    object.fid = stage.put(object.bytes);
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(object.fid).has_value());
+    object.barcode = written_cartridge(stage);
+    return object;
+}
+
+devices::CartridgeImage& tape_of(TapeStage& stage, std::string_view barcode) {
+    return *stage.tapes.at(address_of(stage, barcode));
+}
+
+MediaOutcome format_it(TapeStage& stage, std::string_view barcode, FormatForce force) {
+    return stage.at(0, stage.library().format(
+                           {.barcode = std::string(barcode), .pool = "cold", .force = force}));
+}
+
+// Puts other cartridges into the slots, so that a table that is made anew numbers them otherwise.
+void move_around(TapeStage& stage, std::string_view barcode) {
+    for (const std::uint32_t other : stage.tapes.full_elements()) {
+        const std::uint32_t address = address_of(stage, barcode);
+        if (other == address) continue;
+        stage.tapes.swap(address, other);
+        return;
+    }
+}
+
+}  // namespace
+
+TEST_CASE("library: a format of a write-protected cartridge is refused, and changes nothing",
+          "[library]") {
+    TapeStage stage;
+    const LoneCopy object = put_lone(stage);
+    unload_all(stage);
+    tape_of(stage, object.barcode).info().write_protected = true;
+    const Cartridge before = cartridge(stage, object.barcode);
+
+    const MediaOutcome outcome = format_it(stage, object.barcode, FormatForce::kLoseObjects);
+    CHECK(outcome.kind == Kind::kRefused);
+    CHECK(outcome.words.find("write-protected") != std::string::npos);
+    CHECK(cartridge(stage, object.barcode).generation == before.generation);
+    CHECK(cartridge(stage, object.barcode).files == before.files);
+    CHECK(stage.recalled(object.fid) == object.bytes);
+}
+
+TEST_CASE("library: a format of a cartridge that cannot be read now changes nothing", "[library]") {
+    TapeStage stage;
+    const LoneCopy object = put_lone(stage);
+    for (std::uint32_t i = 0; i < 2; ++i) stage.drive(i).faults().read_ppm = 1'000'000;
+    CHECK(format_it(stage, object.barcode, FormatForce::kLoseObjects).kind == Kind::kFailed);
+    for (std::uint32_t i = 0; i < 2; ++i) stage.drive(i).faults().read_ppm = 0;
+
+    stage.restart();
+    stage.run_for(1min);
+    CHECK(stage.recalled(object.fid) == object.bytes);
+}
+
+TEST_CASE("library: a cartridge whose label could not be written is not written by itself",
+          "[library]") {
+    TapeStage stage({.cartridges = 2});
+    const LoneCopy object = put_lone(stage);
+    for (std::uint32_t i = 0; i < 2; ++i) stage.drive(i).faults().write_ppm = 1'000'000;
+    CHECK(format_it(stage, object.barcode, FormatForce::kLoseObjects).kind == Kind::kFailed);
+    CHECK(cartridge(stage, object.barcode).state == CartridgeState::kFailed);
+    const std::uint32_t generation = cartridge(stage, object.barcode).generation;
+
+    for (int life = 0; life < 2; ++life) {
+        stage.restart();
+        stage.run_for(1min);
+        for (std::uint64_t i = 0; i < 4; ++i) {
+            stage.put(pattern(50'000, 10 + i));
+            REQUIRE(stage.sync().has_value());
+            unload_all(stage);
+        }
+        CHECK(cartridge(stage, object.barcode).state == CartridgeState::kFailed);
+        CHECK(cartridge(stage, object.barcode).generation == generation);
+        CHECK(cartridge(stage, object.barcode).files == 0);
+    }
+    CHECK(format_it(stage, object.barcode, FormatForce::kForgetData).kind == Kind::kDone);
+    CHECK(cartridge(stage, object.barcode).state == CartridgeState::kOk);
+}
+
+TEST_CASE("library: a format says how many objects would be lost, and wants to hear it twice",
+          "[library]") {
+    TapeStage stage;
+    const Book book = put_some(stage, 5);
+    REQUIRE(stage.sync().has_value());
+    const std::string barcode = written_cartridge(stage);
+    std::size_t on_it = 0;
+    for (const auto& [fid, bytes] : book) {
+        const bool is_there =
+            store::text_of(stage.copies_of(fid).front().cartridge.vsn) == barcode.substr(0, 6);
+        on_it += is_there ? 1 : 0;
+    }
+    const std::string objects = std::to_string(on_it) + (on_it == 1 ? " object" : " objects");
+    const std::string name = "medium " + barcode;
+
+    // Their bytes are on the disks, too.
+    CHECK(format_it(stage, barcode, FormatForce::kRefuseData).words ==
+          name + " has copies of " + objects + "; none would be lost; --force forgets the copies");
+    release_all(stage, book);
+    const std::string lost = name + " has copies of " + objects + "; " + objects +
+                             " with no other copy would be lost for good; ";
+    CHECK(format_it(stage, barcode, FormatForce::kRefuseData).words ==
+          lost + "--force --yes confirms that");
+    const MediaOutcome refused = format_it(stage, barcode, FormatForce::kForgetData);
+    CHECK(refused.kind == Kind::kRefused);
+    CHECK(refused.words == lost + "--force --yes confirms that");
+    check_all(stage, book);
+
+    release_all(stage, book);
+    CHECK(format_it(stage, barcode, FormatForce::kLoseObjects).kind == Kind::kDone);
+    CHECK(cartridge(stage, barcode).files == 0);
+}
+
+TEST_CASE("library: of two copies one may be forgotten, and not the other", "[library]") {
+    TapeStage stage({.pool = {.name = "cold", .staging = "fast", .copies = 2, .migrate_age = 1h}});
+    const LoneCopy object = put_lone(stage);
+    const std::vector<store::Copy> copies = stage.copies_of(object.fid);
+    REQUIRE(copies.size() == 2);
+    const auto barcode_of = [](const store::Copy& copy) {
+        return std::string(store::text_of(copy.cartridge.vsn)) + "L9";
+    };
+    CHECK(format_it(stage, barcode_of(copies[0]), FormatForce::kForgetData).kind == Kind::kDone);
+    CHECK(format_it(stage, barcode_of(copies[1]), FormatForce::kForgetData).kind == Kind::kRefused);
+    CHECK(stage.recalled(object.fid) == object.bytes);
+}
+
+TEST_CASE("library: a cartridge is ok again once it is not write-protected", "[library]") {
+    TapeStage stage;
+    const LoneCopy object = put_lone(stage);
+    unload_all(stage);
+    tape_of(stage, object.barcode).info().write_protected = true;
+    CHECK(stage.recalled(object.fid) == object.bytes);
+    CHECK(cartridge(stage, object.barcode).state == CartridgeState::kReadOnly);
+    unload_all(stage);
+    tape_of(stage, object.barcode).info().write_protected = false;
+    const std::string drive = stage.library().drives().front().name;
+    CHECK(stage.at(0, stage.library().load({.barcode = object.barcode, .drive = drive})).kind ==
+          Kind::kDone);
+    CHECK(cartridge(stage, object.barcode).state == CartridgeState::kOk);
+    CHECK(cartridge(stage, object.barcode).reason.empty());
+}
+
+TEST_CASE("library: a cartridge is ok again once it loads", "[library]") {
+    TapeStage stage;
+    const LoneCopy object = put_lone(stage);
+    unload_all(stage);
+    const std::uint32_t address = address_of(stage, object.barcode);
+    stage.tapes.at(address)->break_leader();
+    REQUIRE(stage.recall(object.fid) == RecallAsked::kWaiting);
+    REQUIRE(stage.wait_for(object.fid).how == RecallEnd::How::kFailed);
+    CHECK(cartridge(stage, object.barcode).state == CartridgeState::kSuspect);
+    tape_of(stage, object.barcode).mend_leader();
+    CHECK(stage.recalled(object.fid) == object.bytes);
+    CHECK(cartridge(stage, object.barcode).state == CartridgeState::kOk);
+}
