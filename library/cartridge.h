@@ -72,6 +72,10 @@ struct Cartridge {
     // Reads and writes of it that failed, since its label was written.
     std::uint64_t failures = 0;
     std::string collection = {};  // Of the objects that were written last; empty: of none.
+    // The number in the ids of its tape files, unless it is its own: the table of media was lost
+    // since. kUnknownNumber: the next read or write finds it on the tape.
+    std::optional<CartridgeId> number_on_tape = {};
+    static constexpr CartridgeId kUnknownNumber = 0;
 
     // The number that its label has, or will have, as records of copies have it: the first
     // characters of the barcode.

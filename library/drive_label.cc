@@ -36,7 +36,8 @@ bool ends_with_mount(const Cartridge& cartridge) {
 }  // namespace
 
 std::uint64_t DriveUnit::file_id(const Cartridge& cartridge, std::uint64_t number) {
-    return std::uint64_t{cartridge.id} << kNumberShift |
+    const CartridgeId on_tape = cartridge.number_on_tape.value_or(cartridge.id);
+    return std::uint64_t{on_tape} << kNumberShift |
            (std::uint64_t{cartridge.generation} & 0xfffU) << 32U | (number & 0xffff'ffffU);
 }
 
@@ -76,6 +77,31 @@ Task<Result<void>> DriveUnit::check_label(CartridgeId id) {
     [[maybe_unused]] const auto saved = co_await parts_.shelf.save();
     co_return std::unexpected(
         Error{.code = Errc::kInvalid, .context = store::describe_kind(found->kind)});
+}
+
+Task<Result<void>> DriveUnit::learn_number(store::TapeFile file) {
+    if (parts_.shelf.find(*cartridge_)->number_on_tape != Cartridge::kUnknownNumber) {
+        co_return Result<void>{};
+    }
+    const auto got = co_await reader();
+    if (!got) co_return std::unexpected(got.error());
+    const auto opened = co_await (*got)->open_file(file);
+    if (!opened) co_return opened;
+    if (!note_number((*got)->file().file_id)) {
+        co_return std::unexpected(
+            Error{.code = Errc::kCorrupt, .context = "the file id in HDR1 is another one"});
+    }
+    co_return co_await parts_.shelf.save();
+}
+
+// False: it is no file of this label.
+bool DriveUnit::note_number(std::uint64_t found_id) {
+    const CartridgeId id = *cartridge_;
+    Cartridge as_found = *parts_.shelf.find(id);
+    as_found.number_on_tape = static_cast<CartridgeId>(found_id >> kNumberShift);
+    if (file_id(as_found, found_id) != found_id) return false;
+    parts_.shelf.note_number(id, *as_found.number_on_tape);
+    return true;
 }
 
 Task<Result<void>> DriveUnit::can_format() {

@@ -17,7 +17,12 @@ constexpr std::uint64_t kCartridgeFailuresMax = 2;
 // Copies in files that no record names are dead: their objects were written elsewhere since.
 class Ignored final : public store::RecoverySink {
 public:
-    Task<Result<void>> found(store::TapeEntry /*entry*/) override { co_return Result<void>{}; }
+    Task<Result<void>> found(store::TapeEntry entry) override {
+        file_id = entry.file.file_id;
+        co_return Result<void>{};
+    }
+    std::optional<std::uint64_t> file_id;  // Of one of them.
+
     Task<Result<void>> damaged(std::uint64_t /*file_number*/, Error /*error*/) override {
         co_return Result<void>{};
     }
@@ -414,6 +419,10 @@ Task<Result<void>> DriveUnit::recover(store::TapeEnd known, store::TapeEnd* end)
         parts_.shelf.set_state(id, CartridgeState::kSuspect, why);
         [[maybe_unused]] const auto saved = co_await parts_.shelf.save();
         co_return std::unexpected(Error{.code = Errc::kCorrupt, .context = why});
+    // There is no file that says it.
+    const bool is_open_number =
+        parts_.shelf.find(*cartridge_)->number_on_tape == Cartridge::kUnknownNumber;
+    if (is_open_number) parts_.shelf.note_number(*cartridge_, *cartridge_);
     }
     *end = found->end;
     const std::uint64_t more_bytes =
@@ -436,6 +445,8 @@ Task<Result<void>> DriveUnit::format(std::string pool) {
     // The label's generation must never be greater than the one in the table.
     Cartridge* cartridge = parts_.shelf.to_change().change(id);
     cartridge->begin_generation(identity.generation, pool);
+    const bool has_number = parts_.shelf.find(id)->number_on_tape != Cartridge::kUnknownNumber;
+    if (!has_number && ignored.file_id) note_number(*ignored.file_id);
     // After a crash the next mount finds the label that it has, and writes over no other.
     parts_.shelf.set_state(id, is_readable(before) ? CartridgeState::kOk : before,
                            "its label is being written");

@@ -155,6 +155,7 @@ private:
     bool needs_index() const;
     Task<Result<void>> write_index(Index which);
     Task<Result<void>> recover(store::TapeEnd known, store::TapeEnd* end);
+    bool note_number(std::uint64_t found_id);
     void note_failure(CartridgeId id, io_sched::IoType type, const Error& error);
     void blame_cartridge(CartridgeId id, io_sched::IoType type, std::string_view reason);
     void go_down(std::string_view reason);

@@ -72,6 +72,13 @@ void MediaShelf::move_end(CartridgeId id, const store::TapeEnd& end, std::uint64
     show(id);
 }
 
+void MediaShelf::note_number(CartridgeId id, CartridgeId number) {
+    Cartridge* const cartridge = table_.change(id);
+    ENSURE(cartridge != nullptr);
+    cartridge->number_on_tape.reset();
+    if (number != id) cartridge->number_on_tape = number;
+}
+
 void MediaShelf::note_collection(CartridgeId id, std::string_view collection) {
     Cartridge* const cartridge = table_.change(id);
     ENSURE(cartridge != nullptr);

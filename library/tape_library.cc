@@ -300,6 +300,7 @@ Task<void> TapeLibrary::show_media_to_homes() {
         const auto shown = co_await homes_->run_at<void>(locality, &job);
         if (shown || stopping_) continue;
         const std::string reason = describe(shown.error());
+    cartridge.number_on_tape = Cartridge::kUnknownNumber;
         core::emit(parts_.events, core::Level::kError, "library.media_not_shown",
                    {{"locality", std::uint64_t{locality}}, {"reason", std::string_view(reason)}});
     }

@@ -162,6 +162,55 @@ TEST_CASE("library: of two copies one may be forgotten, and not the other", "[li
     CHECK(stage.recalled(object.fid) == object.bytes);
 }
 
+TEST_CASE("library: objects are read, and more are written, after the table of media was lost",
+          "[library]") {
+    TapeStage stage;
+    const LoneCopy first = put_lone(stage, 1);
+    unload_all(stage);
+    stage.stop();
+    const std::string old_table = stage.bay.media();
+    stage.bay.media().clear();
+    move_around(stage, first.barcode);
+    stage.start();
+    stage.run_for(1min);
+    CHECK(cartridge(stage, first.barcode).state == CartridgeState::kOk);
+    CHECK(stage.recalled(first.fid) == first.bytes);
+
+    const LoneCopy second = put_lone(stage, 2);
+    CHECK(stage.recalled(second.fid) == second.bytes);
+
+    // The old table is found again.
+    REQUIRE(stage.release(first.fid).has_value());
+    REQUIRE(stage.release(second.fid).has_value());
+    unload_all(stage);
+    stage.stop();
+    stage.bay.media() = old_table;
+    stage.start();
+    stage.run_for(1min);
+    CHECK(stage.recalled(first.fid) == first.bytes);
+    CHECK(stage.recalled(second.fid) == second.bytes);
+}
+
+TEST_CASE("library: a cartridge is written first after the table of media was lost", "[library]") {
+    TapeStage stage({.cartridges = 2});
+    const LoneCopy first = put_lone(stage, 1);
+    unload_all(stage);
+    stage.stop();
+    stage.bay.media().clear();
+    move_around(stage, first.barcode);
+    stage.start();
+    stage.run_for(1min);
+    std::vector<LoneCopy> others;
+    for (std::uint64_t i = 0; i < 3; ++i) {
+        others.push_back(put_lone(stage, 10 + i));
+        unload_all(stage);
+    }
+    stage.restart();
+    stage.run_for(1min);
+    for (const LoneCopy& each : others) CHECK(stage.recalled(each.fid) == each.bytes);
+    CHECK(stage.recalled(first.fid) == first.bytes);
+}
+
 TEST_CASE("library: a cartridge is ok again once it is not write-protected", "[library]") {
     TapeStage stage;
     const LoneCopy object = put_lone(stage);
