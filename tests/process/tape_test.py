@@ -221,6 +221,31 @@ class TapeTest(StorageTestCase):
         lines = [each for each in text.read_text().splitlines() if not each.startswith("write_protected:")]
         text.write_text("\n".join([*lines, f"write_protected: {answer}", ""]))
 
+    def test_a_lost_table_of_media(self):
+        table = self.dir / "data/media"
+        # A new table begins with the cartridges in drives, and numbers this one otherwise.
+        wait_until(lambda: len(self.media()) == 8, "the library is open")
+        self.ctl("format", self.media()[4]["name"], *COLD)
+        first, second = content(MIB, 9), content(MIB, 10)
+        self.put_on_tape("first", first)
+        backup = self.directory / "backup"
+        self.ctl("store", "backup", backup)
+        self.daemon.kill()
+        table.unlink()
+        self.start()
+        self.assertEqual(self.get_cold("first"), first)
+        self.put_on_tape("second", second)
+        self.assertEqual(self.get_cold("second"), second)
+        self.ctl("release", "first", "second", *COLD)
+        self.stop()
+        table.unlink()
+        done = run_fopd("--config", self.dir / "fopd.yaml", "--restore-store", backup)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertIn("media: restored\n", done.stdout)
+        self.start()
+        self.assertEqual(self.get_cold("first"), first)
+        self.assertEqual(self.get_cold("second"), second)
+
     def test_a_pool_of_disks_needs_no_tape(self):
         self.put("a", b"abc")
         self.ctl("sync", "--pool", "fast")
