@@ -104,6 +104,12 @@ public:
         bool all_given_up = true;  // None of them can be copied as it is.
     };
     Task<Result<NotOnTape>> still_not_on_tape(std::vector<store::Fid> fids);
+    // The library has left a drive's operation running, whose objects stay in hand here: it does
+    // nothing more with them. REQUIRES: the stores' duties have ended.
+    void let_go() {
+        outgoing_.close_all();
+        returning_.drop_all();
+    }
     OutgoingCopies& outgoing() { return outgoing_; }
     ReturningObjects& returning() { return returning_; }
 

@@ -57,10 +57,12 @@ public:
     // Called once. The doors' localities outlive stop().
     void start(std::vector<HomeDoors::Door> doors);
     // Begins nothing new, makes durable what is complete on tape, lists it there in index files,
-    // and leaves cartridges in their drives. Waits for operations of drives, which cannot be
-    // cancelled. REQUIRES: the stores of all localities still serve, and the scheduler is not
-    // stopped.
-    Task<void> stop();
+    // and leaves cartridges in their drives. Waits until `deadline` for operations of drives, which
+    // cannot be cancelled. Returns how many are left: these may end at any time, find that the
+    // stores are closed, and cost only what no record names yet; the library is not destroyed
+    // before its reactor's coroutines. REQUIRES: the stores of all localities still serve, and the
+    // scheduler is not stopped.
+    Task<std::uint64_t> stop(Instant deadline);
     // Tasks of other localities on behalf of this library.
     core::Gate& gate() { return gate_; }
     // Any thread.
@@ -114,6 +116,8 @@ private:
 
     // -- tape_library.cc: life --
     Task<void> run();
+    Task<void> end();
+    std::uint64_t say_left() const;
     Task<Result<void>> open();
     Task<Result<void>> open_parts();
     Task<Result<void>> open_drives();
@@ -208,6 +212,7 @@ private:
     TapeFigures figures_;
     std::vector<Pool> pools_;
     core::Gate gate_;
+    core::Gate ending_;  // Of end().
     core::CancelSource stop_;
     bool stopping_ = false;
     std::unique_ptr<HomeDoors> homes_;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "core/remote.h"
 #include "core/remote_task.h"
 #include "core/stable_sort.h"
+#include "core/wait_queue.h"
 #include "fop/listing.h"
 #include "library/dead_bytes.h"
 #include "library/library.h"
@@ -554,13 +556,48 @@ fop::Status status_of(library::MediaOutcome::Kind kind) {
     return fop::Status::kInternal;
 }
 
-// Runs a task of the library on media; it cannot be cancelled once it has begun.
+// An operation on media ends as well when nobody waits for it any more.
+struct MediaChange {
+    explicit MediaChange(core::Reactor& reactor) : ended(reactor) {}
+
+    std::optional<library::MediaOutcome> outcome;
+    core::WaitQueue ended;
+};
+
+Task<void> carry_out(Task<library::MediaOutcome> work, std::shared_ptr<MediaChange> change) {
+    change->outcome = co_await std::move(work);
+    change->ended.wake_all();
+}
+
+Task<library::MediaOutcome> wait_for_change(const library::LibraryDoor* door,
+                                            Task<library::MediaOutcome> work,
+                                            core::WaitOptions wait) {
+    using Kind = library::MediaOutcome::Kind;
+    if (door->gate->closed()) {
+        co_return library::MediaOutcome{.kind = Kind::kFailed, .words = "the library stops"};
+    }
+    const auto change = std::make_shared<MediaChange>(*door->reactor);
+    door->reactor->spawn(*door->gate, carry_out(std::move(work), change));
+    while (!change->outcome) {
+        const auto woken = co_await change->ended.wait(wait);
+        if (woken) continue;
+        co_return library::MediaOutcome{.kind = Kind::kFailed,
+                                        .words = "it goes on, and its end was not waited for"};
+    }
+    co_return *change->outcome;
+}
+
+// Runs a task of the library on media; it cannot be cancelled once it has begun, but a stop of the
+// server does not wait for it here.
 template <typename Body, typename Job>
 Task<fop::Reply> change_media(Operation* operation, Job* job) {
     operation->enter(Phase::kExecute);
     const library::LibraryDoor* const door = door_of(*operation);
     if (door == nullptr) co_return operation->refuse(kNoLibrary);
-    auto done = co_await run_at_library<library::MediaOutcome>(operation, door, job);
+    auto waited = [job, door](library::LibraryService& service, core::WaitOptions wait) {
+        return wait_for_change(door, (*job)(service, wait), wait);
+    };
+    auto done = co_await run_at_library<library::MediaOutcome>(operation, door, &waited);
     if (!done) co_return operation->refuse(done.error());
     if (done->kind == library::MediaOutcome::Kind::kDone) co_return fop::Reply{.body = Body{}};
     operation->work().text = std::move(done->words);

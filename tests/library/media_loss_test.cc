@@ -240,3 +240,33 @@ TEST_CASE("library: a cartridge is ok again once it loads", "[library]") {
     CHECK(stage.recalled(object.fid) == object.bytes);
     CHECK(cartridge(stage, object.barcode).state == CartridgeState::kOk);
 }
+
+TEST_CASE("library: a stop waits for a drive no longer than it may, and costs nothing",
+          "[library]") {
+    std::uint64_t left_of_all = 0;
+    for (const Duration delay : {Duration{0}, Duration{1s}, Duration{20s}, Duration{50s}}) {
+        TapeStage stage({.timing = LibraryTiming::kReal});
+        const Book on_tape = put_some(stage, 4);
+        REQUIRE(stage.sync().has_value());
+        release_all(stage, on_tape);
+        const Book waiting = put_some(stage, 4);
+        for (std::uint32_t i = 0; i < 2; ++i) {
+            stage.drive(i).faults().slow_delay = 10min;
+            stage.drive(i).faults().slow_ppm = 300'000;
+        }
+        REQUIRE(stage.recall(on_tape.begin()->first) == RecallAsked::kWaiting);
+        stage.run_for(delay);
+        const Instant asked_at = stage.world.now();
+        const std::uint64_t left = stage.stop_within(5s);
+        left_of_all += left;
+        CHECK(stage.world.now() - asked_at <= 6s);
+        CHECK(stage.events.count("library.left_running") == (left > 0 ? 1 : 0));
+
+        stage.start();
+        stage.run_for(1h);
+        check_all(stage, on_tape);
+        check_all(stage, waiting);
+        REQUIRE(stage.sync().has_value());
+    }
+    CHECK(left_of_all > 0);
+}

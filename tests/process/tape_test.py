@@ -246,6 +246,43 @@ class TapeTest(StorageTestCase):
         self.assertEqual(self.get_cold("first"), first)
         self.assertEqual(self.get_cold("second"), second)
 
+    def start_with(self, **words):
+        """With other words in the configuration."""
+        config = self.dir / "fopd.yaml"
+        text = config.read_text()
+        for before, after in words.values():
+            self.assertIn(before, text)
+            text = text.replace(before, after)
+        config.write_text(text)
+        self.start()
+
+    def test_a_stop_does_not_wait_for_drives_for_long(self):
+        data = content(MIB, 11)
+        self.put_on_tape("a", data)
+        medium, drive = next((each["name"], each["drive"]) for each in self.media() if each["drive"])
+        self.ctl("unload", drive)
+        self.stop()
+        real = ("name: vtl0,", "name: vtl0, timing: real,")
+        soon = ("name: dev,", "name: dev, drain_timeout: 2s,")
+        # Without a verb that waits for the drive, and with one.
+        for verb in (["get", "a", "-", *COLD], ["load", medium, drive]):
+            with self.subTest(verb=verb[0]):
+                self.start_with(timing=real, drain=soon)
+                wait_until(lambda: len(self.media()) == 8, "the library is open")
+                self.start_ctl(*verb)
+                wait_until(lambda: "exchanging" in {each["state"] for each in self.daemon.ask("GET", "/v1/media")[1]["drives"]},
+                           "a drive loads the cartridge")
+                self.stop()
+                log = self.daemon.log()
+                self.assertRegex(log, r"fopd\.library\.left_running .*vtl0-drive\d is exchanging")
+                self.assertEqual(log.count("fopd.daemon.device_closed"), len(list(self.dir.glob("*.img"))), log)
+                self.start_with(timing=real[::-1], drain=soon[::-1])
+                self.assertEqual(self.get_cold("a"), data)
+                self.ctl("release", "a", *COLD)
+                self.ctl("unload", next(each["drive"] for each in self.media() if each["drive"]))
+                self.stop()
+        self.start()
+
     def test_a_pool_of_disks_needs_no_tape(self):
         self.put("a", b"abc")
         self.ctl("sync", "--pool", "fast")
