@@ -442,6 +442,8 @@ struct RecallWaitReply {
     // expected to end.
     std::uint64_t place = kUnknown;
     std::uint64_t expected_ms = kUnknown;
+    // The first that has failed did so because what is on tape is not what was written.
+    bool is_damaged = false;
     bool operator==(const RecallWaitReply&) const = default;
 };
 
@@ -477,9 +479,9 @@ struct MediaReply {
 struct FormatMedium {
     std::string_view name{};  // Its barcode.
     bool forget_data = false;
+    bool lose_objects = false;
     bool operator==(const FormatMedium&) const = default;
 };
-    bool lose_objects = false;
 struct FormatMediumReply {
     bool operator==(const FormatMediumReply&) const = default;
 };

@@ -290,6 +290,7 @@ bool read(const wire::RecallsReply& from, RecallsReply& to) {
 bool read(const wire::RecallWaitReply& from, RecallWaitReply& to) {
     to.place = from.place();
     to.expected_ms = from.expected_ms();
+    to.is_damaged = from.is_damaged();
     return read(from.states(), to.states);
 }
 bool read(const wire::CopiesReply& from, CopiesReply& to) {

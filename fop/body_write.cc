@@ -332,7 +332,9 @@ Written write(FlatBuilder& builder, const CopiesReply& copies) {
 }
 Written write(FlatBuilder& builder, const RecallWaitReply& wait) {
     const auto states = wire_bytes(builder, bytes_of_borrowed(wait.states));
-    return wire::CreateRecallWaitReply(builder, states, wait.place, wait.expected_ms).Union();
+    return wire::CreateRecallWaitReply(builder, states, wait.place, wait.expected_ms,
+                                       wait.is_damaged)
+        .Union();
 }
 Written write(FlatBuilder& builder, const RecallCancelReply&) {
     return wire::CreateRecallCancelReply(builder).Union();

@@ -119,6 +119,9 @@ void DriveUnit::note_failure(CartridgeId id, io_sched::IoType type, const Error&
                 {"medium", std::string_view(barcode)},
                 {"operation", io_sched::kIoTypeNames[static_cast<std::size_t>(type)]},
                 {"reason", std::string_view(reason)}});
+    const bool is_damage =
+        cartridge_ == id && type == io_sched::IoType::kRead && error.code == Errc::kCorrupt;
+    if (is_damage) return note_damage(id, reason);
     const bool is_of_tape = did_not_load_ || (cartridge_ == id && error.code == Errc::kIo);
     Cartridge* const changed = parts_.shelf.to_change().change(id);
     if (!is_of_tape || changed == nullptr) return;
@@ -130,7 +133,21 @@ void DriveUnit::note_failure(CartridgeId id, io_sched::IoType type, const Error&
     const bool is_bad = verdict == Blame::Verdict::kOpen && type == io_sched::IoType::kWrite &&
                         changed->state == CartridgeState::kOk &&
                         parts_.blame.open_failures(name(), id) >= kCartridgeFailuresMax;
-    if (is_bad) parts_.shelf.set_state(id, CartridgeState::kReadOnly, reason);
+    const std::string why = std::string(did_not_load_ ? kDoesNotLoad : "") + reason;
+    if (is_bad) parts_.shelf.set_state(id, CartridgeState::kReadOnly, why);
+}
+
+// A drive corrects what it reads, so it is not to blame; but another one may read what it cannot.
+void DriveUnit::note_damage(CartridgeId id, std::string_view reason) {
+    Cartridge* const cartridge = parts_.shelf.to_change().change(id);
+    if (cartridge == nullptr) return;
+    ++cartridge->failures;
+    const bool is_sure = parts_.blame.found_damage(name(), id);
+    const bool may_be_suspect =
+        is_readable(cartridge->state) && cartridge->state != CartridgeState::kSuspect;
+    if (!is_sure || !may_be_suspect) return;
+    parts_.shelf.set_state(id, CartridgeState::kSuspect,
+                           "two drives find its data damaged: " + std::string(reason));
 }
 
 void DriveUnit::blame_cartridge(CartridgeId id, io_sched::IoType type, std::string_view reason) {
@@ -402,6 +419,10 @@ Task<Result<store::TapeWriter*>> DriveUnit::writer() {
         writer_.reset();
         co_return std::unexpected(opened.error());
     }
+    // There is no file that says it.
+    const bool is_open_number =
+        parts_.shelf.find(*cartridge_)->number_on_tape == Cartridge::kUnknownNumber;
+    if (is_open_number) parts_.shelf.note_number(*cartridge_, *cartridge_);
     co_return &*writer_;
 }
 
@@ -419,15 +440,13 @@ Task<Result<void>> DriveUnit::recover(store::TapeEnd known, store::TapeEnd* end)
         parts_.shelf.set_state(id, CartridgeState::kSuspect, why);
         [[maybe_unused]] const auto saved = co_await parts_.shelf.save();
         co_return std::unexpected(Error{.code = Errc::kCorrupt, .context = why});
-    // There is no file that says it.
-    const bool is_open_number =
-        parts_.shelf.find(*cartridge_)->number_on_tape == Cartridge::kUnknownNumber;
-    if (is_open_number) parts_.shelf.note_number(*cartridge_, *cartridge_);
     }
     *end = found->end;
     const std::uint64_t more_bytes =
         (found->end.block - std::min(known.block, found->end.block)) * devices::kTapeBlockMax;
     parts_.shelf.move_end(id, found->end, more_bytes);
+    const bool has_number = parts_.shelf.find(id)->number_on_tape != Cartridge::kUnknownNumber;
+    if (!has_number && ignored.file_id) note_number(*ignored.file_id);
     const std::string barcode = parts_.shelf.find(id)->barcode;
     core::emit(parts_.events, core::Level::kInfo, "library.end_found",
                {{"medium", std::string_view(barcode)},
@@ -440,13 +459,13 @@ Task<Result<void>> DriveUnit::format(std::string pool) {
     ENSURE(cartridge_.has_value());
     forget_positions();
     const CartridgeId id = *cartridge_;
+    const CartridgeState before = parts_.shelf.find(id)->state;
+    const bool was_blank = before == CartridgeState::kBlank;
     store::TapeIdentity identity = identity_of(*parts_.shelf.find(id));
     identity.generation = parts_.shelf.find(id)->generation + 1;
     // The label's generation must never be greater than the one in the table.
     Cartridge* cartridge = parts_.shelf.to_change().change(id);
     cartridge->begin_generation(identity.generation, pool);
-    const bool has_number = parts_.shelf.find(id)->number_on_tape != Cartridge::kUnknownNumber;
-    if (!has_number && ignored.file_id) note_number(*ignored.file_id);
     // After a crash the next mount finds the label that it has, and writes over no other.
     parts_.shelf.set_state(id, is_readable(before) ? CartridgeState::kOk : before,
                            "its label is being written");
@@ -464,6 +483,7 @@ Task<Result<void>> DriveUnit::format(std::string pool) {
         co_return formatted;
     }
     label_is_right_ = true;
+    parts_.blame.forget_damage(id);
     parts_.shelf.to_change().change(id)->failures = 0;
     parts_.shelf.set_state(id, CartridgeState::kOk, "");
     const std::string barcode = parts_.shelf.find(id)->barcode;
@@ -473,8 +493,6 @@ Task<Result<void>> DriveUnit::format(std::string pool) {
                 {"pool", std::string_view(pool)},
                 {"generation", std::uint64_t{identity.generation}}});
     co_return co_await parts_.shelf.save();
-    const CartridgeState before = parts_.shelf.find(id)->state;
-    const bool was_blank = before == CartridgeState::kBlank;
 }
 
 }  // namespace fopd::library

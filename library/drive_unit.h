@@ -157,6 +157,7 @@ private:
     Task<Result<void>> recover(store::TapeEnd known, store::TapeEnd* end);
     bool note_number(std::uint64_t found_id);
     void note_failure(CartridgeId id, io_sched::IoType type, const Error& error);
+    void note_damage(CartridgeId id, std::string_view reason);
     void blame_cartridge(CartridgeId id, io_sched::IoType type, std::string_view reason);
     void go_down(std::string_view reason);
     void expect_blocks();

@@ -463,7 +463,7 @@ Task<Result<RecallEnd>> StagingDisks::wait_for_recall(Ticket ticket, core::WaitO
     if (home == nullptr || !has_recall(*home, ticket)) {
         const auto failure = failures_.find(ticket);
         if (failure == failures_.end()) co_return RecallEnd{};
-        co_return RecallEnd{.how = RecallEnd::How::kFailed, .reason = failure->second};
+        co_return failure->second;
     }
     const std::shared_ptr<Waiters> waiters = waiters_for(ticket);
     ++waiters->count;
@@ -488,7 +488,7 @@ void StagingDisks::finish(store::Fid fid, RecallEnd end) {
     news_.erase(fid);
     ended_.push_back(fid);
     if (end.how == RecallEnd::How::kFailed) {
-        if (failures_.insert_or_assign(fid, end.reason).second) failed_.push_back(fid);
+        if (failures_.insert_or_assign(fid, end).second) failed_.push_back(fid);
         if (failed_.size() > kFailuresMax) {
             failures_.erase(failed_.front());
             failed_.pop_front();
@@ -558,7 +558,7 @@ std::string StagingDisks::name_of(store::Fid fid) const {
     return std::string((*object)->name);
 }
 
-Task<Result<bool>> StagingDisks::fail_recall(store::Fid fid, std::string reason) {
+Task<Result<bool>> StagingDisks::fail_recall(store::Fid fid, RecallEnd failure) {
     objects::HomeVolume* const home = stores_.find(fid.slot());
     if (home == nullptr) co_return std::unexpected(no_object());
     const objects::HomeVolume::Hold hold(*home);
@@ -581,8 +581,8 @@ Task<Result<bool>> StagingDisks::fail_recall(store::Fid fid, std::string reason)
     core::emit(stores_.parts().events, core::Level::kError, "library.recall_failed",
                {{"object", std::string_view(object)},
                 {"name", std::string_view(name)},
-                {"reason", std::string_view(reason)}});
-    finish(fid, {.how = RecallEnd::How::kFailed, .reason = std::move(reason)});
+                {"reason", std::string_view(failure.reason)}});
+    finish(fid, std::move(failure));
     if (!ended) co_return std::unexpected(ended.error());
     co_return true;
 }

@@ -143,7 +143,9 @@ public:
     std::string name_of(store::Fid fid) const;
     // No copy of the object can be read. False: it does not need its recall any more, which has
     // ended as one that is done.
-    Task<Result<bool>> fail_recall(store::Fid fid, std::string reason);
+    Task<Result<bool>> fail_recall(store::Fid fid, RecallEnd failure);
+    // Of the objects on disks that are here.
+    Task<Result<CopiesThere>> count_copies(store::VsnText vsn);
     // The copies on a cartridge are gone, durably. kBusy: objects need them, and `loss` refuses
     // that.
     Task<Result<void>> forget_cartridge(store::VsnText vsn, store::Volume::Loss loss);
@@ -163,9 +165,9 @@ private:
     const TapePoolOptions* tape_pool(objects::PoolId pool) const;
     std::uint32_t copies_wanted(objects::PoolId pool) const;
     Result<std::vector<store::Copy>> complete_ones(std::vector<store::Copy> copies);
+    Result<void> count_copy(objects::HomeVolume& home, const store::Copy& copy, CopiesThere& there);
     bool is_staging(const objects::HomeVolume& home) const;
     Task<void> look_at_all(store::Slot slot);
-    Result<void> count_copy(objects::HomeVolume& home, const store::Copy& copy, CopiesThere& there);
     Task<Result<void>> take_recalls(objects::HomeVolume* home);
     void begin_to_settle();
     Task<void> settle();
@@ -220,8 +222,8 @@ private:
     std::set<store::Fid> news_;      // Recalls that the library has to learn of.
     std::vector<store::Fid> ended_;  // Likewise, those that are over.
     std::uint64_t tickets_made_ = 0;
-    std::map<store::Fid, std::string> failures_;  // Of the latest recalls.
-    std::deque<store::Fid> failed_;               // Their order.
+    std::map<store::Fid, RecallEnd> failures_;  // Of the latest recalls.
+    std::deque<store::Fid> failed_;             // Their order.
     std::set<store::Slot> releasing_;
     std::map<store::Fid, Instant> kept_;  // Until when.
     struct Returned {

@@ -300,6 +300,7 @@ void TapeLibrary::adopt(CartridgeId id, const RecordedMedium& recorded) {
     Cartridge& cartridge = *shelf_->to_change().change(id);
     cartridge.begin_generation(recorded.generation,
                                pool == nullptr ? std::string_view() : pool->options.name);
+    cartridge.number_on_tape = Cartridge::kUnknownNumber;
     const std::string barcode = cartridge.barcode;
     core::emit(parts_.events, core::Level::kWarn, "library.medium_adopted",
                {{"medium", std::string_view(barcode)},
@@ -330,7 +331,6 @@ Task<void> TapeLibrary::show_media_to_homes() {
         const auto shown = co_await homes_->run_at<void>(locality, &job);
         if (shown || stopping_) continue;
         const std::string reason = describe(shown.error());
-    cartridge.number_on_tape = Cartridge::kUnknownNumber;
         core::emit(parts_.events, core::Level::kError, "library.media_not_shown",
                    {{"locality", std::uint64_t{locality}}, {"reason", std::string_view(reason)}});
     }

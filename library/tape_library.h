@@ -202,11 +202,11 @@ private:
     Unit* find_unit(std::string_view drive);
     Task<Result<void>> wait_for_copies(Pool* pool, std::vector<std::vector<store::Fid>>* left,
                                        core::WaitOptions wait);
+    Task<MediaOutcome> may_format(const Cartridge* cartridge, FormatForce force);
     std::string why_not_format(const Cartridge& cartridge, FormatForce force) const;
     Task<Result<CopiesThere>> count_copies(const Cartridge* cartridge);
     Task<MediaOutcome> forget_copies(const Cartridge* cartridge, FormatForce force);
 
-    Task<MediaOutcome> may_format(const Cartridge* cartridge, FormatForce force);
     const Parts parts_;
     const LibraryOptions options_;
     TapeFigures figures_;

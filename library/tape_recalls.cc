@@ -306,7 +306,7 @@ Task<void> TapeLibrary::serve_note(Recall* recall) {
             if (is_unreadable && ++rounds >= kRoundsMax) {
                 std::string reason = "cannot be read from " + names_of(*shelf_, recall->parts) +
                                      ": " + describe(read.error());
-                co_return co_await fail(recall, std::move(reason));
+                co_return co_await fail(recall, std::move(reason), &read.error());
             }
             const auto slept =
                 co_await parts_.reactor.sleep_for(kBetweenRounds, &recall->serving->cancel);
@@ -321,10 +321,13 @@ Task<void> TapeLibrary::serve_note(Recall* recall) {
     }
 }
 
-Task<void> TapeLibrary::fail(Recall* recall, std::string reason) {
+Task<void> TapeLibrary::fail(Recall* recall, std::string reason, const Error* error) {
+    const RecallEnd failure{.how = RecallEnd::How::kFailed,
+                            .reason = std::move(reason),
+                            .is_damaged = error != nullptr && error->code == Errc::kCorrupt};
     co_await recall->serving->job.abandon();
-    auto job = [fid = recall->fid, &reason](StagingDisks& disks) {
-        return disks.fail_recall(fid, reason);
+    auto job = [fid = recall->fid, &failure](StagingDisks& disks) {
+        return disks.fail_recall(fid, failure);
     };
     const auto failed = co_await homes_->run_at<bool>(recall->locality, &job);
     recall->is_over = true;

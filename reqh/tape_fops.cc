@@ -216,6 +216,7 @@ public:
     std::span<const std::uint8_t> states() const { return states_; }
     // Why the first of those that failed did.
     std::string& reason() { return reason_; }
+    bool is_damaged() const { return is_damaged_; }
     bool all_wait() const { return std::ranges::all_of(states_, &is_waiting); }
 
 private:
@@ -236,6 +237,7 @@ private:
     std::vector<std::uint32_t> localities_;
     std::vector<std::uint8_t> states_;
     std::string reason_;
+    bool is_damaged_ = false;
     std::optional<Refusal> fault_;
     core::CancelSource enough_;
     Instant deadline_;  // When the client is answered in any case.
@@ -316,7 +318,10 @@ void RecallWaiting::take(std::size_t index, const Result<library::RecallEnd>& en
     switch (end->how) {
         case How::kDone: return ended(index, fop::RecallState::kDone);
         case How::kFailed:
-            if (reason_.empty()) reason_ = end->reason;
+            if (reason_.empty()) {
+                reason_ = end->reason;
+                is_damaged_ = end->is_damaged;
+            }
             return ended(index, fop::RecallState::kFailed);
         case How::kCancelled: return ended(index, fop::RecallState::kCancelled);
         case How::kGone: return ended(index, fop::RecallState::kGone);
@@ -364,6 +369,7 @@ Task<fop::Reply> run_recall_wait(Operation* operation) {
     work.states.assign(waiting.states().begin(), waiting.states().end());
     work.text = std::move(waiting.reason());
     fop::RecallWaitReply reply{.states = work.states};
+    reply.is_damaged = waiting.is_damaged();
     if (waiting.all_wait()) co_await note_progress(operation, &reply);
     co_return fop::Reply{.words = work.text, .body = reply};
 }
@@ -641,6 +647,16 @@ Task<fop::Reply> run_copies(Operation* operation) {
                          .body = fop::CopiesReply{.total = copies->size(), .on_disk = on_disk}};
 }
 
+namespace {
+
+library::FormatForce force_of(const fop::FormatMedium& asked) {
+    using Force = library::FormatForce;
+    if (!asked.forget_data) return Force::kRefuseData;
+    return asked.lose_objects ? Force::kLoseObjects : Force::kForgetData;
+}
+
+}  // namespace
+
 Task<fop::Reply> run_format_medium(Operation* operation) {
     const auto& asked = operation->body<fop::FormatMedium>();
     const auto pool = operation->layout().find_pool();
@@ -674,13 +690,3 @@ Task<fop::Reply> run_unload_drive(Operation* operation) {
 }
 
 }  // namespace fopd::reqh
-namespace {
-
-library::FormatForce force_of(const fop::FormatMedium& asked) {
-    using Force = library::FormatForce;
-    if (!asked.forget_data) return Force::kRefuseData;
-    return asked.lose_objects ? Force::kLoseObjects : Force::kForgetData;
-}
-
-}  // namespace
-

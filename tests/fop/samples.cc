@@ -244,7 +244,9 @@ ReplyBody object_reply(std::uint16_t type) {
         case 24: return StageReply{.waits = true};
         case 25: return ReleaseReply{};
         case 26: return RecallsReply{.total = 2};
-        case 27: return RecallWaitReply{.states = kRecallStates, .place = 3, .expected_ms = 90'000};
+        case 27:
+            return RecallWaitReply{
+                .states = kRecallStates, .place = 3, .expected_ms = 90'000, .is_damaged = true};
         case 28: return RecallCancelReply{};
         case 29: return SyncTapeReply{};
         case 30: return MediaReply{.cursor = "A00002L9", .end = true};

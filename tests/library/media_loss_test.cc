@@ -241,6 +241,31 @@ TEST_CASE("library: a cartridge is ok again once it loads", "[library]") {
     CHECK(cartridge(stage, object.barcode).state == CartridgeState::kOk);
 }
 
+TEST_CASE("library: a cartridge whose data two drives find damaged is suspect", "[library]") {
+    TapeStage stage;
+    const LoneCopy object = put_lone(stage);
+    unload_all(stage);
+    devices::CartridgeImage& image = tape_of(stage, object.barcode);
+    // VOL1, three labels and a filemark come first.
+    image.make_unreadable(5);
+    for (int tries = 0; tries < 2; ++tries) {
+        REQUIRE(stage.recall(object.fid) == RecallAsked::kWaiting);
+        const RecallEnd end = stage.wait_for(object.fid);
+        CHECK(end.how == RecallEnd::How::kFailed);
+        CHECK(end.is_damaged);
+        // The next one is read in the other drive.
+        const std::string other = stage.library().drives()[tries].barcode.empty()
+                                      ? stage.library().drives()[tries].name
+                                      : stage.library().drives()[1 - tries].name;
+        unload_all(stage);
+        REQUIRE(
+            stage.at(0, stage.library().load({.barcode = object.barcode, .drive = other})).kind ==
+            Kind::kDone);
+    }
+    CHECK(cartridge(stage, object.barcode).state == CartridgeState::kSuspect);
+    for (const DriveRow& each : stage.library().drives()) CHECK(each.activity == "idle");
+}
+
 TEST_CASE("library: a stop waits for a drive no longer than it may, and costs nothing",
           "[library]") {
     std::uint64_t left_of_all = 0;
