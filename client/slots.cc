@@ -62,10 +62,11 @@ Problem still_on_tape() {
             .words = "its bytes are still on tape; they are being brought back"};
 }
 
-Problem lost_on_tape(std::string_view reason) {
-    Problem problem{.status = fop::Status::kMediumMissing,
-                    .answered = true,
-                    .words = "its bytes cannot be read from tape"};
+Problem lost_on_tape(const fop::RecallWaitReply& reply, std::string_view reason) {
+    Problem problem{
+        .status = reply.is_damaged ? fop::Status::kCorrupt : fop::Status::kMediumMissing,
+        .answered = true,
+        .words = "its bytes cannot be read from tape"};
     if (reason.empty()) return problem;
     problem.words += ": ";
     core::append_printable(problem.words, reason);
@@ -151,7 +152,8 @@ Task<Outcome<bool>> Slots::wait_once(fabric::Client* session, fabric::CallReques
     const auto* const reply = body_of<fop::RecallWaitReply>(*answer);
     if (reply == nullptr || reply->states.size() != 1) co_return nonsense();
     switch (static_cast<fop::RecallState>(reply->states[0])) {
-        case fop::RecallState::kFailed: co_return std::unexpected(lost_on_tape(answer->words));
+        case fop::RecallState::kFailed:
+            co_return std::unexpected(lost_on_tape(*reply, answer->words));
         case fop::RecallState::kCancelled:
             co_return std::unexpected(Problem{.status = fop::Status::kCancelled,
                                               .answered = true,

@@ -150,7 +150,8 @@ Task<Outcome<std::vector<Medium>>> TapeCalls::media(Wait wait) {
 
 Task<Outcome<void>> TapeCalls::format(FormatWish wish, Wait wait) {
     const fop::FormatMedium body{.name = wish.barcode,
-                                 .forget_data = wish.force == Force::kForgetData};
+                                 .forget_data = wish.force != Force::kRefuseData,
+                                 .lose_objects = wish.force == Force::kLoseObjects};
     fabric::CallRequest asked = slots_.request(body, wait);
     asked.header.pool = wish.pool;
     const auto answer = co_await slots_.ask_home(asked);

@@ -86,7 +86,8 @@ public:
     Task<Outcome<void>> sync(std::string pool, Wait wait);
 
     Task<Outcome<std::vector<Medium>>> media(Wait wait);
-    enum class Force : std::uint8_t { kRefuseData, kForgetData };
+    // What a format may destroy: nothing, copies of which there are others, or objects as well.
+    enum class Force : std::uint8_t { kRefuseData, kForgetData, kLoseObjects };
     struct FormatWish {
         std::string barcode{};
         std::string pool{};

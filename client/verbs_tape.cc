@@ -183,7 +183,8 @@ Task<int> show_media(ObjectRun* run) {
 Task<int> format_medium(ObjectRun* run) {
     const VerbArguments& asked = run->arguments;
     TapeCalls::FormatWish wish{.barcode = asked.medium, .pool = asked.pool};
-    if (asked.force) wish.force = TapeCalls::Force::kForgetData;
+    using Force = TapeCalls::Force;
+    if (asked.force) wish.force = asked.is_sure ? Force::kLoseObjects : Force::kForgetData;
     const auto done = co_await run->objects.tape().format(std::move(wish), run->wait());
     if (!done) co_return run->complain_about(asked.medium, done.error());
     co_return run->done({{"name", asked.medium}, {"pool", asked.pool}});
@@ -238,7 +239,11 @@ void declare_drive(CLI::App& app, VerbArguments& arguments) {
 void declare_format(CLI::App& app, VerbArguments& arguments) {
     declare_medium(app, arguments);
     app.add_option("--pool", arguments.pool, "The tape pool that it is for")->required();
-    app.add_flag("--force", arguments.force, "Also if it holds data, which are forgotten");
+    auto* const force =
+        app.add_flag("--force", arguments.force, "Also if it holds data, which are forgotten");
+    app.add_flag("--yes", arguments.is_sure,
+                 "Confirm that objects with no copy elsewhere are lost for good")
+        ->needs(force);
 }
 void declare_load(CLI::App& app, VerbArguments& arguments) {
     declare_medium(app, arguments);

@@ -124,9 +124,9 @@ void Locality::serve_objects(const Beginning& beginning) {
     }
 }
 
-Task<std::uint64_t> Locality::close_library() {
-    if (library_ != nullptr) co_await library_->stop();
-    co_return 0;
+Task<std::uint64_t> Locality::close_library(Instant deadline) {
+    if (library_ == nullptr) co_return 0;
+    co_return co_await library_->stop(deadline);
 }
 
 void Locality::apply(const LiveSettings& live) {
@@ -174,6 +174,7 @@ void Locality::drop_fops() {
 
 Task<std::uint64_t> Locality::close_store() {
     if (store_ != nullptr) co_await store_->stores.stop();
+    if (staging() != nullptr) staging()->let_go();
     // Until then a scrub or the coalescer may have a piece.
     buffers_.close();
     co_return 0;

@@ -146,7 +146,7 @@ public:
     Task<std::uint64_t> drain(Instant deadline);
     // Ends the tape library, if this locality has it; tape files that are complete are made
     // durable. REQUIRES: the stores of all localities still serve.
-    Task<std::uint64_t> close_library();
+    Task<std::uint64_t> close_library(Instant deadline);
     // Cuts off the remaining fops and ends the sessions. Returns the number cut off.
     Task<std::uint64_t> close();
     // Destroys the remaining sessions and fops in whatever state they are. REQUIRES: closed, or no

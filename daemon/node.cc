@@ -402,11 +402,14 @@ Task<bool> Node::stop() {
         co_await orders_.send([](Locality* locality, Instant) { return locality->close(); },
                               Instant{}, after(world_.control.now(), kClosePatience));
     if (!deaf && left.localities == 0) {
-        // Drives finish their current operations.
+        // Drives finish their current operations, if that does not take too long.
+        const Instant until =
+            std::max(after(asked_at, timeout), after(world_.control.now(), kClosePatience));
         const LeftRunning tape = co_await orders_.send(
-            [](Locality* locality, Instant) { return locality->close_library(); }, Instant{},
-            std::max(after(asked_at, timeout), after(world_.control.now(), kClosePatience)));
+            [](Locality* locality, Instant limit) { return locality->close_library(limit); }, until,
+            after(until, kAnswerPatience));
         left.localities = tape.localities;
+        left_on_tape_ = tape.operations > 0;
     }
     if (!deaf && left.localities == 0) {
         const LeftRunning kept = co_await orders_.send(

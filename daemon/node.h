@@ -65,6 +65,9 @@ public:
     // does not answer, whose resources cannot be released. The node may be destroyed after stop()
     // has returned and the reactors of all localities have ended.
     Task<bool> stop();
+    // After stop(): drives had not ended their operations in time. All disks are closed, but the
+    // node cannot be destroyed before the coroutines of its localities.
+    bool left_on_tape() const { return left_on_tape_; }
 
     // Reads the configuration again and applies what can change at run time; see NodeReload.
     Task<NodeReload::Outcome> reload() { return reload_.run(); }
@@ -159,7 +162,8 @@ private:
     DeviceChanges device_changes_;
     DeviceRequests device_requests_;
     NodeReload reload_;
-    LeftRunning left_;              // When the drain ended.
+    LeftRunning left_;  // When the drain ended.
+    bool left_on_tape_ = false;
     std::vector<bool> registered_;  // By locality: whether the kernel has its buffers registered.
 };
 

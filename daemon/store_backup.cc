@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "daemon/durable_file.h"
+
 namespace fopd::daemon {
 
 namespace {
@@ -16,14 +18,17 @@ constexpr std::size_t kWrittenAtOnce = 256UL << 10;
 }  // namespace
 
 Result<std::unique_ptr<StoreBackup>> StoreBackup::begin(const std::string& directory,
-                                                        const store::BackupHead& head) {
+                                                        store::BackupHead head) {
+    auto media = read_small_file(directory + "/media");
+    if (!media && media.error().code != Errc::kNotFound) return std::unexpected(media.error());
+    head.has_media = media && !media->empty();
     const std::string path = directory + "/backup.tmp";
     // Left by a crash between the two calls below.
     ::unlink(path.c_str());
     const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kMode);
     if (fd < 0) return std::unexpected(os_error(errno, "make a file for the backup"));
     ::unlink(path.c_str());
-    return std::unique_ptr<StoreBackup>(new StoreBackup(fd, head));
+    return std::unique_ptr<StoreBackup>(new StoreBackup(fd, head, std::move(media).value_or("")));
 }
 
 StoreBackup::~StoreBackup() {
@@ -49,6 +54,7 @@ Result<void> StoreBackup::write_out() {
 
 Result<void> StoreBackup::slots(std::string_view text) {
     writer_.slots(text);
+    writer_.media(media_);
     return write_out();
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/result.h"
 #include "store/backup.h"
@@ -16,12 +17,14 @@ namespace fopd::daemon {
 // Used by one thread at a time.
 class StoreBackup final : public store::IndexShow {
 public:
+    // The directory is that of the node's data.
     static Result<std::unique_ptr<StoreBackup>> begin(const std::string& directory,
-                                                      const store::BackupHead& head);
+                                                      store::BackupHead head);
     ~StoreBackup() override;
     StoreBackup(const StoreBackup&) = delete;
     StoreBackup& operator=(const StoreBackup&) = delete;
 
+    // Writes the table of slots, and behind it the table of media if the node has one.
     Result<void> slots(std::string_view text);
     // The index shown next becomes this tree; its `applied` comes from begin().
     void use_tree(const store::BackupTree& tree) { tree_ = tree; }
@@ -41,10 +44,12 @@ public:
     Result<std::string> read(std::uint64_t offset, std::size_t size_bytes) const;
 
 private:
-    StoreBackup(int fd, const store::BackupHead& head) : fd_(fd), writer_(head) {}
+    StoreBackup(int fd, const store::BackupHead& head, std::string media)
+        : fd_(fd), media_(std::move(media)), writer_(head) {}
     Result<void> write_out();
 
     const int fd_;
+    const std::string media_;  // Empty: there is no table.
     std::atomic<bool> given_up_ = false;
     store::BackupWriter writer_;
     store::BackupTree tree_;

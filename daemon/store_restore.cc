@@ -24,6 +24,7 @@
 #include "daemon/local_disk_bay.h"
 #include "daemon/slot_table.h"
 #include "devices/label.h"
+#include "library/media_table.h"
 #include "store/backup.h"
 #include "store/lmdb_index.h"
 
@@ -89,6 +90,7 @@ struct FoundTree {
 struct Contents {
     store::BackupHead head{};
     std::optional<std::string> slots{};
+    std::optional<std::string> media{};
     std::vector<FoundTree> trees{};
 };
 
@@ -111,8 +113,11 @@ Result<Contents> look_through(BackupFile& file) {
         const auto tree = reader.payload(*chunk, *payload);
         if (!tree) return std::unexpected(tree.error());
         if (*tree) contents.trees.push_back({.tree = **tree, .begins_at = file.position()});
-        if (chunk->kind == store::BackupChunk::kSlots) {
-            contents.slots.emplace(reinterpret_cast<const char*>(payload->data()), payload->size());
+        const std::string_view text(reinterpret_cast<const char*>(payload->data()),
+                                    payload->size());
+        if (chunk->kind == store::BackupChunk::kSlots) contents.slots = text;
+        if (chunk->kind == store::BackupChunk::kMedia) {
+            contents.media = contents.media.value_or("").append(text);
         }
     }
     if (!file.at_end()) {
@@ -189,10 +194,12 @@ public:
 
     Started<void> put_node_id(const store::BackupHead& head);
     Started<void> put_slots(const std::string& text);
+    Started<void> put_media(const std::string& text);
     Started<void> put_tree(const FoundTree& tree);
     Restored take_result() { return std::move(restored_); }
 
 private:
+    Started<void> put_text(const std::string& name, const std::string& text);
     Task<Result<void>> fill(std::string path, const FoundTree* tree);
     void note(const std::string& what, bool made) {
         restored_.lines.push_back(what + (made ? ": restored" : ": is there, and stays"));
@@ -224,9 +231,17 @@ Started<void> Restore::put_node_id(const store::BackupHead& head) {
 }
 
 Started<void> Restore::put_slots(const std::string& text) {
-    const std::string path = data_dir_ + "/slots";
-    if (!SlotTable::parse(text))
-        return refuse_file(path, "the slot table in the backup is invalid");
+    if (SlotTable::parse(text)) return put_text("slots", text);
+    return refuse_file(data_dir_ + "/slots", "the slot table in the backup is invalid");
+}
+
+Started<void> Restore::put_media(const std::string& text) {
+    if (library::MediaTable::parse(text)) return put_text("media", text);
+    return refuse_file(data_dir_ + "/media", "the table of media in the backup is invalid");
+}
+
+Started<void> Restore::put_text(const std::string& name, const std::string& text) {
+    const std::string path = data_dir_ + "/" + name;
     const auto there = read_small_file(path);
     if (!there && there.error().code != Errc::kNotFound) {
         return refuse_file(path, describe(there.error()));
@@ -235,7 +250,7 @@ Started<void> Restore::put_slots(const std::string& text) {
         const auto written = replace_file(path, text, kFileMode);
         if (!written) return refuse_file(path, describe(written.error()));
     }
-    note("slots", !there);
+    note(name, !there);
     return {};
 }
 
@@ -311,6 +326,7 @@ Started<Restored> restore_store(const std::string& data_dir, const std::string& 
     // The node's id comes first: nothing of another node's backup may be used.
     Started<void> done = restore.put_node_id(contents->head);
     if (done && contents->slots) done = restore.put_slots(*contents->slots);
+    if (done && contents->media) done = restore.put_media(*contents->media);
     for (const FoundTree& tree : contents->trees) {
         if (done) done = restore.put_tree(tree);
     }

@@ -442,6 +442,8 @@ struct RecallWaitReply {
     // expected to end.
     std::uint64_t place = kUnknown;
     std::uint64_t expected_ms = kUnknown;
+    // The first that has failed did so because what is on tape is not what was written.
+    bool is_damaged = false;
     bool operator==(const RecallWaitReply&) const = default;
 };
 
@@ -473,10 +475,11 @@ struct MediaReply {
 };
 
 // Labels a cartridge for the pool that the header names. Refused if it holds data, unless these
-// shall be forgotten.
+// shall be forgotten, and if it has the only copies of objects, unless these shall be lost.
 struct FormatMedium {
     std::string_view name{};  // Its barcode.
     bool forget_data = false;
+    bool lose_objects = false;
     bool operator==(const FormatMedium&) const = default;
 };
 struct FormatMediumReply {

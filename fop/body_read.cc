@@ -211,6 +211,7 @@ bool read(const wire::MediaRequest& from, Media& to) {
 }
 bool read(const wire::FormatMediumRequest& from, FormatMedium& to) {
     to.forget_data = from.forget_data();
+    to.lose_objects = from.lose_objects();
     return read(from.name(), to.name);
 }
 bool read(const wire::LoadMediumRequest& from, LoadMedium& to) {
@@ -289,6 +290,7 @@ bool read(const wire::RecallsReply& from, RecallsReply& to) {
 bool read(const wire::RecallWaitReply& from, RecallWaitReply& to) {
     to.place = from.place();
     to.expected_ms = from.expected_ms();
+    to.is_damaged = from.is_damaged();
     return read(from.states(), to.states);
 }
 bool read(const wire::CopiesReply& from, CopiesReply& to) {

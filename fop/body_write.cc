@@ -218,7 +218,8 @@ Written write(FlatBuilder& builder, const Media& media) {
 }
 Written write(FlatBuilder& builder, const FormatMedium& format) {
     const auto name = wire_text(builder, format.name);
-    return wire::CreateFormatMediumRequest(builder, name, format.forget_data).Union();
+    return wire::CreateFormatMediumRequest(builder, name, format.forget_data, format.lose_objects)
+        .Union();
 }
 Written write(FlatBuilder& builder, const LoadMedium& load) {
     const auto name = wire_text(builder, load.name);
@@ -331,7 +332,9 @@ Written write(FlatBuilder& builder, const CopiesReply& copies) {
 }
 Written write(FlatBuilder& builder, const RecallWaitReply& wait) {
     const auto states = wire_bytes(builder, bytes_of_borrowed(wait.states));
-    return wire::CreateRecallWaitReply(builder, states, wait.place, wait.expected_ms).Union();
+    return wire::CreateRecallWaitReply(builder, states, wait.place, wait.expected_ms,
+                                       wait.is_damaged)
+        .Union();
 }
 Written write(FlatBuilder& builder, const RecallCancelReply&) {
     return wire::CreateRecallCancelReply(builder).Union();

@@ -58,6 +58,10 @@ void Blame::worked(std::string_view drive, CartridgeId cartridge) {
     std::erase_if(open_, [&](const Pair& each) { return each.cartridge == cartridge; });
 }
 
+bool Blame::found_damage(std::string_view drive, CartridgeId cartridge) {
+    return damage_.emplace(cartridge, drive).first->second != drive;
+}
+
 std::uint32_t Blame::open_failures(std::string_view drive, CartridgeId cartridge) const {
     const auto pair = std::ranges::find_if(open_, [&](const Pair& each) {
         return each.drive == drive && each.cartridge == cartridge;

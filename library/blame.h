@@ -24,6 +24,10 @@ public:
     // An operation has failed. kDrive: it has failed so often that it should not be used any more.
     Verdict failed(std::string_view drive, CartridgeId cartridge);
     void worked(std::string_view drive, CartridgeId cartridge);
+    // The drive has read bytes that are not what was written. True: another drive has, too.
+    bool found_damage(std::string_view drive, CartridgeId cartridge);
+    // The cartridge gets a new label, and what was on it is gone.
+    void forget_damage(CartridgeId cartridge) { damage_.erase(cartridge); }
     // How often they have failed together since either worked.
     std::uint32_t open_failures(std::string_view drive, CartridgeId cartridge) const;
 
@@ -42,6 +46,7 @@ private:
     bool is_doubtful(std::string_view drive, CartridgeId cartridge) const;
 
     std::vector<Pair> open_;
+    std::map<CartridgeId, std::string> damage_;  // The drive that has found it first.
     std::map<std::string, std::uint32_t, std::less<>> proven_;  // By drive, since it worked.
 };
 

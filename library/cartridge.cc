@@ -22,6 +22,7 @@ void Cartridge::begin_generation(std::uint32_t number, std::string_view of_pool)
     index_file = 0;
     index_block = 0;
     collection.clear();
+    number_on_tape.reset();
     used_bytes = 0;
 }
 

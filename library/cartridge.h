@@ -27,12 +27,10 @@ enum class CartridgeState : std::uint8_t {
     kForeign,   // Has data that the node has not written, or another cartridge's label.
     kFailed,    // Cannot be read.
     kMissing,   // Not in the library.
-    kExported,  // Taken out of the library on request.
-    kDisabled,  // An administrator has forbidden its use.
+    kDisabled,  // Cannot be told from another one of the library.
 };
-inline constexpr std::array<std::string_view, 10> kCartridgeStateNames{
-    "blank",   "ok",     "full",    "read-only", "suspect",
-    "foreign", "failed", "missing", "exported",  "disabled"};
+inline constexpr std::array<std::string_view, 9> kCartridgeStateNames{
+    "blank", "ok", "full", "read-only", "suspect", "foreign", "failed", "missing", "disabled"};
 
 constexpr std::string_view to_string(CartridgeState state) {
     return kCartridgeStateNames[static_cast<std::size_t>(state)];
@@ -44,6 +42,9 @@ constexpr bool is_readable(CartridgeState state) {
     return state == CartridgeState::kOk || state == CartridgeState::kFull ||
            state == CartridgeState::kReadOnly || state == CartridgeState::kSuspect;
 }
+
+// The reason of a state begins so that the next mount may end.
+inline constexpr std::string_view kDoesNotLoad = "it does not load: ";
 
 // A cartridge of a library, as the node knows it.
 struct Cartridge {
@@ -71,6 +72,10 @@ struct Cartridge {
     // Reads and writes of it that failed, since its label was written.
     std::uint64_t failures = 0;
     std::string collection = {};  // Of the objects that were written last; empty: of none.
+    // The number in the ids of its tape files, unless it is its own: the table of media was lost
+    // since. kUnknownNumber: the next read or write finds it on the tape.
+    std::optional<CartridgeId> number_on_tape = {};
+    static constexpr CartridgeId kUnknownNumber = 0;
 
     // The number that its label has, or will have, as records of copies have it: the first
     // characters of the barcode.

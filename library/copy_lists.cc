@@ -77,6 +77,49 @@ Result<std::optional<store::TapeEntry>> StagingDisks::entry_of(store::Volume& vo
     return entry;
 }
 
+Task<Result<CopiesThere>> StagingDisks::count_copies(store::VsnText vsn) {
+    CopiesThere there;
+    std::vector<store::Slot> slots;
+    for (const auto& home : stores_.volumes()) slots.push_back(home->slot());
+    for (const store::Slot slot : slots) {
+        objects::HomeVolume* const home = stores_.find(slot);
+        if (home == nullptr || !home->volume().serving()) continue;
+        const objects::HomeVolume::Hold hold(*home);
+        for (store::CopyPlace from;;) {
+            const auto page = home->volume().copies_on(vsn, from, kListedMax);
+            if (!page) co_return std::unexpected(page.error());
+            if (page->empty()) break;
+            for (const store::Copy& each : *page) {
+                const auto counted = count_copy(*home, each, there);
+                if (!counted) co_return std::unexpected(counted.error());
+            }
+            from = page->back().place;
+            ++from.member;
+            co_await stores_.parts().reactor.maybe_yield();
+        }
+    }
+    co_return there;
+}
+
+// An object is counted with the first of its pieces.
+Result<void> StagingDisks::count_copy(objects::HomeVolume& home, const store::Copy& copy,
+                                      CopiesThere& there) {
+    const auto copies = home.volume().copies_of(copy.fid);
+    if (!copies) return std::unexpected(copies.error());
+    const auto first = std::ranges::find(
+        *copies, copy.cartridge.vsn, [](const store::Copy& each) { return each.cartridge.vsn; });
+    if (first == copies->end() || first->offset != copy.offset) return {};
+    const auto object = home.volume().map().find(copy.fid);
+    if (!object) return std::unexpected(object.error());
+    if (!object->has_value()) return {};
+    ++there.objects;
+    if (!(*object)->is_released) return {};
+    const auto is_elsewhere = is_on_good_media(home, **object, copy.fid, copy.cartridge.vsn);
+    if (!is_elsewhere) return std::unexpected(is_elsewhere.error());
+    if (!*is_elsewhere) ++there.only_here;
+    return {};
+}
+
 // Those that their objects do not get on as many cartridges as they should have are left out, so
 // that an object gets all of its copies with one batch, or none. Those of a disk that cannot be
 // read stay: it will refuse to record them.

@@ -48,9 +48,4 @@ Doubles find_doubles(const std::vector<devices::LibraryElement>& elements,
     return doubles;
 }
 
-bool is_disabled_double(const Cartridge& cartridge) {
-    return cartridge.state == CartridgeState::kDisabled &&
-           (cartridge.reason == kSameCharacters || cartridge.reason == kSameBarcode);
-}
-
 }  // namespace fopd::library

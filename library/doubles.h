@@ -20,7 +20,4 @@ using Doubles = std::map<std::string, std::string_view>;
 // for which it has no room.
 Doubles find_doubles(const std::vector<devices::LibraryElement>& elements, const MediaTable& table);
 
-// Whether the cartridge was disabled as a double, and not by an administrator.
-bool is_disabled_double(const Cartridge& cartridge);
-
 }  // namespace fopd::library

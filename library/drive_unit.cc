@@ -17,7 +17,12 @@ constexpr std::uint64_t kCartridgeFailuresMax = 2;
 // Copies in files that no record names are dead: their objects were written elsewhere since.
 class Ignored final : public store::RecoverySink {
 public:
-    Task<Result<void>> found(store::TapeEntry /*entry*/) override { co_return Result<void>{}; }
+    Task<Result<void>> found(store::TapeEntry entry) override {
+        file_id = entry.file.file_id;
+        co_return Result<void>{};
+    }
+    std::optional<std::uint64_t> file_id;  // Of one of them.
+
     Task<Result<void>> damaged(std::uint64_t /*file_number*/, Error /*error*/) override {
         co_return Result<void>{};
     }
@@ -39,11 +44,6 @@ TapeJob& job_of(const io_sched::IoRequest& request) {
 }
 
 }  // namespace
-
-std::uint64_t DriveUnit::file_id(const Cartridge& cartridge, std::uint64_t number) {
-    return std::uint64_t{cartridge.id} << 44U |
-           (std::uint64_t{cartridge.generation} & 0xfffU) << 32U | (number & 0xffff'ffffU);
-}
 
 store::TapeIdentity DriveUnit::identity_of(const Cartridge& cartridge) const {
     return {.vsn = *store::Vsn::from_barcode(cartridge.barcode),
@@ -159,6 +159,9 @@ void DriveUnit::judge(CartridgeId id, io_sched::IoType type, const TapeOutcome& 
     if (outcome.result) return;
     forget_positions();
     say_failed(id, io_sched::kIoTypeNames[static_cast<std::size_t>(type)], outcome);
+    const bool is_damage = cartridge_ == id && type == io_sched::IoType::kRead &&
+                           outcome.result.error().code == Errc::kCorrupt;
+    if (is_damage) return note_damage(id, describe(outcome.result.error()));
     Cartridge* const changed = parts_.shelf.to_change().change(id);
     if (outcome.kind != TapeOutcome::Kind::kTapeError || changed == nullptr) return;
     ++changed->failures;
@@ -170,14 +173,28 @@ void DriveUnit::judge(CartridgeId id, io_sched::IoType type, const TapeOutcome& 
     const bool is_bad = verdict == Blame::Verdict::kOpen && type == io_sched::IoType::kWrite &&
                         changed->state == CartridgeState::kOk &&
                         parts_.blame.open_failures(name(), id) >= kCartridgeFailuresMax;
-    if (is_bad) parts_.shelf.set_state(id, CartridgeState::kReadOnly, reason);
+    const std::string why = std::string(did_not_load_ ? kDoesNotLoad : "") + reason;
+    if (is_bad) parts_.shelf.set_state(id, CartridgeState::kReadOnly, why);
+}
+
+// A drive corrects what it reads, so it is not to blame; but another one may read what it cannot.
+void DriveUnit::note_damage(CartridgeId id, std::string_view reason) {
+    Cartridge* const cartridge = parts_.shelf.to_change().change(id);
+    if (cartridge == nullptr) return;
+    ++cartridge->failures;
+    const bool is_sure = parts_.blame.found_damage(name(), id);
+    const bool may_be_suspect =
+        is_readable(cartridge->state) && cartridge->state != CartridgeState::kSuspect;
+    if (!is_sure || !may_be_suspect) return;
+    parts_.shelf.set_state(id, CartridgeState::kSuspect,
+                           "two drives find its data damaged: " + std::string(reason));
 }
 
 void DriveUnit::blame_cartridge(CartridgeId id, io_sched::IoType type, std::string_view reason) {
     const CartridgeState state = parts_.shelf.find(id)->state;
     const bool is_blank = state == CartridgeState::kBlank;
     if (!is_blank && !is_readable(state)) return;
-    const std::string why = (did_not_load_ ? "it does not load: " : "") + std::string(reason);
+    const std::string why = std::string(did_not_load_ ? kDoesNotLoad : "") + std::string(reason);
     if (is_blank) {
         parts_.shelf.set_state(id, CartridgeState::kFailed, why);
     } else if (did_not_load_ || type == io_sched::IoType::kRead) {
@@ -274,43 +291,6 @@ Task<Result<void>> DriveUnit::load_and_check(CartridgeId id, Labels labels) {
                {{"drive", name()}, {"medium", std::string_view(barcode)}});
     if (labels == Labels::kAny) co_return Result<void>{};
     co_return co_await check_label(id);
-}
-
-Task<Result<void>> DriveUnit::check_label(CartridgeId id) {
-    const Cartridge before = *parts_.shelf.find(id);
-    const auto found = co_await store::inspect(&parts_.drive, identity_of(before));
-    if (!found) co_return std::unexpected(found.error());
-    using Kind = store::CartridgeKind;
-    // A blank one with a generation is one whose label was to be written; a failed one, whose label
-    // could not be.
-    const bool is_labelled = before.generation > 0;
-    const bool may_be_blank =
-        before.state == CartridgeState::kBlank || before.state == CartridgeState::kFailed;
-    const bool may_be_labelled =
-        is_labelled && (found->kind == Kind::kOurs || found->kind == Kind::kOtherGeneration ||
-                        found->kind == Kind::kUnreadable);
-    const bool is_right = may_be_blank ? found->kind == Kind::kBlank || may_be_labelled
-                                       : found->kind == (is_labelled ? Kind::kOurs : Kind::kBlank);
-    if (is_right) {
-        label_is_right_ = true;
-        const bool was_lost =
-            before.state == CartridgeState::kMissing || before.state == CartridgeState::kForeign;
-        if (was_lost) {
-            parts_.shelf.set_state(id, is_labelled ? CartridgeState::kOk : CartridgeState::kBlank,
-                                   "");
-        }
-        const bool is_protected =
-            parts_.drive.loaded()->write_protected &&
-            (before.state == CartridgeState::kOk || before.state == CartridgeState::kBlank);
-        if (is_protected) {
-            parts_.shelf.set_state(id, CartridgeState::kReadOnly, "it is write-protected");
-        }
-        co_return Result<void>{};
-    }
-    parts_.shelf.set_state(id, CartridgeState::kForeign, store::describe_kind(found->kind));
-    [[maybe_unused]] const auto saved = co_await parts_.shelf.save();
-    co_return std::unexpected(
-        Error{.code = Errc::kInvalid, .context = store::describe_kind(found->kind)});
 }
 
 // A cartridge that does not load. A drive may have to unload what an earlier process loaded.
@@ -513,6 +493,10 @@ Task<Result<store::TapeWriter*>> DriveUnit::writer() {
         writer_.reset();
         co_return std::unexpected(opened.error());
     }
+    // There is no file that says it.
+    const bool is_open_number =
+        parts_.shelf.find(*cartridge_)->number_on_tape == Cartridge::kUnknownNumber;
+    if (is_open_number) parts_.shelf.note_number(*cartridge_, *cartridge_);
     co_return &*writer_;
 }
 
@@ -535,6 +519,8 @@ Task<Result<void>> DriveUnit::recover(store::TapeEnd known, store::TapeEnd* end)
     const std::uint64_t more_bytes =
         (found->end.block - std::min(known.block, found->end.block)) * devices::kTapeBlockMax;
     parts_.shelf.move_end(id, found->end, more_bytes);
+    const bool has_number = parts_.shelf.find(id)->number_on_tape != Cartridge::kUnknownNumber;
+    if (!has_number && ignored.file_id) note_number(*ignored.file_id);
     const std::string barcode = parts_.shelf.find(id)->barcode;
     core::emit(parts_.events, core::Level::kInfo, "library.end_found",
                {{"medium", std::string_view(barcode)},
@@ -547,12 +533,16 @@ Task<Result<void>> DriveUnit::format(std::string pool) {
     ENSURE(cartridge_.has_value());
     forget_positions();
     const CartridgeId id = *cartridge_;
+    const CartridgeState before = parts_.shelf.find(id)->state;
+    const bool was_blank = before == CartridgeState::kBlank;
     store::TapeIdentity identity = identity_of(*parts_.shelf.find(id));
     identity.generation = parts_.shelf.find(id)->generation + 1;
     // The label's generation must never be greater than the one in the table.
     Cartridge* cartridge = parts_.shelf.to_change().change(id);
     cartridge->begin_generation(identity.generation, pool);
-    parts_.shelf.set_state(id, CartridgeState::kBlank, "its label is being written");
+    // After a crash the next mount finds the label that it has, and writes over no other.
+    parts_.shelf.set_state(id, is_readable(before) ? CartridgeState::kOk : before,
+                           "its label is being written");
     const auto saved = co_await parts_.shelf.save();
     if (!saved) co_return saved;
     const auto formatted =
@@ -561,14 +551,16 @@ Task<Result<void>> DriveUnit::format(std::string pool) {
         // A label that reads back as another one, too.
         if (formatted.error().code == Errc::kIo) parts_.drive.fail_trial();
         // It may be the drive's fault.
-        const bool is_bad = parts_.drive.trial().has_failed &&
-                            parts_.shelf.find(id)->failures + 1 >= kCartridgeFailuresMax;
+        const bool has_failed = parts_.drive.trial().has_failed;
+        const bool is_bad = !was_blank || (has_failed && parts_.shelf.find(id)->failures + 1 >=
+                                                             kCartridgeFailuresMax);
         parts_.shelf.set_state(id, is_bad ? CartridgeState::kFailed : CartridgeState::kBlank,
                                "its label could not be written");
         [[maybe_unused]] const auto noted = co_await parts_.shelf.save();
         co_return formatted;
     }
     label_is_right_ = true;
+    parts_.blame.forget_damage(id);
     parts_.shelf.to_change().change(id)->failures = 0;
     parts_.shelf.set_state(id, CartridgeState::kOk, "");
     const std::string barcode = parts_.shelf.find(id)->barcode;

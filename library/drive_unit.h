@@ -135,7 +135,14 @@ public:
     // kCorrupt: the tape is shorter than the table says; it is suspect then.
     Task<Result<store::TapeWriter*>> writer();
     Task<Result<store::TapeReader*>> reader();
-    // Labels the cartridge for a pool, whatever is on it.
+    // Reads with which number the cartridge was written, from one of its files, if the table does
+    // not know. kCorrupt: the file is not of this label of the cartridge.
+    Task<Result<void>> learn_number(store::TapeFile file);
+    // Whether it could get a label: its first block can be read, and it can be written. Changes
+    // nothing. kDenied, kInvalid: it cannot, with the reason.
+    Task<Result<void>> can_format();
+    // Labels the cartridge for a pool, whatever is on it. After a failure the node labels a blank
+    // one again by itself, but no other.
     Task<Result<void>> format(std::string pool);
     // The id of a tape file, which is in its labels.
     static std::uint64_t file_id(const Cartridge& cartridge, std::uint64_t number);
@@ -166,6 +173,8 @@ private:
     Task<Result<void>> recover(store::TapeEnd known, store::TapeEnd* end);
     void judge(CartridgeId id, io_sched::IoType type, const TapeOutcome& outcome);
     void say_failed(CartridgeId id, std::string_view operation, const TapeOutcome& outcome);
+    bool note_number(std::uint64_t found_id);
+    void note_damage(CartridgeId id, std::string_view reason);
     void blame_cartridge(CartridgeId id, io_sched::IoType type, std::string_view reason);
     void go_down(std::string_view reason);
     void expect_blocks();

@@ -42,7 +42,9 @@ struct MediaOutcome {
     std::string words = {};
 };
 
-enum class FormatForce : std::uint8_t { kRefuseData, kForgetData };
+// What may be lost with a format: nothing, copies of objects that have others or their bytes on a
+// disk, or objects as well.
+enum class FormatForce : std::uint8_t { kRefuseData, kForgetData, kLoseObjects };
 
 // The node's tape library, as others than it use it: fops and the administrator. Lives on one
 // locality. All calls are made on its reactor; other localities use run_task_on() or run_on() with
@@ -67,7 +69,9 @@ public:
     virtual std::vector<DriveRow> drives() const = 0;
 
     // Labels a cartridge for a pool. Refuses one that holds data of an object or of others, unless
-    // told to forget the data. Like load(), it finds a cartridge that was brought a moment ago.
+    // told to forget the data, and one with the only copies of objects, unless told to lose these.
+    // A format that is refused changes nothing, also where the drive finds the reason. Like load(),
+    // it finds a cartridge that was brought a moment ago.
     struct FormatWish {
         std::string barcode;
         std::string pool;

@@ -24,7 +24,6 @@ io_sched::MediumUse use_of(const Cartridge& cartridge, bool promised) {
         // Nobody reads it, but it may be formatted.
         case CartridgeState::kFailed: return io_sched::MediumUse::kRead;
         case CartridgeState::kMissing:
-        case CartridgeState::kExported:
         case CartridgeState::kDisabled: return io_sched::MediumUse::kNone;
     }
     ENSURE(false);
@@ -112,6 +111,13 @@ void MediaShelf::move_end(CartridgeId id, const store::TapeEnd& end, std::uint64
     cartridge->index_block = end.index.block;
     cartridge->used_bytes += more_bytes;
     show(id);
+}
+
+void MediaShelf::note_number(CartridgeId id, CartridgeId number) {
+    Cartridge* const cartridge = table_.change(id);
+    ENSURE(cartridge != nullptr);
+    cartridge->number_on_tape.reset();
+    if (number != id) cartridge->number_on_tape = number;
 }
 
 void MediaShelf::note_collection(CartridgeId id, std::string_view collection) {

@@ -56,6 +56,8 @@ public:
     void note_unsupported(CartridgeId id, std::string_view technology);
     // Notes a new end of the cartridge's data, and that the data have become so many bytes more.
     void move_end(CartridgeId id, const store::TapeEnd& end, std::uint64_t more_bytes);
+    // Notes the number in the ids of its tape files.
+    void note_number(CartridgeId id, CartridgeId number);
     // Notes whose objects the cartridge's last data are.
     void note_collection(CartridgeId id, std::string_view collection);
     // The number by which the scheduler knows a collection; 0: none.

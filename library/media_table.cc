@@ -74,7 +74,9 @@ public:
         number(value(key), into);
     }
     void fail() { good_ = false; }
-    bool has_more() const { return !rest_.empty(); }
+    bool has_more(std::string_view key) const {
+        return rest_.starts_with(key) && rest_.substr(key.size()).starts_with('=');
+    }
     bool ended() const { return good_ && rest_.empty(); }
 
 private:
@@ -97,7 +99,8 @@ std::string line_of(const Cartridge& each) {
            number("index-file", each.index_file) + number("index-block", each.index_block) +
            number("used", each.used_bytes) + number("mounts", each.mounts) +
            number("failures", each.failures) + text("reason", each.reason) +
-           (each.collection.empty() ? "" : text("collection", each.collection)) + "\n";
+           (each.collection.empty() ? "" : text("collection", each.collection)) +
+           (each.number_on_tape ? number("number-on-tape", *each.number_on_tape) : "") + "\n";
 }
 
 std::optional<Cartridge> parse_line(std::string_view line) {
@@ -123,9 +126,13 @@ std::optional<Cartridge> parse_line(std::string_view line) {
     words.read("mounts", each.mounts);
     words.read("failures", each.failures);
     words.read("reason", each.reason);
-    if (words.has_more()) {
+    if (words.has_more("collection")) {
         words.read("collection", each.collection);
         if (each.collection.empty()) words.fail();
+    }
+    if (words.has_more("number-on-tape")) {
+        words.read("number-on-tape", each.number_on_tape.emplace());
+        if (each.number_on_tape == each.id) words.fail();
     }
     if (!words.ended() || each.reason.size() > MediaTable::kReasonBytesMax) return std::nullopt;
     return each;

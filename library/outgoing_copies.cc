@@ -297,4 +297,8 @@ void OutgoingCopies::close(std::uint64_t number) {
     ENSURE(closed == 1);
 }
 
+void OutgoingCopies::close_all() {
+    opened_.clear();
+}
+
 }  // namespace fopd::library

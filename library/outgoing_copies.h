@@ -89,6 +89,8 @@ public:
     Task<Result<void>> read(Read what);
     // REQUIRES: no read of it is in progress.
     void close(std::uint64_t number);
+    // The same for all.
+    void close_all();
 
 private:
     class Opened;

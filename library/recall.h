@@ -46,6 +46,7 @@ struct RecallEnd {
     };
     How how = How::kDone;
     std::string reason = {};
+    bool is_damaged = false;  // kFailed: what is on tape is not what was written.
 };
 
 // A recall as lists show it.

@@ -104,6 +104,9 @@ Task<Result<void>> RecallJob::make_room() {
 Task<Result<void>> RecallJob::read_piece(DriveUnit* drive, const store::Copy* copy) {
     const auto reader = co_await drive->reader();
     if (!reader) co_return std::unexpected(reader.error());
+    const store::TapeFile file{.number = copy->place.file, .block = copy->block};
+    const auto learnt = co_await drive->learn_number(file);
+    if (!learnt) co_return learnt;
     const Cartridge& cartridge = *drive->shelf().find(*drive->cartridge());
     store::TapeEntry entry{.file = {.number = copy->place.file,
                                     .block = copy->block,

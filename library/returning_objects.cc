@@ -395,6 +395,10 @@ Task<Result<void>> ReturningObjects::abandon(store::Fid fid) {
     co_return Result<void>{};
 }
 
+void ReturningObjects::drop_all() {
+    attempts_.clear();
+}
+
 void ReturningObjects::cancel(store::Fid fid) {
     const auto found = attempts_.find(fid);
     if (found != attempts_.end()) found->second->cancel();

@@ -69,6 +69,9 @@ public:
     // Ends the attempt, and frees the blocks it has written.
     Task<Result<void>> abandon(store::Fid fid);
 
+    // Ends all attempts as a crash does. REQUIRES: no call is in progress.
+    void drop_all();
+
     bool contains(store::Fid fid) const { return attempts_.contains(fid); }
     // Makes further writes of the object fail. Nothing happens if there is no attempt.
     void cancel(store::Fid fid);

@@ -42,6 +42,11 @@ struct RecordedMedium {
     objects::PoolId pool = 0;  // Of an object that has a copy there.
 };
 using RecordedMedia = std::map<store::VsnText, RecordedMedium>;
+// The objects that have live copies on a cartridge.
+struct CopiesThere {
+    std::uint64_t objects = 0;
+    std::uint64_t only_here = 0;  // Whose bytes are neither on a disk nor on another good one.
+};
 
 // A recall, as the library learns of it. Told again when it has changed.
 struct RecallNote {
@@ -102,6 +107,12 @@ public:
         bool all_given_up = true;  // None of them can be copied as it is.
     };
     Task<Result<NotOnTape>> still_not_on_tape(std::vector<store::Fid> fids);
+    // The library has left a drive's operation running, whose objects stay in hand here: it does
+    // nothing more with them. REQUIRES: the stores' duties have ended.
+    void let_go() {
+        outgoing_.close_all();
+        returning_.drop_all();
+    }
     OutgoingCopies& outgoing() { return outgoing_; }
     ReturningObjects& returning() { return returning_; }
 
@@ -140,7 +151,9 @@ public:
     std::string name_of(store::Fid fid) const;
     // No copy of the object can be read. False: it does not need its recall any more, which has
     // ended as one that is done.
-    Task<Result<bool>> fail_recall(store::Fid fid, std::string reason);
+    Task<Result<bool>> fail_recall(store::Fid fid, RecallEnd failure);
+    // Of the objects on disks that are here.
+    Task<Result<CopiesThere>> count_copies(store::VsnText vsn);
     // The copies on a cartridge are gone, durably. kBusy: objects need them, and `loss` refuses
     // that.
     Task<Result<void>> forget_cartridge(store::VsnText vsn, store::Volume::Loss loss);
@@ -162,6 +175,7 @@ private:
     const TapePoolOptions* tape_pool(objects::PoolId pool) const;
     std::uint32_t copies_wanted(objects::PoolId pool) const;
     std::vector<store::Copy> complete_ones(std::vector<store::Copy> copies);
+    Result<void> count_copy(objects::HomeVolume& home, const store::Copy& copy, CopiesThere& there);
     bool is_staging(const objects::HomeVolume& home) const;
     Task<void> look_at_all(store::Slot slot);
     Task<Result<void>> take_recalls(objects::HomeVolume* home);
@@ -184,7 +198,7 @@ private:
 
     Task<Result<void>> forget_outdated(objects::HomeVolume* home);
     Result<bool> is_on_good_media(objects::HomeVolume& home, const store::Object& object,
-                                  store::Fid fid);
+                                  store::Fid fid, std::optional<store::VsnText> without = {});
     Task<Result<void>> release_from(objects::HomeVolume* home, store::Fid fid,
                                     core::WaitOptions wait);
     void keep_room(store::Slot slot);

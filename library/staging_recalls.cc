@@ -214,7 +214,7 @@ std::string StagingDisks::name_of(store::Fid fid) const {
     return std::string((*object)->name);
 }
 
-Task<Result<bool>> StagingDisks::fail_recall(store::Fid fid, std::string reason) {
+Task<Result<bool>> StagingDisks::fail_recall(store::Fid fid, RecallEnd failure) {
     objects::HomeVolume* const home = stores_.find(fid.slot());
     if (home == nullptr) co_return std::unexpected(no_object());
     const objects::HomeVolume::Hold hold(*home);
@@ -240,8 +240,8 @@ Task<Result<bool>> StagingDisks::fail_recall(store::Fid fid, std::string reason)
     core::emit(stores_.parts().events, core::Level::kError, "library.recall_failed",
                {{"object", std::string_view(object)},
                 {"name", std::string_view(name)},
-                {"reason", std::string_view(reason)}});
-    finish(fid, {.how = RecallEnd::How::kFailed, .reason = std::move(reason)});
+                {"reason", std::string_view(failure.reason)}});
+    finish(fid, std::move(failure));
     if (!ended) co_return std::unexpected(ended.error());
     co_return true;
 }

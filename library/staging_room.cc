@@ -99,13 +99,14 @@ Task<Result<void>> StagingDisks::release_from(objects::HomeVolume* home, store::
 
 // Whether it has no copies, or those on good media have all of its bytes.
 Result<bool> StagingDisks::is_on_good_media(objects::HomeVolume& home, const store::Object& object,
-                                            store::Fid fid) {
+                                            store::Fid fid, std::optional<store::VsnText> without) {
     const auto copies = home.volume().copies_of(fid);
     if (!copies) return std::unexpected(copies.error());
     std::vector<store::CopyKey> others;
     for (const store::Copy& each : *copies) {
         const auto known = media_.find(each.cartridge.vsn);
-        const bool is_good = known != media_.end() && known->second.is_good &&
+        const bool is_good = each.cartridge.vsn != without && known != media_.end() &&
+                             known->second.is_good &&
                              known->second.generation == each.cartridge.generation;
         if (!is_good) others.push_back(store::key_of(each));
     }

@@ -77,18 +77,15 @@ bool TapeLibrary::take_inventory(Inventory which) {
             known.state == CartridgeState::kMissing && !in_drives.is_stuck(barcode);
         if (const auto is_double = doubles.find(barcode); is_double != doubles.end()) {
             shelf_->set_state(id, CartridgeState::kDisabled, is_double->second);
-        } else if (is_found || is_disabled_double(known)) {
+        } else if (is_found || known.state == CartridgeState::kDisabled) {
             shelf_->set_state(id, is_labelled ? CartridgeState::kOk : CartridgeState::kBlank, "");
         } else if (which == Inventory::kFirst || added.contains(barcode)) {
             shelf_->show(id);
         }
     }
     for (const Cartridge& each : std::vector(shelf_->table().all())) {
-        const bool is_forbidden =
-            each.state == CartridgeState::kDisabled && !is_disabled_double(each);
-        const bool stays_away = is_forbidden || each.state == CartridgeState::kExported ||
-                                each.state == CartridgeState::kMissing;
-        if (!stays_away && robot_->count(each.barcode) == 0 && !in_drives.may_have(each.id)) {
+        const bool is_known = each.state == CartridgeState::kMissing;
+        if (!is_known && robot_->count(each.barcode) == 0 && !in_drives.may_have(each.id)) {
             shelf_->set_state(each.id, CartridgeState::kMissing, "it is not in the library");
         }
     }
@@ -165,6 +162,7 @@ void TapeLibrary::adopt(CartridgeId id, const RecordedMedium& recorded) {
     Cartridge& cartridge = *shelf_->to_change().change(id);
     cartridge.begin_generation(recorded.generation,
                                pool == nullptr ? std::string_view() : pool->options.name);
+    cartridge.number_on_tape = Cartridge::kUnknownNumber;
     const std::string barcode = cartridge.barcode;
     core::emit(parts_.events, core::Level::kWarn, "library.medium_adopted",
                {{"medium", std::string_view(barcode)},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <chrono>
 #include <utility>
 
 #include "core/ensure.h"
@@ -42,13 +43,42 @@ void TapeLibrary::start(std::vector<HomeDoors::Door> doors) {
     parts_.reactor.spawn(gate_, run());
 }
 
-Task<void> TapeLibrary::stop() {
+Task<std::uint64_t> TapeLibrary::stop(Instant deadline) {
     stopping_ = true;
     stop_.cancel();
     stop_recalls();
     rings_.wake_all();
     tell_changed();
     looked_.wake_all();
+    parts_.reactor.spawn(ending_, end());
+    const auto ended = co_await ending_.close_by(parts_.reactor, deadline);
+    co_return ended ? 0 : say_left();
+}
+
+std::uint64_t TapeLibrary::say_left() const {
+    std::string running;
+    std::uint64_t count = 0;
+    for (const Unit& each : units_) {
+        const DriveUnit& unit = *each.drive;
+        if (unit.activity() == DriveActivity::kIdle || unit.is_down()) continue;
+        const Cartridge* const cartridge =
+            unit.cartridge() ? shelf_->find(*unit.cartridge()) : nullptr;
+        const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(parts_.reactor.now() -
+                                                                              unit.busy_since());
+        if (!running.empty()) running += "; ";
+        running += std::string(unit.name()) + " is " + std::string(to_string(unit.activity()));
+        if (cartridge != nullptr) running += " " + cartridge->barcode;
+        running += " for " + std::to_string(seconds.count()) + " s";
+        ++count;
+    }
+    if (count == 0) running = "the library is being opened or closed";
+    core::emit(
+        parts_.events, core::Level::kWarn, "library.left_running",
+        {{"library", std::string_view(options_.name)}, {"running", std::string_view(running)}});
+    return std::max<std::uint64_t>(count, 1);
+}
+
+Task<void> TapeLibrary::end() {
     co_await gate_.close(parts_.reactor);
     co_await close_drives(Sessions::kEnd);
     if (bay_library_ == nullptr) co_return;

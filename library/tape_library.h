@@ -57,10 +57,12 @@ public:
     // Called once. The doors' localities outlive stop().
     void start(std::vector<HomeDoors::Door> doors);
     // Begins nothing new, makes durable what is complete on tape, lists it there in index files,
-    // and leaves cartridges in their drives. Waits for operations of drives, which cannot be
-    // cancelled. REQUIRES: the stores of all localities still serve, and the scheduler is not
-    // stopped.
-    Task<void> stop();
+    // and leaves cartridges in their drives. Waits until `deadline` for operations of drives, which
+    // cannot be cancelled. Returns how many are left: these may end at any time, find that the
+    // stores are closed, and cost only what no record names yet; the library is not destroyed
+    // before its reactor's coroutines. REQUIRES: the stores of all localities still serve, and the
+    // scheduler is not stopped.
+    Task<std::uint64_t> stop(Instant deadline);
     // Tasks of other localities on behalf of this library.
     core::Gate& gate() { return gate_; }
     // Any thread.
@@ -115,6 +117,8 @@ private:
 
     // -- tape_library.cc: life --
     Task<void> run();
+    Task<void> end();
+    std::uint64_t say_left() const;
     Task<Result<void>> open();
     Task<Result<void>> open_parts();
     Task<Result<void>> open_drives();
@@ -195,7 +199,7 @@ private:
     Task<void> serve_note(Recall* recall);
     Task<void> wait_for_room(Recall* recall);
     void say_recalls_wait(const Recall& recall, const Error& why);
-    Task<void> fail(Recall* recall, std::string reason);
+    Task<void> fail(Recall* recall, std::string reason, const Error* error = nullptr);
     RecallRow row_of(const Recall& recall) const;
     struct Expected {
         Recall* recall = nullptr;
@@ -209,8 +213,9 @@ private:
     Task<const Cartridge*> find_medium(std::string barcode);
     Task<Result<void>> wait_for_copies(Pool* pool, std::vector<std::vector<store::Fid>>* left,
                                        core::WaitOptions wait);
+    Task<MediaOutcome> may_format(const Cartridge* cartridge, FormatForce force);
     std::string why_not_format(const Cartridge& cartridge, FormatForce force) const;
-    Task<MediaOutcome> prepare_format(CartridgeId id, FormatForce force);
+    Task<Result<CopiesThere>> count_copies(const Cartridge* cartridge);
     Task<MediaOutcome> forget_copies(const Cartridge* cartridge, FormatForce force);
 
     const Parts parts_;
@@ -218,6 +223,7 @@ private:
     TapeFigures figures_;
     std::vector<Pool> pools_;
     core::Gate gate_;
+    core::Gate ending_;  // Of end().
     core::CancelSource stop_;
     bool stopping_ = false;
     std::unique_ptr<HomeDoors> homes_;

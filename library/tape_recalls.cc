@@ -353,7 +353,7 @@ Task<void> TapeLibrary::serve_note(Recall* recall) {
             if (!may_pass && ++rounds >= kRoundsMax) {
                 std::string reason = "cannot be read from " + names_of(*shelf_, recall->parts) +
                                      ": " + describe(read.error());
-                co_return co_await fail(recall, std::move(reason));
+                co_return co_await fail(recall, std::move(reason), &read.error());
             }
             // Drives that are down have said so.
             const bool is_busy = !read && read.error().code == Errc::kBusy;
@@ -402,10 +402,13 @@ void TapeLibrary::say_recalls_wait(const Recall& recall, const Error& why) {
                {{"object", std::string_view(object)}, {"reason", std::string_view(reason)}});
 }
 
-Task<void> TapeLibrary::fail(Recall* recall, std::string reason) {
+Task<void> TapeLibrary::fail(Recall* recall, std::string reason, const Error* error) {
+    const RecallEnd failure{.how = RecallEnd::How::kFailed,
+                            .reason = std::move(reason),
+                            .is_damaged = error != nullptr && error->code == Errc::kCorrupt};
     co_await recall->serving->job.abandon();
-    auto job = [fid = recall->fid, &reason](StagingDisks& disks) {
-        return disks.fail_recall(fid, reason);
+    auto job = [fid = recall->fid, &failure](StagingDisks& disks) {
+        return disks.fail_recall(fid, failure);
     };
     const auto failed = co_await homes_->run_at<bool>(recall->locality, &job);
     recall->is_over = true;

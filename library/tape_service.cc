@@ -18,6 +18,10 @@ MediaOutcome outcome(Kind kind, std::string words) {
     return {.kind = kind, .words = std::move(words)};
 }
 
+std::string objects_text(std::uint64_t count) {
+    return std::to_string(count) + (count == 1 ? " object" : " objects");
+}
+
 MediaOutcome outcome(const Result<void>& result) {
     if (result) return {};
     return outcome(Kind::kFailed, describe(result.error()));
@@ -120,13 +124,26 @@ class TapeLibrary::FormatJob final : public TapeJob {
 public:
     FormatJob(TapeLibrary& library, FormatWish wish) : library_(library), wish_(std::move(wish)) {}
 
-    Task<Result<void>> run(DriveUnit* drive, CartridgeId cartridge) override {
-        outcome_ = co_await library_.prepare_format(cartridge, wish_.force);
+    Task<Result<void>> run(DriveUnit* drive, CartridgeId id) override {
+        const Cartridge cartridge = *drive->shelf().find(id);
+        outcome_ = co_await library_.may_format(&cartridge, wish_.force);
         // A refusal is no failure of the drive, and is not tried again at another one.
+        if (outcome_.kind != Kind::kDone) co_return Result<void>{};
+        const auto can = co_await drive->can_format();
+        const bool refuses =
+            !can && (can.error().code == Errc::kDenied || can.error().code == Errc::kInvalid);
+        if (refuses) {
+            const std::string reason = can.error().context;
+            outcome_ = library::outcome(
+                Kind::kRefused, "medium " + cartridge.barcode + " is not formatted: " + reason);
+            co_return Result<void>{};
+        }
+        if (!can) co_return can;
+        outcome_ = co_await library_.forget_copies(&cartridge, wish_.force);
         if (outcome_.kind != Kind::kDone) co_return Result<void>{};
         co_return co_await drive->format(wish_.pool);
     }
-    bool takes_any_label() const override { return wish_.force == FormatForce::kForgetData; }
+    bool takes_any_label() const override { return wish_.force != FormatForce::kRefuseData; }
     const MediaOutcome& outcome() const { return outcome_; }
 
 private:
@@ -154,8 +171,9 @@ Task<MediaOutcome> TapeLibrary::format(FormatWish wish) {
     if (pool == nullptr) {
         co_return outcome(Kind::kRefused, "pool " + wish.pool + " has no tapes");
     }
-    const std::string refusal = why_not_format(*found, wish.force);
-    if (!refusal.empty()) co_return outcome(Kind::kRefused, refusal);
+    const Cartridge cartridge = *found;
+    const auto may = co_await may_format(&cartridge, wish.force);
+    if (may.kind != Kind::kDone) co_return may;
     FormatJob job(*this, std::move(wish));
     const AwaitedTape::Scheduler scheduler{.reactor = parts_.reactor, .main = parts_.io};
     const AwaitedTape::Options options{
@@ -169,17 +187,28 @@ Task<MediaOutcome> TapeLibrary::format(FormatWish wish) {
     co_return outcome(formatted);
 }
 
-// First the records of its copies go, durably; then the table says that its label is written.
-Task<MediaOutcome> TapeLibrary::prepare_format(CartridgeId id, FormatForce force) {
-    const Cartridge cartridge = *shelf_->find(id);
-    const std::string refusal = why_not_format(cartridge, force);
+Task<MediaOutcome> TapeLibrary::may_format(const Cartridge* cartridge, FormatForce force) {
+    const std::string refusal = why_not_format(*cartridge, force);
     if (!refusal.empty()) co_return outcome(Kind::kRefused, refusal);
-    auto forgotten = co_await forget_copies(&cartridge, force);
-    if (forgotten.kind != Kind::kDone) co_return forgotten;
-    if (cartridge.state == CartridgeState::kBlank) co_return MediaOutcome{};
-    shelf_->set_state(id, CartridgeState::kBlank, "its label is being written");
-    const auto saved = co_await shelf_->save();
-    co_return saved ? MediaOutcome{} : outcome(saved);
+    if (force == FormatForce::kLoseObjects) co_return MediaOutcome{};
+    const auto there = co_await count_copies(cartridge);
+    if (!there) co_return outcome(Kind::kFailed, describe(there.error()));
+    const std::string has =
+        "medium " + cartridge->barcode + " has copies of " + objects_text(there->objects) + "; ";
+    if (there->only_here > 0) {
+        co_return outcome(Kind::kRefused, has + objects_text(there->only_here) +
+                                              " with no other copy would be lost for good; "
+                                              "--force --yes confirms that");
+    }
+    if (force == FormatForce::kForgetData) co_return MediaOutcome{};
+    if (there->objects > 0) {
+        co_return outcome(Kind::kRefused, has + "none would be lost; --force forgets the copies");
+    }
+    if (cartridge->files > 0) {
+        co_return outcome(Kind::kRefused, "medium " + cartridge->barcode +
+                                              " has data of no object; --force forgets them");
+    }
+    co_return MediaOutcome{};
 }
 
 std::string TapeLibrary::why_not_format(const Cartridge& cartridge, FormatForce force) const {
@@ -192,18 +221,30 @@ std::string TapeLibrary::why_not_format(const Cartridge& cartridge, FormatForce 
         is_readable(cartridge.state) || cartridge.state == CartridgeState::kBlank ||
         cartridge.state == CartridgeState::kForeign || cartridge.state == CartridgeState::kFailed;
     if (!is_there) return name + " is " + std::string(to_string(cartridge.state));
-    if (force == FormatForce::kForgetData) return {};
-    if (cartridge.state == CartridgeState::kForeign) {
+    if (force == FormatForce::kRefuseData && cartridge.state == CartridgeState::kForeign) {
         return name + " has data of others: " + cartridge.reason;
     }
-    if (cartridge.files > 0) return name + " has data";
     return {};
+}
+
+Task<Result<CopiesThere>> TapeLibrary::count_copies(const Cartridge* cartridge) {
+    CopiesThere all;
+    if (cartridge->generation == 0) co_return all;
+    const store::VsnText vsn = cartridge->vsn_text();
+    for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
+        auto job = [vsn](StagingDisks& disks) { return disks.count_copies(vsn); };
+        const auto there = co_await homes_->run_at<CopiesThere>(locality, &job);
+        if (!there) co_return std::unexpected(there.error());
+        all.objects += there->objects;
+        all.only_here += there->only_here;
+    }
+    co_return all;
 }
 
 Task<MediaOutcome> TapeLibrary::forget_copies(const Cartridge* cartridge, FormatForce force) {
     if (cartridge->generation == 0) co_return MediaOutcome{};
-    const auto loss = force == FormatForce::kForgetData ? store::Volume::Loss::kAccepted
-                                                        : store::Volume::Loss::kRefused;
+    const auto loss = force == FormatForce::kLoseObjects ? store::Volume::Loss::kAccepted
+                                                         : store::Volume::Loss::kRefused;
     const store::VsnText vsn = cartridge->vsn_text();
     for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
         auto job = [vsn, loss](StagingDisks& disks) { return disks.forget_cartridge(vsn, loss); };

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "core/remote.h"
 #include "core/remote_task.h"
 #include "core/stable_sort.h"
+#include "core/wait_queue.h"
 #include "fop/listing.h"
 #include "library/dead_bytes.h"
 #include "library/library.h"
@@ -214,6 +216,7 @@ public:
     std::span<const std::uint8_t> states() const { return states_; }
     // Why the first of those that failed did.
     std::string& reason() { return reason_; }
+    bool is_damaged() const { return is_damaged_; }
     bool all_wait() const { return std::ranges::all_of(states_, &is_waiting); }
 
 private:
@@ -234,6 +237,7 @@ private:
     std::vector<std::uint32_t> localities_;
     std::vector<std::uint8_t> states_;
     std::string reason_;
+    bool is_damaged_ = false;
     std::optional<Refusal> fault_;
     core::CancelSource enough_;
     Instant deadline_;  // When the client is answered in any case.
@@ -314,7 +318,10 @@ void RecallWaiting::take(std::size_t index, const Result<library::RecallEnd>& en
     switch (end->how) {
         case How::kDone: return ended(index, fop::RecallState::kDone);
         case How::kFailed:
-            if (reason_.empty()) reason_ = end->reason;
+            if (reason_.empty()) {
+                reason_ = end->reason;
+                is_damaged_ = end->is_damaged;
+            }
             return ended(index, fop::RecallState::kFailed);
         case How::kCancelled: return ended(index, fop::RecallState::kCancelled);
         case How::kGone: return ended(index, fop::RecallState::kGone);
@@ -362,6 +369,7 @@ Task<fop::Reply> run_recall_wait(Operation* operation) {
     work.states.assign(waiting.states().begin(), waiting.states().end());
     work.text = std::move(waiting.reason());
     fop::RecallWaitReply reply{.states = work.states};
+    reply.is_damaged = waiting.is_damaged();
     if (waiting.all_wait()) co_await note_progress(operation, &reply);
     co_return fop::Reply{.words = work.text, .body = reply};
 }
@@ -559,13 +567,48 @@ fop::Status status_of(library::MediaOutcome::Kind kind) {
     return fop::Status::kInternal;
 }
 
-// Runs a task of the library on media; it cannot be cancelled once it has begun.
+// An operation on media ends as well when nobody waits for it any more.
+struct MediaChange {
+    explicit MediaChange(core::Reactor& reactor) : ended(reactor) {}
+
+    std::optional<library::MediaOutcome> outcome;
+    core::WaitQueue ended;
+};
+
+Task<void> carry_out(Task<library::MediaOutcome> work, std::shared_ptr<MediaChange> change) {
+    change->outcome = co_await std::move(work);
+    change->ended.wake_all();
+}
+
+Task<library::MediaOutcome> wait_for_change(const library::LibraryDoor* door,
+                                            Task<library::MediaOutcome> work,
+                                            core::WaitOptions wait) {
+    using Kind = library::MediaOutcome::Kind;
+    if (door->gate->closed()) {
+        co_return library::MediaOutcome{.kind = Kind::kFailed, .words = "the library stops"};
+    }
+    const auto change = std::make_shared<MediaChange>(*door->reactor);
+    door->reactor->spawn(*door->gate, carry_out(std::move(work), change));
+    while (!change->outcome) {
+        const auto woken = co_await change->ended.wait(wait);
+        if (woken) continue;
+        co_return library::MediaOutcome{.kind = Kind::kFailed,
+                                        .words = "it goes on, and its end was not waited for"};
+    }
+    co_return *change->outcome;
+}
+
+// Runs a task of the library on media; it cannot be cancelled once it has begun, but a stop of the
+// server does not wait for it here.
 template <typename Body, typename Job>
 Task<fop::Reply> change_media(Operation* operation, Job* job) {
     operation->enter(Phase::kExecute);
     const library::LibraryDoor* const door = door_of(*operation);
     if (door == nullptr) co_return operation->refuse(kNoLibrary);
-    auto done = co_await run_at_library<library::MediaOutcome>(operation, door, job);
+    auto waited = [job, door](library::LibraryService& service, core::WaitOptions wait) {
+        return wait_for_change(door, (*job)(service, wait), wait);
+    };
+    auto done = co_await run_at_library<library::MediaOutcome>(operation, door, &waited);
     if (!done) co_return operation->refuse(done.error());
     if (done->kind == library::MediaOutcome::Kind::kDone) co_return fop::Reply{.body = Body{}};
     operation->work().text = std::move(done->words);
@@ -609,6 +652,16 @@ Task<fop::Reply> run_copies(Operation* operation) {
                          .body = fop::CopiesReply{.total = copies->size(), .on_disk = on_disk}};
 }
 
+namespace {
+
+library::FormatForce force_of(const fop::FormatMedium& asked) {
+    using Force = library::FormatForce;
+    if (!asked.forget_data) return Force::kRefuseData;
+    return asked.lose_objects ? Force::kLoseObjects : Force::kForgetData;
+}
+
+}  // namespace
+
 Task<fop::Reply> run_format_medium(Operation* operation) {
     const auto& asked = operation->body<fop::FormatMedium>();
     const auto pool = operation->layout().find_pool();
@@ -616,8 +669,7 @@ Task<fop::Reply> run_format_medium(Operation* operation) {
     const library::LibraryService::FormatWish wish{
         .barcode = std::string(asked.name),
         .pool = operation->stores().layout().find_pool(*pool)->name,
-        .force = asked.forget_data ? library::FormatForce::kForgetData
-                                   : library::FormatForce::kRefuseData};
+        .force = force_of(asked)};
     auto job = [&wish](library::LibraryService& service, core::WaitOptions /*wait*/) {
         return service.format(wish);
     };

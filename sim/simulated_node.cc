@@ -170,7 +170,8 @@ Task<void> SimulatedNode::live(Process* process) {
         // No deadline: runs until it is told to stop.
         [[maybe_unused]] const auto told = co_await process->told_to_stop->wait({});
     }
-    process->clean = co_await process->node->stop();
+    const bool stopped = co_await process->node->stop();
+    process->clean = stopped && !process->node->left_on_tape();
     process->ended = true;
 }
 

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::string_view kBackupMagic = "FOPDBKUP";
 constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersionWithMedia = 2;
 constexpr std::size_t kTreeBytes = 32;
 constexpr std::size_t kEntryHeadBytes = 4;
 constexpr std::size_t kHeadSumAt = 40;
@@ -35,7 +36,7 @@ BackupWriter::BackupWriter(const BackupHead& head) {
     ready_.resize(kBackupHeadBytes);
     const std::span bytes(ready_);
     std::ranges::copy(std::as_bytes(std::span(kBackupMagic)), bytes.begin());
-    put_little(bytes, 8, kVersion);
+    put_little(bytes, 8, head.has_media ? kVersionWithMedia : kVersion);
     put_little(bytes, 12, head.schema_version);
     put_little(bytes, 16, static_cast<std::uint64_t>(head.made.unix_ns));
     std::ranges::copy(head.node, bytes.begin() + 24);
@@ -55,6 +56,14 @@ void BackupWriter::chunk(BackupChunk kind, Bytes payload) {
 
 void BackupWriter::slots(std::string_view text) {
     chunk(BackupChunk::kSlots, std::as_bytes(std::span(text)));
+}
+
+void BackupWriter::media(std::string_view text) {
+    while (!text.empty()) {
+        const std::string_view part = text.substr(0, kBackupChunkBytesMax);
+        chunk(BackupChunk::kMedia, std::as_bytes(std::span(part)));
+        text.remove_prefix(part.size());
+    }
 }
 
 void BackupWriter::begin_tree(const BackupTree& tree) {
@@ -121,7 +130,8 @@ Result<BackupHead> BackupReader::head(Bytes bytes) {
                             std::as_bytes(std::span(kBackupMagic)))) {
         return corrupt("it is no backup");
     }
-    if (get_little<std::uint32_t>(bytes, 8) != kVersion) {
+    const auto version = get_little<std::uint32_t>(bytes, 8);
+    if (version != kVersion && version != kVersionWithMedia) {
         return std::unexpected(
             Error{.code = Errc::kUnsupported, .context = "version of the backup"});
     }
@@ -130,12 +140,15 @@ Result<BackupHead> BackupReader::head(Bytes bytes) {
         return corrupt("head of the backup");
     }
     BackupHead head{.made = {static_cast<std::int64_t>(get_little<std::uint64_t>(bytes, 16))},
-                    .schema_version = std::max(get_little<std::uint32_t>(bytes, 12), 1U)};
+                    .schema_version = std::max(get_little<std::uint32_t>(bytes, 12), 1U),
+                    .has_media = version == kVersionWithMedia};
     if (head.schema_version > kSchema.version) {
         return std::unexpected(
             Error{.code = Errc::kUnsupported, .context = "the backup is of a newer version"});
     }
     std::ranges::copy(bytes.subspan(24, head.node.size()), head.node.begin());
+    may_have_media_ = head.has_media;
+    wants_media_ = head.has_media;
     return head;
 }
 
@@ -164,9 +177,13 @@ Result<std::optional<BackupTree>> BackupReader::payload(const ChunkHead& head, B
         case BackupChunk::kSlots:
             if (state_ != State::kStart || chunk_count_ != 1) break;
             return std::nullopt;
+        case BackupChunk::kMedia:
+            if (state_ != State::kStart || !may_have_media_ || bytes.empty()) break;
+            wants_media_ = false;
+            return std::nullopt;
         case BackupChunk::kTree: {
             const bool is_between = state_ == State::kStart || state_ == State::kBetweenTrees;
-            if (!is_between || bytes.size() != kTreeBytes) break;
+            if (!is_between || wants_media_ || bytes.size() != kTreeBytes) break;
             const auto kind = static_cast<std::uint8_t>(bytes[0]);
             if (kind < 1 || kind > 2 || bytes[1] != std::byte{0} ||
                 get_little<std::uint16_t>(bytes, 2) != 0) {
@@ -195,7 +212,7 @@ Result<std::optional<BackupTree>> BackupReader::payload(const ChunkHead& head, B
             state_ = State::kBetweenTrees;
             return std::nullopt;
         case BackupChunk::kEnd:
-            if (state_ == State::kInTree || !bytes.empty()) break;
+            if (state_ == State::kInTree || wants_media_ || !bytes.empty()) break;
             state_ = State::kEnded;
             return std::nullopt;
     }

@@ -15,9 +15,9 @@
 
 namespace fopd::store {
 
-// A backup file has the data that a node keeps outside of its disks' logs: the table of slots and
-// the indexes. See docs/formats/backup.md for the layout: a head, then numbered chunks with
-// checksums, the last of them kEnd.
+// A backup file has the data that a node keeps outside of its disks' logs: the tables of slots and
+// of media, and the indexes. See docs/formats/backup.md for the layout: a head, then numbered
+// chunks with checksums, the last of them kEnd.
 
 inline constexpr std::size_t kBackupHeadBytes = 48;
 inline constexpr std::size_t kBackupChunkHeadBytes = 16;
@@ -27,7 +27,8 @@ struct BackupHead {
     std::array<std::byte, 16> node{};
     WallTime made{};
     std::uint32_t schema_version =
-        kSchema.version;  // The version of the schema of keys and values.
+        kSchema.version;     // The version of the schema of keys and values.
+    bool has_media = false;  // Older versions refuse such a backup.
 };
 
 // A tree of a backup: the index of a disk, or of a part of the names.
@@ -46,6 +47,7 @@ enum class BackupChunk : std::uint32_t {
     kEntries = 3,  // Entries of the tree, by ascending key.
     kTreeEnd = 4,  // The tree ends.
     kEnd = 5,
+    kMedia = 6,  // A part of the table of media, as text; if the head says so, before all trees.
 };
 
 // Writes a backup into memory. The caller takes bytes() and clears it at any time.
@@ -59,8 +61,10 @@ class BackupWriter {
 public:
     explicit BackupWriter(const BackupHead& head);
 
-    // REQUIRES: calls in the order of a backup: slots, trees, end; the limits of index.h.
+    // REQUIRES: calls in the order of a backup: slots, media, trees, end; the limits of index.h.
     void slots(std::string_view text);
+    // REQUIRES: the head says so.
+    void media(std::string_view text);
     void begin_tree(const BackupTree& tree);
     void entry(const IndexEntry& entry);
     void end_tree();
@@ -117,6 +121,8 @@ private:
     Result<void> take_entries(Bytes bytes);
 
     State state_ = State::kStart;
+    bool wants_media_ = false;  // The head says that there are some, and none were read yet.
+    bool may_have_media_ = false;
     std::uint32_t chunk_count_ = 0;
     std::uint64_t entry_count_ = 0;
     std::vector<std::byte> last_key_;

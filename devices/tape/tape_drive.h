@@ -42,6 +42,8 @@ struct LoadedTape {
     std::string technology;  // Of the cartridge, such as "lto9".
     std::uint64_t capacity_bytes = 0;
     bool write_protected = false;
+    // The image of a virtual cartridge is damaged. It can only be read then.
+    bool damaged = false;
     // A cartridge that cleans the drive, and has no data.
     bool cleaning = false;
     // The number written in the cartridge's own memory, if it has one. Two cartridges never share

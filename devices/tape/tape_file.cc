@@ -136,6 +136,7 @@ Result<void> TapeFile::map() {
                             !(durable && records_.end_offset() >= durable->size_bytes);
     if (is_damaged) {
         records_.add_unreadable(1);
+        damaged_ = true;
         options_.read_only = true;
     }
     if (options_.read_only || !durable) return {};

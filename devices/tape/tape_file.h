@@ -35,6 +35,7 @@ public:
     // It must not be written: the file system does not let us, or the image is damaged. The last
     // record of a damaged one is unreadable, and stands for everything behind.
     bool read_only() const { return options_.read_only; }
+    bool damaged() const { return damaged_; }
 
     Result<void> read(std::uint64_t offset, core::Buffer into) const;
     // Writes a block so that the image ends behind it; what was there is lost. kEarlyWarning: the
@@ -70,6 +71,7 @@ private:
 
     TapeFileOptions options_;
     core::OwnedFd image_;
+    bool damaged_ = false;
     RecordMap records_;
     std::uint64_t size_bytes_ = 0;      // Of the file.
     std::uint64_t reserved_bytes_ = 0;  // The file system has space for so many.

@@ -50,6 +50,7 @@ public:
     void crash(core::Random& random);
     // No drive can load it.
     void break_leader() { loads_ = false; }
+    void mend_leader() { loads_ = true; }
     bool loads() const { return loads_; }
     // Reading the block fails until it is overwritten. REQUIRES: it is a block.
     void make_unreadable(std::uint64_t number);

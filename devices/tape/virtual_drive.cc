@@ -58,6 +58,7 @@ Result<VirtualDrive::Opened> VirtualDrive::open_cartridge() const {
                                 .read_only = tape->write_protected});
     if (!file) return std::unexpected(file.error());
     tape->write_protected = file->read_only();
+    tape->damaged = file->damaged();
     return Opened{.tape = std::move(*tape), .file = std::move(*file)};
 }
 

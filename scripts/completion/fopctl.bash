@@ -118,7 +118,7 @@ _fopctl() {
             rm) options+=" --pool --recursive --dry-run --yes --all" ;;
             append | truncate | chmod | chown | sync | df | quota | release | cancel) options+=" --pool" ;;
             stage) options+=" --pool --pin --priority" ;;
-            format) options+=" --pool --force" ;;
+            format) options+=" --pool --force --yes" ;;
             "device forget") options+=" --slot --yes" ;;
             "store check") options+=" --end --show" ;;
             "lrs rule add" | "lrs rule change" | "lrs rule del" | "lrs rule load") options+=" --if-version" ;;

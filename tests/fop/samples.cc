@@ -204,7 +204,7 @@ RequestBody object_request(std::uint16_t type) {
         case 28: return RecallCancel{.fid = kFid};
         case 29: return SyncTape{};
         case 30: return Media{.cursor = "A00001L9"};
-        case 31: return FormatMedium{.name = "A00001L9", .forget_data = true};
+        case 31: return FormatMedium{.name = "A00001L9", .forget_data = true, .lose_objects = true};
         case 32: return LoadMedium{.name = "A00001L9", .drive = "vtl0-drive0"};
         case 33: return UnloadDrive{.drive = "vtl0-drive0"};
         case 34: return Copies{.fid = kFid};
@@ -244,7 +244,9 @@ ReplyBody object_reply(std::uint16_t type) {
         case 24: return StageReply{.waits = true};
         case 25: return ReleaseReply{};
         case 26: return RecallsReply{.total = 2};
-        case 27: return RecallWaitReply{.states = kRecallStates, .place = 3, .expected_ms = 90'000};
+        case 27:
+            return RecallWaitReply{
+                .states = kRecallStates, .place = 3, .expected_ms = 90'000, .is_damaged = true};
         case 28: return RecallCancelReply{};
         case 29: return SyncTapeReply{};
         case 30: return MediaReply{.cursor = "A00002L9", .end = true};

@@ -85,6 +85,17 @@ TEST_CASE("library media: an id is not used again", "[library]") {
     REQUIRE(later.find("V00002L9") == nullptr);
 }
 
+TEST_CASE("library media: a number on tape that is another one reads back", "[library]") {
+    for (const CartridgeId number : {Cartridge::kUnknownNumber, CartridgeId{7}}) {
+        MediaTable table = two_cartridges();
+        for (const CartridgeId id : {1U, 2U}) table.change(id)->number_on_tape = number;
+        REQUIRE(MediaTable::parse(table.text()).value() == table);
+    }
+    MediaTable own = two_cartridges();
+    own.change(1)->number_on_tape = 1;
+    REQUIRE_FALSE(MediaTable::parse(own.text()).has_value());
+}
+
 TEST_CASE("library media: what a barcode is", "[library]") {
     REQUIRE(is_barcode("V00001"));
     REQUIRE(is_barcode("V00001L9"));

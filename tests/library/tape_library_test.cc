@@ -543,7 +543,8 @@ TEST_CASE("library: a cartridge whose label could not be written is failed, and 
 TEST_CASE("library: a recall that is not needed any more does not fail", "[library]") {
     TapeStage stage;
     const store::Fid fid = stage.put(pattern(1000, 1));
-    const auto failed = stage.at_home(fid, stage.staging_of(fid).fail_recall(fid, "no copy"));
+    const RecallEnd failure{.how = RecallEnd::How::kFailed, .reason = "no copy"};
+    const auto failed = stage.at_home(fid, stage.staging_of(fid).fail_recall(fid, failure));
     REQUIRE(failed.has_value());
     REQUIRE_FALSE(*failed);
     REQUIRE(stage.wait_for(fid).how == RecallEnd::How::kDone);

@@ -206,9 +206,8 @@ void TapeStage::start() {
     }
 }
 
-Task<Result<void>> TapeStage::stop_library() {
-    co_await library_->stop();
-    co_return Result<void>{};
+Task<std::uint64_t> TapeStage::stop_library(Instant deadline) {
+    co_return co_await library_->stop(deadline);
 }
 
 Task<Result<void>> TapeStage::stop_stores(std::uint32_t locality) {
@@ -217,20 +216,37 @@ Task<Result<void>> TapeStage::stop_stores(std::uint32_t locality) {
 }
 
 void TapeStage::stop() {
-    REQUIRE(at(0, stop_library()).has_value());
-    for (std::uint32_t i = 0; i < options.localities; ++i) {
-        REQUIRE(at(i, stop_stores(i)).has_value());
-    }
-    for (std::uint32_t i = 0; i < options.disks; ++i) {
-        const auto closed = at(home_of(i), machines_[i]->volume->close());
-        REQUIRE(closed.has_value());
-    }
+    REQUIRE(at(0, stop_library(kNever)) == 0);
+    stop_disks();
     for (std::uint32_t i = 0; i < options.localities; ++i) {
         REQUIRE(world.run(reactor(i), localities_[i]->io.stop()));
     }
     destroy();
     for (const auto& each : remains_) each->image.settle();
     tapes.settle();
+}
+
+void TapeStage::stop_disks() {
+    for (std::uint32_t i = 0; i < options.localities; ++i) {
+        REQUIRE(at(i, stop_stores(i)).has_value());
+        localities_[i]->staging->let_go();
+        for (const auto& home : localities_[i]->stores->volumes()) {
+            REQUIRE(home->hold_count() == 0);
+        }
+    }
+    for (std::uint32_t i = 0; i < options.disks; ++i) {
+        const auto closed = at(home_of(i), machines_[i]->volume->close());
+        REQUIRE(closed.has_value());
+    }
+}
+
+std::uint64_t TapeStage::stop_within(Duration patience) {
+    const std::uint64_t left = at(0, stop_library(after(world.now(), patience)));
+    stop_disks();
+    destroy();
+    for (const auto& each : remains_) each->image.settle();
+    tapes.settle();
+    return left;
 }
 
 void TapeStage::lose_power() {

@@ -121,6 +121,9 @@ public:
 
     void start();
     void stop();
+    // The library gives up waiting for drives after so long, and the process ends as it is, with
+    // its disks closed. Returns how many drives it has left.
+    std::uint64_t stop_within(Duration patience);
     void lose_power();
     void restart() {
         stop();
@@ -209,7 +212,9 @@ private:
     Task<Result<void>> open(std::uint32_t number);
     Task<Result<void>> change(store::Fid fid, const Bytes* bytes);
     Task<Result<std::optional<Bytes>>> read_all(store::Fid fid);
-    Task<Result<void>> stop_library();
+    Task<std::uint64_t> stop_library(Instant deadline);
+    void stop_disks();
+    Task<Result<void>> stop_stores(std::uint32_t locality);
     void destroy();
 
     std::unique_ptr<devices::Power> power_;

@@ -54,6 +54,7 @@ completes "--priority" stage --pri
 completes "A00001L9 A00002L9" load ""
 completes "" load A00001L9 ""
 completes "--force" format A00001L9 --f
+completes "--yes" format A00001L9 --force --y
 completes "" nonsense
 completes "--server --key --token --protect --job --admin --json --quiet --wide --color --timeout --version --help" --
 completes "--job --json" --j

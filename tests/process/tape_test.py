@@ -210,6 +210,98 @@ class TapeTest(StorageTestCase):
         self.ctl("put", file, "a", *COLD)
         self.assertEqual(self.get_cold("a"), data)
 
+    # -- what must not be lost --
+
+    def test_a_refused_format_changes_nothing(self):
+        data = content(MIB, 8)
+        self.put_on_tape("a", data)
+        medium, = [each["name"] for each in self.media() if each["files"] > 0]
+        drive, = [each["drive"] for each in self.media() if each["drive"]]
+        self.refused(REFUSED, [f"format: {medium}: ", "1 object with no other copy would be lost"], "format", medium, "--force", *COLD)
+        self.refused(USAGE, ["--force"], "format", medium, "--yes", *COLD)
+        self.ctl("unload", drive)
+        self.protect(medium, "yes")
+        self.refused(REFUSED, [f"format: {medium}: ", "write-protected"], "format", medium, "--force", "--yes", *COLD)
+        self.assertEqual(self.get_cold("a"), data)
+        read_only, = [each for each in self.media() if each["name"] == medium]
+        self.assertEqual((read_only["state"], read_only["reason"]), ("read-only", "it is write-protected"))
+        self.ctl("unload", read_only["drive"])
+        self.protect(medium, "no")
+        self.ctl("release", "a", *COLD)
+        self.assertEqual(self.get_cold("a"), data)
+        self.assertEqual([each["state"] for each in self.media() if each["name"] == medium], ["ok"])
+        self.ctl("release", "a", *COLD)
+        self.ctl("format", medium, "--force", "--yes", *COLD)
+        self.assertEqual([each["files"] for each in self.media() if each["name"] == medium], [0])
+
+    def protect(self, medium, answer):
+        """As somebody who moves the tab of the cartridge."""
+        text, = [each for each in self.dir.rglob("*.cartridge") if medium in each.read_text()]
+        lines = [each for each in text.read_text().splitlines() if not each.startswith("write_protected:")]
+        text.write_text("\n".join([*lines, f"write_protected: {answer}", ""]))
+
+    def test_a_lost_table_of_media(self):
+        table = self.dir / "data/media"
+        # A new table begins with the cartridges in drives, and numbers this one otherwise.
+        wait_until(lambda: len(self.media()) == 8, "the library is open")
+        self.ctl("format", self.media()[4]["name"], *COLD)
+        first, second = content(MIB, 9), content(MIB, 10)
+        self.put_on_tape("first", first)
+        backup = self.directory / "backup"
+        self.ctl("store", "backup", backup)
+        self.daemon.kill()
+        table.unlink()
+        self.start()
+        self.assertEqual(self.get_cold("first"), first)
+        self.put_on_tape("second", second)
+        self.assertEqual(self.get_cold("second"), second)
+        self.ctl("release", "first", "second", *COLD)
+        self.stop()
+        table.unlink()
+        done = run_fopd("--config", self.dir / "fopd.yaml", "--restore-store", backup)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertIn("media: restored\n", done.stdout)
+        self.start()
+        self.assertEqual(self.get_cold("first"), first)
+        self.assertEqual(self.get_cold("second"), second)
+
+    def start_with(self, **words):
+        """With other words in the configuration."""
+        config = self.dir / "fopd.yaml"
+        text = config.read_text()
+        for before, after in words.values():
+            self.assertIn(before, text)
+            text = text.replace(before, after)
+        config.write_text(text)
+        self.start()
+
+    def test_a_stop_does_not_wait_for_drives_for_long(self):
+        data = content(MIB, 11)
+        self.put_on_tape("a", data)
+        medium, drive = next((each["name"], each["drive"]) for each in self.media() if each["drive"])
+        self.ctl("unload", drive)
+        self.stop()
+        real = ("name: vtl0,", "name: vtl0, timing: real,")
+        soon = ("name: dev,", "name: dev, drain_timeout: 2s,")
+        # Without a verb that waits for the drive, and with one.
+        for verb in (["get", "a", "-", *COLD], ["load", medium, drive]):
+            with self.subTest(verb=verb[0]):
+                self.start_with(timing=real, drain=soon)
+                wait_until(lambda: len(self.media()) == 8, "the library is open")
+                self.start_ctl(*verb)
+                wait_until(lambda: "exchanging" in {each["state"] for each in self.daemon.ask("GET", "/v1/media")[1]["drives"]},
+                           "a drive loads the cartridge")
+                self.stop()
+                log = self.daemon.log()
+                self.assertRegex(log, r"fopd\.library\.left_running .*vtl0-drive\d is exchanging")
+                self.assertEqual(log.count("fopd.daemon.device_closed"), len(list(self.dir.glob("*.img"))), log)
+                self.start_with(timing=real[::-1], drain=soon[::-1])
+                self.assertEqual(self.get_cold("a"), data)
+                self.ctl("release", "a", *COLD)
+                self.ctl("unload", next(each["drive"] for each in self.media() if each["drive"]))
+                self.stop()
+        self.start()
+
     def test_a_pool_of_disks_needs_no_tape(self):
         self.put("a", b"abc")
         self.ctl("sync", "--pool", "fast")

@@ -50,6 +50,7 @@ Buffer example() {
 
 struct Read {
     std::vector<BackupTree> trees;
+    std::string media;
     std::vector<std::pair<std::string, std::string>> entries;
 };
 
@@ -75,6 +76,7 @@ Result<Read> read(Bytes bytes) {
         const auto tree = reader.payload(*chunk, payload);
         if (!tree) return std::unexpected(tree.error());
         if (*tree) all.trees.push_back(**tree);
+        if (chunk->kind == BackupChunk::kMedia) all.media += text_of(payload);
         if (chunk->kind != BackupChunk::kEntries) continue;
         BackupEntries entries(payload);
         for (auto entry = entries.next(); entry && *entry; entry = entries.next()) {
@@ -211,8 +213,38 @@ TEST_CASE("store backup: chunks out of order are refused", "[store]") {
     }));
 }
 
+TEST_CASE("store backup: a table of media is read as it was written", "[store]") {
+    BackupHead head = example_head();
+    head.has_media = true;
+    const std::string table(kBackupChunkBytesMax + 7, 'm');
+    const auto backup = [&](auto make) {
+        BackupWriter writer(head);
+        writer.slots("1 x fast\n");
+        make(writer);
+        writer.end();
+        return Buffer{writer.bytes().begin(), writer.bytes().end()};
+    };
+    const auto all = read(backup([&](BackupWriter& writer) {
+        writer.media(table);
+        writer.begin_tree(example_tree());
+        writer.end_tree();
+    }));
+    REQUIRE(all.has_value());
+    const bool is_same = all->media == table;
+    CHECK(is_same);
+    // What the head promises must be there, in its place.
+    CHECK_FALSE(read(backup([](BackupWriter&) {})).has_value());
+    CHECK_FALSE(read(backup([](BackupWriter& writer) {
+                    writer.begin_tree(example_tree());
+                    writer.end_tree();
+                    writer.media("m");
+                })).has_value());
+    head.has_media = false;
+    CHECK_FALSE(read(backup([](BackupWriter& writer) { writer.media("m"); })).has_value());
+}
+
 TEST_CASE("store backup: one of a newer fopd is called so", "[store]") {
     Buffer newer = example();
-    newer[8] = std::byte{2};
+    newer[8] = std::byte{3};
     REQUIRE(read(newer).error().code == Errc::kUnsupported);
 }

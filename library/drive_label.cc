@@ -1,0 +1,124 @@
+// What a drive finds in the labels of its cartridge.
+
+#include <optional>
+#include <string_view>
+
+#include "core/ensure.h"
+#include "library/drive_unit.h"
+#include "store/tape/cartridge.h"
+
+namespace fopd::library {
+
+namespace {
+
+// Of the cartridge's number in a file id.
+constexpr unsigned kNumberShift = 44;
+
+// Reasons of states that the next mount may end, as kDoesNotLoad.
+constexpr const char* kProtected = "it is write-protected";
+constexpr const char* kImageDamaged = "its image is damaged, and can only be read";
+
+// Of a cartridge that cannot be written.
+const char* why_only_read(const devices::LoadedTape& loaded) {
+    return loaded.damaged ? kImageDamaged : kProtected;
+}
+
+// Whether the cartridge has its state only until it is loaded, and can be written.
+bool ends_with_mount(const Cartridge& cartridge) {
+    const bool is_bad = cartridge.state == CartridgeState::kReadOnly ||
+                        cartridge.state == CartridgeState::kSuspect ||
+                        cartridge.state == CartridgeState::kFailed;
+    const std::string_view reason = cartridge.reason;
+    return is_bad &&
+           (reason == kProtected || reason == kImageDamaged || reason.starts_with(kDoesNotLoad));
+}
+
+}  // namespace
+
+std::uint64_t DriveUnit::file_id(const Cartridge& cartridge, std::uint64_t number) {
+    const CartridgeId on_tape = cartridge.number_on_tape.value_or(cartridge.id);
+    return std::uint64_t{on_tape} << kNumberShift |
+           (std::uint64_t{cartridge.generation} & 0xfffU) << 32U | (number & 0xffff'ffffU);
+}
+
+Task<Result<void>> DriveUnit::check_label(CartridgeId id) {
+    const Cartridge before = *parts_.shelf.find(id);
+    const auto found = co_await store::inspect(&parts_.drive, identity_of(before));
+    if (!found) co_return std::unexpected(found.error());
+    using Kind = store::CartridgeKind;
+    // A blank one with a generation is one whose label was to be written; a failed one, whose label
+    // could not be.
+    const bool is_labelled = before.generation > 0;
+    const bool may_be_blank =
+        before.state == CartridgeState::kBlank || before.state == CartridgeState::kFailed;
+    const bool may_be_labelled =
+        is_labelled && (found->kind == Kind::kOurs || found->kind == Kind::kOtherGeneration ||
+                        found->kind == Kind::kUnreadable);
+    const bool is_right = may_be_blank ? found->kind == Kind::kBlank || may_be_labelled
+                                       : found->kind == (is_labelled ? Kind::kOurs : Kind::kBlank);
+    if (is_right) {
+        label_is_right_ = true;
+        const bool is_protected = parts_.drive.loaded()->write_protected;
+        const bool was_lost =
+            before.state == CartridgeState::kMissing || before.state == CartridgeState::kForeign;
+        const bool is_healed = ends_with_mount(before) && !is_protected;
+        if (was_lost || is_healed) {
+            parts_.shelf.set_state(id, is_labelled ? CartridgeState::kOk : CartridgeState::kBlank,
+                                   "");
+        }
+        const CartridgeState state = parts_.shelf.find(id)->state;
+        if (is_protected && (state == CartridgeState::kOk || state == CartridgeState::kBlank)) {
+            parts_.shelf.set_state(id, CartridgeState::kReadOnly,
+                                   why_only_read(*parts_.drive.loaded()));
+        }
+        co_return Result<void>{};
+    }
+    parts_.shelf.set_state(id, CartridgeState::kForeign, store::describe_kind(found->kind));
+    [[maybe_unused]] const auto saved = co_await parts_.shelf.save();
+    co_return std::unexpected(
+        Error{.code = Errc::kInvalid, .context = store::describe_kind(found->kind)});
+}
+
+Task<Result<void>> DriveUnit::learn_number(store::TapeFile file) {
+    if (parts_.shelf.find(*cartridge_)->number_on_tape != Cartridge::kUnknownNumber) {
+        co_return Result<void>{};
+    }
+    const auto got = co_await reader();
+    if (!got) co_return std::unexpected(got.error());
+    const auto opened = co_await (*got)->open_file(file);
+    if (!opened) co_return opened;
+    if (!note_number((*got)->file().file_id)) {
+        co_return std::unexpected(
+            Error{.code = Errc::kCorrupt, .context = "the file id in HDR1 is another one"});
+    }
+    co_return co_await parts_.shelf.save();
+}
+
+// False: it is no file of this label.
+bool DriveUnit::note_number(std::uint64_t found_id) {
+    const CartridgeId id = *cartridge_;
+    Cartridge as_found = *parts_.shelf.find(id);
+    as_found.number_on_tape = static_cast<CartridgeId>(found_id >> kNumberShift);
+    if (file_id(as_found, found_id) != found_id) return false;
+    parts_.shelf.note_number(id, *as_found.number_on_tape);
+    return true;
+}
+
+Task<Result<void>> DriveUnit::can_format() {
+    ENSURE(cartridge_.has_value());
+    forget_positions();
+    const auto found =
+        co_await store::inspect(&parts_.drive, identity_of(*parts_.shelf.find(*cartridge_)));
+    if (!found) co_return std::unexpected(found.error());
+    if (found->kind == store::CartridgeKind::kCleaning) {
+        co_return std::unexpected(
+            Error{.code = Errc::kInvalid, .context = store::describe_kind(found->kind)});
+    }
+    const devices::LoadedTape& loaded = *parts_.drive.loaded();
+    if (loaded.write_protected) {
+        co_return std::unexpected(Error{.code = Errc::kDenied, .context = why_only_read(loaded)});
+    }
+    co_return Result<void>{};
+}
+
+}  // namespace fopd::library
