@@ -186,7 +186,6 @@ MEASUREMENTS = {
         "build/release/bin/bench_fabric --ofi",
         "build/release/bin/test_sim -d yes",
         "FOPD_SWARM_SEEDS=2000 build/release/bin/test_sim '[swarm]'",
-        "CCACHE_DISABLE=1 cmake --build --preset release",
         "build/release/bin/bench_store /var/tmp 100000",
         "ctest --preset release -R 'network_(stopped|guests|ends_many)' --verbose",
         "bench/objects.py --seconds 3",
