@@ -214,7 +214,6 @@ private:
     Task<Result<std::optional<Bytes>>> read_all(store::Fid fid);
     Task<std::uint64_t> stop_library(Instant deadline);
     void stop_disks();
-    Task<Result<void>> stop_stores(std::uint32_t locality);
     void destroy();
 
     std::unique_ptr<devices::Power> power_;
