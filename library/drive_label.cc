@@ -62,10 +62,7 @@ Task<Result<void>> DriveUnit::check_label(CartridgeId id) {
         const bool was_lost =
             before.state == CartridgeState::kMissing || before.state == CartridgeState::kForeign;
         const bool is_healed = ends_with_mount(before) && !is_protected;
-        if (was_lost || is_healed) {
-            parts_.shelf.set_state(id, is_labelled ? CartridgeState::kOk : CartridgeState::kBlank,
-                                   "");
-        }
+        if (was_lost || is_healed) parts_.shelf.set_found(id);
         const CartridgeState state = parts_.shelf.find(id)->state;
         if (is_protected && (state == CartridgeState::kOk || state == CartridgeState::kBlank)) {
             parts_.shelf.set_state(id, CartridgeState::kReadOnly,

@@ -39,6 +39,11 @@ bool is_about_content(const Error& error) {
            error.code == Errc::kInvalid;
 }
 
+TapeOutcome failure(bool is_of_tape, const Result<void>& result) {
+    using Kind = TapeOutcome::Kind;
+    return {.kind = is_of_tape ? Kind::kTapeError : Kind::kOtherError, .result = result};
+}
+
 TapeJob& job_of(const io_sched::IoRequest& request) {
     return static_cast<const TapeRequest&>(request).job();
 }
@@ -119,10 +124,7 @@ Task<Result<void>> DriveUnit::execute(const io_sched::IoRequest* request,
 Task<TapeOutcome> DriveUnit::bring(CartridgeId id, Labels labels) {
     const auto mounted = co_await mount(id, labels);
     if (mounted) co_return TapeOutcome{};
-    const bool is_of_tape = did_not_load_ || parts_.drive.trial().has_failed;
-    using Kind = TapeOutcome::Kind;
-    co_return TapeOutcome{.kind = is_of_tape ? Kind::kTapeError : Kind::kOtherError,
-                          .result = mounted};
+    co_return failure(did_not_load_ || parts_.drive.trial().has_failed, mounted);
 }
 
 Task<TapeOutcome> DriveUnit::run(TapeJob* job, io_sched::IoType type, CartridgeId id) {
@@ -130,10 +132,7 @@ Task<TapeOutcome> DriveUnit::run(TapeJob* job, io_sched::IoType type, CartridgeI
     parts_.drive.begin_trial();
     const auto done = co_await job->run(this, id);
     const MeasuredDrive::Trial& trial = parts_.drive.trial();
-    if (!done) {
-        co_return TapeOutcome{.kind = trial.has_failed ? Kind::kTapeError : Kind::kOtherError,
-                              .result = done};
-    }
+    if (!done) co_return failure(trial.has_failed, done);
     const bool has_worked = type == io_sched::IoType::kRead ? trial.has_read : trial.has_synced;
     co_return TapeOutcome{.kind = has_worked ? Kind::kWorked : Kind::kNothingDone, .result = {}};
 }
@@ -330,10 +329,7 @@ Task<Result<void>> DriveUnit::hand_over() {
     set_activity(DriveActivity::kIdle);
     fails_everywhere_ = !unloaded && !may_work_elsewhere(unloaded.error());
     if (unloaded || !id) co_return unloaded;
-    using Kind = TapeOutcome::Kind;
-    const bool is_of_tape = parts_.drive.trial().has_failed;
-    say_failed(*id, "unload",
-               {.kind = is_of_tape ? Kind::kTapeError : Kind::kOtherError, .result = unloaded});
+    say_failed(*id, "unload", failure(parts_.drive.trial().has_failed, unloaded));
     co_return unloaded;
 }
 
@@ -356,17 +352,13 @@ Task<Result<void>> DriveUnit::take_out() {
         // What was lost is in no table: it counts as a failure, and the cartridge leaves.
         const bool is_failure = !unloaded && cartridge_;
         if (is_failure) {
-            using Kind = TapeOutcome::Kind;
-            const bool is_of_tape = parts_.drive.trial().has_failed;
             judge(*cartridge_, io_sched::IoType::kWrite,
-                  {.kind = is_of_tape ? Kind::kTapeError : Kind::kOtherError, .result = unloaded});
+                  failure(parts_.drive.trial().has_failed, unloaded));
         }
         parts_.drive.begin_trial();
         const Cartridge* const cartridge = cartridge_ ? parts_.shelf.find(*cartridge_) : nullptr;
         if (cartridge != nullptr && cartridge->state == CartridgeState::kMissing) {
-            const bool is_labelled = cartridge->generation > 0;
-            parts_.shelf.set_state(*cartridge_,
-                                   is_labelled ? CartridgeState::kOk : CartridgeState::kBlank, "");
+            parts_.shelf.set_found(*cartridge_);
         }
     }
     if (cartridge_) {
@@ -391,10 +383,8 @@ Task<void> DriveUnit::look_into() {
     const CartridgeId id = cartridge->id;
     const auto loaded = co_await load_and_check(id, Labels::kRight);
     if (loaded) co_return;
-    using Kind = TapeOutcome::Kind;
-    const bool is_of_tape = did_not_load_ || parts_.drive.trial().has_failed;
     judge(id, io_sched::IoType::kRead,
-          {.kind = is_of_tape ? Kind::kTapeError : Kind::kOtherError, .result = loaded});
+          failure(did_not_load_ || parts_.drive.trial().has_failed, loaded));
 }
 
 // -- sessions --

@@ -68,6 +68,11 @@ void MediaShelf::set_state(CartridgeId id, CartridgeState state, std::string_vie
         {{"medium", std::string_view(barcode)}, {"state", to_string(state)}, {"reason", reason}});
 }
 
+void MediaShelf::set_found(CartridgeId id) {
+    const bool is_labelled = table_.find(id)->generation > 0;
+    set_state(id, is_labelled ? CartridgeState::kOk : CartridgeState::kBlank, "");
+}
+
 void MediaShelf::note_unsupported(CartridgeId id, std::string_view technology) {
     unsupported_[id].emplace(technology);
     // The technology of a cartridge that was loaded before is no guess.

@@ -52,6 +52,8 @@ public:
     MediaTable& to_change() { return table_; }
     // Sets the state, and says so if it is another one.
     void set_state(CartridgeId id, CartridgeState state, std::string_view reason);
+    // A cartridge that was away or unknown can be used again: it is ok, or blank without a label.
+    void set_found(CartridgeId id);
     // A drive of that technology does not take the cartridge, which fails unless others may.
     void note_unsupported(CartridgeId id, std::string_view technology);
     // Notes a new end of the cartridge's data, and that the data have become so many bytes more.

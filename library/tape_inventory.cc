@@ -72,13 +72,12 @@ bool TapeLibrary::take_inventory(Inventory which) {
     for (const std::string& barcode : present) {
         const Cartridge& known = *shelf_->table().find(barcode);
         const CartridgeId id = known.id;
-        const bool is_labelled = known.generation > 0;
         const bool is_found =
             known.state == CartridgeState::kMissing && !in_drives.is_stuck(barcode);
         if (const auto is_double = doubles.find(barcode); is_double != doubles.end()) {
             shelf_->set_state(id, CartridgeState::kDisabled, is_double->second);
-        } else if (is_found || known.state == CartridgeState::kDisabled) {
-            shelf_->set_state(id, is_labelled ? CartridgeState::kOk : CartridgeState::kBlank, "");
+        } else if (is_found || is_disabled_double(known)) {
+            shelf_->set_found(id);
         } else if (which == Inventory::kFirst || added.contains(barcode)) {
             shelf_->show(id);
         }

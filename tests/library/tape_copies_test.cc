@@ -25,15 +25,6 @@ TapeStageOptions two_copies(std::uint32_t drives = 2) {
     return options;
 }
 
-std::map<store::Fid, Bytes> put_for_copies(TapeStage& stage, std::size_t count) {
-    std::map<store::Fid, Bytes> book;
-    for (std::size_t i = 0; i < count; ++i) {
-        const Bytes bytes = pattern(1 + stage.random.below(200'000), stage.random.next());
-        book.emplace(stage.put(bytes, static_cast<std::uint32_t>(i % stage.options.disks)), bytes);
-    }
-    return book;
-}
-
 std::set<store::VsnText> cartridges_of(TapeStage& stage, store::Fid fid) {
     std::set<store::VsnText> cartridges;
     for (const store::Copy& each : stage.copies_of(fid)) cartridges.insert(each.cartridge.vsn);
@@ -68,7 +59,7 @@ TEST_CASE("library copies: each byte counts the cartridges that have it", "[libr
 TEST_CASE("library copies: a synced object is on two cartridges, and leaves its disk then",
           "[library]") {
     TapeStage stage(two_copies());
-    const auto book = put_for_copies(stage, 12);
+    const auto book = put_some(stage, 12, 200'000);
     REQUIRE(stage.sync().has_value());
 
     for (const auto& [fid, bytes] : book) {
@@ -88,7 +79,7 @@ TEST_CASE("library copies: a synced object is on two cartridges, and leaves its 
 
 TEST_CASE("library copies: with one drive there are none, and the reason is said", "[library]") {
     TapeStage stage(two_copies(1));
-    const auto book = put_for_copies(stage, 3);
+    const auto book = put_some(stage, 3, 200'000);
 
     REQUIRE(stage.sync().error().code == Errc::kIo);
     for (const auto& [fid, bytes] : book) {
@@ -100,7 +91,7 @@ TEST_CASE("library copies: with one drive there are none, and the reason is said
 
 TEST_CASE("library copies: if one cartridge cannot be written, no copy is recorded", "[library]") {
     TapeStage stage(two_copies());
-    const auto book = put_for_copies(stage, 6);
+    const auto book = put_some(stage, 6, 200'000);
     const auto fault = GENERATE(devices::TapeFault::kWrite, devices::TapeFault::kLateWrite,
                                 devices::TapeFault::kLoad);
     stage.drive(1).inject(fault);
@@ -120,7 +111,7 @@ TEST_CASE("library copies: if one cartridge cannot be written, no copy is record
 
 TEST_CASE("library copies: a drive that dies while it writes holds nobody up", "[library]") {
     TapeStage stage(two_copies(3));
-    const auto book = put_for_copies(stage, 6);
+    const auto book = put_some(stage, 6, 200'000);
     stage.drive(0).inject(devices::TapeFault::kDeath);
 
     for (int tries = 0; tries < 5 && !stage.sync(1h); ++tries) stage.run_for(1min);
@@ -138,7 +129,7 @@ TEST_CASE("library copies: a drive that cannot write goes down, and no cartridge
     stage.drive(0).faults().write_ppm = 1'000'000;
     std::map<store::Fid, Bytes> book;
     for (int round = 0; round < 6; ++round) {
-        book.merge(put_for_copies(stage, 2));
+        book.merge(put_some(stage, 2, 200'000));
         REQUIRE(stage.sync(1h).has_value());
         unload_all(stage);
     }
@@ -153,7 +144,7 @@ TEST_CASE("library copies: a drive that cannot write goes down, and no cartridge
 
 TEST_CASE("library copies: an object comes back from the copy that can be read", "[library]") {
     TapeStage stage(two_copies());
-    const auto book = put_for_copies(stage, 4);
+    const auto book = put_some(stage, 4, 200'000);
     REQUIRE(stage.sync().has_value());
     for (const auto& [fid, bytes] : book) REQUIRE(stage.release(fid).has_value());
     for (const DriveRow& each : stage.library().drives()) {
@@ -188,7 +179,7 @@ TEST_CASE("library copies: after a loss of power objects have all their copies o
     TapeStage stage(options);
     std::map<store::Fid, Bytes> book;
     for (int round = 0; round < 4; ++round) {
-        book.merge(put_for_copies(stage, 4));
+        book.merge(put_some(stage, 4, 200'000));
         stage.run_for(1s);  // They are durable.
         stage.lose_power_within(400,
                                 Duration(static_cast<Duration::rep>(stage.random.below(90)) * 1s));

@@ -72,15 +72,6 @@ FoundOnTape read_media(TapeStage& stage) {
     return found;
 }
 
-std::map<store::Fid, Bytes> put_book(TapeStage& stage, std::size_t count) {
-    std::map<store::Fid, Bytes> book;
-    for (std::size_t i = 0; i < count; ++i) {
-        const Bytes bytes = pattern(1 + stage.random.below(200'000), stage.random.next());
-        book.emplace(stage.put(bytes, static_cast<std::uint32_t>(i % stage.options.disks)), bytes);
-    }
-    return book;
-}
-
 // After a start, until all drives are open.
 void wait_for_drives(TapeStage& stage) {
     for (int i = 0; i < 600 && stage.library().drives().size() < stage.options.drives; ++i) {
@@ -105,7 +96,7 @@ TEST_CASE("library sessions: a cartridge that is not written for a while gets an
           "[library]") {
     TapeStage stage;
     stage.collection = "run-7";
-    const auto book = put_book(stage, 20);
+    const auto book = put_some(stage, 20, 200'000);
     REQUIRE(stage.sync().has_value());
     REQUIRE_FALSE(are_indexed(used_media(stage)));
 
@@ -135,11 +126,11 @@ TEST_CASE("library sessions: a cartridge that is not written for a while gets an
 TEST_CASE("library sessions: a cartridge leaves its drive with an index, and each session has one",
           "[library]") {
     TapeStage stage;
-    auto book = put_book(stage, 6);
+    auto book = put_some(stage, 6, 200'000);
     REQUIRE(stage.sync().has_value());
     unload_all(stage);
     REQUIRE(are_indexed(used_media(stage)));
-    const auto more = put_book(stage, 6);
+    const auto more = put_some(stage, 6, 200'000);
     REQUIRE(stage.sync().has_value());
     // Deleted objects are not listed, and what was in an index stays there.
     const store::Fid gone = more.begin()->first;
@@ -158,7 +149,7 @@ TEST_CASE("library sessions: a cartridge leaves its drive with an index, and eac
 TEST_CASE("library sessions: a node that stops leaves an index on what it has written",
           "[library]") {
     TapeStage stage;
-    const auto book = put_book(stage, 6);
+    const auto book = put_some(stage, 6, 200'000);
     REQUIRE(stage.sync().has_value());
     stage.restart();
     stage.run_for(1s);
@@ -173,7 +164,7 @@ TEST_CASE("library sessions: a node that stops leaves an index on what it has wr
 TEST_CASE("library sessions: an index that cannot be written is said once, and written later",
           "[library]") {
     TapeStage stage;
-    const auto book = put_book(stage, 4);
+    const auto book = put_some(stage, 4, 200'000);
     REQUIRE(stage.sync().has_value());
     for (std::uint32_t i = 0; i < stage.options.drives; ++i) {
         stage.drive(i).faults().write_ppm = 1'000'000;
@@ -193,11 +184,11 @@ TEST_CASE("library sessions: an index that cannot be written is said once, and w
 
 TEST_CASE("library sessions: files behind the last index are found by their headers", "[library]") {
     TapeStage stage;
-    auto book = put_book(stage, 6);
+    auto book = put_some(stage, 6, 200'000);
     REQUIRE(stage.sync().has_value());
     stage.run_for(3min);
     REQUIRE(are_indexed(used_media(stage)));
-    const auto more = put_book(stage, 4);
+    const auto more = put_some(stage, 4, 200'000);
     REQUIRE(stage.sync().has_value());
     book.insert(more.begin(), more.end());
     stage.lose_power();
