@@ -15,7 +15,7 @@ namespace fopd::library {
 namespace {
 
 constexpr std::size_t kNewsMax = 256;
-constexpr std::size_t kFailuresMax = 1024;
+constexpr std::size_t kUnfulfilledMax = 1024;
 
 // Takes those back that are of the same object as the next one, at `at`, so that the copies of an
 // object are recorded together. Returns how many; none if all are of one object.
@@ -395,8 +395,20 @@ bool StagingDisks::has_recall(objects::HomeVolume& home, store::Fid fid) const {
 // The library has to learn of a recall, or of its change.
 void StagingDisks::tell_of(store::Fid fid) {
     news_.insert(fid);
-    if (failures_.erase(fid) > 0) std::erase(failed_, fid);
+    forget_end(fid);
     ring();
+}
+
+void StagingDisks::remember(store::Fid fid, const RecallEnd& end) {
+    const bool is_new = unfulfilled_.insert_or_assign(fid, end).second;
+    if (is_new) unfulfilled_order_.push_back(fid);
+    if (unfulfilled_order_.size() <= kUnfulfilledMax) return;
+    unfulfilled_.erase(unfulfilled_order_.front());
+    unfulfilled_order_.pop_front();
+}
+
+void StagingDisks::forget_end(store::Fid fid) {
+    if (unfulfilled_.erase(fid) > 0) std::erase(unfulfilled_order_, fid);
 }
 
 Task<Result<RecallAsked>> StagingDisks::recall(RecallWish wish, core::WaitOptions wait) {
@@ -461,9 +473,8 @@ Task<Result<void>> StagingDisks::put_recall(objects::HomeVolume* home, RecallWis
 Task<Result<RecallEnd>> StagingDisks::wait_for_recall(Ticket ticket, core::WaitOptions wait) {
     objects::HomeVolume* const home = stores_.find(ticket.slot());
     if (home == nullptr || !has_recall(*home, ticket)) {
-        const auto failure = failures_.find(ticket);
-        if (failure == failures_.end()) co_return RecallEnd{};
-        co_return RecallEnd{.how = RecallEnd::How::kFailed, .reason = failure->second};
+        const auto ended = unfulfilled_.find(ticket);
+        co_return ended == unfulfilled_.end() ? RecallEnd{} : ended->second;
     }
     const std::shared_ptr<Waiters> waiters = waiters_for(ticket);
     ++waiters->count;
@@ -487,12 +498,11 @@ std::shared_ptr<StagingDisks::Waiters> StagingDisks::waiters_for(Ticket ticket) 
 void StagingDisks::finish(store::Fid fid, RecallEnd end) {
     news_.erase(fid);
     ended_.push_back(fid);
-    if (end.how == RecallEnd::How::kFailed) {
-        if (failures_.insert_or_assign(fid, end.reason).second) failed_.push_back(fid);
-        if (failed_.size() > kFailuresMax) {
-            failures_.erase(failed_.front());
-            failed_.pop_front();
-        }
+    using How = RecallEnd::How;
+    if (end.how == How::kFailed || end.how == How::kCancelled) {
+        remember(fid, end);
+    } else {
+        forget_end(fid);
     }
     ring();
     const auto found = waiters_.find(fid);
@@ -510,10 +520,16 @@ Task<Result<void>> StagingDisks::cancel_recall(Ticket ticket, core::WaitOptions 
             Error{.code = Errc::kNotFound, .context = "there is no such recall"});
     }
     const objects::HomeVolume::Hold hold(*home);
+    // Those who ask as soon as its record is gone must not take it for fulfilled.
+    const RecallEnd cancelled{.how = RecallEnd::How::kCancelled};
+    remember(ticket, cancelled);
     const auto ended = co_await home->volume().end_recall(ticket, wait);
-    if (!ended) co_return ended;
+    if (!ended) {
+        forget_end(ticket);
+        co_return ended;
+    }
     returning_.cancel(ticket);
-    finish(ticket, {.how = RecallEnd::How::kCancelled});
+    finish(ticket, cancelled);
     co_return Result<void>{};
 }
 

@@ -166,6 +166,8 @@ private:
     void tell_of(store::Fid fid);
     std::shared_ptr<Waiters> waiters_for(Ticket ticket);
     void finish(store::Fid fid, RecallEnd end);
+    void remember(store::Fid fid, const RecallEnd& end);
+    void forget_end(store::Fid fid);
     Task<void> end_empty_recall(store::Fid fid);
     Task<Result<void>> put_recall(objects::HomeVolume* home, RecallWish wish,
                                   core::WaitOptions wait);
@@ -208,8 +210,10 @@ private:
     std::set<store::Fid> news_;      // Recalls that the library has to learn of.
     std::vector<store::Fid> ended_;  // Likewise, those that are over.
     std::uint64_t tickets_made_ = 0;
-    std::map<store::Fid, std::string> failures_;  // Of the latest recalls.
-    std::deque<store::Fid> failed_;               // Their order.
+    // How the latest recalls ended that have failed or were cancelled, and their order: who waits
+    // for one may ask about it when it has ended.
+    std::map<store::Fid, RecallEnd> unfulfilled_;
+    std::deque<store::Fid> unfulfilled_order_;
     std::set<store::Slot> releasing_;
     std::map<store::Fid, Instant> kept_;  // Until when.
     struct Returned {

@@ -58,6 +58,28 @@ TEST_CASE("library recall: a pin that outlives a recall does not keep its reques
     for (const RecallRow& each : rows) REQUIRE(stage.reactor(0).now() - each.asked_at < 1h);
 }
 
+TEST_CASE("library recall: who asks after it was cancelled is told so, until it is wanted again",
+          "[library]") {
+    TapeStage stage;
+    const store::Fid fid = stage.put(pattern(10'000, 1));
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(fid).has_value());
+    // A library that cannot be opened lets it wait.
+    stage.bay.refuses_to_write = true;
+    stage.restart();
+    ask(stage, {.fid = fid});
+    REQUIRE(stage.at_home(fid, stage.staging_of(fid).cancel_recall(fid, {})).has_value());
+    REQUIRE(stage.wait_for(fid).how == RecallEnd::How::kCancelled);
+    REQUIRE(stage.wait_for(fid).how == RecallEnd::How::kCancelled);
+    REQUIRE(stage.at_home(fid, stage.staging_of(fid).cancel_recall(fid, {})).error().code ==
+            Errc::kNotFound);
+
+    stage.bay.refuses_to_write = false;
+    ask(stage, {.fid = fid});
+    REQUIRE(stage.wait_for(fid).how == RecallEnd::How::kDone);
+    REQUIRE(stage.wait_for(fid).how == RecallEnd::How::kDone);
+}
+
 TEST_CASE("library recall: requester and age survive a restart", "[library]") {
     TapeStage stage;
     const store::Fid fid = stage.put(pattern(10'000, 1));
