@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include <array>
 #include <chrono>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -48,17 +50,28 @@ Task<int> for_each_name(ObjectRun* run, const char* list_name, One* one) {
     co_return exit_code == kExitDone ? printed : exit_code;
 }
 
+// Nothing: it is no time span. 0: the pin ends.
+std::optional<std::int64_t> pin_seconds(const std::string& text) {
+    if (text == "0s") return 0;
+    return seconds_in(text);
+}
+
 Task<Outcome<nlohmann::ordered_json>> stage_one(ObjectRun* run, std::string name) {
     auto info = co_await run->find(name);
     if (!info) co_return std::unexpected(std::move(info.error()));
     TapeCalls::StageWish wish{.fid = info->fid, .priority = run->arguments.priority};
     if (!run->arguments.pin.empty()) {
-        wish.pin = std::chrono::seconds(*seconds_in(run->arguments.pin));
+        wish.pin = std::chrono::seconds(*pin_seconds(run->arguments.pin));
+        wish.unpins = wish.pin == Duration{0};
     }
+    const bool unpins = wish.unpins;
     const auto waits = co_await run->objects.tape().stage(wish, run->wait());
     if (!waits) co_return std::unexpected(waits.error());
-    co_return nlohmann::ordered_json{
-        {"name", name}, {"ticket", hex_of(info->fid)}, {"state", *waits ? "waiting" : "on_disk"}};
+    co_return nlohmann::ordered_json{{"name", name},
+                                     {"ticket", hex_of(info->fid)},
+                                     {"state", *waits   ? "waiting"
+                                               : unpins ? "unpinned"
+                                                        : "on_disk"}};
 }
 
 Task<int> stage_all(ObjectRun* run) {
@@ -212,9 +225,10 @@ void declare_tape_names(CLI::App& app, VerbArguments& arguments) {
 }
 void declare_stage(CLI::App& app, VerbArguments& arguments) {
     declare_tape_names(app, arguments);
-    app.add_option("--pin", arguments.pin, "Keep them on a disk for so long, such as 12h or 3d")
+    app.add_option("--pin", arguments.pin,
+                   "Keep them on a disk for so long, such as 12h or 3d; 0s ends that")
         ->check([](const std::string& text) {
-            const auto span = seconds_in(text);
+            const auto span = pin_seconds(text);
             const bool fits = span && static_cast<std::uint64_t>(*span) <= fop::kPinSecondsMax;
             return std::string(fits ? "" : "must be a number with s, min, h or d, up to 3660d");
         });

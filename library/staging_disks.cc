@@ -433,12 +433,36 @@ Task<Result<RecallAsked>> StagingDisks::recall(RecallWish wish, core::WaitOption
     if (!known) co_return std::unexpected(known.error());
     const bool is_there = is_released && known->has_value() && (*known)->ticket != 0 &&
                           (*known)->priority >= wish.priority;
+    if (wish.unpins) {
+        const auto unpinned = co_await unpin(home, wish.fid, wait);
+        if (!unpinned) co_return std::unexpected(unpinned.error());
+        co_return has_recall(*home, wish.fid) ? RecallAsked::kWaiting : RecallAsked::kOnDisk;
+    }
     const bool changes = !is_there || wish.pin > Duration{0};
     if (changes && (is_released || wish.pin > Duration{0})) {
         const auto put = co_await put_recall(home, wish, wait);
         if (!put) co_return std::unexpected(put.error());
     }
     co_return is_released ? RecallAsked::kWaiting : RecallAsked::kOnDisk;
+}
+
+// REQUIRES: the object's attributes are locked.
+Task<Result<void>> StagingDisks::unpin(objects::HomeVolume* home, store::Fid fid,
+                                       core::WaitOptions wait) {
+    const auto found = home->volume().map().find_recall(fid);
+    if (!found) co_return std::unexpected(found.error());
+    if (!found->has_value()) co_return Result<void>{};
+    store::Recall record = **found;
+    if (record.ticket == 0) {
+        const auto ended = co_await home->volume().end_recall(fid, wait);
+        if (!ended) co_return ended;
+    } else {
+        record.pinned_until = {};
+        const auto put = co_await home->volume().put_recall(fid, std::move(record), wait);
+        if (!put) co_return std::unexpected(put.error());
+    }
+    keep_room(fid.slot());
+    co_return Result<void>{};
 }
 
 // REQUIRES: the object's attributes are locked.
@@ -460,10 +484,8 @@ Task<Result<void>> StagingDisks::put_recall(objects::HomeVolume* home, RecallWis
         record.client = wish.client;
     }
     record.priority = std::max<std::int32_t>(record.priority, wish.priority);
-    const std::int64_t pinned_ns = wall_ns + wish.pin.count();
-    if (wish.pin > Duration{0}) {
-        record.pinned_until.unix_ns = std::max(record.pinned_until.unix_ns, pinned_ns);
-    }
+    // The latest wish counts, so that a pin can be made shorter, too.
+    if (wish.pin > Duration{0}) record.pinned_until.unix_ns = wall_ns + wish.pin.count();
     const auto put = co_await home->volume().put_recall(wish.fid, record, wait);
     if (!put) co_return std::unexpected(put.error());
     if (is_released) tell_of(wish.fid);

@@ -169,6 +169,7 @@ private:
     void remember(store::Fid fid, const RecallEnd& end);
     void forget_end(store::Fid fid);
     Task<void> end_empty_recall(store::Fid fid);
+    Task<Result<void>> unpin(objects::HomeVolume* home, store::Fid fid, core::WaitOptions wait);
     Task<Result<void>> put_recall(objects::HomeVolume* home, RecallWish wish,
                                   core::WaitOptions wait);
 

@@ -116,7 +116,7 @@ Task<fop::Reply> run_stage(Operation* operation) {
     // A pin takes space from others.
     const AccessCheck::Wish to_pin{
         .access = objects::Access::kWrite, .lent = fop::kWrite, .words = "pin it to the disks"};
-    const bool pins = stage.pin_s > 0;
+    const bool pins = stage.pin_s > 0 || stage.unpin;
     const auto may_pin =
         pins ? operation->access().check_mode(fid, operation->object(), to_pin) : Granted<>{};
     if (!may_pin) co_return operation->refuse(may_pin.error());
@@ -133,6 +133,7 @@ Task<fop::Reply> run_stage(Operation* operation) {
     library::RecallWish wish = wish_of(*operation, fid);
     wish.priority = stage.priority;
     wish.pin = std::chrono::seconds(static_cast<std::int64_t>(stage.pin_s));
+    wish.unpins = stage.unpin;
     const auto asked = co_await staging->recall(std::move(wish), operation->wait());
     if (!asked) co_return operation->refuse(untraced(asked.error()));
     co_return fop::Reply{.body =
@@ -576,6 +577,12 @@ Task<fop::Reply> run_copies(Operation* operation) {
     const bool on_disk = !operation->object().is_released;
     const auto copies = operation->volume().copies_of(fid);
     if (!copies) co_return operation->refuse(untraced(copies.error()));
+    const auto recall = operation->volume().map().find_recall(fid);
+    if (!recall) co_return operation->refuse(untraced(recall.error()));
+    const std::int64_t pinned_ns = recall->has_value() ? (*recall)->pinned_until.unix_ns : 0;
+    const bool is_pinned = pinned_ns > operation->wall().unix_ns;
+    const std::uint64_t pinned_until_s =
+        is_pinned ? static_cast<std::uint64_t>((pinned_ns + 999'999'999) / 1'000'000'000) : 0;
     operation->enter(Phase::kExecute);
     MediaList list;
     const library::LibraryDoor* const door = door_of(*operation);
@@ -600,8 +607,10 @@ Task<fop::Reply> run_copies(Operation* operation) {
             .state = is_here ? library::to_string(cartridge->state) : std::string_view()};
         if (!writer.add(entry)) break;
     }
-    co_return fop::Reply{.payload = writer.written(),
-                         .body = fop::CopiesReply{.total = copies->size(), .on_disk = on_disk}};
+    co_return fop::Reply{
+        .payload = writer.written(),
+        .body = fop::CopiesReply{
+            .total = copies->size(), .on_disk = on_disk, .pinned_until_s = pinned_until_s}};
 }
 
 Task<fop::Reply> run_format_medium(Operation* operation) {

@@ -80,6 +80,36 @@ TEST_CASE("library recall: who asks after it was cancelled is told so, until it 
     REQUIRE(stage.wait_for(fid).how == RecallEnd::How::kDone);
 }
 
+TEST_CASE("library recall: the latest pin counts, and can be ended", "[library]") {
+    TapeStage stage;
+    const store::Fid fid = stage.put(pattern(10'000, 1));
+    REQUIRE(stage.sync().has_value());
+    const auto unpin = [&stage, fid] {
+        return stage.at_home(fid, stage.staging_of(fid).recall({.fid = fid, .unpins = true}, {}));
+    };
+    CHECK(unpin() == RecallAsked::kOnDisk);
+
+    ask(stage, {.fid = fid, .pin = 1h});
+    ask(stage, {.fid = fid, .pin = 1min});
+    CHECK(stage.release(fid).error().code == Errc::kBusy);
+    stage.run_for(2min);
+    CHECK(stage.release(fid).has_value());
+    // It brings nothing back.
+    CHECK(unpin() == RecallAsked::kOnDisk);
+    CHECK_FALSE(record_of(stage, fid).value_or(store::Recall{}).ticket != 0);
+
+    ask(stage, {.fid = fid, .pin = 1h});
+    CHECK(unpin() == RecallAsked::kWaiting);
+    REQUIRE(stage.wait_for(fid).how == RecallEnd::How::kDone);
+    CHECK(stage.release(fid).has_value());
+    ask(stage, {.fid = fid, .pin = 1h});
+    REQUIRE(stage.wait_for(fid).how == RecallEnd::How::kDone);
+    CHECK(stage.release(fid).error().code == Errc::kBusy);
+    CHECK(unpin() == RecallAsked::kOnDisk);
+    CHECK_FALSE(record_of(stage, fid).has_value());
+    CHECK(stage.release(fid).has_value());
+}
+
 TEST_CASE("library recall: requester and age survive a restart", "[library]") {
     TapeStage stage;
     const store::Fid fid = stage.put(pattern(10'000, 1));

@@ -107,6 +107,13 @@ class TapeTest(StorageTestCase):
             self.assertEqual(self.answer("stage", name, *COLD)["staged"][0]["state"], "on_disk")
             self.assertEqual(self.get_cold(name), content(100_000, name))
         self.refused(TRY_LATER, ["release: run-0: "], "release", "run-0", *COLD)
+        until = self.answer("stat", "run-0", *COLD)["pinned_until"]
+        self.assertIn("\npinned     until ", self.ctl("stat", "run-0", *COLD).decode())
+        self.answer("stage", "run-0", "--pin", "10min", *COLD)
+        self.assertLess(self.answer("stat", "run-0", *COLD)["pinned_until"], until)
+        self.assertEqual(self.answer("stage", "run-0", "--pin", "0s", *COLD)["staged"][0]["state"], "unpinned")
+        self.assertIsNone(self.answer("stat", "run-0", *COLD)["pinned_until"])
+        self.ctl("release", "run-0", *COLD)
         self.refused(NOT_FOUND, ["stage: none: "], "stage", "none", *COLD)
         self.refused(NOT_FOUND, ["cancel: run-0: "], "cancel", "run-0", *COLD)
 
