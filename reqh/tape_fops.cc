@@ -507,6 +507,14 @@ std::string_view drive_of(const MediaList& list, std::string_view barcode) {
 
 }  // namespace
 
+Task<std::vector<library::Cartridge>> list_cartridges(Operation* operation) {
+    const library::LibraryDoor* const door = door_of(*operation);
+    if (door == nullptr) co_return std::vector<library::Cartridge>{};
+    auto listed = co_await ask_media(operation, door);
+    if (!listed) co_return std::vector<library::Cartridge>{};
+    co_return std::move(listed->cartridges);
+}
+
 Task<fop::Reply> run_media(Operation* operation) {
     operation->enter(Phase::kExecute);
     const auto& asked = operation->body<fop::Media>();

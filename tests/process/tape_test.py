@@ -27,6 +27,23 @@ class TapeTest(StorageTestCase):
     def media(self):
         return self.answer("media")["media"]
 
+    def space(self):
+        return next(each for each in self.answer("df")["pools"] if each["pool"] == "cold")
+
+    def test_the_space_of_a_tape_pool(self):
+        before = self.space()
+        self.assertEqual((before["capacity"], before["used"], before["free"], before["objects"]), (0, 0, 0, 0))
+        self.put("a", content(2 * MIB), *COLD)
+        self.assertEqual(self.space()["used"], 2 * MIB)
+        self.ctl("sync", *COLD)
+        self.ctl("release", "a", *COLD)
+        after = self.space()
+        labelled = [each for each in self.media() if each["pool"] == "cold"]
+        self.assertEqual(after["capacity"], sum(each["capacity"] for each in labelled))
+        self.assertGreater(after["capacity"], after["free"])
+        self.assertGreater(after["free"], 0)
+        self.assertEqual((after["used"], after["objects"]), (2 * MIB, 1))
+
     def test_what_left_the_disks_comes_back(self):
         small, large = content(5000), content(20 * MIB + 17, 1)
         self.put_on_tape("small", small)
