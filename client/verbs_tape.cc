@@ -193,6 +193,27 @@ Task<int> show_media(ObjectRun* run) {
     co_return show(run->call, dumped({{"media", list}}), [&] { return media_page(list); });
 }
 
+std::string drives_page(const nlohmann::json& drives) {
+    if (drives.empty()) return "no drive\n";
+    std::string page = table(drives, {{"DRIVE", "name", shown, Column::Kind::kWhole},
+                                      {"TECHNOLOGY", "technology"},
+                                      {"STATE", "state", shown, Column::Kind::kWhole},
+                                      {"CARTRIDGE", "medium"},
+                                      {"MOUNTS", "mounts"},
+                                      {"SERIAL", "serial", shown, Column::Kind::kWide}});
+    for (const nlohmann::json& each : drives) {
+        const std::string reason = shown(each.at("reason"));
+        if (!reason.empty()) page += folded(shown(each.at("name")) + ": " + reason, 4);
+    }
+    return page;
+}
+
+int run_drives(const Call& call) {
+    return show_answer(call, call.client.get("/v1/drives"), [](const nlohmann::json& answer) {
+        return drives_page(answer.at("drives"));
+    });
+}
+
 Task<int> format_medium(ObjectRun* run) {
     const VerbArguments& asked = run->arguments;
     TapeCalls::FormatWish wish{.barcode = asked.medium, .pool = asked.pool};
@@ -244,7 +265,7 @@ void declare_cancel(CLI::App& app, VerbArguments& arguments) {
         ->required();
 }
 void declare_medium(CLI::App& app, VerbArguments& arguments) {
-    app.add_option("medium", arguments.medium, "The cartridge's barcode")->required();
+    app.add_option("cartridge", arguments.medium, "The cartridge's barcode")->required();
 }
 void declare_drive(CLI::App& app, VerbArguments& arguments) {
     app.add_option("drive", arguments.drive, "The drive's name")->required();
@@ -271,11 +292,13 @@ constexpr std::array kTapeVerbs{
          kTimeoutDefault, declare_cancel, run_tape_verb<&cancel_recall>},
     Verb{"media", "List the cartridges of the tape library", "media", kTimeoutDefault, nullptr,
          run_tape_verb<&show_media>},
+    Verb{"drives", "List the drives of the tape library", "drives", kTimeoutDefault, nullptr,
+         run_drives},
     Verb{"format", "Label a cartridge for a pool", "format V00001L9 --pool cold", kTimeoutDefault,
          declare_format, run_tape_verb<&format_medium>},
-    Verb{"load", "Load a cartridge into a drive", "load V00001L9 drive0", kTimeoutDefault,
+    Verb{"load", "Load a cartridge into a drive", "load V00001L9 vtl0-drive0", kTimeoutDefault,
          declare_load, run_tape_verb<&load_medium>},
-    Verb{"unload", "Take the cartridge of a drive back to its slot", "unload drive0",
+    Verb{"unload", "Take the cartridge of a drive back to its slot", "unload vtl0-drive0",
          kTimeoutDefault, declare_drive, run_tape_verb<&unload_drive>},
 };
 

@@ -136,6 +136,8 @@ public:
     // The copies on a cartridge are gone, durably. kBusy: objects need them, and `loss` refuses
     // that.
     Task<Result<void>> forget_cartridge(store::VsnText vsn, store::Volume::Loss loss);
+    // The objects that are on tape only, and whose last recall has failed.
+    std::uint64_t unreadable_count() const;
     // How many objects have left the disks. For tests.
     std::uint64_t released_count() const { return released_count_; }
 

@@ -67,6 +67,7 @@ public:
     const TapeFigures& figures() const { return figures_; }
     // Whether the bay is open.
     bool is_open() const { return bay_library_ != nullptr; }
+    LibraryCondition condition() const;
 
     // -- LibraryBell --
     void ring() override;
@@ -77,6 +78,7 @@ public:
     std::optional<RecallRow> find_recall(Ticket ticket) override;
     std::vector<Cartridge> media() const override;
     std::vector<DriveRow> drives() const override;
+    std::optional<std::string> why_not_open() const override;
     Task<MediaOutcome> format(FormatWish wish) override;
     Task<MediaOutcome> load(LoadWish wish) override;
     Task<MediaOutcome> unload(std::string drive) override;
@@ -196,6 +198,8 @@ private:
 
     // -- tape_service.cc --
     Unit* find_unit(std::string_view drive);
+    const Unit* unit_with(CartridgeId cartridge) const;
+    std::string why_not_load(const Unit& unit, const Cartridge& cartridge) const;
     Task<Result<void>> wait_for_copies(Pool* pool, std::vector<std::vector<store::Fid>>* left,
                                        core::WaitOptions wait);
     std::string why_not_format(const Cartridge& cartridge, FormatForce force) const;
@@ -216,6 +220,7 @@ private:
     std::unique_ptr<MediaShelf> shelf_;
     Blame blame_;
     std::vector<Unit> units_;
+    std::string not_open_;           // Why the last try to open it failed.
     std::uint64_t media_shown_ = 0;  // MediaShelf::changes() that the homes know.
     bool rung_ = false;
     core::WaitQueue rings_;

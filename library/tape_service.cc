@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "library/awaited_tape.h"
+#include "library/doubles.h"
 #include "library/pending_recall.h"
 #include "library/tape_library.h"
 #include "objects/object_name.h"
@@ -101,14 +102,42 @@ std::vector<DriveRow> TapeLibrary::drives() const {
                         .technology = std::string(unit.drive().technology()),
                         .barcode = cartridge == nullptr ? std::string() : cartridge->barcode,
                         .activity = std::string(to_string(unit.activity())),
-                        .reason = unit.down_reason()});
+                        .reason = unit.down_reason(),
+                        .mounts = each.measured->figures().mounts.get()});
     }
     return rows;
+}
+
+// The first drive is there when the inventory was taken.
+std::optional<std::string> TapeLibrary::why_not_open() const {
+    if (!units_.empty()) return std::nullopt;
+    return not_open_;
+}
+
+LibraryCondition TapeLibrary::condition() const {
+    LibraryCondition condition{.name = options_.name, .not_open = why_not_open().value_or("")};
+    if (units_.empty()) return condition;
+    condition.drives_down = drives();
+    std::erase_if(condition.drives_down, [](const DriveRow& each) { return each.reason.empty(); });
+    for (const Cartridge& each : shelf_->table().all()) {
+        const bool is_bad = each.state == CartridgeState::kSuspect ||
+                            each.state == CartridgeState::kForeign ||
+                            each.state == CartridgeState::kFailed ||
+                            each.state == CartridgeState::kMissing || is_disabled_double(each);
+        if (is_bad && each.generation > 0) condition.bad_media.push_back(each);
+    }
+    return condition;
 }
 
 TapeLibrary::Unit* TapeLibrary::find_unit(std::string_view drive) {
     const auto found = std::ranges::find_if(
         units_, [drive](const Unit& each) { return each.drive->name() == drive; });
+    return found == units_.end() ? nullptr : &*found;
+}
+
+const TapeLibrary::Unit* TapeLibrary::unit_with(CartridgeId cartridge) const {
+    const auto found = std::ranges::find_if(
+        units_, [cartridge](const Unit& each) { return each.drive->cartridge() == cartridge; });
     return found == units_.end() ? nullptr : &*found;
 }
 
@@ -228,6 +257,15 @@ private:
     Unit& unit_;
 };
 
+std::string TapeLibrary::why_not_load(const Unit& unit, const Cartridge& cartridge) const {
+    const std::string name = "drive " + std::string(unit.drive->name());
+    if (unit.drive->is_down()) return name + " is down: " + unit.drive->down_reason();
+    if (unit.is_handled || !unit.device->is_idle()) return name + " is in use";
+    const Unit* const other = unit_with(cartridge.id);
+    if (other == nullptr || other == &unit) return {};
+    return "it is in drive " + std::string(other->drive->name());
+}
+
 Task<MediaOutcome> TapeLibrary::load(LoadWish wish) {
     Unit* const unit = find_unit(wish.drive);
     if (unit == nullptr) {
@@ -238,9 +276,8 @@ Task<MediaOutcome> TapeLibrary::load(LoadWish wish) {
         co_return outcome(Kind::kNoSuchMedium, "there is no medium " + wish.barcode);
     }
     const CartridgeId id = cartridge->id;
-    if (unit->drive->is_down() || unit->is_handled || !unit->device->is_idle()) {
-        co_return outcome(Kind::kRefused, "drive " + wish.drive + " is in use");
-    }
+    const std::string refusal = why_not_load(*unit, *cartridge);
+    if (!refusal.empty()) co_return outcome(Kind::kRefused, refusal);
     const Handling handling(*this, *unit);
     const auto mounted = co_await unit->drive->mount(id);
     co_return outcome(mounted);

@@ -28,6 +28,8 @@ namespace {
 
 constexpr Refusal kNoLibrary{.status = fop::Status::kNotFound,
                              .words = "the node has no tape library"};
+constexpr Refusal kLibraryOpens{.status = fop::Status::kTryAgain,
+                                .words = "the tape library is being opened"};
 constexpr Refusal kServerStops{.status = fop::Status::kTryAgain, .words = "the server is stopping"};
 
 const library::LibraryDoor* door_of(const Operation& operation) {
@@ -75,6 +77,29 @@ Task<Granted<Value>> run_at_library(Operation* operation, const library::Library
     co_await forwarded.end();
     if (!done) co_return refused(kServerStops);
     co_return std::move(*done);
+}
+
+Task<std::optional<std::string>> ask_why_not_open(library::LibraryService* service) {
+    co_return service->why_not_open();
+}
+
+enum class Opening : std::uint8_t { kWaits, kRefused };
+
+// Refuses while the library is not open. It is opened some seconds after the start of the node.
+Task<Granted<>> check_open(Operation* operation, const library::LibraryDoor* door,
+                           Opening opening) {
+    auto job = [](library::LibraryService& service, core::WaitOptions /*wait*/) {
+        return ask_why_not_open(&service);
+    };
+    const auto asked = co_await run_at_library<std::optional<std::string>>(operation, door, &job);
+    if (!asked) co_return std::unexpected(asked.error());
+    if (!*asked) co_return Granted<>{};
+    if ((*asked)->empty()) {
+        if (opening == Opening::kWaits) co_return Granted<>{};
+        co_return refused(kLibraryOpens);
+    }
+    operation->work().text = "the tape library is not open: " + **asked;
+    co_return refused({.status = fop::Status::kBusy, .words = operation->work().text});
 }
 
 // A wish of the caller's. Only who has proved its name can have it used.
@@ -355,7 +380,10 @@ Task<void> note_progress(Operation* operation, fop::RecallWaitReply* reply) {
 
 // The waits do not keep the fom's place: see RequestHandler::park().
 Task<fop::Reply> run_recall_wait(Operation* operation) {
-    if (door_of(*operation) == nullptr) co_return operation->refuse(kNoLibrary);
+    const library::LibraryDoor* const door = door_of(*operation);
+    if (door == nullptr) co_return operation->refuse(kNoLibrary);
+    const auto open = co_await check_open(operation, door, Opening::kWaits);
+    if (!open) co_return operation->refuse(open.error());
     RecallWaiting waiting(*operation, operation->body<fop::RecallWait>());
     const auto waited = co_await waiting.run();
     if (!waited) co_return operation->refuse(waited.error());
@@ -418,6 +446,8 @@ Task<fop::Reply> run_recalls(Operation* operation) {
     operation->enter(Phase::kExecute);
     const library::LibraryDoor* const door = door_of(*operation);
     if (door == nullptr) co_return fop::Reply{.body = fop::RecallsReply{}};
+    const auto open = co_await check_open(operation, door, Opening::kWaits);
+    if (!open) co_return operation->refuse(open.error());
     auto job = [door](library::LibraryService& service, core::WaitOptions /*wait*/) {
         return list_recalls(&service, door->reactor);
     };
@@ -462,6 +492,8 @@ Task<fop::Reply> run_sync_tape(Operation* operation) {
         co_return operation->refuse(
             {.status = fop::Status::kNotFound, .words = "the pool has no tape library"});
     }
+    const auto open = co_await check_open(operation, door, Opening::kWaits);
+    if (!open) co_return operation->refuse(open.error());
     const std::string name = found.name;
     auto job = [&name](library::LibraryService& service, core::WaitOptions wait) {
         return service.sync(name, wait);
@@ -520,6 +552,8 @@ Task<fop::Reply> run_media(Operation* operation) {
     const auto& asked = operation->body<fop::Media>();
     const library::LibraryDoor* const door = door_of(*operation);
     if (door == nullptr) co_return fop::Reply{.body = fop::MediaReply{.end = true}};
+    const auto open = co_await check_open(operation, door, Opening::kRefused);
+    if (!open) co_return operation->refuse(open.error());
     auto listed = co_await ask_media(operation, door);
     if (!listed) co_return operation->refuse(listed.error());
     core::stable_sort(listed->cartridges, std::less{}, &library::Cartridge::barcode);
@@ -569,6 +603,8 @@ Task<fop::Reply> change_media(Operation* operation, Job* job) {
     operation->enter(Phase::kExecute);
     const library::LibraryDoor* const door = door_of(*operation);
     if (door == nullptr) co_return operation->refuse(kNoLibrary);
+    const auto open = co_await check_open(operation, door, Opening::kRefused);
+    if (!open) co_return operation->refuse(open.error());
     auto done = co_await run_at_library<library::MediaOutcome>(operation, door, job);
     if (!done) co_return operation->refuse(done.error());
     if (done->kind == library::MediaOutcome::Kind::kDone) co_return fop::Reply{.body = Body{}};

@@ -110,6 +110,7 @@ public:
     }
     std::vector<library::Cartridge> media() const override { return cartridges; }
     std::vector<library::DriveRow> drives() const override { return drive_rows; }
+    std::optional<std::string> why_not_open() const override { return not_open; }
     Task<library::MediaOutcome> format(FormatWish wish) override {
         formatted.push_back(std::move(wish));
         co_return outcome;
@@ -129,6 +130,7 @@ public:
     std::vector<library::RecallRow> recall_rows;
     std::vector<library::Cartridge> cartridges;
     std::vector<library::DriveRow> drive_rows;
+    std::optional<std::string> not_open;
     std::vector<FormatWish> formatted;
     std::vector<LoadWish> loaded;
     std::vector<std::string> unloaded;
