@@ -122,7 +122,7 @@ Task<int> show_queue(ObjectRun* run) {
                             {"NAME", "name"},
                             {"SIZE", "size", size_shown},
                             {"STATE", "state"},
-                            {"MEDIUM", "medium"},
+                            {"CARTRIDGE", "medium"},
                             {"FOR", "requester"},
                             {"AGE", "age_s", span_shown},
                             {"EXPECTED IN", "expected_s",
@@ -169,15 +169,16 @@ nlohmann::ordered_json json_of(const Medium& medium) {
 }
 
 std::string media_page(const nlohmann::json& media) {
-    std::string page = table(media, {{"MEDIUM", "name"},
+    if (media.empty()) return "no cartridge\n";
+    std::string page = table(media, {{"CARTRIDGE", "name", shown, Column::Kind::kWhole},
                                      {"POOL", "pool"},
-                                     {"STATE", "state"},
+                                     {"STATE", "state", shown, Column::Kind::kWhole},
                                      {"CAPACITY", "capacity", size_shown},
                                      {"USED", "used", size_shown},
                                      {"DEAD", "dead", size_shown},
                                      {"FILES", "files"},
-                                     {"MOUNTS", "mounts"},
-                                     {"DRIVE", "drive"}});
+                                     {"MOUNTS", "mounts", shown, Column::Kind::kWide},
+                                     {"DRIVE", "drive", shown, Column::Kind::kWhole}});
     for (const nlohmann::json& each : media) {
         const std::string reason = shown(each.at("reason"));
         if (!reason.empty()) page += folded(shown(each.at("name")) + ": " + reason, 4);

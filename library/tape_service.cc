@@ -167,7 +167,7 @@ private:
 Task<MediaOutcome> TapeLibrary::format(FormatWish wish) {
     const Cartridge* const found = shelf_ == nullptr ? nullptr : shelf_->table().find(wish.barcode);
     if (found == nullptr) {
-        co_return outcome(Kind::kNoSuchMedium, "there is no medium " + wish.barcode);
+        co_return outcome(Kind::kNoSuchMedium, "there is no cartridge " + wish.barcode);
     }
     const CartridgeId id = found->id;
     Pool* const pool = find_pool(objects::pool_id(wish.pool));
@@ -203,7 +203,7 @@ Task<MediaOutcome> TapeLibrary::prepare_format(CartridgeId id, FormatForce force
 }
 
 std::string TapeLibrary::why_not_format(const Cartridge& cartridge, FormatForce force) const {
-    const std::string name = "medium " + cartridge.barcode;
+    const std::string name = "cartridge " + cartridge.barcode;
     for (const auto& [fid, recall] : recalls_) {
         const bool waits = recall->cartridge() == cartridge.id;
         if (waits) return name + " is needed by a recall";
@@ -273,7 +273,7 @@ Task<MediaOutcome> TapeLibrary::load(LoadWish wish) {
     }
     const Cartridge* const cartridge = shelf_->table().find(wish.barcode);
     if (cartridge == nullptr) {
-        co_return outcome(Kind::kNoSuchMedium, "there is no medium " + wish.barcode);
+        co_return outcome(Kind::kNoSuchMedium, "there is no cartridge " + wish.barcode);
     }
     const CartridgeId id = cartridge->id;
     const std::string refusal = why_not_load(*unit, *cartridge);

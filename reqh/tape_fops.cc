@@ -500,6 +500,11 @@ Task<fop::Reply> run_sync_tape(Operation* operation) {
     };
     const auto synced = co_await run_at_library<Result<void>>(operation, door, &job);
     if (!synced) co_return operation->refuse(synced.error());
+    if (!*synced && synced->error().code == Errc::kTimedOut) {
+        co_return operation->refuse(
+            {.status = fop::Status::kTimedOut,
+             .words = "not all of its objects are on tape yet; they are still being written"});
+    }
     if (!*synced) co_return operation->refuse(untraced(synced->error()));
     co_return fop::Reply{.body = fop::SyncTapeReply{}};
 }

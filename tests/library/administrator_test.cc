@@ -63,7 +63,7 @@ TEST_CASE("library: a cartridge that gets its first objects meanwhile is not for
     Asked format(stage, stage.library().format({.barcode = barcode, .pool = "cold"}));
     const MediaOutcome outcome = format.end();
     CHECK(outcome.kind == Kind::kRefused);
-    CHECK(outcome.words == "medium " + barcode + " has data");
+    CHECK(outcome.words == "cartridge " + barcode + " has data");
 
     REQUIRE(stage.sync().has_value());
     release_all(stage, book);

@@ -641,7 +641,9 @@ TEST_CASE("reqh tape: a sync of a pool waits for the library", "[reqh]") {
 
     FopSpec late = spec;
     late.deadline = after(stage.world.now(), 1min);
-    CHECK(stage.call(late, 1).status() == fop::Status::kTimedOut);
+    const FakeFop& timed_out = stage.call(late, 1);
+    CHECK(timed_out.status() == fop::Status::kTimedOut);
+    CHECK(timed_out.answer->words.find("are on tape yet") != std::string_view::npos);
     tape.library->sync_takes = Duration::zero();
     tape.library->sync_result =
         std::unexpected(Error{.code = Errc::kNotFound, .context = "not a tape pool"});
