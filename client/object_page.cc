@@ -80,6 +80,8 @@ nlohmann::ordered_json json_of(const ObjectInfo& info, const ObjectCopies& copie
                         {"size", each.size_bytes},
                         {"written", time_of(each.written_ns, Output::kJson)}});
     }
+    nlohmann::ordered_json pinned;
+    if (copies.pinned_until_ns > 0) pinned = time_of(copies.pinned_until_ns, Output::kJson);
     return {{"name", info.name},
             {"fid", hex_of(info.fid)},
             {"size", info.size_bytes},
@@ -92,6 +94,7 @@ nlohmann::ordered_json json_of(const ObjectInfo& info, const ObjectCopies& copie
             {"created", time_of(info.created_ns, Output::kJson)},
             {"changed", time_of(info.changed_ns, Output::kJson)},
             {"on_disk", copies.on_disk},
+            {"pinned_until", pinned},
             {"copies", list}};
 }
 
@@ -100,6 +103,9 @@ std::string page_of(const ObjectInfo& info, const ObjectCopies& copies) {
         info.collection.empty() ? "" : "\ncollection " + core::printable(info.collection);
     std::string tape;
     if (!copies.on_disk) tape = "on disk    no\n";
+    if (copies.pinned_until_ns > 0) {
+        tape += "pinned     until " + time_of(copies.pinned_until_ns, Output::kPage) + "\n";
+    }
     for (const CopyInfo& each : copies.copies) {
         tape +=
             "copy       " + core::printable(each.cartridge) + " file " + std::to_string(each.file);

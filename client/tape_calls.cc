@@ -65,7 +65,8 @@ Task<Outcome<bool>> TapeCalls::stage(StageWish wish, Wait wait) {
     const auto pin = std::chrono::duration_cast<std::chrono::seconds>(wish.pin);
     const fop::Stage body{.fid = wish.fid,
                           .pin_s = static_cast<std::uint64_t>(pin.count()),
-                          .priority = wish.priority};
+                          .priority = wish.priority,
+                          .unpin = wish.unpins};
     const auto answer = co_await slots_.ask_slot(wish.fid.slot(), slots_.request(body, wait));
     if (!answer) co_return std::unexpected(answer.error());
     const auto* const reply = body_of<fop::StageReply>(*answer);
@@ -93,7 +94,11 @@ Task<Outcome<ObjectCopies>> TapeCalls::copies(fop::Fid fid, Wait wait) {
     const auto* const reply = body_of<fop::CopiesReply>(*answer);
     const auto entries = fop::read_copies(std::span(payload).first(answer->payload_bytes));
     if (reply == nullptr || !entries) co_return nonsense();
-    ObjectCopies found{.copies = {}, .on_disk = reply->on_disk};
+    constexpr std::uint64_t kNanoseconds = 1'000'000'000;
+    // What lies behind the year 2500 is shown as that.
+    const std::uint64_t until_s = std::min(reply->pinned_until_s, std::uint64_t{16'725'225'600});
+    ObjectCopies found{
+        .copies = {}, .on_disk = reply->on_disk, .pinned_until_ns = until_s * kNanoseconds};
     for (const fop::CopyEntry& each : *entries) found.copies.push_back(info_of(each));
     co_return found;
 }

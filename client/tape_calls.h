@@ -40,8 +40,9 @@ struct CopyInfo {
     std::uint64_t written_ns = 0;  // Since 1970 UTC.
 };
 struct ObjectCopies {
-    std::vector<CopyInfo> copies{};  // In the order of the object's bytes; the first of many.
-    bool on_disk = true;             // The bytes are on a disk, too.
+    std::vector<CopyInfo> copies{};     // In the order of the object's bytes; the first of many.
+    bool on_disk = true;                // The bytes are on a disk, too.
+    std::uint64_t pinned_until_ns = 0;  // They stay there; since 1970 UTC. 0: not pinned.
 };
 
 // A cartridge, as the server lists it.
@@ -70,6 +71,7 @@ public:
         fop::Fid fid{};
         Duration pin{0};  // In whole seconds.
         std::uint8_t priority = fop::kRecallPriorityDefault;
+        bool unpins = false;  // Only ends the pin.
     };
     // Asks for the bytes of an object on a disk. Whether there is a recall to wait for.
     Task<Outcome<bool>> stage(StageWish wish, Wait wait);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include <array>
 #include <chrono>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -48,17 +50,28 @@ Task<int> for_each_name(ObjectRun* run, const char* list_name, One* one) {
     co_return exit_code == kExitDone ? printed : exit_code;
 }
 
+// Nothing: it is no time span. 0: the pin ends.
+std::optional<std::int64_t> pin_seconds(const std::string& text) {
+    if (text == "0s") return 0;
+    return seconds_in(text);
+}
+
 Task<Outcome<nlohmann::ordered_json>> stage_one(ObjectRun* run, std::string name) {
     auto info = co_await run->find(name);
     if (!info) co_return std::unexpected(std::move(info.error()));
     TapeCalls::StageWish wish{.fid = info->fid, .priority = run->arguments.priority};
     if (!run->arguments.pin.empty()) {
-        wish.pin = std::chrono::seconds(*seconds_in(run->arguments.pin));
+        wish.pin = std::chrono::seconds(*pin_seconds(run->arguments.pin));
+        wish.unpins = wish.pin == Duration{0};
     }
+    const bool unpins = wish.unpins;
     const auto waits = co_await run->objects.tape().stage(wish, run->wait());
     if (!waits) co_return std::unexpected(waits.error());
-    co_return nlohmann::ordered_json{
-        {"name", name}, {"ticket", hex_of(info->fid)}, {"state", *waits ? "waiting" : "on_disk"}};
+    co_return nlohmann::ordered_json{{"name", name},
+                                     {"ticket", hex_of(info->fid)},
+                                     {"state", *waits   ? "waiting"
+                                               : unpins ? "unpinned"
+                                                        : "on_disk"}};
 }
 
 Task<int> stage_all(ObjectRun* run) {
@@ -109,7 +122,7 @@ Task<int> show_queue(ObjectRun* run) {
                             {"NAME", "name"},
                             {"SIZE", "size", size_shown},
                             {"STATE", "state"},
-                            {"MEDIUM", "medium"},
+                            {"CARTRIDGE", "medium"},
                             {"FOR", "requester"},
                             {"AGE", "age_s", span_shown},
                             {"EXPECTED IN", "expected_s",
@@ -156,15 +169,16 @@ nlohmann::ordered_json json_of(const Medium& medium) {
 }
 
 std::string media_page(const nlohmann::json& media) {
-    std::string page = table(media, {{"MEDIUM", "name"},
+    if (media.empty()) return "no cartridge\n";
+    std::string page = table(media, {{"CARTRIDGE", "name", shown, Column::Kind::kWhole},
                                      {"POOL", "pool"},
-                                     {"STATE", "state"},
+                                     {"STATE", "state", shown, Column::Kind::kWhole},
                                      {"CAPACITY", "capacity", size_shown},
                                      {"USED", "used", size_shown},
                                      {"DEAD", "dead", size_shown},
                                      {"FILES", "files"},
-                                     {"MOUNTS", "mounts"},
-                                     {"DRIVE", "drive"}});
+                                     {"MOUNTS", "mounts", shown, Column::Kind::kWide},
+                                     {"DRIVE", "drive", shown, Column::Kind::kWhole}});
     for (const nlohmann::json& each : media) {
         const std::string reason = shown(each.at("reason"));
         if (!reason.empty()) page += folded(shown(each.at("name")) + ": " + reason, 4);
@@ -178,6 +192,27 @@ Task<int> show_media(ObjectRun* run) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const Medium& each : *found) list.push_back(json_of(each));
     co_return show(run->call, dumped({{"media", list}}), [&] { return media_page(list); });
+}
+
+std::string drives_page(const nlohmann::json& drives) {
+    if (drives.empty()) return "no drive\n";
+    std::string page = table(drives, {{"DRIVE", "name", shown, Column::Kind::kWhole},
+                                      {"TECHNOLOGY", "technology"},
+                                      {"STATE", "state", shown, Column::Kind::kWhole},
+                                      {"CARTRIDGE", "medium"},
+                                      {"MOUNTS", "mounts"},
+                                      {"SERIAL", "serial", shown, Column::Kind::kWide}});
+    for (const nlohmann::json& each : drives) {
+        const std::string reason = shown(each.at("reason"));
+        if (!reason.empty()) page += folded(shown(each.at("name")) + ": " + reason, 4);
+    }
+    return page;
+}
+
+int run_drives(const Call& call) {
+    return show_answer(call, call.client.get("/v1/drives"), [](const nlohmann::json& answer) {
+        return drives_page(answer.at("drives"));
+    });
 }
 
 Task<int> format_medium(ObjectRun* run) {
@@ -213,9 +248,10 @@ void declare_tape_names(CLI::App& app, VerbArguments& arguments) {
 }
 void declare_stage(CLI::App& app, VerbArguments& arguments) {
     declare_tape_names(app, arguments);
-    app.add_option("--pin", arguments.pin, "Keep them on a disk for so long, such as 12h or 3d")
+    app.add_option("--pin", arguments.pin,
+                   "Keep them on a disk for so long, such as 12h or 3d; 0s ends that")
         ->check([](const std::string& text) {
-            const auto span = seconds_in(text);
+            const auto span = pin_seconds(text);
             const bool fits = span && static_cast<std::uint64_t>(*span) <= fop::kPinSecondsMax;
             return std::string(fits ? "" : "must be a number with s, min, h or d, up to 3660d");
         });
@@ -231,7 +267,7 @@ void declare_cancel(CLI::App& app, VerbArguments& arguments) {
         ->required();
 }
 void declare_medium(CLI::App& app, VerbArguments& arguments) {
-    app.add_option("medium", arguments.medium, "The cartridge's barcode")->required();
+    app.add_option("cartridge", arguments.medium, "The cartridge's barcode")->required();
 }
 void declare_drive(CLI::App& app, VerbArguments& arguments) {
     app.add_option("drive", arguments.drive, "The drive's name")->required();
@@ -262,11 +298,13 @@ constexpr std::array kTapeVerbs{
          kTimeoutDefault, declare_cancel, run_tape_verb<&cancel_recall>},
     Verb{"media", "List the cartridges of the tape library", "media", kTimeoutDefault, nullptr,
          run_tape_verb<&show_media>},
+    Verb{"drives", "List the drives of the tape library", "drives", kTimeoutDefault, nullptr,
+         run_drives},
     Verb{"format", "Label a cartridge for a pool", "format V00001L9 --pool cold", kTimeoutDefault,
          declare_format, run_tape_verb<&format_medium>},
-    Verb{"load", "Load a cartridge into a drive", "load V00001L9 drive0", kTimeoutDefault,
+    Verb{"load", "Load a cartridge into a drive", "load V00001L9 vtl0-drive0", kTimeoutDefault,
          declare_load, run_tape_verb<&load_medium>},
-    Verb{"unload", "Take the cartridge of a drive back to its slot", "unload drive0",
+    Verb{"unload", "Take the cartridge of a drive back to its slot", "unload vtl0-drive0",
          kTimeoutDefault, declare_drive, run_tape_verb<&unload_drive>},
 };
 

@@ -50,7 +50,7 @@ public:
 private:
     class Call;
     struct Verb;
-    static const std::array<Verb, 33> kVerbs;
+    static const std::array<Verb, 34> kVerbs;
 
     static const Verb& verb_of(const AdminRequest& request);
     // Not const, because all verbs in the table have the same signature.
@@ -73,6 +73,7 @@ private:
     Task<AdminReply> trace(AdminRequest request);
     Task<AdminReply> load(AdminRequest request);
     Task<AdminReply> media(AdminRequest request);
+    Task<AdminReply> drives(AdminRequest request);
     Task<AdminReply> scrub(AdminRequest request);
     Task<AdminReply> store_check(AdminRequest request);
     Task<AdminReply> store_check_report(AdminRequest request);

@@ -42,21 +42,46 @@ void write_drive(JsonWriter& json, const library::DriveRow& each) {
     json.field("state", std::string_view(each.activity));
     json.field("reason", std::string_view(each.reason));
     json.text_or_null("medium", each.barcode);
+    json.field("mounts", each.mounts);
     json.end_object();
+}
+
+void write_drives(JsonWriter& json, const Media& media) {
+    json.key("drives").begin_array();
+    for (const library::DriveRow& each : media.drives) write_drive(json, each);
+    json.end_array();
+}
+
+AdminReply not_open(const std::string& reason) {
+    return failure(kUnavailable, reason.empty() ? "the tape library is being opened"
+                                                : "the tape library is not open: " + reason);
 }
 
 }  // namespace
 
+Task<AdminReply> AdminApi::drives(AdminRequest) {
+    if (!parts_.node.life().serving()) co_return not_serving();
+    Media media = co_await parts_.node.questions().drives();
+    if (media.not_open) co_return not_open(*media.not_open);
+    core::stable_sort(media.drives, std::less{}, &library::DriveRow::name);
+    JsonWriter json;
+    json.begin_object();
+    write_drives(json, media);
+    json.end_object();
+    co_return json_reply(kOk, json.text());
+}
+
 Task<AdminReply> AdminApi::media(AdminRequest) {
     if (!parts_.node.life().serving()) co_return not_serving();
     Media media = co_await parts_.node.questions().media();
+    if (media.not_open) co_return not_open(*media.not_open);
     core::stable_sort(media.cartridges, std::less{}, &library::Cartridge::barcode);
     JsonWriter json;
     json.begin_object().key("media").begin_array();
     for (const library::Cartridge& each : media.cartridges) write_cartridge(json, each, media);
-    json.end_array().key("drives").begin_array();
-    for (const library::DriveRow& each : media.drives) write_drive(json, each);
-    json.end_array().end_object();
+    json.end_array();
+    write_drives(json, media);
+    json.end_object();
     co_return json_reply(kOk, json.text());
 }
 

@@ -40,6 +40,7 @@ public:
         look_at_localities();
         look_at_configuration();
         look_at_quotas();
+        look_at_tapes();
         return std::move(health_);
     }
 
@@ -60,6 +61,8 @@ private:
     void look_at_configuration();
     void look_at_quotas();
     void look_at_quota(const objects::QuotaAccount& account, const std::string& words);
+    void look_at_tapes();
+    void look_at_cartridge(const library::Cartridge& cartridge);
     std::string unreadable_objects(const MissingSlot& missing) const;
 
     const Node& node_;
@@ -218,6 +221,34 @@ void Examination::look_at_quota(const objects::QuotaAccount& account, const std:
     };
     look(used.blocks, limit.blocks, "bytes");
     look(used.objects, limit.objects, "objects");
+}
+
+void Examination::look_at_tapes() {
+    const library::LibraryCondition& library = node_.tapes().library();
+    if (!library.not_open.empty()) {
+        add(Cause::kLibraryNotOpen,
+            "tape library " + library.name + " is not open: " + library.not_open);
+    }
+    for (const library::DriveRow& each : library.drives_down) {
+        add(Cause::kDriveDown, "tape drive " + each.name + " is down: " + each.reason);
+    }
+    for (const library::Cartridge& each : library.bad_media) look_at_cartridge(each);
+    if (const std::uint64_t count = node_.tapes().unreadable_objects(); count > 0) {
+        add(Cause::kRecallFailed, number_of(count, "object") +
+                                      " could not be read from tape: the log names " +
+                                      (count == 1 ? "it" : "them"));
+    }
+}
+
+void Examination::look_at_cartridge(const library::Cartridge& cartridge) {
+    const std::uint64_t copies = node_.tapes().live_copies(cartridge.barcode);
+    if (copies == 0) return;
+    const bool is_suspect = cartridge.state == library::CartridgeState::kSuspect;
+    const std::string why = cartridge.reason.empty() ? "" : ": " + cartridge.reason;
+    add(is_suspect ? Cause::kCartridgeSuspect : Cause::kCartridgeUnreadable,
+        "cartridge " + cartridge.barcode + " is " +
+            std::string(library::to_string(cartridge.state)) + ", and objects have " +
+            (copies == 1 ? "1 copy" : std::to_string(copies) + " copies") + " there" + why);
 }
 
 }  // namespace

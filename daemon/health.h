@@ -17,6 +17,8 @@ namespace fopd::daemon {
 struct NodeHealth {
     enum class Level : std::uint8_t { kGood, kWarning, kCritical };
     enum class Cause : std::uint8_t {
+        kCartridgeSuspect,
+        kCartridgeUnreadable,
         kCheckFindings,
         kDiskDamaged,
         kDiskFull,
@@ -26,10 +28,13 @@ struct NodeHealth {
         kDiskReadOnly,
         kDiskSuspect,
         kDiskWrittenOff,
+        kDriveDown,
+        kLibraryNotOpen,
         kLocalityStuck,
         kNoDisk,
         kNotReady,
         kQuotaNearlyUsed,
+        kRecallFailed,
         kReloadFailed,
         kRestartPending,
         kScrubFailed,
@@ -47,6 +52,8 @@ struct NodeHealth {
         const char* name;
     };
     static constexpr std::array kCauses{
+        CauseRow{Cause::kCartridgeSuspect, Level::kWarning, "cartridge_suspect"},
+        CauseRow{Cause::kCartridgeUnreadable, Level::kCritical, "cartridge_unreadable"},
         CauseRow{Cause::kCheckFindings, Level::kCritical, "check_findings"},
         CauseRow{Cause::kDiskDamaged, Level::kCritical, "disk_damaged"},
         CauseRow{Cause::kDiskFull, Level::kCritical, "disk_full"},
@@ -56,10 +63,13 @@ struct NodeHealth {
         CauseRow{Cause::kDiskReadOnly, Level::kCritical, "disk_read_only"},
         CauseRow{Cause::kDiskSuspect, Level::kWarning, "disk_suspect"},
         CauseRow{Cause::kDiskWrittenOff, Level::kWarning, "disk_written_off"},
+        CauseRow{Cause::kDriveDown, Level::kWarning, "drive_down"},
+        CauseRow{Cause::kLibraryNotOpen, Level::kCritical, "library_not_open"},
         CauseRow{Cause::kLocalityStuck, Level::kCritical, "locality_stuck"},
         CauseRow{Cause::kNoDisk, Level::kWarning, "no_disk"},
         CauseRow{Cause::kNotReady, Level::kWarning, "not_ready"},
         CauseRow{Cause::kQuotaNearlyUsed, Level::kWarning, "quota_nearly_used"},
+        CauseRow{Cause::kRecallFailed, Level::kCritical, "recall_failed"},
         CauseRow{Cause::kReloadFailed, Level::kWarning, "reload_failed"},
         CauseRow{Cause::kRestartPending, Level::kWarning, "restart_pending"},
         CauseRow{Cause::kScrubFailed, Level::kWarning, "scrub_failed"},

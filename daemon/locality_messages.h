@@ -8,6 +8,7 @@
 #include "core/round_trip.h"
 #include "daemon/class_ledger.h"
 #include "daemon/locality.h"
+#include "daemon/tape_watch.h"
 
 namespace fopd::daemon {
 
@@ -17,13 +18,22 @@ namespace fopd::daemon {
 // Checks that the locality's reactor still runs, and brings back its figures.
 class Pulse final : public core::RoundTrip {
 public:
-    Pulse(core::Reactor& control, Locality& locality, ClassLedger& classes)
-        : RoundTrip(control, locality.reactor()),
+    // All of it outlives the pulse.
+    struct World {
+        core::Reactor& control;
+        ClassLedger& classes;
+        TapeWatch& tapes;
+    };
+    Pulse(const World& world, Locality& locality)
+        : RoundTrip(world.control, locality.reactor()),
           locality_(locality),
-          classes_(classes),
-          answered_at_(control.now()) {}
+          world_(world),
+          answered_at_(world.control.now()) {}
 
-    void send() { depart(); }
+    void send() {
+        bad_media_ = world_.tapes.bad_media();
+        depart();
+    }
     Instant answered_at() const { return answered_at_; }
 
     bool answered = false;  // Since the watchdog was last fed.
@@ -33,18 +43,23 @@ private:
     void arrive() override {
         locality_.publish();
         news_ = locality_.take_class_news();
+        findings_ = look_at_tapes(locality_, bad_media_);
         go_back();
     }
     void come_back() override {
         answered = true;
         answered_at_ = here().now();
-        classes_.take(locality_.index(), news_, answered_at_);
+        world_.classes.take(locality_.index(), news_, answered_at_);
+        world_.tapes.take(locality_.index(), std::move(findings_));
     }
 
     Locality& locality_;
-    ClassLedger& classes_;
+    const World world_;
     Instant answered_at_;
-    std::vector<lrs::ClassNews> news_;  // Owned by the locality until the message is back.
+    // Owned by the locality until the message is back.
+    std::vector<lrs::ClassNews> news_;
+    std::vector<library::Cartridge> bad_media_;
+    TapeFindings findings_;
 };
 
 // Sends new settings. Settings that arrive while the message is in transit are sent when it is

@@ -64,14 +64,24 @@ Task<std::vector<reqh::FopLoad::Row>> LocalityQuestions::load() {
     co_return all;
 }
 
-Task<LocalityQuestions::Media> LocalityQuestions::media() {
+Task<LocalityQuestions::Media> LocalityQuestions::drives() {
     Media media;
     for (const auto& locality : localities_) {
         if (locality->library() == nullptr) continue;
         auto ask = [&locality, &media] {
-            media.cartridges = locality->library()->media();
+            media.not_open = locality->library()->why_not_open();
             media.drives = locality->library()->drives();
         };
+        co_await core::run_on(control_, locality->reactor(), ask);
+    }
+    co_return media;
+}
+
+Task<LocalityQuestions::Media> LocalityQuestions::media() {
+    Media media = co_await drives();
+    for (const auto& locality : localities_) {
+        if (locality->library() == nullptr) continue;
+        auto ask = [&locality, &media] { media.cartridges = locality->library()->media(); };
         co_await core::run_on(control_, locality->reactor(), ask);
     }
     for (const auto& locality : localities_) {

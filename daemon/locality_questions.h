@@ -42,11 +42,14 @@ public:
     Task<std::vector<reqh::FopLoad::Row>> load();
     // What is known about cartridges and drives. Empty without a tape library.
     struct Media {
+        // As LibraryService::why_not_open(). Nothing, too: the node has no library.
+        std::optional<std::string> not_open;
         std::vector<library::Cartridge> cartridges;
         std::vector<library::DriveRow> drives;
         library::DeadBytes dead;
     };
     Task<Media> media();
+    Task<Media> drives();  // Only of drives.
 
 private:
     using FopsOf = std::function<reqh::FopList(const Locality&)>;

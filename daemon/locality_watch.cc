@@ -19,7 +19,9 @@ LocalityWatch::LocalityWatch(const World& world) : world_(world) {}
 LocalityWatch::~LocalityWatch() = default;
 
 void LocalityWatch::add(Locality& locality) {
-    pulses_.push_back(std::make_unique<Pulse>(world_.control, locality, world_.classes));
+    const Pulse::World world{
+        .control = world_.control, .classes = world_.classes, .tapes = world_.tapes};
+    pulses_.push_back(std::make_unique<Pulse>(world, locality));
 }
 
 bool LocalityWatch::all_pulses_are_back() const {

@@ -11,6 +11,7 @@
 #include "daemon/class_ledger.h"
 #include "daemon/locality.h"
 #include "daemon/service_manager.h"
+#include "daemon/tape_watch.h"
 
 namespace fopd::daemon {
 
@@ -26,7 +27,9 @@ public:
         core::Reactor& control;
         core::EventSink& events;
         ServiceManager& manager;
-        ClassLedger& classes;  // Takes the figures that the pulses bring back.
+        // These take what the pulses bring back.
+        ClassLedger& classes;
+        TapeWatch& tapes;
     };
     explicit LocalityWatch(const World& world);
     ~LocalityWatch();

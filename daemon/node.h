@@ -35,6 +35,7 @@
 #include "daemon/rule_warnings.h"
 #include "daemon/space_watch.h"
 #include "daemon/start_problem.h"
+#include "daemon/tape_watch.h"
 #include "objects/name_parts.h"
 #include "store/volume.h"
 
@@ -113,6 +114,7 @@ public:
     // From any thread.
     const ClassLedger& class_ledger() const { return class_ledger_; }
     const LocalityWatch& watch() const { return watch_; }
+    const TapeWatch& tapes() const { return tapes_; }
 
 private:
     Task<Started<void>> open_locality(Locality* locality);
@@ -150,6 +152,7 @@ private:
     DeviceWarnings device_warnings_;
     SpaceWatch space_;
     MissingDisks missing_;
+    TapeWatch tapes_;
     LocalityWatch watch_;
     LocalityQuestions questions_;
     DiskChecks checks_;

@@ -392,6 +392,7 @@ struct Stage {
     Fid fid{};
     std::uint64_t pin_s = 0;
     std::uint8_t priority = kRecallPriorityDefault;
+    bool unpin = false;  // Only ends its pin; nothing is brought back.
     bool operator==(const Stage&) const = default;
 };
 struct StageReply {
@@ -512,8 +513,9 @@ struct Copies {
     bool operator==(const Copies&) const = default;
 };
 struct CopiesReply {
-    std::uint64_t total = 0;  // How many there are.
-    bool on_disk = true;      // The bytes are on a disk, too.
+    std::uint64_t total = 0;           // How many there are.
+    bool on_disk = true;               // The bytes are on a disk, too.
+    std::uint64_t pinned_until_s = 0;  // Since 1970 UTC; 0: it is not pinned.
     bool operator==(const CopiesReply&) const = default;
 };
 

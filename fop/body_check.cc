@@ -171,6 +171,7 @@ Result<void> check(const UploadAbort& abort, PayloadBytes /*payload*/) {
 
 Result<void> check(const Stage& stage, PayloadBytes /*payload*/) {
     if (stage.pin_s > kPinSecondsMax) return invalid("a pin lasts for ten years at most");
+    if (stage.unpin && stage.pin_s > 0) return invalid("it pins, and ends the pin");
     return check_fid(stage.fid);
 }
 

@@ -191,6 +191,7 @@ bool read(const wire::UploadAbortRequest& from, UploadAbort& to) {
 bool read(const wire::StageRequest& from, Stage& to) {
     to.pin_s = from.pin_s();
     to.priority = from.priority();
+    to.unpin = from.unpin();
     return read(from.fid(), to.fid);
 }
 bool read(const wire::ReleaseRequest& from, Release& to) {
@@ -296,6 +297,7 @@ bool read(const wire::RecallWaitReply& from, RecallWaitReply& to) {
 bool read(const wire::CopiesReply& from, CopiesReply& to) {
     to.total = from.total();
     to.on_disk = from.on_disk();
+    to.pinned_until_s = from.pinned_until_s();
     return true;
 }
 bool read(const wire::MediaReply& from, MediaReply& to) {

@@ -188,7 +188,8 @@ Written write(FlatBuilder& builder, const Quota& quota) {
 
 Written write(FlatBuilder& builder, const Stage& stage) {
     const wire::Fid fid = to_wire(stage.fid);
-    return wire::CreateStageRequest(builder, &fid, stage.pin_s, stage.priority).Union();
+    return wire::CreateStageRequest(builder, &fid, stage.pin_s, stage.priority, stage.unpin)
+        .Union();
 }
 Written write(FlatBuilder& builder, const Release& release) {
     const wire::Fid fid = to_wire(release.fid);
@@ -328,7 +329,8 @@ Written write(FlatBuilder& builder, const RecallsReply& recalls) {
     return wire::CreateRecallsReply(builder, recalls.total).Union();
 }
 Written write(FlatBuilder& builder, const CopiesReply& copies) {
-    return wire::CreateCopiesReply(builder, copies.total, copies.on_disk).Union();
+    return wire::CreateCopiesReply(builder, copies.total, copies.on_disk, copies.pinned_until_s)
+        .Union();
 }
 Written write(FlatBuilder& builder, const RecallWaitReply& wait) {
     const auto states = wire_bytes(builder, bytes_of_borrowed(wait.states));

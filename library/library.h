@@ -26,6 +26,17 @@ struct DriveRow {
     std::string barcode = {};   // Of the loaded cartridge; empty: none.
     std::string activity = {};  // "idle", "reading", "writing", "exchanging", "down"
     std::string reason = {};    // Why it is down.
+    std::uint64_t mounts = 0;   // Since the node was started.
+};
+
+// What is wrong with a library.
+struct LibraryCondition {
+    std::string name{};
+    std::string not_open{};  // Why it could not be opened; empty: it is open, or is being opened.
+    std::vector<DriveRow> drives_down{};
+    // Labelled cartridges that cannot be read, or whose content is not as recorded. Those that an
+    // administrator has taken out or disabled are no fault.
+    std::vector<Cartridge> bad_media{};
 };
 
 // The outcome of an administrator's operation on a cartridge or drive, with the reason of a
@@ -67,6 +78,8 @@ public:
     // done a moment ago and cartridges are not being moved.
     virtual Task<void> look_for_media() = 0;
     virtual std::vector<DriveRow> drives() const = 0;
+    // Nothing: the library is open. Empty: it is being opened for the first time.
+    virtual std::optional<std::string> why_not_open() const = 0;
 
     // Labels a cartridge for a pool. Refuses one that holds data of an object or of others, unless
     // told to forget the data, and one with the only copies of objects, unless told to lose these.

@@ -22,8 +22,11 @@ struct RecallWish {
     store::Fid fid{};
     // Recalls with a higher one go first. A second wish raises that of the recall that is there.
     std::uint8_t priority = kRecallPriorityDefault;
-    // The bytes stay on the disk at least for so long after the wish.
+    // The bytes stay on the disk at least for so long after the wish; of several wishes the latest
+    // with a pin counts.
     Duration pin{0};
+    // Ends the pin of the object, and asks for nothing else.
+    bool unpins = false;
     // The principal who asks; empty: it has not proved who it is. It may cancel the recall that it
     // is the first to ask for.
     std::string requester = {};

@@ -62,6 +62,20 @@ void check_drive_paths(const LibrarySettings& library, config::Complaints& compl
     }
 }
 
+// A library of SCSI devices is as it is.
+void check_virtual_keys(const LibrarySettings& library, config::Complaints& complaints) {
+    if (library.kind == LibraryKind::kVirtual) return;
+    const LibrarySettings defaults;
+    const auto check = [&complaints](const char* key, bool is_set) {
+        if (!is_set) return;
+        complaints.add(key, "it is of libraries of kind virtual", "leave it out");
+    };
+    check("drives", library.drives != defaults.drives);
+    check("cartridges", library.cartridges != defaults.cartridges);
+    check("cartridge_size", library.cartridge_bytes != defaults.cartridge_bytes);
+    check("timing", library.timing != defaults.timing);
+}
+
 // All copies are written at the same time.
 void check_copies(const LibrarySettings& library, const devices::PoolSettings& pool,
                   std::size_t index, std::vector<config::Mistake>& mistakes) {
@@ -122,6 +136,7 @@ config::ListSection<LibrarySettings> libraries_section() {
     add_migration(record);
     record.identified_by("name");
     record.check(&check_drive_paths);
+    record.check(&check_virtual_keys);
     record.check([](const LibrarySettings& library, config::Complaints& complaints) {
         if (library.staging_high == 0 || library.staging_low <= library.staging_high) return;
         complaints.add("staging_low", "it is higher than staging_high",
@@ -147,7 +162,7 @@ std::vector<config::Mistake> check_pools(const std::vector<LibrarySettings>& lib
             continue;
         }
         mistakes.push_back({.wrong = std::move(wrong),
-                            .right = "the name of a pool of the family tape",
+                            .right = "write the name of a pool of the family tape",
                             .key = "[" + std::to_string(i) + "].pool"});
     }
     return mistakes;

@@ -20,7 +20,8 @@ class Staging {
 public:
     virtual ~Staging() = default;
 
-    // Records a recall of an object, or joins the one that it has. Durable on return. kNotFound:
+    // Records a recall of an object, or joins the one that it has. Durable on return. The answer to
+    // a wish that only unpins is kWaiting if the object has a recall. kNotFound:
     // there is no such object here. kUnsupported: the node has no library that could bring it back.
     virtual Task<Result<RecallAsked>> recall(RecallWish wish, core::WaitOptions wait) = 0;
     // Waits until the object's recall ends. Ends at once when it has none. Holds nothing.

@@ -255,6 +255,16 @@ std::optional<RecallNote> StagingDisks::note_of(store::Fid fid) {
                       .copies = copies ? *std::move(copies) : std::vector<store::Copy>()};
 }
 
+std::uint64_t StagingDisks::unreadable_count() const {
+    return static_cast<std::uint64_t>(std::ranges::count_if(bad_ends_, [this](const auto& each) {
+        if (each.second.how != RecallEnd::How::kFailed) return false;
+        const objects::HomeVolume* const home = stores_.find(each.first.slot());
+        if (home == nullptr || !home->volume().serving()) return false;
+        const auto object = home->volume().map().find(each.first);
+        return object && object->has_value() && (*object)->is_released;
+    }));
+}
+
 Result<RecordedMedia> StagingDisks::recorded_media() {
     RecordedMedia media;
     for (const auto& home : stores_.volumes()) {

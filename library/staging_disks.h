@@ -157,6 +157,8 @@ public:
     // The copies on a cartridge are gone, durably. kBusy: objects need them, and `loss` refuses
     // that.
     Task<Result<void>> forget_cartridge(store::VsnText vsn, store::Volume::Loss loss);
+    // The objects that are on tape only, and whose last recall has failed.
+    std::uint64_t unreadable_count() const;
     // How many objects have left the disks. For tests.
     std::uint64_t released_count() const { return released_count_; }
     // And how often one was tried. For tests.
@@ -192,7 +194,10 @@ private:
     void finish(store::Fid fid, RecallEnd end);
     Task<Result<void>> lock_attributes(objects::HomeVolume* home, store::Fid fid,
                                        objects::RangeLock* lock, core::WaitOptions wait);
+    void remember(store::Fid fid, const RecallEnd& end);
+    void forget_end(store::Fid fid);
     Task<void> end_empty_recall(store::Fid fid);
+    Task<Result<void>> unpin(objects::HomeVolume* home, store::Fid fid, core::WaitOptions wait);
     Task<Result<void>> put_recall(objects::HomeVolume* home, RecallWish wish,
                                   core::WaitOptions wait);
 
@@ -236,7 +241,8 @@ private:
     std::set<store::Fid> news_;      // Recalls that the library has to learn of.
     std::vector<store::Fid> ended_;  // Likewise, those that are over.
     std::uint64_t tickets_made_ = 0;
-    // Of the latest recalls those that have failed or were cancelled, and their order.
+    // How the latest recalls ended that have failed or were cancelled, and their order: who waits
+    // for one may ask about it when it has ended.
     std::map<store::Fid, RecallEnd> bad_ends_;
     std::deque<store::Fid> badly_ended_;
     // Disks that objects leave now. True: there was a change since they were looked at.

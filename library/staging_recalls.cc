@@ -35,8 +35,19 @@ bool StagingDisks::has_recall(objects::HomeVolume& home, store::Fid fid) const {
 // The library has to learn of a recall, or of its change.
 void StagingDisks::tell_of(store::Fid fid) {
     news_.insert(fid);
-    if (bad_ends_.erase(fid) > 0) std::erase(badly_ended_, fid);
+    forget_end(fid);
     ring();
+}
+
+void StagingDisks::remember(store::Fid fid, const RecallEnd& end) {
+    if (bad_ends_.insert_or_assign(fid, end).second) badly_ended_.push_back(fid);
+    if (badly_ended_.size() <= kBadEndsMax) return;
+    bad_ends_.erase(badly_ended_.front());
+    badly_ended_.pop_front();
+}
+
+void StagingDisks::forget_end(store::Fid fid) {
+    if (bad_ends_.erase(fid) > 0) std::erase(badly_ended_, fid);
 }
 
 // Held while a recall of the object begins or ends, by each that does it: none of them meets a
@@ -68,12 +79,36 @@ Task<Result<RecallAsked>> StagingDisks::recall(RecallWish wish, core::WaitOption
     if (!known) co_return std::unexpected(known.error());
     const bool is_there = is_released && known->has_value() && (*known)->ticket != 0 &&
                           (*known)->priority >= wish.priority;
+    if (wish.unpins) {
+        const auto unpinned = co_await unpin(home, wish.fid, wait);
+        if (!unpinned) co_return std::unexpected(unpinned.error());
+        co_return has_recall(*home, wish.fid) ? RecallAsked::kWaiting : RecallAsked::kOnDisk;
+    }
     const bool changes = !is_there || wish.pin > Duration{0};
     if (changes && (is_released || wish.pin > Duration{0})) {
         const auto put = co_await put_recall(home, wish, wait);
         if (!put) co_return std::unexpected(put.error());
     }
     co_return is_released ? RecallAsked::kWaiting : RecallAsked::kOnDisk;
+}
+
+// REQUIRES: the object's attributes are locked.
+Task<Result<void>> StagingDisks::unpin(objects::HomeVolume* home, store::Fid fid,
+                                       core::WaitOptions wait) {
+    const auto found = home->volume().map().find_recall(fid);
+    if (!found) co_return std::unexpected(found.error());
+    if (!found->has_value()) co_return Result<void>{};
+    store::Recall record = **found;
+    if (record.ticket == 0) {
+        const auto ended = co_await home->volume().end_recall(fid, wait);
+        if (!ended) co_return ended;
+    } else {
+        record.pinned_until = {};
+        const auto put = co_await home->volume().put_recall(fid, std::move(record), wait);
+        if (!put) co_return std::unexpected(put.error());
+    }
+    keep_room(fid.slot());
+    co_return Result<void>{};
 }
 
 // REQUIRES: the object's attributes are locked.
@@ -97,10 +132,8 @@ Task<Result<void>> StagingDisks::put_recall(objects::HomeVolume* home, RecallWis
         record.priority = 0;
     }
     record.priority = std::max<std::int32_t>(record.priority, wish.priority);
-    const std::int64_t pinned_ns = wall_ns + wish.pin.count();
-    if (wish.pin > Duration{0}) {
-        record.pinned_until.unix_ns = std::max(record.pinned_until.unix_ns, pinned_ns);
-    }
+    // The latest wish counts, so that a pin can be made shorter, too.
+    if (wish.pin > Duration{0}) record.pinned_until.unix_ns = wall_ns + wish.pin.count();
     const auto put = co_await home->volume().put_recall(wish.fid, record, wait);
     if (!put) co_return std::unexpected(put.error());
     if (is_released) tell_of(wish.fid);
@@ -137,11 +170,9 @@ void StagingDisks::finish(store::Fid fid, RecallEnd end) {
     ended_.push_back(fid);
     // Those who have joined it may not wait yet.
     if (end.how == RecallEnd::How::kFailed || end.how == RecallEnd::How::kCancelled) {
-        if (bad_ends_.insert_or_assign(fid, end).second) badly_ended_.push_back(fid);
-        if (badly_ended_.size() > kBadEndsMax) {
-            bad_ends_.erase(badly_ended_.front());
-            badly_ended_.pop_front();
-        }
+        remember(fid, end);
+    } else {
+        forget_end(fid);
     }
     ring();
     const auto found = waiters_.find(fid);
@@ -161,10 +192,16 @@ Task<Result<void>> StagingDisks::cancel_recall(Ticket ticket, core::WaitOptions 
     const auto locked = co_await lock_attributes(home, ticket, &lock, wait);
     if (!locked) co_return locked;
     if (!has_recall(*home, ticket)) co_return std::unexpected(no_recall);
+    // Those who ask as soon as its record is gone must not take it for fulfilled.
+    const RecallEnd cancelled{.how = RecallEnd::How::kCancelled};
+    remember(ticket, cancelled);
     const auto ended = co_await home->volume().end_recall(ticket, wait);
-    if (!ended) co_return ended;
+    if (!ended) {
+        forget_end(ticket);
+        co_return ended;
+    }
     returning_.cancel(ticket);
-    finish(ticket, {.how = RecallEnd::How::kCancelled});
+    finish(ticket, cancelled);
     co_return Result<void>{};
 }
 

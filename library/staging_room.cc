@@ -76,7 +76,7 @@ Task<Result<void>> StagingDisks::release_from(objects::HomeVolume* home, store::
     if (!is_good) co_return std::unexpected(is_good.error());
     if (!*is_good) {
         co_return std::unexpected(
-            Error{.code = Errc::kBusy, .context = "no readable medium has the object"});
+            Error{.code = Errc::kBusy, .context = "no readable cartridge has the object"});
     }
     const auto copies = home->volume().copies_of(fid);
     if (!copies) co_return std::unexpected(copies.error());

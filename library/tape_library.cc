@@ -100,6 +100,7 @@ Task<void> TapeLibrary::run() {
         is_ready_ = opened.has_value();
         if (opened) break;
         const std::string reason = describe(opened.error());
+        not_open_ = reason;
         core::emit(
             parts_.events, core::Level::kError, "library.not_open",
             {{"library", std::string_view(options_.name)}, {"reason", std::string_view(reason)}});
@@ -137,6 +138,7 @@ Task<Result<void>> TapeLibrary::open() {
         bay_library_.reset();
         co_return ready;
     }
+    not_open_.clear();
     core::emit(parts_.events, core::Level::kInfo, "library.open",
                {{"library", std::string_view(options_.name)},
                 {"drives", std::uint64_t{units_.size()}},

@@ -69,6 +69,7 @@ public:
     const TapeFigures& figures() const { return figures_; }
     // Whether the bay is open.
     bool is_open() const { return bay_library_ != nullptr; }
+    LibraryCondition condition() const;
 
     // -- LibraryBell --
     void ring() override;
@@ -80,6 +81,7 @@ public:
     std::vector<Cartridge> media() const override;
     Task<void> look_for_media() override;
     std::vector<DriveRow> drives() const override;
+    std::optional<std::string> why_not_open() const override;
     Task<MediaOutcome> format(FormatWish wish) override;
     Task<MediaOutcome> load(LoadWish wish) override;
     Task<MediaOutcome> unload(std::string drive) override;
@@ -211,6 +213,8 @@ private:
     // -- tape_service.cc --
     Unit* find_unit(std::string_view drive);
     Task<const Cartridge*> find_medium(std::string barcode);
+    const Unit* unit_with(CartridgeId cartridge) const;
+    std::string why_not_load(const Unit& unit, const Cartridge& cartridge) const;
     Task<Result<void>> wait_for_copies(Pool* pool, std::vector<std::vector<store::Fid>>* left,
                                        core::WaitOptions wait);
     Task<MediaOutcome> may_format(const Cartridge* cartridge, FormatForce force);
@@ -233,6 +237,7 @@ private:
     std::unique_ptr<MediaShelf> shelf_;
     Blame blame_;
     std::vector<Unit> units_;
+    std::string not_open_;   // Why the last try to open it failed.
     bool is_ready_ = false;  // Until the end: all parts are open.
     // Of look_again().
     std::uint64_t looks_wanted_ = 0;

@@ -430,7 +430,10 @@ RecallRow TapeLibrary::row_of(const Recall& recall) const {
 
 std::vector<TapeLibrary::Recall*> TapeLibrary::ordered_recalls() const {
     std::vector<Recall*> order;
-    for (const auto& [fid, recall] : recalls_) order.push_back(recall.get());
+    // One that is over may still wait for its cartridge to be loaded.
+    for (const auto& [fid, recall] : recalls_) {
+        if (!recall->is_over) order.push_back(recall.get());
+    }
     const auto rank = [](const Recall* each) {
         return std::tuple(!each->is_reading(), 255 - each->wish_priority, each->number);
     };
@@ -494,7 +497,7 @@ std::vector<RecallRow> TapeLibrary::recalls(std::size_t rows_max) const {
 // a second, less often if it is long.
 std::optional<RecallRow> TapeLibrary::find_recall(Ticket ticket) {
     const auto found = recalls_.find(ticket);
-    if (found == recalls_.end()) return std::nullopt;
+    if (found == recalls_.end() || found->second->is_over) return std::nullopt;
     const Instant now = parts_.reactor.now();
     const auto pause = std::chrono::seconds(static_cast<std::int64_t>(recalls_.size() / 10'000));
     if (now >= look_again_at_) {

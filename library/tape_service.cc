@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "library/awaited_tape.h"
+#include "library/doubles.h"
 #include "library/pending_recall.h"
 #include "library/tape_library.h"
 #include "objects/object_name.h"
@@ -105,14 +106,42 @@ std::vector<DriveRow> TapeLibrary::drives() const {
                         .technology = std::string(unit.drive().technology()),
                         .barcode = cartridge == nullptr ? std::string() : cartridge->barcode,
                         .activity = std::string(to_string(unit.activity())),
-                        .reason = unit.down_reason()});
+                        .reason = unit.down_reason(),
+                        .mounts = each.measured->figures().mounts.get()});
     }
     return rows;
+}
+
+// The first drive is there when the inventory was taken.
+std::optional<std::string> TapeLibrary::why_not_open() const {
+    if (!units_.empty()) return std::nullopt;
+    return not_open_;
+}
+
+LibraryCondition TapeLibrary::condition() const {
+    LibraryCondition condition{.name = options_.name, .not_open = why_not_open().value_or("")};
+    if (units_.empty()) return condition;
+    condition.drives_down = drives();
+    std::erase_if(condition.drives_down, [](const DriveRow& each) { return each.reason.empty(); });
+    for (const Cartridge& each : shelf_->table().all()) {
+        const bool is_bad = each.state == CartridgeState::kSuspect ||
+                            each.state == CartridgeState::kForeign ||
+                            each.state == CartridgeState::kFailed ||
+                            each.state == CartridgeState::kMissing || is_disabled_double(each);
+        if (is_bad && each.generation > 0) condition.bad_media.push_back(each);
+    }
+    return condition;
 }
 
 TapeLibrary::Unit* TapeLibrary::find_unit(std::string_view drive) {
     const auto found = std::ranges::find_if(
         units_, [drive](const Unit& each) { return each.drive->name() == drive; });
+    return found == units_.end() ? nullptr : &*found;
+}
+
+const TapeLibrary::Unit* TapeLibrary::unit_with(CartridgeId cartridge) const {
+    const auto found = std::ranges::find_if(
+        units_, [cartridge](const Unit& each) { return each.drive->cartridge() == cartridge; });
     return found == units_.end() ? nullptr : &*found;
 }
 
@@ -164,7 +193,7 @@ Task<const Cartridge*> TapeLibrary::find_medium(std::string barcode) {
 Task<MediaOutcome> TapeLibrary::format(FormatWish wish) {
     const Cartridge* const found = co_await find_medium(wish.barcode);
     if (found == nullptr) {
-        co_return outcome(Kind::kNoSuchMedium, "there is no medium " + wish.barcode);
+        co_return outcome(Kind::kNoSuchMedium, "there is no cartridge " + wish.barcode);
     }
     const CartridgeId id = found->id;
     Pool* const pool = find_pool(objects::pool_id(wish.pool));
@@ -194,7 +223,7 @@ Task<MediaOutcome> TapeLibrary::may_format(const Cartridge* cartridge, FormatFor
     const auto there = co_await count_copies(cartridge);
     if (!there) co_return outcome(Kind::kFailed, describe(there.error()));
     const std::string has =
-        "medium " + cartridge->barcode + " has copies of " + objects_text(there->objects) + "; ";
+        "cartridge " + cartridge->barcode + " has copies of " + objects_text(there->objects) + "; ";
     if (there->only_here > 0) {
         co_return outcome(Kind::kRefused, has + objects_text(there->only_here) +
                                               " with no other copy would be lost for good; "
@@ -205,14 +234,14 @@ Task<MediaOutcome> TapeLibrary::may_format(const Cartridge* cartridge, FormatFor
         co_return outcome(Kind::kRefused, has + "none would be lost; --force forgets the copies");
     }
     if (cartridge->files > 0) {
-        co_return outcome(Kind::kRefused, "medium " + cartridge->barcode +
+        co_return outcome(Kind::kRefused, "cartridge " + cartridge->barcode +
                                               " has data of no object; --force forgets them");
     }
     co_return MediaOutcome{};
 }
 
 std::string TapeLibrary::why_not_format(const Cartridge& cartridge, FormatForce force) const {
-    const std::string name = "medium " + cartridge.barcode;
+    const std::string name = "cartridge " + cartridge.barcode;
     for (const auto& [fid, recall] : recalls_) {
         const bool waits = recall->cartridge() == cartridge.id;
         if (waits) return name + " is needed by a recall";
@@ -278,6 +307,15 @@ private:
     Unit& unit_;
 };
 
+std::string TapeLibrary::why_not_load(const Unit& unit, const Cartridge& cartridge) const {
+    const std::string name = "drive " + std::string(unit.drive->name());
+    if (unit.drive->is_down()) return name + " is down: " + unit.drive->down_reason();
+    if (unit.is_handled || !unit.device->is_idle()) return name + " is in use";
+    const Unit* const other = unit_with(cartridge.id);
+    if (other == nullptr || other == &unit) return {};
+    return "it is in drive " + std::string(other->drive->name());
+}
+
 Task<MediaOutcome> TapeLibrary::load(LoadWish wish) {
     Unit* const unit = find_unit(wish.drive);
     if (unit == nullptr) {
@@ -285,12 +323,11 @@ Task<MediaOutcome> TapeLibrary::load(LoadWish wish) {
     }
     const Cartridge* const cartridge = co_await find_medium(wish.barcode);
     if (cartridge == nullptr) {
-        co_return outcome(Kind::kNoSuchMedium, "there is no medium " + wish.barcode);
+        co_return outcome(Kind::kNoSuchMedium, "there is no cartridge " + wish.barcode);
     }
     const CartridgeId id = cartridge->id;
-    if (unit->drive->is_down() || unit->is_handled || !unit->device->is_idle()) {
-        co_return outcome(Kind::kRefused, "drive " + wish.drive + " is in use");
-    }
+    const std::string refusal = why_not_load(*unit, *cartridge);
+    if (!refusal.empty()) co_return outcome(Kind::kRefused, refusal);
     const Handling handling(*this, *unit);
     const auto mounted = co_await unit->drive->mount(id);
     co_return outcome(mounted);

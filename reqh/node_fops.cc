@@ -6,9 +6,11 @@
 
 #include "core/remote.h"
 #include "fop/listing.h"
+#include "library/media_shelf.h"
 #include "reqh/every_locality.h"
 #include "reqh/object_fops.h"
 #include "reqh/operation.h"
+#include "reqh/tape_fops.h"
 
 namespace fopd::reqh {
 
@@ -103,10 +105,28 @@ Task<fop::Reply> run_slots(Operation* operation) {
                          .body = fop::SlotsReply{.version = layout->version}};
 }
 
+namespace {
+
+// Of a tape pool: what its objects take, on disks and tape once, as their quota says; the capacity
+// of the cartridges that are labelled for it, and what can still be written to these.
+void add_tapes(const objects::LayoutPool& pool, std::span<const library::Cartridge> cartridges,
+               fop::PoolEntry& entry) {
+    entry.used_bytes = pool.quota->whole().used().blocks * fop::kBlockBytes;
+    for (const library::Cartridge& each : cartridges) {
+        if (each.pool != pool.name) continue;
+        entry.total_bytes += each.capacity_bytes;
+        if (each.state != library::CartridgeState::kOk) continue;
+        entry.free_bytes += library::MediaShelf::free_bytes(each);
+    }
+}
+
+}  // namespace
+
 Task<fop::Reply> run_statfs(Operation* operation) {
     operation->enter(Phase::kExecute);
     const objects::StoreLayoutPtr layout = operation->stores().layout_ptr();
     const auto slots = co_await look_at_all_slots(operation);
+    const auto cartridges = co_await list_cartridges(operation);
     fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
     fop::StatfsReply all;
     for (const objects::LayoutPool& pool : layout->pools) {
@@ -123,6 +143,7 @@ Task<fop::Reply> run_statfs(Operation* operation) {
         all.used_bytes += entry.used_bytes;
         all.free_bytes += entry.free_bytes;
         all.objects += entry.objects;
+        if (pool.is_on_tape()) add_tapes(pool, cartridges, entry);
         if (!writer.add(entry)) {
             co_return operation->refuse({.status = fop::Status::kInternal,
                                          .words = "there are more pools than a reply can list"});

@@ -30,6 +30,8 @@ namespace {
 
 constexpr Refusal kNoLibrary{.status = fop::Status::kNotFound,
                              .words = "the node has no tape library"};
+constexpr Refusal kLibraryOpens{.status = fop::Status::kTryAgain,
+                                .words = "the tape library is being opened"};
 constexpr Refusal kServerStops{.status = fop::Status::kTryAgain, .words = "the server is stopping"};
 
 const library::LibraryDoor* door_of(const Operation& operation) {
@@ -79,6 +81,29 @@ Task<Granted<Value>> run_at_library(Operation* operation, const library::Library
     co_return std::move(*done);
 }
 
+Task<std::optional<std::string>> ask_why_not_open(library::LibraryService* service) {
+    co_return service->why_not_open();
+}
+
+enum class Opening : std::uint8_t { kWaits, kRefused };
+
+// Refuses while the library is not open. It is opened some seconds after the start of the node.
+Task<Granted<>> check_open(Operation* operation, const library::LibraryDoor* door,
+                           Opening opening) {
+    auto job = [](library::LibraryService& service, core::WaitOptions /*wait*/) {
+        return ask_why_not_open(&service);
+    };
+    const auto asked = co_await run_at_library<std::optional<std::string>>(operation, door, &job);
+    if (!asked) co_return std::unexpected(asked.error());
+    if (!*asked) co_return Granted<>{};
+    if ((*asked)->empty()) {
+        if (opening == Opening::kWaits) co_return Granted<>{};
+        co_return refused(kLibraryOpens);
+    }
+    operation->work().text = "the tape library is not open: " + **asked;
+    co_return refused({.status = fop::Status::kBusy, .words = operation->work().text});
+}
+
 // A wish of the caller's. Only who has proved its name can have it used.
 library::RecallWish wish_of(const Operation& operation, store::Fid fid) {
     const fabric::Caller& caller = operation.caller();
@@ -118,7 +143,7 @@ Task<fop::Reply> run_stage(Operation* operation) {
     // A pin takes space from others.
     const AccessCheck::Wish to_pin{
         .access = objects::Access::kWrite, .lent = fop::kWrite, .words = "pin it to the disks"};
-    const bool pins = stage.pin_s > 0;
+    const bool pins = stage.pin_s > 0 || stage.unpin;
     const auto may_pin =
         pins ? operation->access().check_mode(fid, operation->object(), to_pin) : Granted<>{};
     if (!may_pin) co_return operation->refuse(may_pin.error());
@@ -135,6 +160,7 @@ Task<fop::Reply> run_stage(Operation* operation) {
     library::RecallWish wish = wish_of(*operation, fid);
     wish.priority = stage.priority;
     wish.pin = std::chrono::seconds(static_cast<std::int64_t>(stage.pin_s));
+    wish.unpins = stage.unpin;
     const auto asked = co_await staging->recall(std::move(wish), operation->wait());
     if (!asked) co_return operation->refuse(untraced(asked.error()));
     co_return fop::Reply{.body =
@@ -361,7 +387,10 @@ Task<void> note_progress(Operation* operation, fop::RecallWaitReply* reply) {
 
 // The waits do not keep the fom's place: see RequestHandler::park().
 Task<fop::Reply> run_recall_wait(Operation* operation) {
-    if (door_of(*operation) == nullptr) co_return operation->refuse(kNoLibrary);
+    const library::LibraryDoor* const door = door_of(*operation);
+    if (door == nullptr) co_return operation->refuse(kNoLibrary);
+    const auto open = co_await check_open(operation, door, Opening::kWaits);
+    if (!open) co_return operation->refuse(open.error());
     RecallWaiting waiting(*operation, operation->body<fop::RecallWait>());
     const auto waited = co_await waiting.run();
     if (!waited) co_return operation->refuse(waited.error());
@@ -425,6 +454,8 @@ Task<fop::Reply> run_recalls(Operation* operation) {
     operation->enter(Phase::kExecute);
     const library::LibraryDoor* const door = door_of(*operation);
     if (door == nullptr) co_return fop::Reply{.body = fop::RecallsReply{}};
+    const auto open = co_await check_open(operation, door, Opening::kWaits);
+    if (!open) co_return operation->refuse(open.error());
     auto job = [door](library::LibraryService& service, core::WaitOptions /*wait*/) {
         return list_recalls(&service, door->reactor);
     };
@@ -469,12 +500,19 @@ Task<fop::Reply> run_sync_tape(Operation* operation) {
         co_return operation->refuse(
             {.status = fop::Status::kNotFound, .words = "the pool has no tape library"});
     }
+    const auto open = co_await check_open(operation, door, Opening::kWaits);
+    if (!open) co_return operation->refuse(open.error());
     const std::string name = found.name;
     auto job = [&name](library::LibraryService& service, core::WaitOptions wait) {
         return service.sync(name, wait);
     };
     const auto synced = co_await run_at_library<Result<void>>(operation, door, &job);
     if (!synced) co_return operation->refuse(synced.error());
+    if (!*synced && synced->error().code == Errc::kTimedOut) {
+        co_return operation->refuse(
+            {.status = fop::Status::kTimedOut,
+             .words = "not all of its objects are on tape yet; they are still being written"});
+    }
     if (!*synced) co_return operation->refuse(untraced(synced->error()));
     co_return fop::Reply{.body = fop::SyncTapeReply{}};
 }
@@ -518,11 +556,21 @@ std::string_view drive_of(const MediaList& list, std::string_view barcode) {
 
 }  // namespace
 
+Task<std::vector<library::Cartridge>> list_cartridges(Operation* operation) {
+    const library::LibraryDoor* const door = door_of(*operation);
+    if (door == nullptr) co_return std::vector<library::Cartridge>{};
+    auto listed = co_await ask_media(operation, door, Look::kNone);
+    if (!listed) co_return std::vector<library::Cartridge>{};
+    co_return std::move(listed->cartridges);
+}
+
 Task<fop::Reply> run_media(Operation* operation) {
     operation->enter(Phase::kExecute);
     const auto& asked = operation->body<fop::Media>();
     const library::LibraryDoor* const door = door_of(*operation);
     if (door == nullptr) co_return fop::Reply{.body = fop::MediaReply{.end = true}};
+    const auto open = co_await check_open(operation, door, Opening::kRefused);
+    if (!open) co_return operation->refuse(open.error());
     const Look look = asked.cursor.empty() ? Look::kForNew : Look::kNone;
     auto listed = co_await ask_media(operation, door, look);
     if (!listed) co_return operation->refuse(listed.error());
@@ -605,6 +653,8 @@ Task<fop::Reply> change_media(Operation* operation, Job* job) {
     operation->enter(Phase::kExecute);
     const library::LibraryDoor* const door = door_of(*operation);
     if (door == nullptr) co_return operation->refuse(kNoLibrary);
+    const auto open = co_await check_open(operation, door, Opening::kRefused);
+    if (!open) co_return operation->refuse(open.error());
     auto waited = [job, door](library::LibraryService& service, core::WaitOptions wait) {
         return wait_for_change(door, (*job)(service, wait), wait);
     };
@@ -624,6 +674,12 @@ Task<fop::Reply> run_copies(Operation* operation) {
     const bool on_disk = !operation->object().is_released;
     const auto copies = operation->volume().copies_of(fid);
     if (!copies) co_return operation->refuse(untraced(copies.error()));
+    const auto recall = operation->volume().map().find_recall(fid);
+    if (!recall) co_return operation->refuse(untraced(recall.error()));
+    const std::int64_t pinned_ns = recall->has_value() ? (*recall)->pinned_until.unix_ns : 0;
+    const bool is_pinned = pinned_ns > operation->wall().unix_ns;
+    const std::uint64_t pinned_until_s =
+        is_pinned ? static_cast<std::uint64_t>((pinned_ns + 999'999'999) / 1'000'000'000) : 0;
     operation->enter(Phase::kExecute);
     MediaList list;
     const library::LibraryDoor* const door = door_of(*operation);
@@ -648,8 +704,10 @@ Task<fop::Reply> run_copies(Operation* operation) {
             .state = is_here ? library::to_string(cartridge->state) : std::string_view()};
         if (!writer.add(entry)) break;
     }
-    co_return fop::Reply{.payload = writer.written(),
-                         .body = fop::CopiesReply{.total = copies->size(), .on_disk = on_disk}};
+    co_return fop::Reply{
+        .payload = writer.written(),
+        .body = fop::CopiesReply{
+            .total = copies->size(), .on_disk = on_disk, .pinned_until_s = pinned_until_s}};
 }
 
 namespace {

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "core/task.h"
 #include "fop/message.h"
+#include "library/cartridge.h"
 #include "store/fid.h"
 
 // The execute steps of the fops on objects on tape, and on the tape library.
@@ -19,6 +21,9 @@ Task<fop::Reply> ask_for_recall(Operation* operation, store::Fid fid);
 // A change did not fit on the disk of the slot, which is here: the staging makes room, so that the
 // client may try again. Returns at once.
 void ask_for_room(Operation* operation, store::Slot slot, std::uint64_t free_blocks);
+
+// The cartridges of the node; none without a library, and while it is not open.
+Task<std::vector<library::Cartridge>> list_cartridges(Operation* operation);
 
 Task<fop::Reply> run_stage(Operation* operation);
 Task<fop::Reply> run_release(Operation* operation);

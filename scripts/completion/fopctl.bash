@@ -39,7 +39,7 @@ _fopctl() {
     local current=${COMP_WORDS[COMP_CWORD]}
     local previous=${COMP_WORDS[COMP_CWORD - 1]}
     local global_options="--server --key --token --protect --job --admin --json --quiet --wide --color --timeout --version --help"
-    local verbs="put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media format load unload batch shell ping bench status health top sessions devices device scrub store lrs io-sched trace reload drain log-level keygen key token"
+    local verbs="put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media drives format load unload batch shell ping bench status health top sessions devices device scrub store lrs io-sched trace reload drain log-level keygen key token"
     COMPREPLY=()
 
     # The argument of an option.
@@ -164,6 +164,10 @@ _fopctl() {
             return
             ;;
     esac
+    if [[ $verb:$arguments == load:1 || $verb:$arguments == unload:0 ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$(_fopctl_json name drives)" -- "$current")
+        return
+    fi
     ((arguments == 0)) || return
     case $verb in
         "device add" | "device remove" | "device forget" | scrub | "store check")

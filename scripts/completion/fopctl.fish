@@ -113,8 +113,10 @@ function __fopctl
     switch "$verb:$positionals[$(math $count + 1)]"
         case '*:device'
             __fopctl_json name devices
-        case '*:medium'
+        case '*:cartridge'
             __fopctl_json name media
+        case '*:drive'
+            __fopctl_json name drives
         case '*:file' 'token revoke:token'
             __fopctl_files
         case 'key revoke:name'

@@ -102,7 +102,8 @@ _fopctl() {
     if (( count >= $#positionals )) && [[ -n ${(M)page:#many*} ]]; then count=$(( $#positionals - 1 )); fi
     case "$verb:$positionals[count+1]" in
         *:device) _fopctl_offer _fopctl_json name devices ;;
-        *:medium) _fopctl_offer _fopctl_json name media ;;
+        *:cartridge) _fopctl_offer _fopctl_json name media ;;
+        *:drive) _fopctl_offer _fopctl_json name drives ;;
         *:file | "token revoke:token") _files ;;
         "key revoke:name") _fopctl_offer _fopctl_json name key list ;;
         "key create:name") ;;

@@ -253,7 +253,7 @@ ReplyBody object_reply(std::uint16_t type) {
         case 31: return FormatMediumReply{};
         case 32: return LoadMediumReply{};
         case 33: return UnloadDriveReply{};
-        case 34: return CopiesReply{.total = 2, .on_disk = true};
+        case 34: return CopiesReply{.total = 2, .on_disk = true, .pinned_until_s = 1'800'000'000};
         default: return {};
     }
 }

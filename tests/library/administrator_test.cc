@@ -63,7 +63,7 @@ TEST_CASE("library: a cartridge that gets its first objects meanwhile is not for
     Asked format(stage, stage.library().format({.barcode = barcode, .pool = "cold"}));
     const MediaOutcome outcome = format.end();
     CHECK(outcome.kind == Kind::kRefused);
-    CHECK(outcome.words.starts_with("medium " + barcode + " has copies of "));
+    CHECK(outcome.words.starts_with("cartridge " + barcode + " has copies of "));
 
     REQUIRE(stage.sync().has_value());
     release_all(stage, book);

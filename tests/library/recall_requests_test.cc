@@ -129,22 +129,6 @@ TEST_CASE("library recall: one that is cancelled is not done for those who ask m
     }
 }
 
-TEST_CASE("library recall: who waits for one that was cancelled is told so", "[library]") {
-    TapeStage stage;
-    const Bytes bytes = pattern(10'000, 1);
-    const store::Fid fid = stage.put(bytes);
-    REQUIRE(stage.sync().has_value());
-    REQUIRE(stage.release(fid).has_value());
-    ask(stage, {.fid = fid});
-    REQUIRE(stage.at_home(fid, stage.staging_of(fid).cancel_recall(fid, {})).has_value());
-    CHECK(stage.wait_for(fid).how == RecallEnd::How::kCancelled);
-
-    ask(stage, {.fid = fid});
-    CHECK(stage.wait_for(fid).how == RecallEnd::How::kDone);
-    CHECK(stage.read(fid) == bytes);
-    CHECK(stage.wait_for(fid).how == RecallEnd::How::kDone);
-}
-
 TEST_CASE("library recall: a node may stop while recalls that are not needed end", "[library]") {
     TapeStage stage({.localities = 1, .disks = 1});
     std::vector<store::Fid> fids;
@@ -158,6 +142,58 @@ TEST_CASE("library recall: a node may stop while recalls that are not needed end
         REQUIRE(stage.at(0, stage.stop_stores(0)).has_value());
         stage.restart();
     }
+}
+
+TEST_CASE("library recall: who asks after it was cancelled is told so, until it is wanted again",
+          "[library]") {
+    TapeStage stage;
+    const store::Fid fid = stage.put(pattern(10'000, 1));
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(fid).has_value());
+    // A library that cannot be opened lets it wait.
+    stage.bay.refuses_to_write = true;
+    stage.restart();
+    ask(stage, {.fid = fid});
+    REQUIRE(stage.at_home(fid, stage.staging_of(fid).cancel_recall(fid, {})).has_value());
+    REQUIRE(stage.wait_for(fid).how == RecallEnd::How::kCancelled);
+    REQUIRE(stage.wait_for(fid).how == RecallEnd::How::kCancelled);
+    REQUIRE(stage.at_home(fid, stage.staging_of(fid).cancel_recall(fid, {})).error().code ==
+            Errc::kNotFound);
+
+    stage.bay.refuses_to_write = false;
+    ask(stage, {.fid = fid});
+    REQUIRE(stage.wait_for(fid).how == RecallEnd::How::kDone);
+    REQUIRE(stage.wait_for(fid).how == RecallEnd::How::kDone);
+}
+
+TEST_CASE("library recall: the latest pin counts, and can be ended", "[library]") {
+    TapeStage stage;
+    const store::Fid fid = stage.put(pattern(10'000, 1));
+    REQUIRE(stage.sync().has_value());
+    const auto unpin = [&stage, fid] {
+        return stage.at_home(fid, stage.staging_of(fid).recall({.fid = fid, .unpins = true}, {}));
+    };
+    CHECK(unpin() == RecallAsked::kOnDisk);
+
+    ask(stage, {.fid = fid, .pin = 1h});
+    ask(stage, {.fid = fid, .pin = 1min});
+    CHECK(stage.release(fid).error().code == Errc::kBusy);
+    stage.run_for(2min);
+    CHECK(stage.release(fid).has_value());
+    // It brings nothing back.
+    CHECK(unpin() == RecallAsked::kOnDisk);
+    CHECK_FALSE(record_of(stage, fid).value_or(store::Recall{}).ticket != 0);
+
+    ask(stage, {.fid = fid, .pin = 1h});
+    CHECK(unpin() == RecallAsked::kWaiting);
+    REQUIRE(stage.wait_for(fid).how == RecallEnd::How::kDone);
+    CHECK(stage.release(fid).has_value());
+    ask(stage, {.fid = fid, .pin = 1h});
+    REQUIRE(stage.wait_for(fid).how == RecallEnd::How::kDone);
+    CHECK(stage.release(fid).error().code == Errc::kBusy);
+    CHECK(unpin() == RecallAsked::kOnDisk);
+    CHECK_FALSE(record_of(stage, fid).has_value());
+    CHECK(stage.release(fid).has_value());
 }
 
 TEST_CASE("library recall: requester and age survive a restart", "[library]") {

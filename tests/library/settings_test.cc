@@ -186,6 +186,14 @@ TEST_CASE("library settings: devices that make no sense are refused where they s
     REQUIRE_THAT(problem_of("{ name: a, kind: scsi, path: /dev/sg3, drive_paths: [nst0], pool: "
                             "cold }"),
                  ContainsSubstring("libraries[0].drive_paths[0]"));
+    for (const std::string key :
+         {"drives: 3", "cartridges: 9", "cartridge_size: 3GiB", "timing: real"}) {
+        REQUIRE_THAT(
+            problem_of("{ name: a, kind: scsi, path: /dev/sg3, drive_paths: [/dev/nst0], " + key +
+                       ", pool: cold }"),
+            ContainsSubstring("libraries[0]." + key.substr(0, key.find(':')) +
+                              ": it is of libraries of kind virtual"));
+    }
     REQUIRE_THAT(problem_of("{ name: a, kind: tape, path: /v, pool: cold }"),
                  ContainsSubstring("libraries[0].kind"));
 }

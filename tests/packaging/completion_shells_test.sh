@@ -35,6 +35,7 @@ echo "$*" >>"$ASKED"
 case " $* " in
     *" devices "*) cat "$ANSWERS/devices.json" ;;
     *" media "*) cat "$ANSWERS/media.json" ;;
+    *" drives "*) cat "$ANSWERS/drives.json" ;;
     *" df "*) cat "$ANSWERS/df.json" ;;
     *" key list "*) cat "$ANSWERS/keys.json" ;;
     *" rule list "*) printf '%s\n' '# rules of tbf, version 1795704011902' 'ann principal=ann rate=5/s' 'default * rate=unlimited' ;;
@@ -119,6 +120,8 @@ completes "d1" scrub d1
 completes "d0,d1" --admin "$scratch/files/admin.sock" store check ""
 grep --quiet -- "--admin $scratch/files/admin.sock .*devices" "$ASKED" || fail "the typed --admin is not used to ask"
 completes "A00001L9,A00002L9" load ""
+completes "vtl0-drive0,vtl0-drive1" load A00001L9 ""
+completes "vtl0-drive0,vtl0-drive1" unload ""
 completes "fast" ls --pool f
 completes "ann,default" lrs rule change ""
 completes "default" lrs rule del d

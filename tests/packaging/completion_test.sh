@@ -19,6 +19,7 @@ fopctl() {
     case " $* " in
         *" devices "*) cat "$scratch/answers/devices.json" ;;
         *" media "*) cat "$scratch/answers/media.json" ;;
+        *" drives "*) cat "$scratch/answers/drives.json" ;;
         *" df "*) cat "$scratch/answers/df.json" ;;
         *" key list "*) cat "$scratch/answers/keys.json" ;;
         *" rule list "*) printf '%s\n' '# rules of tbf, version 1795704011902' 'ann principal=ann rate=5/s' 'default * rate=unlimited' ;;
@@ -44,7 +45,7 @@ completes() {
     fi
 }
 
-completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media format load unload batch shell ping bench status health top sessions devices device scrub store lrs io-sched trace reload drain log-level keygen key token" ""
+completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media drives format load unload batch shell ping bench status health top sessions devices device scrub store lrs io-sched trace reload drain log-level keygen key token" ""
 completes "read release reload" re
 completes "chmod chown" ch
 completes "--pool" chmod 640 --po
@@ -52,13 +53,15 @@ completes "abc a\\ b x" chown ada:staff ""
 completes "abc a\\ b x" stage --pin 3d ""
 completes "--priority" stage --pri
 completes "A00001L9 A00002L9" load ""
-completes "" load A00001L9 ""
+completes "vtl0-drive0 vtl0-drive1" load A00001L9 ""
+completes "" load A00001L9 vtl0-drive0 ""
+completes "vtl0-drive1" unload vtl0-drive1
 completes "--force" format A00001L9 --f
 completes "--yes" format A00001L9 --force --y
 completes "" nonsense
 completes "--server --key --token --protect --job --admin --json --quiet --wide --color --timeout --version --help" --
 completes "--job --json" --j
-completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media format load unload batch shell ping bench status health top sessions devices device scrub store lrs io-sched trace reload drain log-level keygen key token" --json ""
+completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media drives format load unload batch shell ping bench status health top sessions devices device scrub store lrs io-sched trace reload drain log-level keygen key token" --json ""
 completes "load log-level" --timeout 5 lo
 completes "" --timeout ""
 completes "trace debug info warn error" log-level ""

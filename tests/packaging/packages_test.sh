@@ -82,6 +82,7 @@ has fopd <<EOF
 /usr/share/doc/fopd/running.md
 /usr/share/doc/fopd/tutorial.md
 /usr/share/doc/fopd/formats/rules.md
+/usr/share/doc/fopd/formats/tape_image.py
 /usr/share/doc/fopd/reference/events.md
 /usr/share/doc/fopd/*.md
 EOF

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes answers of fopctl into files of a directory, for stand-ins of tests of completion: devices.json, media.json, df.json and
-keys.json. They have the form of the examples in docs/formats/json.md, which tests/process/json_test.py compares with what the
+"""Writes answers of fopctl into files of a directory, for stand-ins of tests of completion: devices.json, media.json, drives.json,
+df.json and keys.json. They have the form of the examples in docs/formats/json.md, which tests/process/json_test.py compares with what the
 programs print, with other names.
 
     page_answers.py DIRECTORY
@@ -17,6 +17,7 @@ PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "formats" / "jso
 ANSWERS = {
     "devices": ("Disk", "devices", [{"name": "d0", "pool": "fast"}, {"name": "d1", "pool": "fast"}]),
     "media": ("`media`", "media", [{"name": "A00001L9", "pool": "cold"}, {"name": "A00002L9", "pool": ""}]),
+    "drives": ("`drives`", "drives", [{"name": "vtl0-drive0"}, {"name": "vtl0-drive1"}]),
     "df": ("`df`", "pools", [{"pool": "fast"}, {"pool": "slow"}]),
     "keys": ("`key list`", "principals", [{"name": "ann"}, {"name": "bob"}]),
 }

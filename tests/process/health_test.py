@@ -73,6 +73,46 @@ class HealthTest(StorageTestCase):
         done = run_program(FOPCTL, "--quiet", "health", env=self.environment)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (OK, "", ""))
 
+    # -- tape --
+
+    def put_on_tape(self, name):
+        cold = ("--pool", "cold")
+        self.put(name, content(MIB), *cold)
+        self.ctl("sync", *cold)
+        self.ctl("release", name, *cold)
+        return next(each["name"] for each in json.loads(self.ctl("--json", "media"))["media"] if each["files"] > 0)
+
+    def test_a_tape_library_that_is_not_open(self):
+        self.stop()
+        (self.dir / "data" / "media").write_bytes(b"no table")
+        self.start()
+        self.assertIn("CRITICAL: tape library vtl0 is not open: ", self.wait_health(CRITICAL))
+        self.assertIn("tape library vtl0 is not open: ", self.status_lines())
+
+    def test_a_cartridge_that_is_missing(self):
+        barcode = self.put_on_tape("a")
+        self.assertEqual(self.health(OK), "OK: 2 disks, 1 object\n")
+        self.stop()
+        image, = self.dir.glob(f"**/{barcode}.cartridge")
+        image.rename(self.directory / "away")
+        self.start()
+        words = f"CRITICAL: cartridge {barcode} is missing, and objects have 1 copy there: it is not in the library\n"
+        self.assertEqual(self.wait_health(CRITICAL), words)
+        # Objects are not concerned any more.
+        self.ctl("rm", "a", "--pool", "cold")
+        self.wait_health(OK)
+
+    def test_an_object_that_cannot_be_recalled(self):
+        barcode = self.put_on_tape("a")
+        self.stop()
+        image, = self.dir.glob(f"**/{barcode}.cartridge")
+        image.rename(self.directory / "away")
+        self.start()
+        self.assertNotEqual(self.ctl_bytes("get", "a", "-", "--pool", "cold").returncode, DONE)
+        wait_until(lambda: "1 object could not be read from tape: the log names it" in self.wait_health(CRITICAL), "it says so")
+        self.ctl("rm", "a", "--pool", "cold")
+        self.wait_health(OK)
+
     def test_no_daemon(self):
         self.stop()
         line = self.health(CRITICAL)

@@ -318,6 +318,7 @@ class JsonTest(StorageTestCase):
         media = self.printed("media")["media"]
         used = next(each["name"] for each in media if each["files"] > 0)
         blank = next(each["name"] for each in media if each["state"] == "blank")
+        self.assertEqual([each["name"] for each in self.printed("drives")["drives"]], ["vtl0-drive0", "vtl0-drive1"])
         drives = {each["drive"] for each in media} - {None}
         for drive in drives:
             self.printed("unload", drive)

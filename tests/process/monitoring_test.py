@@ -1,6 +1,7 @@
 """Each alert of systemd/monitoring/fopd.rules.yml fires when there is its cause, and no other does: see alerts_process.py."""
 
 import ctypes
+import json
 import os
 import re
 import time
@@ -271,6 +272,27 @@ class MonitoringTest(AlertTestCase):
         self.put("a", b"x", "--pool", "cold")
         self.assertNotEqual(self.ctl_bytes("sync", "--pool", "cold").returncode, DONE)
         self.expect_firing(earlier, more=["FopdFopsFail"])
+
+    @fires("FopdTapeLibraryNotOpen")
+    def test_a_library_that_is_not_open(self):
+        self.stop()
+        (self.dir / "data" / "media").write_bytes(b"no table")
+        self.start()
+        self.wait_health("library_not_open")
+        self.expect_firing()
+
+    @fires("FopdTapeCartridgeUnreadable")
+    def test_a_cartridge_that_is_missing(self):
+        cold = ("--pool", "cold")
+        self.put("a", content(MIB), *cold)
+        self.ctl("sync", *cold)
+        barcode = next(each["name"] for each in json.loads(self.ctl("--json", "media"))["media"] if each["files"] > 0)
+        self.stop()
+        image, = self.dir.glob(f"**/{barcode}.cartridge")
+        image.unlink()
+        self.start()
+        self.wait_health("cartridge_unreadable")
+        self.expect_firing()
 
     # -- what is served --
 

@@ -252,6 +252,8 @@ IF_YOU_KNOW = {
     "fopctl token create --issuer issuer.key --rights read --object NAME --expires 12h":
         Run(before="fopctl put copy NAME; cp -p node/issuer.key ."),
     "fopctl get NAME FILE": Run(before="fopctl put copy NAME"),
+    "fopctl stage NAME --pool cold": Run(before="fopctl put --pool cold copy NAME; fopctl sync --pool cold"),
+    "fopctl cancel NAME --pool cold": Run(status=66),
 }
 
 REPORT = {

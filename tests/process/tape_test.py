@@ -1,6 +1,7 @@
 """Objects of a tape pool, as their users see them: put, sync, release, get, over kills and restarts of the daemon."""
 
 import json
+import re
 import unittest
 
 from fopd_process import CONFIG, DONE, USAGE, ProcessTestCase, run_fopd, wait_until
@@ -26,6 +27,23 @@ class TapeTest(StorageTestCase):
 
     def media(self):
         return self.answer("media")["media"]
+
+    def space(self):
+        return next(each for each in self.answer("df")["pools"] if each["pool"] == "cold")
+
+    def test_the_space_of_a_tape_pool(self):
+        before = self.space()
+        self.assertEqual((before["capacity"], before["used"], before["free"], before["objects"]), (0, 0, 0, 0))
+        self.put("a", content(2 * MIB), *COLD)
+        self.assertEqual(self.space()["used"], 2 * MIB)
+        self.ctl("sync", *COLD)
+        self.ctl("release", "a", *COLD)
+        after = self.space()
+        labelled = [each for each in self.media() if each["pool"] == "cold"]
+        self.assertEqual(after["capacity"], sum(each["capacity"] for each in labelled))
+        self.assertGreater(after["capacity"], after["free"])
+        self.assertGreater(after["free"], 0)
+        self.assertEqual((after["used"], after["objects"]), (2 * MIB, 1))
 
     def test_what_left_the_disks_comes_back(self):
         small, large = content(5000), content(20 * MIB + 17, 1)
@@ -93,6 +111,41 @@ class TapeTest(StorageTestCase):
         loaded = [each for each in value["drives"] if each["medium"]]
         self.assertEqual([each["drive"] for each in value["media"] if each["drive"]], [each["name"] for each in loaded])
         self.assertEqual({each["state"] for each in value["drives"]}, {"idle"})
+        self.assertEqual(self.answer("drives")["drives"], value["drives"])
+        self.assertEqual(sum(each["mounts"] for each in value["drives"]), sum(each["mounts"] for each in self.media()))
+        page = self.ctl("drives").decode()
+        for each in value["drives"]:
+            self.assertRegex(page, rf"(?m)^{each['name']} +lto9 +idle +{each['medium'] or '-'} +{each['mounts']}$")
+
+    def test_a_drive_and_a_cartridge_that_are_not_free(self):
+        self.put_on_tape("a", content(MIB, 8))
+        used, = [each for each in self.media() if each["drive"]]
+        other, = {"vtl0-drive0", "vtl0-drive1"} - {used["drive"]}
+        self.refused(REFUSED, [f"load: {used['name']}: it is in drive {used['drive']}"], "load", used["name"], other)
+        self.ctl("unload", used["drive"])
+        self.ctl("load", used["name"], other)
+        self.assertEqual([each["drive"] for each in self.media() if each["drive"]], [other])
+
+    def test_a_library_that_is_not_open(self):
+        self.put_on_tape("a", content(MIB, 9))
+        used = next(each["name"] for each in self.media() if each["files"] > 0)
+        self.put("b", b"b", *COLD)
+        self.stop()
+        table = self.dir / "data" / "media"
+        good = table.read_bytes()
+        table.write_bytes(b"no table")
+        self.start()
+        wait_until(lambda: "fopd.library.not_open" in self.daemon.log(), "it is not open")
+        words = ["the tape library is not open: "]
+        for arguments in (["media"], ["drives"], ["sync", *COLD], ["get", "a", "-", *COLD], ["unload", "vtl0-drive0"],
+                          ["load", used, "vtl0-drive0"], ["format", used, *COLD]):
+            with self.subTest(arguments[0]):
+                self.refused(TRY_LATER, words, "--timeout", 60, *arguments)
+        self.assertEqual(self.ctl("get", "b", "-", *COLD), b"b")
+        self.stop()
+        table.write_bytes(good)
+        self.start()
+        self.assertEqual(self.get_cold("a"), content(MIB, 9))
 
     def test_staging_in_bulk(self):
         names = [f"run-{number}" for number in range(5)]
@@ -107,6 +160,13 @@ class TapeTest(StorageTestCase):
             self.assertEqual(self.answer("stage", name, *COLD)["staged"][0]["state"], "on_disk")
             self.assertEqual(self.get_cold(name), content(100_000, name))
         self.refused(TRY_LATER, ["release: run-0: "], "release", "run-0", *COLD)
+        until = self.answer("stat", "run-0", *COLD)["pinned_until"]
+        self.assertIn("\npinned     until ", self.ctl("stat", "run-0", *COLD).decode())
+        self.answer("stage", "run-0", "--pin", "10min", *COLD)
+        self.assertLess(self.answer("stat", "run-0", *COLD)["pinned_until"], until)
+        self.assertEqual(self.answer("stage", "run-0", "--pin", "0s", *COLD)["staged"][0]["state"], "unpinned")
+        self.assertIsNone(self.answer("stat", "run-0", *COLD)["pinned_until"])
+        self.ctl("release", "run-0", *COLD)
         self.refused(NOT_FOUND, ["stage: none: "], "stage", "none", *COLD)
         self.refused(NOT_FOUND, ["cancel: run-0: "], "cancel", "run-0", *COLD)
 
@@ -301,6 +361,26 @@ class TapeTest(StorageTestCase):
                 self.ctl("unload", next(each["drive"] for each in self.media() if each["drive"]))
                 self.stop()
         self.start()
+    def test_a_get_ends_when_its_recall_is_cancelled(self):
+        self.put_on_tape("a", content(20 * MIB, 1))
+        for each in self.answer("drives")["drives"]:
+            self.ctl("unload", each["name"])
+        self.stop()
+        # To load a cartridge takes as long as in a real drive.
+        config = self.dir / "fopd.yaml"
+        text = config.read_text()
+        self.assertRegex(text, r"(?m)^  - \{ name: vtl0, .*\}$")
+        config.write_text(re.sub(r"(?m)^(  - \{ name: vtl0, .*) \}$", r"\1, timing: real }", text))
+        self.start()
+        wait_until(lambda: "fopd.library.open" in self.daemon.log(), "the library is open")
+        getting = self.start_ctl("--timeout", 120, "get", "a", self.directory / "copy", *COLD)
+        wait_until(lambda: self.answer("queue")["total"] == 1, "it waits")
+        self.ctl("cancel", "a", *COLD)
+        self.assertEqual(getting.wait(60), REFUSED)
+        self.assertIn(b"get: a: its recall from tape was cancelled", getting.stderr.read())
+        self.assertEqual(self.answer("queue")["total"], 0)
+        self.assertFalse((self.directory / "copy").exists())
+        self.daemon.kill()  # The drive is busy for long.
 
     def test_a_pool_of_disks_needs_no_tape(self):
         self.put("a", b"abc")

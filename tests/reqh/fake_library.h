@@ -114,6 +114,7 @@ public:
         co_return;
     }
     std::vector<library::DriveRow> drives() const override { return drive_rows; }
+    std::optional<std::string> why_not_open() const override { return not_open; }
     Task<library::MediaOutcome> format(FormatWish wish) override {
         formatted.push_back(std::move(wish));
         co_return outcome;
@@ -134,6 +135,7 @@ public:
     std::vector<library::Cartridge> cartridges;
     std::uint64_t looks = 0;  // For new cartridges.
     std::vector<library::DriveRow> drive_rows;
+    std::optional<std::string> not_open;
     std::vector<FormatWish> formatted;
     std::vector<LoadWish> loaded;
     std::vector<std::string> unloaded;

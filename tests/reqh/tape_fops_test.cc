@@ -554,6 +554,43 @@ TEST_CASE("reqh tape: cartridges are listed by barcode, as many as fit", "[reqh]
     CHECK(tape.library->looks == 1);
 }
 
+TEST_CASE("reqh tape: while the library is not open that is said at once", "[reqh]") {
+    TapeStage tape;
+    StoreStage& stage = tape.stage;
+    const fop::Fid fid = tape.object_on_tape(1, "one");
+    REQUIRE(tape.status_of("stage", fop::Stage{.fid = fid}) == fop::Status::kDone);
+    const std::array fids{fid};
+    const std::vector<std::pair<std::string_view, fop::RequestBody>> all{
+        {"media", fop::Media{}},
+        {"recalls", fop::Recalls{}},
+        {"recall_wait", fop::RecallWait{.fids = fids, .patience_ms = 1}},
+        {"format_medium", fop::FormatMedium{.name = "TAPE01L9"}},
+        {"load_medium", fop::LoadMedium{.name = "TAPE01L9", .drive = "d9"}},
+        {"unload_drive", fop::UnloadDrive{.drive = "d9"}}};
+
+    tape.library->not_open = "the changer does not answer";
+    for (const auto& [type, body] : all) {
+        CAPTURE(type);
+        const FakeFop& fop = stage.call({.type = type_of(type),
+                                         .body = body,
+                                         .pool = type == "format_medium" ? "fast" : "",
+                                         .rights = fop::kAllRights});
+        CHECK(fop.status() == fop::Status::kBusy);
+        CHECK(fop.answer->words == "the tape library is not open: the changer does not answer");
+    }
+    CHECK(tape.library->formatted.empty());
+    CHECK(tape.library->unloaded.empty());
+
+    // It is opened soon after the start of the node.
+    tape.library->not_open = "";
+    CHECK(tape.status_of("media", fop::Media{}) == fop::Status::kTryAgain);
+    CHECK(tape.status_of("unload_drive", fop::UnloadDrive{.drive = "d9"}) ==
+          fop::Status::kTryAgain);
+    CHECK(tape.status_of("recalls", fop::Recalls{}) == fop::Status::kDone);
+    tape.library->not_open.reset();
+    CHECK(tape.status_of("media", fop::Media{}) == fop::Status::kDone);
+}
+
 TEST_CASE("reqh tape: media are changed by administrators, through the library", "[reqh]") {
     TapeStage tape;
     StoreStage& stage = tape.stage;
@@ -606,7 +643,9 @@ TEST_CASE("reqh tape: a sync of a pool waits for the library", "[reqh]") {
 
     FopSpec late = spec;
     late.deadline = after(stage.world.now(), 1min);
-    CHECK(stage.call(late, 1).status() == fop::Status::kTimedOut);
+    const FakeFop& timed_out = stage.call(late, 1);
+    CHECK(timed_out.status() == fop::Status::kTimedOut);
+    CHECK(timed_out.answer->words.find("are on tape yet") != std::string_view::npos);
     tape.library->sync_takes = Duration::zero();
     tape.library->sync_result =
         std::unexpected(Error{.code = Errc::kNotFound, .context = "not a tape pool"});

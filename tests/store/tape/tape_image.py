@@ -3,6 +3,8 @@
 
     tape_image.py IMAGE                lists what is on the tape
     tape_image.py IMAGE --extract DIR  also extracts the objects, named by their ids
+    tape_image.py IMAGE --payload N    writes what file N has between its labels, for tar
+    tape_image.py IMAGE --labels N     writes the labels before it
 
 docs/formats/tape.md describes the bytes. It shares no code with fopd on purpose: what both read in the same way is
 what the document says.
@@ -159,10 +161,11 @@ def read_members(payload):
 class File:
     """A complete file of the tape."""
 
-    def __init__(self, number, block, header, payload):
+    def __init__(self, number, block, header, payload, label_bytes=b""):
         self.number = number
         self.block = block
         self.labels = header
+        self.label_bytes = label_bytes
         self.payload = payload
         self.is_index = header["id"] == "INDEX"
         self.members = read_members(payload)
@@ -209,7 +212,8 @@ class Tape:
         require(header.pop("blocks") == 0 and header == trailer, f"file {number}: header and trailer differ")
         require(blocks and all(len(block) == BLOCK for block in blocks[:-1]), f"file {number}: short block")
         # File 1 begins with VOL1.
-        return File(number, 0 if number == 1 else at, header, b"".join(blocks)), marks[2] + 1
+        first = 0 if number == 1 else at
+        return File(number, first, header, b"".join(blocks), b"".join(records[first:marks[0]])), marks[2] + 1
 
     def copies(self):
         return [(file, member) for file in self.files if not file.is_index for member in file.members]
@@ -244,9 +248,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("image")
     parser.add_argument("--extract", metavar="DIR")
+    parser.add_argument("--payload", metavar="N", type=int)
+    parser.add_argument("--labels", metavar="N", type=int)
     arguments = parser.parse_args()
     with open(arguments.image, "rb") as file:
         tape = Tape(file.read())
+    number = arguments.payload or arguments.labels
+    if number:
+        require(1 <= number <= len(tape.files), f"there is no complete file {number}")
+        file = tape.files[number - 1]
+        sys.stdout.buffer.write(file.payload if arguments.payload else file.label_bytes)
+        return
+    if arguments.extract:
+        os.makedirs(arguments.extract, exist_ok=True)
     tape.check_indexes()
     print(f"{tape.volume['vsn']}: {len(tape.files)} files" + (", and an incomplete one" if tape.incomplete else ""))
     for file, member in tape.copies():
@@ -259,5 +273,5 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except Wrong as error:
+    except (Wrong, OSError) as error:
         sys.exit(f"tape_image.py: {error}")

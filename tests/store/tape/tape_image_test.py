@@ -3,10 +3,15 @@
 import os
 import struct
 import subprocess
+import sys
 import tempfile
 import unittest
+from pathlib import Path
 
 from tape_image import Tape, Wrong
+
+PROGRAM = Path(__file__).resolve().parent / "tape_image.py"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "formats" / "tape.md"
 
 
 class TapeImageTest(unittest.TestCase):
@@ -85,6 +90,47 @@ class TapeImageTest(unittest.TestCase):
             extracted = os.path.join(folder, file.members[0].name)
             self.assertEqual(os.getxattr(extracted, "user.fopd.name").decode(), self.expected[0][4])
             self.assertEqual(os.getxattr(extracted, "user.fopd.owner"), b"alice@example.org")
+
+    def test_the_commands_of_the_page(self):
+        """Those without mt, with the image in place of a drive."""
+        recovery = PAGE.read_text(encoding="utf-8").split("\n## Recovery without fopd\n")[1]
+        commands = [line.strip() for line in recovery.splitlines() if line.startswith("    ")]
+        of_image = [each for each in commands if "tape_image.py IMAGE" in each]
+        of_drive = [each for each in commands if "/dev/nst0" in each and not each.startswith("mt ")]
+        self.assertEqual((len(of_image), len(of_drive)), (3, 4))
+        image = os.path.join(self.folder, "large", "FPD001.tap")
+        with tempfile.TemporaryDirectory() as folder:
+            parts = {}
+            for part in ("labels", "payload"):
+                parts[part] = os.path.join(folder, part)
+                with open(parts[part], "wb") as out:
+                    subprocess.run([sys.executable, PROGRAM, image, f"--{part}", "1"], stdout=out, check=True)
+            printed = {}
+            for command in of_drive + of_image:
+                drive = parts["labels" if "unblock" in command else "payload"]
+                command = command.replace("/usr/share/doc/fopd/formats/tape_image.py", str(PROGRAM))
+                command = command.replace("IMAGE", image).replace("/dev/nst0", drive).replace("of=payload", "of=copy")
+                # The file system of the test may have no extended attributes.
+                command = command.replace("--xattrs ", "")
+                done = subprocess.run(["bash", "-c", f"n=1; {command}"], cwd=folder, capture_output=True, check=False)
+                self.assertEqual(done.returncode, 0, f"{command}: {done.stderr.decode()}")
+                kind = next(each for each in ("unblock", "grep", "tar", "copy") if each in command.replace("tape_image", ""))
+                self.assertEqual(printed.setdefault(kind, done.stdout), done.stdout)
+            self.assertEqual([line[:4] for line in printed["unblock"].decode().splitlines()], ["VOL1", "HDR1", "HDR2", "UHL1"])
+            self.assertTrue(all(len(line) <= 80 for line in printed["unblock"].splitlines()))
+            for member in Tape(self.image).files[0].members:
+                for key in ("name", "owner", "fid", "offset"):
+                    self.assertIn(f"SCHILY.xattr.user.fopd.{key}={member.fopd[key]}\n", printed["grep"].decode())
+                self.assertIn(f"{member.name}\n", printed["tar"].decode())
+                self.assertTrue(os.path.exists(os.path.join(folder, member.name)))
+            self.assertEqual(Path(folder, "copy").read_bytes(), Path(folder, "payload").read_bytes())
+
+    def test_extracting_makes_the_directory(self):
+        with tempfile.TemporaryDirectory() as folder:
+            target = os.path.join(folder, "new", "one")
+            subprocess.run([sys.executable, PROGRAM, os.path.join(self.folder, "small", "FPD001.tap"), "--extract", target],
+                           stdout=subprocess.DEVNULL, check=True)
+            self.assertTrue(os.listdir(target))
 
     def test_a_cut_image_has_an_incomplete_file(self):
         # Without the last filemark. An image may have a mark of its own behind that.

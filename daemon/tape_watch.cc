@@ -1,0 +1,45 @@
+#include "daemon/tape_watch.h"
+
+namespace fopd::daemon {
+
+TapeFindings look_at_tapes(Locality& locality, const std::vector<library::Cartridge>& media) {
+    TapeFindings findings;
+    if (locality.library() != nullptr) findings.library = locality.library()->condition();
+    if (locality.staging() == nullptr) return findings;
+    findings.unreadable_objects = locality.staging()->unreadable_count();
+    if (media.empty()) return findings;
+    for (const auto& home : locality.stores()->volumes()) {
+        for (const auto& [vsn, use] : home->volume().cartridges()) {
+            const library::Cartridge* const cartridge =
+                library::find_cartridge(media, use.cartridge);
+            if (cartridge == nullptr) continue;
+            findings.live_copies[cartridge->barcode] += use.live_copies;
+        }
+    }
+    return findings;
+}
+
+const library::LibraryCondition& TapeWatch::library() const {
+    static const library::LibraryCondition kNone;
+    for (const TapeFindings& each : findings_) {
+        if (each.library) return *each.library;
+    }
+    return kNone;
+}
+
+std::uint64_t TapeWatch::live_copies(const std::string& barcode) const {
+    std::uint64_t count = 0;
+    for (const TapeFindings& each : findings_) {
+        const auto found = each.live_copies.find(barcode);
+        if (found != each.live_copies.end()) count += found->second;
+    }
+    return count;
+}
+
+std::uint64_t TapeWatch::unreadable_objects() const {
+    std::uint64_t count = 0;
+    for (const TapeFindings& each : findings_) count += each.unreadable_objects;
+    return count;
+}
+
+}  // namespace fopd::daemon

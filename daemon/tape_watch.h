@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/locality.h"
+#include "library/library.h"
+
+namespace fopd::daemon {
+
+// What a locality knows of faults of the node's tapes.
+struct TapeFindings {
+    std::optional<library::LibraryCondition> library{};  // If it has the library.
+    // Of objects on its disks, by the barcode of the cartridge.
+    std::map<std::string, std::uint64_t> live_copies{};
+    std::uint64_t unreadable_objects = 0;  // They are on tape only, and could not be recalled.
+};
+
+// On the reactor of the locality. Copies are counted on these cartridges.
+TapeFindings look_at_tapes(Locality& locality, const std::vector<library::Cartridge>& media);
+
+// Brings together what the localities know of faults of the node's tapes. Lives on the control
+// reactor.
+class TapeWatch {
+public:
+    explicit TapeWatch(std::size_t locality_count) : findings_(locality_count) {}
+
+    // The cartridges that are asked about next.
+    const std::vector<library::Cartridge>& bad_media() const { return library().bad_media; }
+    void take(std::uint32_t locality, TapeFindings findings) {
+        findings_[locality] = std::move(findings);
+    }
+
+    // Without a fault if the node has no library.
+    const library::LibraryCondition& library() const;
+    // Copies on a cartridge that objects have.
+    std::uint64_t live_copies(const std::string& barcode) const;
+    std::uint64_t unreadable_objects() const;
+
+private:
+    std::vector<TapeFindings> findings_;  // By locality; some seconds old.
+};
+
+}  // namespace fopd::daemon
