@@ -12,6 +12,7 @@
 #include "client/object_run.h"
 #include "client/table.h"
 #include "client/verb.h"
+#include "client/verbs_work.h"
 #include "core/printable.h"
 
 namespace fopd::client {
@@ -263,6 +264,8 @@ constexpr std::array kTapeVerbs{
          declare_load, run_tape_verb<&load_medium>},
     Verb{"unload", "Take the cartridge of a drive back to its slot", "unload drive0",
          kTimeoutDefault, declare_drive, run_tape_verb<&unload_drive>},
+    Verb{"repack", "Move what is needed on a cartridge to others",
+         "repack V00001L9\nrepack V00001L9 --show", kTimeoutDefault, declare_repack, run_repack},
 };
 
 }  // namespace

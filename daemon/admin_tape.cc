@@ -23,7 +23,7 @@ void write_cartridge(JsonWriter& json, const library::Cartridge& each, const Med
     json.field("pool", std::string_view(each.pool));
     json.field("technology", std::string_view(each.technology));
     json.field("state", library::to_string(each.state));
-    json.field("reason", std::string_view(each.reason));
+    json.field("reason", each.remark());
     json.field("capacity", each.capacity_bytes);
     json.field("used", each.used_bytes);
     json.field("dead", dead == media.dead.end() ? std::uint64_t{0} : dead->second);

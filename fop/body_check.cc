@@ -229,6 +229,12 @@ Result<void> check(const UnloadDrive& unload, PayloadBytes /*payload*/) {
     return check_drive(unload.drive);
 }
 
+Result<void> check(const MediumWork& work, PayloadBytes /*payload*/) {
+    if (work.kind != MediumWork::Kind::kRepack) return invalid("an unknown kind of work");
+    if (work.order > MediumWork::Order::kEnd) return invalid("an unknown order");
+    return check_barcode(work.name);
+}
+
 bool is_short(std::string_view text) {
     return text.size() <= kObjectNameBytesMax;
 }

@@ -286,6 +286,13 @@ inline constexpr std::array kFopTypes{
             .lane = Lane::kControl,
             .repeat = Repeat::kIdempotent,
             .payload = Payload::kListing},
+    FopType{.number = 35,
+            .name = "medium_work",
+            .summary = "Repacks a cartridge, or shows how far that is.",
+            .rights = kAdmin,
+            .lane = Lane::kControl,
+            .repeat = Repeat::kIdempotent,
+            .payload = Payload::kListing},
 };
 
 static_assert(std::variant_size_v<RequestBody> == kFopTypes.size() + 1, "a body for each row");

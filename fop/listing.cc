@@ -18,6 +18,7 @@ constexpr std::size_t kQuotaFixedBytes = 37;
 constexpr std::size_t kRecallFixedBytes = 56;
 constexpr std::size_t kCopyFixedBytes = 36;
 constexpr std::size_t kMediumFixedBytes = 56;
+constexpr std::size_t kFailedCopyFixedBytes = 24;
 
 std::string_view take_text(ByteReader& reader) {
     const auto bytes = reader.take(reader.number<std::uint16_t>());
@@ -133,6 +134,16 @@ bool take(ByteReader& reader, MediumEntry& entry) {
         *text = take_text(reader);
     }
     return reader.ok() && !entry.barcode.empty() && entry.barcode.size() <= kBarcodeBytesMax;
+}
+
+bool take(ByteReader& reader, FailedCopyEntry& entry) {
+    entry.fid.high = reader.number<std::uint64_t>();
+    entry.fid.low = reader.number<std::uint64_t>();
+    entry.file = reader.number<std::uint32_t>();
+    entry.name = take_text(reader);
+    entry.reason = take_text(reader);
+    return reader.ok() && entry.reason.size() <= FailedCopyEntry::kReasonBytesMax &&
+           (entry.name.empty() || check_object_name(entry.name).has_value());
 }
 
 template <typename Entry>
@@ -260,6 +271,20 @@ bool ListingWriter::add(const MediumEntry& entry) {
     return true;
 }
 
+bool ListingWriter::add(const FailedCopyEntry& entry) {
+    const std::string_view reason = entry.reason.substr(0, FailedCopyEntry::kReasonBytesMax);
+    const std::size_t texts = entry.name.size() + reason.size();
+    if (into_.size() - size_ < kFailedCopyFixedBytes + texts) return false;
+    ByteWriter writer(into_.subspan(size_));
+    writer.number(entry.fid.high);
+    writer.number(entry.fid.low);
+    writer.number(entry.file);
+    put_text(writer, entry.name);
+    put_text(writer, reason);
+    size_ += writer.size();
+    return true;
+}
+
 Result<std::vector<ListEntry>> read_list(std::span<const std::byte> payload) {
     return read_all<ListEntry>(payload);
 }
@@ -280,6 +305,9 @@ Result<std::vector<CopyEntry>> read_copies(std::span<const std::byte> payload) {
 }
 Result<std::vector<MediumEntry>> read_media(std::span<const std::byte> payload) {
     return read_all<MediumEntry>(payload);
+}
+Result<std::vector<FailedCopyEntry>> read_failed_copies(std::span<const std::byte> payload) {
+    return read_all<FailedCopyEntry>(payload);
 }
 
 }  // namespace fopd::fop

@@ -124,6 +124,16 @@ struct MediumEntry {
     friend bool operator==(const MediumEntry&, const MediumEntry&) = default;
 };
 
+// A copy on a cartridge that work on the cartridge could not handle.
+struct FailedCopyEntry {
+    Fid fid{};
+    std::uint32_t file = 0;     // The number of its tape file.
+    std::string_view name{};    // The object's; empty: it has none.
+    std::string_view reason{};  // At most kReasonBytesMax.
+    static constexpr std::size_t kReasonBytesMax = 512;
+    friend bool operator==(const FailedCopyEntry&, const FailedCopyEntry&) = default;
+};
+
 // Builds a listing payload.
 class ListingWriter {
 public:
@@ -137,6 +147,7 @@ public:
     bool add(const RecallEntry& entry);
     bool add(const CopyEntry& entry);
     bool add(const MediumEntry& entry);
+    bool add(const FailedCopyEntry& entry);
     std::span<const std::byte> written() const { return into_.first(size_); }
 
 private:
@@ -152,5 +163,6 @@ Result<std::vector<QuotaEntry>> read_quotas(std::span<const std::byte> payload);
 Result<std::vector<RecallEntry>> read_recalls(std::span<const std::byte> payload);
 Result<std::vector<CopyEntry>> read_copies(std::span<const std::byte> payload);
 Result<std::vector<MediumEntry>> read_media(std::span<const std::byte> payload);
+Result<std::vector<FailedCopyEntry>> read_failed_copies(std::span<const std::byte> payload);
 
 }  // namespace fopd::fop

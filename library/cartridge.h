@@ -45,6 +45,21 @@ constexpr bool is_readable(CartridgeState state) {
            state == CartridgeState::kReadOnly || state == CartridgeState::kSuspect;
 }
 
+// Whether its live copies are moved to other cartridges of the pool. Unless it is kNone, nothing is
+// written to it, and its copies do not count.
+enum class Repack : std::uint8_t {
+    kNone,
+    kRunning,
+    kPartly,  // It is over; some copies could not be moved.
+    kDone,    // Nothing on it is needed any more.
+};
+inline constexpr std::array<std::string_view, 4> kRepackNames{"none", "running", "partly", "done"};
+
+constexpr std::string_view to_string(Repack repack) {
+    return kRepackNames[static_cast<std::size_t>(repack)];
+}
+std::optional<Repack> parse_repack(std::string_view name);
+
 // A cartridge of a library, as the node knows it.
 struct Cartridge {
     CartridgeId id = 0;
@@ -71,10 +86,13 @@ struct Cartridge {
     // Reads and writes of it that failed, since its label was written.
     std::uint64_t failures = 0;
     std::string collection = {};  // Of the objects that were written last; empty: of none.
+    Repack repack = Repack::kNone;
 
     // The number that its label has, or will have, as records of copies have it: the first
     // characters of the barcode.
     store::VsnText vsn_text() const;
+    // What lists say of it: the reason of its state, or that it is repacked; empty: nothing.
+    std::string_view remark() const;
     // Notes a label without files behind it. The pool is empty if it is not known.
     void begin_generation(std::uint32_t number, std::string_view of_pool);
 

@@ -352,7 +352,8 @@ bool DriveUnit::needs_index() const {
     const Cartridge& cartridge = *parts_.shelf.find(*cartridge_);
     const bool is_written =
         cartridge.state == CartridgeState::kOk || cartridge.state == CartridgeState::kFull;
-    return is_written && cartridge.files > cartridge.index_file;
+    return is_written && cartridge.repack == Repack::kNone &&
+           cartridge.files > cartridge.index_file;
 }
 
 std::optional<Instant> DriveUnit::session_at() const {

@@ -46,6 +46,8 @@ public:
     MediaTable& to_change() { return table_; }
     // Sets the state, and says so if it is another one.
     void set_state(CartridgeId id, CartridgeState state, std::string_view reason);
+    // Notes whether its copies are moved elsewhere.
+    void set_repack(CartridgeId id, Repack repack);
     // Notes a new end of the cartridge's data, and that the data have become so many bytes more.
     void move_end(CartridgeId id, const store::TapeEnd& end, std::uint64_t more_bytes);
     // Notes whose objects the cartridge's last data are.

@@ -74,7 +74,10 @@ public:
         number(value(key), into);
     }
     void fail() { good_ = false; }
-    bool has_more() const { return !rest_.empty(); }
+    // Whether the next word has this key.
+    bool has(std::string_view key) const {
+        return rest_.size() > key.size() && rest_.starts_with(key) && rest_[key.size()] == '=';
+    }
     bool ended() const { return good_ && rest_.empty(); }
 
 private:
@@ -97,7 +100,8 @@ std::string line_of(const Cartridge& each) {
            number("index-file", each.index_file) + number("index-block", each.index_block) +
            number("used", each.used_bytes) + number("mounts", each.mounts) +
            number("failures", each.failures) + text("reason", each.reason) +
-           (each.collection.empty() ? "" : text("collection", each.collection)) + "\n";
+           (each.collection.empty() ? "" : text("collection", each.collection)) +
+           (each.repack == Repack::kNone ? "" : text("repack", to_string(each.repack))) + "\n";
 }
 
 std::optional<Cartridge> parse_line(std::string_view line) {
@@ -123,9 +127,14 @@ std::optional<Cartridge> parse_line(std::string_view line) {
     words.read("mounts", each.mounts);
     words.read("failures", each.failures);
     words.read("reason", each.reason);
-    if (words.has_more()) {
+    if (words.has("collection")) {
         words.read("collection", each.collection);
         if (each.collection.empty()) words.fail();
+    }
+    if (words.has("repack")) {
+        const auto repack = parse_repack(words.value("repack"));
+        if (!repack || *repack == Repack::kNone) words.fail();
+        each.repack = repack.value_or(Repack::kNone);
     }
     if (!words.ended() || each.reason.size() > MediaTable::kReasonBytesMax) return std::nullopt;
     return each;
@@ -150,6 +159,12 @@ std::optional<CartridgeState> parse_cartridge_state(std::string_view name) {
     const auto found = std::ranges::find(kCartridgeStateNames, name);
     if (found == kCartridgeStateNames.end()) return std::nullopt;
     return static_cast<CartridgeState>(found - kCartridgeStateNames.begin());
+}
+
+std::optional<Repack> parse_repack(std::string_view name) {
+    const auto found = std::ranges::find(kRepackNames, name);
+    if (found == kRepackNames.end()) return std::nullopt;
+    return static_cast<Repack>(found - kRepackNames.begin());
 }
 
 bool is_barcode(std::string_view text) {

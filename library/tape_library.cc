@@ -7,6 +7,7 @@
 #include "devices/tape/drive_model.h"
 #include "library/doubles.h"
 #include "library/pending_recall.h"
+#include "library/repacking.h"
 #include "objects/object_name.h"
 
 namespace fopd::library {
@@ -44,6 +45,7 @@ Task<void> TapeLibrary::stop() {
     stopping_ = true;
     stop_.cancel();
     stop_recalls();
+    for (const auto& [id, repack] : repacks_) repack->cancel.cancel();
     rings_.wake_all();
     tell_changed();
     co_await gate_.close(parts_.reactor);
@@ -72,6 +74,7 @@ Task<void> TapeLibrary::run() {
         const auto slept = co_await parts_.reactor.sleep_for(kOpenAgain, &stop_);
         if (!slept) co_return;
     }
+    if (!stopping_) resume_repacks();
     rung_ = true;
     while (!stopping_) {
         if (std::exchange(rung_, false)) {
@@ -294,7 +297,9 @@ Task<void> TapeLibrary::show_media_to_homes() {
         const bool is_good = is_readable(each.state) && each.state != CartridgeState::kSuspect;
         KnownMedium& known = media[each.vsn_text()];
         if (is_good || known.generation == 0) {
-            known = {.generation = each.generation, .is_good = is_good};
+            known = {.generation = each.generation,
+                     .is_good = is_good,
+                     .is_repacked = each.repack != Repack::kNone};
         }
     }
     for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {

@@ -80,6 +80,9 @@ public:
     Task<MediaOutcome> format(FormatWish wish) override;
     Task<MediaOutcome> load(LoadWish wish) override;
     Task<MediaOutcome> unload(std::string drive) override;
+    Task<MediaOutcome> repack(std::string barcode) override;
+    Task<MediaOutcome> cancel_repack(std::string barcode) override;
+    std::optional<MediumWork> repack_work(std::string_view barcode) const override;
 
 private:
     // A sync gives up when so many batches have failed in a row: there are other drives and other
@@ -105,6 +108,7 @@ private:
         objects::PoolId id = 0;
         TapePoolFigures* figures = nullptr;
         std::uint32_t syncs = 0;          // Callers of sync() that wait.
+        std::uint32_t moves = 0;          // Repacks that wait for copies.
         std::uint32_t batches = 0;        // In progress.
         std::uint64_t failures = 0;       // Of batches, since one wrote something.
         Instant not_before{};             // After a failure.
@@ -170,6 +174,27 @@ private:
     Instant begin_indexes();
     Task<void> write_index(Unit* unit, CartridgeId id);
 
+    // -- tape_repack.cc --
+    struct Repacking;
+    struct MoveBatch;
+    bool is_repacking(CartridgeId id) const;
+    std::string why_not_repack(const Cartridge& cartridge) const;
+    Task<Result<StagingDisks::Live>> live_on(store::Cartridge on);
+    std::uint64_t room_beside(const Pool& pool, CartridgeId id) const;
+    void resume_repacks();
+    void begin_repack(CartridgeId id);
+    Task<void> run_repack(Repacking* repack);
+    Task<Result<void>> move_all(Repacking* repack);
+    Task<Result<void>> until_homes_know(Repacking* repack);
+    Task<Result<void>> next_batch(Repacking* repack, MoveBatch* batch);
+    Task<Result<void>> move(Repacking* repack, MoveBatch* batch);
+    Task<Result<void>> bring_back(Repacking* repack, MoveBatch* batch);
+    Task<Result<RecallEnd>> end_of_recall(Repacking* repack, std::uint32_t locality, store::Fid fid,
+                                          bool* writes);
+    Task<Result<void>> wait_for_moves(Repacking* repack, MoveBatch* batch);
+    Task<Result<void>> let_go(Repacking* repack, MoveBatch* batch);
+    Task<void> fail_move(Repacking* repack, MoveBatch* batch, store::Fid fid, std::string reason);
+
     // -- tape_recalls.cc --
     void take_recall(std::uint32_t locality, RecallNote note);
     void end_recall(store::Fid fid);
@@ -229,6 +254,7 @@ private:
     std::vector<store::Fid> stranded_;  // Recalls for whose cartridges there was no drive.
     bool retries_stranded_ = false;
     Instant look_again_at_{};  // What find_recall() knows is recent enough until then.
+    std::map<CartridgeId, std::unique_ptr<Repacking>> repacks_;  // The latest of each.
 };
 
 }  // namespace fopd::library

@@ -183,11 +183,12 @@ std::string TapeLibrary::why_not_format(const Cartridge& cartridge, FormatForce 
         is_readable(cartridge.state) || cartridge.state == CartridgeState::kBlank ||
         cartridge.state == CartridgeState::kForeign || cartridge.state == CartridgeState::kFailed;
     if (!is_there) return name + " is " + std::string(to_string(cartridge.state));
+    if (cartridge.repack == Repack::kRunning) return name + " is being repacked";
     if (force == FormatForce::kForgetData) return {};
     if (cartridge.state == CartridgeState::kForeign) {
         return name + " has data of others: " + cartridge.reason;
     }
-    if (cartridge.files > 0) return name + " has data";
+    if (cartridge.files > 0 && cartridge.repack != Repack::kDone) return name + " has data";
     return {};
 }
 

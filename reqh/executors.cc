@@ -287,6 +287,8 @@ constexpr std::array kExecutors{
              .slot = &slot_of_fid<fop::Copies>,
              .aim = &aim_of<fop::Copies>,
              .run = &run_copies},
+    Executor{
+        .name = "medium_work", .needs_stores = true, .needs_piece = true, .run = &run_medium_work},
 };
 static_assert(std::ranges::equal(kExecutors, fop::kFopTypes, {}, &Executor::name,
                                  &fop::FopType::name),

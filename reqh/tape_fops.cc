@@ -18,6 +18,7 @@
 #include "library/library.h"
 #include "library/staging.h"
 #include "objects/fids.h"
+#include "reqh/at_library.h"
 #include "reqh/caller.h"
 #include "reqh/every_locality.h"
 #include "reqh/operation.h"
@@ -25,15 +26,6 @@
 namespace fopd::reqh {
 
 namespace {
-
-constexpr Refusal kNoLibrary{.status = fop::Status::kNotFound,
-                             .words = "the node has no tape library"};
-constexpr Refusal kServerStops{.status = fop::Status::kTryAgain, .words = "the server is stopping"};
-
-const library::LibraryDoor* door_of(const Operation& operation) {
-    const library::LibraryDoor* const door = operation.origin().library;
-    return door == nullptr || door->service == nullptr ? nullptr : door;
-}
 
 // Of a locality; null: the node has no library.
 library::Staging* staging_at(const Operation& operation, std::uint32_t locality) {
@@ -45,12 +37,6 @@ library::Staging* staging_here(const Operation& operation) {
     return staging_at(operation, operation.stores().parts().locality);
 }
 
-std::uint64_t milliseconds(Duration span) {
-    using Milliseconds = std::chrono::milliseconds;
-    return static_cast<std::uint64_t>(
-        std::max<Duration::rep>(0, std::chrono::duration_cast<Milliseconds>(span).count()));
-}
-
 // Looks up an object at its home, and lets go of it.
 Task<Granted<>> look_for(Operation* operation, store::Fid fid, objects::Access access) {
     const auto locked = co_await operation->lock_to_look(fid);
@@ -58,23 +44,6 @@ Task<Granted<>> look_for(Operation* operation, store::Fid fid, objects::Access a
     const auto loaded = operation->load_object(fid, access);
     operation->unlock();
     co_return loaded;
-}
-
-// Runs the task `job(service, wait)` at the library's locality, and returns its value. It is
-// cancelled with the fop.
-template <typename Value, typename Job>
-Task<Granted<Value>> run_at_library(Operation* operation, const library::LibraryDoor* door,
-                                    Job* job) {
-    core::Reactor& here = operation->reactor();
-    core::CancelSource cancel;
-    core::CancelThere forwarded(*operation->site().cancel, here, *door->reactor, cancel);
-    const core::WaitOptions wait{.deadline = operation->deadline(), .cancel = &cancel};
-    auto there = [job, door, wait] { return (*job)(*door->service, wait); };
-    const Waiting waiting = operation->waits_for({.what = WaitsFor::kTape});
-    auto done = co_await core::run_task_on<Value>(here, *door->reactor, *door->gate, there);
-    co_await forwarded.end();
-    if (!done) co_return refused(kServerStops);
-    co_return std::move(*done);
 }
 
 // A wish of the caller's. Only who has proved its name can have it used.
@@ -532,7 +501,7 @@ Task<fop::Reply> run_media(Operation* operation) {
                              .technology = each.technology,
                              .state = library::to_string(each.state),
                              .drive = drive_of(*listed, each.barcode),
-                             .reason = each.reason});
+                             .reason = each.remark()});
         if (!is_end) break;
         operation->work().text = each.barcode;
     }
@@ -541,18 +510,6 @@ Task<fop::Reply> run_media(Operation* operation) {
 }
 
 namespace {
-
-fop::Status status_of(library::MediaOutcome::Kind kind) {
-    using Kind = library::MediaOutcome::Kind;
-    switch (kind) {
-        case Kind::kDone: return fop::Status::kDone;
-        case Kind::kNoSuchMedium:
-        case Kind::kNoSuchDrive: return fop::Status::kNotFound;
-        case Kind::kRefused: return fop::Status::kExists;
-        case Kind::kFailed: return fop::Status::kInternal;
-    }
-    return fop::Status::kInternal;
-}
 
 // Runs a task of the library on media; it cannot be cancelled once it has begun.
 template <typename Body, typename Job>

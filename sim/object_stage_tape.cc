@@ -64,6 +64,7 @@ void ObjectStage::carry_out_on_tapes(const ObjectFault& fault) {
     using Kind = ObjectFault::Kind;
     SimulatedLibrary& library = node_.library();
     const std::vector<std::uint32_t> idle = idle_cartridges();
+    if (fault.kind == Kind::kRepack) return repack_a_cartridge(fault.tape);
     if (fault.kind != Kind::kDamage) {
         book_.excuse_tapes();
         due_.push_back({after(world_.now(), kSlower * fault.span), fault});
@@ -181,6 +182,36 @@ void ObjectStage::damage_a_file(std::uint32_t number) {
         book_.tell("file " + std::to_string(file.number) + " of " + vsn + " is damaged");
         return;
     }
+}
+
+// An administrator, who does what can be done with the cartridge.
+Task<void> ObjectStage::order_repack(library::TapeLibrary* library, std::string barcode,
+                                     std::uint32_t number) {
+    const std::vector<library::Cartridge> media = library->media();
+    const auto cartridge = std::ranges::find(media, barcode, &library::Cartridge::barcode);
+    if (cartridge == media.end()) co_return;
+    const bool ends = number % 3 == 0;
+    // The library may refuse each of them.
+    if (cartridge->repack == library::Repack::kDone && !ends) {
+        const library::LibraryService::FormatWish wish{.barcode = barcode, .pool = cartridge->pool};
+        [[maybe_unused]] const auto formatted = co_await library->format(wish);
+    } else if (cartridge->repack == library::Repack::kNone || !ends) {
+        [[maybe_unused]] const auto begun = co_await library->repack(std::move(barcode));
+    } else {
+        [[maybe_unused]] const auto ended = co_await library->cancel_repack(std::move(barcode));
+    }
+}
+
+void ObjectStage::repack_a_cartridge(std::uint32_t number) {
+    if (!node_.running() || node_.node().state() != daemon::NodeState::kReady) return;
+    std::vector<library::Cartridge> media = tape_library()->media();
+    std::erase_if(media, [](const library::Cartridge& each) { return each.files == 0; });
+    if (media.empty()) return;
+    std::string barcode = media[number % media.size()].barcode;
+    book_.tell(barcode + " is repacked");
+    daemon::Locality& locality = *node_.node().localities()[0];
+    locality.reactor().spawn(locality.work(),
+                             order_repack(tape_library(), std::move(barcode), number));
 }
 
 // -- after faults --

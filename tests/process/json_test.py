@@ -317,6 +317,10 @@ class JsonTest(StorageTestCase):
         self.cancel_a_recall(cold)
         media = self.printed("media")["media"]
         used = next(each["name"] for each in media if each["files"] > 0)
+        self.assertEqual(self.printed("repack", used, "--show")["state"], "none")
+        self.assertEqual(self.printed("repack", used)["state"], "done")
+        media = self.printed("media")["media"]
+        used = next(each["name"] for each in media if each["files"] > 0 and each["name"] != used)
         blank = next(each["name"] for each in media if each["state"] == "blank")
         drives = {each["drive"] for each in media} - {None}
         for drive in drives:

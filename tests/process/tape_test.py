@@ -128,6 +128,33 @@ class TapeTest(StorageTestCase):
         self.ctl("rm", "a", *COLD)
         self.assertEqual([each["dead"] for each in self.media() if each["name"] == full], [len(data)])
 
+    def test_a_cartridge_is_repacked_over_a_kill_and_then_formatted(self):
+        data = {f"r{i}": content(MIB + i, 20 + i) for i in range(8)}
+        for name, bytes_of_it in data.items():
+            self.put(name, bytes_of_it, *COLD)
+        self.ctl("sync", *COLD)
+        for name in list(data)[::2]:
+            self.ctl("release", name, *COLD)
+        medium = self.answer("stat", "r0", *COLD)["copies"][0]["medium"]
+        self.refused(REFUSED, [f"format: {medium}: "], "format", medium, *COLD)
+        self.assertEqual(self.answer("repack", medium, "--show")["state"], "none")
+        self.refused(REFUSED, [f"repack: {medium}: "], "repack", medium, "--end")
+        self.refused(NOT_FOUND, ["repack: V99999L9: "], "repack", "V99999L9")
+
+        self.start_ctl("repack", medium)
+        wait_until(lambda: self.answer("repack", medium, "--show")["state"] != "none", "a repack")
+        self.kill_and_start()
+        done = self.answer("repack", medium)
+        self.assertEqual((done["state"], done["failed"], done["failures"]), ("done", [], 0))
+        for name in data:
+            copy, = self.answer("stat", name, *COLD)["copies"]
+            self.assertNotEqual(copy["medium"], medium)
+        page = self.ctl("media").decode()
+        self.assertIn(f"{medium}: it was repacked: nothing on it is needed", page)
+        self.ctl("format", medium, *COLD)
+        for name, bytes_of_it in data.items():
+            self.assertEqual(self.get_cold(name), bytes_of_it)
+
     def test_a_collection_stays_with_its_object(self):
         self.put("a", b"some", "--collection", "run-7", *COLD)
         self.put("b", b"other", *COLD)

@@ -123,6 +123,18 @@ public:
         co_return outcome;
     }
 
+    Task<library::MediaOutcome> repack(std::string barcode) override {
+        repacked.push_back(std::move(barcode));
+        co_return outcome;
+    }
+    Task<library::MediaOutcome> cancel_repack(std::string barcode) override {
+        cancelled.push_back(std::move(barcode));
+        co_return outcome;
+    }
+    std::optional<library::MediumWork> repack_work(std::string_view /*barcode*/) const override {
+        return work;
+    }
+
     std::vector<std::string> synced;
     Duration sync_takes{0};
     Result<void> sync_result{};
@@ -132,6 +144,9 @@ public:
     std::vector<FormatWish> formatted;
     std::vector<LoadWish> loaded;
     std::vector<std::string> unloaded;
+    std::vector<std::string> repacked;
+    std::vector<std::string> cancelled;
+    std::optional<library::MediumWork> work;
     library::MediaOutcome outcome;
 
 private:

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include "client/verb.h"
+
+// Verbs about long work on everything that is on a cartridge.
+namespace fopd::client {
+
+void declare_repack(CLI::App& app, VerbArguments& arguments);
+int run_repack(const Call& call);
+
+}  // namespace fopd::client
