@@ -56,7 +56,9 @@ Medium medium_of(const fop::MediumEntry& entry) {
             .dead_bytes = entry.dead_bytes,
             .files = entry.files,
             .mounts = entry.mounts,
-            .generation = entry.generation};
+            .generation = entry.generation,
+            .scrubbed_s = entry.scrubbed_s,
+            .damaged_copies = entry.damaged_copies};
 }
 
 }  // namespace

@@ -58,6 +58,8 @@ struct Medium {
     std::uint64_t files = 0;
     std::uint64_t mounts = 0;
     std::uint32_t generation = 0;
+    std::uint64_t scrubbed_s = 0;  // When a scrub ended last, since 1970 UTC; 0: never.
+    std::uint64_t damaged_copies = 0;
 };
 
 // Long work on everything that is on a cartridge.

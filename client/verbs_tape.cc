@@ -141,6 +141,8 @@ Task<int> cancel_recall(ObjectRun* run) {
 nlohmann::ordered_json json_of(const Medium& medium) {
     nlohmann::ordered_json drive = medium.drive;
     if (medium.drive.empty()) drive = nullptr;
+    nlohmann::ordered_json scrubbed;
+    if (medium.scrubbed_s != 0) scrubbed = medium.scrubbed_s;
     return {{"name", medium.barcode},
             {"family", "tape"},
             {"pool", medium.pool},
@@ -153,6 +155,8 @@ nlohmann::ordered_json json_of(const Medium& medium) {
             {"files", medium.files},
             {"mounts", medium.mounts},
             {"generation", medium.generation},
+            {"scrubbed", scrubbed},
+            {"damaged", medium.damaged_copies},
             {"drive", drive}};
 }
 
@@ -165,7 +169,8 @@ std::string media_page(const nlohmann::json& media) {
                                      {"DEAD", "dead", size_shown},
                                      {"FILES", "files"},
                                      {"MOUNTS", "mounts"},
-                                     {"DRIVE", "drive"}});
+                                     {"DRIVE", "drive"},
+                                     {"DAMAGED", "damaged", &shown, Column::Kind::kWide}});
     for (const nlohmann::json& each : media) {
         const std::string reason = shown(each.at("reason"));
         if (!reason.empty()) page += folded(shown(each.at("name")) + ": " + reason, 4);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "client/verbs_work.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -8,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -24,6 +26,7 @@ namespace fopd::client {
 
 namespace {
 
+using Kind = fop::MediumWork::Kind;
 using Order = fop::MediumWork::Order;
 using State = fop::MediumWorkReply::State;
 
@@ -59,15 +62,8 @@ nlohmann::ordered_json json_of(const std::string& medium, const WorkInfo& info) 
             {"failed", failed}};
 }
 
-std::string page_of(const nlohmann::json& work) {
-    std::string page = table(nlohmann::json::array({work}), {{"MEDIUM", "medium"},
-                                                             {"REPACK", "state"},
-                                                             {"COPIES", "copies_done"},
-                                                             {"OF", "copies"},
-                                                             {"MOVED", "bytes_done", size_shown},
-                                                             {"OF", "bytes", size_shown},
-                                                             {"FAILED", "failures"},
-                                                             {"TIME", "elapsed_s", span_shown}});
+std::string remarks_on(const nlohmann::json& work) {
+    std::string page;
     const std::string reason = shown(work.at("reason"));
     if (!reason.empty()) page += folded(shown(work.at("medium")) + ": " + reason, 4);
     for (const nlohmann::json& each : work.at("failed")) {
@@ -80,8 +76,28 @@ std::string page_of(const nlohmann::json& work) {
     return page;
 }
 
+// One kind of work on several cartridges.
+std::string page_of(const nlohmann::json& works, Kind kind) {
+    const bool is_scrub = kind == Kind::kScrub;
+    std::string page = table(works, {{"MEDIUM", "medium"},
+                                     {is_scrub ? "SCRUB" : "REPACK", "state"},
+                                     {"COPIES", "copies_done"},
+                                     {"OF", "copies"},
+                                     {is_scrub ? "READ" : "MOVED", "bytes_done", size_shown},
+                                     {"OF", "bytes", size_shown},
+                                     {"FAILED", "failures"},
+                                     {"TIME", "elapsed_s", span_shown}});
+    for (const nlohmann::json& work : works) page += remarks_on(work);
+    return page;
+}
+
+Order order_of(const VerbArguments& asked) {
+    if (asked.show) return Order::kShow;
+    return asked.end ? Order::kEnd : Order::kBegin;
+}
+
 // Looks at the work until it is over.
-Task<Outcome<WorkInfo>> follow(ObjectRun* run, WorkInfo info) {
+Task<Outcome<WorkInfo>> follow(ObjectRun* run, TapeCalls::WorkWish wish, WorkInfo info) {
     std::optional<ProgressLine> line;
     Outcome<WorkInfo> latest = std::move(info);
     while (latest && latest->runs()) {
@@ -93,32 +109,95 @@ Task<Outcome<WorkInfo>> follow(ObjectRun* run, WorkInfo info) {
         }
         const auto slept = co_await run->reactor.sleep_for(kBetweenLooks, &run->cancel);
         if (!slept) break;
-        TapeCalls::WorkWish wish{.barcode = run->arguments.medium};
-        auto looked = co_await run->objects.tape().work(std::move(wish), run->wait());
+        TapeCalls::WorkWish look{.barcode = wish.barcode, .kind = wish.kind};
+        auto looked = co_await run->objects.tape().work(std::move(look), run->wait());
         latest = std::move(looked);
     }
     if (line) co_await line->close();
     co_return latest;
 }
 
-Task<int> repack(ObjectRun* run) {
-    const VerbArguments& asked = run->arguments;
-    const Order order = asked.show ? Order::kShow : asked.end ? Order::kEnd : Order::kBegin;
-    TapeCalls::WorkWish wish{.barcode = asked.medium, .order = order};
-    auto found = co_await run->objects.tape().work(std::move(wish), run->wait());
-    if (!found) co_return run->complain_about(asked.medium, found.error());
-    if (order == Order::kBegin) {
-        auto latest = co_await follow(run, *std::move(found));
-        found = std::move(latest);
-        if (!found) co_return run->complain_about(asked.medium, found.error());
-        if (found->runs()) {
-            complain("repack: " + asked.medium + " goes on; --show shows it, --end ends it");
-        }
+// Orders the work on cartridges, waits for its end if it was begun, and prints a list of them.
+Task<Outcome<std::vector<WorkInfo>>> order(ObjectRun* run, Kind kind,
+                                           std::vector<std::string> barcodes) {
+    const Order what = order_of(run->arguments);
+    std::vector<WorkInfo> works;
+    for (const std::string& each : barcodes) {
+        TapeCalls::WorkWish wish{.barcode = each, .kind = kind, .order = what};
+        auto found = co_await run->objects.tape().work(std::move(wish), run->wait());
+        if (!found) co_return std::unexpected(found.error());
+        works.push_back(std::move(*found));
     }
-    const nlohmann::ordered_json work = json_of(asked.medium, *found);
-    const int printed = show(run->call, dumped(work), [&work] { return page_of(work); });
-    const bool is_done = order != Order::kBegin || found->state == State::kDone || found->runs();
-    co_return printed != kExitDone || is_done ? printed : kExitRefused;
+    for (std::size_t i = 0; i < works.size() && what == Order::kBegin; ++i) {
+        TapeCalls::WorkWish wish{.barcode = barcodes[i], .kind = kind};
+        WorkInfo info = std::move(works[i]);
+        auto latest = co_await follow(run, std::move(wish), std::move(info));
+        if (!latest) co_return std::unexpected(latest.error());
+        works[i] = std::move(*latest);
+    }
+    co_return works;
+}
+
+// All that was begun is done, or goes on without the verb.
+bool is_good(const ObjectRun& run, const std::vector<WorkInfo>& works) {
+    if (order_of(run.arguments) != Order::kBegin) return true;
+    return std::ranges::all_of(
+        works, [](const WorkInfo& each) { return each.state == State::kDone || each.runs(); });
+}
+
+void say_what_goes_on(const ObjectRun& run, const std::vector<WorkInfo>& works) {
+    if (order_of(run.arguments) != Order::kBegin) return;
+    const bool goes_on = std::ranges::any_of(works, &WorkInfo::runs);
+    if (goes_on) {
+        complain(std::string(run.call.verb) + ": it goes on; --show shows it, --end ends it");
+    }
+}
+
+Task<int> repack(ObjectRun* run) {
+    const std::string& medium = run->arguments.medium;
+    std::vector<std::string> barcodes{medium};
+    const auto works = co_await order(run, Kind::kRepack, std::move(barcodes));
+    if (!works) co_return run->complain_about(medium, works.error());
+    say_what_goes_on(*run, *works);
+    const nlohmann::ordered_json work = json_of(medium, works->front());
+    const auto page = [&work] { return page_of(nlohmann::json::array({work}), Kind::kRepack); };
+    const int printed = show(run->call, dumped(work), page);
+    co_return printed != kExitDone || is_good(*run, *works) ? printed : kExitRefused;
+}
+
+// The cartridge that is named, or those of a pool that can be read.
+Task<Outcome<std::vector<std::string>>> media_to_scrub(ObjectRun* run) {
+    const VerbArguments& asked = run->arguments;
+    std::vector<std::string> barcodes;
+    if (!asked.medium.empty()) {
+        barcodes.push_back(asked.medium);
+        co_return barcodes;
+    }
+    const auto media = co_await run->objects.tape().media(run->wait());
+    if (!media) co_return std::unexpected(media.error());
+    constexpr std::array<std::string_view, 4> kReadable{"ok", "full", "read-only", "suspect"};
+    for (const Medium& each : *media) {
+        const bool is_readable =
+            std::ranges::find(kReadable, std::string_view(each.state)) != kReadable.end();
+        if (each.pool == asked.pool && is_readable) barcodes.push_back(each.barcode);
+    }
+    co_return barcodes;
+}
+
+Task<int> scrub_media(ObjectRun* run) {
+    auto barcodes = co_await media_to_scrub(run);
+    if (!barcodes) co_return run->complain_about(barcodes.error());
+    std::vector<std::string> copy = *barcodes;
+    const auto works = co_await order(run, Kind::kScrub, std::move(copy));
+    if (!works) co_return run->complain_about(run->arguments.medium, works.error());
+    say_what_goes_on(*run, *works);
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (std::size_t i = 0; i < works->size(); ++i) {
+        list.push_back(json_of((*barcodes)[i], (*works)[i]));
+    }
+    const auto page = [&list] { return page_of(list, Kind::kScrub); };
+    const int printed = show(run->call, dumped({{"scrubs", list}}), page);
+    co_return printed != kExitDone || is_good(*run, *works) ? printed : kExitRefused;
 }
 
 }  // namespace
@@ -133,6 +212,10 @@ void declare_repack(CLI::App& app, VerbArguments& arguments) {
 
 int run_repack(const Call& call) {
     return run_object_verb(call, &repack);
+}
+
+int run_medium_scrub(const Call& call) {
+    return run_object_verb(call, &scrub_media);
 }
 
 }  // namespace fopd::client

@@ -8,5 +8,7 @@ namespace fopd::client {
 
 void declare_repack(CLI::App& app, VerbArguments& arguments);
 int run_repack(const Call& call);
+// Of cartridges: --medium or --pool.
+int run_medium_scrub(const Call& call);
 
 }  // namespace fopd::client

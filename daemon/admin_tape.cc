@@ -30,6 +30,9 @@ void write_cartridge(JsonWriter& json, const library::Cartridge& each, const Med
     json.field("files", each.files);
     json.field("mounts", each.mounts);
     json.field("generation", std::uint64_t{each.generation});
+    const bool was_scrubbed = each.scrubbed_s != 0;
+    json.field_or_null("scrubbed", was_scrubbed ? std::optional(each.scrubbed_s) : std::nullopt);
+    json.field("damaged", each.damaged_copies);
     json.text_or_null("drive", drive == media.drives.end() ? std::string() : drive->name);
     json.end_object();
 }

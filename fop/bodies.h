@@ -518,6 +518,7 @@ struct CopiesReply {
 struct MediumWork {
     enum class Kind : std::uint8_t {
         kRepack = 1,  // Its live copies are moved to other cartridges.
+        kScrub = 2,   // Its live copies are read and compared.
     };
     enum class Order : std::uint8_t { kShow = 0, kBegin = 1, kEnd = 2 };
 

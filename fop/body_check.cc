@@ -230,7 +230,9 @@ Result<void> check(const UnloadDrive& unload, PayloadBytes /*payload*/) {
 }
 
 Result<void> check(const MediumWork& work, PayloadBytes /*payload*/) {
-    if (work.kind != MediumWork::Kind::kRepack) return invalid("an unknown kind of work");
+    const bool is_known =
+        work.kind == MediumWork::Kind::kRepack || work.kind == MediumWork::Kind::kScrub;
+    if (!is_known) return invalid("an unknown kind of work");
     if (work.order > MediumWork::Order::kEnd) return invalid("an unknown order");
     return check_barcode(work.name);
 }

@@ -17,7 +17,7 @@ constexpr std::size_t kPoolFixedBytes = 34;
 constexpr std::size_t kQuotaFixedBytes = 37;
 constexpr std::size_t kRecallFixedBytes = 56;
 constexpr std::size_t kCopyFixedBytes = 36;
-constexpr std::size_t kMediumFixedBytes = 56;
+constexpr std::size_t kMediumFixedBytes = 72;
 constexpr std::size_t kFailedCopyFixedBytes = 24;
 
 std::string_view take_text(ByteReader& reader) {
@@ -129,6 +129,8 @@ bool take(ByteReader& reader, MediumEntry& entry) {
     entry.files = reader.number<std::uint64_t>();
     entry.mounts = reader.number<std::uint64_t>();
     entry.generation = reader.number<std::uint32_t>();
+    entry.scrubbed_s = reader.number<std::uint64_t>();
+    entry.damaged_copies = reader.number<std::uint64_t>();
     for (std::string_view* const text : {&entry.barcode, &entry.pool, &entry.technology,
                                          &entry.state, &entry.drive, &entry.reason}) {
         *text = take_text(reader);
@@ -266,6 +268,8 @@ bool ListingWriter::add(const MediumEntry& entry) {
     writer.number(entry.files);
     writer.number(entry.mounts);
     writer.number(entry.generation);
+    writer.number(entry.scrubbed_s);
+    writer.number(entry.damaged_copies);
     for (const std::string_view text : texts) put_text(writer, text);
     size_ += writer.size();
     return true;

@@ -34,6 +34,10 @@ void Cartridge::begin_generation(std::uint32_t number, std::string_view of_pool)
     index_block = 0;
     collection.clear();
     repack = Repack::kNone;
+    scrub_file = 0;
+    scrub_member = 0;
+    scrubbed_s = 0;
+    damaged_copies = 0;
     used_bytes = 0;
 }
 

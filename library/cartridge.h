@@ -87,6 +87,11 @@ struct Cartridge {
     std::uint64_t failures = 0;
     std::string collection = {};  // Of the objects that were written last; empty: of none.
     Repack repack = Repack::kNone;
+    // The tape file and the place in it with which a scrub goes on; 0: none is in progress.
+    std::uint32_t scrub_file = 0;
+    std::uint64_t scrub_member = 0;
+    std::uint64_t scrubbed_s = 0;      // When one ended last, since 1970 UTC; 0: never.
+    std::uint64_t damaged_copies = 0;  // That the latest one has found.
 
     // The number that its label has, or will have, as records of copies have it: the first
     // characters of the barcode.

@@ -81,14 +81,14 @@ Result<StagingDisks::Moves> StagingDisks::list_moves(store::Cartridge on, store:
             if (each.cartridge != on || !object->has_value()) continue;
             const std::uint64_t size_bytes = (*object)->size_bytes;
             const bool is_on_disk = !(*object)->is_released;
-            all.moves.push_back({.fid = each.fid,
-                                 .place = each.place,
+            all.moves.push_back({.copy = each,
                                  .object_bytes = size_bytes,
                                  .is_on_disk = is_on_disk,
                                  .is_done = has_moved(volume, each)});
         }
     }
-    std::ranges::sort(all.moves, {}, &Move::place);
+    const auto place_of = [](const Move& each) { return each.copy.place; };
+    std::ranges::sort(all.moves, {}, place_of);
     return all;
 }
 

@@ -89,6 +89,15 @@ public:
     virtual Task<MediaOutcome> cancel_repack(std::string barcode) = 0;
     // The latest since the node was started; nothing: there was none.
     virtual std::optional<MediumWork> repack_work(std::string_view barcode) const = 0;
+
+    // Begins to read the live copies on a cartridge, behind everything that users ask for, and to
+    // compare them with their records. One cartridge at a time; after a restart it goes on where it
+    // was. Changes nothing if it has begun already.
+    virtual Task<MediaOutcome> scrub(std::string barcode) = 0;
+    // Ends that.
+    virtual Task<MediaOutcome> cancel_scrub(std::string barcode) = 0;
+    // As above.
+    virtual std::optional<MediumWork> scrub_work(std::string_view barcode) const = 0;
 };
 
 // How a locality of a node reaches its library and the staging of all localities. Immutable once

@@ -74,6 +74,13 @@ public:
         number(value(key), into);
     }
     void fail() { good_ = false; }
+    // Absent if it is 0.
+    template <typename Number>
+    void read_if_there(std::string_view key, Number& into) {
+        if (!has(key)) return;
+        read(key, into);
+        if (into == 0) good_ = false;
+    }
     // Whether the next word has this key.
     bool has(std::string_view key) const {
         return rest_.size() > key.size() && rest_.starts_with(key) && rest_[key.size()] == '=';
@@ -101,7 +108,11 @@ std::string line_of(const Cartridge& each) {
            number("used", each.used_bytes) + number("mounts", each.mounts) +
            number("failures", each.failures) + text("reason", each.reason) +
            (each.collection.empty() ? "" : text("collection", each.collection)) +
-           (each.repack == Repack::kNone ? "" : text("repack", to_string(each.repack))) + "\n";
+           (each.repack == Repack::kNone ? "" : text("repack", to_string(each.repack))) +
+           (each.scrub_file == 0 ? "" : number("scrub", each.scrub_file)) +
+           (each.scrub_member == 0 ? "" : number("scrub-member", each.scrub_member)) +
+           (each.scrubbed_s == 0 ? "" : number("scrubbed", each.scrubbed_s)) +
+           (each.damaged_copies == 0 ? "" : number("damaged", each.damaged_copies)) + "\n";
 }
 
 std::optional<Cartridge> parse_line(std::string_view line) {
@@ -136,6 +147,10 @@ std::optional<Cartridge> parse_line(std::string_view line) {
         if (!repack || *repack == Repack::kNone) words.fail();
         each.repack = repack.value_or(Repack::kNone);
     }
+    words.read_if_there("scrub", each.scrub_file);
+    words.read_if_there("scrub-member", each.scrub_member);
+    words.read_if_there("scrubbed", each.scrubbed_s);
+    words.read_if_there("damaged", each.damaged_copies);
     if (!words.ended() || each.reason.size() > MediaTable::kReasonBytesMax) return std::nullopt;
     return each;
 }

@@ -24,7 +24,7 @@ struct MediumWork {
     };
 
     State state = State::kRunning;
-    std::uint64_t copies = 0;  // That were on the cartridge when it began.
+    std::uint64_t copies = 0;  // That were on the cartridge when it began or went on.
     std::uint64_t bytes = 0;   // Theirs.
     std::uint64_t copies_done = 0;
     std::uint64_t bytes_done = 0;

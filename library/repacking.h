@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -41,10 +42,18 @@ struct TapeLibrary::MoveBatch {
 
     Item* find(store::Fid fid) {
         for (Item& each : items) {
-            if (each.move.fid == fid) return &each;
+            if (each.move.copy.fid == fid) return &each;
         }
         return nullptr;
     }
+};
+
+// Live copies on a cartridge, in the order of the tape.
+struct TapeLibrary::CopyPage {
+    std::vector<MoveBatch::Item> items{};
+    // More follow behind it; nothing: these are the last ones.
+    std::optional<store::CopyPlace> known_to{};
+    std::map<store::Slot, std::uint64_t> room{};  // For objects that come back, of each disk.
 };
 
 }  // namespace fopd::library

@@ -120,10 +120,9 @@ public:
     };
     // What is live on a cartridge. kBusy: a disk that may have some is not here.
     Result<Live> live_on(store::Cartridge on);
-    // A copy that is to be moved.
+    // A copy, for those who move or read all that is on a cartridge.
     struct Move {
-        store::Fid fid{};
-        store::CopyPlace place{};
+        store::Copy copy{};
         std::uint64_t object_bytes = 0;
         bool is_on_disk = false;
         bool is_done = false;  // It has the other copies that it needs.

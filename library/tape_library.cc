@@ -8,6 +8,7 @@
 #include "library/doubles.h"
 #include "library/pending_recall.h"
 #include "library/repacking.h"
+#include "library/scrubbing.h"
 #include "objects/object_name.h"
 
 namespace fopd::library {
@@ -46,6 +47,7 @@ Task<void> TapeLibrary::stop() {
     stop_.cancel();
     stop_recalls();
     for (const auto& [id, repack] : repacks_) repack->cancel.cancel();
+    for (const auto& [id, scrub] : scrubs_) scrub->cancel.cancel();
     rings_.wake_all();
     tell_changed();
     co_await gate_.close(parts_.reactor);
@@ -74,7 +76,10 @@ Task<void> TapeLibrary::run() {
         const auto slept = co_await parts_.reactor.sleep_for(kOpenAgain, &stop_);
         if (!slept) co_return;
     }
-    if (!stopping_) resume_repacks();
+    if (!stopping_) {
+        resume_repacks();
+        begin_scrubs();
+    }
     rung_ = true;
     while (!stopping_) {
         if (std::exchange(rung_, false)) {

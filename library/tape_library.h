@@ -83,6 +83,9 @@ public:
     Task<MediaOutcome> repack(std::string barcode) override;
     Task<MediaOutcome> cancel_repack(std::string barcode) override;
     std::optional<MediumWork> repack_work(std::string_view barcode) const override;
+    Task<MediaOutcome> scrub(std::string barcode) override;
+    Task<MediaOutcome> cancel_scrub(std::string barcode) override;
+    std::optional<MediumWork> scrub_work(std::string_view barcode) const override;
 
 private:
     // A sync gives up when so many batches have failed in a row: there are other drives and other
@@ -186,6 +189,8 @@ private:
     Task<void> run_repack(Repacking* repack);
     Task<Result<void>> move_all(Repacking* repack);
     Task<Result<void>> until_homes_know(Repacking* repack);
+    struct CopyPage;
+    Task<Result<CopyPage>> copies_from(store::Cartridge on, store::CopyPlace from);
     Task<Result<void>> next_batch(Repacking* repack, MoveBatch* batch);
     Task<Result<void>> move(Repacking* repack, MoveBatch* batch);
     Task<Result<void>> bring_back(Repacking* repack, MoveBatch* batch);
@@ -194,6 +199,18 @@ private:
     Task<Result<void>> wait_for_moves(Repacking* repack, MoveBatch* batch);
     Task<Result<void>> let_go(Repacking* repack, MoveBatch* batch);
     Task<void> fail_move(Repacking* repack, MoveBatch* batch, store::Fid fid, std::string reason);
+
+    // -- tape_scrub.cc --
+    struct Scrubbing;
+    class ScrubJob;
+    void begin_scrubs();
+    Task<void> run_scrubs();
+    Task<void> run_scrub(Scrubbing* scrub);
+    Task<Result<void>> read_all(Scrubbing* scrub);
+    Task<Result<void>> read_page(Scrubbing* scrub, CopyPage* page);
+    Task<void> note_damage(Scrubbing* scrub, CopyPage* page, std::size_t index, Error error);
+    Task<Result<void>> save_scrub(Scrubbing* scrub);
+    Task<void> end_scrub(Scrubbing* scrub, Result<void> result);
 
     // -- tape_recalls.cc --
     void take_recall(std::uint32_t locality, RecallNote note);
@@ -255,6 +272,8 @@ private:
     bool retries_stranded_ = false;
     Instant look_again_at_{};  // What find_recall() knows is recent enough until then.
     std::map<CartridgeId, std::unique_ptr<Repacking>> repacks_;  // The latest of each.
+    std::map<CartridgeId, std::unique_ptr<Scrubbing>> scrubs_;   // Likewise.
+    bool scrubs_run_ = false;
 };
 
 }  // namespace fopd::library

@@ -257,52 +257,60 @@ Task<Result<void>> TapeLibrary::until_homes_know(Repacking* repack) {
     }
 }
 
-// The next objects in the order of the tape, as many as may come to the disks at the same time.
-Task<Result<void>> TapeLibrary::next_batch(Repacking* repack, MoveBatch* batch) {
-    std::vector<MoveBatch::Item> items;
-    std::map<store::Slot, std::uint64_t> room;
-    std::optional<store::CopyPlace> known_to;
+// The live copies from a place on, in the order of the tape: as many as all homes have told of.
+Task<Result<TapeLibrary::CopyPage>> TapeLibrary::copies_from(store::Cartridge on,
+                                                             store::CopyPlace from) {
+    CopyPage page;
     for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
-        auto job = [on = repack->on, from = repack->from](StagingDisks& disks) {
-            return disks.list_moves(on, from);
-        };
+        auto job = [on, from](StagingDisks& disks) { return disks.list_moves(on, from); };
         const auto moves = co_await homes_->call_at<StagingDisks::Moves>(locality, &job);
         if (!moves) co_return std::unexpected(moves.error());
         for (const StagingDisks::Move& each : moves->moves) {
-            items.push_back({.move = each, .locality = locality});
+            page.items.push_back({.move = each, .locality = locality});
         }
-        room.insert(moves->room.begin(), moves->room.end());
+        page.room.insert(moves->room.begin(), moves->room.end());
         if (moves->known_to) {
-            known_to = std::min(known_to.value_or(*moves->known_to), *moves->known_to);
+            page.known_to = std::min(page.known_to.value_or(*moves->known_to), *moves->known_to);
         }
     }
-    std::ranges::sort(items, {}, [](const MoveBatch::Item& each) { return each.move.place; });
+    std::erase_if(page.items, [&page](const MoveBatch::Item& each) {
+        return page.known_to && *page.known_to < each.move.copy.place;
+    });
+    std::ranges::sort(page.items, {},
+                      [](const MoveBatch::Item& each) { return each.move.copy.place; });
+    co_return page;
+}
+
+// The next objects in the order of the tape, as many as may come to the disks at the same time.
+Task<Result<void>> TapeLibrary::next_batch(Repacking* repack, MoveBatch* batch) {
+    auto found = co_await copies_from(repack->on, repack->from);
+    if (!found) co_return std::unexpected(found.error());
+    CopyPage& page = *found;
     const Pool& pool = *find_pool(repack->pool);
     std::uint64_t bytes = 0;
     std::map<store::Slot, std::uint64_t> taken;
     std::optional<store::CopyPlace> last;
     bool has_all = true;
-    for (const MoveBatch::Item& each : items) {
+    for (const MoveBatch::Item& each : page.items) {
         const StagingDisks::Move& move = each.move;
-        if (known_to && *known_to < move.place) break;
-        const store::Slot slot = move.fid.slot();
-        const bool is_new = batch->find(move.fid) == nullptr && !repack->failed.contains(move.fid);
+        const store::Slot slot = move.copy.fid.slot();
+        const bool is_new = batch->find(move.copy.fid) == nullptr && !repack->failed.contains(move.copy.fid);
         const bool comes = is_new && !move.is_on_disk && !move.is_done;
         const bool is_full = bytes + move.object_bytes > pool.options.migrate_bytes ||
-                             (comes && taken[slot] + move.object_bytes > room[slot]) ||
+                             (comes && taken[slot] + move.object_bytes > page.room[slot]) ||
                              batch->items.size() >= pool.options.migrate_files;
         if (is_new && is_full && !batch->items.empty()) {
             has_all = false;
             break;
         }
-        last = move.place;
+        last = move.copy.place;
         if (!is_new) continue;
         bytes += move.object_bytes;
         if (comes) taken[slot] += move.object_bytes;
         batch->items.push_back(each);
     }
-    if (has_all) last = known_to;
-    repack->at_end = has_all && !known_to;
+    if (has_all) last = page.known_to;
+    repack->at_end = has_all && !page.known_to;
     if (last) {
         repack->from = *last;
         ++repack->from.member;
@@ -328,7 +336,7 @@ Task<void> TapeLibrary::fail_move(Repacking* repack, MoveBatch* batch, store::Fi
     auto job = [fid](StagingDisks& disks) { return disks.name_of(fid); };
     const auto name = co_await homes_->call_at<std::string>(item->locality, &job);
     MediumWork::Failure failure{.fid = fid,
-                                .file = item->move.place.file,
+                                .file = item->move.copy.place.file,
                                 .name = name.value_or(std::string()),
                                 .reason = std::move(reason)};
     const std::string barcode = shelf_->find(repack->id)->barcode;
@@ -347,7 +355,7 @@ Task<Result<void>> TapeLibrary::bring_back(Repacking* repack, MoveBatch* batch) 
     for (std::size_t i = 0; i < batch->items.size(); ++i) {
         const MoveBatch::Item item = batch->items[i];
         if (item.move.is_on_disk || item.move.is_done) continue;
-        const store::Fid fid = item.move.fid;
+        const store::Fid fid = item.move.copy.fid;
         const RecallWish wish{.fid = fid, .priority = kRepackPriority};
         const Instant until = after(parts_.reactor.now(), kRecallPatience);
         auto job = [wish, until](StagingDisks& disks) {
@@ -368,13 +376,13 @@ Task<Result<void>> TapeLibrary::bring_back(Repacking* repack, MoveBatch* batch) 
     for (std::size_t i = 0; i < batch->items.size() && result; ++i) {
         const MoveBatch::Item item = batch->items[i];
         if (!item.is_recalled) continue;
-        const auto end = co_await end_of_recall(repack, item.locality, item.move.fid, &writes);
+        const auto end = co_await end_of_recall(repack, item.locality, item.move.copy.fid, &writes);
         if (!end) {
             result = std::unexpected(end.error());
         } else if (end->how == RecallEnd::How::kFailed) {
-            co_await fail_move(repack, batch, item.move.fid, end->reason);
+            co_await fail_move(repack, batch, item.move.copy.fid, end->reason);
         } else if (end->how == RecallEnd::How::kCancelled) {
-            co_await fail_move(repack, batch, item.move.fid, "its recall was cancelled");
+            co_await fail_move(repack, batch, item.move.copy.fid, "its recall was cancelled");
         }
     }
     if (writes) --pool.moves;
@@ -410,7 +418,7 @@ Task<Result<void>> TapeLibrary::wait_for_moves(Repacking* repack, MoveBatch* bat
     std::size_t count = 0;
     for (const MoveBatch::Item& each : batch->items) {
         if (each.has_failed || each.move.is_done) continue;
-        left[each.locality].push_back(each.move.fid);
+        left[each.locality].push_back(each.move.copy.fid);
         ++count;
     }
     if (count == 0) co_return Result<void>{};
@@ -450,8 +458,8 @@ Task<Result<void>> TapeLibrary::let_go(Repacking* repack, MoveBatch* batch) {
         std::vector<store::Fid> recalled;
         for (const MoveBatch::Item& each : batch->items) {
             if (each.locality != locality) continue;
-            all.push_back(each.move.fid);
-            if (each.is_recalled && !each.has_failed) recalled.push_back(each.move.fid);
+            all.push_back(each.move.copy.fid);
+            if (each.is_recalled && !each.has_failed) recalled.push_back(each.move.copy.fid);
         }
         auto drop = [on = repack->on, &all](StagingDisks& disks) {
             return disks.drop_moved(on, std::move(all));

@@ -496,6 +496,8 @@ Task<fop::Reply> run_media(Operation* operation) {
                              .files = each.files,
                              .mounts = each.mounts,
                              .generation = each.generation,
+                             .scrubbed_s = each.scrubbed_s,
+                             .damaged_copies = each.damaged_copies,
                              .barcode = each.barcode,
                              .pool = each.pool,
                              .technology = each.technology,

@@ -19,14 +19,33 @@ struct WorkAnswer {
     Instant now{};  // At the library's locality.
 };
 
-Task<WorkAnswer> order_work(library::LibraryService* service, core::Reactor* reactor,
-                            fop::MediumWork::Order order, std::string barcode) {
-    WorkAnswer answer;
-    if (order == fop::MediumWork::Order::kBegin) answer.outcome = co_await service->repack(barcode);
-    if (order == fop::MediumWork::Order::kEnd) {
-        answer.outcome = co_await service->cancel_repack(barcode);
+Task<library::MediaOutcome> nothing_done() {
+    co_return library::MediaOutcome{};
+}
+
+Task<library::MediaOutcome> order(library::LibraryService* service, fop::MediumWork::Kind kind,
+                                  fop::MediumWork::Order what, std::string barcode) {
+    const bool is_repack = kind == fop::MediumWork::Kind::kRepack;
+    switch (what) {
+        case fop::MediumWork::Order::kShow: return nothing_done();
+        case fop::MediumWork::Order::kBegin:
+            return is_repack ? service->repack(std::move(barcode))
+                             : service->scrub(std::move(barcode));
+        case fop::MediumWork::Order::kEnd:
+            return is_repack ? service->cancel_repack(std::move(barcode))
+                             : service->cancel_scrub(std::move(barcode));
     }
-    answer.work = service->repack_work(barcode);
+    return nothing_done();
+}
+
+Task<WorkAnswer> order_work(library::LibraryService* service, core::Reactor* reactor,
+                            fop::MediumWork::Kind kind, fop::MediumWork::Order what,
+                            std::string barcode) {
+    WorkAnswer answer;
+    auto ordered = order(service, kind, what, barcode);
+    answer.outcome = co_await std::move(ordered);
+    answer.work = kind == fop::MediumWork::Kind::kRepack ? service->repack_work(barcode)
+                                                         : service->scrub_work(barcode);
     answer.now = reactor->now();
     co_return answer;
 }
@@ -53,7 +72,7 @@ Task<fop::Reply> run_medium_work(Operation* operation) {
     const std::string barcode(asked.name);
     auto job = [&asked, &barcode, door](library::LibraryService& service,
                                         core::WaitOptions /*wait*/) {
-        return order_work(&service, door->reactor, asked.order, barcode);
+        return order_work(&service, door->reactor, asked.kind, asked.order, barcode);
     };
     auto answer = co_await run_at_library<WorkAnswer>(operation, door, &job);
     if (!answer) co_return operation->refuse(answer.error());

@@ -119,6 +119,7 @@ _fopctl() {
             append | truncate | chmod | chown | sync | df | quota | release | cancel) options+=" --pool" ;;
             stage) options+=" --pool --pin --priority" ;;
             repack) options+=" --show --end" ;;
+            scrub) options+=" --end --show --medium --pool" ;;
             format) options+=" --pool --force" ;;
             "device forget") options+=" --slot --yes" ;;
             "store check") options+=" --end --show" ;;

@@ -115,6 +115,8 @@ const std::vector<std::byte>& media_listing() {
                                                      .files = 4,
                                                      .mounts = 2,
                                                      .generation = 1,
+                                                     .scrubbed_s = 1'800'000'000,
+                                                     .damaged_copies = 2,
                                                      .barcode = "A00001L9",
                                                      .pool = "cold",
                                                      .technology = "lto9",

@@ -317,6 +317,8 @@ class JsonTest(StorageTestCase):
         self.cancel_a_recall(cold)
         media = self.printed("media")["media"]
         used = next(each["name"] for each in media if each["files"] > 0)
+        self.assertEqual(self.printed("scrub --medium", used)["scrubs"][0]["state"], "done")
+        self.assertEqual(len(self.printed("scrub --pool", "cold", "--show")["scrubs"]), 1)
         self.assertEqual(self.printed("repack", used, "--show")["state"], "none")
         self.assertEqual(self.printed("repack", used)["state"], "done")
         media = self.printed("media")["media"]

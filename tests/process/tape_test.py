@@ -155,6 +155,17 @@ class TapeTest(StorageTestCase):
         for name, bytes_of_it in data.items():
             self.assertEqual(self.get_cold(name), bytes_of_it)
 
+    def test_a_cartridge_is_scrubbed(self):
+        self.put_on_tape("s", content(MIB, 30))
+        medium, = [each["name"] for each in self.media() if each["files"] > 0]
+        work, = self.answer("scrub", "--pool", "cold")["scrubs"]
+        self.assertEqual((work["medium"], work["state"], work["copies_done"], work["failures"]), (medium, "done", 1, 0))
+        row, = [each for each in self.media() if each["name"] == medium]
+        self.assertGreater(row["scrubbed"], 1_700_000_000)
+        self.assertEqual(row["damaged"], 0)
+        self.refused(REFUSED, [f"scrub: {medium}: "], "scrub", "--medium", medium, "--end")
+        self.refused(USAGE, ["scrub: name either"], "scrub", "d0", "--medium", medium)
+
     def test_a_collection_stays_with_its_object(self):
         self.put("a", b"some", "--collection", "run-7", *COLD)
         self.put("b", b"other", *COLD)

@@ -134,6 +134,14 @@ public:
     std::optional<library::MediumWork> repack_work(std::string_view /*barcode*/) const override {
         return work;
     }
+    Task<library::MediaOutcome> scrub(std::string barcode) override {
+        scrubbed.push_back(std::move(barcode));
+        co_return outcome;
+    }
+    Task<library::MediaOutcome> cancel_scrub(std::string /*barcode*/) override { co_return outcome; }
+    std::optional<library::MediumWork> scrub_work(std::string_view /*barcode*/) const override {
+        return std::nullopt;
+    }
 
     std::vector<std::string> synced;
     Duration sync_takes{0};
@@ -145,6 +153,7 @@ public:
     std::vector<LoadWish> loaded;
     std::vector<std::string> unloaded;
     std::vector<std::string> repacked;
+    std::vector<std::string> scrubbed;
     std::vector<std::string> cancelled;
     std::optional<library::MediumWork> work;
     library::MediaOutcome outcome;
