@@ -174,6 +174,13 @@ Task<Outcome<void>> TapeCalls::unload(std::string drive, Wait wait) {
     co_return {};
 }
 
+Task<Outcome<void>> TapeCalls::set_drive(std::string drive, DriveUse use, Wait wait) {
+    const fop::SetDrive body{.drive = drive, .down = use == DriveUse::kDown};
+    const auto answer = co_await slots_.ask_home(slots_.request(body, wait));
+    if (!answer) co_return std::unexpected(answer.error());
+    co_return {};
+}
+
 Task<Outcome<WorkInfo>> TapeCalls::work(WorkWish wish, Wait wait) {
     std::vector<std::byte> payload(fop::kListingBytesMax);
     WorkInfo info;
@@ -192,7 +199,7 @@ Task<Outcome<WorkInfo>> TapeCalls::work(WorkWish wish, Wait wait) {
         if (reply == nullptr || !entries) co_return nonsense();
         info.state = reply->state;
         info.copies = reply->copies;
-        info.bytes = reply->bytes;
+        info.bytes = reply->copy_bytes;
         info.copies_done = reply->copies_done;
         info.bytes_done = reply->bytes_done;
         info.failures = reply->failures;

@@ -122,6 +122,8 @@ public:
     };
     Task<Outcome<void>> load(LoadWish wish, Wait wait);
     Task<Outcome<void>> unload(std::string drive, Wait wait);
+    enum class DriveUse : std::uint8_t { kUp, kDown };
+    Task<Outcome<void>> set_drive(std::string drive, DriveUse use, Wait wait);
 
     struct WorkWish {
         std::string barcode{};

@@ -210,6 +210,20 @@ Task<int> unload_drive(ObjectRun* run) {
     co_return run->done({{"drive", run->arguments.drive}});
 }
 
+Task<int> set_drive(ObjectRun* run, TapeCalls::DriveUse use) {
+    std::string drive = run->arguments.drive;
+    const auto done = co_await run->objects.tape().set_drive(std::move(drive), use, run->wait());
+    if (!done) co_return run->complain_about(run->arguments.drive, done.error());
+    const char* const state = use == TapeCalls::DriveUse::kDown ? "down" : "up";
+    co_return run->done({{"drive", run->arguments.drive}, {"state", state}});
+}
+Task<int> take_drive_down(ObjectRun* run) {
+    return set_drive(run, TapeCalls::DriveUse::kDown);
+}
+Task<int> bring_drive_up(ObjectRun* run) {
+    return set_drive(run, TapeCalls::DriveUse::kUp);
+}
+
 // -- options of verbs --
 
 void declare_tape_names(CLI::App& app, VerbArguments& arguments) {
@@ -269,6 +283,10 @@ constexpr std::array kTapeVerbs{
          declare_load, run_tape_verb<&load_medium>},
     Verb{"unload", "Take the cartridge of a drive back to its slot", "unload drive0",
          kTimeoutDefault, declare_drive, run_tape_verb<&unload_drive>},
+    Verb{"drive down", "Take a drive out of use", "drive down drive0", kTimeoutDefault,
+         declare_drive, run_tape_verb<&take_drive_down>},
+    Verb{"drive up", "Use a drive again", "drive up drive0", kTimeoutDefault, declare_drive,
+         run_tape_verb<&bring_drive_up>},
     Verb{"repack", "Move what is needed on a cartridge to others",
          "repack V00001L9\nrepack V00001L9 --show", kTimeoutDefault, declare_repack, run_repack},
 };

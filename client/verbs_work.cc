@@ -105,7 +105,10 @@ Task<Outcome<WorkInfo>> follow(ObjectRun* run, TapeCalls::WorkWish wish, WorkInf
             const auto look = [&latest] {
                 return ProgressLine::Moved{.bytes = latest ? latest->bytes_done : 0};
             };
-            line.emplace(run->reactor, look, run->progress(latest->bytes));
+            const ProgressLine::Options options{.label = core::printable(wish.barcode),
+                                                .total_bytes = latest->bytes,
+                                                .wanted = run->call.output == Output::kPage};
+            line.emplace(run->reactor, look, options);
         }
         const auto slept = co_await run->reactor.sleep_for(kBetweenLooks, &run->cancel);
         if (!slept) break;

@@ -539,8 +539,8 @@ struct MediumWorkReply {
     };
 
     State state = State::kNone;
-    std::uint64_t copies = 0;  // When it began, or since the node was started.
-    std::uint64_t bytes = 0;
+    std::uint64_t copies = 0;      // When it began, or since the node was started.
+    std::uint64_t copy_bytes = 0;  // Theirs.
     std::uint64_t copies_done = 0;
     std::uint64_t bytes_done = 0;
     std::uint64_t failures = 0;
@@ -550,13 +550,23 @@ struct MediumWorkReply {
     bool operator==(const MediumWorkReply&) const = default;
 };
 
+// Takes a drive out of use, or uses it again.
+struct SetDrive {
+    std::string_view drive{};
+    bool down = false;
+    bool operator==(const SetDrive&) const = default;
+};
+struct SetDriveReply {
+    bool operator==(const SetDriveReply&) const = default;
+};
+
 // An alternative's index is its type in the unions of wire.fbs; monostate: none, or an unknown one.
 using RequestBody =
     std::variant<std::monostate, Ping, Echo, BulkEcho, Slots, Statfs, Create, Lookup, Stat,
                  ListObjects, SetAttributes, Rename, Delete, Read, Write, Append, Truncate, Punch,
                  Sync, UploadBegin, UploadWrite, UploadCommit, UploadAbort, Quota, Stage, Release,
                  Recalls, RecallWait, RecallCancel, SyncTape, Media, FormatMedium, LoadMedium,
-                 UnloadDrive, Copies, MediumWork>;
+                 UnloadDrive, Copies, MediumWork, SetDrive>;
 using ReplyBody =
     std::variant<std::monostate, PingReply, EchoReply, BulkEchoReply, SlotsReply, StatfsReply,
                  CreateReply, LookupReply, StatReply, ListObjectsReply, SetAttributesReply,
@@ -564,6 +574,6 @@ using ReplyBody =
                  PunchReply, SyncReply, UploadBeginReply, UploadWriteReply, UploadCommitReply,
                  UploadAbortReply, QuotaReply, StageReply, ReleaseReply, RecallsReply,
                  RecallWaitReply, RecallCancelReply, SyncTapeReply, MediaReply, FormatMediumReply,
-                 LoadMediumReply, UnloadDriveReply, CopiesReply, MediumWorkReply>;
+                 LoadMediumReply, UnloadDriveReply, CopiesReply, MediumWorkReply, SetDriveReply>;
 
 }  // namespace fopd::fop

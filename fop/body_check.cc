@@ -229,6 +229,10 @@ Result<void> check(const UnloadDrive& unload, PayloadBytes /*payload*/) {
     return check_drive(unload.drive);
 }
 
+Result<void> check(const SetDrive& set, PayloadBytes /*payload*/) {
+    return check_drive(set.drive);
+}
+
 Result<void> check(const MediumWork& work, PayloadBytes /*payload*/) {
     const bool is_known =
         work.kind == MediumWork::Kind::kRepack || work.kind == MediumWork::Kind::kScrub;

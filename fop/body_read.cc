@@ -219,6 +219,10 @@ bool read(const wire::LoadMediumRequest& from, LoadMedium& to) {
 bool read(const wire::UnloadDriveRequest& from, UnloadDrive& to) {
     return read(from.drive(), to.drive);
 }
+bool read(const wire::SetDriveRequest& from, SetDrive& to) {
+    to.down = from.down();
+    return read(from.drive(), to.drive);
+}
 bool read(const wire::MediumWorkRequest& from, MediumWork& to) {
     to.kind = static_cast<MediumWork::Kind>(from.kind());
     to.order = static_cast<MediumWork::Order>(from.order());
@@ -310,7 +314,7 @@ bool read(const wire::MediaReply& from, MediaReply& to) {
 bool read(const wire::MediumWorkReply& from, MediumWorkReply& to) {
     to.state = static_cast<MediumWorkReply::State>(from.state());
     to.copies = from.copies();
-    to.bytes = from.bytes();
+    to.copy_bytes = from.bytes();
     to.copies_done = from.copies_done();
     to.bytes_done = from.bytes_done();
     to.failures = from.failures();
@@ -373,6 +377,7 @@ bool read_reply(const wire::Reply& reply, ReplyBody& body) {
             return take<fop::LoadMediumReply>(reply.body_as_LoadMediumReply(), body);
         case UnloadDriveReply:
             return take<fop::UnloadDriveReply>(reply.body_as_UnloadDriveReply(), body);
+        case SetDriveReply: return take<fop::SetDriveReply>(reply.body_as_SetDriveReply(), body);
         case MediumWorkReply:
             return take<fop::MediumWorkReply>(reply.body_as_MediumWorkReply(), body);
     }
@@ -427,6 +432,7 @@ bool read_body(const wire::Request& request, RequestBody& body) {
         case LoadMediumRequest: return take<LoadMedium>(request.body_as_LoadMediumRequest(), body);
         case UnloadDriveRequest:
             return take<UnloadDrive>(request.body_as_UnloadDriveRequest(), body);
+        case SetDriveRequest: return take<SetDrive>(request.body_as_SetDriveRequest(), body);
         case MediumWorkRequest: return take<MediumWork>(request.body_as_MediumWorkRequest(), body);
     }
     return false;

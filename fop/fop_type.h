@@ -293,6 +293,13 @@ inline constexpr std::array kFopTypes{
             .lane = Lane::kControl,
             .repeat = Repeat::kIdempotent,
             .payload = Payload::kListing},
+    FopType{.number = 36,
+            .name = "set_drive",
+            .summary = "Takes a tape drive out of use, or uses it again.",
+            .rights = kAdmin,
+            .lane = Lane::kData,
+            .repeat = Repeat::kOnce,
+            .payload = Payload::kNone},
 };
 
 static_assert(std::variant_size_v<RequestBody> == kFopTypes.size() + 1, "a body for each row");

@@ -148,6 +148,17 @@ void DriveUnit::blame_cartridge(CartridgeId id, io_sched::IoType type, std::stri
     }
 }
 
+void DriveUnit::take_down() {
+    down_reason_ = "an administrator has taken it down";
+    core::emit(parts_.events, core::Level::kInfo, "library.drive_taken_down", {{"drive", name()}});
+    set_activity(DriveActivity::kDown);
+}
+
+void DriveUnit::bring_up() {
+    down_reason_.clear();
+    set_activity(DriveActivity::kIdle);
+}
+
 void DriveUnit::go_down(std::string_view reason) {
     if (is_down()) return;
     down_reason_ = reason;

@@ -80,6 +80,11 @@ public:
     virtual Task<MediaOutcome> load(LoadWish wish) = 0;
     // Takes the cartridge of an idle drive back to its slot.
     virtual Task<MediaOutcome> unload(std::string drive) = 0;
+    // Takes a drive out of use until it is brought up again, also over restarts: it ends what it
+    // does, and gives its cartridge back.
+    virtual Task<MediaOutcome> take_drive_down(std::string drive) = 0;
+    // Uses a drive again that was taken down, or has failed.
+    virtual Task<MediaOutcome> bring_drive_up(std::string drive) = 0;
 
     // Begins to move the live copies on a cartridge to others of its pool, behind everything that
     // users ask for; afterwards it may be formatted. Goes on after a restart. Changes nothing if it

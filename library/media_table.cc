@@ -18,6 +18,7 @@ namespace {
 constexpr std::string_view kTitle = "fopd-media ";
 constexpr std::string_view kVersion = "1";
 constexpr std::size_t kBarcodeBytesMin = 6;
+constexpr std::size_t kDrivesMax = 4096;
 constexpr std::size_t kBarcodeBytesMax = 32;
 
 std::uint32_t checksum(std::string_view text) {
@@ -155,6 +156,15 @@ std::optional<Cartridge> parse_line(std::string_view line) {
     return each;
 }
 
+std::optional<std::string> parse_drive_line(std::string_view line) {
+    Words words(line);
+    std::string serial;
+    words.expect("drive-down");
+    words.read("serial", serial);
+    if (!words.ended() || serial.empty()) return std::nullopt;
+    return serial;
+}
+
 Error damaged() {
     return {.code = Errc::kCorrupt, .context = "the table of media is damaged"};
 }
@@ -191,6 +201,9 @@ bool is_barcode(std::string_view text) {
 std::string MediaTable::text() const {
     std::string text = std::string(kTitle) + std::string(kVersion) + "\n";
     text += "next " + std::to_string(next_) + "\n";
+    for (const std::string& each : drives_down_) {
+        text += "drive-down serial=" + core::percent_encoded(each) + "\n";
+    }
     for (const Cartridge& each : cartridges_) text += line_of(each);
     return text + "end " + hex(checksum(text)) + "\n";
 }
@@ -216,6 +229,16 @@ Result<MediaTable> MediaTable::parse(std::string_view text) {
         if (line->starts_with("end ")) {
             if (!rest.empty() || line->substr(4) != hex(checksum(before))) break;
             return table;
+        }
+        if (line->starts_with("drive-down ")) {
+            const auto serial = parse_drive_line(*line);
+            const bool is_in_order =
+                serial && table.cartridges_.empty() &&
+                (table.drives_down_.empty() || *table.drives_down_.rbegin() < *serial) &&
+                table.drives_down_.size() < kDrivesMax;
+            if (!is_in_order) break;
+            table.drives_down_.insert(*serial);
+            continue;
         }
         auto each = parse_line(*line);
         if (!each || each->id >= table.next_ || table.find(each->barcode) != nullptr) break;
@@ -255,6 +278,16 @@ void MediaTable::set_state(CartridgeId id, CartridgeState state, std::string_vie
     ENSURE(cartridge != nullptr);
     cartridge->state = state;
     cartridge->reason = reason.substr(0, kReasonBytesMax);
+}
+
+void MediaTable::set_drive_down(std::string_view serial, bool is_down) {
+    const auto found = drives_down_.find(serial);
+    if (is_down == (found != drives_down_.end())) return;
+    if (is_down) {
+        drives_down_.emplace(serial);
+    } else {
+        drives_down_.erase(found);
+    }
 }
 
 void MediaTable::forget(CartridgeId id) {

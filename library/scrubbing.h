@@ -17,7 +17,7 @@ struct TapeLibrary::Scrubbing {
     MediumWork work{};
     core::CancelSource cancel{};
     bool runs = true;
-    bool has_turn = false;  // Others wait for theirs.
+    bool has_turn = false;    // Others wait for theirs.
     store::CopyPlace from{};  // Copies before it were read.
     std::uint32_t tries = 0;  // That the drives made to read the copy there.
 };

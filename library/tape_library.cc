@@ -173,6 +173,13 @@ Task<Result<void>> TapeLibrary::open_drives() {
                                           .node = parts_.node};
         auto unit = std::make_unique<DriveUnit>(unit_parts);
         co_await unit->look_into();
+        if (shelf_->table().is_drive_down(each->serial())) {
+            // It may have been killed before the cartridge was back in its slot.
+            if (unit->cartridge()) {
+                [[maybe_unused]] const auto unloaded = co_await unit->unload();
+            }
+            unit->take_down();
+        }
         const io_sched::IoDevice::Drive drive{.number = ++number, .technology = model->technology};
         const auto added = parts_.io.add_drive(drive, unit->executor());
         if (!added) co_return std::unexpected(added.error());

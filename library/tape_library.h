@@ -80,6 +80,8 @@ public:
     Task<MediaOutcome> format(FormatWish wish) override;
     Task<MediaOutcome> load(LoadWish wish) override;
     Task<MediaOutcome> unload(std::string drive) override;
+    Task<MediaOutcome> take_drive_down(std::string drive) override;
+    Task<MediaOutcome> bring_drive_up(std::string drive) override;
     Task<MediaOutcome> repack(std::string barcode) override;
     Task<MediaOutcome> cancel_repack(std::string barcode) override;
     std::optional<MediumWork> repack_work(std::string_view barcode) const override;

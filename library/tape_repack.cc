@@ -294,7 +294,8 @@ Task<Result<void>> TapeLibrary::next_batch(Repacking* repack, MoveBatch* batch) 
     for (const MoveBatch::Item& each : page.items) {
         const StagingDisks::Move& move = each.move;
         const store::Slot slot = move.copy.fid.slot();
-        const bool is_new = batch->find(move.copy.fid) == nullptr && !repack->failed.contains(move.copy.fid);
+        const bool is_new =
+            batch->find(move.copy.fid) == nullptr && !repack->failed.contains(move.copy.fid);
         const bool comes = is_new && !move.is_on_disk && !move.is_done;
         const bool is_full = bytes + move.object_bytes > pool.options.migrate_bytes ||
                              (comes && taken[slot] + move.object_bytes > page.room[slot]) ||

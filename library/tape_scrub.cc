@@ -217,8 +217,8 @@ void TapeLibrary::begin_scrubs() {
         scrub->work.began_at = parts_.reactor.now();
         scrubs_[each.id] = std::move(scrub);
     }
-    const bool is_any = std::ranges::any_of(
-        scrubs_, [](const auto& each) { return each.second->runs; });
+    const bool is_any =
+        std::ranges::any_of(scrubs_, [](const auto& each) { return each.second->runs; });
     if (!is_any || scrubs_run_ || gate_.closed()) return;
     scrubs_run_ = true;
     parts_.reactor.spawn(gate_, run_scrubs());
@@ -226,8 +226,8 @@ void TapeLibrary::begin_scrubs() {
 
 Task<void> TapeLibrary::run_scrubs() {
     for (;;) {
-        const auto next = std::ranges::find_if(
-            scrubs_, [](const auto& each) { return each.second->runs; });
+        const auto next =
+            std::ranges::find_if(scrubs_, [](const auto& each) { return each.second->runs; });
         if (next == scrubs_.end() || stopping_) break;
         co_await run_scrub(next->second.get());
     }
@@ -341,7 +341,8 @@ Task<void> TapeLibrary::note_damage(Scrubbing* scrub, CopyPage* page, std::size_
     Cartridge& cartridge = *shelf_->to_change().change(scrub->id);
     ++cartridge.damaged_copies;
     // What is on it is not as recorded.
-    const bool was_good = is_readable(cartridge.state) && cartridge.state != CartridgeState::kSuspect;
+    const bool was_good =
+        is_readable(cartridge.state) && cartridge.state != CartridgeState::kSuspect;
     if (was_good) {
         shelf_->set_state(scrub->id, CartridgeState::kSuspect, "a scrub has found damaged copies");
     }

@@ -14,6 +14,9 @@ namespace {
 
 using Kind = MediaOutcome::Kind;
 
+// How often a drive that is to go down is looked at, until its operation has ended.
+constexpr Duration kDriveLook = 1s;
+
 MediaOutcome outcome(Kind kind, std::string words) {
     return {.kind = kind, .words = std::move(words)};
 }
@@ -256,6 +259,57 @@ Task<MediaOutcome> TapeLibrary::unload(std::string drive) {
     const Handling handling(*this, *unit);
     const auto unloaded = co_await unit->drive->unload();
     co_return outcome(unloaded);
+}
+
+// -- drives --
+
+Task<MediaOutcome> TapeLibrary::take_drive_down(std::string drive) {
+    Unit* const unit = find_unit(drive);
+    if (unit == nullptr) co_return outcome(Kind::kNoSuchDrive, "there is no drive " + drive);
+    if (unit->is_handled) co_return outcome(Kind::kRefused, "drive " + drive + " is in use");
+    // Nothing new begins.
+    const Handling handling(*this, *unit);
+    const std::string serial(unit->drive->drive().serial());
+    shelf_->to_change().set_drive_down(serial, true);
+    const auto saved = co_await shelf_->save();
+    if (!saved) {
+        shelf_->to_change().set_drive_down(serial, false);
+        co_return outcome(saved);
+    }
+    while (!unit->device->is_idle()) {
+        const auto slept = co_await parts_.reactor.sleep_for(kDriveLook, &stop_);
+        if (!slept) co_return outcome(Kind::kFailed, "the node stops; the drive stays down");
+    }
+    Result<void> unloaded;
+    if (unit->drive->cartridge()) {
+        auto unloading = co_await unit->drive->unload();
+        unloaded = std::move(unloading);
+    }
+    unit->drive->take_down();
+    ring();
+    co_return outcome(unloaded);
+}
+
+Task<MediaOutcome> TapeLibrary::bring_drive_up(std::string drive) {
+    Unit* const unit = find_unit(drive);
+    if (unit == nullptr) co_return outcome(Kind::kNoSuchDrive, "there is no drive " + drive);
+    if (unit->is_handled || !unit->device->is_idle()) {
+        co_return outcome(Kind::kRefused, "drive " + drive + " is in use");
+    }
+    if (!unit->drive->is_down()) co_return MediaOutcome{};
+    const Handling handling(*this, *unit);
+    const std::string serial(unit->drive->drive().serial());
+    const bool was_taken_down = shelf_->table().is_drive_down(serial);
+    shelf_->to_change().set_drive_down(serial, false);
+    const auto saved = co_await shelf_->save();
+    if (!saved) {
+        shelf_->to_change().set_drive_down(serial, was_taken_down);
+        co_return outcome(saved);
+    }
+    unit->drive->bring_up();
+    say_up(*unit->drive);
+    ring();
+    co_return MediaOutcome{};
 }
 
 }  // namespace fopd::library

@@ -289,6 +289,7 @@ constexpr std::array kExecutors{
              .run = &run_copies},
     Executor{
         .name = "medium_work", .needs_stores = true, .needs_piece = true, .run = &run_medium_work},
+    Executor{.name = "set_drive", .needs_stores = true, .run = &run_set_drive},
 };
 static_assert(std::ranges::equal(kExecutors, fop::kFopTypes, {}, &Executor::name,
                                  &fop::FopType::name),

@@ -596,4 +596,14 @@ Task<fop::Reply> run_unload_drive(Operation* operation) {
     co_return co_await change_media<fop::UnloadDriveReply>(operation, &job);
 }
 
+Task<fop::Reply> run_set_drive(Operation* operation) {
+    const auto& asked = operation->body<fop::SetDrive>();
+    const std::string drive(asked.drive);
+    const bool goes_down = asked.down;
+    auto job = [&drive, goes_down](library::LibraryService& service, core::WaitOptions /*wait*/) {
+        return goes_down ? service.take_drive_down(drive) : service.bring_drive_up(drive);
+    };
+    co_return co_await change_media<fop::SetDriveReply>(operation, &job);
+}
+
 }  // namespace fopd::reqh

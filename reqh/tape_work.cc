@@ -97,7 +97,7 @@ Task<fop::Reply> run_medium_work(Operation* operation) {
     const fop::MediumWorkReply reply{
         .state = state_of(work.state),
         .copies = work.copies,
-        .bytes = work.bytes,
+        .copy_bytes = work.bytes,
         .copies_done = work.copies_done,
         .bytes_done = work.bytes_done,
         .failures = work.failures,

@@ -216,6 +216,7 @@ RequestBody object_request(std::uint16_t type) {
         case 32: return LoadMedium{.name = "A00001L9", .drive = "vtl0-drive0"};
         case 33: return UnloadDrive{.drive = "vtl0-drive0"};
         case 34: return Copies{.fid = kFid};
+        case 36: return SetDrive{.drive = "vtl0-drive0", .down = true};
         case 35:
             return MediumWork{.name = "A00001L9", .order = MediumWork::Order::kBegin, .first = 7};
         default: return {};
@@ -262,10 +263,11 @@ ReplyBody object_reply(std::uint16_t type) {
         case 32: return LoadMediumReply{};
         case 33: return UnloadDriveReply{};
         case 34: return CopiesReply{.total = 2, .on_disk = true};
+        case 36: return SetDriveReply{};
         case 35:
             return MediumWorkReply{.state = MediumWorkReply::State::kPartly,
                                    .copies = 1200,
-                                   .bytes = 1ULL << 40,
+                                   .copy_bytes = 1ULL << 40,
                                    .copies_done = 1199,
                                    .bytes_done = 1ULL << 39,
                                    .failures = 1,

@@ -44,8 +44,8 @@ completes() {
     fi
 }
 
-completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media format load unload repack batch shell ping bench status health top sessions devices device scrub store lrs io-sched trace reload drain log-level keygen key token" ""
-completes "read release reload" re
+completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media format load unload drive repack batch shell ping bench status health top sessions devices device scrub store lrs io-sched trace reload drain log-level keygen key token" ""
+completes "read release repack reload" re
 completes "chmod chown" ch
 completes "--pool" chmod 640 --po
 completes "abc a\\ b x" chown ada:staff ""
@@ -58,7 +58,7 @@ completes "--force" format A00001L9 --f
 completes "" nonsense
 completes "--server --key --token --protect --job --admin --json --quiet --wide --color --timeout --version --help" --
 completes "--job --json" --j
-completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media format load unload repack batch shell ping bench status health top sessions devices device scrub store lrs io-sched trace reload drain log-level keygen key token" --json ""
+completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media format load unload drive repack batch shell ping bench status health top sessions devices device scrub store lrs io-sched trace reload drain log-level keygen key token" --json ""
 completes "load log-level" --timeout 5 lo
 completes "" --timeout ""
 completes "trace debug info warn error" log-level ""
@@ -81,6 +81,7 @@ completes "create list revoke" key ""
 completes "revoke" token r
 completes "" key list ""
 completes "add remove forget" device ""
+completes "down up" drive ""
 completes "forget" device f
 completes "--server --slot" device forget --s
 completes "--yes" device forget --slot 2 --y

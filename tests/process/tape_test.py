@@ -155,6 +155,19 @@ class TapeTest(StorageTestCase):
         for name, bytes_of_it in data.items():
             self.assertEqual(self.get_cold(name), bytes_of_it)
 
+    def test_a_drive_that_is_down_stays_down(self):
+        self.put_on_tape("first", content(5000, 32))
+        one = next(each["drive"] for each in self.media() if each["drive"])
+        known = [one[:-1] + str(i) for i in range(2)]
+        for each in known:
+            self.answer("drive", "down", each)
+        self.kill_and_start()
+        self.put("d", content(5000, 31), *COLD)
+        self.refused(REFUSED, ["sync: "], "sync", *COLD)
+        self.assertEqual(self.answer("drive", "up", known[0]), {"drive": known[0], "state": "up"})
+        self.ctl("sync", *COLD)
+        self.refused(NOT_FOUND, ["drive down: no: "], "drive", "down", "no")
+
     def test_a_cartridge_is_scrubbed(self):
         self.put_on_tape("s", content(MIB, 30))
         medium, = [each["name"] for each in self.media() if each["files"] > 0]

@@ -627,7 +627,21 @@ TEST_CASE("reqh tape: a node without a library says so", "[reqh]") {
     CHECK(tape.status_of("media", fop::Media{}) == fop::Status::kDone);
 }
 
-}  // namespace fopd::reqh::testing::tape_fops
+TEST_CASE("reqh tape: drives are taken down and brought up by administrators", "[reqh]") {
+    TapeStage tape;
+    const auto set = [&](bool down, fop::Rights rights) {
+        return tape.stage
+            .call({.type = type_of("set_drive"),
+                   .body = fop::SetDrive{.drive = "drive0", .down = down},
+                   .rights = rights})
+            .status();
+    };
+    CHECK(set(true, fop::kRead | fop::kWrite) == fop::Status::kDenied);
+    CHECK(set(true, fop::kAllRights) == fop::Status::kDone);
+    CHECK(set(false, fop::kAllRights) == fop::Status::kDone);
+    CHECK(tape.library->taken_down == std::vector<std::string>{"drive0"});
+    CHECK(tape.library->brought_up == std::vector<std::string>{"drive0"});
+}
 
 TEST_CASE("reqh tape: a repack is ordered by administrators, and tells all of its failures",
           "[reqh]") {
@@ -675,3 +689,5 @@ TEST_CASE("reqh tape: a repack is ordered by administrators, and tells all of it
     CHECK(refused.status() == fop::Status::kExists);
     CHECK(refused.answer->words == "it is not repacked");
 }
+
+}  // namespace fopd::reqh::testing::tape_fops
