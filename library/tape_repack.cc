@@ -348,6 +348,7 @@ Task<void> TapeLibrary::fail_move(Repacking* repack, MoveBatch* batch, store::Fi
                 {"object", std::string_view(object)},
                 {"name", std::string_view(failure.name)},
                 {"reason", std::string_view(failure.reason)}});
+    figures_.works.unmoved.add(1);
     repack->work.add(std::move(failure));
 }
 
@@ -480,8 +481,12 @@ Task<Result<void>> TapeLibrary::let_go(Repacking* repack, MoveBatch* batch) {
     const auto live = co_await live_on(repack->on);
     if (!live) co_return std::unexpected(live.error());
     MediumWork& work = repack->work;
+    const std::uint64_t copies_before = work.copies_done;
+    const std::uint64_t bytes_before = work.bytes_done;
     work.copies_done = work.copies - std::min(work.copies, live->copies);
     work.bytes_done = work.bytes - std::min(work.bytes, live->bytes);
+    figures_.works.moved_copies.add(work.copies_done - std::min(work.copies_done, copies_before));
+    figures_.works.moved_bytes.add(work.bytes_done - std::min(work.bytes_done, bytes_before));
     co_return Result<void>{};
 }
 

@@ -309,6 +309,8 @@ Task<Result<void>> TapeLibrary::read_page(Scrubbing* scrub, CopyPage* page) {
     for (std::size_t i = 0; i < done; ++i) {
         ++scrub->work.copies_done;
         scrub->work.bytes_done += page->items[i].move.copy.length;
+        figures_.works.scrubbed_copies.add(1);
+        figures_.works.scrubbed_bytes.add(page->items[i].move.copy.length);
     }
     if (done > 0) {
         scrub->from = page->items[done - 1].move.copy.place;
@@ -337,6 +339,7 @@ Task<void> TapeLibrary::note_damage(Scrubbing* scrub, CopyPage* page, std::size_
                 {"object", std::string_view(object)},
                 {"name", std::string_view(failure.name)},
                 {"reason", std::string_view(failure.reason)}});
+    figures_.works.damaged_copies.add(1);
     scrub->work.add(std::move(failure));
     Cartridge& cartridge = *shelf_->to_change().change(scrub->id);
     ++cartridge.damaged_copies;
