@@ -46,7 +46,7 @@ constexpr bool is_readable(CartridgeState state) {
 }
 
 // Whether its live copies are moved to other cartridges of the pool. Unless it is kNone, nothing is
-// written to it, and its copies do not count.
+// written to it; as long as it is kRunning, its copies do not count.
 enum class Repack : std::uint8_t {
     kNone,
     kRunning,

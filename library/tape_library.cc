@@ -311,7 +311,7 @@ Task<void> TapeLibrary::show_media_to_homes() {
         if (is_good || known.generation == 0) {
             known = {.generation = each.generation,
                      .is_good = is_good,
-                     .is_repacked = each.repack != Repack::kNone};
+                     .is_repacked = each.repack == Repack::kRunning};
         }
     }
     for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {

@@ -56,7 +56,8 @@ struct ObjectFault {
         kTakeCartridge,  // A cartridge is not in the library.
         // For good: a block of a tape file cannot be read.
         kDamage,
-        // No fault: an administrator repacks a cartridge, ends that, or formats it afterwards.
+        // No fault: an administrator scrubs or repacks a cartridge, ends that, or formats it
+        // afterwards.
         kRepack,
     };
     Kind kind = Kind::kCrash;

@@ -192,7 +192,9 @@ Task<void> ObjectStage::order_repack(library::TapeLibrary* library, std::string 
     if (cartridge == media.end()) co_return;
     const bool ends = number % 3 == 0;
     // The library may refuse each of them.
-    if (cartridge->repack == library::Repack::kDone && !ends) {
+    if (number % 5 == 0) {
+        [[maybe_unused]] const auto scrubbed = co_await library->scrub(std::move(barcode));
+    } else if (cartridge->repack == library::Repack::kDone && !ends) {
         const library::LibraryService::FormatWish wish{.barcode = barcode, .pool = cartridge->pool};
         [[maybe_unused]] const auto formatted = co_await library->format(wish);
     } else if (cartridge->repack == library::Repack::kNone || !ends) {
@@ -280,6 +282,11 @@ std::string ObjectStage::describe_tapes() {
 bool ObjectStage::do_tapes_rest() {
     library::TapeLibrary* const library = tape_library();
     if (library == nullptr || !library->recalls(1).empty()) return false;
+    const auto media = library->media();
+    const bool is_worked_on = std::ranges::any_of(media, [](const library::Cartridge& each) {
+        return each.repack == library::Repack::kRunning || each.scrub_file != 0;
+    });
+    if (is_worked_on) return false;
     const auto drives = library->drives();
     const bool are_idle = std::ranges::all_of(drives, [](const library::DriveRow& each) {
         return each.activity == "idle" || each.activity == "down";
