@@ -56,7 +56,9 @@ Medium medium_of(const fop::MediumEntry& entry) {
             .dead_bytes = entry.dead_bytes,
             .files = entry.files,
             .mounts = entry.mounts,
-            .generation = entry.generation};
+            .generation = entry.generation,
+            .scrubbed_s = entry.scrubbed_s,
+            .damaged_copies = entry.damaged_copies};
 }
 
 }  // namespace
@@ -176,6 +178,49 @@ Task<Outcome<void>> TapeCalls::unload(std::string drive, Wait wait) {
         co_await slots_.ask_home(slots_.request(fop::UnloadDrive{.drive = drive}, wait));
     if (!answer) co_return std::unexpected(answer.error());
     co_return {};
+}
+
+Task<Outcome<void>> TapeCalls::set_drive(std::string drive, DriveUse use, Wait wait) {
+    const fop::SetDrive body{.drive = drive, .down = use == DriveUse::kDown};
+    const auto answer = co_await slots_.ask_home(slots_.request(body, wait));
+    if (!answer) co_return std::unexpected(answer.error());
+    co_return {};
+}
+
+Task<Outcome<WorkInfo>> TapeCalls::work(WorkWish wish, Wait wait) {
+    std::vector<std::byte> payload(fop::kListingBytesMax);
+    WorkInfo info;
+    for (;;) {
+        const fop::MediumWork body{.name = wish.barcode,
+                                   .kind = wish.kind,
+                                   .order = wish.order,
+                                   .first = static_cast<std::uint32_t>(info.failed.size())};
+        fabric::CallRequest asked = slots_.request(body, wait);
+        asked.reply_into = payload;
+        const auto answer = co_await slots_.ask_home(asked);
+        if (!answer) co_return std::unexpected(answer.error());
+        const auto* const reply = body_of<fop::MediumWorkReply>(*answer);
+        const auto entries =
+            fop::read_failed_copies(std::span(payload).first(answer->payload_bytes));
+        if (reply == nullptr || !entries) co_return nonsense();
+        info.state = reply->state;
+        info.copies = reply->copies;
+        info.bytes = reply->copy_bytes;
+        info.copies_done = reply->copies_done;
+        info.bytes_done = reply->bytes_done;
+        info.failures = reply->failures;
+        info.elapsed = std::chrono::milliseconds(reply->elapsed_ms);
+        info.reason = std::string(reply->reason);
+        for (const fop::FailedCopyEntry& each : *entries) {
+            info.failed.push_back({.fid = each.fid,
+                                   .file = each.file,
+                                   .name = std::string(each.name),
+                                   .reason = std::string(each.reason)});
+        }
+        // More failures than fit into a reply.
+        if (entries->empty() || info.failed.size() >= reply->listed) co_return info;
+        wish.order = fop::MediumWork::Order::kShow;
+    }
 }
 
 }  // namespace fopd::client

@@ -59,6 +59,29 @@ struct Medium {
     std::uint64_t files = 0;
     std::uint64_t mounts = 0;
     std::uint32_t generation = 0;
+    std::uint64_t scrubbed_s = 0;  // When a scrub ended last, since 1970 UTC; 0: never.
+    std::uint64_t damaged_copies = 0;
+};
+
+// Long work on everything that is on a cartridge.
+struct WorkInfo {
+    fop::MediumWorkReply::State state = fop::MediumWorkReply::State::kNone;
+    std::uint64_t copies = 0;  // When it began, or since the node was started.
+    std::uint64_t bytes = 0;
+    std::uint64_t copies_done = 0;
+    std::uint64_t bytes_done = 0;
+    std::uint64_t failures = 0;
+    Duration elapsed{};
+    std::string reason{};
+    struct Failure {
+        fop::Fid fid{};
+        std::uint32_t file = 0;
+        std::string name{};
+        std::string reason{};
+    };
+    std::vector<Failure> failed{};  // The first of the failures.
+
+    bool runs() const { return state == fop::MediumWorkReply::State::kRunning; }
 };
 
 // Objects of a server that are on tape, and its tape library. A call ends as those of ObjectClient.
@@ -102,6 +125,15 @@ public:
     };
     Task<Outcome<void>> load(LoadWish wish, Wait wait);
     Task<Outcome<void>> unload(std::string drive, Wait wait);
+    enum class DriveUse : std::uint8_t { kUp, kDown };
+    Task<Outcome<void>> set_drive(std::string drive, DriveUse use, Wait wait);
+
+    struct WorkWish {
+        std::string barcode{};
+        fop::MediumWork::Kind kind = fop::MediumWork::Kind::kRepack;
+        fop::MediumWork::Order order = fop::MediumWork::Order::kShow;
+    };
+    Task<Outcome<WorkInfo>> work(WorkWish wish, Wait wait);
 
 private:
     Slots& slots_;

@@ -14,6 +14,7 @@
 #include "client/store_backup.h"
 #include "client/table.h"
 #include "client/verb.h"
+#include "client/verbs_work.h"
 
 namespace fopd::client {
 
@@ -52,6 +53,10 @@ void declare_devices(CLI::App& app, VerbArguments& arguments, const char* show_s
 
 void declare_scrub(CLI::App& app, VerbArguments& arguments) {
     declare_devices(app, arguments, "Only show how far they are");
+    auto* const medium =
+        app.add_option("--medium", arguments.medium, "A cartridge of the tape library instead");
+    app.add_option("--pool", arguments.pool, "All cartridges of a tape pool instead")
+        ->excludes(medium);
 }
 
 std::string scrub_table(const json& devices) {
@@ -64,6 +69,11 @@ std::string scrub_table(const json& devices) {
 
 int run_scrub(const Call& call) {
     const std::string& device = call.arguments.device;
+    if (!call.arguments.medium.empty() || !call.arguments.pool.empty()) {
+        if (device.empty()) return run_medium_scrub(call);
+        complain("scrub: name either a device, or --medium or --pool");
+        return kExitUsage;
+    }
     if (!is_device_name(device)) return complain_about_device(call);
     json problems = json::array();
     if (!call.arguments.show) {

@@ -14,6 +14,7 @@
 #include "client/object_run.h"
 #include "client/table.h"
 #include "client/verb.h"
+#include "client/verbs_work.h"
 #include "core/printable.h"
 
 namespace fopd::client {
@@ -153,6 +154,8 @@ Task<int> cancel_recall(ObjectRun* run) {
 nlohmann::ordered_json json_of(const Medium& medium) {
     nlohmann::ordered_json drive = medium.drive;
     if (medium.drive.empty()) drive = nullptr;
+    nlohmann::ordered_json scrubbed;
+    if (medium.scrubbed_s != 0) scrubbed = medium.scrubbed_s;
     return {{"name", medium.barcode},
             {"family", "tape"},
             {"pool", medium.pool},
@@ -165,6 +168,8 @@ nlohmann::ordered_json json_of(const Medium& medium) {
             {"files", medium.files},
             {"mounts", medium.mounts},
             {"generation", medium.generation},
+            {"scrubbed", scrubbed},
+            {"damaged", medium.damaged_copies},
             {"drive", drive}};
 }
 
@@ -178,7 +183,8 @@ std::string media_page(const nlohmann::json& media) {
                                      {"DEAD", "dead", size_shown},
                                      {"FILES", "files"},
                                      {"MOUNTS", "mounts", shown, Column::Kind::kWide},
-                                     {"DRIVE", "drive", shown, Column::Kind::kWhole}});
+                                     {"DRIVE", "drive", shown, Column::Kind::kWhole},
+                                     {"DAMAGED", "damaged", shown, Column::Kind::kWide}});
     for (const nlohmann::json& each : media) {
         const std::string reason = shown(each.at("reason"));
         if (!reason.empty()) page += folded(shown(each.at("name")) + ": " + reason, 4);
@@ -238,6 +244,20 @@ Task<int> unload_drive(ObjectRun* run) {
     const auto done = co_await run->objects.tape().unload(std::move(drive), run->wait());
     if (!done) co_return run->complain_about(run->arguments.drive, done.error());
     co_return run->done({{"drive", run->arguments.drive}});
+}
+
+Task<int> set_drive(ObjectRun* run, TapeCalls::DriveUse use) {
+    std::string drive = run->arguments.drive;
+    const auto done = co_await run->objects.tape().set_drive(std::move(drive), use, run->wait());
+    if (!done) co_return run->complain_about(run->arguments.drive, done.error());
+    const char* const state = use == TapeCalls::DriveUse::kDown ? "down" : "up";
+    co_return run->done({{"drive", run->arguments.drive}, {"state", state}});
+}
+Task<int> take_drive_down(ObjectRun* run) {
+    return set_drive(run, TapeCalls::DriveUse::kDown);
+}
+Task<int> bring_drive_up(ObjectRun* run) {
+    return set_drive(run, TapeCalls::DriveUse::kUp);
 }
 
 // -- options of verbs --
@@ -306,6 +326,12 @@ constexpr std::array kTapeVerbs{
          declare_load, run_tape_verb<&load_medium>},
     Verb{"unload", "Take the cartridge of a drive back to its slot", "unload vtl0-drive0",
          kTimeoutDefault, declare_drive, run_tape_verb<&unload_drive>},
+    Verb{"drive down", "Take a drive out of use", "drive down vtl0-drive0", kTimeoutDefault,
+         declare_drive, run_tape_verb<&take_drive_down>},
+    Verb{"drive up", "Use a drive again", "drive up vtl0-drive0", kTimeoutDefault, declare_drive,
+         run_tape_verb<&bring_drive_up>},
+    Verb{"repack", "Move what is needed on a cartridge to others",
+         "repack V00001L9\nrepack V00001L9 --show", kTimeoutDefault, declare_repack, run_repack},
 };
 
 }  // namespace

@@ -23,13 +23,16 @@ void write_cartridge(JsonWriter& json, const library::Cartridge& each, const Med
     json.field("pool", std::string_view(each.pool));
     json.field("technology", std::string_view(each.technology));
     json.field("state", library::to_string(each.state));
-    json.field("reason", std::string_view(each.reason));
+    json.field("reason", each.remark());
     json.field("capacity", each.capacity_bytes);
     json.field("used", each.used_bytes);
     json.field("dead", dead == media.dead.end() ? std::uint64_t{0} : dead->second);
     json.field("files", each.files);
     json.field("mounts", each.mounts);
     json.field("generation", std::uint64_t{each.generation});
+    const bool was_scrubbed = each.scrubbed_s != 0;
+    json.field_or_null("scrubbed", was_scrubbed ? std::optional(each.scrubbed_s) : std::nullopt);
+    json.field("damaged", each.damaged_copies);
     json.text_or_null("drive", drive == media.drives.end() ? std::string() : drive->name);
     json.end_object();
 }

@@ -519,13 +519,59 @@ struct CopiesReply {
     bool operator==(const CopiesReply&) const = default;
 };
 
+// Begins long work on everything that is on a cartridge, ends it, or only looks how far it is.
+struct MediumWork {
+    enum class Kind : std::uint8_t {
+        kRepack = 1,  // Its live copies are moved to other cartridges.
+        kScrub = 2,   // Its live copies are read and compared.
+    };
+    enum class Order : std::uint8_t { kShow = 0, kBegin = 1, kEnd = 2 };
+
+    std::string_view name{};  // Its barcode.
+    Kind kind = Kind::kRepack;
+    Order order = Order::kShow;
+    std::uint32_t first = 0;  // The failure with which the list in the payload begins.
+    bool operator==(const MediumWork&) const = default;
+};
+// The payload has FailedCopyEntry: at most as many as fit.
+struct MediumWorkReply {
+    enum class State : std::uint8_t {
+        kNone = 0,  // There was none since the node was started.
+        kRunning = 1,
+        kDone = 2,
+        kPartly = 3,  // It is over, and something could not be done.
+        kCancelled = 4,
+    };
+
+    State state = State::kNone;
+    std::uint64_t copies = 0;      // When it began, or since the node was started.
+    std::uint64_t copy_bytes = 0;  // Theirs.
+    std::uint64_t copies_done = 0;
+    std::uint64_t bytes_done = 0;
+    std::uint64_t failures = 0;
+    std::uint32_t listed = 0;      // Of the failures, from 0 on.
+    std::uint64_t elapsed_ms = 0;  // Until now, or its end.
+    std::string_view reason{};     // Why something could not be done.
+    bool operator==(const MediumWorkReply&) const = default;
+};
+
+// Takes a drive out of use, or uses it again.
+struct SetDrive {
+    std::string_view drive{};
+    bool down = false;
+    bool operator==(const SetDrive&) const = default;
+};
+struct SetDriveReply {
+    bool operator==(const SetDriveReply&) const = default;
+};
+
 // An alternative's index is its type in the unions of wire.fbs; monostate: none, or an unknown one.
 using RequestBody =
     std::variant<std::monostate, Ping, Echo, BulkEcho, Slots, Statfs, Create, Lookup, Stat,
                  ListObjects, SetAttributes, Rename, Delete, Read, Write, Append, Truncate, Punch,
                  Sync, UploadBegin, UploadWrite, UploadCommit, UploadAbort, Quota, Stage, Release,
                  Recalls, RecallWait, RecallCancel, SyncTape, Media, FormatMedium, LoadMedium,
-                 UnloadDrive, Copies>;
+                 UnloadDrive, Copies, MediumWork, SetDrive>;
 using ReplyBody =
     std::variant<std::monostate, PingReply, EchoReply, BulkEchoReply, SlotsReply, StatfsReply,
                  CreateReply, LookupReply, StatReply, ListObjectsReply, SetAttributesReply,
@@ -533,6 +579,6 @@ using ReplyBody =
                  PunchReply, SyncReply, UploadBeginReply, UploadWriteReply, UploadCommitReply,
                  UploadAbortReply, QuotaReply, StageReply, ReleaseReply, RecallsReply,
                  RecallWaitReply, RecallCancelReply, SyncTapeReply, MediaReply, FormatMediumReply,
-                 LoadMediumReply, UnloadDriveReply, CopiesReply>;
+                 LoadMediumReply, UnloadDriveReply, CopiesReply, MediumWorkReply, SetDriveReply>;
 
 }  // namespace fopd::fop

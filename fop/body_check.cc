@@ -230,6 +230,18 @@ Result<void> check(const UnloadDrive& unload, PayloadBytes /*payload*/) {
     return check_drive(unload.drive);
 }
 
+Result<void> check(const SetDrive& set, PayloadBytes /*payload*/) {
+    return check_drive(set.drive);
+}
+
+Result<void> check(const MediumWork& work, PayloadBytes /*payload*/) {
+    const bool is_known =
+        work.kind == MediumWork::Kind::kRepack || work.kind == MediumWork::Kind::kScrub;
+    if (!is_known) return invalid("an unknown kind of work");
+    if (work.order > MediumWork::Order::kEnd) return invalid("an unknown order");
+    return check_barcode(work.name);
+}
+
 bool is_short(std::string_view text) {
     return text.size() <= kObjectNameBytesMax;
 }

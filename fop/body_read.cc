@@ -221,6 +221,16 @@ bool read(const wire::LoadMediumRequest& from, LoadMedium& to) {
 bool read(const wire::UnloadDriveRequest& from, UnloadDrive& to) {
     return read(from.drive(), to.drive);
 }
+bool read(const wire::SetDriveRequest& from, SetDrive& to) {
+    to.down = from.down();
+    return read(from.drive(), to.drive);
+}
+bool read(const wire::MediumWorkRequest& from, MediumWork& to) {
+    to.kind = static_cast<MediumWork::Kind>(from.kind());
+    to.order = static_cast<MediumWork::Order>(from.order());
+    to.first = from.first();
+    return read(from.name(), to.name);
+}
 
 bool read(const wire::BulkEchoReply& from, BulkEchoReply& to) {
     to.bytes = from.bytes();
@@ -305,6 +315,18 @@ bool read(const wire::MediaReply& from, MediaReply& to) {
     return read(from.cursor(), to.cursor);
 }
 
+bool read(const wire::MediumWorkReply& from, MediumWorkReply& to) {
+    to.state = static_cast<MediumWorkReply::State>(from.state());
+    to.copies = from.copies();
+    to.copy_bytes = from.bytes();
+    to.copies_done = from.copies_done();
+    to.bytes_done = from.bytes_done();
+    to.failures = from.failures();
+    to.listed = from.listed();
+    to.elapsed_ms = from.elapsed_ms();
+    return read(from.reason(), to.reason);
+}
+
 // Constructs the variant's body for a table.
 template <typename Body, typename Variant, typename Wire>
 bool take(const Wire* from, Variant& body) {
@@ -359,6 +381,9 @@ bool read_reply(const wire::Reply& reply, ReplyBody& body) {
             return take<fop::LoadMediumReply>(reply.body_as_LoadMediumReply(), body);
         case UnloadDriveReply:
             return take<fop::UnloadDriveReply>(reply.body_as_UnloadDriveReply(), body);
+        case SetDriveReply: return take<fop::SetDriveReply>(reply.body_as_SetDriveReply(), body);
+        case MediumWorkReply:
+            return take<fop::MediumWorkReply>(reply.body_as_MediumWorkReply(), body);
     }
     return false;
 }
@@ -411,6 +436,8 @@ bool read_body(const wire::Request& request, RequestBody& body) {
         case LoadMediumRequest: return take<LoadMedium>(request.body_as_LoadMediumRequest(), body);
         case UnloadDriveRequest:
             return take<UnloadDrive>(request.body_as_UnloadDriveRequest(), body);
+        case SetDriveRequest: return take<SetDrive>(request.body_as_SetDriveRequest(), body);
+        case MediumWorkRequest: return take<MediumWork>(request.body_as_MediumWorkRequest(), body);
     }
     return false;
 }

@@ -231,6 +231,16 @@ Written write(FlatBuilder& builder, const UnloadDrive& unload) {
     const auto drive = wire_text(builder, unload.drive);
     return wire::CreateUnloadDriveRequest(builder, drive).Union();
 }
+Written write(FlatBuilder& builder, const SetDrive& set) {
+    const auto drive = wire_text(builder, set.drive);
+    return wire::CreateSetDriveRequest(builder, drive, set.down).Union();
+}
+Written write(FlatBuilder& builder, const MediumWork& work) {
+    const auto name = wire_text(builder, work.name);
+    return wire::CreateMediumWorkRequest(builder, name, static_cast<std::uint8_t>(work.kind),
+                                         static_cast<std::uint8_t>(work.order), work.first)
+        .Union();
+}
 
 Written write(FlatBuilder& builder, const PingReply&) {
     return wire::CreatePingReply(builder).Union();
@@ -356,6 +366,16 @@ Written write(FlatBuilder& builder, const LoadMediumReply&) {
 }
 Written write(FlatBuilder& builder, const UnloadDriveReply&) {
     return wire::CreateUnloadDriveReply(builder).Union();
+}
+Written write(FlatBuilder& builder, const SetDriveReply&) {
+    return wire::CreateSetDriveReply(builder).Union();
+}
+Written write(FlatBuilder& builder, const MediumWorkReply& work) {
+    const auto reason = wire_text(builder, work.reason);
+    return wire::CreateMediumWorkReply(builder, static_cast<std::uint8_t>(work.state), work.copies,
+                                       work.copy_bytes, work.copies_done, work.bytes_done,
+                                       work.failures, work.listed, work.elapsed_ms, reason)
+        .Union();
 }
 
 template <typename Variant>

@@ -28,6 +28,7 @@ constexpr void for_each_borrowed(Body& body, Visit& visit) {
     if constexpr (requires { body.group; }) visit(body.group);
     if constexpr (requires { body.collection; }) visit(body.collection);
     if constexpr (requires { body.drive; }) visit(body.drive);
+    if constexpr (requires { body.reason; }) visit(body.reason);
     if constexpr (requires { body.attributes; }) for_each_borrowed(body.attributes, visit);
 }
 

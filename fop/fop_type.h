@@ -286,6 +286,20 @@ inline constexpr std::array kFopTypes{
             .lane = Lane::kControl,
             .repeat = Repeat::kIdempotent,
             .payload = Payload::kListing},
+    FopType{.number = 35,
+            .name = "medium_work",
+            .summary = "Repacks or scrubs a cartridge, or shows how far that is.",
+            .rights = kAdmin,
+            .lane = Lane::kControl,
+            .repeat = Repeat::kIdempotent,
+            .payload = Payload::kListing},
+    FopType{.number = 36,
+            .name = "set_drive",
+            .summary = "Takes a tape drive out of use, or uses it again.",
+            .rights = kAdmin,
+            .lane = Lane::kData,
+            .repeat = Repeat::kOnce,
+            .payload = Payload::kNone},
 };
 
 static_assert(std::variant_size_v<RequestBody> == kFopTypes.size() + 1, "a body for each row");

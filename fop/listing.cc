@@ -17,7 +17,8 @@ constexpr std::size_t kPoolFixedBytes = 34;
 constexpr std::size_t kQuotaFixedBytes = 37;
 constexpr std::size_t kRecallFixedBytes = 56;
 constexpr std::size_t kCopyFixedBytes = 36;
-constexpr std::size_t kMediumFixedBytes = 56;
+constexpr std::size_t kMediumFixedBytes = 72;
+constexpr std::size_t kFailedCopyFixedBytes = 24;
 
 std::string_view take_text(ByteReader& reader) {
     const auto bytes = reader.take(reader.number<std::uint16_t>());
@@ -128,11 +129,23 @@ bool take(ByteReader& reader, MediumEntry& entry) {
     entry.files = reader.number<std::uint64_t>();
     entry.mounts = reader.number<std::uint64_t>();
     entry.generation = reader.number<std::uint32_t>();
+    entry.scrubbed_s = reader.number<std::uint64_t>();
+    entry.damaged_copies = reader.number<std::uint64_t>();
     for (std::string_view* const text : {&entry.barcode, &entry.pool, &entry.technology,
                                          &entry.state, &entry.drive, &entry.reason}) {
         *text = take_text(reader);
     }
     return reader.ok() && !entry.barcode.empty() && entry.barcode.size() <= kBarcodeBytesMax;
+}
+
+bool take(ByteReader& reader, FailedCopyEntry& entry) {
+    entry.fid.high = reader.number<std::uint64_t>();
+    entry.fid.low = reader.number<std::uint64_t>();
+    entry.file = reader.number<std::uint32_t>();
+    entry.name = take_text(reader);
+    entry.reason = take_text(reader);
+    return reader.ok() && entry.reason.size() <= FailedCopyEntry::kReasonBytesMax &&
+           (entry.name.empty() || check_object_name(entry.name).has_value());
 }
 
 template <typename Entry>
@@ -255,7 +268,23 @@ bool ListingWriter::add(const MediumEntry& entry) {
     writer.number(entry.files);
     writer.number(entry.mounts);
     writer.number(entry.generation);
+    writer.number(entry.scrubbed_s);
+    writer.number(entry.damaged_copies);
     for (const std::string_view text : texts) put_text(writer, text);
+    size_ += writer.size();
+    return true;
+}
+
+bool ListingWriter::add(const FailedCopyEntry& entry) {
+    const std::string_view reason = entry.reason.substr(0, FailedCopyEntry::kReasonBytesMax);
+    const std::size_t texts = entry.name.size() + reason.size();
+    if (into_.size() - size_ < kFailedCopyFixedBytes + texts) return false;
+    ByteWriter writer(into_.subspan(size_));
+    writer.number(entry.fid.high);
+    writer.number(entry.fid.low);
+    writer.number(entry.file);
+    put_text(writer, entry.name);
+    put_text(writer, reason);
     size_ += writer.size();
     return true;
 }
@@ -280,6 +309,9 @@ Result<std::vector<CopyEntry>> read_copies(std::span<const std::byte> payload) {
 }
 Result<std::vector<MediumEntry>> read_media(std::span<const std::byte> payload) {
     return read_all<MediumEntry>(payload);
+}
+Result<std::vector<FailedCopyEntry>> read_failed_copies(std::span<const std::byte> payload) {
+    return read_all<FailedCopyEntry>(payload);
 }
 
 }  // namespace fopd::fop

@@ -115,6 +115,8 @@ struct MediumEntry {
     std::uint64_t files = 0;
     std::uint64_t mounts = 0;
     std::uint32_t generation = 0;
+    std::uint64_t scrubbed_s = 0;      // When a scrub ended last, since 1970 UTC; 0: never.
+    std::uint64_t damaged_copies = 0;  // That the latest scrub has found.
     std::string_view barcode{};
     std::string_view pool{};
     std::string_view technology{};
@@ -122,6 +124,16 @@ struct MediumEntry {
     std::string_view drive{};   // That has loaded it; empty: none.
     std::string_view reason{};  // Of the state.
     friend bool operator==(const MediumEntry&, const MediumEntry&) = default;
+};
+
+// A copy on a cartridge that work on the cartridge could not handle.
+struct FailedCopyEntry {
+    Fid fid{};
+    std::uint32_t file = 0;     // The number of its tape file.
+    std::string_view name{};    // The object's; empty: it has none.
+    std::string_view reason{};  // At most kReasonBytesMax.
+    static constexpr std::size_t kReasonBytesMax = 512;
+    friend bool operator==(const FailedCopyEntry&, const FailedCopyEntry&) = default;
 };
 
 // Builds a listing payload.
@@ -137,6 +149,7 @@ public:
     bool add(const RecallEntry& entry);
     bool add(const CopyEntry& entry);
     bool add(const MediumEntry& entry);
+    bool add(const FailedCopyEntry& entry);
     std::span<const std::byte> written() const { return into_.first(size_); }
 
 private:
@@ -152,5 +165,6 @@ Result<std::vector<QuotaEntry>> read_quotas(std::span<const std::byte> payload);
 Result<std::vector<RecallEntry>> read_recalls(std::span<const std::byte> payload);
 Result<std::vector<CopyEntry>> read_copies(std::span<const std::byte> payload);
 Result<std::vector<MediumEntry>> read_media(std::span<const std::byte> payload);
+Result<std::vector<FailedCopyEntry>> read_failed_copies(std::span<const std::byte> payload);
 
 }  // namespace fopd::fop

@@ -13,6 +13,17 @@ store::VsnText Cartridge::vsn_text() const {
     return text;
 }
 
+std::string_view Cartridge::remark() const {
+    if (!reason.empty()) return reason;
+    switch (repack) {
+        case Repack::kNone: return {};
+        case Repack::kRunning: return "what is needed on it is being moved to others";
+        case Repack::kPartly: return "it was repacked, and some of it could not be moved";
+        case Repack::kDone: return "it was repacked: nothing on it is needed";
+    }
+    return {};
+}
+
 void Cartridge::begin_generation(std::uint32_t number, std::string_view of_pool) {
     generation = number;
     vsn = store::text_of(vsn_text());
@@ -23,6 +34,11 @@ void Cartridge::begin_generation(std::uint32_t number, std::string_view of_pool)
     index_block = 0;
     collection.clear();
     number_on_tape.reset();
+    repack = Repack::kNone;
+    scrub_file = 0;
+    scrub_member = 0;
+    scrubbed_s = 0;
+    damaged_copies = 0;
     used_bytes = 0;
 }
 

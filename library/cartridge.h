@@ -46,6 +46,21 @@ constexpr bool is_readable(CartridgeState state) {
 // The reason of a state begins so that the next mount may end.
 inline constexpr std::string_view kDoesNotLoad = "it does not load: ";
 
+// Whether its live copies are moved to other cartridges of the pool. Unless it is kNone, nothing is
+// written to it; as long as it is kRunning, its copies do not count.
+enum class Repack : std::uint8_t {
+    kNone,
+    kRunning,
+    kPartly,  // It is over; some copies could not be moved.
+    kDone,    // Nothing on it is needed any more.
+};
+inline constexpr std::array<std::string_view, 4> kRepackNames{"none", "running", "partly", "done"};
+
+constexpr std::string_view to_string(Repack repack) {
+    return kRepackNames[static_cast<std::size_t>(repack)];
+}
+std::optional<Repack> parse_repack(std::string_view name);
+
 // A cartridge of a library, as the node knows it.
 struct Cartridge {
     CartridgeId id = 0;
@@ -76,10 +91,18 @@ struct Cartridge {
     // since. kUnknownNumber: the next read or write finds it on the tape.
     std::optional<CartridgeId> number_on_tape = {};
     static constexpr CartridgeId kUnknownNumber = 0;
+    Repack repack = Repack::kNone;
+    // The tape file and the place in it with which a scrub goes on; 0: none is in progress.
+    std::uint32_t scrub_file = 0;
+    std::uint64_t scrub_member = 0;
+    std::uint64_t scrubbed_s = 0;      // When one ended last, since 1970 UTC; 0: never.
+    std::uint64_t damaged_copies = 0;  // That the latest one has found.
 
     // The number that its label has, or will have, as records of copies have it: the first
     // characters of the barcode.
     store::VsnText vsn_text() const;
+    // What lists say of it: the reason of its state, or that it is repacked; empty: nothing.
+    std::string_view remark() const;
     // Notes a label without files behind it. The pool is empty if it is not known.
     void begin_generation(std::uint32_t number, std::string_view of_pool);
 

@@ -134,19 +134,20 @@ std::vector<store::Copy> StagingDisks::complete_ones(std::vector<store::Copy> co
         at = end;
         objects::HomeVolume* const home = stores_.find(fid.slot());
         if (home == nullptr) continue;
-        auto all = home->volume().copies_of(fid);
+        auto before = home->volume().copies_of(fid);
         const auto current = home->volume().map().find(fid);
-        if (!all || !current) {
+        if (!before || !current) {
             complete.insert(complete.end(), of_object.begin(), of_object.end());
             continue;
         }
+        std::vector<store::Copy> all = counted_copies(media_, *std::move(before)).copies;
         // Of an object that has changed they are dead, which the volume counts.
         const std::uint32_t wanted =
             current->has_value() ? copies_wanted((*current)->pool) : std::uint32_t{1};
-        all->insert(all->end(), of_object.begin(), of_object.end());
+        all.insert(all.end(), of_object.begin(), of_object.end());
         for (const store::Copy& each : of_object) {
             const bool is_enough = wanted == 1 || each.length == 0 ||
-                                   have_copies(*all, wanted, each.offset, each.end());
+                                   have_copies(all, wanted, each.offset, each.end());
             if (is_enough) complete.push_back(each);
         }
     }

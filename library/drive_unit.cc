@@ -204,6 +204,17 @@ void DriveUnit::blame_cartridge(CartridgeId id, io_sched::IoType type, std::stri
     }
 }
 
+void DriveUnit::take_down() {
+    down_reason_ = "an administrator has taken it down";
+    core::emit(parts_.events, core::Level::kInfo, "library.drive_taken_down", {{"drive", name()}});
+    set_activity(DriveActivity::kDown);
+}
+
+void DriveUnit::bring_up() {
+    down_reason_.clear();
+    set_activity(DriveActivity::kIdle);
+}
+
 void DriveUnit::go_down(std::string_view reason) {
     if (is_down()) return;
     down_reason_ = reason;
@@ -396,7 +407,8 @@ bool DriveUnit::needs_index() const {
     const Cartridge& cartridge = *parts_.shelf.find(*cartridge_);
     const bool is_written =
         cartridge.state == CartridgeState::kOk || cartridge.state == CartridgeState::kFull;
-    return is_written && cartridge.files > cartridge.index_file;
+    return is_written && cartridge.repack == Repack::kNone &&
+           cartridge.files > cartridge.index_file;
 }
 
 std::optional<Instant> DriveUnit::session_at() const {

@@ -156,6 +156,10 @@ public:
     Instant busy_since() const { return busy_since_; }
     std::uint64_t busy_bytes() const { return busy_bytes_; }
     bool is_down() const { return !down_reason_.empty(); }
+    // An administrator takes the drive out of use, or back; also one that has failed. REQUIRES: no
+    // request is in progress.
+    void take_down();
+    void bring_up();
     const std::string& down_reason() const { return down_reason_; }
 
 private:

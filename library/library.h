@@ -12,6 +12,7 @@
 #include "core/result.h"
 #include "core/task.h"
 #include "library/cartridge.h"
+#include "library/medium_work.h"
 #include "library/recall.h"
 
 namespace fopd::library {
@@ -99,6 +100,29 @@ public:
     virtual Task<MediaOutcome> load(LoadWish wish) = 0;
     // Takes the cartridge of an idle drive back to its slot.
     virtual Task<MediaOutcome> unload(std::string drive) = 0;
+    // Takes a drive out of use until it is brought up again, also over restarts: it ends what it
+    // does, and gives its cartridge back.
+    virtual Task<MediaOutcome> take_drive_down(std::string drive) = 0;
+    // Uses a drive again that was taken down, or has failed.
+    virtual Task<MediaOutcome> bring_drive_up(std::string drive) = 0;
+
+    // Begins to move the live copies on a cartridge to others of its pool, behind everything that
+    // users ask for; afterwards it may be formatted. Goes on after a restart. Changes nothing if it
+    // has begun already. kRefused: the other cartridges lack room, for example.
+    virtual Task<MediaOutcome> repack(std::string barcode) = 0;
+    // Ends that, and lets the cartridge be written again. What was moved stays moved.
+    virtual Task<MediaOutcome> cancel_repack(std::string barcode) = 0;
+    // The latest since the node was started; nothing: there was none.
+    virtual std::optional<MediumWork> repack_work(std::string_view barcode) const = 0;
+
+    // Begins to read the live copies on a cartridge, behind everything that users ask for, and to
+    // compare them with their records. One cartridge at a time; after a restart it goes on where it
+    // was. Changes nothing if it has begun already.
+    virtual Task<MediaOutcome> scrub(std::string barcode) = 0;
+    // Ends that.
+    virtual Task<MediaOutcome> cancel_scrub(std::string barcode) = 0;
+    // As above.
+    virtual std::optional<MediumWork> scrub_work(std::string_view barcode) const = 0;
 };
 
 // How a locality of a node reaches its library and the staging of all localities. Immutable once

@@ -16,7 +16,9 @@ io_sched::MediumUse use_of(const Cartridge& cartridge, bool promised) {
     switch (cartridge.state) {
         case CartridgeState::kBlank:
             return promised ? io_sched::MediumUse::kAll : io_sched::MediumUse::kRead;
-        case CartridgeState::kOk: return io_sched::MediumUse::kAll;
+        case CartridgeState::kOk:
+            return cartridge.repack == Repack::kNone ? io_sched::MediumUse::kAll
+                                                     : io_sched::MediumUse::kRead;
         case CartridgeState::kFull:
         case CartridgeState::kReadOnly:
         case CartridgeState::kSuspect:
@@ -105,6 +107,16 @@ std::string_view MediaShelf::technology_of(const Cartridge& cartridge) const {
         return !refused->second.contains(each);
     });
     return other == parts_.technologies.end() ? parts_.technologies.front() : *other;
+}
+
+void MediaShelf::set_repack(CartridgeId id, Repack repack) {
+    Cartridge* const cartridge = table_.change(id);
+    ENSURE(cartridge != nullptr);
+    if (cartridge->repack == repack) return;
+    cartridge->repack = repack;
+    show(id);
+    ++changes_;
+    if (parts_.bell != nullptr) parts_.bell->ring();
 }
 
 void MediaShelf::move_end(CartridgeId id, const store::TapeEnd& end, std::uint64_t more_bytes) {

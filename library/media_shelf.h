@@ -56,6 +56,8 @@ public:
     void set_found(CartridgeId id);
     // A drive of that technology does not take the cartridge, which fails unless others may.
     void note_unsupported(CartridgeId id, std::string_view technology);
+    // Notes whether its copies are moved elsewhere.
+    void set_repack(CartridgeId id, Repack repack);
     // Notes a new end of the cartridge's data, and that the data have become so many bytes more.
     void move_end(CartridgeId id, const store::TapeEnd& end, std::uint64_t more_bytes);
     // Notes the number in the ids of its tape files.

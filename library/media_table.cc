@@ -18,6 +18,7 @@ namespace {
 constexpr std::string_view kTitle = "fopd-media ";
 constexpr std::string_view kVersion = "1";
 constexpr std::size_t kBarcodeBytesMin = 6;
+constexpr std::size_t kDrivesMax = 4096;
 constexpr std::size_t kBarcodeBytesMax = 32;
 
 std::uint32_t checksum(std::string_view text) {
@@ -74,8 +75,16 @@ public:
         number(value(key), into);
     }
     void fail() { good_ = false; }
-    bool has_more(std::string_view key) const {
-        return rest_.starts_with(key) && rest_.substr(key.size()).starts_with('=');
+    // Absent if it is 0.
+    template <typename Number>
+    void read_if_there(std::string_view key, Number& into) {
+        if (!has(key)) return;
+        read(key, into);
+        if (into == 0) good_ = false;
+    }
+    // Whether the next word has this key.
+    bool has(std::string_view key) const {
+        return rest_.size() > key.size() && rest_.starts_with(key) && rest_[key.size()] == '=';
     }
     bool ended() const { return good_ && rest_.empty(); }
 
@@ -100,7 +109,12 @@ std::string line_of(const Cartridge& each) {
            number("used", each.used_bytes) + number("mounts", each.mounts) +
            number("failures", each.failures) + text("reason", each.reason) +
            (each.collection.empty() ? "" : text("collection", each.collection)) +
-           (each.number_on_tape ? number("number-on-tape", *each.number_on_tape) : "") + "\n";
+           (each.number_on_tape ? number("number-on-tape", *each.number_on_tape) : "") +
+           (each.repack == Repack::kNone ? "" : text("repack", to_string(each.repack))) +
+           (each.scrub_file == 0 ? "" : number("scrub", each.scrub_file)) +
+           (each.scrub_member == 0 ? "" : number("scrub-member", each.scrub_member)) +
+           (each.scrubbed_s == 0 ? "" : number("scrubbed", each.scrubbed_s)) +
+           (each.damaged_copies == 0 ? "" : number("damaged", each.damaged_copies)) + "\n";
 }
 
 std::optional<Cartridge> parse_line(std::string_view line) {
@@ -126,16 +140,34 @@ std::optional<Cartridge> parse_line(std::string_view line) {
     words.read("mounts", each.mounts);
     words.read("failures", each.failures);
     words.read("reason", each.reason);
-    if (words.has_more("collection")) {
+    if (words.has("collection")) {
         words.read("collection", each.collection);
         if (each.collection.empty()) words.fail();
     }
-    if (words.has_more("number-on-tape")) {
+    if (words.has("number-on-tape")) {
         words.read("number-on-tape", each.number_on_tape.emplace());
         if (each.number_on_tape == each.id) words.fail();
     }
+    if (words.has("repack")) {
+        const auto repack = parse_repack(words.value("repack"));
+        if (!repack || *repack == Repack::kNone) words.fail();
+        each.repack = repack.value_or(Repack::kNone);
+    }
+    words.read_if_there("scrub", each.scrub_file);
+    words.read_if_there("scrub-member", each.scrub_member);
+    words.read_if_there("scrubbed", each.scrubbed_s);
+    words.read_if_there("damaged", each.damaged_copies);
     if (!words.ended() || each.reason.size() > MediaTable::kReasonBytesMax) return std::nullopt;
     return each;
+}
+
+std::optional<std::string> parse_drive_line(std::string_view line) {
+    Words words(line);
+    std::string serial;
+    words.expect("drive-down");
+    words.read("serial", serial);
+    if (!words.ended() || serial.empty()) return std::nullopt;
+    return serial;
 }
 
 Error damaged() {
@@ -159,6 +191,12 @@ std::optional<CartridgeState> parse_cartridge_state(std::string_view name) {
     return static_cast<CartridgeState>(found - kCartridgeStateNames.begin());
 }
 
+std::optional<Repack> parse_repack(std::string_view name) {
+    const auto found = std::ranges::find(kRepackNames, name);
+    if (found == kRepackNames.end()) return std::nullopt;
+    return static_cast<Repack>(found - kRepackNames.begin());
+}
+
 bool is_barcode(std::string_view text) {
     if (text.size() < kBarcodeBytesMin || text.size() > kBarcodeBytesMax) return false;
     return std::ranges::all_of(
@@ -168,6 +206,9 @@ bool is_barcode(std::string_view text) {
 std::string MediaTable::text() const {
     std::string text = std::string(kTitle) + std::string(kVersion) + "\n";
     text += "next " + std::to_string(next_) + "\n";
+    for (const std::string& each : drives_down_) {
+        text += "drive-down serial=" + core::percent_encoded(each) + "\n";
+    }
     for (const Cartridge& each : cartridges_) text += line_of(each);
     return text + "end " + hex(checksum(text)) + "\n";
 }
@@ -193,6 +234,16 @@ Result<MediaTable> MediaTable::parse(std::string_view text) {
         if (line->starts_with("end ")) {
             if (!rest.empty() || line->substr(4) != hex(checksum(before))) break;
             return table;
+        }
+        if (line->starts_with("drive-down ")) {
+            const auto serial = parse_drive_line(*line);
+            const bool is_in_order =
+                serial && table.cartridges_.empty() &&
+                (table.drives_down_.empty() || *table.drives_down_.rbegin() < *serial) &&
+                table.drives_down_.size() < kDrivesMax;
+            if (!is_in_order) break;
+            table.drives_down_.insert(*serial);
+            continue;
         }
         auto each = parse_line(*line);
         if (!each || each->id >= table.next_ || table.find(each->barcode) != nullptr) break;
@@ -232,6 +283,16 @@ void MediaTable::set_state(CartridgeId id, CartridgeState state, std::string_vie
     ENSURE(cartridge != nullptr);
     cartridge->state = state;
     cartridge->reason = reason.substr(0, kReasonBytesMax);
+}
+
+void MediaTable::set_drive_down(std::string_view serial, bool is_down) {
+    const auto found = drives_down_.find(serial);
+    if (is_down == (found != drives_down_.end())) return;
+    if (is_down) {
+        drives_down_.emplace(serial);
+    } else {
+        drives_down_.erase(found);
+    }
 }
 
 void MediaTable::forget(CartridgeId id) {

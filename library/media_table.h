@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,10 +39,15 @@ public:
     // Its id is not used again. REQUIRES: it is in the table.
     void forget(CartridgeId id);
 
+    // Drives that an administrator has taken down, by serial number.
+    bool is_drive_down(std::string_view serial) const { return drives_down_.contains(serial); }
+    void set_drive_down(std::string_view serial, bool is_down);
+
     friend bool operator==(const MediaTable&, const MediaTable&) = default;
 
 private:
     CartridgeId next_ = 1;
+    std::set<std::string, std::less<>> drives_down_;
     std::vector<Cartridge> cartridges_;
 };
 

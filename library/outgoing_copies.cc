@@ -96,8 +96,8 @@ std::span<const OutgoingCopy::Run> OutgoingCopy::runs_in(std::uint64_t first,
 
 class OutgoingCopies::Opened {
 public:
-    Opened(objects::Stores& stores, objects::HomeVolume& home)
-        : stores_(stores), home_(home), hold_(home), ending_(home.ending()) {
+    Opened(objects::Stores& stores, const KnownMedia& media, objects::HomeVolume& home)
+        : stores_(stores), media_(media), home_(home), hold_(home), ending_(home.ending()) {
         io_.use(stores.in_background(home));
     }
     Opened(const Opened&) = delete;
@@ -116,6 +116,7 @@ private:
     Result<void> check(const Read& what) const;
 
     objects::Stores& stores_;
+    const KnownMedia& media_;
     objects::HomeVolume& home_;
     const objects::HomeVolume::Hold hold_;
     core::CancelSource& ending_;
@@ -150,12 +151,13 @@ Result<void> OutgoingCopies::Opened::describe(const Wish& wish, OutgoingCopy& co
     if (object.is_released) return std::unexpected(no_content());
     std::vector<store::Copy> here = *copies;
     std::erase_if(here, [&](const store::Copy& each) { return each.cartridge.vsn != wish.vsn; });
+    const CountedCopies counted = counted_copies(media_, *copies);
     std::uint64_t from = (wish.from + wish.piece_bytes - 1) / wish.piece_bytes * wish.piece_bytes;
     std::uint64_t end = 0;
     for (;; from = end) {
         if (from >= object.size_bytes) return std::unexpected(no_content());
         end = std::min(from + wish.piece_bytes, object.size_bytes);
-        const bool has_all = have_copies(*copies, wish.copies, from, end);
+        const bool has_all = have_copies(counted.copies, wish.copies, from, end);
         if (!has_all && !have_range(here, from, end)) break;
     }
     copy.member = member_of(wish.fid, object, stores_.layout());
@@ -269,14 +271,15 @@ Result<void> OutgoingCopies::Opened::check(const Read& what) const {
 
 // -- all of them --
 
-OutgoingCopies::OutgoingCopies(objects::Stores& stores) : stores_(stores) {}
+OutgoingCopies::OutgoingCopies(objects::Stores& stores, const KnownMedia& media)
+    : stores_(stores), media_(media) {}
 OutgoingCopies::~OutgoingCopies() = default;
 
 Task<Result<OutgoingCopy>> OutgoingCopies::open(Wish wish) {
     ENSURE(wish.piece_bytes > 0 && wish.piece_bytes % kBlock == 0);
     objects::HomeVolume* const home = stores_.find(wish.fid.slot());
     if (home == nullptr) co_return std::unexpected(no_content());
-    auto opened = std::make_unique<Opened>(stores_, *home);
+    auto opened = std::make_unique<Opened>(stores_, media_, *home);
     OutgoingCopy copy;
     const auto noted = co_await opened->note(wish, &copy);
     if (!noted) co_return std::unexpected(noted.error());

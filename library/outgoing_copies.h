@@ -11,6 +11,7 @@
 #include "core/reactor.h"
 #include "core/result.h"
 #include "core/task.h"
+#include "library/known_media.h"
 #include "objects/stores.h"
 #include "store/copy.h"
 #include "store/fid.h"
@@ -58,8 +59,8 @@ struct OutgoingCopy {
 // Lives on the reactor of the stores.
 class OutgoingCopies {
 public:
-    // The stores outlive it.
-    explicit OutgoingCopies(objects::Stores& stores);
+    // Both outlive it.
+    OutgoingCopies(objects::Stores& stores, const KnownMedia& media);
     OutgoingCopies(const OutgoingCopies&) = delete;
     OutgoingCopies& operator=(const OutgoingCopies&) = delete;
     ~OutgoingCopies();
@@ -96,6 +97,7 @@ private:
     class Opened;
 
     objects::Stores& stores_;
+    const KnownMedia& media_;
     std::uint64_t last_number_ = 0;
     std::map<std::uint64_t, std::unique_ptr<Opened>> opened_;
 };

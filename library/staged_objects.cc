@@ -127,7 +127,8 @@ bool StagedObjects::is_given_up(store::Fid fid) const {
 std::vector<store::Fid> StagedObjects::waiting_of(objects::PoolId pool) const {
     std::vector<store::Fid> fids;
     for (const auto& [fid, waiting] : waiting_) {
-        if (waiting.object.group.pool == pool) fids.push_back(fid);
+        const GroupKey& group = waiting.object.group;
+        if (group.pool == pool && !group.moves) fids.push_back(fid);
     }
     return fids;
 }

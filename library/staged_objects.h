@@ -24,6 +24,7 @@ public:
     struct GroupKey {
         objects::PoolId pool = 0;
         std::string collection = {};
+        bool moves = false;  // From cartridges that are repacked; they have copies there.
 
         friend auto operator<=>(const GroupKey&, const GroupKey&) = default;
     };
@@ -76,7 +77,7 @@ public:
     bool is_waiting(store::Fid fid) const { return waiting_.contains(fid); }
     // Whether the object waits in vain until it changes.
     bool is_given_up(store::Fid fid) const;
-    // Objects of a pool that need a copy now.
+    // Objects of a pool that have no copy now.
     std::vector<store::Fid> waiting_of(objects::PoolId pool) const;
 
     // -- leaving the disk --

@@ -55,7 +55,7 @@ private:
 StagingDisks::StagingDisks(objects::Stores& stores, const LibraryOptions& options)
     : stores_(stores),
       pools_(options.pools),
-      outgoing_(stores),
+      outgoing_(stores, media_),
       returning_(stores, *this),
       settled_(stores.parts().reactor) {
     for (const TapePoolOptions& each : pools_) {
@@ -167,7 +167,7 @@ void StagingDisks::look(store::Fid fid, Instant since) {
     }
     const store::Object& object = **found;
     const bool is_released = object.is_released;
-    const StagedObjects::Object staged{
+    StagedObjects::Object staged{
         .fid = fid,
         .group = {.pool = object.pool, .collection = std::string(object.kept_with())},
         .size_bytes = object.size_bytes,
@@ -180,9 +180,11 @@ void StagingDisks::look(store::Fid fid, Instant since) {
         staged_.forget(fid);
         return;
     }
-    const auto copies = home->volume().copies_of(fid);
+    auto copies = home->volume().copies_of(fid);
     if (!copies) return;
-    if (have_copies(*copies, copies_wanted(staged.group.pool), 0, staged.size_bytes)) {
+    const CountedCopies counted = counted_copies(media_, *std::move(copies));
+    staged.group.moves = counted.moves;
+    if (have_copies(counted.copies, copies_wanted(staged.group.pool), 0, staged.size_bytes)) {
         staged_.has_copy(staged);
     } else {
         staged_.needs_copy(staged);
@@ -286,6 +288,14 @@ Result<RecordedMedia> StagingDisks::recorded_media() {
 }
 
 Task<Result<void>> StagingDisks::set_media(KnownMedia media) {
+    std::vector<store::VsnText> others;
+    const auto is_repacked = [](const KnownMedia& all, const store::VsnText& vsn) {
+        const auto found = all.find(vsn);
+        return found != all.end() && found->second.is_repacked;
+    };
+    for (const auto& [vsn, medium] : media) {
+        if (medium.is_repacked != is_repacked(media_, vsn)) others.push_back(vsn);
+    }
     media_ = std::move(media);
     knows_media_ = true;
     std::vector<store::Slot> slots;
@@ -296,6 +306,10 @@ Task<Result<void>> StagingDisks::set_media(KnownMedia media) {
         const objects::HomeVolume::Hold hold(*home);
         const auto forgotten = co_await forget_outdated(home);
         if (!forgotten) co_return forgotten;
+        for (const store::VsnText& vsn : others) {
+            const auto looked = co_await look_at_copies(home, vsn);
+            if (!looked) co_return looked;
+        }
         keep_room(slot);
     }
     co_return Result<void>{};

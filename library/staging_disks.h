@@ -14,6 +14,7 @@
 #include "core/result.h"
 #include "core/task.h"
 #include "core/wait_queue.h"
+#include "library/known_media.h"
 #include "library/library_bell.h"
 #include "library/options.h"
 #include "library/outgoing_copies.h"
@@ -28,13 +29,6 @@
 #include "store/tape/tape_file.h"
 
 namespace fopd::library {
-
-// A cartridge, as the homes of objects know it.
-struct KnownMedium {
-    std::uint32_t generation = 0;
-    bool is_good = false;  // Its copies can be read, as far as the library knows.
-};
-using KnownMedia = std::map<store::VsnText, KnownMedium>;
 
 // A cartridge, as records of copies on it tell.
 struct RecordedMedium {
@@ -132,6 +126,34 @@ public:
         store::CopyPlace place{};
     };
     Result<std::vector<store::TapeEntry>> list_copies(CopyCursor& cursor);
+    // -- moving copies from a cartridge that is repacked --
+
+    struct Live {
+        std::uint64_t copies = 0;
+        std::uint64_t bytes = 0;
+    };
+    // What is live on a cartridge. kBusy: a disk that may have some is not here.
+    Result<Live> live_on(store::Cartridge on);
+    // A copy, for those who move or read all that is on a cartridge.
+    struct Move {
+        store::Copy copy{};
+        std::uint64_t object_bytes = 0;
+        bool is_on_disk = false;
+        bool is_done = false;  // It has the other copies that it needs.
+    };
+    struct Moves {
+        std::vector<Move> moves{};  // In the order of the tape.
+        // What lies behind it may be missing; nothing: all are there.
+        std::optional<store::CopyPlace> known_to{};
+        // What objects that come back may take of each disk.
+        std::map<store::Slot, std::uint64_t> room{};
+    };
+    // The live copies on a cartridge from a place on, some at a time. kBusy: as above.
+    Result<Moves> list_moves(store::Cartridge on, store::CopyPlace from);
+    // Ends the copies on a cartridge of those of the objects that have the other ones they need.
+    // Durable on return.
+    Task<Result<void>> drop_moved(store::Cartridge on, std::vector<store::Fid> fids);
+
     // Records copies that are durable on tape, and with which their objects have as many as they
     // should have.
     struct Recorded {
@@ -181,6 +203,8 @@ private:
     bool is_staging(const objects::HomeVolume& home) const;
     Task<void> look_at_all(store::Slot slot);
     Task<Result<void>> take_recalls(objects::HomeVolume* home);
+    Task<Result<void>> look_at_copies(objects::HomeVolume* home, store::VsnText vsn);
+    bool has_moved(store::Volume& volume, const store::Copy& copy);
     void begin_to_settle();
     Task<void> settle();
     Task<void> until_settled();

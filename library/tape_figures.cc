@@ -99,6 +99,19 @@ void TapeFigures::collect_recalls(core::MetricSink& sink, Instant now) const {
     ended("failed", recalls.failed);
 }
 
+void TapeFigures::collect_works(core::MetricSink& sink) const {
+    sink.counter("fopd_tape_repacked_copies", "Copies that repacks have moved elsewhere.", {},
+                 number(works.moved_copies));
+    sink.counter("fopd_tape_repacked_bytes", "Their bytes.", {}, number(works.moved_bytes));
+    sink.counter("fopd_tape_repack_failures", "Objects that repacks could not move.", {},
+                 number(works.unmoved));
+    sink.counter("fopd_tape_scrubbed_copies", "Copies that scrubs have read.", {},
+                 number(works.scrubbed_copies));
+    sink.counter("fopd_tape_scrubbed_bytes", "Their bytes.", {}, number(works.scrubbed_bytes));
+    sink.counter("fopd_tape_damaged_copies", "Copies that scrubs have found damaged.", {},
+                 number(works.damaged_copies));
+}
+
 void TapeFigures::collect(core::MetricSink& sink, Instant now) const {
     const std::size_t count = drive_count_.load(std::memory_order_acquire);
     for (std::size_t i = 0; i < count; ++i) {
@@ -111,6 +124,7 @@ void TapeFigures::collect(core::MetricSink& sink, Instant now) const {
                    number(media_[i]));
     }
     collect_recalls(sink, now);
+    collect_works(sink);
 }
 
 }  // namespace fopd::library

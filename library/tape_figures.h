@@ -87,12 +87,24 @@ public:
     };
     Recalls recalls;
 
+    // Of repacks and scrubs.
+    struct Works {
+        core::Counter moved_copies;
+        core::Counter moved_bytes;
+        core::Counter unmoved;  // Objects that could not be moved.
+        core::Counter scrubbed_copies;
+        core::Counter scrubbed_bytes;
+        core::Counter damaged_copies;
+    };
+    Works works;
+
     void collect(core::MetricSink& sink, Instant now) const;
 
 private:
     void collect_drive(core::MetricSink& sink, const DriveFigures& drive) const;
     void collect_pool(core::MetricSink& sink, const TapePoolFigures& pool, Instant now) const;
     void collect_recalls(core::MetricSink& sink, Instant now) const;
+    void collect_works(core::MetricSink& sink) const;
 
     std::vector<std::unique_ptr<TapePoolFigures>> pools_;
     // The first drive_count_ of them do not change any more.

@@ -9,6 +9,8 @@
 #include "core/stable_sort.h"
 #include "devices/tape/drive_model.h"
 #include "library/pending_recall.h"
+#include "library/repacking.h"
+#include "library/scrubbing.h"
 #include "objects/object_name.h"
 
 namespace fopd::library {
@@ -47,6 +49,8 @@ Task<std::uint64_t> TapeLibrary::stop(Instant deadline) {
     stopping_ = true;
     stop_.cancel();
     stop_recalls();
+    for (const auto& [id, repack] : repacks_) repack->cancel.cancel();
+    for (const auto& [id, scrub] : scrubs_) scrub->cancel.cancel();
     rings_.wake_all();
     tell_changed();
     looked_.wake_all();
@@ -106,6 +110,10 @@ Task<void> TapeLibrary::run() {
             {{"library", std::string_view(options_.name)}, {"reason", std::string_view(reason)}});
         const auto slept = co_await parts_.reactor.sleep_for(kOpenAgain, &stop_);
         if (!slept) co_return;
+    }
+    if (!stopping_) {
+        resume_repacks();
+        begin_scrubs();
     }
     rung_ = true;
     while (!stopping_) {
@@ -207,6 +215,13 @@ Task<Result<void>> TapeLibrary::open_drives() {
                                           .node = parts_.node};
         auto unit = std::make_unique<DriveUnit>(unit_parts);
         co_await unit->look_into();
+        if (shelf_->table().is_drive_down(each->serial())) {
+            // It may have been killed before the cartridge was back in its slot.
+            if (unit->cartridge()) {
+                [[maybe_unused]] const auto unloaded = co_await unit->unload();
+            }
+            unit->take_down();
+        }
         const io_sched::IoDevice::Drive drive{.number = ++number, .technology = model->technology};
         const auto added = parts_.io.add_drive(drive, unit->executor());
         if (!added) co_return std::unexpected(added.error());
@@ -256,7 +271,9 @@ Task<void> TapeLibrary::show_media_to_homes() {
         const bool is_good = is_readable(each.state) && each.state != CartridgeState::kSuspect;
         KnownMedium& known = media[each.vsn_text()];
         if (is_good || known.generation == 0) {
-            known = {.generation = each.generation, .is_good = is_good};
+            known = {.generation = each.generation,
+                     .is_good = is_good,
+                     .is_repacked = each.repack == Repack::kRunning};
         }
     }
     for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {

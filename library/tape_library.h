@@ -85,6 +85,14 @@ public:
     Task<MediaOutcome> format(FormatWish wish) override;
     Task<MediaOutcome> load(LoadWish wish) override;
     Task<MediaOutcome> unload(std::string drive) override;
+    Task<MediaOutcome> take_drive_down(std::string drive) override;
+    Task<MediaOutcome> bring_drive_up(std::string drive) override;
+    Task<MediaOutcome> repack(std::string barcode) override;
+    Task<MediaOutcome> cancel_repack(std::string barcode) override;
+    std::optional<MediumWork> repack_work(std::string_view barcode) const override;
+    Task<MediaOutcome> scrub(std::string barcode) override;
+    Task<MediaOutcome> cancel_scrub(std::string barcode) override;
+    std::optional<MediumWork> scrub_work(std::string_view barcode) const override;
 
 private:
     // A sync gives up when so many batches have failed in a row: there are other drives and other
@@ -110,6 +118,7 @@ private:
         objects::PoolId id = 0;
         TapePoolFigures* figures = nullptr;
         std::uint32_t syncs = 0;          // Callers of sync() that wait.
+        std::uint32_t moves = 0;          // Repacks that wait for copies.
         std::uint32_t batches = 0;        // In progress.
         std::uint64_t failures = 0;       // Of batches, since one wrote something.
         Instant not_before{};             // After a failure.
@@ -183,6 +192,41 @@ private:
     class IndexJob;
     Instant begin_indexes();
     Task<void> write_index(Unit* unit, CartridgeId id);
+
+    // -- tape_repack.cc --
+    struct Repacking;
+    struct MoveBatch;
+    bool is_repacking(CartridgeId id) const;
+    std::string why_not_repack(const Cartridge& cartridge) const;
+    Task<Result<StagingDisks::Live>> live_on(store::Cartridge on);
+    std::uint64_t room_beside(const Pool& pool, CartridgeId id) const;
+    void resume_repacks();
+    void begin_repack(CartridgeId id);
+    Task<void> run_repack(Repacking* repack);
+    Task<Result<void>> move_all(Repacking* repack);
+    Task<Result<void>> until_homes_know(Repacking* repack);
+    struct CopyPage;
+    Task<Result<CopyPage>> copies_from(store::Cartridge on, store::CopyPlace from);
+    Task<Result<void>> next_batch(Repacking* repack, MoveBatch* batch);
+    Task<Result<void>> move(Repacking* repack, MoveBatch* batch);
+    Task<Result<void>> bring_back(Repacking* repack, MoveBatch* batch);
+    Task<Result<RecallEnd>> end_of_recall(Repacking* repack, std::uint32_t locality, store::Fid fid,
+                                          bool* writes);
+    Task<Result<void>> wait_for_moves(Repacking* repack, MoveBatch* batch);
+    Task<Result<void>> let_go(Repacking* repack, MoveBatch* batch);
+    Task<void> fail_move(Repacking* repack, MoveBatch* batch, store::Fid fid, std::string reason);
+
+    // -- tape_scrub.cc --
+    struct Scrubbing;
+    class ScrubJob;
+    void begin_scrubs();
+    Task<void> run_scrubs();
+    Task<void> run_scrub(Scrubbing* scrub);
+    Task<Result<void>> read_all(Scrubbing* scrub);
+    Task<Result<void>> read_page(Scrubbing* scrub, CopyPage* page);
+    Task<void> note_damage(Scrubbing* scrub, CopyPage* page, std::size_t index, Error error);
+    Task<Result<void>> save_scrub(Scrubbing* scrub);
+    Task<void> end_scrub(Scrubbing* scrub, Result<void> result);
 
     // -- tape_recalls.cc --
     void take_recall(std::uint32_t locality, RecallNote note);
@@ -262,6 +306,9 @@ private:
     Duration stranded_pause_{0};  // The last one; it grows until a cartridge can be loaded.
     std::map<std::string_view, Instant> said_waits_;  // By reason, in static storage.
     Instant look_again_at_{};  // What find_recall() knows is recent enough until then.
+    std::map<CartridgeId, std::unique_ptr<Repacking>> repacks_;  // The latest of each.
+    std::map<CartridgeId, std::unique_ptr<Scrubbing>> scrubs_;   // Likewise.
+    bool scrubs_run_ = false;
 };
 
 }  // namespace fopd::library

@@ -43,7 +43,8 @@ std::map<StagedObjects::GroupKey, StagedObjects::Group> TapeLibrary::all_groups(
 }
 
 bool TapeLibrary::is_due(const Pool& pool, const StagedObjects::Group& group) const {
-    return pool.syncs > 0 || group.is_urgent || group.bytes >= pool.options.migrate_bytes ||
+    const bool is_awaited = group.key.moves ? pool.moves > 0 : pool.syncs > 0;
+    return is_awaited || group.is_urgent || group.bytes >= pool.options.migrate_bytes ||
            group.objects >= pool.options.migrate_files ||
            parts_.reactor.now() >= after(group.oldest, pool.options.migrate_age);
 }

@@ -15,6 +15,9 @@ namespace {
 
 using Kind = MediaOutcome::Kind;
 
+// How often a drive that is to go down is looked at, until its operation has ended.
+constexpr Duration kDriveLook = 1s;
+
 MediaOutcome outcome(Kind kind, std::string words) {
     return {.kind = kind, .words = std::move(words)};
 }
@@ -233,7 +236,7 @@ Task<MediaOutcome> TapeLibrary::may_format(const Cartridge* cartridge, FormatFor
     if (there->objects > 0) {
         co_return outcome(Kind::kRefused, has + "none would be lost; --force forgets the copies");
     }
-    if (cartridge->files > 0) {
+    if (cartridge->files > 0 && cartridge->repack != Repack::kDone) {
         co_return outcome(Kind::kRefused, "cartridge " + cartridge->barcode +
                                               " has data of no object; --force forgets them");
     }
@@ -250,6 +253,7 @@ std::string TapeLibrary::why_not_format(const Cartridge& cartridge, FormatForce 
         is_readable(cartridge.state) || cartridge.state == CartridgeState::kBlank ||
         cartridge.state == CartridgeState::kForeign || cartridge.state == CartridgeState::kFailed;
     if (!is_there) return name + " is " + std::string(to_string(cartridge.state));
+    if (cartridge.repack == Repack::kRunning) return name + " is being repacked";
     if (force == FormatForce::kRefuseData && cartridge.state == CartridgeState::kForeign) {
         return name + " has data of others: " + cartridge.reason;
     }
@@ -342,6 +346,57 @@ Task<MediaOutcome> TapeLibrary::unload(std::string drive) {
     const Handling handling(*this, *unit);
     const auto unloaded = co_await unit->drive->unload();
     co_return outcome(unloaded);
+}
+
+// -- drives --
+
+Task<MediaOutcome> TapeLibrary::take_drive_down(std::string drive) {
+    Unit* const unit = find_unit(drive);
+    if (unit == nullptr) co_return outcome(Kind::kNoSuchDrive, "there is no drive " + drive);
+    if (unit->is_handled) co_return outcome(Kind::kRefused, "drive " + drive + " is in use");
+    // Nothing new begins.
+    const Handling handling(*this, *unit);
+    const std::string serial(unit->drive->drive().serial());
+    shelf_->to_change().set_drive_down(serial, true);
+    const auto saved = co_await shelf_->save();
+    if (!saved) {
+        shelf_->to_change().set_drive_down(serial, false);
+        co_return outcome(saved);
+    }
+    while (!unit->device->is_idle()) {
+        const auto slept = co_await parts_.reactor.sleep_for(kDriveLook, &stop_);
+        if (!slept) co_return outcome(Kind::kFailed, "the node stops; the drive stays down");
+    }
+    Result<void> unloaded;
+    if (unit->drive->cartridge()) {
+        auto unloading = co_await unit->drive->unload();
+        unloaded = std::move(unloading);
+    }
+    unit->drive->take_down();
+    ring();
+    co_return outcome(unloaded);
+}
+
+Task<MediaOutcome> TapeLibrary::bring_drive_up(std::string drive) {
+    Unit* const unit = find_unit(drive);
+    if (unit == nullptr) co_return outcome(Kind::kNoSuchDrive, "there is no drive " + drive);
+    if (unit->is_handled || !unit->device->is_idle()) {
+        co_return outcome(Kind::kRefused, "drive " + drive + " is in use");
+    }
+    if (!unit->drive->is_down()) co_return MediaOutcome{};
+    const Handling handling(*this, *unit);
+    const std::string serial(unit->drive->drive().serial());
+    const bool was_taken_down = shelf_->table().is_drive_down(serial);
+    shelf_->to_change().set_drive_down(serial, false);
+    const auto saved = co_await shelf_->save();
+    if (!saved) {
+        shelf_->to_change().set_drive_down(serial, was_taken_down);
+        co_return outcome(saved);
+    }
+    unit->drive->bring_up();
+    say_up(*unit->drive);
+    ring();
+    co_return MediaOutcome{};
 }
 
 }  // namespace fopd::library

@@ -287,6 +287,9 @@ constexpr std::array kExecutors{
              .slot = &slot_of_fid<fop::Copies>,
              .aim = &aim_of<fop::Copies>,
              .run = &run_copies},
+    Executor{
+        .name = "medium_work", .needs_stores = true, .needs_piece = true, .run = &run_medium_work},
+    Executor{.name = "set_drive", .needs_stores = true, .run = &run_set_drive},
 };
 static_assert(std::ranges::equal(kExecutors, fop::kFopTypes, {}, &Executor::name,
                                  &fop::FopType::name),

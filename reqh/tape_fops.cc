@@ -20,6 +20,7 @@
 #include "library/library.h"
 #include "library/staging.h"
 #include "objects/fids.h"
+#include "reqh/at_library.h"
 #include "reqh/caller.h"
 #include "reqh/every_locality.h"
 #include "reqh/operation.h"
@@ -28,17 +29,8 @@ namespace fopd::reqh {
 
 namespace {
 
-constexpr Refusal kNoLibrary{.status = fop::Status::kNotFound,
-                             .words = "the node has no tape library"};
 constexpr Refusal kLibraryOpens{.status = fop::Status::kTryAgain,
                                 .words = "the tape library is being opened"};
-constexpr Refusal kServerStops{.status = fop::Status::kTryAgain, .words = "the server is stopping"};
-
-const library::LibraryDoor* door_of(const Operation& operation) {
-    const library::LibraryDoor* const door = operation.origin().library;
-    return door == nullptr || door->service == nullptr ? nullptr : door;
-}
-
 // Of a locality; null: the node has no library.
 library::Staging* staging_at(const Operation& operation, std::uint32_t locality) {
     const library::LibraryDoor* const door = door_of(operation);
@@ -49,12 +41,6 @@ library::Staging* staging_here(const Operation& operation) {
     return staging_at(operation, operation.stores().parts().locality);
 }
 
-std::uint64_t milliseconds(Duration span) {
-    using Milliseconds = std::chrono::milliseconds;
-    return static_cast<std::uint64_t>(
-        std::max<Duration::rep>(0, std::chrono::duration_cast<Milliseconds>(span).count()));
-}
-
 // Looks up an object at its home, and lets go of it.
 Task<Granted<>> look_for(Operation* operation, store::Fid fid, objects::Access access) {
     const auto locked = co_await operation->lock_to_look(fid);
@@ -62,23 +48,6 @@ Task<Granted<>> look_for(Operation* operation, store::Fid fid, objects::Access a
     const auto loaded = operation->load_object(fid, access);
     operation->unlock();
     co_return loaded;
-}
-
-// Runs the task `job(service, wait)` at the library's locality, and returns its value. It is
-// cancelled with the fop.
-template <typename Value, typename Job>
-Task<Granted<Value>> run_at_library(Operation* operation, const library::LibraryDoor* door,
-                                    Job* job) {
-    core::Reactor& here = operation->reactor();
-    core::CancelSource cancel;
-    core::CancelThere forwarded(*operation->site().cancel, here, *door->reactor, cancel);
-    const core::WaitOptions wait{.deadline = operation->deadline(), .cancel = &cancel};
-    auto there = [job, door, wait] { return (*job)(*door->service, wait); };
-    const Waiting waiting = operation->waits_for({.what = WaitsFor::kTape});
-    auto done = co_await core::run_task_on<Value>(here, *door->reactor, *door->gate, there);
-    co_await forwarded.end();
-    if (!done) co_return refused(kServerStops);
-    co_return std::move(*done);
 }
 
 Task<std::optional<std::string>> ask_why_not_open(library::LibraryService* service) {
@@ -588,12 +557,14 @@ Task<fop::Reply> run_media(Operation* operation) {
                              .files = each.files,
                              .mounts = each.mounts,
                              .generation = each.generation,
+                             .scrubbed_s = each.scrubbed_s,
+                             .damaged_copies = each.damaged_copies,
                              .barcode = each.barcode,
                              .pool = each.pool,
                              .technology = each.technology,
                              .state = library::to_string(each.state),
                              .drive = drive_of(*listed, each.barcode),
-                             .reason = each.reason});
+                             .reason = each.remark()});
         if (!is_end) break;
         operation->work().text = each.barcode;
     }
@@ -602,18 +573,6 @@ Task<fop::Reply> run_media(Operation* operation) {
 }
 
 namespace {
-
-fop::Status status_of(library::MediaOutcome::Kind kind) {
-    using Kind = library::MediaOutcome::Kind;
-    switch (kind) {
-        case Kind::kDone: return fop::Status::kDone;
-        case Kind::kNoSuchMedium:
-        case Kind::kNoSuchDrive: return fop::Status::kNotFound;
-        case Kind::kRefused: return fop::Status::kExists;
-        case Kind::kFailed: return fop::Status::kInternal;
-    }
-    return fop::Status::kInternal;
-}
 
 // An operation on media ends as well when nobody waits for it any more.
 struct MediaChange {
@@ -750,6 +709,16 @@ Task<fop::Reply> run_unload_drive(Operation* operation) {
         return service.unload(drive);
     };
     co_return co_await change_media<fop::UnloadDriveReply>(operation, &job);
+}
+
+Task<fop::Reply> run_set_drive(Operation* operation) {
+    const auto& asked = operation->body<fop::SetDrive>();
+    const std::string drive(asked.drive);
+    const bool goes_down = asked.down;
+    auto job = [&drive, goes_down](library::LibraryService& service, core::WaitOptions /*wait*/) {
+        return goes_down ? service.take_drive_down(drive) : service.bring_drive_up(drive);
+    };
+    co_return co_await change_media<fop::SetDriveReply>(operation, &job);
 }
 
 }  // namespace fopd::reqh

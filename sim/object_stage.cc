@@ -64,6 +64,7 @@ const char* to_string(ObjectFault::Kind kind) {
         case ObjectFault::Kind::kSwapLabels: return "swapped labels";
         case ObjectFault::Kind::kTakeCartridge: return "a cartridge that is taken";
         case ObjectFault::Kind::kDamage: return "damage of a tape";
+        case ObjectFault::Kind::kRepack: return "repack of a cartridge";
     }
     return "?";
 }

@@ -56,6 +56,9 @@ struct ObjectFault {
         kTakeCartridge,  // A cartridge is not in the library.
         // For good: a block of a tape file cannot be read.
         kDamage,
+        // No fault: an administrator scrubs or repacks a cartridge, ends that, or formats it
+        // afterwards.
+        kRepack,
     };
     Kind kind = Kind::kCrash;
     std::uint64_t after = 0;  // The number of operations of this round before the fault.
@@ -189,6 +192,9 @@ private:
     void repair_library();
     void put_right_labels();
     void damage_a_file(std::uint32_t number);
+    void repack_a_cartridge(std::uint32_t number);
+    static Task<void> order_repack(library::TapeLibrary* library, std::string barcode,
+                                   std::uint32_t number);
     std::vector<store::Copy> live_copies();
     // In storage elements, by address.
     std::vector<std::uint32_t> idle_cartridges();

@@ -64,6 +64,7 @@ void ObjectStage::carry_out_on_tapes(const ObjectFault& fault) {
     using Kind = ObjectFault::Kind;
     SimulatedLibrary& library = node_.library();
     const std::vector<std::uint32_t> idle = idle_cartridges();
+    if (fault.kind == Kind::kRepack) return repack_a_cartridge(fault.tape);
     if (fault.kind != Kind::kDamage) {
         book_.excuse_tapes();
         due_.push_back({after(world_.now(), kSlower * fault.span), fault});
@@ -183,6 +184,38 @@ void ObjectStage::damage_a_file(std::uint32_t number) {
     }
 }
 
+// An administrator, who does what can be done with the cartridge.
+Task<void> ObjectStage::order_repack(library::TapeLibrary* library, std::string barcode,
+                                     std::uint32_t number) {
+    const std::vector<library::Cartridge> media = library->media();
+    const auto cartridge = std::ranges::find(media, barcode, &library::Cartridge::barcode);
+    if (cartridge == media.end()) co_return;
+    const bool ends = number % 3 == 0;
+    // The library may refuse each of them.
+    if (number % 5 == 0) {
+        [[maybe_unused]] const auto scrubbed = co_await library->scrub(std::move(barcode));
+    } else if (cartridge->repack == library::Repack::kDone && !ends) {
+        const library::LibraryService::FormatWish wish{.barcode = barcode, .pool = cartridge->pool};
+        [[maybe_unused]] const auto formatted = co_await library->format(wish);
+    } else if (cartridge->repack == library::Repack::kNone || !ends) {
+        [[maybe_unused]] const auto begun = co_await library->repack(std::move(barcode));
+    } else {
+        [[maybe_unused]] const auto ended = co_await library->cancel_repack(std::move(barcode));
+    }
+}
+
+void ObjectStage::repack_a_cartridge(std::uint32_t number) {
+    if (!node_.running() || node_.node().state() != daemon::NodeState::kReady) return;
+    std::vector<library::Cartridge> media = tape_library()->media();
+    std::erase_if(media, [](const library::Cartridge& each) { return each.files == 0; });
+    if (media.empty()) return;
+    std::string barcode = media[number % media.size()].barcode;
+    book_.tell(barcode + " is repacked");
+    daemon::Locality& locality = *node_.node().localities()[0];
+    locality.reactor().spawn(locality.work(),
+                             order_repack(tape_library(), std::move(barcode), number));
+}
+
 // -- after faults --
 
 // An administrator loads cartridges that had another one's label, so that they are looked at again.
@@ -249,6 +282,11 @@ std::string ObjectStage::describe_tapes() {
 bool ObjectStage::do_tapes_rest() {
     library::TapeLibrary* const library = tape_library();
     if (library == nullptr || !library->recalls(1).empty()) return false;
+    const auto media = library->media();
+    const bool is_worked_on = std::ranges::any_of(media, [](const library::Cartridge& each) {
+        return each.repack == library::Repack::kRunning || each.scrub_file != 0;
+    });
+    if (is_worked_on) return false;
     const auto drives = library->drives();
     const bool are_idle = std::ranges::all_of(drives, [](const library::DriveRow& each) {
         return each.activity == "idle" || each.activity == "down";

@@ -39,7 +39,7 @@ _fopctl() {
     local current=${COMP_WORDS[COMP_CWORD]}
     local previous=${COMP_WORDS[COMP_CWORD - 1]}
     local global_options="--server --key --token --protect --job --admin --json --quiet --wide --color --timeout --version --help"
-    local verbs="put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media drives format load unload batch shell ping bench status health top sessions devices device scrub store lrs io-sched trace reload drain log-level keygen key token"
+    local verbs="put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media drives format load unload drive repack batch shell ping bench status health top sessions devices device scrub store lrs io-sched trace reload drain log-level keygen key token"
     COMPREPLY=()
 
     # The argument of an option.
@@ -87,7 +87,7 @@ _fopctl() {
             *)
                 if [[ -z $verb ]]; then
                     verb=$word
-                elif [[ $verb == key || $verb == token || $verb == device || $verb == store || $verb == mirror || $verb == lrs || $verb == io-sched || $verb == "lrs rule" ]]; then
+                elif [[ $verb == key || $verb == token || $verb == device || $verb == drive || $verb == store || $verb == mirror || $verb == lrs || $verb == io-sched || $verb == "lrs rule" ]]; then
                     verb+=" $word"
                 else
                     first=${first:-$word}
@@ -118,6 +118,8 @@ _fopctl() {
             rm) options+=" --pool --recursive --dry-run --yes --all" ;;
             append | truncate | chmod | chown | sync | df | quota | release | cancel) options+=" --pool" ;;
             stage) options+=" --pool --pin --priority" ;;
+            repack) options+=" --show --end" ;;
+            scrub) options+=" --end --show --medium --pool" ;;
             format) options+=" --pool --force --yes" ;;
             "device forget") options+=" --slot --yes" ;;
             "store check") options+=" --end --show" ;;
@@ -173,7 +175,7 @@ _fopctl() {
         "device add" | "device remove" | "device forget" | scrub | "store check")
             mapfile -t COMPREPLY < <(compgen -W "$(_fopctl_json name devices)" -- "$current")
             ;;
-        format | load)
+        format | load | repack)
             mapfile -t COMPREPLY < <(compgen -W "$(_fopctl_json name media)" -- "$current")
             ;;
         "lrs rule change" | "lrs rule del")
@@ -188,6 +190,7 @@ _fopctl() {
         key) mapfile -t COMPREPLY < <(compgen -W "create list revoke" -- "$current") ;;
         token) mapfile -t COMPREPLY < <(compgen -W "create revoke" -- "$current") ;;
         device) mapfile -t COMPREPLY < <(compgen -W "add remove forget" -- "$current") ;;
+        drive) mapfile -t COMPREPLY < <(compgen -W "down up" -- "$current") ;;
         lrs) mapfile -t COMPREPLY < <(compgen -W "show set which save rule" -- "$current") ;;
         io-sched) mapfile -t COMPREPLY < <(compgen -W "show set" -- "$current") ;;
         "lrs rule") mapfile -t COMPREPLY < <(compgen -W "list add change del load" -- "$current") ;;

@@ -115,12 +115,20 @@ const std::vector<std::byte>& media_listing() {
                                                      .files = 4,
                                                      .mounts = 2,
                                                      .generation = 1,
+                                                     .scrubbed_s = 1'800'000'000,
+                                                     .damaged_copies = 2,
                                                      .barcode = "A00001L9",
                                                      .pool = "cold",
                                                      .technology = "lto9",
                                                      .state = "ok",
                                                      .drive = "vtl0-drive0",
                                                      .reason = ""});
+    return kMade;
+}
+
+const std::vector<std::byte>& failed_listing() {
+    static const auto kMade = listing_of(FailedCopyEntry{
+        .fid = kFid, .file = 12, .name = "results/42", .reason = "a block cannot be read"});
     return kMade;
 }
 
@@ -208,6 +216,9 @@ RequestBody object_request(std::uint16_t type) {
         case 32: return LoadMedium{.name = "A00001L9", .drive = "vtl0-drive0"};
         case 33: return UnloadDrive{.drive = "vtl0-drive0"};
         case 34: return Copies{.fid = kFid};
+        case 36: return SetDrive{.drive = "vtl0-drive0", .down = true};
+        case 35:
+            return MediumWork{.name = "A00001L9", .order = MediumWork::Order::kBegin, .first = 7};
         default: return {};
     }
 }
@@ -254,6 +265,17 @@ ReplyBody object_reply(std::uint16_t type) {
         case 32: return LoadMediumReply{};
         case 33: return UnloadDriveReply{};
         case 34: return CopiesReply{.total = 2, .on_disk = true, .pinned_until_s = 1'800'000'000};
+        case 36: return SetDriveReply{};
+        case 35:
+            return MediumWorkReply{.state = MediumWorkReply::State::kPartly,
+                                   .copies = 1200,
+                                   .copy_bytes = 1ULL << 40,
+                                   .copies_done = 1199,
+                                   .bytes_done = 1ULL << 39,
+                                   .failures = 1,
+                                   .listed = 1,
+                                   .elapsed_ms = 90'000,
+                                   .reason = "some copies could not be moved"};
         default: return {};
     }
 }
@@ -339,6 +361,7 @@ Reply sample_reply(std::uint16_t type) {
         case 26: reply.payload = recalls_listing(); break;
         case 30: reply.payload = media_listing(); break;
         case 34: reply.payload = copies_listing(); break;
+        case 35: reply.payload = failed_listing(); break;
         default: break;
     }
     reply.body = object_reply(type);

@@ -47,5 +47,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     reread(payload, &read_recalls);
     reread(payload, &read_media);
     reread(payload, &read_copies);
+    reread(payload, &read_failed_copies);
     return 0;
 }

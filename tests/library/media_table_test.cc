@@ -55,6 +55,34 @@ TEST_CASE("library media: a table reads back", "[library]") {
     REQUIRE(MediaTable::parse(MediaTable().text()).value() == MediaTable());
 }
 
+TEST_CASE("library media: repacks, scrubs and drives that are down are kept", "[library]") {
+    MediaTable table = two_cartridges();
+    table.change(1)->repack = Repack::kRunning;
+    table.change(1)->scrub_file = 7;
+    table.change(1)->scrub_member = 4096;
+    table.change(2)->scrubbed_s = 1'800'000'000;
+    table.change(2)->damaged_copies = 3;
+    table.set_drive_down("SN 0002", true);
+    table.set_drive_down("SN-0001", true);
+    table.set_drive_down("SN-0003", true);
+    table.set_drive_down("SN-0003", false);
+    table.set_drive_down("SN-0004", false);
+    const std::string text = table.text();
+    CHECK(text.find("\ndrive-down serial=SN%200002\ndrive-down serial=SN-0001\n") !=
+          std::string::npos);
+    CHECK(text.find(" repack=running scrub=7 scrub-member=4096\n") != std::string::npos);
+    CHECK(text.find(" scrubbed=1800000000 damaged=3\n") != std::string::npos);
+    const auto again = MediaTable::parse(text);
+    REQUIRE(again.has_value());
+    CHECK(*again == table);
+    CHECK(again->is_drive_down("SN-0001"));
+    CHECK_FALSE(again->is_drive_down("SN-0003"));
+    // A new label begins anew.
+    table.change(1)->begin_generation(3, "cold");
+    CHECK(table.find(1)->repack == Repack::kNone);
+    CHECK(table.find(1)->scrub_file == 0);
+}
+
 TEST_CASE("library media: every changed byte and every cut is noticed", "[library]") {
     const std::string text = two_cartridges().text();
 

@@ -20,7 +20,8 @@ PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "formats" / "jso
 # What they print is not JSON, or nothing at all.
 VERBS_WITHOUT_JSON = {"read", "batch", "shell", "keygen", "key revoke", "token revoke"}
 # What only a check finds that meets a damaged index or log.
-NOT_SEEN_HERE = re.compile(r"`store check` checks\[\]\.found\[\]|`queue` recalls\[\]")
+NOT_SEEN_HERE = re.compile(r"`store check` checks\[\]\.found\[\]|`queue` recalls\[\]|`repack` failed\[\]|"
+                           r"`scrub --medium`, `scrub --pool` scrubs\[\]\.failed\[\]")
 
 BOOLEAN, LISTS_OF_TEXTS = "true or false", ("list of texts", "list of identifiers")
 IDENTIFIERS = {"identifier", "list of identifiers"}
@@ -183,7 +184,7 @@ class Page:
         return form
 
     def verbs(self):
-        return {re.sub(" (-r|FOP)$", "", name) for name in self.forms if name not in self.shared}
+        return {re.sub(" (-r|--medium|--pool|FOP)$", "", name) for name in self.forms if name not in self.shared}
 
 
 class PageTest(unittest.TestCase):
@@ -317,11 +318,19 @@ class JsonTest(StorageTestCase):
         self.cancel_a_recall(cold)
         media = self.printed("media")["media"]
         used = next(each["name"] for each in media if each["files"] > 0)
+        self.assertEqual(self.printed("scrub --medium", used)["scrubs"][0]["state"], "done")
+        self.assertTrue(self.printed("scrub --pool", "cold", "--show")["scrubs"])
+        self.assertEqual(self.printed("repack", used, "--show")["state"], "none")
+        self.assertEqual(self.printed("repack", used)["state"], "done")
+        media = self.printed("media")["media"]
+        used = next(each["name"] for each in media if each["files"] > 0 and each["name"] != used)
         blank = next(each["name"] for each in media if each["state"] == "blank")
         self.assertEqual([each["name"] for each in self.printed("drives")["drives"]], ["vtl0-drive0", "vtl0-drive1"])
         drives = {each["drive"] for each in media} - {None}
         for drive in drives:
             self.printed("unload", drive)
+        self.printed("drive down", next(iter(drives)))
+        self.printed("drive up", next(iter(drives)))
         self.printed("format", blank, *cold)
         self.printed("load", used, drives.pop())
 

@@ -206,6 +206,56 @@ class TapeTest(StorageTestCase):
         for file in list(shelf.iterdir()):
             file.rename(library / file.name)
         self.assertEqual(self.get_cold("a"), data)
+    def test_a_cartridge_is_repacked_over_a_kill_and_then_formatted(self):
+        data = {f"r{i}": content(MIB + i, 20 + i) for i in range(8)}
+        for name, bytes_of_it in data.items():
+            self.put(name, bytes_of_it, *COLD)
+        self.ctl("sync", *COLD)
+        for name in list(data)[::2]:
+            self.ctl("release", name, *COLD)
+        medium = self.answer("stat", "r0", *COLD)["copies"][0]["medium"]
+        self.refused(REFUSED, [f"format: {medium}: "], "format", medium, *COLD)
+        self.assertEqual(self.answer("repack", medium, "--show")["state"], "none")
+        self.refused(REFUSED, [f"repack: {medium}: "], "repack", medium, "--end")
+        self.refused(NOT_FOUND, ["repack: V99999L9: "], "repack", "V99999L9")
+
+        self.start_ctl("repack", medium)
+        wait_until(lambda: self.answer("repack", medium, "--show")["state"] != "none", "a repack")
+        self.kill_and_start()
+        done = self.answer("repack", medium)
+        self.assertEqual((done["state"], done["failed"], done["failures"]), ("done", [], 0))
+        for name in data:
+            copy, = self.answer("stat", name, *COLD)["copies"]
+            self.assertNotEqual(copy["medium"], medium)
+        page = self.ctl("media").decode()
+        self.assertIn(f"{medium}: it was repacked: nothing on it is needed", page)
+        self.ctl("format", medium, *COLD)
+        for name, bytes_of_it in data.items():
+            self.assertEqual(self.get_cold(name), bytes_of_it)
+
+    def test_a_drive_that_is_down_stays_down(self):
+        self.put_on_tape("first", content(5000, 32))
+        one = next(each["drive"] for each in self.media() if each["drive"])
+        known = [one[:-1] + str(i) for i in range(2)]
+        for each in known:
+            self.answer("drive", "down", each)
+        self.kill_and_start()
+        self.put("d", content(5000, 31), *COLD)
+        self.refused(REFUSED, ["sync: "], "sync", *COLD)
+        self.assertEqual(self.answer("drive", "up", known[0]), {"drive": known[0], "state": "up"})
+        self.ctl("sync", *COLD)
+        self.refused(NOT_FOUND, ["drive down: no: "], "drive", "down", "no")
+
+    def test_a_cartridge_is_scrubbed(self):
+        self.put_on_tape("s", content(MIB, 30))
+        medium, = [each["name"] for each in self.media() if each["files"] > 0]
+        work, = self.answer("scrub", "--pool", "cold")["scrubs"]
+        self.assertEqual((work["medium"], work["state"], work["copies_done"], work["failures"]), (medium, "done", 1, 0))
+        row, = [each for each in self.media() if each["name"] == medium]
+        self.assertGreater(row["scrubbed"], 1_700_000_000)
+        self.assertEqual(row["damaged"], 0)
+        self.refused(REFUSED, [f"scrub: {medium}: "], "scrub", "--medium", medium, "--end")
+        self.refused(USAGE, ["scrub: name either"], "scrub", "d0", "--medium", medium)
 
     def test_a_collection_stays_with_its_object(self):
         self.put("a", b"some", "--collection", "run-7", *COLD)

@@ -128,6 +128,36 @@ public:
         co_return outcome;
     }
 
+    Task<library::MediaOutcome> take_drive_down(std::string drive) override {
+        taken_down.push_back(std::move(drive));
+        co_return outcome;
+    }
+    Task<library::MediaOutcome> bring_drive_up(std::string drive) override {
+        brought_up.push_back(std::move(drive));
+        co_return outcome;
+    }
+    Task<library::MediaOutcome> repack(std::string barcode) override {
+        repacked.push_back(std::move(barcode));
+        co_return outcome;
+    }
+    Task<library::MediaOutcome> cancel_repack(std::string barcode) override {
+        cancelled.push_back(std::move(barcode));
+        co_return outcome;
+    }
+    std::optional<library::MediumWork> repack_work(std::string_view /*barcode*/) const override {
+        return work;
+    }
+    Task<library::MediaOutcome> scrub(std::string barcode) override {
+        scrubbed.push_back(std::move(barcode));
+        co_return outcome;
+    }
+    Task<library::MediaOutcome> cancel_scrub(std::string /*barcode*/) override {
+        co_return outcome;
+    }
+    std::optional<library::MediumWork> scrub_work(std::string_view /*barcode*/) const override {
+        return std::nullopt;
+    }
+
     std::vector<std::string> synced;
     Duration sync_takes{0};
     Result<void> sync_result{};
@@ -139,6 +169,12 @@ public:
     std::vector<FormatWish> formatted;
     std::vector<LoadWish> loaded;
     std::vector<std::string> unloaded;
+    std::vector<std::string> taken_down;
+    std::vector<std::string> brought_up;
+    std::vector<std::string> repacked;
+    std::vector<std::string> scrubbed;
+    std::vector<std::string> cancelled;
+    std::optional<library::MediumWork> work;
     library::MediaOutcome outcome;
 
 private:

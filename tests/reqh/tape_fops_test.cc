@@ -668,4 +668,67 @@ TEST_CASE("reqh tape: a node without a library says so", "[reqh]") {
     CHECK(tape.status_of("media", fop::Media{}) == fop::Status::kDone);
 }
 
+TEST_CASE("reqh tape: drives are taken down and brought up by administrators", "[reqh]") {
+    TapeStage tape;
+    const auto set = [&](bool down, fop::Rights rights) {
+        return tape.stage
+            .call({.type = type_of("set_drive"),
+                   .body = fop::SetDrive{.drive = "drive0", .down = down},
+                   .rights = rights})
+            .status();
+    };
+    CHECK(set(true, fop::kRead | fop::kWrite) == fop::Status::kDenied);
+    CHECK(set(true, fop::kAllRights) == fop::Status::kDone);
+    CHECK(set(false, fop::kAllRights) == fop::Status::kDone);
+    CHECK(tape.library->taken_down == std::vector<std::string>{"drive0"});
+    CHECK(tape.library->brought_up == std::vector<std::string>{"drive0"});
+}
+
+TEST_CASE("reqh tape: a repack is ordered by administrators, and tells all of its failures",
+          "[reqh]") {
+    TapeStage tape;
+    using Order = fop::MediumWork::Order;
+    const auto ask = [&](Order order, std::uint32_t first, fop::Rights rights) -> const FakeFop& {
+        return tape.stage.call(
+            {.type = type_of("medium_work"),
+             .body = fop::MediumWork{.name = "TAPE01L9", .order = order, .first = first},
+             .rights = rights});
+    };
+    CHECK(ask(Order::kBegin, 0, fop::kRead | fop::kWrite).status() == fop::Status::kDenied);
+    REQUIRE(tape.library->repacked.empty());
+    const FakeFop& begun = ask(Order::kBegin, 0, fop::kAllRights);
+    REQUIRE(begun.status() == fop::Status::kDone);
+    CHECK(std::get<fop::MediumWorkReply>(begun.answer->body).state ==
+          fop::MediumWorkReply::State::kNone);
+    CHECK(tape.library->repacked == std::vector<std::string>{"TAPE01L9"});
+
+    library::MediumWork& work = tape.library->work.emplace();
+    work.state = library::MediumWork::State::kPartly;
+    work.reason = "some copies could not be moved";
+    work.copies = 4000;
+    for (std::uint32_t i = 0; i < 1200; ++i) {
+        work.add({.fid = {}, .file = i, .name = {}, .reason = std::string(100, 'x')});
+    }
+    std::uint32_t first = 0;
+    while (first < 1000) {
+        const FakeFop& shown = ask(Order::kShow, first, fop::kAllRights);
+        REQUIRE(shown.status() == fop::Status::kDone);
+        const auto& reply = std::get<fop::MediumWorkReply>(shown.answer->body);
+        CHECK(reply.state == fop::MediumWorkReply::State::kPartly);
+        CHECK(reply.failures == 1200);
+        CHECK(reply.listed == 1000);
+        CHECK(reply.reason == work.reason);
+        const auto entries = fop::read_failed_copies(shown.answer->payload);
+        REQUIRE(entries.has_value());
+        REQUIRE_FALSE(entries->empty());
+        for (const fop::FailedCopyEntry& each : *entries) CHECK(each.file == first++);
+    }
+    CHECK(tape.library->repacked.size() == 1);
+    using Kind = library::MediaOutcome::Kind;
+    tape.library->outcome = {.kind = Kind::kRefused, .words = "it is not repacked"};
+    const FakeFop& refused = ask(Order::kEnd, 0, fop::kAllRights);
+    CHECK(refused.status() == fop::Status::kExists);
+    CHECK(refused.answer->words == "it is not repacked");
+}
+
 }  // namespace fopd::reqh::testing::tape_fops

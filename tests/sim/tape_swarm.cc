@@ -31,7 +31,8 @@ ObjectFault draw_fault_with_tapes(core::Random& random, const ObjectStageOptions
                                 Kind::kRestart,    Kind::kCrashUser,     Kind::kLose,
                                 Kind::kPartition,  Kind::kStallLocality, Kind::kTapes,
                                 Kind::kTapes,      Kind::kTapes,         Kind::kDriveDies,
-                                Kind::kSwapLabels, Kind::kSwapLabels,    Kind::kTakeCartridge};
+                                Kind::kSwapLabels, Kind::kSwapLabels,    Kind::kTakeCartridge,
+                                Kind::kRepack,     Kind::kRepack,        Kind::kRepack};
     ObjectFault fault;
     fault.kind = kKinds[random.below(kKinds.size())];
     fault.after = random.below(30);

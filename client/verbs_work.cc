@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "client/verbs_work.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "client/complaints.h"
+#include "client/exit_code.h"
+#include "client/object_run.h"
+#include "client/progress_line.h"
+#include "client/table.h"
+#include "client/tape_calls.h"
+#include "core/printable.h"
+
+namespace fopd::client {
+
+namespace {
+
+using Kind = fop::MediumWork::Kind;
+using Order = fop::MediumWork::Order;
+using State = fop::MediumWorkReply::State;
+
+constexpr Duration kBetweenLooks = 1s;
+
+// By MediumWorkReply::State.
+constexpr std::array<std::string_view, 5> kStates{"none", "running", "done", "partly", "cancelled"};
+
+std::string_view word_of(State state) {
+    const auto index = static_cast<std::size_t>(state);
+    return index < kStates.size() ? kStates[index] : "unknown";
+}
+
+nlohmann::ordered_json json_of(const std::string& medium, const WorkInfo& info) {
+    nlohmann::ordered_json failed = nlohmann::ordered_json::array();
+    for (const WorkInfo::Failure& each : info.failed) {
+        nlohmann::ordered_json name = each.name;
+        if (each.name.empty()) name = nullptr;
+        failed.push_back({{"name", name},
+                          {"fid", hex_of(each.fid)},
+                          {"file", each.file},
+                          {"reason", each.reason}});
+    }
+    return {{"medium", medium},
+            {"state", word_of(info.state)},
+            {"copies", info.copies},
+            {"bytes", info.bytes},
+            {"copies_done", info.copies_done},
+            {"bytes_done", info.bytes_done},
+            {"failures", info.failures},
+            {"elapsed_s", std::chrono::duration<double>(info.elapsed).count()},
+            {"reason", info.reason},
+            {"failed", failed}};
+}
+
+std::string remarks_on(const nlohmann::json& work) {
+    std::string page;
+    const std::string reason = shown(work.at("reason"));
+    if (!reason.empty()) page += folded(shown(work.at("medium")) + ": " + reason, 4);
+    for (const nlohmann::json& each : work.at("failed")) {
+        const nlohmann::json& name = each.at("name");
+        page += folded("file " + shown(each.at("file")) + ", " +
+                           shown(name.is_null() ? each.at("fid") : name) + ": " +
+                           shown(each.at("reason")),
+                       4);
+    }
+    return page;
+}
+
+// One kind of work on several cartridges.
+std::string page_of(const nlohmann::json& works, Kind kind) {
+    const bool is_scrub = kind == Kind::kScrub;
+    std::string page = table(works, {{"MEDIUM", "medium"},
+                                     {is_scrub ? "SCRUB" : "REPACK", "state"},
+                                     {"COPIES", "copies_done"},
+                                     {"OF", "copies"},
+                                     {is_scrub ? "READ" : "MOVED", "bytes_done", size_shown},
+                                     {"OF", "bytes", size_shown},
+                                     {"FAILED", "failures"},
+                                     {"TIME", "elapsed_s", span_shown}});
+    for (const nlohmann::json& work : works) page += remarks_on(work);
+    return page;
+}
+
+Order order_of(const VerbArguments& asked) {
+    if (asked.show) return Order::kShow;
+    return asked.end ? Order::kEnd : Order::kBegin;
+}
+
+// Looks at the work until it is over.
+Task<Outcome<WorkInfo>> follow(ObjectRun* run, TapeCalls::WorkWish wish, WorkInfo info) {
+    std::optional<ProgressLine> line;
+    Outcome<WorkInfo> latest = std::move(info);
+    while (latest && latest->runs()) {
+        if (!line && latest->bytes > 0) {
+            const auto look = [&latest] {
+                return ProgressLine::Moved{.bytes = latest ? latest->bytes_done : 0};
+            };
+            const ProgressLine::Options options{.label = core::printable(wish.barcode),
+                                                .total_bytes = latest->bytes,
+                                                .wanted = run->call.output == Output::kPage};
+            line.emplace(run->reactor, look, options);
+        }
+        const auto slept = co_await run->reactor.sleep_for(kBetweenLooks, &run->cancel);
+        if (!slept) break;
+        TapeCalls::WorkWish look{.barcode = wish.barcode, .kind = wish.kind};
+        auto looked = co_await run->objects.tape().work(std::move(look), run->wait());
+        latest = std::move(looked);
+    }
+    if (line) co_await line->close();
+    co_return latest;
+}
+
+// Orders the work on cartridges, waits for its end if it was begun, and prints a list of them.
+Task<Outcome<std::vector<WorkInfo>>> order(ObjectRun* run, Kind kind,
+                                           std::vector<std::string> barcodes) {
+    const Order what = order_of(run->arguments);
+    std::vector<WorkInfo> works;
+    for (const std::string& each : barcodes) {
+        TapeCalls::WorkWish wish{.barcode = each, .kind = kind, .order = what};
+        auto found = co_await run->objects.tape().work(std::move(wish), run->wait());
+        if (!found) co_return std::unexpected(found.error());
+        works.push_back(std::move(*found));
+    }
+    for (std::size_t i = 0; i < works.size() && what == Order::kBegin; ++i) {
+        TapeCalls::WorkWish wish{.barcode = barcodes[i], .kind = kind};
+        WorkInfo info = std::move(works[i]);
+        auto latest = co_await follow(run, std::move(wish), std::move(info));
+        if (!latest) co_return std::unexpected(latest.error());
+        works[i] = std::move(*latest);
+    }
+    co_return works;
+}
+
+// All that was begun is done, or goes on without the verb.
+bool is_good(const ObjectRun& run, const std::vector<WorkInfo>& works) {
+    if (order_of(run.arguments) != Order::kBegin) return true;
+    return std::ranges::all_of(
+        works, [](const WorkInfo& each) { return each.state == State::kDone || each.runs(); });
+}
+
+void say_what_goes_on(const ObjectRun& run, const std::vector<WorkInfo>& works) {
+    if (order_of(run.arguments) != Order::kBegin) return;
+    const bool goes_on = std::ranges::any_of(works, &WorkInfo::runs);
+    if (goes_on) {
+        complain(std::string(run.call.verb) + ": it goes on; --show shows it, --end ends it");
+    }
+}
+
+Task<int> repack(ObjectRun* run) {
+    const std::string& medium = run->arguments.medium;
+    std::vector<std::string> barcodes{medium};
+    const auto works = co_await order(run, Kind::kRepack, std::move(barcodes));
+    if (!works) co_return run->complain_about(medium, works.error());
+    say_what_goes_on(*run, *works);
+    const nlohmann::ordered_json work = json_of(medium, works->front());
+    const auto page = [&work] { return page_of(nlohmann::json::array({work}), Kind::kRepack); };
+    const int printed = show(run->call, dumped(work), page);
+    co_return printed != kExitDone || is_good(*run, *works) ? printed : kExitRefused;
+}
+
+// The cartridge that is named, or those of a pool that can be read.
+Task<Outcome<std::vector<std::string>>> media_to_scrub(ObjectRun* run) {
+    const VerbArguments& asked = run->arguments;
+    std::vector<std::string> barcodes;
+    if (!asked.medium.empty()) {
+        barcodes.push_back(asked.medium);
+        co_return barcodes;
+    }
+    const auto media = co_await run->objects.tape().media(run->wait());
+    if (!media) co_return std::unexpected(media.error());
+    constexpr std::array<std::string_view, 4> kReadable{"ok", "full", "read-only", "suspect"};
+    for (const Medium& each : *media) {
+        const bool is_readable =
+            std::ranges::find(kReadable, std::string_view(each.state)) != kReadable.end();
+        if (each.pool == asked.pool && is_readable) barcodes.push_back(each.barcode);
+    }
+    co_return barcodes;
+}
+
+Task<int> scrub_media(ObjectRun* run) {
+    auto barcodes = co_await media_to_scrub(run);
+    if (!barcodes) co_return run->complain_about(barcodes.error());
+    std::vector<std::string> copy = *barcodes;
+    const auto works = co_await order(run, Kind::kScrub, std::move(copy));
+    if (!works) co_return run->complain_about(run->arguments.medium, works.error());
+    say_what_goes_on(*run, *works);
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (std::size_t i = 0; i < works->size(); ++i) {
+        list.push_back(json_of((*barcodes)[i], (*works)[i]));
+    }
+    const auto page = [&list] { return page_of(list, Kind::kScrub); };
+    const int printed = show(run->call, dumped({{"scrubs", list}}), page);
+    co_return printed != kExitDone || is_good(*run, *works) ? printed : kExitRefused;
+}
+
+}  // namespace
+
+void declare_repack(CLI::App& app, VerbArguments& arguments) {
+    app.add_option("medium", arguments.medium, "The cartridge's barcode")->required();
+    auto* const show_it =
+        app.add_flag("--show", arguments.show, "Only show the progress or the result");
+    app.add_flag("--end", arguments.end, "End it; the cartridge is written again")
+        ->excludes(show_it);
+}
+
+int run_repack(const Call& call) {
+    return run_object_verb(call, &repack);
+}
+
+int run_medium_scrub(const Call& call) {
+    return run_object_verb(call, &scrub_media);
+}
+
+}  // namespace fopd::client

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include "client/verb.h"
+
+// Verbs about long work on everything that is on a cartridge.
+namespace fopd::client {
+
+void declare_repack(CLI::App& app, VerbArguments& arguments);
+int run_repack(const Call& call);
+// Of cartridges: --medium or --pool.
+int run_medium_scrub(const Call& call);
+
+}  // namespace fopd::client

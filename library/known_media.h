@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "store/copy.h"
+
+namespace fopd::library {
+
+// A cartridge, as the homes of objects know it.
+struct KnownMedium {
+    std::uint32_t generation = 0;
+    bool is_good = false;  // Its copies can be read, as far as the library knows.
+    // Its copies are moved to other cartridges, and do not count any more.
+    bool is_repacked = false;
+};
+using KnownMedia = std::map<store::VsnText, KnownMedium>;
+
+// The copies of an object by which it is decided whether it needs another one.
+struct CountedCopies {
+    std::vector<store::Copy> copies{};
+    bool moves = false;  // It has others, on a cartridge that is repacked.
+};
+
+// All of them, unless one is on a cartridge that is repacked: then those on other, good cartridges.
+inline CountedCopies counted_copies(const KnownMedia& media, std::vector<store::Copy> copies) {
+    CountedCopies counted{.copies = std::move(copies)};
+    const auto known = [&media](const store::Copy& copy) {
+        const auto found = media.find(copy.cartridge.vsn);
+        const bool is_known =
+            found != media.end() && found->second.generation == copy.cartridge.generation;
+        return is_known ? found->second : KnownMedium{};
+    };
+    for (const store::Copy& each : counted.copies) counted.moves |= known(each).is_repacked;
+    if (!counted.moves) return counted;
+    std::erase_if(counted.copies, [&known](const store::Copy& each) {
+        const KnownMedium medium = known(each);
+        return medium.is_repacked || !medium.is_good;
+    });
+    return counted;
+}
+
+}  // namespace fopd::library

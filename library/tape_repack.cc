@@ -1,0 +1,493 @@
+// How the live copies of a cartridge are moved to others.
+//
+// As long as a cartridge is repacked, its copies do not count: objects that have their bytes on a
+// disk wait to be copied, and migration writes them. Of the other ones some at a time are recalled.
+// When an object has its copies elsewhere, its record of the copy on this cartridge goes.
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "library/pending_recall.h"
+#include "library/repacking.h"
+#include "library/tape_library.h"
+#include "objects/fids.h"
+#include "objects/object_name.h"
+
+namespace fopd::library {
+
+namespace {
+
+using Kind = MediaOutcome::Kind;
+
+// Recalls of users and those that are asked for in bulk go first.
+constexpr std::uint8_t kRepackPriority = 0;
+// Objects that have come back are written when others take so long to come: they may wait for room.
+constexpr Duration kRecallPatience = 30s;
+// How long a disk that is not here is waited for before it is looked for again.
+constexpr Duration kDiskPatience = 1min;
+// How long an object that is in use may delay the others.
+constexpr Duration kLeavePatience = 1s;
+// After so many batches without a new copy it is over.
+constexpr std::uint32_t kFailuresInTurnMax = 3;
+// A second time over the tape finds what was being written when the first began.
+constexpr int kPassesMax = 3;
+// What copies take on tape beside their bytes: a part of them, and a size.
+constexpr std::uint64_t kOverheadParts = 64;
+constexpr std::uint64_t kOverheadBytes = 16UL << 20;
+
+store::Cartridge label_of(const Cartridge& cartridge) {
+    return {.vsn = cartridge.vsn_text(), .generation = cartridge.generation};
+}
+
+}  // namespace
+
+// -- asking for it --
+
+bool TapeLibrary::is_repacking(CartridgeId id) const {
+    const auto found = repacks_.find(id);
+    return found != repacks_.end() && found->second->runs;
+}
+
+std::string TapeLibrary::why_not_repack(const Cartridge& cartridge) const {
+    const std::string name = "medium " + cartridge.barcode;
+    if (!is_readable(cartridge.state))
+        return name + " is " + std::string(to_string(cartridge.state));
+    const auto is_its = [&](const Pool& each) { return each.options.name == cartridge.pool; };
+    if (std::ranges::none_of(pools_, is_its)) return name + " is of no tape pool of this node";
+    return {};
+}
+
+Task<Result<StagingDisks::Live>> TapeLibrary::live_on(store::Cartridge on) {
+    StagingDisks::Live all;
+    for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
+        auto job = [on](StagingDisks& disks) { return disks.live_on(on); };
+        const auto live = co_await homes_->call_at<StagingDisks::Live>(locality, &job);
+        if (!live) co_return std::unexpected(live.error());
+        all.copies += live->copies;
+        all.bytes += live->bytes;
+    }
+    co_return all;
+}
+
+// The free bytes of the pool's other cartridges, and of blank ones; 0: there are fewer than an
+// object has copies.
+std::uint64_t TapeLibrary::room_beside(const Pool& pool, CartridgeId id) const {
+    std::uint64_t bytes = 0;
+    std::uint32_t cartridges = 0;
+    for (const Cartridge& each : shelf_->table().all()) {
+        const io_sched::IoMedium* const medium =
+            parts_.io.media().find(io_sched::MediumId{each.id});
+        if (medium == nullptr || each.id == id || medium->free_bytes == 0) continue;
+        const bool is_unused =
+            each.state == CartridgeState::kBlank && !shelf_->is_promised(each.id);
+        const bool is_of_pool = medium->pool == pool.id && medium->use == io_sched::MediumUse::kAll;
+        if (!is_unused && !is_of_pool) continue;
+        bytes += medium->free_bytes;
+        ++cartridges;
+    }
+    return cartridges >= pool.options.copies ? bytes : 0;
+}
+
+Task<MediaOutcome> TapeLibrary::repack(std::string barcode) {
+    const Cartridge* const found = shelf_ == nullptr ? nullptr : shelf_->table().find(barcode);
+    if (found == nullptr) {
+        co_return MediaOutcome{.kind = Kind::kNoSuchMedium,
+                               .words = "there is no medium " + barcode};
+    }
+    const CartridgeId id = found->id;
+    if (is_repacking(id)) co_return MediaOutcome{};
+    const Cartridge cartridge = *found;
+    std::string refusal = why_not_repack(cartridge);
+    if (!refusal.empty()) co_return MediaOutcome{.kind = Kind::kRefused, .words = refusal};
+    const auto live = co_await live_on(label_of(cartridge));
+    if (!live) {
+        co_return MediaOutcome{.kind = Kind::kRefused, .words = describe(live.error())};
+    }
+    const Pool& pool = *find_pool(objects::pool_id(cartridge.pool));
+    const std::uint64_t needed = live->bytes + live->bytes / kOverheadParts + kOverheadBytes;
+    const std::uint64_t room = room_beside(pool, id);
+    if (live->copies > 0 && room < needed) {
+        refusal = "pool " + cartridge.pool + " has " + std::to_string(room) +
+                  " bytes of room on other cartridges, and " + std::to_string(needed) +
+                  " are needed";
+        co_return MediaOutcome{.kind = Kind::kRefused, .words = refusal};
+    }
+    // Something else may have begun meanwhile.
+    const Cartridge& now = *shelf_->find(id);
+    if (is_repacking(id)) co_return MediaOutcome{};
+    if (now.generation != cartridge.generation) {
+        co_return MediaOutcome{.kind = Kind::kRefused,
+                               .words = "medium " + barcode + " was formatted meanwhile"};
+    }
+    shelf_->set_repack(id, Repack::kRunning);
+    begin_repack(id);
+    const auto saved = co_await shelf_->save();
+    if (saved) co_return MediaOutcome{};
+    co_return MediaOutcome{.kind = Kind::kFailed, .words = describe(saved.error())};
+}
+
+Task<MediaOutcome> TapeLibrary::cancel_repack(std::string barcode) {
+    const Cartridge* const found = shelf_ == nullptr ? nullptr : shelf_->table().find(barcode);
+    if (found == nullptr) {
+        co_return MediaOutcome{.kind = Kind::kNoSuchMedium,
+                               .words = "there is no medium " + barcode};
+    }
+    const CartridgeId id = found->id;
+    if (found->repack == Repack::kNone) {
+        co_return MediaOutcome{.kind = Kind::kRefused,
+                               .words = "medium " + barcode + " is not repacked"};
+    }
+    if (is_repacking(id)) repacks_.at(id)->cancel.cancel();
+    while (is_repacking(id)) {
+        // It ends by itself: its waits have been cancelled.
+        [[maybe_unused]] const auto woken = co_await changed_.wait({});
+    }
+    shelf_->set_repack(id, Repack::kNone);
+    const auto saved = co_await shelf_->save();
+    if (saved) co_return MediaOutcome{};
+    co_return MediaOutcome{.kind = Kind::kFailed, .words = describe(saved.error())};
+}
+
+std::optional<MediumWork> TapeLibrary::repack_work(std::string_view barcode) const {
+    const Cartridge* const found = shelf_ == nullptr ? nullptr : shelf_->table().find(barcode);
+    const auto repack = found == nullptr ? repacks_.end() : repacks_.find(found->id);
+    if (repack == repacks_.end()) return std::nullopt;
+    return repack->second->work;
+}
+
+// -- its course --
+
+void TapeLibrary::resume_repacks() {
+    for (const Cartridge& each : std::vector(shelf_->table().all())) {
+        if (each.repack == Repack::kRunning) begin_repack(each.id);
+    }
+}
+
+void TapeLibrary::begin_repack(CartridgeId id) {
+    if (gate_.closed()) return;
+    const Cartridge& cartridge = *shelf_->find(id);
+    auto repack = std::make_unique<Repacking>();
+    repack->id = id;
+    repack->on = label_of(cartridge);
+    repack->pool = objects::pool_id(cartridge.pool);
+    repack->work.began_at = parts_.reactor.now();
+    Repacking* const begun = repack.get();
+    repacks_[id] = std::move(repack);
+    parts_.reactor.spawn(gate_, run_repack(begun));
+}
+
+Task<void> TapeLibrary::run_repack(Repacking* repack) {
+    const std::string barcode = shelf_->find(repack->id)->barcode;
+    core::emit(parts_.events, core::Level::kInfo, "library.repack_began",
+               {{"medium", std::string_view(barcode)}});
+    const auto moved = co_await move_all(repack);
+    MediumWork& work = repack->work;
+    work.ended_at = parts_.reactor.now();
+    if (repack->cancel.cancelled()) {
+        work.state = MediumWork::State::kCancelled;
+    } else {
+        work.state = moved ? MediumWork::State::kDone : MediumWork::State::kPartly;
+        if (!moved) work.reason = describe(moved.error());
+        const bool is_there = shelf_->find(repack->id)->repack == Repack::kRunning;
+        if (is_there) shelf_->set_repack(repack->id, moved ? Repack::kDone : Repack::kPartly);
+        // If that is lost, it is found out again.
+        [[maybe_unused]] const auto saved = co_await shelf_->save();
+    }
+    repack->runs = false;
+    tell_changed();
+    // It goes on when the node has been started again.
+    if (stopping_) co_return;
+    core::emit(parts_.events, moved ? core::Level::kInfo : core::Level::kWarn,
+               "library.repack_ended",
+               {{"medium", std::string_view(barcode)},
+                {"result", to_string(work.state)},
+                {"copies", work.copies_done},
+                {"bytes", work.bytes_done},
+                {"failures", work.failures},
+                {"reason", std::string_view(work.reason)},
+                {"seconds", in_seconds(work.ended_at - work.began_at)}});
+    ring();
+}
+
+Task<Result<void>> TapeLibrary::move_all(Repacking* repack) {
+    const auto known = co_await until_homes_know(repack);
+    if (!known) co_return known;
+    MediumWork& work = repack->work;
+    for (int pass = 0; pass < kPassesMax; ++pass) {
+        repack->from = {};
+        repack->at_end = false;
+        while (!repack->at_end) {
+            MoveBatch batch;
+            const auto found = co_await next_batch(repack, &batch);
+            if (!found) co_return found;
+            const auto moved = co_await move(repack, &batch);
+            if (!moved) co_return moved;
+        }
+        const auto live = co_await live_on(repack->on);
+        if (!live) co_return std::unexpected(live.error());
+        if (live->copies == 0) co_return Result<void>{};
+    }
+    const char* const why = work.failures > 0 ? "some copies could not be moved"
+                                              : "copies are on the cartridge again and again";
+    co_return std::unexpected(Error{.code = Errc::kIo, .context = why});
+}
+
+// Until they do, copies on the cartridge count.
+Task<Result<void>> TapeLibrary::until_homes_know(Repacking* repack) {
+    const std::uint64_t changes = shelf_->changes();
+    ring();
+    while (media_shown_ < changes) {
+        const auto woken = co_await changed_.wait({.cancel = &repack->cancel});
+        if (!woken) co_return woken;
+    }
+    for (;;) {
+        const auto live = co_await live_on(repack->on);
+        if (live) {
+            repack->work.copies = live->copies;
+            repack->work.bytes = live->bytes;
+            co_return Result<void>{};
+        }
+        if (live.error().code != Errc::kBusy) co_return std::unexpected(live.error());
+        const auto slept = co_await parts_.reactor.sleep_for(kDiskPatience, &repack->cancel);
+        if (!slept) co_return slept;
+    }
+}
+
+// The live copies from a place on, in the order of the tape: as many as all homes have told of.
+Task<Result<TapeLibrary::CopyPage>> TapeLibrary::copies_from(store::Cartridge on,
+                                                             store::CopyPlace from) {
+    CopyPage page;
+    for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
+        auto job = [on, from](StagingDisks& disks) { return disks.list_moves(on, from); };
+        const auto moves = co_await homes_->call_at<StagingDisks::Moves>(locality, &job);
+        if (!moves) co_return std::unexpected(moves.error());
+        for (const StagingDisks::Move& each : moves->moves) {
+            page.items.push_back({.move = each, .locality = locality});
+        }
+        page.room.insert(moves->room.begin(), moves->room.end());
+        if (moves->known_to) {
+            page.known_to = std::min(page.known_to.value_or(*moves->known_to), *moves->known_to);
+        }
+    }
+    std::erase_if(page.items, [&page](const MoveBatch::Item& each) {
+        return page.known_to && *page.known_to < each.move.copy.place;
+    });
+    std::ranges::sort(page.items, {},
+                      [](const MoveBatch::Item& each) { return each.move.copy.place; });
+    co_return page;
+}
+
+// The next objects in the order of the tape, as many as may come to the disks at the same time.
+Task<Result<void>> TapeLibrary::next_batch(Repacking* repack, MoveBatch* batch) {
+    auto found = co_await copies_from(repack->on, repack->from);
+    if (!found) co_return std::unexpected(found.error());
+    CopyPage& page = *found;
+    const Pool& pool = *find_pool(repack->pool);
+    std::uint64_t bytes = 0;
+    std::map<store::Slot, std::uint64_t> taken;
+    std::optional<store::CopyPlace> last;
+    bool has_all = true;
+    for (const MoveBatch::Item& each : page.items) {
+        const StagingDisks::Move& move = each.move;
+        const store::Slot slot = move.copy.fid.slot();
+        const bool is_new =
+            batch->find(move.copy.fid) == nullptr && !repack->failed.contains(move.copy.fid);
+        const bool comes = is_new && !move.is_on_disk && !move.is_done;
+        const bool is_full = bytes + move.object_bytes > pool.options.migrate_bytes ||
+                             (comes && taken[slot] + move.object_bytes > page.room[slot]) ||
+                             batch->items.size() >= pool.options.migrate_files;
+        if (is_new && is_full && !batch->items.empty()) {
+            has_all = false;
+            break;
+        }
+        last = move.copy.place;
+        if (!is_new) continue;
+        bytes += move.object_bytes;
+        if (comes) taken[slot] += move.object_bytes;
+        batch->items.push_back(each);
+    }
+    if (has_all) last = page.known_to;
+    repack->at_end = has_all && !page.known_to;
+    if (last) {
+        repack->from = *last;
+        ++repack->from.member;
+    }
+    co_return Result<void>{};
+}
+
+Task<Result<void>> TapeLibrary::move(Repacking* repack, MoveBatch* batch) {
+    if (batch->items.empty()) co_return Result<void>{};
+    const auto back = co_await bring_back(repack, batch);
+    if (!back) co_return back;
+    const auto copied = co_await wait_for_moves(repack, batch);
+    const auto gone = co_await let_go(repack, batch);
+    if (!copied) co_return copied;
+    co_return gone;
+}
+
+Task<void> TapeLibrary::fail_move(Repacking* repack, MoveBatch* batch, store::Fid fid,
+                                  std::string reason) {
+    MoveBatch::Item* const item = batch->find(fid);
+    item->has_failed = true;
+    if (!repack->failed.insert(fid).second) co_return;
+    auto job = [fid](StagingDisks& disks) { return disks.name_of(fid); };
+    const auto name = co_await homes_->call_at<std::string>(item->locality, &job);
+    MediumWork::Failure failure{.fid = fid,
+                                .file = item->move.copy.place.file,
+                                .name = name.value_or(std::string()),
+                                .reason = std::move(reason)};
+    const std::string barcode = shelf_->find(repack->id)->barcode;
+    const std::string object = objects::format_fid(fid);
+    core::emit(parts_.events, core::Level::kError, "library.object_not_moved",
+               {{"medium", std::string_view(barcode)},
+                {"file", std::uint64_t{failure.file}},
+                {"object", std::string_view(object)},
+                {"name", std::string_view(failure.name)},
+                {"reason", std::string_view(failure.reason)}});
+    figures_.works.unmoved.add(1);
+    repack->work.add(std::move(failure));
+}
+
+// Recalls the objects whose bytes have left the disks, and waits for them.
+Task<Result<void>> TapeLibrary::bring_back(Repacking* repack, MoveBatch* batch) {
+    for (std::size_t i = 0; i < batch->items.size(); ++i) {
+        const MoveBatch::Item item = batch->items[i];
+        if (item.move.is_on_disk || item.move.is_done) continue;
+        const store::Fid fid = item.move.copy.fid;
+        const RecallWish wish{.fid = fid, .priority = kRepackPriority};
+        const Instant until = after(parts_.reactor.now(), kRecallPatience);
+        auto job = [wish, until](StagingDisks& disks) {
+            return disks.recall(wish, {.deadline = until});
+        };
+        const auto asked = co_await homes_->run_at<RecallAsked>(item.locality, &job);
+        if (asked) {
+            batch->items[i].is_recalled = *asked == RecallAsked::kWaiting;
+            continue;
+        }
+        if (asked.error().code == Errc::kClosed) co_return std::unexpected(asked.error());
+        if (asked.error().code == Errc::kNotFound) continue;  // It was removed.
+        co_await fail_move(repack, batch, fid, describe(asked.error()));
+    }
+    Pool& pool = *find_pool(repack->pool);
+    bool writes = false;
+    Result<void> result{};
+    for (std::size_t i = 0; i < batch->items.size() && result; ++i) {
+        const MoveBatch::Item item = batch->items[i];
+        if (!item.is_recalled) continue;
+        const auto end = co_await end_of_recall(repack, item.locality, item.move.copy.fid, &writes);
+        if (!end) {
+            result = std::unexpected(end.error());
+        } else if (end->how == RecallEnd::How::kFailed) {
+            co_await fail_move(repack, batch, item.move.copy.fid, end->reason);
+        } else if (end->how == RecallEnd::How::kCancelled) {
+            co_await fail_move(repack, batch, item.move.copy.fid, "its recall was cancelled");
+        }
+    }
+    if (writes) --pool.moves;
+    co_return result;
+}
+
+// A disk may have no room for the next objects before those that are there have been written.
+Task<Result<RecallEnd>> TapeLibrary::end_of_recall(Repacking* repack, std::uint32_t locality,
+                                                   store::Fid fid, bool* writes) {
+    for (;;) {
+        const std::uint64_t seen = changes_;
+        // Only looks whether it has ended.
+        auto job = [fid](StagingDisks& disks) {
+            return disks.wait_for_recall(fid, {.deadline = Instant::min()});
+        };
+        auto end = co_await homes_->run_at<RecallEnd>(locality, &job);
+        if (end || end.error().code != Errc::kTimedOut) co_return end;
+        if (changes_ != seen) continue;
+        const Instant until = after(parts_.reactor.now(), kRecallPatience);
+        const auto woken = co_await changed_.wait({.deadline = until, .cancel = &repack->cancel});
+        if (woken) continue;
+        if (woken.error().code != Errc::kTimedOut) co_return std::unexpected(woken.error());
+        if (std::exchange(*writes, true)) continue;
+        ++find_pool(repack->pool)->moves;
+        ring();
+    }
+}
+
+// Until all objects of the batch have their copies elsewhere.
+Task<Result<void>> TapeLibrary::wait_for_moves(Repacking* repack, MoveBatch* batch) {
+    Pool& pool = *find_pool(repack->pool);
+    std::vector<std::vector<store::Fid>> left(homes_->count());
+    std::size_t count = 0;
+    for (const MoveBatch::Item& each : batch->items) {
+        if (each.has_failed || each.move.is_done) continue;
+        left[each.locality].push_back(each.move.copy.fid);
+        ++count;
+    }
+    if (count == 0) co_return Result<void>{};
+    ++pool.moves;
+    const core::WaitOptions wait{.cancel = &repack->cancel};
+    const auto copied = co_await wait_for_copies(&pool, &left, wait);
+    --pool.moves;
+    if (copied) {
+        repack->failures_in_turn = 0;
+        co_return Result<void>{};
+    }
+    if (copied.error().code != Errc::kIo) co_return copied;
+    std::size_t failed = 0;
+    for (const std::vector<store::Fid>& fids : left) {
+        for (const store::Fid fid : fids) {
+            ++failed;
+            co_await fail_move(repack, batch, fid, "it could not be written to another cartridge");
+        }
+    }
+    repack->failures_in_turn = failed < count ? 0 : repack->failures_in_turn + 1;
+    if (room_beside(pool, repack->id) == 0) {
+        co_return std::unexpected(
+            Error{.code = Errc::kNoSpace, .context = "no other cartridge of the pool has room"});
+    }
+    if (repack->failures_in_turn >= kFailuresInTurnMax) {
+        co_return std::unexpected(
+            Error{.code = Errc::kIo, .context = "other cartridges cannot be written"});
+    }
+    co_return Result<void>{};
+}
+
+// Objects that have their other copies lose the one here, and those that were only on tape before
+// leave the disks again.
+Task<Result<void>> TapeLibrary::let_go(Repacking* repack, MoveBatch* batch) {
+    for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
+        std::vector<store::Fid> all;
+        std::vector<store::Fid> recalled;
+        for (const MoveBatch::Item& each : batch->items) {
+            if (each.locality != locality) continue;
+            all.push_back(each.move.copy.fid);
+            if (each.is_recalled && !each.has_failed) recalled.push_back(each.move.copy.fid);
+        }
+        auto drop = [on = repack->on, &all](StagingDisks& disks) {
+            return disks.drop_moved(on, std::move(all));
+        };
+        const auto dropped = co_await homes_->run_at<void>(locality, &drop);
+        if (!dropped) co_return dropped;
+        for (const store::Fid fid : recalled) {
+            const Instant until = after(parts_.reactor.now(), kLeavePatience);
+            auto release = [fid, until](StagingDisks& disks) {
+                return disks.release(fid, {.deadline = until});
+            };
+            // One that is in use, pinned, or not copied yet leaves later, as others do.
+            [[maybe_unused]] const auto released =
+                co_await homes_->run_at<void>(locality, &release);
+        }
+    }
+    const auto live = co_await live_on(repack->on);
+    if (!live) co_return std::unexpected(live.error());
+    MediumWork& work = repack->work;
+    const std::uint64_t copies_before = work.copies_done;
+    const std::uint64_t bytes_before = work.bytes_done;
+    work.copies_done = work.copies - std::min(work.copies, live->copies);
+    work.bytes_done = work.bytes - std::min(work.bytes, live->bytes);
+    figures_.works.moved_copies.add(work.copies_done - std::min(work.copies_done, copies_before));
+    figures_.works.moved_bytes.add(work.bytes_done - std::min(work.bytes_done, bytes_before));
+    co_return Result<void>{};
+}
+
+}  // namespace fopd::library

@@ -1,0 +1,406 @@
+// How the copies on cartridges are read and compared, one cartridge at a time.
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "library/awaited_tape.h"
+#include "library/pending_recall.h"
+#include "library/repacking.h"
+#include "library/scrubbing.h"
+#include "library/tape_library.h"
+#include "objects/fids.h"
+#include "objects/object_name.h"
+
+namespace fopd::library {
+
+namespace {
+
+using Kind = MediaOutcome::Kind;
+
+// What is read before others may have the drive.
+constexpr std::uint64_t kScrubBytesAtOnce = 4ULL << 30;
+// A copy at which drives fail so often cannot be read.
+constexpr std::uint32_t kScrubTriesMax = 3;
+// After a failure, and while a disk or all drives are missing.
+constexpr Duration kScrubPause = 10s;
+
+MediaOutcome no_medium(const std::string& barcode) {
+    return {.kind = Kind::kNoSuchMedium, .words = "there is no medium " + barcode};
+}
+
+}  // namespace
+
+// Reads some copies, in their order.
+class TapeLibrary::ScrubJob final : public TapeJob {
+public:
+    ScrubJob(const bool& stopping, const core::CancelSource& cancel, store::Cartridge on,
+             const CopyPage& page, std::size_t begin)
+        : stopping_(stopping), cancel_(cancel), on_(on), page_(page), at_(begin) {}
+
+    Task<Result<void>> run(DriveUnit* drive, CartridgeId cartridge) override;
+
+    struct Damage {
+        std::size_t index = 0;  // In the page.
+        Error error{};
+    };
+    // The copies before it were read.
+    std::size_t at() const { return at_; }
+    const std::vector<Damage>& damages() const { return damages_; }
+
+private:
+    Task<Result<void>> read_one(DriveUnit* drive, CartridgeId cartridge, const store::Copy* copy);
+    static Task<Result<void>> open(store::TapeReader* reader, std::uint64_t file_id,
+                                   const store::Copy* copy);
+    static Task<Result<void>> go_on_to(store::TapeReader* reader, const store::Copy* copy);
+
+    const bool& stopping_;
+    const core::CancelSource& cancel_;
+    const store::Cartridge on_;
+    const CopyPage& page_;
+    std::size_t at_;
+    std::vector<Damage> damages_;
+    // The reader that has read the copy at that place last, to its end; null: none has.
+    store::TapeReader* reader_ = nullptr;
+    store::CopyPlace place_{};
+};
+
+Task<Result<void>> TapeLibrary::ScrubJob::run(DriveUnit* drive, CartridgeId cartridge) {
+    if (drive->shelf().find(cartridge)->generation != on_.generation) co_return Result<void>{};
+    reader_ = nullptr;
+    std::uint64_t bytes = 0;
+    while (at_ < page_.items.size() && bytes < kScrubBytesAtOnce) {
+        if (stopping_ || cancel_.cancelled()) break;
+        const store::Copy copy = page_.items[at_].move.copy;
+        const auto read = co_await read_one(drive, cartridge, &copy);
+        // Damaged bytes are the cartridge's; anything else may be the drive's.
+        if (!read && read.error().code != Errc::kCorrupt) co_return read;
+        if (!read) damages_.push_back({.index = at_, .error = read.error()});
+        bytes += copy.length;
+        ++at_;
+    }
+    co_return Result<void>{};
+}
+
+Task<Result<void>> TapeLibrary::ScrubJob::read_one(DriveUnit* drive, CartridgeId cartridge,
+                                                   const store::Copy* copy) {
+    const auto got = co_await drive->reader();
+    if (!got) co_return std::unexpected(got.error());
+    store::TapeReader* const reader = *got;
+    // Without a move back to the labels of the file.
+    const bool goes_on =
+        reader == reader_ && place_.file == copy->place.file && place_ < copy->place;
+    reader_ = nullptr;
+    const std::uint64_t file_id =
+        DriveUnit::file_id(*drive->shelf().find(cartridge), copy->place.file);
+    auto opening = goes_on ? go_on_to(reader, copy) : open(reader, file_id, copy);
+    const auto opened = co_await std::move(opening);
+    if (!opened) co_return opened;
+    for (;;) {
+        const auto piece = co_await reader->next();
+        if (!piece) co_return std::unexpected(piece.error());
+        if (piece->bytes.empty()) break;
+    }
+    reader_ = reader;
+    place_ = copy->place;
+    co_return Result<void>{};
+}
+
+Task<Result<void>> TapeLibrary::ScrubJob::open(store::TapeReader* reader, std::uint64_t file_id,
+                                               const store::Copy* copy) {
+    store::TapeEntry entry{
+        .file = {.number = copy->place.file, .block = copy->block, .file_id = file_id},
+        .position = copy->place.member,
+        .member = {.fid = copy->fid,
+                   .version = copy->version,
+                   .offset = copy->offset,
+                   .size_bytes = copy->length,
+                   .checksum = copy->checksum}};
+    auto opening = reader->open(std::move(entry));
+    co_return co_await std::move(opening);
+}
+
+// To a copy further on in the same file. Those between are of objects that are gone or changed.
+Task<Result<void>> TapeLibrary::ScrubJob::go_on_to(store::TapeReader* reader,
+                                                   const store::Copy* copy) {
+    for (;;) {
+        const auto more = co_await reader->open_next();
+        if (!more) co_return std::unexpected(more.error());
+        if (!*more || reader->position() > copy->place.member) {
+            co_return std::unexpected(
+                Error{.code = Errc::kCorrupt, .context = "there is no member at this place"});
+        }
+        if (reader->position() == copy->place.member) break;
+    }
+    const store::Member& found = reader->header().member;
+    const bool is_it = found.fid == copy->fid && found.version == copy->version &&
+                       found.offset == copy->offset && found.size_bytes == copy->length &&
+                       found.checksum == copy->checksum;
+    if (is_it) co_return Result<void>{};
+    co_return std::unexpected(
+        Error{.code = Errc::kCorrupt, .context = "the member is another one"});
+}
+
+// -- asking for it --
+
+Task<MediaOutcome> TapeLibrary::scrub(std::string barcode) {
+    const Cartridge* const found = shelf_ == nullptr ? nullptr : shelf_->table().find(barcode);
+    if (found == nullptr) co_return no_medium(barcode);
+    const CartridgeId id = found->id;
+    if (found->scrub_file != 0) co_return MediaOutcome{};
+    if (!is_readable(found->state)) {
+        co_return MediaOutcome{
+            .kind = Kind::kRefused,
+            .words = "medium " + barcode + " is " + std::string(to_string(found->state))};
+    }
+    const auto before = scrubs_.find(id);
+    if (before != scrubs_.end() && before->second->runs) co_return MediaOutcome{};
+    Cartridge& cartridge = *shelf_->to_change().change(id);
+    cartridge.scrub_file = 1;
+    cartridge.scrub_member = 0;
+    cartridge.damaged_copies = 0;
+    begin_scrubs();
+    const auto saved = co_await shelf_->save();
+    if (saved) co_return MediaOutcome{};
+    co_return MediaOutcome{.kind = Kind::kFailed, .words = describe(saved.error())};
+}
+
+Task<MediaOutcome> TapeLibrary::cancel_scrub(std::string barcode) {
+    const Cartridge* const found = shelf_ == nullptr ? nullptr : shelf_->table().find(barcode);
+    if (found == nullptr) co_return no_medium(barcode);
+    if (found->scrub_file == 0) {
+        co_return MediaOutcome{.kind = Kind::kRefused,
+                               .words = "medium " + barcode + " is not scrubbed"};
+    }
+    const CartridgeId id = found->id;
+    Cartridge& cartridge = *shelf_->to_change().change(id);
+    cartridge.scrub_file = 0;
+    cartridge.scrub_member = 0;
+    const auto scrub = scrubs_.find(id);
+    if (scrub != scrubs_.end()) {
+        Scrubbing* const running = scrub->second.get();
+        running->cancel.cancel();
+        if (!running->has_turn && running->runs) co_await end_scrub(running, {});
+        while (running->runs) {
+            // It ends by itself: its waits have been cancelled.
+            [[maybe_unused]] const auto woken = co_await changed_.wait({});
+        }
+    }
+    const auto saved = co_await shelf_->save();
+    if (saved) co_return MediaOutcome{};
+    co_return MediaOutcome{.kind = Kind::kFailed, .words = describe(saved.error())};
+}
+
+std::optional<MediumWork> TapeLibrary::scrub_work(std::string_view barcode) const {
+    const Cartridge* const found = shelf_ == nullptr ? nullptr : shelf_->table().find(barcode);
+    const auto scrub = found == nullptr ? scrubs_.end() : scrubs_.find(found->id);
+    if (scrub == scrubs_.end()) return std::nullopt;
+    return scrub->second->work;
+}
+
+// -- their course --
+
+// Those that wait for their turn are shown as running, too.
+void TapeLibrary::begin_scrubs() {
+    for (const Cartridge& each : shelf_->table().all()) {
+        const auto known = scrubs_.find(each.id);
+        const bool is_known = known != scrubs_.end() && known->second->runs;
+        if (each.scrub_file == 0 || is_known) continue;
+        auto scrub = std::make_unique<Scrubbing>();
+        scrub->id = each.id;
+        scrub->on = {.vsn = each.vsn_text(), .generation = each.generation};
+        scrub->from = {.file = each.scrub_file, .member = each.scrub_member};
+        scrub->work.began_at = parts_.reactor.now();
+        scrubs_[each.id] = std::move(scrub);
+    }
+    const bool is_any =
+        std::ranges::any_of(scrubs_, [](const auto& each) { return each.second->runs; });
+    if (!is_any || scrubs_run_ || gate_.closed()) return;
+    scrubs_run_ = true;
+    parts_.reactor.spawn(gate_, run_scrubs());
+}
+
+Task<void> TapeLibrary::run_scrubs() {
+    for (;;) {
+        const auto next =
+            std::ranges::find_if(scrubs_, [](const auto& each) { return each.second->runs; });
+        if (next == scrubs_.end() || stopping_) break;
+        co_await run_scrub(next->second.get());
+    }
+    scrubs_run_ = false;
+}
+
+Task<void> TapeLibrary::run_scrub(Scrubbing* scrub) {
+    scrub->has_turn = true;
+    auto read = co_await read_all(scrub);
+    co_await end_scrub(scrub, std::move(read));
+}
+
+Task<Result<void>> TapeLibrary::read_all(Scrubbing* scrub) {
+    for (;;) {
+        if (scrub->cancel.cancelled()) {
+            co_return std::unexpected(Error{.code = Errc::kCancelled, .context = "the scrub"});
+        }
+        if (!is_readable(shelf_->find(scrub->id)->state)) {
+            co_return std::unexpected(
+                Error{.code = Errc::kIo, .context = "the cartridge cannot be read any more"});
+        }
+        if (scrub->work.copies == 0) {
+            const auto live = co_await live_on(scrub->on);
+            if (live) {
+                scrub->work.copies = live->copies;
+                scrub->work.bytes = live->bytes;
+            }
+        }
+        auto page = co_await copies_from(scrub->on, scrub->from);
+        auto read = page ? Result<void>{} : std::unexpected(page.error());
+        if (page) {
+            auto reading = co_await read_page(scrub, &*page);
+            read = std::move(reading);
+        }
+        if (read && page->items.empty() && !page->known_to) co_return Result<void>{};
+        if (read) continue;
+        const bool is_over =
+            read.error().code == Errc::kClosed || read.error().code == Errc::kCancelled;
+        if (is_over) co_return read;
+        const auto slept = co_await parts_.reactor.sleep_for(kScrubPause, &scrub->cancel);
+        if (!slept) co_return slept;
+    }
+}
+
+// Reads the copies of a page, as far as one request goes.
+Task<Result<void>> TapeLibrary::read_page(Scrubbing* scrub, CopyPage* page) {
+    if (page->items.empty()) {
+        if (!page->known_to) co_return Result<void>{};
+        scrub->from = *page->known_to;
+        ++scrub->from.member;
+        co_return Result<void>{};
+    }
+    ScrubJob job(stopping_, scrub->cancel, scrub->on, *page, 0);
+    const AwaitedTape::Scheduler scheduler{.reactor = parts_.reactor, .main = parts_.io};
+    const AwaitedTape::Options options{.type = io_sched::IoType::kRead,
+                                       .priority = io_sched::IoPriority::kBackground,
+                                       .wait = {.cancel = &scrub->cancel}};
+    const store::Copy first = page->items.front().move.copy;
+    std::uint64_t bytes = 0;
+    for (const MoveBatch::Item& each : page->items) bytes += each.move.copy.length;
+    std::vector<io_sched::IoPart> where{
+        {.medium = io_sched::MediumId{scrub->id},
+         .offset = first.block * devices::kTapeBlockMax + first.place.member,
+         .size_bytes = std::min(bytes, kScrubBytesAtOnce)}};
+    AwaitedTape request(scheduler, job, options, std::move(where));
+    const auto read = co_await request;
+    show_drives();
+    for (const ScrubJob::Damage& each : job.damages()) {
+        co_await note_damage(scrub, page, each.index, each.error);
+    }
+    std::size_t done = job.at();
+    if (done > 0) scrub->tries = 0;
+    if (!read && read.error().code == Errc::kIo && ++scrub->tries >= kScrubTriesMax) {
+        // Nobody can read it; the ones behind it have their turn.
+        co_await note_damage(scrub, page, done, read.error());
+        scrub->tries = 0;
+        ++done;
+    }
+    for (std::size_t i = 0; i < done; ++i) {
+        ++scrub->work.copies_done;
+        scrub->work.bytes_done += page->items[i].move.copy.length;
+        figures_.works.scrubbed_copies.add(1);
+        figures_.works.scrubbed_bytes.add(page->items[i].move.copy.length);
+    }
+    if (done > 0) {
+        scrub->from = page->items[done - 1].move.copy.place;
+        ++scrub->from.member;
+        const auto saved = co_await save_scrub(scrub);
+        if (!saved) co_return saved;
+    }
+    co_return read;
+}
+
+Task<void> TapeLibrary::note_damage(Scrubbing* scrub, CopyPage* page, std::size_t index,
+                                    Error error) {
+    const MoveBatch::Item& item = page->items[index];
+    const store::Copy copy = item.move.copy;
+    auto job = [fid = copy.fid](StagingDisks& disks) { return disks.name_of(fid); };
+    const auto name = co_await homes_->call_at<std::string>(item.locality, &job);
+    MediumWork::Failure failure{.fid = copy.fid,
+                                .file = copy.place.file,
+                                .name = name.value_or(std::string()),
+                                .reason = describe(error)};
+    const std::string barcode = shelf_->find(scrub->id)->barcode;
+    const std::string object = objects::format_fid(copy.fid);
+    core::emit(parts_.events, core::Level::kError, "library.copy_damaged",
+               {{"medium", std::string_view(barcode)},
+                {"file", std::uint64_t{failure.file}},
+                {"object", std::string_view(object)},
+                {"name", std::string_view(failure.name)},
+                {"reason", std::string_view(failure.reason)}});
+    figures_.works.damaged_copies.add(1);
+    scrub->work.add(std::move(failure));
+    Cartridge& cartridge = *shelf_->to_change().change(scrub->id);
+    ++cartridge.damaged_copies;
+    // What is on it is not as recorded.
+    const bool was_good =
+        is_readable(cartridge.state) && cartridge.state != CartridgeState::kSuspect;
+    if (was_good) {
+        shelf_->set_state(scrub->id, CartridgeState::kSuspect, "a scrub has found damaged copies");
+    }
+}
+
+// Where it goes on after a restart: with the file of the next copy.
+Task<Result<void>> TapeLibrary::save_scrub(Scrubbing* scrub) {
+    Cartridge& cartridge = *shelf_->to_change().change(scrub->id);
+    // A cancelled one does not go on.
+    if (cartridge.scrub_file != 0) {
+        cartridge.scrub_file = scrub->from.file;
+        cartridge.scrub_member = scrub->from.member;
+    }
+    co_return co_await shelf_->save();
+}
+
+Task<void> TapeLibrary::end_scrub(Scrubbing* scrub, Result<void> result) {
+    MediumWork& work = scrub->work;
+    work.ended_at = parts_.reactor.now();
+    Cartridge& cartridge = *shelf_->to_change().change(scrub->id);
+    const std::string barcode = cartridge.barcode;
+    // A format ends it, too.
+    const bool is_cancelled =
+        scrub->cancel.cancelled() || cartridge.generation != scrub->on.generation;
+    if (is_cancelled) {
+        work.state = MediumWork::State::kCancelled;
+    } else {
+        const bool is_good = result && work.failures == 0;
+        work.state = is_good ? MediumWork::State::kDone : MediumWork::State::kPartly;
+        if (!result) {
+            work.reason = describe(result.error());
+        } else if (!is_good) {
+            work.reason = "some copies are damaged";
+        }
+        cartridge.scrub_file = 0;
+        cartridge.scrub_member = 0;
+        const auto wall_s = parts_.clock.wall().unix_ns / 1'000'000'000;
+        if (result) cartridge.scrubbed_s = static_cast<std::uint64_t>(wall_s);
+        // If that is lost, the end of the cartridge is read again.
+        [[maybe_unused]] const auto saved = co_await shelf_->save();
+    }
+    scrub->runs = false;
+    tell_changed();
+    // It goes on when the node has been started again.
+    if (stopping_) co_return;
+    core::emit(parts_.events,
+               work.state == MediumWork::State::kPartly ? core::Level::kWarn : core::Level::kInfo,
+               "library.scrub_ended",
+               {{"medium", std::string_view(barcode)},
+                {"result", to_string(work.state)},
+                {"copies", work.copies_done},
+                {"bytes", work.bytes_done},
+                {"failures", work.failures},
+                {"reason", std::string_view(work.reason)},
+                {"seconds", in_seconds(work.ended_at - work.began_at)}});
+}
+
+}  // namespace fopd::library
