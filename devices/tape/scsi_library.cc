@@ -66,7 +66,8 @@ Result<void> ScsiLibrary::place_drives(const std::vector<ElementStatus>& element
 
 ScsiDrive* ScsiLibrary::drive_at(std::uint32_t address) {
     const auto found = std::ranges::find(addresses_, address);
-    return found == addresses_.end() ? nullptr : drives_[found - addresses_.begin()].get();
+    if (found == addresses_.end()) return nullptr;
+    return drives_[static_cast<std::size_t>(found - addresses_.begin())].get();
 }
 
 Task<Result<std::vector<ElementStatus>>> ScsiLibrary::ask() {
