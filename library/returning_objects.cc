@@ -28,6 +28,13 @@ bool is_zero(std::span<const std::byte> block) {
     return std::ranges::all_of(block, [](std::byte each) { return each == std::byte{0}; });
 }
 
+// An attempt has ended without its object. While it was in progress, those who end recalls that are
+// not needed any more left that of the object alone.
+void tell_ended(objects::Stores& stores, store::Fid fid) {
+    const objects::HomeVolume* const home = stores.find(fid.slot());
+    if (home != nullptr && home->observer() != nullptr) home->observer()->object_changed(fid);
+}
+
 }  // namespace
 
 class ReturningObjects::Attempt {
@@ -324,11 +331,13 @@ Task<Result<ReturningObjects::Content>> ReturningObjects::begin(store::Fid fid) 
     const auto begun = co_await of(fid).begin();
     if (!begun) {
         attempts_.erase(fid);
+        tell_ended(stores_, fid);
         co_return begun;
     }
     const auto taken = co_await take_space(&of(fid));
     if (!taken) {
         attempts_.erase(fid);
+        tell_ended(stores_, fid);
         co_return std::unexpected(taken.error());
     }
     co_return begun;
@@ -385,6 +394,7 @@ Task<Result<void>> ReturningObjects::end(store::Fid fid, std::optional<store::Re
     Attempt& attempt = of(fid);
     const auto ended = co_await attempt.end(std::move(kept));
     attempts_.erase(fid);
+    if (!ended) tell_ended(stores_, fid);
     co_return ended;
 }
 
@@ -392,6 +402,7 @@ Task<Result<void>> ReturningObjects::abandon(store::Fid fid) {
     Attempt& attempt = of(fid);
     co_await attempt.abandon();
     attempts_.erase(fid);
+    tell_ended(stores_, fid);
     co_return Result<void>{};
 }
 

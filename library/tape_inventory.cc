@@ -76,7 +76,7 @@ bool TapeLibrary::take_inventory(Inventory which) {
             known.state == CartridgeState::kMissing && !in_drives.is_stuck(barcode);
         if (const auto is_double = doubles.find(barcode); is_double != doubles.end()) {
             shelf_->set_state(id, CartridgeState::kDisabled, is_double->second);
-        } else if (is_found || is_disabled_double(known)) {
+        } else if (is_found || known.state == CartridgeState::kDisabled) {
             shelf_->set_found(id);
         } else if (which == Inventory::kFirst || added.contains(barcode)) {
             shelf_->show(id);

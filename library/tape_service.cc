@@ -130,7 +130,8 @@ LibraryCondition TapeLibrary::condition() const {
         const bool is_bad = each.state == CartridgeState::kSuspect ||
                             each.state == CartridgeState::kForeign ||
                             each.state == CartridgeState::kFailed ||
-                            each.state == CartridgeState::kMissing || is_disabled_double(each);
+                            each.state == CartridgeState::kMissing ||
+                            each.state == CartridgeState::kDisabled;
         if (is_bad && each.generation > 0) condition.bad_media.push_back(each);
     }
     return condition;

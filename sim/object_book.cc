@@ -409,9 +409,10 @@ void ObjectBook::tell_lost(std::uint32_t life, const client::LostWrite& lost) {
 }
 
 // Whether the server may refuse a repetition of the change: others have changed the range since, or
-// have changed anything of the object in a later life of the server. If disks move, a client may be
-// mistaken for another.
+// have changed anything of the object in a later life of the server, or it is too long ago. If
+// disks move, a client may be mistaken for another.
 bool ObjectBook::may_be_overtaken(const Change& change, const fop::Range& range) const {
+    if (server_lives_ > change.server_life + kLivesKnown) return true;
     const bool long_ago = moves_excused_ || server_lives_ > change.server_life + 1;
     return std::ranges::any_of(changes_, [&](const Change& other) {
         if (other.fid != change.fid || !changes_bytes(other.wish.kind)) return false;

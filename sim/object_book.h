@@ -48,11 +48,21 @@ public:
     void lose_slot(std::uint16_t slot);
     // Disks are small enough to become full.
     void excuse_space() { space_excused_ = true; }
-    // Drives and cartridges do not all work from now on, until they are repaired: meanwhile,
-    // objects that are on tape only may be unreadable, and syncs of tapes may fail.
+    // Drives do not all work from now on, until they are repaired: meanwhile, objects that are on
+    // tape only may be unreadable, and syncs of tapes may fail.
     void excuse_tapes() { tapes_bad_until_ = kNever; }
-    void repair_tapes() { tapes_bad_until_ = world_.now(); }
+    // The same of some cartridges: only these objects may be unreadable.
+    void excuse_cartridges() { cartridges_bad_until_ = kNever; }
+    void excuse_objects(const std::set<fop::Fid>& fids) {
+        on_bad_cartridges_.insert(fids.begin(), fids.end());
+    }
+    // All cartridges are full: syncs of tapes may fail from now on.
+    void excuse_lack_of_tape() { lacks_tape_ = true; }
+    void repair_tapes();
     bool are_tapes_excused(Instant call_begun) const { return call_begun <= tapes_bad_until_; }
+    bool are_cartridges_excused(Instant call_begun) const {
+        return call_begun <= cartridges_bad_until_;
+    }
     // All copies of these objects may be unreadable for good.
     void excuse_copies(const std::set<fop::Fid>& fids) {
         damaged_.insert(fids.begin(), fids.end());
@@ -84,7 +94,9 @@ public:
         bool overdue = false;      // and missed it.
         // The call lasted as long as calls are repeated while the node answers "try again".
         bool repeated_long = false;
-        bool tapes_excused = false;  // It began when are_tapes_excused().
+        // It began when are_tapes_excused(), are_cartridges_excused().
+        bool tapes_excused = false;
+        bool cartridges_excused = false;
     };
     void end(Change& change, const Ended& ended);
     struct Sync {
@@ -175,6 +187,9 @@ private:
     // The owner of the name after the change; set if the change affects the name.
     static std::optional<fop::Fid> effect(const Change& change, const std::string& name);
 
+    // So many lives of the server ago, it is known what a crash has lost.
+    static constexpr std::uint32_t kLivesKnown = 6;
+
     core::VirtualWorld& world_;
     Moment now_ = 0;
     std::uint32_t lives_ = 0;
@@ -184,6 +199,9 @@ private:
     bool missing_excused_ = false;
     bool moves_excused_ = false;
     Instant tapes_bad_until_ = Instant::min();
+    Instant cartridges_bad_until_ = Instant::min();
+    std::set<fop::Fid> on_bad_cartridges_;
+    bool lacks_tape_ = false;
     std::set<fop::Fid> damaged_;     // Copies of these objects on tape.
     std::set<fop::Fid> cancelled_;   // Recalls of these objects, since the last settle().
     bool older_may_return_ = false;  // Until all is at rest and no disk is missing.

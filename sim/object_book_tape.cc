@@ -4,6 +4,12 @@
 
 namespace fopd::sim {
 
+// REQUIRES: no call is in progress.
+void ObjectBook::repair_tapes() {
+    tapes_bad_until_ = cartridges_bad_until_ = world_.now();
+    on_bad_cartridges_.clear();
+}
+
 bool ObjectBook::do_tapes_explain(const ObjectWish& wish, const Ended& ended) const {
     const client::Problem& problem = *ended.problem;
     const bool is_sync = wish.kind == ObjectWish::Kind::kSyncTape;
@@ -13,8 +19,12 @@ bool ObjectBook::do_tapes_explain(const ObjectWish& wish, const Ended& ended) co
         // The object is not on tape yet, or is being used.
         case fop::Status::kBusy: return wish.kind == ObjectWish::Kind::kRelease;
         case fop::Status::kCancelled: return cancelled_.contains(wish.fid);
-        case fop::Status::kMediumMissing: return ended.tapes_excused || damaged_.contains(wish.fid);
-        case fop::Status::kInternal: return is_sync && (ended.tapes_excused || space_excused_);
+        case fop::Status::kMediumMissing:
+            return ended.tapes_excused || damaged_.contains(wish.fid) ||
+                   (ended.cartridges_excused && on_bad_cartridges_.contains(wish.fid));
+        case fop::Status::kInternal:
+            return is_sync && (ended.tapes_excused || ended.cartridges_excused || lacks_tape_ ||
+                               space_excused_);
         default: return false;
     }
 }

@@ -62,9 +62,12 @@ const char* to_string(ObjectFault::Kind kind) {
         case ObjectFault::Kind::kTapes: return "tapes";
         case ObjectFault::Kind::kDriveDies: return "death of a drive";
         case ObjectFault::Kind::kSwapLabels: return "swapped labels";
+        case ObjectFault::Kind::kSwapSlots: return "swapped cartridges";
         case ObjectFault::Kind::kTakeCartridge: return "a cartridge that is taken";
+        case ObjectFault::Kind::kFormat: return "a format";
         case ObjectFault::Kind::kDamage: return "damage of a tape";
         case ObjectFault::Kind::kRepack: return "repack of a cartridge";
+        case ObjectFault::Kind::kOlderTape: return "an older tape";
     }
     return "?";
 }
@@ -91,6 +94,7 @@ ObjectStage::ObjectStage(std::uint64_t seed, ObjectStageOptions options)
                 node.tape_pool = options.tape_pool;
                 node.observer = [this](std::string_view name, std::span<const core::Field> fields) {
                     book_.tell(event_text(name, fields));
+                    if (name == "library.no_cartridge") note_lack_of_tape();
                 };
                 for (std::uint32_t i = 0; i < options.disks; ++i) {
                     node.disks.push_back(
@@ -101,6 +105,7 @@ ObjectStage::ObjectStage(std::uint64_t seed, ObjectStageOptions options)
       disk_count_(options.disks),
       moves_on_(options.moves),
       work_max_(options.tape_pool ? kTapeWorkMax : kWorkMax),
+      tape_pool_(options.tape_pool ? options.tape_pool->name : std::string()),
       checks_(options.checks) {
     if (options.moves) book_.excuse_moves();
     for (std::uint32_t i = 0; i < options.users; ++i) {
@@ -150,6 +155,7 @@ bool ObjectStage::all_idle() const {
 void ObjectStage::step(Instant limit) {
     for (const Due& due : due_) limit = std::min(limit, due.at);
     world_.step(limit);
+    note_bad_cartridges();
     const bool looks = ++steps_ % kStepsBetweenLooks == 0;
     if (looks) look_at_bounds();
     if (std::exchange(cut_, false)) {
@@ -271,6 +277,7 @@ void ObjectStage::end_fault(const ObjectFault& fault) {
         case Kind::kTapes:
         case Kind::kDriveDies:
         case Kind::kSwapLabels:
+        case Kind::kSwapSlots:
         case Kind::kTakeCartridge: end_fault_of_tapes(fault); break;
         default: break;
     }
@@ -365,9 +372,13 @@ void ObjectStage::must_be_within(const char* what, std::uint64_t count, std::uin
 
 // -- at rest --
 
-bool ObjectStage::restart(ObjectFault::Kind how, bool lose_indexes, bool lose_names) {
-    end_node({.kind = how, .lose_indexes = lose_indexes, .lose_names = lose_names});
+bool ObjectStage::restart(const ObjectFault& how) {
+    end_node(how);
     return play() && run_until_ready();
+}
+
+bool ObjectStage::restart(ObjectFault::Kind how, bool lose_indexes, bool lose_names) {
+    return restart({.kind = how, .lose_indexes = lose_indexes, .lose_names = lose_names});
 }
 
 bool ObjectStage::write_off(std::uint32_t disk) {

@@ -1,12 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/virtual_world.h"
+#include "library/library.h"
 #include "sim/object_book.h"
 #include "sim/object_user.h"
 #include "sim/simulated_network.h"
@@ -53,12 +57,15 @@ struct ObjectFault {
         kTapes,          // Faults of drives and robot.
         kDriveDies,      // Drive `tape`.
         kSwapLabels,     // Two cartridges, each of which has the other's barcode on its outside.
+        kSwapSlots,      // Two cartridges are in each other's slot.
         kTakeCartridge,  // A cartridge is not in the library.
-        // For good: a block of a tape file cannot be read.
-        kDamage,
+        kFormat,         // No fault: an administrator formats a cartridge without files.
         // No fault: an administrator scrubs or repacks a cartridge, ends that, or formats it
         // afterwards.
         kRepack,
+        // For good:
+        kDamage,     // A block of a tape file cannot be read.
+        kOlderTape,  // A cartridge is replaced by what it was before its last files were written.
     };
     Kind kind = Kind::kCrash;
     std::uint64_t after = 0;  // The number of operations of this round before the fault.
@@ -106,6 +113,7 @@ public:
     // Runs the users' tasks to their end, under these faults.
     bool play(std::vector<ObjectFault> faults = {});
     // Ends the node's life by a fault of this kind, and begins the next life.
+    bool restart(const ObjectFault& how);
     bool restart(ObjectFault::Kind how, bool lose_indexes = false, bool lose_names = false);
     // The remaining users repeat lost writes; then the complete state is compared with the book.
     bool settle();
@@ -185,8 +193,9 @@ private:
     void begin_move_of(const std::string& disk);
     void end_move(const daemon::DeviceRequests::Outcome& moved);
     bool is_open(const std::string& disk);
-    // -- object_stage_tape.cc --
+    // -- object_stage_tape.cc, object_stage_tape_faults.cc --
     class TapeCheck;
+    bool is_ready();
     void carry_out_on_tapes(const ObjectFault& fault);
     void end_fault_of_tapes(const ObjectFault& fault);
     void repair_library();
@@ -195,6 +204,18 @@ private:
     void repack_a_cartridge(std::uint32_t number);
     static Task<void> order_repack(library::TapeLibrary* library, std::string barcode,
                                    std::uint32_t number);
+    void format_empty(std::uint32_t number);
+    Task<void> format(library::TapeLibrary* library, library::LibraryService::FormatWish wish);
+    void bring_older_tape(std::uint32_t number);
+    void excuse_cartridge(std::uint32_t element);
+    void note_bad_cartridges();
+    void note_lack_of_tape();
+    std::optional<std::pair<std::uint32_t, std::uint32_t>> draw_pair(std::uint32_t number);
+    std::string swap_labels(std::uint32_t number);
+    Task<void> mislabel(library::TapeLibrary* library, std::uint32_t number);
+    void excuse_copies(const std::vector<store::Copy>& copies);
+    // Whether a file of a cartridge was damaged, or went away.
+    bool is_harmed(const std::string& vsn, std::uint64_t file) const;
     std::vector<store::Copy> live_copies();
     // In storage elements, by address.
     std::vector<std::uint32_t> idle_cartridges();
@@ -226,9 +247,13 @@ private:
     Instant move_due_{};
     Moves moves_;
     const Duration work_max_;
+    const std::string tape_pool_;
     bool labels_swapped_ = false;
     std::vector<std::unique_ptr<devices::CartridgeImage>> taken_cartridges_;
-    bool has_damage_ = false;
+    bool drives_failed_ = false;
+    std::set<std::string> bad_cartridges_;  // By barcode, until the library is repaired.
+    std::map<std::string, std::set<std::uint64_t>> damaged_files_;  // By VSN.
+    std::map<std::string, std::uint64_t> files_left_;               // Of older tapes, by VSN.
     TapesSeen tapes_seen_;
     const bool checks_;
     std::uint64_t check_count_ = 0;

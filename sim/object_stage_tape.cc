@@ -1,7 +1,6 @@
-// Faults of the tape library of an ObjectStage, and what must hold of its tapes.
+// What must hold of the tapes of an ObjectStage.
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <utility>
 
@@ -18,203 +17,16 @@ namespace fopd::sim {
 
 namespace {
 
-using devices::CartridgeImage;
 using devices::kDriveAddress;
 
 constexpr Duration kRest = 1h;
 // Cartridges that were not written for so long get their index files, or have them.
 constexpr Duration kSessionsEnd = 3min;
-// Faults of a library last so much longer than others.
-constexpr int kSlower = 1000;
 constexpr Duration kBetweenLooks = 1min;
 // In which a library that was repaired is opened, and its foreign cartridges are looked at.
 constexpr Duration kLookMax = 4h;
 
-std::string barcode_of(CartridgeImage* image) {
-    return image->info().barcode;
-}
-
-// The volume serial number in VOL1; empty: it has no such label.
-std::string label_of(const CartridgeImage& image) {
-    constexpr std::size_t kVsnAt = 4;
-    if (image.count() == 0) return {};
-    const devices::TapeRecord first = image.map().find(0);
-    std::array<std::byte, store::kTapeLabelBytes> label{};
-    if (!first.readable || first.size_bytes != label.size()) return {};
-    image.read(0, label);
-    const std::string text(reinterpret_cast<const char*>(label.data()), label.size());
-    return text.starts_with("VOL1") ? text.substr(kVsnAt, store::Vsn::kCharacters) : "";
-}
-
 }  // namespace
-
-// -- faults --
-
-library::TapeLibrary* ObjectStage::tape_library() {
-    return node_.running() ? node_.node().localities()[0]->library() : nullptr;
-}
-
-std::vector<std::uint32_t> ObjectStage::idle_cartridges() {
-    std::vector<std::uint32_t> elements = node_.library().image().full_elements();
-    std::erase_if(elements, [](std::uint32_t each) { return each < devices::kStorageAddress; });
-    return elements;
-}
-
-void ObjectStage::carry_out_on_tapes(const ObjectFault& fault) {
-    using Kind = ObjectFault::Kind;
-    SimulatedLibrary& library = node_.library();
-    const std::vector<std::uint32_t> idle = idle_cartridges();
-    if (fault.kind == Kind::kRepack) return repack_a_cartridge(fault.tape);
-    if (fault.kind != Kind::kDamage) {
-        book_.excuse_tapes();
-        due_.push_back({after(world_.now(), kSlower * fault.span), fault});
-    }
-    switch (fault.kind) {
-        case Kind::kTapes: library.set_faults(fault.tapes); break;
-        case Kind::kDriveDies:
-            library.image().drive(fault.tape % library.image().size().drives).dead = true;
-            break;
-        case Kind::kSwapLabels: {
-            if (idle.size() < 2) break;
-            const std::size_t first = fault.tape % (idle.size() - 1);
-            devices::CartridgeInfo& one = library.image().at(idle[first])->info();
-            devices::CartridgeInfo& other = library.image().at(idle[first + 1])->info();
-            book_.tell("the labels " + one.barcode + " and " + other.barcode + " are swapped");
-            labels_swapped_ = true;
-            std::swap(one.barcode, other.barcode);
-            break;
-        }
-        case Kind::kTakeCartridge:
-            if (idle.empty()) break;
-            taken_cartridges_.push_back(library.image().take(idle[fault.tape % idle.size()]));
-            book_.tell(barcode_of(taken_cartridges_.back().get()) + " is taken");
-            break;
-        case Kind::kDamage: damage_a_file(fault.tape); break;
-        default: ENSURE(false);
-    }
-}
-
-// People repair the library, and start the node again, as drives that are down stay so.
-void ObjectStage::end_fault_of_tapes(const ObjectFault& fault) {
-    if (!node_.running() || restarting_) {
-        due_.push_back({after(world_.now(), 10s), fault});
-        return;
-    }
-    end_node({.kind = ObjectFault::Kind::kRestart, .repair_tapes = true});
-}
-
-// REQUIRES: the node does not run.
-void ObjectStage::repair_library() {
-    SimulatedLibrary& library = node_.library();
-    library.set_faults({});
-    for (std::uint32_t i = 0; i < library.image().size().drives; ++i) {
-        library.image().drive(i).dead = false;
-    }
-    for (auto& each : taken_cartridges_) library.image().bring(std::move(each));
-    taken_cartridges_.clear();
-    if (std::exchange(labels_swapped_, false)) put_right_labels();
-    book_.tell("the library is repaired");
-}
-
-// Each cartridge gets the barcode that its own label says; those without a label get the rest.
-void ObjectStage::put_right_labels() {
-    devices::TapeLibraryImage& image = node_.library().image();
-    std::set<std::string> barcodes;
-    std::vector<CartridgeImage*> blank;
-    for (const std::uint32_t address : image.full_elements()) {
-        barcodes.insert(barcode_of(image.at(address)));
-    }
-    for (const std::uint32_t address : image.full_elements()) {
-        CartridgeImage* const cartridge = image.at(address);
-        const std::string own = label_of(*cartridge);
-        const auto right = std::ranges::find_if(
-            barcodes, [&own](const std::string& each) { return each.starts_with(own); });
-        if (own.empty() || right == barcodes.end()) {
-            blank.push_back(cartridge);
-            continue;
-        }
-        cartridge->info().barcode = *right;
-        barcodes.erase(right);
-    }
-    for (CartridgeImage* const each : blank) {
-        each->info().barcode = *barcodes.begin();
-        barcodes.erase(barcodes.begin());
-    }
-}
-
-std::vector<store::Copy> ObjectStage::live_copies() {
-    std::vector<store::Copy> all;
-    for (const auto& disk : node_.node().disks().all()) {
-        store::Volume* const volume = disk->volume();
-        if (volume == nullptr) continue;
-        for (const auto& [vsn, use] : volume->cartridges()) {
-            const auto copies = volume->copies_on(vsn, {}, use.live_copies);
-            ENSURE(copies.has_value());
-            all.insert(all.end(), copies->begin(), copies->end());
-        }
-    }
-    return all;
-}
-
-// The block in which a copy begins.
-void ObjectStage::damage_a_file(std::uint32_t number) {
-    if (!node_.running() || node_.node().state() != daemon::NodeState::kReady) return;
-    const std::vector<store::Copy> copies = live_copies();
-    if (copies.empty()) return;
-    const store::Copy& copy = copies[number % copies.size()];
-    const std::string vsn(store::text_of(copy.cartridge.vsn));
-    for (const std::uint32_t address : idle_cartridges()) {
-        CartridgeImage* const image = node_.library().image().at(address);
-        if (!barcode_of(image).starts_with(vsn)) continue;
-        const store::TapeFile file{.number = copy.place.file, .block = copy.block};
-        const std::uint64_t block =
-            file.first_data_block() + copy.place.member / store::kTapeDataBytes;
-        if (block >= image->count()) return;
-        image->make_unreadable(block);
-        has_damage_ = true;
-        std::set<fop::Fid> fids;
-        for (const store::Copy& each : copies) {
-            const bool is_there =
-                each.cartridge == copy.cartridge && each.place.file == file.number;
-            if (is_there) fids.insert(objects::fop_fid(each.fid));
-        }
-        book_.excuse_copies(fids);
-        book_.tell("file " + std::to_string(file.number) + " of " + vsn + " is damaged");
-        return;
-    }
-}
-
-// An administrator, who does what can be done with the cartridge.
-Task<void> ObjectStage::order_repack(library::TapeLibrary* library, std::string barcode,
-                                     std::uint32_t number) {
-    const std::vector<library::Cartridge> media = library->media();
-    const auto cartridge = std::ranges::find(media, barcode, &library::Cartridge::barcode);
-    if (cartridge == media.end()) co_return;
-    const bool ends = number % 3 == 0;
-    // The library may refuse each of them.
-    if (number % 5 == 0) {
-        [[maybe_unused]] const auto scrubbed = co_await library->scrub(std::move(barcode));
-    } else if (cartridge->repack == library::Repack::kDone && !ends) {
-        const library::LibraryService::FormatWish wish{.barcode = barcode, .pool = cartridge->pool};
-        [[maybe_unused]] const auto formatted = co_await library->format(wish);
-    } else if (cartridge->repack == library::Repack::kNone || !ends) {
-        [[maybe_unused]] const auto begun = co_await library->repack(std::move(barcode));
-    } else {
-        [[maybe_unused]] const auto ended = co_await library->cancel_repack(std::move(barcode));
-    }
-}
-
-void ObjectStage::repack_a_cartridge(std::uint32_t number) {
-    if (!node_.running() || node_.node().state() != daemon::NodeState::kReady) return;
-    std::vector<library::Cartridge> media = tape_library()->media();
-    std::erase_if(media, [](const library::Cartridge& each) { return each.files == 0; });
-    if (media.empty()) return;
-    std::string barcode = media[number % media.size()].barcode;
-    book_.tell(barcode + " is repacked");
-    daemon::Locality& locality = *node_.node().localities()[0];
-    locality.reactor().spawn(locality.work(),
-                             order_repack(tape_library(), std::move(barcode), number));
-}
 
 // -- after faults --
 
@@ -254,11 +66,12 @@ bool ObjectStage::repair_tapes() {
     while (kept() && !done && world_.now() < limit) step(limit);
     if (!done) book_.break_promise("a library that was repaired has foreign cartridges");
     book_.repair_tapes();
+    bad_cartridges_.clear();
     return kept();
 }
 
 bool ObjectStage::sync_tapes() {
-    users_.front()->make({.kind = ObjectWish::Kind::kSyncTape});
+    users_.front()->sync_tape();
     return play();
 }
 
@@ -355,7 +168,7 @@ public:
         co_return Result<void>{};
     }
     Task<Result<void>> damaged(std::uint64_t file_number, Error error) override {
-        if (!stage_.has_damage_) {
+        if (!is_harmed(file_number)) {
             wrong("file " + std::to_string(file_number) + " is damaged: " + describe(error));
         }
         co_return Result<void>{};
@@ -366,6 +179,9 @@ public:
 private:
     devices::TapeLibraryImage& image() { return stage_.node_.library().image(); }
     devices::MemoryTape& drive() { return library_.drive(0); }
+    bool is_harmed(std::uint64_t file) const {
+        return stage_.is_harmed(barcode_.substr(0, store::Vsn::kCharacters), file);
+    }
     void wrong(const std::string& words) {
         stage_.book_.break_promise("cartridge " + barcode_ + ": " + words);
     }
@@ -391,7 +207,7 @@ Task<Result<void>> ObjectStage::TapeCheck::run() {
         image().bring(image().take(kDriveAddress + i));
     }
     for (const std::uint32_t address : image().full_elements()) {
-        barcode_ = barcode_of(image().at(address));
+        barcode_ = image().at(address)->info().barcode;
         const auto checked = co_await check(address);
         if (!checked) {
             wrong(describe(checked.error()));
@@ -435,7 +251,12 @@ Task<Result<void>> ObjectStage::TapeCheck::check_loaded() {
         if (is_needed) wrong("it has no label, and copies are said to be on it");
         co_return Result<void>{};
     }
-    if (known->state == library::CartridgeState::kSuspect && !stage_.has_damage_) {
+    const auto older = stage_.files_left_.find(known->vsn);
+    const bool is_older = older != stage_.files_left_.end();
+    // A cartridge is blamed for the failures of several drives.
+    const bool is_blamed = stage_.drives_failed_ && known->reason.ends_with("I/O error");
+    const bool may_be_suspect = is_older || is_blamed || stage_.damaged_files_.contains(known->vsn);
+    if (known->state == library::CartridgeState::kSuspect && !may_be_suspect) {
         wrong("it is suspect: " + known->reason);
     }
     const store::TapeIdentity identity{.vsn = *store::Vsn::from_barcode(barcode_),
@@ -445,7 +266,9 @@ Task<Result<void>> ObjectStage::TapeCheck::check_loaded() {
     const auto recovered = co_await recovery.run({}, this);
     if (!recovered) co_return std::unexpected(recovered.error());
     stage_.tapes_seen_.files += recovered->end.files;
-    if (recovered->end.files < known->files || recovered->end.block < known->end_block) {
+    if (is_older) {
+        if (recovered->end.files > older->second) wrong("it was written, and has less than it had");
+    } else if (recovered->end.files < known->files || recovered->end.block < known->end_block) {
         wrong("it has less than the table of media says");
     }
     co_return co_await compare(&identity);
@@ -466,7 +289,7 @@ Task<Result<void>> ObjectStage::TapeCheck::compare(const store::TapeIdentity* id
                               found->second.member.checksum == copy.checksum &&
                               copy.cartridge.generation == identity->generation;
         if (!is_known) {
-            if (!stage_.has_damage_) {
+            if (!is_harmed(copy.place.file)) {
                 wrong("no member is what the record of a copy in file " +
                       std::to_string(copy.place.file) + " says");
             }
@@ -474,7 +297,7 @@ Task<Result<void>> ObjectStage::TapeCheck::compare(const store::TapeIdentity* id
         }
         ++stage_.tapes_seen_.copies;
         const auto read_it = co_await read(&reader, found->second);
-        if (!read_it && !stage_.has_damage_) wrong("a copy: " + describe(read_it.error()));
+        if (!read_it && !is_harmed(copy.place.file)) wrong("a copy: " + describe(read_it.error()));
     }
     co_return Result<void>{};
 }

@@ -143,6 +143,13 @@ void ObjectUser::make(ObjectWish wish) {
     process_->reactor->spawn(process_->jobs, carry_out(process_.get(), std::move(wish)));
 }
 
+void ObjectUser::sync_tape() {
+    CallWait wait;
+    wait.begun = world_.now();
+    process_->reactor->spawn(process_->jobs,
+                             ask_tape(process_.get(), {.kind = Kind::kSyncTape}, wait));
+}
+
 Task<void> ObjectUser::work_through(Process* process, std::uint32_t count) {
     for (std::uint32_t i = 0; i < count; ++i) {
         ObjectWish wish = options_.tapes    ? draw_tape_wish(*process)
@@ -279,7 +286,8 @@ ObjectUser::Ended ObjectUser::failed(const Process& process, const client::Probl
             .overdue = wait.deadline != kNever &&
                        world_.now() >= wait.deadline - fabric::answer_margin(kImpatience),
             .repeated_long = world_.now() - wait.begun >= kRepeatedMin,
-            .tapes_excused = book_.are_tapes_excused(wait.begun)};
+            .tapes_excused = book_.are_tapes_excused(wait.begun),
+            .cartridges_excused = book_.are_cartridges_excused(wait.begun)};
 }
 
 Task<void> ObjectUser::carry_out(Process* process, ObjectWish wish) {

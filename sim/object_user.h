@@ -70,6 +70,8 @@ public:
 
     // Makes one call chosen by a test; its object may be drawn later.
     void make(ObjectWish wish);
+    // All objects come to be on tape, however long that takes.
+    void sync_tape();
 
 private:
     struct Process;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/ensure.h"
+#include "devices/power.h"
 #include "library/media_table.h"
 
 namespace fopd::sim {
@@ -124,10 +125,13 @@ Task<Result<std::string>> SimulatedLibrary::read_media(core::Reactor* reactor) {
 }
 
 Task<Result<void>> SimulatedLibrary::write_media(core::Reactor* reactor, std::string text) {
+    co_await devices::power_step(power_);
     (void)co_await reactor->sleep_for(1ms);
+    co_await devices::NeedsPower(power_);
     if (!media_.empty()) former_media_.push_back(std::move(media_));
     if (former_media_.size() > kFormerMediaMax) former_media_.pop_front();
     media_ = std::move(text);
+    co_await devices::power_step(power_);
     co_return Result<void>{};
 }
 

@@ -550,6 +550,23 @@ TEST_CASE("library: a recall that is not needed any more does not fail", "[libra
     REQUIRE(stage.wait_for(fid).how == RecallEnd::How::kDone);
 }
 
+TEST_CASE("library: a recall ends when its object is emptied while it comes back", "[library]") {
+    TapeStage stage;
+    const store::Fid fid = stage.put(pattern(1'000'000, 1));
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(fid).has_value());
+    REQUIRE(stage.recall(fid) == RecallAsked::kWaiting);
+    const ReturningObjects& returning = stage.staging_of(fid).returning();
+    for (int i = 0; i < 3600 && !returning.contains(fid); ++i) stage.run_for(100ms);
+    REQUIRE(returning.contains(fid));
+
+    stage.overwrite(fid, {});
+    REQUIRE(stage.wait_for(fid).how == RecallEnd::How::kDone);
+    stage.run_for(10min);
+    REQUIRE(stage.library().recalls(10).empty());
+    REQUIRE(stage.read(fid) == Bytes{});
+}
+
 TEST_CASE("library: what came back stays for those who wait, on a disk that is too full",
           "[library]") {
     TapeStageOptions options;

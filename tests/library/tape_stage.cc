@@ -343,6 +343,7 @@ Task<Result<void>> TapeStage::change(store::Fid fid, const Bytes* bytes) {
     store::Object object = *before ? **before : store::Object{.version = 0, .mode = 0600};
     object.pool = objects::pool_id(options.pool.name);
     object.size_bytes = bytes->size();
+    if (bytes->empty()) object.is_released = false;
     object.owner = "alice";
     if (!before->has_value()) {
         object.collection = collection;

@@ -6,6 +6,28 @@ if(MUTANT STREQUAL "replay_unchecked")
 ]==])
     set(instead [==[    if (lost_in < life_.incarnation) return false;
 ]==])
+elseif(MUTANT STREQUAL "filemark_not_awaited")
+    set(rule [==[    const auto room = co_await drive_.sync();
+]==])
+    set(instead [==[    const Result<devices::TapeRoom> room = devices::TapeRoom::kPlenty;
+]==])
+elseif(MUTANT STREQUAL "released_before_record")
+    set(rule [==[        return *covered ? Result<void>{} : uncovered();
+]==])
+    set(instead [==[        return {};
+]==])
+elseif(MUTANT STREQUAL "label_not_compared")
+    set(rule [==[    const bool is_right = may_be_blank ? found->kind == Kind::kBlank || may_be_labelled
+                                       : found->kind == (is_labelled ? Kind::kOurs : Kind::kBlank);
+]==])
+    set(instead [==[    const bool is_right = may_be_blank || may_be_labelled || found.has_value();
+]==])
+elseif(MUTANT STREQUAL "stale_catalogue_trusted")
+    set(rule [==[    if (found->filemarks >= 3 * (end.files + 1)) {
+        co_return corrupt("the tape has more files than its catalogue");
+    }
+]==])
+    set(instead "")
 else()
     message(FATAL_ERROR "there is no mutant ${MUTANT}")
 endif()

@@ -26,13 +26,13 @@ SimulatedLibrary::Faults draw_tape_faults(core::Random& random) {
 }
 
 ObjectFault draw_fault_with_tapes(core::Random& random, const ObjectStageOptions& options) {
-    constexpr std::array kKinds{Kind::kCrash,      Kind::kCrash,         Kind::kPowerCut,
-                                Kind::kPowerCut,   Kind::kPowerCut,      Kind::kRestart,
-                                Kind::kRestart,    Kind::kCrashUser,     Kind::kLose,
-                                Kind::kPartition,  Kind::kStallLocality, Kind::kTapes,
-                                Kind::kTapes,      Kind::kTapes,         Kind::kDriveDies,
-                                Kind::kSwapLabels, Kind::kSwapLabels,    Kind::kTakeCartridge,
-                                Kind::kRepack,     Kind::kRepack,        Kind::kRepack};
+    constexpr std::array kKinds{
+        Kind::kCrash,      Kind::kCrash,     Kind::kPowerCut,      Kind::kPowerCut,
+        Kind::kPowerCut,   Kind::kRestart,   Kind::kRestart,       Kind::kCrashUser,
+        Kind::kLose,       Kind::kPartition, Kind::kStallLocality, Kind::kTapes,
+        Kind::kTapes,      Kind::kTapes,     Kind::kDriveDies,     Kind::kSwapLabels,
+        Kind::kSwapLabels, Kind::kSwapSlots, Kind::kTakeCartridge, Kind::kFormat,
+        Kind::kRepack,     Kind::kRepack,    Kind::kRepack};
     ObjectFault fault;
     fault.kind = kKinds[random.below(kKinds.size())];
     fault.after = random.below(30);
@@ -42,10 +42,10 @@ ObjectFault draw_fault_with_tapes(core::Random& random, const ObjectStageOptions
     fault.span = Duration{random.between(0, Duration(3s).count())};
     fault.user = static_cast<std::uint32_t>(random.below(options.users));
     fault.locality = static_cast<std::uint32_t>(random.below(options.localities));
-    fault.tape = static_cast<std::uint32_t>(random.below(1000));
+    fault.tape = static_cast<std::uint32_t>(random.below(1'000'000));
     fault.tapes = draw_tape_faults(random);
     fault.lose_indexes = random.below(6) == 0;
-    fault.older_media = random.below(4) == 0;
+    fault.older_media = random.below(2) == 0;
     if (random.below(4) == 0) {
         fault.cut_start_at = static_cast<std::uint32_t>(1 + random.below(100));
     }
@@ -65,6 +65,7 @@ std::vector<ObjectFault> draw_faults(core::Random& random, const ObjectStageOpti
 ObjectStageOptions options_with_tapes(std::uint64_t seed) {
     core::Random random(core::mix(seed, 1));
     ObjectStageOptions options;
+    options.wire = draw_wire(seed);
     options.localities = seed % 2 == 0 ? 4 : 1;
     options.disks = static_cast<std::uint32_t>(1 + random.below(3));
     options.users = 2;
@@ -74,7 +75,10 @@ ObjectStageOptions options_with_tapes(std::uint64_t seed) {
     options.user.impatient = random.below(4) == 0;
     options.library.drives = static_cast<std::uint32_t>(1 + random.below(3));
     options.library.cartridges = static_cast<std::uint32_t>(4 + random.below(4));
-    options.library.cartridge_bytes = random.below(4) == 0 ? 32UL << 20 : 96UL << 20;
+    // The small ones have room for few batches, so that many of them are used.
+    constexpr std::array<std::uint64_t, 4> kCartridgeBytes{14U << 20, 20U << 20, 32U << 20,
+                                                           96U << 20};
+    options.library.cartridge_bytes = kCartridgeBytes[random.below(kCartridgeBytes.size())];
     library::TapePoolOptions pool{.name = "cold", .staging = "fast"};
     constexpr std::array<Duration, 4> kAges{1s, 5s, 1min, 1h};
     pool.migrate_age = kAges[random.below(kAges.size())];
@@ -96,8 +100,11 @@ bool live_with_tapes(ReplayedStage& stage, std::uint64_t seed) {
                    static_cast<std::uint32_t>(4 + random.below(12)));
         if (!stage.play(draw_faults(random, options))) return false;
         constexpr std::array kEnds{Kind::kCrash, Kind::kPowerCut, Kind::kRestart};
-        const bool loses_indexes = random.below(4) == 0;
-        if (!stage.restart(kEnds[random.below(kEnds.size())], loses_indexes)) return false;
+        ObjectFault end;
+        end.kind = kEnds[random.below(kEnds.size())];
+        end.lose_indexes = random.below(4) == 0;
+        end.older_media = random.below(2) == 0;
+        if (!stage.restart(end)) return false;
         if (!stage.repair_tapes()) return false;
         if (random.below(2) == 0 && !stage.sync_tapes()) return false;
         if (!stage.settle()) return false;
@@ -108,9 +115,9 @@ bool live_with_tapes(ReplayedStage& stage, std::uint64_t seed) {
         stage.work(2, 6);
         std::vector<ObjectFault> faults;
         for (std::uint64_t count = 1 + random.below(3); count > 0; --count) {
-            faults.push_back({.kind = Kind::kDamage,
+            faults.push_back({.kind = random.below(2) == 0 ? Kind::kDamage : Kind::kOlderTape,
                               .after = random.below(10),
-                              .tape = static_cast<std::uint32_t>(random.below(1000))});
+                              .tape = static_cast<std::uint32_t>(random.below(1'000'000))});
         }
         if (!stage.play(faults)) return false;
         if (!stage.read_all()) return false;

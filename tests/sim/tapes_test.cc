@@ -19,9 +19,8 @@ namespace {
 constexpr std::uint64_t kFewTapeSeeds = 40;
 
 std::uint64_t run_tape_seed(std::uint64_t seed) {
-    ObjectStageOptions options = fopd::sim::testing::options_with_tapes(seed);
-    options.wire = draw_wire(seed);
-    ReplayedStage stage(seed, options, ReplayedStage::Seed::kOfSwarm);
+    ReplayedStage stage(seed, fopd::sim::testing::options_with_tapes(seed),
+                        ReplayedStage::Seed::kOfSwarm);
     stage.must(fopd::sim::testing::live_with_tapes(stage, seed));
     return stage.world().trace_hash();
 }

@@ -1,0 +1,26 @@
+// Goal: the swarm of nodes with tapes can fail. Method: a node with one of its rules left out, by
+// mutate.cmake, lives through it until a promise is broken.
+// With FOPD_SWARM_SEEDS all of so many seeds are run: `caught` says how many of them fail.
+
+#include <string>
+
+#include "tests/sim/tape_swarm.h"
+
+using namespace fopd::sim::testing;
+
+TEST_CASE("sim tape mutant: a promise is broken", "[sim]") {
+    constexpr std::uint64_t kMutantSeeds = 300;
+    const auto many = number_in("FOPD_SWARM_SEEDS");
+    std::string broken_promise;
+    std::uint64_t caught = 0;
+    std::uint64_t seed = 0;
+    while (seed < many.value_or(kMutantSeeds) && (many || caught == 0)) {
+        ++seed;
+        ReplayedStage stage(seed, options_with_tapes(seed));
+        if (live_with_tapes(stage, seed)) continue;
+        ++caught;
+        broken_promise = stage.broken_promise();
+    }
+    CAPTURE(seed, broken_promise);
+    REQUIRE(caught > 0);
+}
