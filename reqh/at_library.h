@@ -51,6 +51,11 @@ Task<Granted<Value>> run_at_library(Operation* operation, const library::Library
     co_return std::move(*done);
 }
 
+enum class Opening : std::uint8_t { kWaits, kRefused };
+
+// Refuses while the library is not open. It is opened some seconds after the start of the node.
+Task<Granted<>> check_open(Operation* operation, const library::LibraryDoor* door, Opening opening);
+
 inline fop::Status status_of(library::MediaOutcome::Kind kind) {
     using Kind = library::MediaOutcome::Kind;
     switch (kind) {

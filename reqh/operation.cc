@@ -134,6 +134,14 @@ Granted<> Operation::load_upload(store::Fid fid) {
     return loaded;
 }
 
+Task<Granted<>> Operation::look_at(store::Fid fid, objects::Access access) {
+    const auto locked = co_await lock_to_look(fid);
+    if (!locked) co_return locked;
+    const auto loaded = load_object(fid, access);
+    unlock();
+    co_return loaded;
+}
+
 // -- changes --
 
 Task<Granted<store::Reservation>> Operation::reserve(std::size_t more_bytes,

@@ -109,6 +109,8 @@ public:
     // the owner of the loaded object.
     Granted<> load_object(store::Fid fid, objects::Access access);
     Granted<> load_upload(store::Fid fid);
+    // Loads an object as it is durable now, and holds no lock on it.
+    Task<Granted<>> look_at(store::Fid fid, objects::Access access);
     TargetObject& target() { return target_; }
     const store::Object& object() const { return target_.get(); }
 
