@@ -260,6 +260,10 @@ Task<Result<bool>> StagingDisks::fail_recall(store::Fid fid, RecallEnd failure) 
     const auto locked = co_await lock_attributes(home, fid, &lock, wait);
     if (!locked) co_return std::unexpected(locked.error());
     const bool was_wanted = has_recall(*home, fid);
+    const auto before = home->volume().map().find(fid);
+    const bool is_on_tape = before && before->has_value() && (*before)->is_released;
+    // Those who ask as soon as its record is gone must not take it for fulfilled.
+    if (was_wanted && is_on_tape) remember(fid, failure);
     const auto ended = co_await home->volume().end_recall(fid, wait);
     // Copies are of no use to an object that was emptied or removed since they were looked for.
     const auto found = home->volume().map().find(fid);
