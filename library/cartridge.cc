@@ -34,6 +34,9 @@ void Cartridge::begin_generation(std::uint32_t number, std::string_view of_pool)
     index_block = 0;
     collection.clear();
     number_on_tape.reset();
+    is_label_pending = false;
+    state_before.reset();
+    reason_before.clear();
     repack = Repack::kNone;
     scrub_file = 0;
     scrub_member = 0;

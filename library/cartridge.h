@@ -43,6 +43,12 @@ constexpr bool is_readable(CartridgeState state) {
            state == CartridgeState::kReadOnly || state == CartridgeState::kSuspect;
 }
 
+// The cartridge is not there, or cannot be told to be the right one.
+constexpr bool is_away(CartridgeState state) {
+    return state == CartridgeState::kMissing || state == CartridgeState::kForeign ||
+           state == CartridgeState::kDisabled;
+}
+
 // The reason of a state begins so that the next mount may end.
 inline constexpr std::string_view kDoesNotLoad = "it does not load: ";
 
@@ -91,6 +97,12 @@ struct Cartridge {
     // since. kUnknownNumber: the next read or write finds it on the tape.
     std::optional<CartridgeId> number_on_tape = {};
     static constexpr CartridgeId kUnknownNumber = 0;
+    // What it was before it became missing, foreign or disabled, if it is that again when it can be
+    // used again: full, read-only, suspect or failed, and why.
+    std::optional<CartridgeState> state_before = {};
+    std::string reason_before = {};
+    // A label of this generation was begun, and may not be there.
+    bool is_label_pending = false;
     Repack repack = Repack::kNone;
     // The tape file and the place in it with which a scrub goes on; 0: none is in progress.
     std::uint32_t scrub_file = 0;

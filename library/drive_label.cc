@@ -46,11 +46,9 @@ Task<Result<void>> DriveUnit::check_label(CartridgeId id) {
     const auto found = co_await store::inspect(&parts_.drive, identity_of(before));
     if (!found) co_return std::unexpected(found.error());
     using Kind = store::CartridgeKind;
-    // A blank one with a generation is one whose label was to be written; a failed one, whose label
-    // could not be.
     const bool is_labelled = before.generation > 0;
-    const bool may_be_blank =
-        before.state == CartridgeState::kBlank || before.state == CartridgeState::kFailed;
+    const bool may_be_blank = before.state == CartridgeState::kBlank ||
+                              before.state == CartridgeState::kFailed || before.is_label_pending;
     const bool may_be_labelled =
         is_labelled && (found->kind == Kind::kOurs || found->kind == Kind::kOtherGeneration ||
                         found->kind == Kind::kUnreadable);
@@ -61,8 +59,13 @@ Task<Result<void>> DriveUnit::check_label(CartridgeId id) {
         const bool is_protected = parts_.drive.loaded()->write_protected;
         const bool was_lost =
             before.state == CartridgeState::kMissing || before.state == CartridgeState::kForeign;
-        const bool is_healed = ends_with_mount(before) && !is_protected;
-        if (was_lost || is_healed) parts_.shelf.set_found(id);
+        const bool has_label_now = before.is_label_pending && found->kind == Kind::kOurs;
+        if (has_label_now) parts_.shelf.note_label(id);
+        const bool lacks_label = before.is_label_pending && !has_label_now;
+        const bool is_ok_without = lacks_label && before.state == CartridgeState::kOk;
+        if (was_lost || is_ok_without) parts_.shelf.set_found(id);
+        const bool is_healed = ends_with_mount(*parts_.shelf.find(id)) && !is_protected;
+        if (is_healed) parts_.shelf.set_found(id);
         const CartridgeState state = parts_.shelf.find(id)->state;
         if (is_protected && (state == CartridgeState::kOk || state == CartridgeState::kBlank)) {
             parts_.shelf.set_state(id, CartridgeState::kReadOnly,

@@ -542,6 +542,7 @@ Task<Result<void>> DriveUnit::format(std::string pool) {
     // The label's generation must never be greater than the one in the table.
     Cartridge* cartridge = parts_.shelf.to_change().change(id);
     cartridge->begin_generation(identity.generation, pool);
+    cartridge->is_label_pending = true;
     // After a crash the next mount finds the label that it has, and writes over no other.
     parts_.shelf.set_state(id, is_readable(before) ? CartridgeState::kOk : before,
                            "its label is being written");
@@ -562,6 +563,7 @@ Task<Result<void>> DriveUnit::format(std::string pool) {
         co_return formatted;
     }
     label_is_right_ = true;
+    parts_.shelf.note_label(id);
     parts_.blame.forget_damage(id);
     parts_.shelf.to_change().change(id)->failures = 0;
     parts_.shelf.set_state(id, CartridgeState::kOk, "");

@@ -71,8 +71,14 @@ void MediaShelf::set_state(CartridgeId id, CartridgeState state, std::string_vie
 }
 
 void MediaShelf::set_found(CartridgeId id) {
-    const bool is_labelled = table_.find(id)->generation > 0;
+    const Cartridge found = *table_.find(id);
+    if (found.state_before) return set_state(id, *found.state_before, found.reason_before);
+    const bool is_labelled = found.generation > 0 && !found.is_label_pending;
     set_state(id, is_labelled ? CartridgeState::kOk : CartridgeState::kBlank, "");
+}
+
+void MediaShelf::note_label(CartridgeId id) {
+    table_.change(id)->is_label_pending = false;
 }
 
 void MediaShelf::note_unsupported(CartridgeId id, std::string_view technology) {

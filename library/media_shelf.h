@@ -52,12 +52,15 @@ public:
     MediaTable& to_change() { return table_; }
     // Sets the state, and says so if it is another one.
     void set_state(CartridgeId id, CartridgeState state, std::string_view reason);
-    // A cartridge that was away or unknown can be used again: it is ok, or blank without a label.
+    // A cartridge that was away or unknown can be used again: it has the state that it
+    // had before, or is blank if its label was not written.
     void set_found(CartridgeId id);
     // A drive of that technology does not take the cartridge, which fails unless others may.
     void note_unsupported(CartridgeId id, std::string_view technology);
     // Notes whether its copies are moved elsewhere.
     void set_repack(CartridgeId id, Repack repack);
+    // Notes that the cartridge has the label of its generation.
+    void note_label(CartridgeId id);
     // Notes a new end of the cartridge's data, and that the data have become so many bytes more.
     void move_end(CartridgeId id, const store::TapeEnd& end, std::uint64_t more_bytes);
     // Notes the number in the ids of its tape files.

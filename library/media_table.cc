@@ -18,6 +18,7 @@ namespace {
 constexpr std::string_view kTitle = "fopd-media ";
 constexpr std::string_view kVersion = "1";
 constexpr std::size_t kBarcodeBytesMin = 6;
+constexpr std::string_view kPending = "pending";
 constexpr std::size_t kDrivesMax = 4096;
 constexpr std::size_t kBarcodeBytesMax = 32;
 
@@ -110,11 +111,28 @@ std::string line_of(const Cartridge& each) {
            number("failures", each.failures) + text("reason", each.reason) +
            (each.collection.empty() ? "" : text("collection", each.collection)) +
            (each.number_on_tape ? number("number-on-tape", *each.number_on_tape) : "") +
+           (each.state_before ? text("before", to_string(*each.state_before)) +
+                                    text("before-reason", each.reason_before)
+                              : "") +
+           (each.is_label_pending ? text("label", kPending) : "") +
            (each.repack == Repack::kNone ? "" : text("repack", to_string(each.repack))) +
            (each.scrub_file == 0 ? "" : number("scrub", each.scrub_file)) +
            (each.scrub_member == 0 ? "" : number("scrub-member", each.scrub_member)) +
            (each.scrubbed_s == 0 ? "" : number("scrubbed", each.scrubbed_s)) +
            (each.damaged_copies == 0 ? "" : number("damaged", each.damaged_copies)) + "\n";
+}
+
+// States that a cartridge has again after it was away.
+bool is_kept(CartridgeState state) {
+    return state == CartridgeState::kFull || state == CartridgeState::kReadOnly ||
+           state == CartridgeState::kSuspect || state == CartridgeState::kFailed;
+}
+
+// Somebody who has handled a cartridge may have helped it to load.
+bool stays_while_away(const Cartridge& cartridge) {
+    const bool may_load = cartridge.state == CartridgeState::kFailed &&
+                          std::string_view(cartridge.reason).starts_with(kDoesNotLoad);
+    return is_kept(cartridge.state) && !may_load;
 }
 
 std::optional<Cartridge> parse_line(std::string_view line) {
@@ -148,6 +166,16 @@ std::optional<Cartridge> parse_line(std::string_view line) {
         words.read("number-on-tape", each.number_on_tape.emplace());
         if (each.number_on_tape == each.id) words.fail();
     }
+    if (words.has("before")) {
+        each.state_before = parse_cartridge_state(words.value("before"));
+        words.read("before-reason", each.reason_before);
+        if (!each.state_before || !is_away(each.state) || !is_kept(*each.state_before))
+            words.fail();
+    }
+    if (words.has("label")) {
+        each.is_label_pending = words.value("label") == kPending;
+        if (!each.is_label_pending) words.fail();
+    }
     if (words.has("repack")) {
         const auto repack = parse_repack(words.value("repack"));
         if (!repack || *repack == Repack::kNone) words.fail();
@@ -157,7 +185,8 @@ std::optional<Cartridge> parse_line(std::string_view line) {
     words.read_if_there("scrub-member", each.scrub_member);
     words.read_if_there("scrubbed", each.scrubbed_s);
     words.read_if_there("damaged", each.damaged_copies);
-    if (!words.ended() || each.reason.size() > MediaTable::kReasonBytesMax) return std::nullopt;
+    const std::size_t reason_bytes = std::max(each.reason.size(), each.reason_before.size());
+    if (!words.ended() || reason_bytes > MediaTable::kReasonBytesMax) return std::nullopt;
     return each;
 }
 
@@ -281,6 +310,13 @@ Cartridge* MediaTable::change(CartridgeId id) {
 void MediaTable::set_state(CartridgeId id, CartridgeState state, std::string_view reason) {
     Cartridge* const cartridge = change(id);
     ENSURE(cartridge != nullptr);
+    if (!is_away(state)) {
+        cartridge->state_before.reset();
+        cartridge->reason_before.clear();
+    } else if (stays_while_away(*cartridge)) {
+        cartridge->state_before = cartridge->state;
+        cartridge->reason_before = std::move(cartridge->reason);
+    }
     cartridge->state = state;
     cartridge->reason = reason.substr(0, kReasonBytesMax);
 }

@@ -1,8 +1,8 @@
 #include "library/tape_library.h"
 
 #include <algorithm>
-#include <functional>
 #include <chrono>
+#include <functional>
 #include <utility>
 
 #include "core/ensure.h"

@@ -127,11 +127,10 @@ LibraryCondition TapeLibrary::condition() const {
     condition.drives_down = drives();
     std::erase_if(condition.drives_down, [](const DriveRow& each) { return each.reason.empty(); });
     for (const Cartridge& each : shelf_->table().all()) {
-        const bool is_bad = each.state == CartridgeState::kSuspect ||
-                            each.state == CartridgeState::kForeign ||
-                            each.state == CartridgeState::kFailed ||
-                            each.state == CartridgeState::kMissing ||
-                            each.state == CartridgeState::kDisabled;
+        const bool is_bad =
+            each.state == CartridgeState::kSuspect || each.state == CartridgeState::kForeign ||
+            each.state == CartridgeState::kFailed || each.state == CartridgeState::kMissing ||
+            each.state == CartridgeState::kDisabled;
         if (is_bad && each.generation > 0) condition.bad_media.push_back(each);
     }
     return condition;

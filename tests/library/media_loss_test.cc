@@ -116,6 +116,62 @@ TEST_CASE("library: a cartridge whose label could not be written is not written 
     CHECK(cartridge(stage, object.barcode).state == CartridgeState::kOk);
 }
 
+TEST_CASE("library: a cartridge that comes back is as suspect or full as it was", "[library]") {
+    TapeStage stage;
+    const LoneCopy object = put_lone(stage);
+    for (const CartridgeState state :
+         {CartridgeState::kSuspect, CartridgeState::kFull, CartridgeState::kReadOnly}) {
+        restart_with_state(stage, object.barcode, state, "somebody said so");
+        stage.run_for(1min);
+        unload_all(stage);
+        auto taken = stage.tapes.take(address_of(stage, object.barcode));
+        REQUIRE(stage.world.run(stage.reactor(0), stage.library().look_for_media()));
+        REQUIRE(cartridge(stage, object.barcode).state == CartridgeState::kMissing);
+        stage.restart();
+        stage.tapes.bring(std::move(taken));
+        stage.run_for(1min);
+        REQUIRE(stage.world.run(stage.reactor(0), stage.library().look_for_media()));
+        CHECK(cartridge(stage, object.barcode).state == state);
+        CHECK(cartridge(stage, object.barcode).reason == "somebody said so");
+        CHECK_FALSE(cartridge(stage, object.barcode).state_before.has_value());
+    }
+    CHECK(stage.recalled(object.fid) == object.bytes);
+}
+
+TEST_CASE("library: a cartridge that comes back without a label is blank, and gets one",
+          "[library]") {
+    for (const bool is_begun : {false, true}) {
+        CAPTURE(is_begun);
+        TapeStage stage({.cartridges = 1});
+        const store::Fid fid = stage.put(pattern(1000, 1));
+        stage.run_for(1min);
+        const std::string barcode = stage.library().media().at(0).barcode;
+        if (is_begun) {
+            for (std::uint32_t i = 0; i < 2; ++i) stage.drive(i).faults().write_ppm = 1'000'000;
+            REQUIRE_FALSE(stage.sync().has_value());
+            for (std::uint32_t i = 0; i < 2; ++i) stage.drive(i).faults().write_ppm = 0;
+            REQUIRE(cartridge(stage, barcode).is_label_pending);
+            // As after a crash in the meantime.
+            restart_with_state(stage, barcode, CartridgeState::kBlank, "its label is pending");
+            stage.run_for(1min);
+        }
+        unload_all(stage);
+        auto taken = stage.tapes.take(address_of(stage, barcode));
+        REQUIRE(stage.world.run(stage.reactor(0), stage.library().look_for_media()));
+        REQUIRE(cartridge(stage, barcode).state == CartridgeState::kMissing);
+        stage.restart();
+        stage.tapes.bring(std::move(taken));
+        stage.run_for(1min);
+        REQUIRE(stage.world.run(stage.reactor(0), stage.library().look_for_media()));
+        CHECK(cartridge(stage, barcode).state == CartridgeState::kBlank);
+
+        REQUIRE(stage.sync().has_value());
+        CHECK(cartridge(stage, barcode).state == CartridgeState::kOk);
+        CHECK_FALSE(cartridge(stage, barcode).is_label_pending);
+        CHECK(stage.copies_of(fid).size() == 1);
+    }
+}
+
 TEST_CASE("library: a format says how many objects would be lost, and wants to hear it twice",
           "[library]") {
     TapeStage stage;
@@ -129,7 +185,7 @@ TEST_CASE("library: a format says how many objects would be lost, and wants to h
         on_it += is_there ? 1 : 0;
     }
     const std::string objects = std::to_string(on_it) + (on_it == 1 ? " object" : " objects");
-    const std::string name = "medium " + barcode;
+    const std::string name = "cartridge " + barcode;
 
     // Their bytes are on the disks, too.
     CHECK(format_it(stage, barcode, FormatForce::kRefuseData).words ==

@@ -124,6 +124,31 @@ TEST_CASE("library media: a number on tape that is another one reads back", "[li
     REQUIRE_FALSE(MediaTable::parse(own.text()).has_value());
 }
 
+TEST_CASE("library media: a cartridge that is away keeps what it was", "[library]") {
+    MediaTable table = two_cartridges();
+    table.set_state(1, CartridgeState::kSuspect, "it is shorter");
+    table.set_state(1, CartridgeState::kMissing, "it is not in the library");
+    table.set_state(1, CartridgeState::kForeign, "its label is another one");
+    table.change(2)->is_label_pending = true;
+    CHECK(table.text().find(" before=suspect before-reason=it%20is%20shorter\n") !=
+          std::string::npos);
+    CHECK(table.text().find(" label=pending\n") != std::string::npos);
+    auto again = MediaTable::parse(table.text());
+    REQUIRE(again.has_value());
+    REQUIRE(*again == table);
+    CHECK(again->find(1)->state_before == CartridgeState::kSuspect);
+    CHECK(again->find(1)->reason_before == "it is shorter");
+    again->set_state(1, CartridgeState::kOk, "");
+    CHECK_FALSE(again->find(1)->state_before.has_value());
+
+    // Whoever puts it into a drive again may have helped it to load.
+    table.set_state(2, CartridgeState::kFailed, std::string(kDoesNotLoad) + "it is upside down");
+    table.set_state(2, CartridgeState::kMissing, "");
+    CHECK_FALSE(table.find(2)->state_before.has_value());
+    table.change(1)->state = CartridgeState::kOk;
+    CHECK_FALSE(MediaTable::parse(table.text()).has_value());
+}
+
 TEST_CASE("library media: what a barcode is", "[library]") {
     REQUIRE(is_barcode("V00001"));
     REQUIRE(is_barcode("V00001L9"));

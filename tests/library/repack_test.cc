@@ -343,14 +343,7 @@ TEST_CASE("library repack: is the way out for a suspect cartridge", "[library]")
     TapeStage stage;
     const Book book = put_on_tape(stage, 8);
     const std::string barcode = barcode_of(stage, book.begin()->first);
-    stage.stop();
-    // The table says that it is suspect.
-    std::string& media = stage.bay.media();
-    auto table = MediaTable::parse(media);
-    REQUIRE(table.has_value());
-    table->set_state(table->find(barcode)->id, CartridgeState::kSuspect, "a test");
-    media = table->text();
-    stage.start();
+    restart_with_state(stage, barcode, CartridgeState::kSuspect, "a test");
     stage.run_for(5min);
     REQUIRE(cartridge(stage, barcode).state == CartridgeState::kSuspect);
 

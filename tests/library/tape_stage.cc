@@ -343,7 +343,10 @@ Task<Result<void>> TapeStage::change(store::Fid fid, const Bytes* bytes) {
     store::Object object = *before ? **before : store::Object{.version = 0, .mode = 0600};
     object.pool = objects::pool_id(options.pool.name);
     object.size_bytes = bytes->size();
-    if (bytes->empty()) object.is_released = false;
+    if (bytes->empty()) {
+        object.is_released = false;
+        object.released_blocks = 0;
+    }
     object.owner = "alice";
     if (!before->has_value()) {
         object.collection = collection;
@@ -521,6 +524,17 @@ Cartridge cartridge(TapeStage& stage, std::string_view barcode) {
     }
     FAIL("there is no cartridge " << barcode);
     return {};
+}
+
+void restart_with_state(TapeStage& stage, std::string_view barcode, CartridgeState state,
+                        std::string_view reason) {
+    stage.stop();
+    std::string& media = stage.bay.media();
+    auto table = MediaTable::parse(media);
+    REQUIRE(table.has_value());
+    table->set_state(table->find(barcode)->id, state, reason);
+    media = table->text();
+    stage.start();
 }
 
 void unload_all(TapeStage& stage) {

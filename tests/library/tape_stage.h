@@ -233,6 +233,9 @@ void release_all(TapeStage& stage, const Book& book);
 void check_all(TapeStage& stage, const Book& book);
 // REQUIRES: the library knows it.
 Cartridge cartridge(TapeStage& stage, std::string_view barcode);
+// Starts the node again, with a table of media that says so.
+void restart_with_state(TapeStage& stage, std::string_view barcode, CartridgeState state,
+                        std::string_view reason);
 // REQUIRES: no drive is in use.
 void unload_all(TapeStage& stage);
 // The slot of a cartridge. REQUIRES: it is in one.
