@@ -256,6 +256,8 @@ private:
 
     // -- tape_service.cc --
     Unit* find_unit(std::string_view drive);
+    // Null: there is none, or the library is not open.
+    const Cartridge* known_cartridge(std::string_view barcode) const;
     Task<const Cartridge*> find_medium(std::string barcode);
     const Unit* unit_with(CartridgeId cartridge) const;
     std::string why_not_load(const Unit& unit, const Cartridge& cartridge) const;

@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "core/ensure.h"
 #include "library/pending_recall.h"
 #include "library/repacking.h"
 #include "library/tape_library.h"
@@ -53,7 +54,7 @@ bool TapeLibrary::is_repacking(CartridgeId id) const {
 }
 
 std::string TapeLibrary::why_not_repack(const Cartridge& cartridge) const {
-    const std::string name = "medium " + cartridge.barcode;
+    const std::string name = "cartridge " + cartridge.barcode;
     if (!is_readable(cartridge.state))
         return name + " is " + std::string(to_string(cartridge.state));
     const auto is_its = [&](const Pool& each) { return each.options.name == cartridge.pool; };
@@ -93,10 +94,10 @@ std::uint64_t TapeLibrary::room_beside(const Pool& pool, CartridgeId id) const {
 }
 
 Task<MediaOutcome> TapeLibrary::repack(std::string barcode) {
-    const Cartridge* const found = shelf_ == nullptr ? nullptr : shelf_->table().find(barcode);
+    const Cartridge* const found = known_cartridge(barcode);
     if (found == nullptr) {
         co_return MediaOutcome{.kind = Kind::kNoSuchMedium,
-                               .words = "there is no medium " + barcode};
+                               .words = "there is no cartridge " + barcode};
     }
     const CartridgeId id = found->id;
     if (is_repacking(id)) co_return MediaOutcome{};
@@ -121,7 +122,7 @@ Task<MediaOutcome> TapeLibrary::repack(std::string barcode) {
     if (is_repacking(id)) co_return MediaOutcome{};
     if (now.generation != cartridge.generation) {
         co_return MediaOutcome{.kind = Kind::kRefused,
-                               .words = "medium " + barcode + " was formatted meanwhile"};
+                               .words = "cartridge " + barcode + " was formatted meanwhile"};
     }
     shelf_->set_repack(id, Repack::kRunning);
     begin_repack(id);
@@ -131,15 +132,15 @@ Task<MediaOutcome> TapeLibrary::repack(std::string barcode) {
 }
 
 Task<MediaOutcome> TapeLibrary::cancel_repack(std::string barcode) {
-    const Cartridge* const found = shelf_ == nullptr ? nullptr : shelf_->table().find(barcode);
+    const Cartridge* const found = known_cartridge(barcode);
     if (found == nullptr) {
         co_return MediaOutcome{.kind = Kind::kNoSuchMedium,
-                               .words = "there is no medium " + barcode};
+                               .words = "there is no cartridge " + barcode};
     }
     const CartridgeId id = found->id;
     if (found->repack == Repack::kNone) {
         co_return MediaOutcome{.kind = Kind::kRefused,
-                               .words = "medium " + barcode + " is not repacked"};
+                               .words = "cartridge " + barcode + " is not repacked"};
     }
     if (is_repacking(id)) repacks_.at(id)->cancel.cancel();
     while (is_repacking(id)) {
@@ -153,7 +154,7 @@ Task<MediaOutcome> TapeLibrary::cancel_repack(std::string barcode) {
 }
 
 std::optional<MediumWork> TapeLibrary::repack_work(std::string_view barcode) const {
-    const Cartridge* const found = shelf_ == nullptr ? nullptr : shelf_->table().find(barcode);
+    const Cartridge* const found = known_cartridge(barcode);
     const auto repack = found == nullptr ? repacks_.end() : repacks_.find(found->id);
     if (repack == repacks_.end()) return std::nullopt;
     return repack->second->work;
@@ -168,6 +169,7 @@ void TapeLibrary::resume_repacks() {
 }
 
 void TapeLibrary::begin_repack(CartridgeId id) {
+    ENSURE(!is_repacking(id));
     if (gate_.closed()) return;
     const Cartridge& cartridge = *shelf_->find(id);
     auto repack = std::make_unique<Repacking>();

@@ -30,7 +30,7 @@ constexpr std::uint32_t kScrubTriesMax = 3;
 constexpr Duration kScrubPause = 10s;
 
 MediaOutcome no_medium(const std::string& barcode) {
-    return {.kind = Kind::kNoSuchMedium, .words = "there is no medium " + barcode};
+    return {.kind = Kind::kNoSuchMedium, .words = "there is no cartridge " + barcode};
 }
 
 }  // namespace
@@ -95,6 +95,9 @@ Task<Result<void>> TapeLibrary::ScrubJob::read_one(DriveUnit* drive, CartridgeId
     const bool goes_on =
         reader == reader_ && place_.file == copy->place.file && place_ < copy->place;
     reader_ = nullptr;
+    const auto learnt =
+        co_await drive->learn_number({.number = copy->place.file, .block = copy->block});
+    if (!learnt) co_return learnt;
     const std::uint64_t file_id =
         DriveUnit::file_id(*drive->shelf().find(cartridge), copy->place.file);
     auto opening = goes_on ? go_on_to(reader, copy) : open(reader, file_id, copy);
@@ -148,14 +151,14 @@ Task<Result<void>> TapeLibrary::ScrubJob::go_on_to(store::TapeReader* reader,
 // -- asking for it --
 
 Task<MediaOutcome> TapeLibrary::scrub(std::string barcode) {
-    const Cartridge* const found = shelf_ == nullptr ? nullptr : shelf_->table().find(barcode);
+    const Cartridge* const found = known_cartridge(barcode);
     if (found == nullptr) co_return no_medium(barcode);
     const CartridgeId id = found->id;
     if (found->scrub_file != 0) co_return MediaOutcome{};
     if (!is_readable(found->state)) {
         co_return MediaOutcome{
             .kind = Kind::kRefused,
-            .words = "medium " + barcode + " is " + std::string(to_string(found->state))};
+            .words = "cartridge " + barcode + " is " + std::string(to_string(found->state))};
     }
     const auto before = scrubs_.find(id);
     if (before != scrubs_.end() && before->second->runs) co_return MediaOutcome{};
@@ -170,11 +173,11 @@ Task<MediaOutcome> TapeLibrary::scrub(std::string barcode) {
 }
 
 Task<MediaOutcome> TapeLibrary::cancel_scrub(std::string barcode) {
-    const Cartridge* const found = shelf_ == nullptr ? nullptr : shelf_->table().find(barcode);
+    const Cartridge* const found = known_cartridge(barcode);
     if (found == nullptr) co_return no_medium(barcode);
     if (found->scrub_file == 0) {
         co_return MediaOutcome{.kind = Kind::kRefused,
-                               .words = "medium " + barcode + " is not scrubbed"};
+                               .words = "cartridge " + barcode + " is not scrubbed"};
     }
     const CartridgeId id = found->id;
     Cartridge& cartridge = *shelf_->to_change().change(id);
@@ -196,7 +199,7 @@ Task<MediaOutcome> TapeLibrary::cancel_scrub(std::string barcode) {
 }
 
 std::optional<MediumWork> TapeLibrary::scrub_work(std::string_view barcode) const {
-    const Cartridge* const found = shelf_ == nullptr ? nullptr : shelf_->table().find(barcode);
+    const Cartridge* const found = known_cartridge(barcode);
     const auto scrub = found == nullptr ? scrubs_.end() : scrubs_.find(found->id);
     if (scrub == scrubs_.end()) return std::nullopt;
     return scrub->second->work;

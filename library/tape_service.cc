@@ -167,7 +167,7 @@ public:
         if (refuses) {
             const std::string reason = can.error().context;
             outcome_ = library::outcome(
-                Kind::kRefused, "medium " + cartridge.barcode + " is not formatted: " + reason);
+                Kind::kRefused, "cartridge " + cartridge.barcode + " is not formatted: " + reason);
             co_return Result<void>{};
         }
         if (!can) co_return can;
@@ -185,8 +185,12 @@ private:
 };
 
 // Looks for it if it is not there as far as known. Null: the table does not have it.
+const Cartridge* TapeLibrary::known_cartridge(std::string_view barcode) const {
+    return is_ready_ ? shelf_->table().find(barcode) : nullptr;
+}
+
 Task<const Cartridge*> TapeLibrary::find_medium(std::string barcode) {
-    if (shelf_ == nullptr) co_return nullptr;
+    if (!is_ready_) co_return nullptr;
     const Cartridge* const known = shelf_->table().find(barcode);
     if (known != nullptr && known->state != CartridgeState::kMissing) co_return known;
     co_await look_again();

@@ -69,6 +69,8 @@ Task<fop::Reply> run_medium_work(Operation* operation) {
     const auto& asked = operation->body<fop::MediumWork>();
     const library::LibraryDoor* const door = door_of(*operation);
     if (door == nullptr) co_return operation->refuse(kNoLibrary);
+    const auto open = co_await check_open(operation, door, Opening::kRefused);
+    if (!open) co_return operation->refuse(open.error());
     const std::string barcode(asked.name);
     auto job = [&asked, &barcode, door](library::LibraryService& service,
                                         core::WaitOptions /*wait*/) {

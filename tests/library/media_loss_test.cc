@@ -247,6 +247,25 @@ TEST_CASE("library: objects are read, and more are written, after the table of m
     CHECK(stage.recalled(second.fid) == second.bytes);
 }
 
+TEST_CASE("library: a scrub finds no damage after the table of media was lost", "[library]") {
+    TapeStage stage;
+    const LoneCopy object = put_lone(stage, 1);
+    unload_all(stage);
+    stage.stop();
+    stage.bay.media().clear();
+    move_around(stage, object.barcode);
+    stage.start();
+    stage.run_for(1min);
+    REQUIRE(stage.at(0, stage.library().scrub(object.barcode)).kind == Kind::kDone);
+    stage.run_for(1h);
+    const auto work = stage.library().scrub_work(object.barcode);
+    REQUIRE(work.has_value());
+    CHECK(work->state == MediumWork::State::kDone);
+    CHECK(work->failures == 0);
+    CHECK(work->copies_done == 1);
+    CHECK(stage.recalled(object.fid) == object.bytes);
+}
+
 TEST_CASE("library: a cartridge is written first after the table of media was lost", "[library]") {
     TapeStage stage({.cartridges = 2});
     const LoneCopy first = put_lone(stage, 1);

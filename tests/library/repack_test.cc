@@ -212,6 +212,28 @@ TEST_CASE("library repack: a blank cartridge has nothing to move", "[library]") 
     CHECK(repack(stage, "V00000L9").kind == Kind::kRefused);
 }
 
+TEST_CASE("library repack: one that is asked for while the library is opened is refused",
+          "[library]") {
+    TapeStage stage({.localities = 1, .disks = 1});
+    const Book book = put_on_tape(stage, 4);
+    const std::string barcode = barcode_of(stage, book.begin()->first);
+    bool was_refused = false;
+    bool was_begun = false;
+    for (int steps = 0; steps < 2000 && !was_begun; steps += 10) {
+        CAPTURE(steps);
+        stage.restart();
+        for (int i = 0; i < steps; ++i) stage.world.step();
+        const MediaOutcome asked = repack(stage, barcode);
+        was_begun = asked.kind == Kind::kDone;
+        was_refused = was_refused || !was_begun;
+        stage.run_for(was_begun ? 1h : Duration(1ms));
+    }
+    CHECK(was_refused);
+    REQUIRE(was_begun);
+    CHECK(finished(stage, barcode).state == MediumWork::State::kDone);
+    check_all(stage, book);
+}
+
 TEST_CASE("library repack: a cancelled one leaves the cartridge in use, and loses nothing",
           "[library]") {
     TapeStageOptions options;

@@ -99,7 +99,7 @@ README = {
     "sudo fopctl status": Elsewhere(BY_SYSTEMD, "fopctl --json status"),
     "fopctl status": Run(before=f"{START}; until fopctl --quiet status; do sleep 0.05; done"),
     "cmake --workflow --preset dev": Elsewhere("CMakePresets.json", '"workflowPresets"'),
-    "FOPD_SWARM_SEEDS=5000 build/dev/bin/test_sim '[swarm]'": Elsewhere("scripts/test", "FOPD_SWARM_SEEDS=$swarm_seeds"),
+    "FOPD_SWARM_SEEDS=5000 build/dev/bin/test_sim '[swarm]'": Elsewhere("scripts/test", "FOPD_SWARM_SEEDS=$2"),
 }
 
 CONTRIBUTING = {
@@ -138,6 +138,11 @@ RUNNING = {
         Run(before=NEW_DISK),
     "sh empty.sh SLOT fast": Run("sh empty.sh 1 fast"),
     "fopctl scrub d0": Run("fopctl scrub d2"),
+    "fopctl repack V00001L9":
+        Run("fopctl repack $medium",
+            before="fopctl put copy on-tape --pool cold; fopctl sync --pool cold; "
+                   "medium=$(fopctl --json media | jq -r '[.media[] | select(.files > 0)][0].name')"),
+    "fopctl format V00001L9 --pool cold": Run("fopctl format $medium --pool cold"),
     "fopctl device forget --slot 2": Run(status=1, before=LOSE_D1),
     "fopctl device forget --slot N": Run("fopctl device forget --slot 2", status=1),
     "disk=/dev/disk/by-id/…": Not("it needs a disk that may be wiped"),

@@ -138,7 +138,8 @@ class TapeTest(StorageTestCase):
         wait_until(lambda: "fopd.library.not_open" in self.daemon.log(), "it is not open")
         words = ["the tape library is not open: "]
         for arguments in (["media"], ["drives"], ["sync", *COLD], ["get", "a", "-", *COLD], ["unload", "vtl0-drive0"],
-                          ["load", used, "vtl0-drive0"], ["format", used, *COLD]):
+                          ["load", used, "vtl0-drive0"], ["format", used, *COLD], ["repack", used], ["scrub", "--medium", used],
+                          ["drive", "down", "vtl0-drive0"]):
             with self.subTest(arguments[0]):
                 self.refused(TRY_LATER, words, "--timeout", 60, *arguments)
         self.assertEqual(self.ctl("get", "b", "-", *COLD), b"b")
