@@ -19,6 +19,7 @@ bool ObjectBook::do_tapes_explain(const ObjectWish& wish, const Ended& ended) co
         // The object is not on tape yet, or is being used.
         case fop::Status::kBusy: return wish.kind == ObjectWish::Kind::kRelease;
         case fop::Status::kCancelled: return cancelled_.contains(wish.fid);
+        case fop::Status::kCorrupt:
         case fop::Status::kMediumMissing:
             return ended.tapes_excused || damaged_.contains(wish.fid) ||
                    (ended.cartridges_excused && on_bad_cartridges_.contains(wish.fid));
