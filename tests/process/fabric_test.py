@@ -14,6 +14,8 @@ from fopd_process import (CLIENT_KEY, DEADLINE_SECONDS, DONE, FOPCTL, NO_SERVER,
                           as_other_user, bench, needs_root, run_program, wait_until)
 
 REFUSED, NOT_FOUND, TRY_LATER, NOT_ALLOWED = 1, 66, 75, 77
+# Seconds until a bench measures. A busy machine takes longer, and nothing is measured yet.
+WARM_UPS = (1, 4, 16)
 
 
 class FabricTestCase(ProcessTestCase):
@@ -89,7 +91,7 @@ class LoadTest(FabricTestCase):
     def interrupted_load(self, number, *arguments):
         """The result of a bench that is ended by the signal while it measures. A bench fills its object first: on a busy
         machine this may take longer than it is waited for, and nothing is measured yet."""
-        for warm_up in (1, 4, 16):
+        for warm_up in WARM_UPS:
             load = self.start_ctl("--json", "bench", *arguments, "--seconds", 600)
             self.wait_measuring(warm_up)
             result = json.loads(self.interrupted(load, number))
@@ -115,10 +117,14 @@ class LoadTest(FabricTestCase):
                 self.assertAlmostEqual(result["ops_per_s"], result["ops"] / result["seconds"], places=3)
                 wait_until(lambda: json.loads(self.ctl("sessions", "--json").stdout)["sessions"] == [], "the sessions ended")
         self.assertEqual(json.loads(self.ctl("ls", "--json").stdout), {"objects": []})
-        load = self.start_ctl("bench", "--op", "ping", "--seconds", 600)
-        self.wait_measuring()
-        self.assertRegex(self.interrupted(load, signal.SIGINT),
-                         r"^interrupted: ping  0 B  depth 1  jobs 1  [0-9.]+ s\n[1-9][0-9]* ops, ")
+        for warm_up in WARM_UPS:
+            load = self.start_ctl("bench", "--op", "ping", "--seconds", 600)
+            self.wait_measuring(warm_up)
+            page = self.interrupted(load, signal.SIGINT)
+            self.assertRegex(page, r"^interrupted: ping  0 B  depth 1  jobs 1  [0-9.]+ s\n[0-9]+ ops, ")
+            if "\n0 ops" not in page:
+                break
+        self.assertNotIn("\n0 ops", page)
         self.n.stop(self.daemon)
 
     def test_a_bench_whose_server_does_not_answer_is_interrupted(self):
