@@ -23,6 +23,7 @@ Locality::Fabric::Fabric(Locality& locality, const LocalityOptions& options,
       policy(options.live.policy),
       shared(options.live.share),
       policy_seeds(world.entropy.number()),
+      epochs(locality.reactor_, *world.epochs),
       requests(locality.reactor_, policy.make({.seed = policy_seeds.next(), .share = shared}),
                &epochs),
       handler({.reactor = locality.reactor_,
@@ -159,6 +160,7 @@ Task<std::uint64_t> Locality::close() {
     }
     co_await work_.close(reactor_);
     if (fabric_ != nullptr) {
+        co_await fabric_->epochs.close();
         // A client that does not take its last replies in time does not get them.
         [[maybe_unused]] const bool sent =
             co_await fabric_->host.sent(after(reactor_.now(), kFarewellMax));

@@ -16,7 +16,7 @@
 #include "core/random.h"
 #include "core/reactor.h"
 #include "daemon/access.h"
-#include "eh/local.h"
+#include "eh/fold.h"
 #include "fabric/rpc/server.h"
 #include "fabric/session/session_host.h"
 #include "fabric/transport.h"
@@ -77,6 +77,8 @@ struct LocalityWorld {
     // Where the tape library is opened; null: the node has none.
     library::LibraryBay* library_bay = nullptr;
     devices::NodeId node{};
+    // Null: the node has no network.
+    eh::LocalityFold* epochs = nullptr;
 };
 
 // One core's share of the node: a reactor and everything that only this reactor uses — buffers,
@@ -199,7 +201,7 @@ private:
         core::Random policy_seeds;
         std::vector<lrs::ClassNews>
             last_news;  // The last news of former policies, rules and classes.
-        eh::LocalEpochHandler epochs;
+        eh::LocalityFold::End epochs;
         lrs::Scheduler requests;
         reqh::RequestHandler handler;
         fabric::SessionHost host;

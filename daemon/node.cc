@@ -39,6 +39,7 @@ Node::Node(NodeWorld world, NodeOptions options)
     : world_(std::move(world)),
       options_(std::move(options)),
       life_(world_.control),
+      epochs_(*world_.localities.front()),
       orders_(world_.control),
       access_(world_, addresses_),
       policies_(world_.entropy.number(), milliseconds_of(world_.clock.wall())),
@@ -187,7 +188,8 @@ Task<Started<void>> Node::open_locality(Locality* locality) {
                               .transport = transport_,
                               .names = names_.get(),
                               .library_bay = world_.library_bay,
-                              .node = world_.id};
+                              .node = world_.id,
+                              .epochs = &epochs_.fold};
     auto open = [locality, &options, &world] { return locality->open(options, world); };
     const auto opened = co_await core::run_on(world_.control, locality->reactor(), open);
     if (!opened) {

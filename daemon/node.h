@@ -28,6 +28,7 @@
 #include "daemon/node_access.h"
 #include "daemon/node_backup.h"
 #include "daemon/node_disks.h"
+#include "daemon/node_epochs.h"
 #include "daemon/node_layout.h"
 #include "daemon/node_life.h"
 #include "daemon/node_reload.h"
@@ -131,6 +132,7 @@ private:
     const NodeWorld world_;
     const NodeOptions options_;
     NodeLife life_;
+    NodeEpochs epochs_;
     std::vector<std::unique_ptr<Locality>> localities_;
     LocalityOrders orders_;
     std::vector<fabric::Address> addresses_;

@@ -12,6 +12,7 @@
 #include "daemon/access.h"
 #include "daemon/listener.h"
 #include "daemon/locality.h"
+#include "daemon/node_epochs.h"
 #include "fop/token.h"
 #include "tests/fabric/rpc_stage.h"
 #include "tests/hostile/raw_peer.h"
@@ -136,6 +137,7 @@ private:
     std::unique_ptr<Loop> server_loop_;
     std::unique_ptr<Loop> hostile_loop_;
     std::unique_ptr<Loop> bystander_loop_;
+    std::optional<daemon::NodeEpochs> epochs_;
     std::unique_ptr<daemon::Locality> locality_;
     std::unique_ptr<daemon::Listener> listener_;
     Address address_;
