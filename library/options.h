@@ -42,6 +42,9 @@ struct LibraryOptions {
     // Replaces the model's capacity; 0: it does not.
     std::uint64_t cartridge_bytes = 0;
     LibraryTiming timing = LibraryTiming::kNone;
+    // A blank cartridge gets a label when objects need one. Otherwise only an administrator has it
+    // labelled: in a library that others use, too, it may be theirs.
+    bool labels_blank = true;
     std::vector<TapePoolOptions> pools = {};
 };
 

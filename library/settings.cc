@@ -130,6 +130,13 @@ config::ListSection<LibrarySettings> libraries_section() {
                  "How long virtual drives take. none: as long as the file takes. calculate: "
                  "likewise, and they count how long the model would take. real: as long as the "
                  "model.");
+    record.field(
+        "label_blank", &LibrarySettings::label_blank,
+        config::choice<LabelBlank>(
+            {{"auto", LabelBlank::kAuto}, {"yes", LabelBlank::kYes}, {"no", LabelBlank::kNo}}),
+        "Whether a blank cartridge is labelled when objects need one. no: only by "
+        "fopctl format. auto: yes in a virtual library, no in one of kind scsi, where "
+        "blank cartridges may be of other programs.");
     record.field("pool", &LibrarySettings::pool, name_type(),
                  "The tape pool whose objects are on its cartridges.",
                  {.need = config::Need::kRequired, .example = "cold"});
@@ -181,7 +188,10 @@ std::optional<LibraryOptions> options_of(const std::vector<LibrarySettings>& lib
                            .cartridges = from.cartridges,
                            .model = from.model,
                            .cartridge_bytes = from.cartridge_bytes.value_or(0),
-                           .timing = from.timing};
+                           .timing = from.timing,
+                           .labels_blank = from.label_blank == LabelBlank::kAuto
+                                               ? from.kind == LibraryKind::kVirtual
+                                               : from.label_blank == LabelBlank::kYes};
     options.pools.push_back({.name = from.pool,
                              .staging = pool->staging.value_or(""),
                              .copies = pool->copies,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,8 @@
 #include "library/options.h"
 
 namespace fopd::library {
+
+enum class LabelBlank : std::uint8_t { kAuto, kYes, kNo };
 
 // An item of the section `libraries`.
 struct LibrarySettings {
@@ -21,6 +24,7 @@ struct LibrarySettings {
     std::string model = LibraryOptions{}.model;
     std::optional<std::uint64_t> cartridge_bytes = {};
     LibraryTiming timing = LibraryTiming::kNone;
+    LabelBlank label_blank = LabelBlank::kAuto;
     std::string pool = {};
     std::uint64_t migrate_bytes = TapePoolOptions{}.migrate_bytes;
     std::uint32_t migrate_files = TapePoolOptions{}.migrate_files;

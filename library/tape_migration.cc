@@ -311,6 +311,7 @@ TapeLibrary::Room TapeLibrary::room_of(const Pool& pool, std::uint64_t needed_by
         const bool is_blank = each.state == CartridgeState::kBlank;
         if (is_blank && !shelf_->is_promised(each.id)) {
             // Those that have failed come last.
+            if (!options_.labels_blank) continue;
             if (room.blank == 0 || each.failures < shelf_->find(room.blank)->failures) {
                 room.blank = each.id;
             }

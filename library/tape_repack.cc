@@ -83,8 +83,8 @@ std::uint64_t TapeLibrary::room_beside(const Pool& pool, CartridgeId id) const {
         const io_sched::IoMedium* const medium =
             parts_.io.media().find(io_sched::MediumId{each.id});
         if (medium == nullptr || each.id == id || medium->free_bytes == 0) continue;
-        const bool is_unused =
-            each.state == CartridgeState::kBlank && !shelf_->is_promised(each.id);
+        const bool is_unused = options_.labels_blank && each.state == CartridgeState::kBlank &&
+                               !shelf_->is_promised(each.id);
         const bool is_of_pool = medium->pool == pool.id && medium->use == io_sched::MediumUse::kAll;
         if (!is_unused && !is_of_pool) continue;
         bytes += medium->free_bytes;

@@ -71,6 +71,25 @@ TEST_CASE("library: a cartridge that gets its first objects meanwhile is not for
     stage.stop();
 }
 
+TEST_CASE("library: blank cartridges that may be others' are labelled by an administrator only",
+          "[library]") {
+    TapeStage stage({.labels_blank = false});
+    const Book book = put_some(stage, 4);
+    REQUIRE_FALSE(stage.sync().has_value());
+    CHECK(stage.events.count("library.no_cartridge") == 1);
+    for (const Cartridge& each : stage.library().media()) CHECK(each.generation == 0);
+
+    const std::string barcode = stage.library().media().front().barcode;
+    Asked format(stage, stage.library().format({.barcode = barcode, .pool = "cold"}));
+    CHECK(format.end().kind == Kind::kDone);
+    REQUIRE(stage.sync().has_value());
+    release_all(stage, book);
+    check_all(stage, book);
+    for (const Cartridge& each : stage.library().media()) {
+        CHECK(each.generation == (each.barcode == barcode ? 1U : 0U));
+    }
+}
+
 TEST_CASE("library: objects are copied again when their cartridge is formatted by force",
           "[library]") {
     TapeStage stage({.pool = {.name = "cold", .staging = "fast", .migrate_age = 1s}});

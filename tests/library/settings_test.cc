@@ -166,6 +166,7 @@ TEST_CASE("library settings: a library of SCSI devices has a changer and drives"
     const auto options = options_of((*loaded)->get<Libraries>(), pools);
 
     REQUIRE(options->kind == LibraryKind::kScsi);
+    REQUIRE_FALSE(options->labels_blank);
     REQUIRE(options->path == "/dev/sg3");
     REQUIRE(options->drive_paths == std::vector<std::string>{"/dev/nst0", "/dev/nst1"});
 }

@@ -163,7 +163,10 @@ void TapeStage::start() {
                                  .locality = home_of(i),
                                  .pool = objects::pool_id(options.pool.staging)});
     }
-    LibraryOptions library{.name = "library", .timing = options.timing, .pools = {options.pool}};
+    LibraryOptions library{.name = "library",
+                           .timing = options.timing,
+                           .labels_blank = options.labels_blank,
+                           .pools = {options.pool}};
     std::vector<objects::Stores*> all;
     for (std::uint32_t i = 0; i < options.localities; ++i) {
         Locality& locality = *localities_[i];

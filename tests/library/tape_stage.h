@@ -107,6 +107,7 @@ struct TapeStageOptions {
     std::uint32_t cartridges = 4;
     std::uint64_t cartridge_bytes = 64UL << 20;
     LibraryTiming timing = LibraryTiming::kNone;
+    bool labels_blank = true;
     TapePoolOptions pool{.name = "cold", .staging = "fast", .migrate_age = 1h};
     io_sched::IoSchedSettings io{};
 };
