@@ -229,6 +229,10 @@ void Examination::look_at_tapes() {
         add(Cause::kLibraryNotOpen,
             "tape library " + library.name + " is not open: " + library.not_open);
     }
+    if (!library.changer_fault.empty()) {
+        add(Cause::kChangerFailed, "the changer of tape library " + library.name +
+                                       " does not answer: " + library.changer_fault);
+    }
     for (const library::DriveRow& each : library.drives_down) {
         add(Cause::kDriveDown, "tape drive " + each.name + " is down: " + each.reason);
     }

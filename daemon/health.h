@@ -19,6 +19,7 @@ struct NodeHealth {
     enum class Cause : std::uint8_t {
         kCartridgeSuspect,
         kCartridgeUnreadable,
+        kChangerFailed,
         kCheckFindings,
         kDiskDamaged,
         kDiskFull,
@@ -54,6 +55,7 @@ struct NodeHealth {
     static constexpr std::array kCauses{
         CauseRow{Cause::kCartridgeSuspect, Level::kWarning, "cartridge_suspect"},
         CauseRow{Cause::kCartridgeUnreadable, Level::kCritical, "cartridge_unreadable"},
+        CauseRow{Cause::kChangerFailed, Level::kCritical, "changer_failed"},
         CauseRow{Cause::kCheckFindings, Level::kCritical, "check_findings"},
         CauseRow{Cause::kDiskDamaged, Level::kCritical, "disk_damaged"},
         CauseRow{Cause::kDiskFull, Level::kCritical, "disk_full"},

@@ -78,12 +78,16 @@ Result<std::optional<store::TapeEntry>> StagingDisks::entry_of(store::Volume& vo
 }
 
 Task<Result<CopiesThere>> StagingDisks::count_copies(store::VsnText vsn) {
+    // Copies of objects on a disk that is away are not known.
+    if (const auto here = check_all_here(); !here) co_return std::unexpected(here.error());
     CopiesThere there;
     std::vector<store::Slot> slots;
     for (const auto& home : stores_.volumes()) slots.push_back(home->slot());
     for (const store::Slot slot : slots) {
         objects::HomeVolume* const home = stores_.find(slot);
-        if (home == nullptr || !home->volume().serving()) continue;
+        if (home == nullptr || !home->volume().serving()) {
+            co_return std::unexpected(Error{.code = Errc::kBusy, .context = "a disk has gone"});
+        }
         const objects::HomeVolume::Hold hold(*home);
         for (store::CopyPlace from;;) {
             const auto page = home->volume().copies_on(vsn, from, kListedMax);

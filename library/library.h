@@ -34,6 +34,7 @@ struct DriveRow {
 struct LibraryCondition {
     std::string name{};
     std::string not_open{};  // Why it could not be opened; empty: it is open, or is being opened.
+    std::string changer_fault{};  // Why its changer does not say what it has; empty: it does.
     std::vector<DriveRow> drives_down{};
     // Labelled cartridges that cannot be read, or whose content is not as recorded. Those that an
     // administrator has taken out or disabled are no fault.

@@ -39,10 +39,27 @@ Task<Result<void>> Robot::look() {
 }
 
 Task<Result<void>> Robot::look_now() {
-    auto elements = co_await changer_.inventory();
-    if (!elements) co_return std::unexpected(elements.error());
-    elements_ = *std::move(elements);
-    co_return Result<void>{};
+    auto elements = co_await parts_.changer.inventory();
+    Result<void> looked;
+    if (elements) {
+        elements_ = *std::move(elements);
+    } else {
+        looked = std::unexpected(elements.error());
+    }
+    note(looked);
+    co_return looked;
+}
+
+// While people use the changer it has no fault.
+void Robot::note(const Result<void>& looked) {
+    if (!looked && looked.error().code == Errc::kBusy) return;
+    const bool had_fault = !fault_.empty();
+    fault_ = looked ? std::string() : describe(looked.error());
+    if (looked.has_value() != had_fault) return;
+    core::emit(
+        parts_.events, looked ? core::Level::kInfo : core::Level::kError,
+        looked ? "library.changer_works" : "library.changer_failed",
+        {{"library", std::string_view(parts_.library)}, {"reason", std::string_view(fault_)}});
 }
 
 const LibraryElement* Robot::drive_element(std::string_view serial) const {
@@ -111,7 +128,7 @@ Task<Result<void>> Robot::put_away(std::string drive_serial) {
 }
 
 Task<Result<void>> Robot::move(std::uint32_t from, std::uint32_t to) {
-    const auto moved = co_await changer_.move(from, to);
+    const auto moved = co_await parts_.changer.move(from, to);
     // After a failure only an inventory tells where the cartridge is.
     const auto looked = co_await look_now();
     if (!moved) co_return moved;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/events.h"
 #include "core/reactor.h"
 #include "core/result.h"
 #include "core/task.h"
@@ -18,8 +19,14 @@ namespace fopd::library {
 // reactor.
 class Robot {
 public:
-    // The changer outlives it.
-    Robot(core::Reactor& reactor, devices::Changer& changer) : changer_(changer), free_(reactor) {}
+    // All outlive it.
+    struct Parts {
+        core::Reactor& reactor;
+        core::EventSink& events;
+        devices::Changer& changer;
+        const std::string& library;  // Its name.
+    };
+    explicit Robot(const Parts& parts) : parts_(parts), free_(parts.reactor) {}
 
     // Asks the changer where everything is.
     Task<Result<void>> look();
@@ -43,6 +50,8 @@ public:
     // The element of the drive with this serial number; null if the library does not know the
     // drive.
     const devices::LibraryElement* drive_element(std::string_view serial) const;
+    // Why the changer could not say what it has, when it was asked last; empty: it could.
+    const std::string& fault() const { return fault_; }
     // How many cartridges with this barcode are in the library.
     std::size_t count(std::string_view barcode) const;
 
@@ -52,8 +61,10 @@ private:
     Task<Result<void>> look_now();
     Task<Result<void>> move(std::uint32_t from, std::uint32_t to);
     const devices::LibraryElement* cartridge(std::string_view barcode) const;
+    void note(const Result<void>& looked);
 
-    devices::Changer& changer_;
+    const Parts parts_;
+    std::string fault_;
     bool busy_ = false;
     core::WaitQueue free_;
     std::vector<devices::LibraryElement> elements_;

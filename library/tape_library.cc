@@ -182,7 +182,10 @@ Task<Result<void>> TapeLibrary::open_parts() {
                                                             .bell = this});
     const auto loaded = co_await shelf_->load();
     if (!loaded) co_return loaded;
-    robot_ = std::make_unique<Robot>(parts_.reactor, bay_library_->changer());
+    robot_ = std::make_unique<Robot>(Robot::Parts{.reactor = parts_.reactor,
+                                                  .events = parts_.events,
+                                                  .changer = bay_library_->changer(),
+                                                  .library = options_.name});
     const auto looked = co_await robot_->look();
     if (!looked) co_return looked;
     take_inventory(Inventory::kFirst);

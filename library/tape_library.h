@@ -201,6 +201,7 @@ private:
     Task<Result<StagingDisks::Live>> live_on(store::Cartridge on);
     std::uint64_t room_beside(const Pool& pool, CartridgeId id) const;
     void resume_repacks();
+    void say_repack_ended(const std::string& barcode, const MediumWork& work) const;
     void begin_repack(CartridgeId id);
     Task<void> run_repack(Repacking* repack);
     Task<Result<void>> move_all(Repacking* repack);

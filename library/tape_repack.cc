@@ -164,7 +164,16 @@ std::optional<MediumWork> TapeLibrary::repack_work(std::string_view barcode) con
 
 void TapeLibrary::resume_repacks() {
     for (const Cartridge& each : std::vector(shelf_->table().all())) {
-        if (each.repack == Repack::kRunning) begin_repack(each.id);
+        if (each.repack != Repack::kRunning) continue;
+        // The configuration, or the cartridge, may be another one since.
+        const std::string refusal = why_not_repack(each);
+        if (refusal.empty()) {
+            begin_repack(each.id);
+        } else {
+            shelf_->set_repack(each.id, Repack::kPartly);
+            say_repack_ended(each.barcode,
+                             MediumWork{.state = MediumWork::State::kPartly, .reason = refusal});
+        }
     }
 }
 
@@ -203,7 +212,13 @@ Task<void> TapeLibrary::run_repack(Repacking* repack) {
     tell_changed();
     // It goes on when the node has been started again.
     if (stopping_) co_return;
-    core::emit(parts_.events, moved ? core::Level::kInfo : core::Level::kWarn,
+    say_repack_ended(barcode, work);
+    ring();
+}
+
+void TapeLibrary::say_repack_ended(const std::string& barcode, const MediumWork& work) const {
+    const bool is_done = work.state == MediumWork::State::kDone;
+    core::emit(parts_.events, is_done ? core::Level::kInfo : core::Level::kWarn,
                "library.repack_ended",
                {{"medium", std::string_view(barcode)},
                 {"result", to_string(work.state)},
@@ -212,7 +227,6 @@ Task<void> TapeLibrary::run_repack(Repacking* repack) {
                 {"failures", work.failures},
                 {"reason", std::string_view(work.reason)},
                 {"seconds", in_seconds(work.ended_at - work.began_at)}});
-    ring();
 }
 
 Task<Result<void>> TapeLibrary::move_all(Repacking* repack) {

@@ -124,6 +124,7 @@ std::optional<std::string> TapeLibrary::why_not_open() const {
 LibraryCondition TapeLibrary::condition() const {
     LibraryCondition condition{.name = options_.name, .not_open = why_not_open().value_or("")};
     if (units_.empty()) return condition;
+    condition.changer_fault = robot_->fault();
     condition.drives_down = drives();
     std::erase_if(condition.drives_down, [](const DriveRow& each) { return each.reason.empty(); });
     for (const Cartridge& each : shelf_->table().all()) {
@@ -228,6 +229,12 @@ Task<MediaOutcome> TapeLibrary::may_format(const Cartridge* cartridge, FormatFor
     if (!refusal.empty()) co_return outcome(Kind::kRefused, refusal);
     if (force == FormatForce::kLoseObjects) co_return MediaOutcome{};
     const auto there = co_await count_copies(cartridge);
+    if (!there && there.error().code == Errc::kBusy) {
+        co_return outcome(Kind::kRefused, "cartridge " + cartridge->barcode +
+                                              " may have copies of objects on a disk that is not "
+                                              "here; bring the disk back, or confirm with "
+                                              "--force --yes that they may be lost");
+    }
     if (!there) co_return outcome(Kind::kFailed, describe(there.error()));
     const std::string has =
         "cartridge " + cartridge->barcode + " has copies of " + objects_text(there->objects) + "; ";

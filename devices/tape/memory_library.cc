@@ -32,6 +32,9 @@ Task<void> MemoryLibrary::spend(Duration span) {
 
 Task<Result<std::vector<LibraryElement>>> MemoryLibrary::inventory() {
     co_await spend(10ms);
+    if (options_.changer_faults.gone) {
+        co_return std::unexpected(Error{.code = Errc::kIo, .context = "the changer"});
+    }
     std::vector<LibraryElement> inventory;
     for (const ElementRange& range : element_ranges(image_.size())) {
         for (std::uint32_t i = 0; i < range.count; ++i) {

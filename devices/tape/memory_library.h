@@ -18,6 +18,7 @@ namespace fopd::devices {
 struct ChangerFaults {
     std::uint32_t busy_ppm = 0;   // kBusy: somebody has the door open.
     std::uint32_t error_ppm = 0;  // kIo: the cartridge was moved, or was not.
+    bool gone = false;            // kIo: also an inventory fails.
 };
 
 struct MemoryLibraryOptions {

@@ -84,7 +84,7 @@ struct UnitStage {
                  .io = io,
                  .figures = figures,
                  .technologies = {"lto9"}}),
-          robot(*reactor, library),
+          robot({.reactor = *reactor, .events = events, .changer = library, .library = name}),
           measured(*reactor, library.drive(0), *figures.drive("drive")),
           unit({.reactor = *reactor,
                 .clock = world.clock(),
@@ -121,6 +121,7 @@ struct UnitStage {
     io_sched::MainScheduler io;
     TapeFigures figures;
     MediaShelf shelf;
+    const std::string name = "library";
     Robot robot;
     MeasuredDrive measured;
     Blame blame;

@@ -116,6 +116,27 @@ TEST_CASE("library: a list of media has cartridges that were added and brought b
     CHECK(cartridge(stage, "V00003L9").state == CartridgeState::kBlank);
 }
 
+TEST_CASE("library: a changer that does not answer is told once, and when it does again",
+          "[library]") {
+    TapeStage stage;
+    stage.run_for(1min);
+    const auto look = [&stage] {
+        stage.run_for(1min);
+        REQUIRE(stage.world.run(stage.reactor(0), stage.library().look_for_media()));
+        return stage.library().condition().changer_fault;
+    };
+    CHECK(look().empty());
+    stage.bay.library()->faults().gone = true;
+    CHECK_FALSE(look().empty());
+    CHECK_FALSE(look().empty());
+    CHECK(stage.events.count("library.changer_failed") == 1);
+    stage.bay.library()->faults().gone = false;
+    CHECK(look().empty());
+    CHECK(stage.events.count("library.changer_works") == 1);
+    // Nothing was taken for missing meanwhile.
+    CHECK(cartridge(stage, "V00003L9").state == CartridgeState::kBlank);
+}
+
 TEST_CASE("library: a cartridge that is stuck in a drive is not back", "[library]") {
     TapeStage stage;
     const store::Fid fid = stage.put(pattern(100'000, 1));

@@ -345,6 +345,62 @@ class TapeTest(StorageTestCase):
         self.ctl("format", medium, "--force", "--yes", *COLD)
         self.assertEqual([each["files"] for each in self.media() if each["name"] == medium], [0])
 
+    def test_a_format_waits_for_a_disk_that_is_away(self):
+        data = {f"o{i}": content(MIB + i, i) for i in range(6)}
+        for name, bytes_of_it in data.items():
+            self.put(name, bytes_of_it, *COLD)
+        self.ctl("sync", *COLD)
+        self.ctl("release", *data, *COLD)
+        medium, = [each["name"] for each in self.media() if each["files"] > 0]
+        self.stop()
+        disk = self.dir / "d1.img"
+        away = disk.rename(self.directory / "away.img")
+        self.start()
+        wait_until(lambda: "fopd.library.open" in self.daemon.log(), "the library is open")
+        for force in ([], ["--force"]):
+            self.refused(REFUSED, [f"format: {medium}: ", "disk that is not here"], "format", medium, *force, *COLD)
+        self.stop()
+        disk.unlink(missing_ok=True)
+        away.rename(disk)
+        self.start()
+        for name, bytes_of_it in data.items():
+            self.assertEqual(self.get_cold(name), bytes_of_it)
+
+    def test_a_repack_of_a_pool_that_is_gone_does_not_go_on(self):
+        self.put_on_tape("a", content(MIB, 1))
+        medium, = [each["name"] for each in self.media() if each["files"] > 0]
+        for each in self.answer("drives")["drives"]:
+            self.ctl("drive", "down", each["name"])
+        self.start_ctl("repack", medium)
+        wait_until(lambda: self.answer("repack", medium, "--show")["state"] == "running", "the repack")
+        self.stop()
+        config = self.dir / "fopd.yaml"
+        config.write_text(config.read_text().replace("cold", "cold2"))
+        self.start()
+        wait_until(lambda: "fopd.library.repack_ended" in self.daemon.log(), "it has ended")
+        self.assertRegex(self.daemon.log(), rf'fopd\.library\.repack_ended medium={medium} result=partly .*is of no tape pool of this node')
+        self.stop()
+        config.write_text(config.read_text().replace("cold2", "cold"))
+        self.start()
+        self.assertEqual(self.answer("repack", medium, "--show")["state"], "none")
+        for each in self.answer("drives")["drives"]:
+            self.ctl("drive", "up", each["name"])
+        self.assertEqual(self.get_cold("a"), content(MIB, 1))
+
+    def test_a_changer_that_does_not_answer(self):
+        wait_until(lambda: len(self.media()) == 8, "the library is open")
+        library = self.dir / "vtl0"
+        away = library.rename(self.directory / "away")
+        causes = lambda: [each["cause"] for each in json.loads(self.ctl_bytes("--json", "health").stdout)["problems"]]
+
+        def shown():
+            self.media()
+            return causes()
+        wait_until(lambda: "changer_failed" in shown(), "health names the changer")
+        away.rename(library)
+        wait_until(lambda: "changer_failed" not in shown(), "the changer works again")
+        self.assertRegex(self.daemon.log(), "fopd.library.changer_works")
+
     def protect(self, medium, answer):
         """As somebody who moves the tab of the cartridge."""
         text, = [each for each in self.dir.rglob("*.cartridge") if medium in each.read_text()]
