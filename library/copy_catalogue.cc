@@ -48,4 +48,15 @@ std::unique_ptr<store::TapeEntrySource> CopyCatalogue::copies_on(const Cartridge
     return std::make_unique<Source>(homes_, cartridge, first_file);
 }
 
+Task<Result<std::uint32_t>> CopyCatalogue::newest_generation(store::VsnText vsn) {
+    std::uint32_t newest = 0;
+    for (std::uint32_t locality = 0; locality < homes_.count(); ++locality) {
+        auto job = [vsn](StagingDisks& disks) { return disks.newest_generation(vsn); };
+        const auto of_locality = co_await homes_.call_at<std::uint32_t>(locality, &job);
+        if (!of_locality) co_return std::unexpected(of_locality.error());
+        newest = std::max(newest, *of_locality);
+    }
+    co_return newest;
+}
+
 }  // namespace fopd::library

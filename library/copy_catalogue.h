@@ -19,6 +19,7 @@ public:
 
     std::unique_ptr<store::TapeEntrySource> copies_on(const Cartridge& cartridge,
                                                       std::uint64_t first_file) override;
+    Task<Result<std::uint32_t>> newest_generation(store::VsnText vsn) override;
 
 private:
     class Source;

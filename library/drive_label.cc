@@ -1,5 +1,6 @@
 // What a drive finds in the labels of its cartridge.
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 
@@ -45,6 +46,7 @@ Task<Result<void>> DriveUnit::check_label(CartridgeId id) {
     const Cartridge before = *parts_.shelf.find(id);
     const auto found = co_await store::inspect(&parts_.drive, identity_of(before));
     if (!found) co_return std::unexpected(found.error());
+    note_generation(*found);
     using Kind = store::CartridgeKind;
     const bool is_labelled = before.generation > 0;
     const bool may_be_blank = before.state == CartridgeState::kBlank ||
@@ -104,12 +106,34 @@ bool DriveUnit::note_number(std::uint64_t found_id) {
     return true;
 }
 
+// Labels of other nodes and other cartridges count nothing.
+void DriveUnit::note_generation(const store::Inspection& found) {
+    const bool is_of_it = found.kind == store::CartridgeKind::kOurs ||
+                          found.kind == store::CartridgeKind::kOtherGeneration;
+    generation_on_tape_ = is_of_it ? found.generation : 0;
+}
+
+// A label that no earlier one of the cartridge can be taken for: not by the table, which may have
+// been lost, nor by records of copies, nor by somebody who reads the tape.
+Task<Result<std::uint32_t>> DriveUnit::next_generation(CartridgeId id) {
+    const Cartridge cartridge = *parts_.shelf.find(id);
+    const auto recorded = co_await parts_.catalogue.newest_generation(cartridge.vsn_text());
+    if (!recorded) co_return std::unexpected(recorded.error());
+    const std::uint32_t newest = std::max({cartridge.generation, *recorded, generation_on_tape_});
+    if (newest >= store::kTapeGenerationMax) {
+        co_return std::unexpected(
+            Error{.code = Errc::kNoSpace, .context = "the cartridge has no more generations"});
+    }
+    co_return newest + 1;
+}
+
 Task<Result<void>> DriveUnit::can_format() {
     ENSURE(cartridge_.has_value());
     forget_positions();
     const auto found =
         co_await store::inspect(&parts_.drive, identity_of(*parts_.shelf.find(*cartridge_)));
     if (!found) co_return std::unexpected(found.error());
+    note_generation(*found);
     if (found->kind == store::CartridgeKind::kCleaning) {
         co_return std::unexpected(
             Error{.code = Errc::kInvalid, .context = store::describe_kind(found->kind)});

@@ -288,6 +288,7 @@ Task<Result<void>> DriveUnit::load_and_check(CartridgeId id, Labels labels) {
     }
     cartridge_ = id;
     label_is_right_ = false;
+    generation_on_tape_ = 0;
     session_at_ = parts_.reactor.now();
     Cartridge* const cartridge = parts_.shelf.to_change().change(id);
     ENSURE(cartridge != nullptr);
@@ -538,7 +539,9 @@ Task<Result<void>> DriveUnit::format(std::string pool) {
     const CartridgeState before = parts_.shelf.find(id)->state;
     const bool was_blank = before == CartridgeState::kBlank;
     store::TapeIdentity identity = identity_of(*parts_.shelf.find(id));
-    identity.generation = parts_.shelf.find(id)->generation + 1;
+    const auto generation = co_await next_generation(id);
+    if (!generation) co_return std::unexpected(generation.error());
+    identity.generation = *generation;
     // The label's generation must never be greater than the one in the table.
     Cartridge* cartridge = parts_.shelf.to_change().change(id);
     cartridge->begin_generation(identity.generation, pool);

@@ -25,6 +25,10 @@
 #include "store/tape/tape_reader.h"
 #include "store/tape/tape_writer.h"
 
+namespace fopd::store {
+struct Inspection;
+}
+
 namespace fopd::library {
 
 class DriveUnit;
@@ -37,6 +41,8 @@ public:
     // where not all of them are known, as a disk is missing.
     virtual std::unique_ptr<store::TapeEntrySource> copies_on(const Cartridge& cartridge,
                                                               std::uint64_t first_file) = 0;
+    // The newest label under which the disks have recorded a copy on the cartridge; 0: none.
+    virtual Task<Result<std::uint32_t>> newest_generation(store::VsnText vsn) = 0;
 };
 
 // The result of a request for a drive, and its origin: drives and cartridges are judged by it.
@@ -172,6 +178,8 @@ private:
     Task<TapeOutcome> run(TapeJob* job, io_sched::IoType type, CartridgeId id);
     Task<Result<void>> load_and_check(CartridgeId id, Labels labels);
     Task<Result<void>> check_label(CartridgeId id);
+    void note_generation(const store::Inspection& found);
+    Task<Result<std::uint32_t>> next_generation(CartridgeId id);
     bool needs_index() const;
     Task<Result<void>> write_index(Index which);
     Task<Result<void>> recover(store::TapeEnd known, store::TapeEnd* end);
@@ -196,6 +204,7 @@ private:
     const Parts parts_;
     std::optional<CartridgeId> cartridge_;
     bool label_is_right_ = false;
+    std::uint32_t generation_on_tape_ = 0;  // Of the label that the cartridge had; 0: not its own.
     std::optional<Instant> session_at_;
     std::optional<store::TapeWriter> writer_;
     std::optional<store::TapeReader> reader_;

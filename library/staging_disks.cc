@@ -101,6 +101,7 @@ Task<void> StagingDisks::look_at_all(store::Slot slot) {
     const auto taken = co_await take_recalls(home);
     Scan scan(*this);
     const auto seen = co_await home->volume().map().for_each(store::KeyKind::kObject, &scan);
+    has_new_disk_ = true;
     ring();
     if (forgotten && taken && seen) co_return;
     const Error& error = !forgotten ? forgotten.error() : !taken ? taken.error() : seen.error();
@@ -234,6 +235,7 @@ StagingNews StagingDisks::take_news() {
         if (note) news.recalls.push_back(*std::move(note));
     }
     news.has_more = !news_.empty();
+    news.has_new_disk = std::exchange(has_new_disk_, false);
     return news;
 }
 
@@ -285,6 +287,16 @@ Result<RecordedMedia> StagingDisks::recorded_media() {
     }
     std::erase_if(media, [](const auto& each) { return each.second.generation == 0; });
     return media;
+}
+
+std::uint32_t StagingDisks::newest_generation(store::VsnText vsn) const {
+    std::uint32_t newest = 0;
+    for (const auto& home : stores_.volumes()) {
+        if (!is_staging(*home) || !home->volume().serving()) continue;
+        const store::CartridgeUse use = home->volume().map().copies().use_of(vsn);
+        newest = std::max(newest, use.cartridge.generation);
+    }
+    return newest;
 }
 
 Task<Result<void>> StagingDisks::set_media(KnownMedia media) {

@@ -58,6 +58,7 @@ struct StagingNews {
     std::vector<RecallNote> recalls{};  // In no order.
     std::vector<store::Fid> ended{};    // Recalls that are over.
     bool has_more = false;              // Recalls that the library has to learn of.
+    bool has_new_disk = false;          // Its records may name cartridges that are not known.
 };
 
 // Staging, as the library uses it, too. Lives on the reactor of the stores.
@@ -112,6 +113,8 @@ public:
 
     // The cartridges that have live copies of objects here.
     Result<RecordedMedia> recorded_media();
+    // The newest label under which a copy on the cartridge was recorded; 0: none was.
+    std::uint32_t newest_generation(store::VsnText vsn) const;
     // Sets what is known of all media. Objects leave the disks only if good ones have them. Forgets
     // the copies that media had before their last format, which a disk may have that was away
     // then.
@@ -264,6 +267,7 @@ private:
     std::map<store::Fid, std::shared_ptr<Waiters>> waiters_;  // For recalls.
     std::set<store::Fid> news_;      // Recalls that the library has to learn of.
     std::vector<store::Fid> ended_;  // Likewise, those that are over.
+    bool has_new_disk_ = false;      // Likewise, records of cartridges.
     std::uint64_t tickets_made_ = 0;
     // How the latest recalls ended that have failed or were cancelled, and their order: who waits
     // for one may ask about it when it has ended.

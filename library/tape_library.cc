@@ -296,12 +296,14 @@ Task<void> TapeLibrary::read_news() {
         RecallNote note;
     };
     std::vector<Told> told;
+    bool has_new_disk = false;
     for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
         for (bool has_more = true; has_more && !stopping_;) {
             auto job = [](StagingDisks& disks) { return disks.take_news(); };
             auto news = co_await homes_->call_at<StagingNews>(locality, &job);
             if (!news) break;
             has_more = news->has_more;
+            has_new_disk = has_new_disk || news->has_new_disk;
             groups_[locality] = std::move(news->groups);
             for (const store::Fid fid : news->ended) {
                 end_recall(fid);
@@ -309,6 +311,11 @@ Task<void> TapeLibrary::read_news() {
             }
             for (RecallNote& note : news->recalls) told.push_back({locality, std::move(note)});
         }
+    }
+    if (has_new_disk) {
+        // Errors are the disks', and are told of there.
+        [[maybe_unused]] const auto adopted = co_await adopt_recorded_media();
+        [[maybe_unused]] const auto saved = co_await shelf_->save();
     }
     // The oldest first, wherever its home is.
     core::stable_sort(told, std::less{}, [](const Told& each) {

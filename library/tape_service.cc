@@ -228,7 +228,10 @@ Task<MediaOutcome> TapeLibrary::may_format(const Cartridge* cartridge, FormatFor
     const std::string refusal = why_not_format(*cartridge, force);
     if (!refusal.empty()) co_return outcome(Kind::kRefused, refusal);
     if (force == FormatForce::kLoseObjects) co_return MediaOutcome{};
+    // Without force only a tape that is blank is formatted: if no copy is known, none is there.
+    const bool is_new = cartridge->generation == 0 && force == FormatForce::kRefuseData;
     const auto there = co_await count_copies(cartridge);
+    if (!there && there.error().code == Errc::kBusy && is_new) co_return MediaOutcome{};
     if (!there && there.error().code == Errc::kBusy) {
         co_return outcome(Kind::kRefused, "cartridge " + cartridge->barcode +
                                               " may have copies of objects on a disk that is not "
@@ -273,7 +276,6 @@ std::string TapeLibrary::why_not_format(const Cartridge& cartridge, FormatForce 
 
 Task<Result<CopiesThere>> TapeLibrary::count_copies(const Cartridge* cartridge) {
     CopiesThere all;
-    if (cartridge->generation == 0) co_return all;
     const store::VsnText vsn = cartridge->vsn_text();
     for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
         auto job = [vsn](StagingDisks& disks) { return disks.count_copies(vsn); };
@@ -286,7 +288,6 @@ Task<Result<CopiesThere>> TapeLibrary::count_copies(const Cartridge* cartridge) 
 }
 
 Task<MediaOutcome> TapeLibrary::forget_copies(const Cartridge* cartridge, FormatForce force) {
-    if (cartridge->generation == 0) co_return MediaOutcome{};
     const auto loss = force == FormatForce::kLoseObjects ? store::Volume::Loss::kAccepted
                                                          : store::Volume::Loss::kRefused;
     const store::VsnText vsn = cartridge->vsn_text();

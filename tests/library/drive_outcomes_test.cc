@@ -68,6 +68,9 @@ public:
                                                       std::uint64_t /*first_file*/) override {
         return nullptr;
     }
+    Task<Result<std::uint32_t>> newest_generation(store::VsnText /*vsn*/) override {
+        co_return std::uint32_t{0};
+    }
 };
 
 struct UnitStage {

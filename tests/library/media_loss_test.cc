@@ -247,6 +247,66 @@ TEST_CASE("library: objects are read, and more are written, after the table of m
     CHECK(stage.recalled(second.fid) == second.bytes);
 }
 
+TEST_CASE("library: a disk that comes late after the table was lost names its cartridges",
+          "[library]") {
+    const bool is_formatted = GENERATE(false, true);
+    TapeStage stage({.disks = 1});
+    const LoneCopy lost = put_lone(stage, 1);
+    const Bytes kept_bytes = pattern(50'000, 2);
+    const store::Fid kept = stage.put(kept_bytes);
+    REQUIRE(stage.sync().has_value());
+    unload_all(stage);
+    stage.stop();
+    stage.bay.media().clear();
+    move_around(stage, lost.barcode);
+    stage.take_away(0);
+    stage.start();
+    stage.run_for(1min);
+    // Without records it is somebody else's, and a format cannot know what is lost.
+    const std::string drive = stage.library().drives().at(0).name;
+    const auto loaded =
+        stage.at(0, stage.library().load({.barcode = lost.barcode, .drive = drive}));
+    CHECK(loaded.kind == Kind::kFailed);
+    CHECK(cartridge(stage, lost.barcode).state == CartridgeState::kForeign);
+    CHECK(format_it(stage, lost.barcode, FormatForce::kForgetData).kind == Kind::kRefused);
+    if (is_formatted) {
+        CHECK(format_it(stage, lost.barcode, FormatForce::kLoseObjects).kind == Kind::kDone);
+    }
+    stage.bring_back(0);
+    stage.run_for(1min);
+    CHECK(cartridge(stage, lost.barcode).state == CartridgeState::kOk);
+    // The bytes that are on a disk only stay there.
+    CHECK(stage.release(kept).has_value() != is_formatted);
+    if (is_formatted) {
+        CHECK(stage.copies_of(kept).empty());
+        CHECK(stage.read(kept) == kept_bytes);
+    } else {
+        CHECK(stage.recalled(kept) == kept_bytes);
+        CHECK(stage.recalled(lost.fid) == lost.bytes);
+    }
+}
+
+TEST_CASE("library: a format is refused while a disk is away that may need the cartridge",
+          "[library]") {
+    TapeStage stage({.localities = 2, .disks = 2});
+    const Book book = put_some(stage, 8);
+    REQUIRE(stage.sync().has_value());
+    release_all(stage, book);
+    const std::string barcode = written_cartridge(stage);
+    stage.stop();
+    stage.take_away(1);
+    stage.start();
+    stage.run_for(1min);
+    for (const FormatForce force : {FormatForce::kRefuseData, FormatForce::kForgetData}) {
+        CHECK(format_it(stage, barcode, force).kind == Kind::kRefused);
+    }
+    // One that was never used needs no disk.
+    CHECK(format_it(stage, "V00003L9", FormatForce::kRefuseData).kind == Kind::kDone);
+    stage.bring_back(1);
+    stage.run_for(1min);
+    check_all(stage, book);
+}
+
 TEST_CASE("library: a scrub finds no damage after the table of media was lost", "[library]") {
     TapeStage stage;
     const LoneCopy object = put_lone(stage, 1);

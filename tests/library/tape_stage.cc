@@ -148,20 +148,36 @@ Task<Result<void>> TapeStage::open(std::uint32_t number) {
     co_return Result<void>{};
 }
 
+std::shared_ptr<objects::StoreLayout> TapeStage::layout() const {
+    auto layout = std::make_shared<objects::StoreLayout>();
+    layout->version = 1;
+    const std::string missing = away_.empty() ? "" : "a disk";
+    layout->pools = {
+        {.id = objects::pool_id(options.pool.staging),
+         .name = options.pool.staging,
+         .missing = missing},
+        {.id = objects::pool_id(options.pool.name), .name = options.pool.name, .missing = missing}};
+    for (std::uint32_t i = 0; i < options.disks; ++i) {
+        layout->slots.push_back({.slot = static_cast<store::Slot>(1 + i),
+                                 .locality = home_of(i),
+                                 .pool = objects::pool_id(options.pool.staging)});
+    }
+    return layout;
+}
+
+void TapeStage::bring_back(std::uint32_t disk) {
+    away_.erase(disk);
+    const auto opened = at(home_of(disk), open(disk));
+    if (!opened) FAIL(describe(opened.error()));
+    for (const auto& each : localities_) each->stores->set_layout(layout());
+    localities_[home_of(disk)]->staging->look_at(static_cast<store::Slot>(1 + disk));
+}
+
 void TapeStage::start() {
     power_ = std::make_unique<devices::Power>();
     bay.begin_life(*power_, random.next());
     for (std::uint32_t i = 0; i < options.localities; ++i) {
         localities_.push_back(std::make_unique<Locality>(*this, i));
-    }
-    auto layout = std::make_shared<objects::StoreLayout>();
-    layout->version = 1;
-    layout->pools = {{.id = objects::pool_id(options.pool.staging), .name = options.pool.staging},
-                     {.id = objects::pool_id(options.pool.name), .name = options.pool.name}};
-    for (std::uint32_t i = 0; i < options.disks; ++i) {
-        layout->slots.push_back({.slot = static_cast<store::Slot>(1 + i),
-                                 .locality = home_of(i),
-                                 .pool = objects::pool_id(options.pool.staging)});
     }
     LibraryOptions library{.name = "library",
                            .timing = options.timing,
@@ -178,13 +194,14 @@ void TapeStage::start() {
                                                                    .clock = world.clock(),
                                                                    .events = events,
                                                                    .names = locality.names});
-        locality.stores->set_layout(layout);
+        locality.stores->set_layout(layout());
         locality.staging = std::make_unique<StagingDisks>(*locality.stores, library);
         all.push_back(locality.stores.get());
     }
     for (const auto& each : localities_) each->stores->introduce(all);
     for (std::uint32_t i = 0; i < options.disks; ++i) make_machine(i);
     for (std::uint32_t i = 0; i < options.disks; ++i) {
+        if (away_.contains(i)) continue;
         const auto opened = at(home_of(i), open(i));
         if (!opened) FAIL(describe(opened.error()));
     }

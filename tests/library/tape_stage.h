@@ -135,6 +135,10 @@ public:
     // The power goes at one of the next steps of disks or drives, or after so long a time.
     void lose_power_within(std::uint64_t steps, Duration span);
     void run_for(Duration span) { world.run_for(span); }
+    // Before start(): the disk is not there.
+    void take_away(std::uint32_t disk) { away_.insert(disk); }
+    // The disk is there again, and is opened.
+    void bring_back(std::uint32_t disk);
 
     // -- objects of the pool --
 
@@ -210,6 +214,7 @@ private:
     std::uint32_t home_of(std::uint32_t disk) const { return disk % options.localities; }
     std::uint32_t disk_of(store::Fid fid) const { return fid.slot() - 1U; }
     void make_machine(std::uint32_t number);
+    std::shared_ptr<objects::StoreLayout> layout() const;
     Task<Result<void>> open(std::uint32_t number);
     Task<Result<void>> change(store::Fid fid, const Bytes* bytes);
     Task<Result<std::optional<Bytes>>> read_all(store::Fid fid);
@@ -217,6 +222,7 @@ private:
     void stop_disks();
     void destroy();
 
+    std::set<std::uint32_t> away_;
     std::unique_ptr<devices::Power> power_;
     std::vector<std::unique_ptr<Remains>> remains_;
     std::vector<std::unique_ptr<Locality>> localities_;
