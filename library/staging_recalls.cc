@@ -11,6 +11,7 @@ namespace fopd::library {
 namespace {
 
 constexpr std::size_t kBadEndsMax = 1024;
+constexpr std::size_t kEndsToldMax = 65'536;
 
 Error no_object() {
     return {.code = Errc::kNotFound, .context = "there is no such object"};
@@ -167,7 +168,9 @@ std::shared_ptr<StagingDisks::Waiters> StagingDisks::waiters_for(Ticket ticket) 
 
 void StagingDisks::finish(store::Fid fid, RecallEnd end) {
     news_.erase(fid);
-    ended_.push_back(fid);
+    // While the library is not open nobody takes them. It asks about each recall again before it
+    // serves one.
+    if (ended_.size() < kEndsToldMax) ended_.push_back(fid);
     // Those who have joined it may not wait yet.
     if (end.how == RecallEnd::How::kFailed || end.how == RecallEnd::How::kCancelled) {
         remember(fid, end);
