@@ -1,4 +1,4 @@
-// What a drive finds in the labels of its cartridge.
+// How a drive compares the labels of its cartridge with the table of media.
 
 #include <algorithm>
 #include <optional>
@@ -12,19 +12,19 @@ namespace fopd::library {
 
 namespace {
 
-// Of the cartridge's number in a file id.
+// The position of the cartridge's number in a file id.
 constexpr unsigned kNumberShift = 44;
 
-// Reasons of states that the next mount may end, as kDoesNotLoad.
+// States with these reasons end when a later load finds the cartridge writable, as kDoesNotLoad.
 constexpr const char* kProtected = "it is write-protected";
 constexpr const char* kImageDamaged = "its image is damaged, and can only be read";
 
-// Of a cartridge that cannot be written.
+// The reason why a loaded cartridge cannot be written.
 const char* why_only_read(const devices::LoadedTape& loaded) {
     return loaded.damaged ? kImageDamaged : kProtected;
 }
 
-// Whether the cartridge has its state only until it is loaded, and can be written.
+// Whether the state of the cartridge ends when it is loaded and can be written.
 bool ends_with_mount(const Cartridge& cartridge) {
     const bool is_bad = cartridge.state == CartridgeState::kReadOnly ||
                         cartridge.state == CartridgeState::kSuspect ||
@@ -96,7 +96,7 @@ Task<Result<void>> DriveUnit::learn_number(store::TapeFile file) {
     co_return co_await parts_.shelf.save();
 }
 
-// False: it is no file of this label.
+// False: the file was not written under this label of the cartridge.
 bool DriveUnit::note_number(std::uint64_t found_id) {
     const CartridgeId id = *cartridge_;
     Cartridge as_found = *parts_.shelf.find(id);

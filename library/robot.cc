@@ -20,7 +20,7 @@ public:
     }
     Task<void> take() {
         while (robot_.busy_) {
-            // Each move ends by itself.
+            // No deadline: each move ends.
             [[maybe_unused]] const auto woken = co_await robot_.free_.wait({});
         }
         robot_.busy_ = true;
@@ -122,7 +122,7 @@ Task<Result<void>> Robot::put_away(std::string drive_serial) {
     });
     if (to == elements_.end()) {
         co_return std::unexpected(
-            Error{.code = Errc::kNoSpace, .context = "no storage slot is free"});
+            Error{.code = Errc::kNoSpace, .context = "no storage element is free"});
     }
     co_return co_await move(from->address, to->address);
 }

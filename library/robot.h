@@ -43,7 +43,7 @@ public:
         std::string drive_serial;
     };
     Task<Result<void>> load(Load what);
-    // Moves the cartridge that a drive has given back to a free storage slot. kNoSpace: there is
+    // Moves the cartridge that a drive has given back to a free storage element. kNoSpace: there is
     // none.
     Task<Result<void>> put_away(std::string drive_serial);
 
