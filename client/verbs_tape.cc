@@ -135,7 +135,7 @@ Task<int> show_queue(ObjectRun* run) {
     co_return show(run->call, dumped(all), page);
 }
 
-// Of the recall of an object that is named, or by its ticket.
+// Cancels the recall of an object, which is given by its name or by the ticket of the recall.
 Task<int> cancel_recall(ObjectRun* run) {
     const std::string& word = run->name();
     auto ticket = parse_fid(word);
