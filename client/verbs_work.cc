@@ -79,7 +79,7 @@ std::string remarks_on(const nlohmann::json& work) {
 // One kind of work on several cartridges.
 std::string page_of(const nlohmann::json& works, Kind kind) {
     const bool is_scrub = kind == Kind::kScrub;
-    std::string page = table(works, {{"MEDIUM", "medium"},
+    std::string page = table(works, {{"CARTRIDGE", "medium"},
                                      {is_scrub ? "SCRUB" : "REPACK", "state"},
                                      {"COPIES", "copies_done"},
                                      {"OF", "copies"},
@@ -207,10 +207,10 @@ Task<int> scrub_media(ObjectRun* run) {
 }  // namespace
 
 void declare_repack(CLI::App& app, VerbArguments& arguments) {
-    app.add_option("medium", arguments.medium, "The cartridge's barcode")->required();
+    app.add_option("cartridge", arguments.medium, "The cartridge's barcode")->required();
     auto* const show_it =
         app.add_flag("--show", arguments.show, "Only show the progress or the result");
-    app.add_flag("--end", arguments.end, "End it; the cartridge is written again")
+    app.add_flag("--end", arguments.end, "End the repack; the cartridge is written again")
         ->excludes(show_it);
 }
 
