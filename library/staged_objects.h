@@ -78,7 +78,8 @@ public:
     bool is_waiting(store::Fid fid) const { return waiting_.contains(fid); }
     // Whether the object was given up, until it changes.
     bool is_given_up(store::Fid fid) const;
-    // The objects of a pool that wait, are being copied, or were given up.
+    // The objects of a pool that wait, are being copied, or were given up, without those that a
+    // repack moves.
     std::vector<store::Fid> waiting_of(objects::PoolId pool) const;
 
     // -- leaving the disk --
