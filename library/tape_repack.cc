@@ -116,7 +116,8 @@ Task<MediaOutcome> TapeLibrary::repack(std::string barcode) {
     const std::uint64_t room = room_beside(pool, id);
     if (live->copies > 0 && room < needed) {
         refusal = "pool " + cartridge.pool + " has " + std::to_string(room) +
-                  " bytes free on other cartridges, but the repack needs " + std::to_string(needed);
+                  " bytes of room on other cartridges, but the repack needs " +
+                  std::to_string(needed);
         co_return MediaOutcome{.kind = Kind::kRefused, .words = refusal};
     }
     // During the waits above, a repack or a format may have begun.
