@@ -78,7 +78,7 @@ Result<std::optional<store::TapeEntry>> StagingDisks::entry_of(store::Volume& vo
 }
 
 Task<Result<CopiesThere>> StagingDisks::count_copies(store::VsnText vsn) {
-    // Copies of objects on a disk that is away are not known.
+    // The copies of objects on a missing disk are unknown.
     if (const auto here = check_all_here(); !here) co_return std::unexpected(here.error());
     CopiesThere there;
     std::vector<store::Slot> slots;

@@ -106,15 +106,15 @@ bool DriveUnit::note_number(std::uint64_t found_id) {
     return true;
 }
 
-// Labels of other nodes and other cartridges count nothing.
+// Notes the generation of the label on the tape; labels of other nodes or cartridges do not count.
 void DriveUnit::note_generation(const store::Inspection& found) {
     const bool is_of_it = found.kind == store::CartridgeKind::kOurs ||
                           found.kind == store::CartridgeKind::kOtherGeneration;
     generation_on_tape_ = is_of_it ? found.generation : 0;
 }
 
-// A label that no earlier one of the cartridge can be taken for: not by the table, which may have
-// been lost, nor by records of copies, nor by somebody who reads the tape.
+// The generation for the next label of the cartridge: later than those in the table, which may have
+// been lost, in the records of copies and on the tape, so that no earlier label equals it.
 Task<Result<std::uint32_t>> DriveUnit::next_generation(CartridgeId id) {
     const Cartridge cartridge = *parts_.shelf.find(id);
     const auto recorded = co_await parts_.catalogue.newest_generation(cartridge.vsn_text());

@@ -33,7 +33,7 @@ struct DriveRow {
 // The faults of a library.
 struct LibraryCondition {
     std::string name{};
-    std::string not_open{};  // Why it is not open; empty: it is open, or is being opened.
+    std::string not_open{};       // Why it is not open; empty: it is open, or is being opened.
     std::string changer_fault{};  // The error of the last inventory; empty: it has succeeded.
     std::vector<DriveRow> drives_down{};
     // Labelled cartridges that cannot be read, or whose content is not as recorded. Those that an

@@ -42,8 +42,8 @@ struct LibraryOptions {
     // The capacity of virtual cartridges; 0: the capacity of the model.
     std::uint64_t cartridge_bytes = 0;
     LibraryTiming timing = LibraryTiming::kNone;
-    // A blank cartridge gets a label when objects need one. Otherwise only an administrator has it
-    // labelled: in a library that others use, too, it may be theirs.
+    // The library labels a blank cartridge when objects need one. If false, only administrators do:
+    // the blank cartridges of a shared library may belong to other programs.
     bool labels_blank = true;
     std::vector<TapePoolOptions> pools = {};
 };

@@ -50,7 +50,7 @@ Task<Result<void>> Robot::look_now() {
     co_return looked;
 }
 
-// While people use the changer it has no fault.
+// A changer that people use, which is kBusy, has no fault.
 void Robot::note(const Result<void>& looked) {
     if (!looked && looked.error().code == Errc::kBusy) return;
     const bool had_fault = !fault_.empty();

@@ -169,7 +169,7 @@ std::optional<MediumWork> TapeLibrary::repack_work(std::string_view barcode) con
 void TapeLibrary::resume_repacks() {
     for (const Cartridge& each : std::vector(shelf_->table().all())) {
         if (each.repack != Repack::kRunning) continue;
-        // The configuration, or the cartridge, may be another one since.
+        // The configuration or the cartridge may have changed since the repack began.
         const std::string refusal = why_not_repack(each);
         if (refusal.empty()) {
             begin_repack(each.id);

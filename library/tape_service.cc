@@ -228,15 +228,15 @@ Task<MediaOutcome> TapeLibrary::may_format(const Cartridge* cartridge, FormatFor
     const std::string refusal = why_not_format(*cartridge, force);
     if (!refusal.empty()) co_return outcome(Kind::kRefused, refusal);
     if (force == FormatForce::kLoseObjects) co_return MediaOutcome{};
-    // Without force only a tape that is blank is formatted: if no copy is known, none is there.
+    // Without force, only a blank tape is formatted, so it has no copies if none are known.
     const bool is_new = cartridge->generation == 0 && force == FormatForce::kRefuseData;
     const auto there = co_await count_copies(cartridge);
     if (!there && there.error().code == Errc::kBusy && is_new) co_return MediaOutcome{};
     if (!there && there.error().code == Errc::kBusy) {
         co_return outcome(Kind::kRefused, "cartridge " + cartridge->barcode +
-                                              " may have copies of objects on a disk that is not "
-                                              "here; bring the disk back, or confirm with "
-                                              "--force --yes that they may be lost");
+                                              " may have copies of objects on a disk that is "
+                                              "missing; bring the disk back, or confirm with "
+                                              "--force --yes that these objects may be lost");
     }
     if (!there) co_return outcome(Kind::kFailed, describe(there.error()));
     const std::string has =

@@ -358,7 +358,7 @@ class TapeTest(StorageTestCase):
         self.start()
         wait_until(lambda: "fopd.library.open" in self.daemon.log(), "the library is open")
         for force in ([], ["--force"]):
-            self.refused(REFUSED, [f"format: {medium}: ", "disk that is not here"], "format", medium, *force, *COLD)
+            self.refused(REFUSED, [f"format: {medium}: ", "disk that is missing"], "format", medium, *force, *COLD)
         self.stop()
         disk.unlink(missing_ok=True)
         away.rename(disk)
