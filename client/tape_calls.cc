@@ -97,7 +97,7 @@ Task<Outcome<ObjectCopies>> TapeCalls::copies(fop::Fid fid, Wait wait) {
     const auto entries = fop::read_copies(std::span(payload).first(answer->payload_bytes));
     if (reply == nullptr || !entries) co_return nonsense();
     constexpr std::uint64_t kNanoseconds = 1'000'000'000;
-    // What lies behind the year 2500 is shown as that.
+    // Later times are shown as the year 2500.
     const std::uint64_t until_s = std::min(reply->pinned_until_s, std::uint64_t{16'725'225'600});
     ObjectCopies found{
         .copies = {}, .on_disk = reply->on_disk, .pinned_until_ns = until_s * kNanoseconds};

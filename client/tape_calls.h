@@ -34,15 +34,15 @@ struct CopyInfo {
     std::string cartridge{};   // Its barcode, or the number in its label.
     std::string state{};       // Of the cartridge; empty: the node does not have it.
     std::uint64_t file = 0;    // The number of the tape file.
-    std::uint64_t block = 0;   // At which that begins.
-    std::uint64_t offset = 0;  // In the object.
+    std::uint64_t block = 0;   // The first block of the tape file.
+    std::uint64_t offset = 0;  // The first byte in the object.
     std::uint64_t size_bytes = 0;
     std::uint64_t written_ns = 0;  // Since 1970 UTC.
 };
 struct ObjectCopies {
     std::vector<CopyInfo> copies{};     // In the order of the object's bytes; the first of many.
     bool on_disk = true;                // The bytes are on a disk, too.
-    std::uint64_t pinned_until_ns = 0;  // They stay there; since 1970 UTC. 0: not pinned.
+    std::uint64_t pinned_until_ns = 0;  // The end of the pin, since 1970 UTC; 0: not pinned.
 };
 
 // A cartridge, as the server lists it.
@@ -51,8 +51,8 @@ struct Medium {
     std::string pool{};
     std::string technology{};
     std::string state{};
-    std::string drive{};   // That has loaded it; empty: none.
-    std::string reason{};  // Of the state.
+    std::string drive{};   // The drive that has loaded it; empty: none.
+    std::string reason{};  // The reason of the state.
     std::uint64_t capacity_bytes = 0;
     std::uint64_t used_bytes = 0;
     std::uint64_t dead_bytes = 0;
@@ -63,10 +63,10 @@ struct Medium {
     std::uint64_t damaged_copies = 0;
 };
 
-// Long work on everything that is on a cartridge.
+// The progress of a repack or scrub of a cartridge.
 struct WorkInfo {
     fop::MediumWorkReply::State state = fop::MediumWorkReply::State::kNone;
-    std::uint64_t copies = 0;  // When it began, or since the node was started.
+    std::uint64_t copies = 0;  // The live copies at the begin, or at the start of the node.
     std::uint64_t bytes = 0;
     std::uint64_t copies_done = 0;
     std::uint64_t bytes_done = 0;
@@ -96,22 +96,23 @@ public:
         std::uint8_t priority = fop::kRecallPriorityDefault;
         bool unpins = false;  // Only ends the pin.
     };
-    // Asks for the bytes of an object on a disk. Whether there is a recall to wait for.
+    // Asks for a recall of an object. True: there is a recall to wait for.
     Task<Outcome<bool>> stage(StageWish wish, Wait wait);
     // Frees the disk's blocks of an object that is on tape.
     Task<Outcome<void>> release(fop::Fid fid, Wait wait);
-    // Where the copies of the object's bytes are. A server that knows no tapes has none.
+    // The copies of the object on cartridges. An older server, without tapes, has none.
     Task<Outcome<ObjectCopies>> copies(fop::Fid fid, Wait wait);
     Task<Outcome<RecallQueue>> recalls(Wait wait);
     // Calls that wait for tape now: see Slots.
     const Slots::TapeWait& waiting() const { return slots_.tape_wait(); }
     void report_waiting() { slots_.report_recalls(); }
     Task<Outcome<void>> cancel(fop::Fid fid, Wait wait);
-    // Waits until all that was acknowledged in the pool is on tape.
+    // Waits until all acknowledged objects of the pool are on tape.
     Task<Outcome<void>> sync(std::string pool, Wait wait);
 
     Task<Outcome<std::vector<Medium>>> media(Wait wait);
-    // What a format may destroy: nothing, copies of which there are others, or objects as well.
+    // What a format may destroy: nothing; copies of objects whose bytes are also elsewhere; or the
+    // last copies of objects as well.
     enum class Force : std::uint8_t { kRefuseData, kForgetData, kLoseObjects };
     struct FormatWish {
         std::string barcode{};

@@ -135,7 +135,7 @@ Task<int> show_queue(ObjectRun* run) {
     co_return show(run->call, dumped(all), page);
 }
 
-// Of the recall of an object that is named, or by its ticket.
+// Cancels the recall of an object, which is given by its name or by the ticket of the recall.
 Task<int> cancel_recall(ObjectRun* run) {
     const std::string& word = run->name();
     auto ticket = parse_fid(word);
@@ -269,13 +269,13 @@ void declare_tape_names(CLI::App& app, VerbArguments& arguments) {
 void declare_stage(CLI::App& app, VerbArguments& arguments) {
     declare_tape_names(app, arguments);
     app.add_option("--pin", arguments.pin,
-                   "Keep them on a disk for so long, such as 12h or 3d; 0s ends that")
+                   "Keep them on a disk for so long, such as 12h or 3d; 0s ends the pin")
         ->check([](const std::string& text) {
             const auto span = pin_seconds(text);
             const bool fits = span && static_cast<std::uint64_t>(*span) <= fop::kPinSecondsMax;
             return std::string(fits ? "" : "must be a number with s, min, h or d, up to 3660d");
         });
-    app.add_option("--priority", arguments.priority, "Recalls with a higher one go first")
+    app.add_option("--priority", arguments.priority, "Recalls with a higher priority go first")
         ->check(whole_between(0, 255))
         ->default_str(std::to_string(arguments.priority));
 }
@@ -296,9 +296,9 @@ void declare_format(CLI::App& app, VerbArguments& arguments) {
     declare_medium(app, arguments);
     app.add_option("--pool", arguments.pool, "The tape pool that it is for")->required();
     auto* const force =
-        app.add_flag("--force", arguments.force, "Also if it holds data, which are forgotten");
+        app.add_flag("--force", arguments.force, "Discard the data on the cartridge");
     app.add_flag("--yes", arguments.is_sure,
-                 "Confirm that objects with no copy elsewhere are lost for good")
+                 "With --force: also lose objects that have no other copy")
         ->needs(force);
 }
 void declare_load(CLI::App& app, VerbArguments& arguments) {
@@ -314,7 +314,7 @@ constexpr std::array kTapeVerbs{
          kTimeoutDefault, declare_tape_names, run_tape_verb<&release_all>},
     Verb{"queue", "List the objects that are being recalled from tape", "queue", kTimeoutDefault,
          nullptr, run_tape_verb<&show_queue>},
-    Verb{"cancel", "Leave an object on tape that was to be brought back", "cancel 2026/results.tar",
+    Verb{"cancel", "Cancel the recall of an object from tape", "cancel 2026/results.tar",
          kTimeoutDefault, declare_cancel, run_tape_verb<&cancel_recall>},
     Verb{"media", "List the cartridges of the tape library", "media", kTimeoutDefault, nullptr,
          run_tape_verb<&show_media>},
@@ -330,7 +330,7 @@ constexpr std::array kTapeVerbs{
          declare_drive, run_tape_verb<&take_drive_down>},
     Verb{"drive up", "Use a drive again", "drive up vtl0-drive0", kTimeoutDefault, declare_drive,
          run_tape_verb<&bring_drive_up>},
-    Verb{"repack", "Move what is needed on a cartridge to others",
+    Verb{"repack", "Move the live copies on a cartridge to other cartridges",
          "repack V00001L9\nrepack V00001L9 --show", kTimeoutDefault, declare_repack, run_repack},
 };
 

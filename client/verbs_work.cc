@@ -79,7 +79,7 @@ std::string remarks_on(const nlohmann::json& work) {
 // One kind of work on several cartridges.
 std::string page_of(const nlohmann::json& works, Kind kind) {
     const bool is_scrub = kind == Kind::kScrub;
-    std::string page = table(works, {{"MEDIUM", "medium"},
+    std::string page = table(works, {{"CARTRIDGE", "medium"},
                                      {is_scrub ? "SCRUB" : "REPACK", "state"},
                                      {"COPIES", "copies_done"},
                                      {"OF", "copies"},
@@ -96,7 +96,7 @@ Order order_of(const VerbArguments& asked) {
     return asked.end ? Order::kEnd : Order::kBegin;
 }
 
-// Looks at the work until it is over.
+// Shows the progress of the work until it is over.
 Task<Outcome<WorkInfo>> follow(ObjectRun* run, TapeCalls::WorkWish wish, WorkInfo info) {
     std::optional<ProgressLine> line;
     Outcome<WorkInfo> latest = std::move(info);
@@ -120,7 +120,7 @@ Task<Outcome<WorkInfo>> follow(ObjectRun* run, TapeCalls::WorkWish wish, WorkInf
     co_return latest;
 }
 
-// Orders the work on cartridges, waits for its end if it was begun, and prints a list of them.
+// Begins, ends or shows the work on each of the cartridges; after a begin, waits for its end.
 Task<Outcome<std::vector<WorkInfo>>> order(ObjectRun* run, Kind kind,
                                            std::vector<std::string> barcodes) {
     const Order what = order_of(run->arguments);
@@ -141,7 +141,7 @@ Task<Outcome<std::vector<WorkInfo>>> order(ObjectRun* run, Kind kind,
     co_return works;
 }
 
-// All that was begun is done, or goes on without the verb.
+// Whether the work on every cartridge is done, or goes on without the verb.
 bool is_good(const ObjectRun& run, const std::vector<WorkInfo>& works) {
     if (order_of(run.arguments) != Order::kBegin) return true;
     return std::ranges::all_of(
@@ -152,7 +152,8 @@ void say_what_goes_on(const ObjectRun& run, const std::vector<WorkInfo>& works) 
     if (order_of(run.arguments) != Order::kBegin) return;
     const bool goes_on = std::ranges::any_of(works, &WorkInfo::runs);
     if (goes_on) {
-        complain(std::string(run.call.verb) + ": it goes on; --show shows it, --end ends it");
+        complain(std::string(run.call.verb) +
+                 ": the work goes on; --show shows its progress, --end ends it");
     }
 }
 
@@ -168,7 +169,7 @@ Task<int> repack(ObjectRun* run) {
     co_return printed != kExitDone || is_good(*run, *works) ? printed : kExitRefused;
 }
 
-// The cartridge that is named, or those of a pool that can be read.
+// The cartridge that --medium names, or the readable cartridges of the pool.
 Task<Outcome<std::vector<std::string>>> media_to_scrub(ObjectRun* run) {
     const VerbArguments& asked = run->arguments;
     std::vector<std::string> barcodes;
@@ -206,10 +207,10 @@ Task<int> scrub_media(ObjectRun* run) {
 }  // namespace
 
 void declare_repack(CLI::App& app, VerbArguments& arguments) {
-    app.add_option("medium", arguments.medium, "The cartridge's barcode")->required();
+    app.add_option("cartridge", arguments.medium, "The cartridge's barcode")->required();
     auto* const show_it =
         app.add_flag("--show", arguments.show, "Only show the progress or the result");
-    app.add_flag("--end", arguments.end, "End it; the cartridge is written again")
+    app.add_flag("--end", arguments.end, "End the repack; the cartridge is written again")
         ->excludes(show_it);
 }
 

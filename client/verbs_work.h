@@ -3,12 +3,12 @@
 
 #include "client/verb.h"
 
-// Verbs about long work on everything that is on a cartridge.
+// The verbs for repacks and scrubs of cartridges.
 namespace fopd::client {
 
 void declare_repack(CLI::App& app, VerbArguments& arguments);
 int run_repack(const Call& call);
-// Of cartridges: --medium or --pool.
+// `scrub` with --medium or --pool, which name cartridges.
 int run_medium_scrub(const Call& call);
 
 }  // namespace fopd::client

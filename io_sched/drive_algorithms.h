@@ -21,7 +21,7 @@ struct DriveAlgorithm {
     std::unique_ptr<IoScheduler> (*make)(const TapeSettings& settings, const IoMedia& media);
 };
 
-// All of them, by name. Static.
+// All algorithms for drives, by name. Static.
 std::span<const DriveAlgorithm> drive_algorithms();
 const DriveAlgorithm& default_drive_algorithm();
 
@@ -29,10 +29,11 @@ const DriveAlgorithm& default_drive_algorithm();
 // needs another one.
 std::unique_ptr<IoScheduler> make_drive_fifo(const TapeSettings& settings, const IoMedia& media);
 // One mount for all reads that wait for a cartridge, in an order that makes locates short. The
-// cartridge that is loaded goes on; the next is the one that has waited for too long, else the one
-// for which most bytes wait. Foreground requests go before those of the background.
+// loaded cartridge is read first; the next is a cartridge whose oldest read has waited for too
+// long, else the one for which most bytes wait. Foreground requests go before background requests.
 std::unique_ptr<IoScheduler> make_grouped_read(const TapeSettings& settings, const IoMedia& media);
-// Writes of a collection stay on its cartridge, and a drive goes on with the cartridge that it has.
+// Writes of a collection go to the cartridge of its last write, and a drive keeps its cartridge
+// while writes wait for it.
 std::unique_ptr<IoScheduler> make_grouped_write(const TapeSettings& settings, const IoMedia& media);
 
 }  // namespace fopd::io_sched

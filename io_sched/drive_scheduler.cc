@@ -65,7 +65,8 @@ Result<std::optional<DeviceMedium>> DriveScheduler::get_device_medium_pair(IoReq
     };
     const bool is_stale = peeked_.places.empty() || !std::ranges::all_of(peeked_.places, is_free);
     if (is_stale) {
-        // A read that needs several media, which go one after the other; or a drive is taken.
+        // The request is in no queue if it reads several media one after the other, or if a drive
+        // of its choice was taken away.
         if (request.queue_state.queue == nullptr) enter(request);
         peeked_.places = place(request, now);
     }
@@ -181,7 +182,7 @@ DriveScheduler::Queue* DriveScheduler::find_queue(const QueueKey& key) const {
     return at == queues_.end() ? nullptr : at->second.get();
 }
 
-// The few that failed elsewhere go first.
+// The queue for the drive. Requests that failed on another drive go first.
 DriveScheduler::Queue* DriveScheduler::queue_for(const IoDevice& drive) const {
     if (!drive.medium()) return nullptr;
     const MediumId medium = *drive.medium();
@@ -226,7 +227,7 @@ void DriveScheduler::collect(Queue& queue, std::vector<IoRequest*>& requests) {
     }
 }
 
-// The age of a queue whose requests are all planned is that of the oldest when they were.
+// If all requests of a queue are planned, its age is that of the oldest at the time of the plan.
 void DriveScheduler::reindex(Queue& queue) {
     std::uint64_t oldest = queue.planned_count > 0 ? queue.oldest : UINT64_MAX;
     Instant oldest_at = queue.oldest_at;
@@ -258,7 +259,7 @@ bool DriveScheduler::possible(const IoRequest& request, const IoPart& part) cons
     return false;
 }
 
-// Whether it can go to a drive that is not down, in time.
+// Whether a drive that is not down can serve the part, now or later.
 bool DriveScheduler::has_drive_up(const IoRequest& request, const IoPart& part) const {
     const IoMedium* const medium = media_.find(part.medium);
     return medium != nullptr && media_.has_drive_up_for(*medium, request.type);
@@ -354,8 +355,8 @@ void DriveScheduler::leave(IoRequest& request) {
     }
 }
 
-// Requests whose medium has gone, or has no drive that is up, wait for another one; or they are
-// lost. Lost ones may have been found.
+// Moves requests whose medium is gone, or has no drive that is up, to another of their media, or to
+// the lost ones. Takes back lost requests that can be served again.
 void DriveScheduler::find_lost() {
     if (lost_version_ == media_.version()) return;
     lost_version_ = media_.version();

@@ -68,7 +68,7 @@ protected:
     struct Queue {
         QueueKey key;
         std::array<AgeList, 2> waiting;  // By IoPriority.
-        // Those whose order was planned; all of the same priority.
+        // The requests whose order was planned; all of the same priority.
         core::IntrusiveList<OrderPlace> planned;
         std::size_t planned_count = 0;
         std::size_t count = 0;  // All of these.
@@ -101,13 +101,13 @@ protected:
     virtual Answer choose(Instant now) = 0;
     // Whether requests of different collections have queues of their own.
     virtual bool by_collection() const { return false; }
-    // How little a drive is needed: the one with the least number is taken for another cartridge.
-    // Nothing: it must keep its own.
+    // The rank of a drive: the drive with the lowest rank gets another cartridge first. Nothing:
+    // the drive must keep its cartridge.
     virtual std::optional<std::uint64_t> eviction_rank(const IoDevice& drive, Instant now) const;
 
-    // How many parts a cartridge is loaded for at least, while others wait for too long.
+    // A loaded cartridge serves at least so many parts, even while others have waited for too long.
     static constexpr std::uint32_t kBatch = 16;
-    // Whether the drive was given that many for the cartridge that it has.
+    // Whether the drive has served kBatch parts for its present cartridge.
     bool had_batch(const IoDevice& drive) const;
 
     const IoMedia& media() const { return media_; }
@@ -115,7 +115,7 @@ protected:
     const ByAge& queues() const { return by_age_; }
     Queue* find_queue(const QueueKey& key) const;
     Queue* queue_of(MediumId medium) const { return find_queue({.medium = medium}); }
-    // What waits for the medium of the drive and can be done there.
+    // The requests that wait for the medium of the drive and can be served there.
     Queue* queue_for(const IoDevice& drive) const;
     // Whether the queue does not go to the drive, because it failed there, and another is up.
     bool avoids(Queue& queue, const IoDevice& drive) const;

@@ -212,7 +212,8 @@ void FairShareDispatch::give(Group& group, Instant now) {
     }
 }
 
-// Of drives that are shared, which nobody else has to lack.
+// Takes back a drive that a scheduler has beyond its share. Only for shared drives, so that no
+// other scheduler has to lack one first.
 void FairShareDispatch::take_back(Group& group, std::size_t from, Instant now) {
     if (group.wanted[from] == 0 || group.have(from) <= group.wanted[from]) return;
     IoScheduler& giver = *group.schedulers[from].scheduler;

@@ -56,7 +56,7 @@ private:
     const Duration mount_age_;
     const Duration max_wait_;
     const Duration stay_mounted_;
-    bool for_overdue_ = false;  // The reads that are being placed have waited for too long.
+    bool for_overdue_ = false;  // The reads being placed have waited for too long.
 };
 
 DriveScheduler::Answer GroupedRead::choose(Instant now) {
@@ -112,7 +112,7 @@ bool GroupedRead::can_have(const IoDevice& drive, Queue& queue) const {
             return other != &drive && other->has_room(IoType::kRead) && takes(*other);
         });
     }
-    // A drive of others gives it back when they like.
+    // A busy drive of another scheduler may keep the cartridge for any time.
     const bool will_get = holder == nullptr || holder->is_idle() || has_device(*holder);
     return will_get && takes(drive);
 }
@@ -213,7 +213,7 @@ Instant GroupedRead::next_change(Instant now) const {
     for (const auto& [age, queue] : queues()) {
         consider(after(queue->oldest_at, max_wait_));
         consider(after(queue->oldest_at, mount_age_));
-        // Later ones become so later.
+        // The queues are in the order of age, so all later times are in the future.
         if (after(queue->oldest_at, std::min(max_wait_, mount_age_)) > now) break;
     }
     for (const IoDevice* const drive : drives()) {

@@ -21,7 +21,8 @@ private:
                       const Places& used) const override;
     std::optional<std::uint64_t> eviction_rank(const IoDevice& drive, Instant now) const override;
 
-    // Those that want to go on with the cartridge: for it alone, or of its collection.
+    // The queue whose writes go on with the loaded cartridge: writes for this cartridge only, or of
+    // its collection.
     Queue* continues(MediumId medium) const;
     bool is_wanted_by_other(const IoMedium& medium, const IoRequest& request) const;
     bool must_yield(const IoDevice& drive, Instant now) const;
@@ -63,7 +64,7 @@ bool GroupedWrite::is_wanted_by_other(const IoMedium& medium, const IoRequest& r
     return medium.collection != request.collection && continues(medium.id) != nullptr;
 }
 
-// Somebody else has waited for too long, and the cartridge has had its batch.
+// Whether the cartridge has served a batch while another queue has waited for too long.
 bool GroupedWrite::must_yield(const IoDevice& drive, Instant now) const {
     if (!had_batch(drive) || queues().empty()) return false;
     const Queue& oldest = *queues().begin()->second;
@@ -87,7 +88,8 @@ DriveScheduler::Place GroupedWrite::place_write(const IoRequest& request, std::s
                              IoMedia::fits(*drive, medium, request.type);
         return is_free ? drive : nullptr;
     };
-    // The collection's own, one that can be mounted, and one that is in a drive now.
+    // `own`: the cartridge of the collection. `other`: one that can be mounted. `loaded`: one in a
+    // drive. `shared`: one in a drive for which another collection waits.
     const IoMedium* own = nullptr;
     const IoMedium* other = nullptr;
     const IoMedium* loaded = nullptr;
@@ -109,14 +111,14 @@ DriveScheduler::Place GroupedWrite::place_write(const IoRequest& request, std::s
         IoDevice* const drive =
             is_kept(own->id) ? nullptr : drive_for(request, wanted, *own, now, used);
         if (drive != nullptr) return {drive, part, own->id};
-        if (one_copy) return {};  // It stays on its cartridge.
+        if (one_copy) return {};  // The collection waits for its cartridge.
     }
     if (loaded != nullptr) return {free_drive(*loaded), part, loaded->id};
     if (other != nullptr) {
         IoDevice* const drive = drive_for(request, wanted, *other, now, used);
         if (drive != nullptr) return {drive, part, other->id};
     }
-    // There is none for it alone.
+    // No other cartridge has room, so the collection shares one.
     if (other == nullptr && shared != nullptr) return {free_drive(*shared), part, shared->id};
     return {};
 }

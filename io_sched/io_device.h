@@ -17,8 +17,8 @@ namespace fopd::io_sched {
 
 enum class DeviceState : std::uint8_t {
     kReady,
-    kDown,  // Gets no operations; those that run end. Others may take its medium.
-    kHeld,  // Gets no operations, and keeps its medium: it is used otherwise.
+    kDown,  // Gets no operations; running ones end. Another drive may get its medium.
+    kHeld,  // Gets no operations and keeps its medium: it is reserved for other use.
 };
 
 // The kind of medium that a device accepts: "disk" for disks, for drives and cartridges their
@@ -61,7 +61,7 @@ public:
     DeviceState state() const { return state_; }
     void set_state(DeviceState state) { state_ = state; }
 
-    // Of a drive: the cartridge that it has, or that it is getting for the operation that runs.
+    // Of a drive: its cartridge, or the cartridge that the running operation brings.
     std::optional<MediumId> medium() const { return medium_; }
     // Where the last operation on that medium ended, in the terms of IoPart::offset.
     std::uint64_t position() const { return position_; }
@@ -72,15 +72,15 @@ public:
         leaving_.reset();
         position_ = position;
     }
-    // The operation that begins brings another medium. Until it ends, the drive may have the old
-    // one.
+    // The operation that begins exchanges the medium. Until it ends, the drive may have the old
+    // medium or the new one.
     void exchange(MediumId medium) {
         const auto old = medium_;
         set_medium(medium);
         leaving_ = old;
     }
     std::optional<MediumId> leaving() const { return leaving_; }
-    // The operation has ended, there.
+    // An operation has ended at this position.
     void set_position(std::uint64_t position) {
         leaving_.reset();
         position_ = position;

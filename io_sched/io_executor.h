@@ -17,10 +17,9 @@ struct IoShare {
     IoPart* part = nullptr;
 };
 
-// Performs the operations that the main scheduler gives to one device. The main scheduler knows no
-// memory and no commands: an executor takes them from the requests for its media, which are of the
-// class that it asks for. That of a drive brings the medium of the part first, and takes away
-// another one.
+// Performs the operations that the main scheduler gives to one device. Each executor has a subclass
+// of IoRequest, with the memory and commands of the operations; all requests for its media are of
+// that class. The executor of a drive first exchanges the medium if the part needs another one.
 class IoExecutor {
 public:
     static constexpr std::size_t kJoinedMax = 32;
@@ -29,7 +28,7 @@ public:
 
     // Performs one part. A write that has begun runs to its end, whatever request.wait says.
     virtual Task<Result<void>> execute(const IoRequest& request, const IoPart& part) = 0;
-    // A drive after an operation. All but is_down is asked for after one that failed.
+    // The state of a drive after an operation. All but is_down is used only after a failure.
     struct Content {
         std::optional<MediumId> medium{};
         std::uint64_t position = 0;

@@ -11,8 +11,8 @@ namespace fopd::io_sched {
 
 enum class MediumUse : std::uint8_t {
     kAll,
-    kRead,  // Full, or not to be written for another reason, but by a format.
-    kNone,  // Nothing can be done with it: it is missing, disabled or suspect.
+    kRead,  // Can be read and formatted, not written: full or read-only, for example.
+    kNone,  // Cannot be used: missing or disabled.
 };
 
 // A medium that is not fixed in a device, as schedulers see it.
@@ -22,7 +22,7 @@ struct IoMedium {
     std::uint32_t pool = 0;
     MediumUse use = MediumUse::kAll;
     std::uint64_t capacity_bytes = 0;
-    std::uint64_t free_bytes = 0;  // For a write, with whatever is written beside the data.
+    std::uint64_t free_bytes = 0;  // The space for writes, labels and headers included.
     // The collection of the last write; 0: none.
     std::uint64_t collection = 0;
 
@@ -43,7 +43,7 @@ public:
         const auto at = media_.find(id);
         return at == media_.end() ? nullptr : &at->second;
     }
-    // So many bytes were given to it, of that collection.
+    // Counts a write of so many bytes of a collection to the medium.
     void wrote(MediumId id, std::uint64_t size_bytes, std::uint64_t collection);
     const std::map<MediumId, IoMedium>& all() const { return media_; }
 
@@ -56,9 +56,9 @@ public:
     void drive_changed() { ++version_; }
     // Whether the drive can be used for a request of that type on that medium.
     static bool fits(const IoDevice& drive, const IoMedium& medium, IoType type);
-    // Whether any drive can, ready or not.
+    // Whether any drive can be used for it, ready or not.
     bool has_drive_for(const IoMedium& medium, IoType type) const;
-    // Whether one can that is not down.
+    // Whether a drive that is not down can be used for it.
     bool has_drive_up_for(const IoMedium& medium, IoType type) const;
 
     // Grows with every change.

@@ -23,7 +23,7 @@ bool wait_is_over(const core::WaitOptions& wait, Instant now) {
 
 Error why_over(const core::WaitOptions& wait) {
     const bool cancelled = wait.cancel != nullptr && wait.cancel->cancelled();
-    return error_of(cancelled ? Errc::kCancelled : Errc::kTimedOut, "wait for a device");
+    return error_of(cancelled ? Errc::kCancelled : Errc::kTimedOut, "waiting for a device");
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ public:
         scheduler_.main.push(*this);  // Never completes within this call.
     }
     [[nodiscard]] Result<void> await_resume() const { return result; }
-    // The parts of a write have the medium that they got last, or kAnyMedium.
+    // The media of the request; for a write, the cartridges that the scheduler chose last.
     const std::vector<io_sched::IoPart>& where() const { return parts_; }
 
 private:

@@ -17,9 +17,9 @@ std::string_view Cartridge::remark() const {
     if (!reason.empty()) return reason;
     switch (repack) {
         case Repack::kNone: return {};
-        case Repack::kRunning: return "what is needed on it is being moved to others";
-        case Repack::kPartly: return "it was repacked, and some of it could not be moved";
-        case Repack::kDone: return "it was repacked: nothing on it is needed";
+        case Repack::kRunning: return "a repack is moving its copies to other cartridges";
+        case Repack::kPartly: return "it was repacked, but some copies could not be moved";
+        case Repack::kDone: return "it was repacked: no object has copies on it";
     }
     return {};
 }

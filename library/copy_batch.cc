@@ -14,7 +14,7 @@ namespace fopd::library {
 namespace {
 
 constexpr std::size_t kAheadBytes = store::kTapeDataBytes;
-// How long a copy waits for changes of its object in progress.
+// How long a copy waits for changes of its object that are in progress.
 constexpr Duration kCopyPatience = 5s;
 // Labels and filemarks of a file, its last block, and the headers of a member.
 constexpr std::uint64_t kFileOverheadBytes = 1ULL << 20;
@@ -39,10 +39,10 @@ public:
         copy_.copy_checksums(first, into);
         co_return Result<void>{};
     }
-    // Waits until nothing is read any more.
+    // Waits for the end of the read in flight.
     Task<void> end() {
         while (runs_) {
-            // A read of a disk ends by itself.
+            // No deadline: the disk completes each read.
             [[maybe_unused]] const auto woken = co_await ended_.wait({});
         }
     }
@@ -65,7 +65,7 @@ private:
 
 Task<Result<void>> CopyBatch::Source::read(std::uint64_t offset, core::Buffer into) {
     if (parts_.stopping) {
-        co_return std::unexpected(Error{.code = Errc::kCancelled, .context = "the batch"});
+        co_return std::unexpected(Error{.code = Errc::kCancelled, .context = "the library stops"});
     }
     co_await end();
     const bool is_there = ahead_bytes_ > 0 && ahead_offset_ == offset &&
@@ -137,22 +137,22 @@ Task<Result<void>> CopyBatch::run(DriveUnit* drive, CartridgeId cartridge) {
 
 Task<Result<void>> CopyBatch::try_out(DriveUnit* drive, CartridgeId cartridge) {
     if (parts_.stopping) {
-        co_return std::unexpected(Error{.code = Errc::kCancelled, .context = "the batch"});
+        co_return std::unexpected(Error{.code = Errc::kCancelled, .context = "the library stops"});
     }
     const CartridgeState state = drive->shelf().find(cartridge)->state;
     if (state == CartridgeState::kBlank) co_return co_await drive->format(wish_.pool);
     if (state != CartridgeState::kOk) {
         co_return std::unexpected(
-            Error{.code = Errc::kInvalid, .context = "the cartridge is not written any more"});
+            Error{.code = Errc::kInvalid, .context = "the cartridge can no longer be written"});
     }
     co_return co_await drive->try_writing();
 }
 
-// The copies are recorded if all cartridges have theirs.
+// Records the copies if the batches of all cartridges have succeeded.
 Task<Result<void>> CopyBatch::end_run(Result<void> result) {
     CopyJoin::Copies durable = std::exchange(durable_, {});
     if (wish_.copies == 1) {
-        // More may follow, with another drive.
+        // The rest of the batch may follow with another drive.
         co_await parts_.join.record(std::move(durable));
         co_return result;
     }
@@ -162,7 +162,7 @@ Task<Result<void>> CopyBatch::end_run(Result<void> result) {
     }
     const bool recorded = co_await parts_.join.arrive(std::move(durable));
     if (recorded) co_return result;
-    // The cartridge is not to blame.
+    // Another batch has failed; this drive and cartridge are not at fault.
     co_return Result<void>{};
 }
 
@@ -208,7 +208,7 @@ void CopyBatch::take_back_file() {
     in_file_.clear();
 }
 
-// Everything since the last sync is in doubt.
+// Forgets the members since the last sync: they may not be on the tape.
 void CopyBatch::take_back_all() {
     take_back_file();
     for (Written& each : complete_) rest_.push_back(std::move(each.item));
@@ -249,7 +249,8 @@ Task<Result<CopyBatch::Step>> CopyBatch::write_item(DriveUnit* drive, const Item
         auto copy = co_await open_piece(item, from);
         if (!copy) {
             const Errc why = copy.error().code;
-            // Gone, or copied already; or it is in use, and waits for a later batch.
+            // The object is gone or was copied meanwhile, or it is in use and waits for a later
+            // batch.
             const bool goes_on = why == Errc::kNotFound || why == Errc::kTimedOut ||
                                  why == Errc::kCancelled || why == Errc::kClosed;
             if (goes_on) co_return Step::kSkipped;
@@ -291,7 +292,7 @@ bool CopyBatch::fits(const Cartridge& cartridge, const store::Member& member) co
 Task<Result<CopyBatch::Step>> CopyBatch::write_piece(DriveUnit* drive, const Item* item,
                                                      OutgoingCopy* copy) {
     if (!store::is_valid(copy->member)) {
-        // A name that cannot be written as text is left out; the object is found by its fid.
+        // A name that is not valid text is left out; the fid identifies the object.
         copy->member.name.clear();
     }
     const Cartridge& cartridge = *drive->shelf().find(cartridge_);
@@ -326,7 +327,7 @@ Task<Result<CopyBatch::Step>> CopyBatch::write_piece(DriveUnit* drive, const Ite
     co_return co_await note_error(item, added.error());
 }
 
-// An error has ended the file, and what it had is lost: with the tape, or only because of the
+// An error has ended the file, so its members are lost. Either the tape has failed, or only the
 // object that was written last.
 Result<CopyBatch::Step> CopyBatch::note_end(const Error& error) {
     take_back_file();
@@ -336,7 +337,7 @@ Result<CopyBatch::Step> CopyBatch::note_end(const Error& error) {
     return Step::kTapeEnds;
 }
 
-// The object cannot be copied as it is. Others go on.
+// Gives up the object, which cannot be copied as it is. The batch goes on with the others.
 Task<CopyBatch::Step> CopyBatch::note_error(const Item* item, Error error) {
     if (error.code == Errc::kCancelled || error.code == Errc::kClosed) co_return Step::kSkipped;
     ++outcome_.not_copied;

@@ -25,19 +25,21 @@
 
 namespace fopd::library {
 
-// Writes objects to a cartridge: as members of tape files that grow to some size, made durable with
-// one sync, and only then recorded at their homes, together with the copies that other batches have
-// written to other cartridges. What an error leaves unrecorded is written again later.
+// Writes objects to a cartridge, as members of tape files of limited size. One sync makes all files
+// durable; then the copies are recorded at the homes of the objects, together with the copies that
+// other batches have written to other cartridges. Objects that an error leaves unrecorded are
+// written again by a later batch.
 class CopyBatch {
 public:
     // All outlive it.
     struct Parts {
         core::Reactor& reactor;
-        core::Gate& gate;  // Of the library.
+        core::Gate& gate;  // The gate of the library.
         const core::Clock& clock;
         core::EventSink& events;
         HomeDoors& homes;
-        const bool& stopping;  // Nothing more is begun; what is complete is made durable.
+        const bool&
+            stopping;  // If set, begins no further object, and makes complete files durable.
         CopyJoin& join;
     };
     struct Limits {
@@ -51,25 +53,25 @@ public:
     };
     struct Wish {
         std::string pool = {};
-        std::uint32_t copies = 1;  // That each object is to have.
+        std::uint32_t copies = 1;  // How many copies each object should have.
     };
     CopyBatch(const Parts& parts, const Limits& limits, Wish wish, std::vector<Item> items);
 
-    // Once; with a single copy again after an error, for what is not recorded yet.
+    // Called once; if each object gets one copy, again after an error, for unrecorded objects.
     Task<Result<void>> run(DriveUnit* drive, CartridgeId cartridge);
-    // Writes little, to find out whether drive and cartridge work: after a failure, when the copies
-    // have become useless.
+    // Writes an index file, to find out whether drive and cartridge work. Used after a failure,
+    // when the copies have become useless.
     Task<Result<void>> try_out(DriveUnit* drive, CartridgeId cartridge);
 
     // The largest object, or piece of one, that is written to a cartridge with so many free bytes.
     static std::uint64_t largest_object(std::uint64_t free_bytes);
 
-    // Everything that the batch is about.
+    // All objects of the batch.
     const std::vector<Item>& all() const { return all_; }
     std::uint64_t bytes() const { return bytes_; }
     struct Outcome {
         std::uint64_t not_copied = 0;  // Objects that cannot be copied as they are.
-        bool tape_ended = false;       // There was no room for all.
+        bool tape_ended = false;       // The cartridge had no room for all objects.
         // A single object did not fit on a cartridge that had nothing else.
         std::optional<store::Fid> too_large{};
     };
@@ -110,11 +112,11 @@ private:
     CartridgeId cartridge_ = 0;
     store::VsnText vsn_{};
     CopyJoin::Copies durable_;
-    store::TapeWriter* writer_ = nullptr;  // While run() runs.
+    store::TapeWriter* writer_ = nullptr;  // Set while run() runs.
     std::vector<Written> in_file_;         // Members of the open file.
     std::vector<Written> complete_;        // Members of files that are complete, but not durable.
     std::uint64_t file_bytes_ = 0;
-    std::uint64_t new_bytes_ = 0;  // Behind the recorded end of the cartridge.
+    std::uint64_t new_bytes_ = 0;  // Written behind the recorded end of the cartridge.
     bool is_full_ = false;         // No further batch should be tried on the cartridge.
     store::AlignedMemory ahead_;
     Outcome outcome_;
@@ -123,7 +125,7 @@ private:
 // Batches that write the same objects to several cartridges at the same time.
 class CopyBatches final : public TapeJob {
 public:
-    // One for each copy. The join outlives it, as what the batches use.
+    // One batch for each copy. The join and all that the batches use outlive this.
     CopyBatches(CopyJoin& join, std::vector<std::unique_ptr<CopyBatch>> batches)
         : join_(join), batches_(std::move(batches)) {}
 

@@ -10,8 +10,8 @@
 
 namespace fopd::library {
 
-// Lists the copies on a cartridge for its index file, as the staging disks of all localities know
-// them. Memory: a page of them.
+// Lists the live copies on a cartridge for its index file, from the staging disks of all
+// localities. Has one page of copies in memory at a time.
 class CopyCatalogue final : public TapeCatalogue {
 public:
     // Outlives it.

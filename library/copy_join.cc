@@ -22,7 +22,7 @@ Task<bool> CopyJoin::arrive(Copies copies) {
         over_.wake_all();
     }
     while (!done_ && !failed_) {
-        // The others end by themselves.
+        // No deadline: each of the other writers arrives or fails.
         [[maybe_unused]] const auto woken = co_await over_.wait({});
     }
     co_return done_;
@@ -33,8 +33,8 @@ void CopyJoin::fail() {
     over_.wake_all();
 }
 
-// First the tapes, then the table that keeps anyone from writing over them, then the records that
-// let the bytes leave the disks.
+// The order is: data durable on tape, then the table of media, which keeps later writes from
+// overwriting these data, then the records, which let the bytes leave the disks.
 Task<void> CopyJoin::record(Copies copies) {
     for (auto& [locality, some] : copies) {
         const std::uint64_t count = some.size();
@@ -47,7 +47,7 @@ Task<void> CopyJoin::record(Copies copies) {
         recorded_.copies += of_home.live;
         recorded_.dead += of_home.dead;
         if (of_home.unrecorded == 0) continue;
-        // A disk that fails keeps its objects from leaving; that is not the tape's fault.
+        // Without a record, the objects stay on their disk. The tape is not at fault.
         recorded_.unrecorded += of_home.unrecorded;
         const std::string reason = describe(of_home.reason);
         core::emit(parts_.events, core::Level::kWarn, "library.copies_not_recorded",

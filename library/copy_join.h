@@ -13,9 +13,9 @@
 
 namespace fopd::library {
 
-// Where the writers of a batch meet, one for each cartridge that gets copies of its objects: copies
-// are recorded when all cartridges have theirs durably. Until then each writer keeps its drive, so
-// that nothing else happens to the cartridge.
+// Joins the writers of a batch, one for each cartridge that gets copies of the objects. The copies
+// are recorded when all writers have made theirs durable. Until then each writer keeps its drive,
+// so that nothing else happens to the cartridge.
 class CopyJoin {
 public:
     // All outlive it.
@@ -27,23 +27,23 @@ public:
     CopyJoin(const Parts& parts, std::uint32_t writers)
         : parts_(parts), missing_(writers), over_(parts.reactor) {}
 
-    // By locality.
+    // The copies by the locality of their objects.
     using Copies = std::map<std::uint32_t, std::vector<store::Copy>>;
-    // Once for each writer: its copies are durable. Returns when those of all are recorded, or
-    // false: another writer has failed, and none is.
+    // Called once by each writer, when its copies are durable. Returns true when the copies of all
+    // writers are recorded; false if another writer has failed, so that none is recorded.
     Task<bool> arrive(Copies copies);
-    // Records copies that wait for no others.
+    // Records copies at once, without waiting for other writers.
     Task<void> record(Copies copies);
     // A writer has failed, or never begun.
     void fail();
-    // What is written has become useless.
+    // A writer has failed, so the copies of all writers are useless.
     bool failed() const { return failed_; }
 
     struct Recorded {
         std::uint64_t copies = 0;
-        // Written, but of objects that have changed meanwhile, or lack other copies.
+        // Written, but their objects have changed meanwhile, or lack other copies.
         std::uint64_t dead = 0;
-        std::uint64_t unrecorded = 0;  // Written, but their disk could not record them.
+        std::uint64_t unrecorded = 0;  // Written, but a disk failed to record them.
         std::uint64_t bytes = 0;
     };
     const Recorded& recorded() const { return recorded_; }

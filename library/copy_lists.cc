@@ -1,4 +1,4 @@
-// What the disks of a locality know of the copies on cartridges.
+// How a locality lists and counts the copies that its objects have on a cartridge.
 
 #include <algorithm>
 #include <functional>
@@ -16,9 +16,9 @@ constexpr std::size_t kListedMax = 256;
 
 }  // namespace
 
-// An index says that a file has no other copies than those it lists, so all disks have to be here.
+// An index file must list all live copies of a tape file, so no disk may be missing.
 Result<void> StagingDisks::check_all_here() const {
-    const Error missing{.code = Errc::kBusy, .context = "a disk of the staging is not here"};
+    const Error missing{.code = Errc::kBusy, .context = "a disk of the staging is missing"};
     for (const objects::PoolId pool : pool_ids_) {
         const objects::LayoutPool* const known = stores_.layout().find_pool(pool);
         if (known == nullptr || !known->missing.empty()) return std::unexpected(missing);
@@ -72,13 +72,13 @@ Result<std::optional<store::TapeEntry>> StagingDisks::entry_of(store::Volume& vo
     entry.member.offset = copy.offset;
     entry.member.size_bytes = copy.length;
     entry.member.checksum = copy.checksum;
-    // A name that cannot be written as text is left out, as on the tape.
+    // A name that is not valid text is left out, as in the headers on tape.
     if (!store::is_valid(entry.member)) entry.member.name.clear();
     return entry;
 }
 
 Task<Result<CopiesThere>> StagingDisks::count_copies(store::VsnText vsn) {
-    // Copies of objects on a disk that is away are not known.
+    // The copies of objects on a missing disk are unknown.
     if (const auto here = check_all_here(); !here) co_return std::unexpected(here.error());
     CopiesThere there;
     std::vector<store::Slot> slots;
@@ -105,7 +105,7 @@ Task<Result<CopiesThere>> StagingDisks::count_copies(store::VsnText vsn) {
     co_return there;
 }
 
-// An object is counted with the first of its pieces.
+// Counts an object at the first of its pieces, so that it counts once.
 Result<void> StagingDisks::count_copy(objects::HomeVolume& home, const store::Copy& copy,
                                       CopiesThere& there) {
     const auto copies = home.volume().copies_of(copy.fid);
@@ -124,9 +124,9 @@ Result<void> StagingDisks::count_copy(objects::HomeVolume& home, const store::Co
     return {};
 }
 
-// Those that their objects do not get on as many cartridges as they should have are left out, so
-// that an object gets all of its copies with one batch, or none. Those of a disk that cannot be
-// read stay: it will refuse to record them.
+// Leaves out the copies of objects that would not be on as many cartridges as their pool wants, so
+// that a batch gives an object all of its copies, or none. Keeps copies whose disk cannot be read:
+// the disk then refuses to record them, and the error is reported.
 std::vector<store::Copy> StagingDisks::complete_ones(std::vector<store::Copy> copies) {
     std::vector<store::Copy> complete;
     core::stable_sort(copies, std::less{}, [](const store::Copy& each) { return each.fid; });
@@ -145,7 +145,7 @@ std::vector<store::Copy> StagingDisks::complete_ones(std::vector<store::Copy> co
             continue;
         }
         std::vector<store::Copy> all = counted_copies(media_, *std::move(before)).copies;
-        // Of an object that has changed they are dead, which the volume counts.
+        // If the object has changed, its copies are dead; the volume counts them.
         const std::uint32_t wanted =
             current->has_value() ? copies_wanted((*current)->pool) : std::uint32_t{1};
         all.insert(all.end(), of_object.begin(), of_object.end());

@@ -1,4 +1,5 @@
-// How copies leave a cartridge that is repacked, at the homes of their objects.
+// What the homes of objects do for a repack: list the copies on a cartridge, and drop those that
+// other cartridges have.
 
 #include <algorithm>
 #include <utility>
@@ -12,7 +13,7 @@ namespace fopd::library {
 namespace {
 
 constexpr std::size_t kPageMax = 256;
-// Objects that come back at the same time take one of so many parts of a disk.
+// The objects that one batch of a repack recalls may take 1/kRoomParts of a disk.
 constexpr std::uint64_t kRoomParts = 4;
 
 std::uint64_t data_bytes(const store::SpaceUse& use) {
@@ -21,7 +22,8 @@ std::uint64_t data_bytes(const store::SpaceUse& use) {
 
 }  // namespace
 
-// Objects with copies on this cartridge need others now, or do not any more.
+// Decides anew, for all objects with copies on this cartridge, whether they need further copies. A
+// repack of the cartridge has begun or ended.
 Task<Result<void>> StagingDisks::look_at_copies(objects::HomeVolume* home, store::VsnText vsn) {
     store::CopyPlace from{};
     for (;;) {
@@ -50,7 +52,7 @@ Result<StagingDisks::Live> StagingDisks::live_on(store::Cartridge on) {
     return live;
 }
 
-// Whether other cartridges have the bytes as often as its object should have them.
+// Whether other, good cartridges have the bytes of the copy as often as the pool wants.
 bool StagingDisks::has_moved(store::Volume& volume, const store::Copy& copy) {
     const auto object = volume.map().find(copy.fid);
     if (!object || !object->has_value()) return false;

@@ -11,7 +11,7 @@
 
 namespace fopd::library {
 
-// Of each cartridge, by the number in its label: the bytes of copies that no object has any more.
+// For each cartridge, by its volume serial number: the bytes of copies that no object needs.
 using DeadBytes = std::map<std::string, std::uint64_t, std::less<>>;
 
 // Adds those that the disks of a locality know of. Called on its reactor.

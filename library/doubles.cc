@@ -24,7 +24,8 @@ Doubles find_doubles(const std::vector<devices::LibraryElement>& elements,
     for (const devices::LibraryElement& each : elements) {
         if (each.full && is_barcode(each.barcode)) ++present[each.barcode];
     }
-    // Of each number the one that has it: with data, else labelled, else known for longer.
+    // The cartridge that keeps each number: the one with data, else a labelled one, else the first
+    // of the table.
     std::map<std::string, const Cartridge*> owners;
     const auto rank = [](const Cartridge& each) {
         return std::tuple(each.files > 0, each.generation > 0);

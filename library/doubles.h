@@ -11,9 +11,9 @@
 
 namespace fopd::library {
 
-// Why cartridges in a library cannot be told from others, by barcode: the volume serial number,
-// which records of copies have, is the first six characters of the barcode. Of several with the
-// same one, that with data keeps its state, also while it is not in the library.
+// Cartridges that cannot be told from others, by barcode, with the reason. Records of copies name a
+// cartridge by its volume serial number, the first six characters of the barcode. If several have
+// the same number, the one with data keeps its state, also while it is not in the library.
 using Doubles = std::map<std::string, std::string_view>;
 
 // REQUIRES: the table has every cartridge in the elements that has a valid barcode, but for those

@@ -1,4 +1,4 @@
-// What a drive finds in the labels of its cartridge.
+// How a drive compares the labels of its cartridge with the table of media.
 
 #include <algorithm>
 #include <optional>
@@ -12,19 +12,19 @@ namespace fopd::library {
 
 namespace {
 
-// Of the cartridge's number in a file id.
+// The position of the cartridge's number in a file id.
 constexpr unsigned kNumberShift = 44;
 
-// Reasons of states that the next mount may end, as kDoesNotLoad.
+// States with these reasons end when a later load finds the cartridge writable, as kDoesNotLoad.
 constexpr const char* kProtected = "it is write-protected";
 constexpr const char* kImageDamaged = "its image is damaged, and can only be read";
 
-// Of a cartridge that cannot be written.
+// The reason why a loaded cartridge cannot be written.
 const char* why_only_read(const devices::LoadedTape& loaded) {
     return loaded.damaged ? kImageDamaged : kProtected;
 }
 
-// Whether the cartridge has its state only until it is loaded, and can be written.
+// Whether the state of the cartridge ends when it is loaded and can be written.
 bool ends_with_mount(const Cartridge& cartridge) {
     const bool is_bad = cartridge.state == CartridgeState::kReadOnly ||
                         cartridge.state == CartridgeState::kSuspect ||
@@ -96,7 +96,7 @@ Task<Result<void>> DriveUnit::learn_number(store::TapeFile file) {
     co_return co_await parts_.shelf.save();
 }
 
-// False: it is no file of this label.
+// False: the file was not written under this label of the cartridge.
 bool DriveUnit::note_number(std::uint64_t found_id) {
     const CartridgeId id = *cartridge_;
     Cartridge as_found = *parts_.shelf.find(id);
@@ -106,15 +106,15 @@ bool DriveUnit::note_number(std::uint64_t found_id) {
     return true;
 }
 
-// Labels of other nodes and other cartridges count nothing.
+// Notes the generation of the label on the tape; labels of other nodes or cartridges do not count.
 void DriveUnit::note_generation(const store::Inspection& found) {
     const bool is_of_it = found.kind == store::CartridgeKind::kOurs ||
                           found.kind == store::CartridgeKind::kOtherGeneration;
     generation_on_tape_ = is_of_it ? found.generation : 0;
 }
 
-// A label that no earlier one of the cartridge can be taken for: not by the table, which may have
-// been lost, nor by records of copies, nor by somebody who reads the tape.
+// The generation for the next label of the cartridge: later than those in the table, which may have
+// been lost, in the records of copies and on the tape, so that no earlier label equals it.
 Task<Result<std::uint32_t>> DriveUnit::next_generation(CartridgeId id) {
     const Cartridge cartridge = *parts_.shelf.find(id);
     const auto recorded = co_await parts_.catalogue.newest_generation(cartridge.vsn_text());

@@ -11,29 +11,29 @@ namespace fopd::library {
 
 namespace {
 
-// A cartridge that fails so often is not written any more.
+// A cartridge with so many failures in one drive is not written any more.
 constexpr std::uint64_t kCartridgeFailuresMax = 2;
 
-// Copies in files that no record names are dead: their objects were written elsewhere since.
+// Copies that recovery finds in unrecorded files are dead: their objects were written again.
 class Ignored final : public store::RecoverySink {
 public:
     Task<Result<void>> found(store::TapeEntry entry) override {
         file_id = entry.file.file_id;
         co_return Result<void>{};
     }
-    std::optional<std::uint64_t> file_id;  // Of one of them.
+    std::optional<std::uint64_t> file_id;  // The id of one of these files.
 
     Task<Result<void>> damaged(std::uint64_t /*file_number*/, Error /*error*/) override {
         co_return Result<void>{};
     }
 };
 
-// Errors that another drive may not have: those of the changer may be about an element.
+// Whether another drive may succeed: an error of the changer may concern one element only.
 bool may_work_elsewhere(const Error& error) {
     return devices::is_drive_fault(error) || error.code == Errc::kUnsupported;
 }
 
-// What a tape has can be wrong; other errors say nothing of it.
+// Whether the error shows that the data on the tape are wrong.
 bool is_about_content(const Error& error) {
     return error.code == Errc::kCorrupt || error.code == Errc::kNotFound ||
            error.code == Errc::kInvalid;
@@ -151,8 +151,8 @@ void DriveUnit::say_failed(CartridgeId id, std::string_view operation, const Tap
                 {"reason", std::string_view(reason)}});
 }
 
-// An error may be the drive's or the cartridge's: neither is taken out of use before another drive
-// or another cartridge has shown whose it was.
+// An error may be the fault of the drive or of the cartridge. Neither is taken out of use before an
+// operation with another drive or another cartridge has shown which one is at fault.
 void DriveUnit::judge(CartridgeId id, io_sched::IoType type, const TapeOutcome& outcome) {
     if (outcome.kind == TapeOutcome::Kind::kWorked) parts_.blame.worked(name(), id);
     if (outcome.result) return;
@@ -168,7 +168,7 @@ void DriveUnit::judge(CartridgeId id, io_sched::IoType type, const TapeOutcome& 
     const Blame::Verdict verdict = parts_.blame.failed(name(), id);
     if (verdict == Blame::Verdict::kDrive) go_down(reason);
     if (verdict == Blame::Verdict::kCartridge) blame_cartridge(id, type, reason);
-    // Without another drive, writing goes on with another cartridge.
+    // If there is no other drive to decide, writes use another cartridge.
     const bool is_bad = verdict == Blame::Verdict::kOpen && type == io_sched::IoType::kWrite &&
                         changed->state == CartridgeState::kOk &&
                         parts_.blame.open_failures(name(), id) >= kCartridgeFailuresMax;
@@ -176,7 +176,8 @@ void DriveUnit::judge(CartridgeId id, io_sched::IoType type, const TapeOutcome& 
     if (is_bad) parts_.shelf.set_state(id, CartridgeState::kReadOnly, why);
 }
 
-// A drive corrects what it reads, so it is not to blame; but another one may read what it cannot.
+// A drive checks all data that it reads, so damage is not its fault; but another drive may still be
+// able to read these data.
 void DriveUnit::note_damage(CartridgeId id, std::string_view reason) {
     Cartridge* const cartridge = parts_.shelf.to_change().change(id);
     if (cartridge == nullptr) return;
@@ -197,7 +198,7 @@ void DriveUnit::blame_cartridge(CartridgeId id, io_sched::IoType type, std::stri
     if (is_blank) {
         parts_.shelf.set_state(id, CartridgeState::kFailed, why);
     } else if (did_not_load_ || type == io_sched::IoType::kRead) {
-        // Its data may be read yet.
+        // A later attempt may still read its data.
         parts_.shelf.set_state(id, CartridgeState::kSuspect, why);
     } else if (state == CartridgeState::kOk) {
         parts_.shelf.set_state(id, CartridgeState::kReadOnly, reason);
@@ -248,7 +249,7 @@ Task<Result<void>> DriveUnit::mount(CartridgeId id, Labels labels) {
     }
     co_await end_session();
     const auto unloaded = co_await take_out();
-    // It was about the other cartridge.
+    // Failures so far concern the cartridge that was taken out.
     parts_.drive.begin_trial();
     if (!unloaded) co_return unloaded;
     if (is_down()) {
@@ -282,7 +283,7 @@ Task<Result<void>> DriveUnit::load_and_check(CartridgeId id, Labels labels) {
         if (loaded.error().code == Errc::kUnsupported) {
             parts_.shelf.note_unsupported(id, parts_.drive.technology());
         }
-        // The next request finds the drive empty.
+        // The cartridge leaves, so that the drive is empty for the next request.
         co_await give_back(id);
         co_return std::unexpected(loaded.error());
     }
@@ -304,7 +305,8 @@ Task<Result<void>> DriveUnit::load_and_check(CartridgeId id, Labels labels) {
     co_return co_await check_label(id);
 }
 
-// A cartridge that does not load. A drive may have to unload what an earlier process loaded.
+// Takes out a cartridge that does not load. If an earlier process has loaded it, the drive has to
+// unload it first.
 Task<void> DriveUnit::give_back(CartridgeId id) {
     const std::string serial(parts_.drive.serial());
     auto putting = parts_.robot.put_away(serial);
@@ -317,7 +319,7 @@ Task<void> DriveUnit::give_back(CartridgeId id) {
     [[maybe_unused]] const auto moved = co_await parts_.robot.put_away(serial);
 }
 
-// Others are told that they cannot get the cartridge.
+// Marks the cartridge as missing, so that no request waits for it.
 void DriveUnit::note_stuck(CartridgeId id, const Error& error) {
     go_down(describe(error));
     const CartridgeState state = parts_.shelf.find(id)->state;
@@ -352,7 +354,7 @@ Task<Result<void>> DriveUnit::take_out() {
         const auto unloaded = co_await parts_.drive.unload();
         const bool is_stuck = !unloaded && parts_.drive.loaded();
         if (is_stuck) {
-            // What is busy now can be tried again.
+            // A busy drive or changer can be tried again.
             if (unloaded.error().code == Errc::kBusy) co_return unloaded;
             if (cartridge_) {
                 note_stuck(*cartridge_, unloaded.error());
@@ -361,7 +363,8 @@ Task<Result<void>> DriveUnit::take_out() {
             }
             co_return unloaded;
         }
-        // What was lost is in no table: it counts as a failure, and the cartridge leaves.
+        // Blocks that the drive has lost are in no record. The loss counts as a failed write, and
+        // the cartridge leaves the drive.
         const bool is_failure = !unloaded && cartridge_;
         if (is_failure) {
             judge(*cartridge_, io_sched::IoType::kWrite,
@@ -496,15 +499,15 @@ Task<Result<store::TapeWriter*>> DriveUnit::writer() {
         writer_.reset();
         co_return std::unexpected(opened.error());
     }
-    // There is no file that says it.
+    // The cartridge has no tape file, so the number is free to choose.
     const bool is_open_number =
         parts_.shelf.find(*cartridge_)->number_on_tape == Cartridge::kUnknownNumber;
     if (is_open_number) parts_.shelf.note_number(*cartridge_, *cartridge_);
     co_return &*writer_;
 }
 
-// The tape has another end than the table says: complete files that were not recorded stay where
-// they are.
+// Finds the end of the data when it is not where the table says. Complete files that were not
+// recorded stay on the tape.
 Task<Result<void>> DriveUnit::recover(store::TapeEnd known, store::TapeEnd* end) {
     const CartridgeId id = *cartridge_;
     store::TapeRecovery recovery(parts_.drive, identity_of(*parts_.shelf.find(id)));
@@ -546,7 +549,7 @@ Task<Result<void>> DriveUnit::format(std::string pool) {
     Cartridge* cartridge = parts_.shelf.to_change().change(id);
     cartridge->begin_generation(identity.generation, pool);
     cartridge->is_label_pending = true;
-    // After a crash the next mount finds the label that it has, and writes over no other.
+    // After a crash, the next mount accepts the old label, the new one or none, and no other.
     parts_.shelf.set_state(id, is_readable(before) ? CartridgeState::kOk : before,
                            "its label is being written");
     const auto saved = co_await parts_.shelf.save();
@@ -554,9 +557,9 @@ Task<Result<void>> DriveUnit::format(std::string pool) {
     const auto formatted =
         co_await store::format(&parts_.drive, identity, store::TapeSite(), parts_.clock.wall());
     if (!formatted) {
-        // A label that reads back as another one, too.
+        // The error kIo includes a label that reads back differently.
         if (formatted.error().code == Errc::kIo) parts_.drive.fail_trial();
-        // It may be the drive's fault.
+        // A first failure may be the drive's fault.
         const bool has_failed = parts_.drive.trial().has_failed;
         const bool is_bad = !was_blank || (has_failed && parts_.shelf.find(id)->failures + 1 >=
                                                              kCartridgeFailuresMax);

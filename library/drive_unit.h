@@ -33,26 +33,27 @@ namespace fopd::library {
 
 class DriveUnit;
 
-// What the node knows of the copies on its cartridges.
+// Lists the copies that the records of objects have on a cartridge.
 class TapeCatalogue {
 public:
     virtual ~TapeCatalogue() = default;
-    // The live copies in tape files of a cartridge from `first_file` on. It ends with an error
-    // where not all of them are known, as a disk is missing.
+    // The live copies in the tape files of a cartridge from `first_file` on. The list ends with an
+    // error if a disk is missing, since its copies are then unknown.
     virtual std::unique_ptr<store::TapeEntrySource> copies_on(const Cartridge& cartridge,
                                                               std::uint64_t first_file) = 0;
     // The newest label under which the disks have recorded a copy on the cartridge; 0: none.
     virtual Task<Result<std::uint32_t>> newest_generation(store::VsnText vsn) = 0;
 };
 
-// The result of a request for a drive, and its origin: drives and cartridges are judged by it.
+// The result of a request for a drive, and the origin of an error. The library judges drives and
+// cartridges by it.
 struct TapeOutcome {
     enum class Kind : std::uint8_t {
         kWorked,       // The tape was read; or it was written, durably.
-        kNothingDone,  // Nothing had to be done on the tape.
-        kTapeError,    // Of the drive or the cartridge.
-        // Of the changer, of the node's own disks, or of what is on the tape: it says nothing of
-        // the drive.
+        kNothingDone,  // The request needed no operation of the tape.
+        kTapeError,    // The drive or the cartridge has failed.
+        // The changer or a disk of the node has failed, or the data on the tape are wrong: that is
+        // not the drive's fault.
         kOtherError,
     };
     Kind kind = Kind::kNothingDone;
@@ -67,11 +68,11 @@ public:
     // drive, or with another cartridge, after a failure. The operations of the drive tell whether
     // an error is the drive's or the cartridge's.
     virtual Task<Result<void>> run(DriveUnit* drive, CartridgeId cartridge) = 0;
-    // It cannot run, as the cartridge could not be brought or is another one.
+    // The job cannot run: the cartridge could not be brought, or another one was found.
     virtual void could_not_run() {}
-    // Whether it only ends the session of writing.
+    // Whether the job only writes the index file that ends a session of writing.
     virtual bool ends_session() const { return false; }
-    // Whether the cartridge may have any label, as it will get another one.
+    // Whether the cartridge may have any label, since the job writes a new one.
     virtual bool takes_any_label() const { return false; }
 };
 
@@ -87,8 +88,8 @@ private:
     TapeJob& job_;
 };
 
-// A drive, with the cartridge that it has: exchanges cartridges, compares their labels with what
-// they should be, and performs the requests that the scheduler gives to it.
+// A drive with its cartridge: exchanges cartridges, compares their labels with the table of media,
+// and performs the requests that the I/O scheduler gives to the drive.
 //
 // Lives on the library's reactor. One request at a time.
 class DriveUnit {
@@ -113,8 +114,8 @@ public:
     // Loads a cartridge that an earlier life of the node has left in the drive. Called before the
     // first request.
     Task<void> look_into();
-    // Brings a cartridge, or takes the one out that is there, whose session ends. REQUIRES: no
-    // request is in progress.
+    // Brings a cartridge and loads it; the one before ends its session and is put away. REQUIRES:
+    // no request is in progress.
     Task<Result<void>> mount(CartridgeId id);
     Task<Result<void>> unload();
     // Takes the cartridge out for another drive, because this one has failed. Its session goes on
@@ -123,12 +124,12 @@ public:
 
     // -- sessions --
 
-    // A session of writing ends with a tape file that lists the copies since the last one, if there
-    // are any. If it cannot be written, that is said once, and the next session's lists them.
-    // REQUIRES: no other request is in progress.
+    // Ends the session of writing: writes an index file, which lists the copies that were written
+    // since the last index file, if there are any. If the write fails, one event says so, and the
+    // index file of the next session lists these copies. REQUIRES: no request is in progress.
     Task<void> end_session();
-    // When the cartridge that has such copies was written or loaded last; nothing: it has none, or
-    // they could not be listed since.
+    // When the cartridge was last written or loaded, if it has copies that no index file lists.
+    // Nothing: it has no such copies, or the index file could not be written.
     std::optional<Instant> session_at() const;
 
     // -- for jobs --
@@ -137,18 +138,18 @@ public:
     // cartridge.
     Task<Result<void>> try_writing();
 
-    // The writer at the end of the cartridge's data, which was found and compared with the table.
-    // kCorrupt: the tape is shorter than the table says; it is suspect then.
+    // The writer, at the end of the cartridge's data, after that end was compared with the table.
+    // kCorrupt: the tape is shorter than the table says; the cartridge is then suspect.
     Task<Result<store::TapeWriter*>> writer();
     Task<Result<store::TapeReader*>> reader();
-    // Reads with which number the cartridge was written, from one of its files, if the table does
-    // not know. kCorrupt: the file is not of this label of the cartridge.
+    // If the table lacks the number in the cartridge's file ids, reads it from the labels of a tape
+    // file. kCorrupt: the file was not written under this label of the cartridge.
     Task<Result<void>> learn_number(store::TapeFile file);
-    // Whether it could get a label: its first block can be read, and it can be written. Changes
-    // nothing. kDenied, kInvalid: it cannot, with the reason.
+    // Checks that the cartridge can get a label: its first block can be read, and it can be
+    // written. Changes nothing. kDenied, kInvalid: it cannot get one, with the reason.
     Task<Result<void>> can_format();
-    // Labels the cartridge for a pool, whatever is on it. After a failure the node labels a blank
-    // one again by itself, but no other.
+    // Labels the cartridge for a pool; its data are lost. After a failure the library tries again
+    // by itself only if the cartridge was blank.
     Task<Result<void>> format(std::string pool);
     // The id of a tape file, which is in its labels.
     static std::uint64_t file_id(const Cartridge& cartridge, std::uint64_t number);
@@ -158,12 +159,12 @@ public:
     const devices::TapeDrive& drive() const { return parts_.drive; }
     std::optional<CartridgeId> cartridge() const { return cartridge_; }
     DriveActivity activity() const { return activity_; }
-    // Of the present activity: when it began; and what is read or written.
+    // When the present activity began, and how many bytes it reads or writes.
     Instant busy_since() const { return busy_since_; }
     std::uint64_t busy_bytes() const { return busy_bytes_; }
     bool is_down() const { return !down_reason_.empty(); }
-    // An administrator takes the drive out of use, or back; also one that has failed. REQUIRES: no
-    // request is in progress.
+    // An administrator takes the drive out of use, or into use again, also after it has failed.
+    // REQUIRES: no request is in progress.
     void take_down();
     void bring_up();
     const std::string& down_reason() const { return down_reason_; }

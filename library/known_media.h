@@ -9,22 +9,23 @@
 
 namespace fopd::library {
 
-// A cartridge, as the homes of objects know it.
+// The homes' knowledge of a cartridge: whether copies on it count.
 struct KnownMedium {
     std::uint32_t generation = 0;
     bool is_good = false;  // Its copies can be read, as far as the library knows.
-    // Its copies are moved to other cartridges, and do not count any more.
+    // A repack moves its copies to other cartridges; the copies here do not count.
     bool is_repacked = false;
 };
 using KnownMedia = std::map<store::VsnText, KnownMedium>;
 
-// The copies of an object by which it is decided whether it needs another one.
+// The copies of an object that count when its home decides whether it needs a further copy.
 struct CountedCopies {
     std::vector<store::Copy> copies{};
-    bool moves = false;  // It has others, on a cartridge that is repacked.
+    bool moves = false;  // The object also has a copy on a cartridge that is being repacked.
 };
 
-// All of them, unless one is on a cartridge that is repacked: then those on other, good cartridges.
+// All copies count, unless one is on a cartridge that is being repacked: then only copies on other,
+// good cartridges count.
 inline CountedCopies counted_copies(const KnownMedia& media, std::vector<store::Copy> copies) {
     CountedCopies counted{.copies = std::move(copies)};
     const auto known = [&media](const store::Copy& copy) {

@@ -24,17 +24,17 @@ struct DriveRow {
     std::string name;
     std::string serial;
     std::string technology;
-    std::string barcode = {};   // Of the loaded cartridge; empty: none.
+    std::string barcode = {};   // The loaded cartridge; empty: none.
     std::string activity = {};  // "idle", "reading", "writing", "exchanging", "down"
-    std::string reason = {};    // Why it is down.
+    std::string reason = {};    // Why the drive is down.
     std::uint64_t mounts = 0;   // Since the node was started.
 };
 
-// What is wrong with a library.
+// The faults of a library.
 struct LibraryCondition {
     std::string name{};
-    std::string not_open{};  // Why it could not be opened; empty: it is open, or is being opened.
-    std::string changer_fault{};  // Why its changer does not say what it has; empty: it does.
+    std::string not_open{};       // Why it is not open; empty: it is open, or is being opened.
+    std::string changer_fault{};  // The error of the last inventory; empty: it has succeeded.
     std::vector<DriveRow> drives_down{};
     // Labelled cartridges that cannot be read, or whose content is not as recorded. Those that an
     // administrator has taken out or disabled are no fault.
@@ -55,45 +55,46 @@ struct MediaOutcome {
     std::string words = {};
 };
 
-// What may be lost with a format: nothing, copies of objects that have others or their bytes on a
-// disk, or objects as well.
+// What a format may destroy: nothing; copies of objects whose bytes are also elsewhere, on a disk
+// or another cartridge; or the last copies of objects as well.
 enum class FormatForce : std::uint8_t { kRefuseData, kForgetData, kLoseObjects };
 
-// The node's tape library, as others than it use it: fops and the administrator. Lives on one
-// locality. All calls are made on its reactor; other localities use run_task_on() or run_on() with
-// LibraryDoor.
+// The interface of the node's tape library for fops and administrators. Lives on one locality. All
+// calls are made on its reactor; other localities use run_task_on() or run_on() with LibraryDoor.
 class LibraryService {
 public:
     virtual ~LibraryService() = default;
 
-    // Waits until every object of the pool that is on a disk when it is called has its copies on
-    // tape, and writes them at once. kNotFound: it is not a pool of this library. kIo: some could
-    // not be written.
+    // Writes the objects of a pool to tape at once, and waits until each object that is on a disk
+    // at the time of the call has its copies. kNotFound: this library does not have the pool. kIo:
+    // some objects could not be written.
     virtual Task<Result<void>> sync(std::string pool, core::WaitOptions wait) = 0;
 
-    // In the order in which they are expected to end, at most `rows_max`.
+    // The recalls in the order in which they are expected to end, at most `rows_max`.
     virtual std::vector<RecallRow> recalls(std::size_t rows_max) const = 0;
-    // As in that list; place and expected end may be some seconds old. Nothing: there is none.
+    // The row of one recall; its place and expected end may be some seconds old. Nothing: there is
+    // no such recall.
     virtual std::optional<RecallRow> find_recall(Ticket ticket) = 0;
     virtual std::vector<Cartridge> media() const = 0;
-    // Somebody is going to read that list: finds out which cartridges there are, if that was not
-    // done a moment ago and cartridges are not being moved.
+    // Called before the cartridges are listed: asks the changer which ones the library has, unless
+    // that was done a moment ago or the changer is in use.
     virtual Task<void> look_for_media() = 0;
     virtual std::vector<DriveRow> drives() const = 0;
-    // Nothing: the library is open. Empty: it is being opened for the first time.
+    // Why the library is not open, for people. Nothing: it is open. Empty: it is being opened for
+    // the first time.
     virtual std::optional<std::string> why_not_open() const = 0;
 
-    // Labels a cartridge for a pool. Refuses one that holds data of an object or of others, unless
-    // told to forget the data, and one with the only copies of objects, unless told to lose these.
-    // A format that is refused changes nothing, also where the drive finds the reason. Like load(),
-    // it finds a cartridge that was brought a moment ago.
+    // Labels a cartridge for a pool. Refuses a cartridge with copies or foreign data, unless
+    // `force` allows that they are forgotten, and one with the last copies of objects, unless
+    // `force` allows that these are lost. A refused format changes nothing, also if the drive finds
+    // the reason. Like load(), it finds a cartridge that was brought a moment ago.
     struct FormatWish {
         std::string barcode;
         std::string pool;
         FormatForce force = FormatForce::kRefuseData;
     };
     virtual Task<MediaOutcome> format(FormatWish wish) = 0;
-    // Brings a cartridge to a drive that is idle, and loads it.
+    // Brings a cartridge to an idle drive, and loads it.
     struct LoadWish {
         std::string barcode;
         std::string drive;
@@ -101,28 +102,29 @@ public:
     virtual Task<MediaOutcome> load(LoadWish wish) = 0;
     // Takes the cartridge of an idle drive back to its slot.
     virtual Task<MediaOutcome> unload(std::string drive) = 0;
-    // Takes a drive out of use until it is brought up again, also over restarts: it ends what it
-    // does, and gives its cartridge back.
+    // Takes a drive out of use until bring_drive_up(), also over restarts. The drive ends its
+    // operation and gives its cartridge back first.
     virtual Task<MediaOutcome> take_drive_down(std::string drive) = 0;
-    // Uses a drive again that was taken down, or has failed.
+    // Uses a drive again that was taken down or has failed.
     virtual Task<MediaOutcome> bring_drive_up(std::string drive) = 0;
 
-    // Begins to move the live copies on a cartridge to others of its pool, behind everything that
-    // users ask for; afterwards it may be formatted. Goes on after a restart. Changes nothing if it
-    // has begun already. kRefused: the other cartridges lack room, for example.
+    // Begins a repack: moves the live copies on a cartridge to others of its pool, with a lower
+    // priority than all work for users. Afterwards the cartridge may be formatted. A repack goes on
+    // after a restart. Has no effect if one is in progress. kRefused: the other cartridges lack
+    // room, for example.
     virtual Task<MediaOutcome> repack(std::string barcode) = 0;
-    // Ends that, and lets the cartridge be written again. What was moved stays moved.
+    // Ends a repack, and lets the cartridge be written again. Moved copies stay moved.
     virtual Task<MediaOutcome> cancel_repack(std::string barcode) = 0;
-    // The latest since the node was started; nothing: there was none.
+    // The latest repack since the start of the node; nothing: there was none.
     virtual std::optional<MediumWork> repack_work(std::string_view barcode) const = 0;
 
-    // Begins to read the live copies on a cartridge, behind everything that users ask for, and to
-    // compare them with their records. One cartridge at a time; after a restart it goes on where it
-    // was. Changes nothing if it has begun already.
+    // Begins a scrub: reads the live copies on a cartridge and compares them with their records,
+    // with a lower priority than all work for users. One cartridge is scrubbed at a time. A scrub
+    // goes on after a restart. Has no effect if one is in progress.
     virtual Task<MediaOutcome> scrub(std::string barcode) = 0;
-    // Ends that.
+    // Ends a scrub.
     virtual Task<MediaOutcome> cancel_scrub(std::string barcode) = 0;
-    // As above.
+    // The latest scrub since the start of the node; nothing: there was none.
     virtual std::optional<MediumWork> scrub_work(std::string_view barcode) const = 0;
 };
 
@@ -131,8 +133,8 @@ public:
 struct LibraryDoor {
     LibraryService* service = nullptr;  // Null: the node has no library.
     core::Reactor* reactor = nullptr;
-    core::Gate* gate = nullptr;  // Of the library's locality, for run_task_on().
-    // By locality.
+    core::Gate* gate = nullptr;  // The library's gate, for run_task_on().
+    // The stagings by locality.
     std::vector<Staging*> stagings = {};
 };
 

@@ -2,8 +2,8 @@
 
 namespace fopd::library {
 
-// Is woken when the staging disks of a locality, or the media, have news. Called on the library's
-// reactor.
+// Wakes the library when the staging disks of a locality or the table of media have changed. Called
+// on the library's reactor.
 class LibraryBell {
 public:
     virtual ~LibraryBell() = default;

@@ -30,7 +30,7 @@ Task<Result<void>> MeasuredDrive::unload() {
     const bool was_loaded = drive_.loaded().has_value();
     const auto unloaded = co_await drive_.unload();
     note(unloaded);
-    // A drive may fail to write its buffer and give the cartridge back all the same.
+    // A drive that fails to write its buffer may unload the cartridge all the same.
     if (was_loaded && !drive_.loaded()) figures_.unmounts.add(1);
     co_return unloaded;
 }

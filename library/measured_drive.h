@@ -11,8 +11,9 @@
 
 namespace fopd::library {
 
-// A drive whose use is counted: mounts, bytes, and the time of locates beside the time that its
-// model predicts. It also notes what its operations say of itself and its cartridge.
+// A drive that counts its mounts and bytes, and the time of locates beside the time that its model
+// predicts. It also notes whether its operations have worked or failed, so that the library can
+// judge the drive and the cartridge.
 class MeasuredDrive final : public devices::TapeDrive {
 public:
     // All outlive it.
@@ -20,19 +21,19 @@ public:
         : reactor_(reactor), drive_(drive), figures_(figures) {}
 
     DriveFigures& figures() { return figures_; }
-    // Of the loaded cartridge: how large its blocks are on average, for predictions. 0: unknown.
+    // Sets the average size of a block on the loaded cartridge, for predictions. 0: unknown.
     void expect_blocks_of(std::uint64_t size_bytes) { block_bytes_ = size_bytes; }
 
-    // What was done since begin_trial().
+    // The operations since begin_trial().
     struct Trial {
         bool has_read = false;
         bool has_synced = false;
-        // The last operation has failed, and that is the fault of the drive or of its cartridge.
+        // The last operation has failed, by a fault of the drive or the cartridge.
         bool has_failed = false;
     };
     void begin_trial() { trial_ = {}; }
     const Trial& trial() const { return trial_; }
-    // Its operations have not failed, but what it has written cannot be read.
+    // The drive has reported no error, but the data that it has written cannot be read back.
     void fail_trial() { trial_.has_failed = true; }
 
     std::string_view name() const override { return drive_.name(); }

@@ -23,7 +23,7 @@ io_sched::MediumUse use_of(const Cartridge& cartridge, bool promised) {
         case CartridgeState::kReadOnly:
         case CartridgeState::kSuspect:
         case CartridgeState::kForeign:
-        // Nobody reads it, but it may be formatted.
+        // Copies on a failed cartridge are not read, but a format may use it.
         case CartridgeState::kFailed: return io_sched::MediumUse::kRead;
         case CartridgeState::kMissing:
         case CartridgeState::kDisabled: return io_sched::MediumUse::kNone;
@@ -83,20 +83,20 @@ void MediaShelf::note_label(CartridgeId id) {
 
 void MediaShelf::note_unsupported(CartridgeId id, std::string_view technology) {
     unsupported_[id].emplace(technology);
-    // The technology of a cartridge that was loaded before is no guess.
+    // The technology of a cartridge that was loaded once is certain.
     const bool is_known = !table_.find(id)->technology.empty();
     const bool may_fit = std::ranges::any_of(parts_.technologies, [&](std::string_view each) {
         return !unsupported_[id].contains(each);
     });
     if (is_known || !may_fit) {
-        set_state(id, CartridgeState::kFailed, "no drive reads such cartridges");
+        set_state(id, CartridgeState::kFailed, "no drive can read cartridges of this generation");
     } else {
         show(id);
     }
 }
 
-// Of a cartridge that was never loaded, it is that of its barcode; else that of a drive which has
-// not refused it.
+// The technology of a cartridge. If it was never loaded, this is a guess: the barcode names it, or
+// it is that of a drive that has not refused the cartridge.
 std::string_view MediaShelf::technology_of(const Cartridge& cartridge) const {
     const devices::DriveModel* model = devices::find_drive_model(cartridge.technology);
     if (model != nullptr) return model->technology;
@@ -160,7 +160,7 @@ Task<Result<void>> MediaShelf::save() {
     const std::uint64_t mine = ++wanted_;
     while (saved_ < mine) {
         if (saving_) {
-            // The write in progress ends by itself.
+            // No deadline: the write in progress ends.
             [[maybe_unused]] const auto woken = co_await saved_now_.wait({});
             continue;
         }

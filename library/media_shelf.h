@@ -22,8 +22,8 @@
 
 namespace fopd::library {
 
-// The table of media with the file that keeps it, and what the I/O scheduler has to know of it.
-// Lives on the library's reactor.
+// Keeps the table of media durable in its file, and tells the I/O scheduler how each cartridge may
+// be used. Lives on the library's reactor.
 class MediaShelf {
 public:
     // All outlive it.
@@ -33,12 +33,12 @@ public:
         core::EventSink& events;
         io_sched::MainScheduler& io;
         TapeFigures& figures;
-        // Of the drives, each once. In static storage.
+        // The technologies of the drives, each once. In static storage.
         std::vector<std::string_view> technologies{};
         LibraryBell* bell = nullptr;  // Rung when a state has changed; null: nobody listens.
     };
     explicit MediaShelf(const Parts& parts) : parts_(parts), saved_now_(parts.reactor) {}
-    // The figures have its cartridges no longer.
+    // Removes its cartridges from the figures.
     ~MediaShelf();
     MediaShelf(const MediaShelf&) = delete;
     MediaShelf& operator=(const MediaShelf&) = delete;
@@ -50,30 +50,30 @@ public:
 
     // Changes become durable with the next save().
     MediaTable& to_change() { return table_; }
-    // Sets the state, and says so if it is another one.
+    // Sets the state of a cartridge, with an event if the state changes.
     void set_state(CartridgeId id, CartridgeState state, std::string_view reason);
-    // A cartridge that was away or unknown can be used again: it has the state that it
-    // had before, or is blank if its label was not written.
+    // A missing, foreign or disabled cartridge can be used again: restores its state before, or
+    // makes it blank if its label was not written.
     void set_found(CartridgeId id);
-    // A drive of that technology does not take the cartridge, which fails unless others may.
+    // Drives of this technology do not take the cartridge. It becomes failed if no other drive may.
     void note_unsupported(CartridgeId id, std::string_view technology);
-    // Notes whether its copies are moved elsewhere.
+    // Sets the state of the cartridge's repack.
     void set_repack(CartridgeId id, Repack repack);
     // Notes that the cartridge has the label of its generation.
     void note_label(CartridgeId id);
-    // Notes a new end of the cartridge's data, and that the data have become so many bytes more.
+    // Sets the new end of the cartridge's data, which are `more_bytes` longer than before.
     void move_end(CartridgeId id, const store::TapeEnd& end, std::uint64_t more_bytes);
     // Notes the number in the ids of its tape files.
     void note_number(CartridgeId id, CartridgeId number);
-    // Notes whose objects the cartridge's last data are.
+    // Sets the collection of the objects that were written last.
     void note_collection(CartridgeId id, std::string_view collection);
     // The number by which the scheduler knows a collection; 0: none.
     static std::uint64_t collection_number(std::string_view collection);
-    // Makes the table durable. Callers at the same time share a write.
+    // Makes the table durable. Concurrent callers share a write.
     Task<Result<void>> save();
 
-    // Tells the scheduler what may be done with a cartridge now. A blank one is for the pool that
-    // it was promised to.
+    // Tells the I/O scheduler how a cartridge may be used now. A blank cartridge can be written by
+    // the pool to which it was promised.
     void show(CartridgeId id);
     // Grows with each change of a state.
     std::uint64_t changes() const { return changes_; }
@@ -83,7 +83,7 @@ public:
     // A cartridge is nearly full, and nothing more is begun on it, when less than 1 /
     // kNearlyFullPart of its capacity is free.
     static constexpr std::uint64_t kNearlyFullPart = 20;
-    // So many bytes of data can still be written to it.
+    // How many bytes of data can still be written to the cartridge.
     static std::uint64_t free_bytes(const Cartridge& cartridge) {
         return free_bytes(cartridge.capacity_bytes, cartridge.used_bytes);
     }
@@ -91,7 +91,7 @@ public:
 
 private:
     std::string_view technology_of(const Cartridge& cartridge) const;
-    // Nothing: it is not in the table any more.
+    // Counts a cartridge in the figures. Nothing: the table does not have it any more.
     void count(CartridgeId id, std::optional<CartridgeState> state);
 
     const Parts parts_;

@@ -58,7 +58,7 @@ public:
         }
         return word.substr(key.size() + 1);
     }
-    // Accepts only the encoding that is written, so that a table has one text.
+    // Accepts only the encoding that text() writes, so that a table has exactly one text.
     void read(std::string_view key, std::string& into) {
         const std::string_view word = value(key);
         auto text = core::percent_decoded(word);
@@ -76,7 +76,7 @@ public:
         number(value(key), into);
     }
     void fail() { good_ = false; }
-    // Absent if it is 0.
+    // A number that is left out of the text if it is 0.
     template <typename Number>
     void read_if_there(std::string_view key, Number& into) {
         if (!has(key)) return;
@@ -122,13 +122,14 @@ std::string line_of(const Cartridge& each) {
            (each.damaged_copies == 0 ? "" : number("damaged", each.damaged_copies)) + "\n";
 }
 
-// States that a cartridge has again after it was away.
+// Whether a cartridge that was away has this state again when it is back.
 bool is_kept(CartridgeState state) {
     return state == CartridgeState::kFull || state == CartridgeState::kReadOnly ||
            state == CartridgeState::kSuspect || state == CartridgeState::kFailed;
 }
 
-// Somebody who has handled a cartridge may have helped it to load.
+// Whether the reason of a state still holds after the cartridge was away. A cartridge that did not
+// load is tried again: people may have repaired it.
 bool stays_while_away(const Cartridge& cartridge) {
     const bool may_load = cartridge.state == CartridgeState::kFailed &&
                           std::string_view(cartridge.reason).starts_with(kDoesNotLoad);

@@ -13,14 +13,14 @@
 
 namespace fopd::library {
 
-// All cartridges that a node's library has or had, and what the node knows of each. Pure; its text
-// is kept beside the table of slots (docs/formats/data_dir.md).
+// The table of media: a record of each cartridge that the node's library has or had. Pure; its text
+// is the file `media` of the data directory (docs/formats/data_dir.md).
 class MediaTable {
 public:
     static constexpr std::size_t kCartridgesMax = 65'536;
     static constexpr std::size_t kReasonBytesMax = 200;
 
-    // kUnsupported: a later version has written it. kCorrupt: it is not a table, or damaged.
+    // kUnsupported: a later version has written the text. kCorrupt: it is no table, or damaged.
     static Result<MediaTable> parse(std::string_view text);
     std::string text() const;
 
@@ -32,11 +32,11 @@ public:
     // A new cartridge, blank, with the next id. Null: the table is full. REQUIRES: the barcode is
     // valid, and not in the table. The result is valid until the next add().
     Cartridge* add(std::string_view barcode);
-    // To change a cartridge; its id and barcode stay. Null: there is none.
+    // The cartridge, to be changed, except its id and barcode. Null: the table does not have it.
     Cartridge* change(CartridgeId id);
     // Sets the state, and the reason shortened to kReasonBytesMax. REQUIRES: it is in the table.
     void set_state(CartridgeId id, CartridgeState state, std::string_view reason);
-    // Its id is not used again. REQUIRES: it is in the table.
+    // Removes a cartridge. Its id is not used again. REQUIRES: it is in the table.
     void forget(CartridgeId id);
 
     // Drives that an administrator has taken down, by serial number.

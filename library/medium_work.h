@@ -13,35 +13,35 @@
 
 namespace fopd::library {
 
-// Work on everything that is on a cartridge, which takes long. What it has done so far, since the
-// node was started last.
+// The progress of a repack or scrub, which takes long: it handles every live copy on a cartridge.
+// Counts from the start of the work, or from the start of the node if that is later.
 struct MediumWork {
     enum class State : std::uint8_t {
         kRunning,
         kDone,
-        kPartly,     // It is over, and something could not be done; `reason` says what.
-        kCancelled,  // On request.
+        kPartly,     // The work is over, and some of it failed; `reason` says what.
+        kCancelled,  // An administrator has ended it.
     };
 
     State state = State::kRunning;
-    std::uint64_t copies = 0;  // That were on the cartridge when it began or went on.
-    std::uint64_t bytes = 0;   // Theirs.
+    std::uint64_t copies = 0;  // The live copies on the cartridge when the work began or went on.
+    std::uint64_t bytes = 0;   // The bytes of these copies.
     std::uint64_t copies_done = 0;
     std::uint64_t bytes_done = 0;
     std::uint64_t failures = 0;
     std::string reason = {};
     Instant began_at{};
-    Instant ended_at{};  // Once it is over.
+    Instant ended_at{};  // Valid unless the state is kRunning.
 
     // A copy that failed.
     struct Failure {
         store::Fid fid{};
-        std::uint32_t file = 0;  // The number of its tape file.
-        std::string name = {};   // The object's; empty: it has none.
+        std::uint32_t file = 0;  // The number of the tape file that has the copy.
+        std::string name = {};   // The name of the object; empty: the object has none.
         std::string reason = {};
     };
     static constexpr std::size_t kListedMax = 1000;
-    std::vector<Failure> listed = {};  // The first of them.
+    std::vector<Failure> listed = {};  // The first kListedMax failures.
 
     void add(Failure failure) {
         ++failures;

@@ -26,8 +26,8 @@ std::uint32_t zero_block_checksum() {
     return kChecksum;
 }
 
-Error no_content() {
-    return {.code = Errc::kNotFound, .context = "there is nothing to copy of the object"};
+Error no_content(const char* why) {
+    return {.code = Errc::kNotFound, .context = why};
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ bool have_range(std::span<const store::Copy> copies, std::uint64_t from, std::ui
 
 bool have_copies(std::span<const store::Copy> copies, std::uint32_t wanted, std::uint64_t from,
                  std::uint64_t end) {
-    // Between two of these places the number of copies is the same.
+    // The number of copies of a byte changes only at these offsets.
     std::vector<std::uint64_t> places{from};
     for (const store::Copy& each : copies) {
         if (from < each.offset && each.offset < end) places.push_back(each.offset);
@@ -126,7 +126,7 @@ private:
 };
 
 Task<Result<void>> OutgoingCopies::Opened::note(Wish wish, OutgoingCopy* copy) {
-    // Waits for changes in progress, and holds off others until the blocks are known.
+    // Waits for changes in progress, and delays further ones until the blocks are known.
     objects::RangeLock lock;
     const objects::LockRequest whole{.fid = wish.fid, .range = objects::kWholeObject};
     const auto locked = co_await home_.locks().acquire(lock, whole, wish.wait);
@@ -140,22 +140,30 @@ Task<Result<void>> OutgoingCopies::Opened::note(Wish wish, OutgoingCopy* copy) {
 }
 
 Result<void> OutgoingCopies::Opened::describe(const Wish& wish, OutgoingCopy& copy) {
-    if (home_.is_leaving() || !home_.volume().serving()) return std::unexpected(no_content());
-    if (home_.volume().is_uncertain(wish.fid)) return std::unexpected(no_content());
+    if (home_.is_leaving() || !home_.volume().serving()) {
+        return std::unexpected(no_content("the disk of the object does not serve"));
+    }
+    if (home_.volume().is_uncertain(wish.fid)) {
+        return std::unexpected(no_content("the last change of the object may be lost"));
+    }
     const auto copies = home_.volume().copies_of(wish.fid);
     if (!copies) return std::unexpected(copies.error());
     const auto found = home_.volume().map().find(wish.fid);
     if (!found) return std::unexpected(found.error());
-    if (!found->has_value()) return std::unexpected(no_content());
+    if (!found->has_value()) return std::unexpected(no_content("there is no such object"));
     const store::Object& object = **found;
-    if (object.is_released) return std::unexpected(no_content());
+    if (object.is_released) {
+        return std::unexpected(no_content("the bytes of the object are on tape only"));
+    }
     std::vector<store::Copy> here = *copies;
     std::erase_if(here, [&](const store::Copy& each) { return each.cartridge.vsn != wish.vsn; });
     const CountedCopies counted = counted_copies(media_, *copies);
     std::uint64_t from = (wish.from + wish.piece_bytes - 1) / wish.piece_bytes * wish.piece_bytes;
     std::uint64_t end = 0;
     for (;; from = end) {
-        if (from >= object.size_bytes) return std::unexpected(no_content());
+        if (from >= object.size_bytes) {
+            return std::unexpected(no_content("no piece of the object needs a copy"));
+        }
         end = std::min(from + wish.piece_bytes, object.size_bytes);
         const bool has_all = have_copies(counted.copies, wish.copies, from, end);
         if (!has_all && !have_range(here, from, end)) break;
@@ -166,7 +174,7 @@ Result<void> OutgoingCopies::Opened::describe(const Wish& wish, OutgoingCopy& co
     return {};
 }
 
-// A bounded number of blocks a turn; the lock keeps the extents as they are.
+// Handles a bounded number of blocks in a turn; the lock keeps the extents unchanged.
 Task<Result<void>> OutgoingCopies::Opened::note_runs(OutgoingCopy* copy) {
     const std::uint64_t first = copy->member.offset / kBlock;
     const std::uint64_t end = first + copy->member.blocks();
@@ -278,7 +286,7 @@ OutgoingCopies::~OutgoingCopies() = default;
 Task<Result<OutgoingCopy>> OutgoingCopies::open(Wish wish) {
     ENSURE(wish.piece_bytes > 0 && wish.piece_bytes % kBlock == 0);
     objects::HomeVolume* const home = stores_.find(wish.fid.slot());
-    if (home == nullptr) co_return std::unexpected(no_content());
+    if (home == nullptr) co_return std::unexpected(no_content("the disk of the object is missing"));
     auto opened = std::make_unique<Opened>(stores_, media_, *home);
     OutgoingCopy copy;
     const auto noted = co_await opened->note(wish, &copy);

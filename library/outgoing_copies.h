@@ -19,30 +19,31 @@
 
 namespace fopd::library {
 
-// Whether copies, which come by ascending offset, have all bytes [from, end) of their object.
+// Whether the copies together have all bytes [from, end) of their object. REQUIRES: the copies are
+// in ascending order of offset.
 bool have_range(std::span<const store::Copy> copies, std::uint64_t from, std::uint64_t end);
-// Whether each byte of [from, end) has copies on so many cartridges. In any order.
+// Whether each byte of [from, end) has copies on `wanted` cartridges. The copies are in any order.
 bool have_copies(std::span<const store::Copy> copies, std::uint32_t wanted, std::uint64_t from,
                  std::uint64_t end);
 
-// What the tape says of an object beside the place of the piece.
+// The fields of a member that describe the object, without those of the piece.
 store::Member member_of(store::Fid fid, const store::Object& object,
                         const objects::StoreLayout& layout);
 
 // The content of an object, or of a piece of it, that is to be copied to tape. It is the content at
-// one moment, whatever happens to the object afterwards.
+// one moment; later changes of the object do not affect it.
 struct OutgoingCopy {
     // Blocks that are consecutive in the piece and on the disk.
     struct Run {
-        std::uint64_t first = 0;  // In the piece.
-        std::uint64_t block = 0;  // On the disk.
+        std::uint64_t first = 0;  // The first block in the piece.
+        std::uint64_t block = 0;  // The first block on the disk.
         std::uint32_t count = 0;
         std::size_t checksums_at = 0;
 
         std::uint64_t end() const { return first + count; }
     };
 
-    std::uint64_t number = 0;  // For OutgoingCopies.
+    std::uint64_t number = 0;  // Identifies this in OutgoingCopies.
     store::Member member{};    // Without its checksum.
     std::vector<Run> runs{};   // Ascending; holes are between them.
     std::vector<std::uint32_t> checksums{};
@@ -67,9 +68,9 @@ public:
 
     struct Wish {
         store::Fid fid{};
-        std::uint64_t from = 0;  // The piece begins here or behind it.
+        std::uint64_t from = 0;  // The piece begins at this offset or later.
         std::uint64_t piece_bytes = 0;
-        // Pieces that have so many copies are left out, and those with a copy on this cartridge.
+        // Pieces with so many copies are left out, and pieces with a copy on the cartridge `vsn`.
         std::uint32_t copies = 1;
         store::VsnText vsn{};
         core::WaitOptions wait{};
@@ -77,11 +78,12 @@ public:
     // Opens the first piece, of the pieces that begin at multiples of `piece_bytes`, that
     // lacks a copy. kNotFound: the object is gone, has no bytes on the disk, or needs no copy of
     // any piece on this cartridge.
-    // kTimedOut: it is being changed. Once it has succeeded, close() must be called. REQUIRES: a
-    // whole number of blocks.
+    // kTimedOut: it is being changed. After success, close() must be called. REQUIRES: piece_bytes
+    // is a whole number of blocks.
     Task<Result<OutgoingCopy>> open(Wish wish);
-    // Reads bytes of the piece and compares them with their checksums. The memory is aligned to
-    // blocks, and so are offset and size but for the end of the piece. kCorrupt: they differ.
+    // Reads bytes of the piece and compares them with their checksums. Memory, offset and size are
+    // aligned to blocks, except for the size at the end of the piece. kCorrupt: the bytes differ
+    // from their checksums.
     struct Read {
         const OutgoingCopy* copy = nullptr;
         std::uint64_t offset = 0;
@@ -90,7 +92,7 @@ public:
     Task<Result<void>> read(Read what);
     // REQUIRES: no read of it is in progress.
     void close(std::uint64_t number);
-    // The same for all.
+    // Closes all pieces. REQUIRES: no read is in progress.
     void close_all();
 
 private:

@@ -16,7 +16,7 @@
 
 namespace fopd::library {
 
-// What a recall needs while it is served, or when several cartridges have its bytes.
+// The parts of a recall that exist only while it is served, or if several cartridges have copies.
 struct TapeLibrary::Served {
     struct Serving {
         Serving(const RecallJob::Parts& parts, std::uint32_t locality, RecallNote note)
@@ -29,21 +29,22 @@ struct TapeLibrary::Served {
 
         RecallJob job;
         core::CancelSource cancel;
-        std::optional<core::CancelSource> of_request;  // Of the last push().
-        std::optional<RecallNote> renewed{};           // Told since; to be served next.
-        std::coroutine_handle<> reader{};              // Waits for the end of a read.
+        std::optional<core::CancelSource> of_request;  // Cancels the request of the last push().
+        // A newer request for the same object. It is served next if this recall has ended.
+        std::optional<RecallNote> renewed{};
+        std::coroutine_handle<> reader{};  // Waits for the end of a read.
     };
 
     std::unique_ptr<std::vector<io_sched::IoPart>> several_parts{};
     std::unique_ptr<Serving> serving{};
 };
 
-// The recall that was asked for first is the first.
+// The place of a recall in the list by age; the oldest is the first.
 class TapeLibrary::AgePlace : public core::ListNode {};
 
-// A recall that the library is to fulfil. While it waits for its cartridge, it is a request of the
-// I/O scheduler and nothing else. The coroutine that serves it begins when its cartridge is loaded,
-// or when none of its copies can be had.
+// A pending recall of the library. While it waits for its cartridge, it is only a request of the
+// I/O scheduler. A coroutine serves it from the time when the cartridge is loaded, or when the
+// request fails because no copy can be reached.
 struct TapeLibrary::Recall final : Served, AgePlace, TapeJob, TapeRequest {
     Recall(TapeLibrary& its_library, std::uint32_t its_locality, const RecallNote& note);
 
@@ -54,7 +55,7 @@ struct TapeLibrary::Recall final : Served, AgePlace, TapeJob, TapeRequest {
     // scheduler does not have it.
     void push(std::span<const RecallJob::Place> places);
     CartridgeId cartridge() const { return static_cast<CartridgeId>(parts.front().medium); }
-    // Of the copy on that cartridge: the bytes that precede it.
+    // The bytes that precede the copy on that cartridge.
     std::uint64_t offset() const { return parts.front().offset; }
     bool is_reading() const { return serving != nullptr && serving->job.is_reading(); }
 
@@ -66,12 +67,12 @@ struct TapeLibrary::Recall final : Served, AgePlace, TapeJob, TapeRequest {
     const std::uint16_t locality;
     std::uint8_t wish_priority;
     bool is_pushed = false;
-    bool is_over = false;    // At its home.
+    bool is_over = false;    // The recall has ended at the object's home.
     bool is_raised = false;  // Its request was withdrawn to be pushed with another priority.
-    // As they were when the list was made last.
+    // Its place and expected end when the list was last made.
     static constexpr std::uint32_t kNoPlace = ~std::uint32_t{0};
-    std::uint32_t last_place = kNoPlace;  // It was not in the list.
-    Instant last_end = kNever;            // It is not known.
+    std::uint32_t last_place = kNoPlace;  // kNoPlace: it was not in the list.
+    Instant last_end = kNever;            // kNever: unknown.
     io_sched::IoPart only_part{};
 
 private:

@@ -15,25 +15,26 @@ namespace fopd::library {
 // and cancel it.
 using Ticket = store::Fid;
 
-// Recalls that clients wait for go before staging in bulk.
+// The priority of a recall that a read asks for.
 inline constexpr std::uint8_t kRecallPriorityDefault = 128;
 
 struct RecallWish {
     store::Fid fid{};
-    // Recalls with a higher one go first. A second wish raises that of the recall that is there.
+    // Recalls with a higher priority go first. A second request with a higher priority raises that
+    // of the pending recall.
     std::uint8_t priority = kRecallPriorityDefault;
-    // The bytes stay on the disk at least for so long after the wish; of several wishes the latest
-    // with a pin counts.
+    // How long the bytes stay on the disk, from the request on. The latest request with a pin
+    // counts. 0: the request has no pin.
     Duration pin{0};
-    // Ends the pin of the object, and asks for nothing else.
+    // Ends the pin of the object, and recalls nothing.
     bool unpins = false;
-    // The principal who asks; empty: it has not proved who it is. It may cancel the recall that it
-    // is the first to ask for.
+    // The principal of the request; empty: it has not proved its name. The principal of the first
+    // request for a recall may cancel it.
     std::string requester = {};
     store::ClientId client{};
 };
 
-// The answer to a wish.
+// The answer to a request for a recall.
 enum class RecallAsked : std::uint8_t {
     kOnDisk,   // The bytes are there; nothing to wait for.
     kWaiting,  // A recall is recorded, and survives restarts.
@@ -52,10 +53,10 @@ struct RecallEnd {
     bool is_damaged = false;  // kFailed: what is on tape is not what was written.
 };
 
-// A recall as lists show it.
+// A row of the list of recalls.
 struct RecallRow {
     enum class State : std::uint8_t {
-        kWaiting,  // For its cartridge.
+        kWaiting,  // The recall waits for its cartridge.
         kReading,
     };
     Ticket ticket{};
@@ -65,7 +66,7 @@ struct RecallRow {
     Instant asked_at{};
     std::string cartridge{};  // The barcode of the copy that will be read.
     std::uint64_t place = 0;  // How many recalls are to end before it.
-    // When it is expected to end; nothing where nothing is known to tell from.
+    // The expected end; nothing: it cannot be estimated.
     std::optional<Instant> expected_at{};
 };
 

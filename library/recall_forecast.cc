@@ -10,7 +10,7 @@ namespace {
 
 using devices::DriveModel;
 
-// From an empty drive to a cartridge at its beginning.
+// The time to bring a cartridge to an empty drive and to load it.
 Duration bringing(const DriveModel& model) {
     return devices::kChangerMove + model.load;
 }
@@ -27,7 +27,7 @@ void RecallForecast::add(const Drive& drive) {
     switch (drive.activity) {
         case DriveActivity::kIdle:
         case DriveActivity::kDown: break;
-        // What it is getting the cartridge for is among the waits, or is short.
+        // The operation after the exchange is among the waits, or is short.
         case DriveActivity::kExchanging: left = bringing(drive.model); break;
         case DriveActivity::kReading:
         case DriveActivity::kWriting:
@@ -68,7 +68,7 @@ RecallForecast::State* RecallForecast::first_free() {
     return &*std::ranges::min_element(drives_, {}, &State::free_at);
 }
 
-// One file after the other, on the drive that has the cartridge, or gets it.
+// Adds the time to read the copies of a group, one after the other, on the drive of the cartridge.
 void RecallForecast::read(State& state, const Group& group) {
     Drive& drive = state.drive;
     const Wait& first = waits_[group.front()];

@@ -12,24 +12,24 @@
 
 namespace fopd::library {
 
-// When recalls are expected to end, by the models of the drives: an estimate, which knows nothing
-// of what will be asked for later. Pure.
+// Estimates when recalls end, from the models of the drives and the pending recalls. Later requests
+// are not considered. Pure.
 class RecallForecast {
 public:
     struct Options {
         Instant now{};
-        // What waits for a cartridge is read together, in the order of the tape; otherwise all is
-        // read in the order in which it was asked for.
+        // All recalls of a cartridge are read together, in the order of the tape; if false, recalls
+        // are read in the order of their requests.
         bool grouped = true;
-        // Drives take the time of their models; otherwise no time.
+        // Drives take the time of their models; if false, they take no time.
         bool takes_time = true;
     };
     struct Drive {
         devices::DriveModel model{};
-        std::optional<CartridgeId> cartridge{};  // That it has, or is getting.
-        std::uint64_t position = 0;              // In the terms of Wait::offset.
+        std::optional<CartridgeId> cartridge{};  // The cartridge in the drive, or on its way there.
+        std::uint64_t position = 0;              // Comparable to Wait::offset.
         DriveActivity activity = DriveActivity::kIdle;
-        Instant busy_since{};  // Of the activity.
+        Instant busy_since{};  // The begin of the activity.
         std::uint64_t busy_bytes = 0;
     };
     struct Wait {
@@ -47,8 +47,8 @@ public:
     // In the order in which recalls are begun.
     void add(const Wait& wait) { waits_.push_back(wait); }
 
-    // Of each wait, in the order in which they were added. Called once. Nothing: there is no drive,
-    // or no cartridge is known.
+    // The expected end of each wait, in the order in which they were added. Called once. Nothing:
+    // there is no drive, or the cartridge of the wait is unknown.
     std::vector<std::optional<Instant>> ends();
 
 private:

@@ -62,7 +62,7 @@ Task<Result<void>> RecallJob::read_pieces(DriveUnit* drive, CartridgeId cartridg
         if (!begun) break;
         const auto places = next_places();
         const auto place = std::ranges::find(places, cartridge, &Place::cartridge);
-        // The next piece is on another cartridge.
+        // The next piece has no copy on this cartridge.
         if (place == places.end()) break;
         const store::Copy copy = place->copy;
         const auto read = co_await read_piece(drive, &copy);
@@ -74,7 +74,7 @@ Task<Result<void>> RecallJob::read_pieces(DriveUnit* drive, CartridgeId cartridg
     co_return Result<void>{};
 }
 
-// Space on the disk is taken only now that the cartridge is there.
+// Takes space on the disk: not before the cartridge is loaded, so that waiting recalls take none.
 Task<bool> RecallJob::begin() {
     if (begun_) co_return true;
     auto job = [fid = note_.fid](StagingDisks& disks) { return disks.returning().begin(fid); };
@@ -89,7 +89,7 @@ Task<bool> RecallJob::begin() {
 }
 
 void RecallJob::note_home_error(const Error& error) {
-    // The home ends a recall that is not wanted any more by itself.
+    // If the recall is not needed any more, the home has ended it.
     state_ = error.code == Errc::kNotFound  ? State::kDone
              : error.code == Errc::kInvalid ? State::kImpossible
                                             : State::kAgain;
@@ -136,7 +136,7 @@ Task<Result<void>> RecallJob::read_bytes(store::TapeReader* reader, const store:
         const ReturningObjects::Part part{
             .fid = note_.fid,
             .offset = offset,
-            // The home only reads it.
+            // The home does not write to this memory.
             .from = {.data = const_cast<std::byte*>(piece->bytes.data()),
                      .size_bytes = piece->bytes.size()},
             .checksums = piece->checksums};

@@ -15,8 +15,9 @@
 
 namespace fopd::library {
 
-// Brings an object back from tape: reads its pieces in their order, each from any cartridge that
-// has it, and gives them to the object's home. The home ends the recall when all are there.
+// Brings an object back from tape: reads its pieces in their order, each from any cartridge with a
+// copy of the piece, and gives them to the object's home. The home ends the recall after the last
+// piece.
 class RecallJob final : public TapeJob {
 public:
     // All outlive it.
@@ -30,7 +31,7 @@ public:
 
     Task<Result<void>> run(DriveUnit* drive, CartridgeId cartridge) override;
 
-    // The copies of the next piece on cartridges that the table has, one of each; empty: none.
+    // The copies of the next piece, one of each readable cartridge of the table; empty: none.
     struct Place {
         CartridgeId cartridge = 0;
         store::Copy copy{};
@@ -38,25 +39,25 @@ public:
     std::vector<Place> next_places() const { return places_at(parts_.shelf, note_, next_offset_); }
     static std::vector<Place> places_at(const MediaShelf& shelf, const RecallNote& note,
                                         std::uint64_t offset);
-    // Whether a cartridge of the next piece is missing, as far as known.
+    // Whether a cartridge with a copy of the next piece is missing; an inventory may find it.
     bool may_be_back() const;
     // Why next_places() is empty, for people.
     std::string why_unreadable() const;
 
-    // The state of the recall after a run. kAgain: it failed at the object's home, and should be
-    // tried later. kImpossible: its home can never take the object.
+    // The state of the recall after a run. kPieces: further pieces are needed. kAgain: the object's
+    // home has failed, and may succeed later. kImpossible: the home can never take the object.
     enum class State : std::uint8_t { kPieces, kDone, kAgain, kImpossible };
     State state() const { return state_; }
     std::string why_impossible() const { return home_error_->context; }
-    // Of the last run; nothing: the home has refused nothing.
+    // The error of the object's home in the last run; nothing: it had none.
     const std::optional<Error>& home_error() const { return home_error_; }
     void try_again() {
         state_ = State::kPieces;
         home_error_.reset();
     }
-    // Tries to make room on the object's disk without taking it. kNoSpace: there is not enough yet.
+    // Makes room on the object's disk without taking it. kNoSpace: there is not enough room yet.
     Task<Result<void>> make_room();
-    // Frees the parts that were brought back so far. Called unless state() is kDone.
+    // Frees the parts that were written so far. Called unless state() is kDone.
     Task<void> abandon();
 
     // The bytes are on the disk because of this job.

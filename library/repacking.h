@@ -15,8 +15,7 @@
 
 namespace fopd::library {
 
-// A repack of a cartridge, from its begin or since the node was started. Kept for those who ask
-// what it has done.
+// A repack of a cartridge. Kept after its end, so that administrators can ask for its result.
 struct TapeLibrary::Repacking {
     CartridgeId id = 0;
     store::Cartridge on{};
@@ -24,10 +23,10 @@ struct TapeLibrary::Repacking {
     MediumWork work{};
     core::CancelSource cancel{};
     bool runs = true;
-    store::CopyPlace from{};  // Copies before it have had their turn.
+    store::CopyPlace from{};  // Copies before this place were handled in this pass.
     bool at_end = false;
-    std::set<store::Fid> failed{};       // Objects.
-    std::uint32_t failures_in_turn = 0;  // Batches.
+    std::set<store::Fid> failed{};       // The objects that could not be moved.
+    std::uint32_t failures_in_turn = 0;  // Batches in a row that moved no object.
 };
 
 // Objects whose copies are moved at the same time.
@@ -51,9 +50,10 @@ struct TapeLibrary::MoveBatch {
 // Live copies on a cartridge, in the order of the tape.
 struct TapeLibrary::CopyPage {
     std::vector<MoveBatch::Item> items{};
-    // More follow behind it; nothing: these are the last ones.
+    // The page is complete up to this place, and further copies may follow; nothing: the page has
+    // the last copies of the cartridge.
     std::optional<store::CopyPlace> known_to{};
-    std::map<store::Slot, std::uint64_t> room{};  // For objects that come back, of each disk.
+    std::map<store::Slot, std::uint64_t> room{};  // The bytes of each disk for recalled objects.
 };
 
 }  // namespace fopd::library

@@ -28,8 +28,8 @@ bool is_zero(std::span<const std::byte> block) {
     return std::ranges::all_of(block, [](std::byte each) { return each == std::byte{0}; });
 }
 
-// An attempt has ended without its object. While it was in progress, those who end recalls that are
-// not needed any more left that of the object alone.
+// Called when an attempt has ended without success. While it was in progress, a recall that was not
+// needed any more was not ended; now it is.
 void tell_ended(objects::Stores& stores, store::Fid fid) {
     const objects::HomeVolume* const home = stores.find(fid.slot());
     if (home != nullptr && home->observer() != nullptr) home->observer()->object_changed(fid);
@@ -58,10 +58,10 @@ public:
     Task<void> abandon();
     void cancel() { cancelled_ = true; }
     store::Slot slot() const { return fid_.slot(); }
-    // How many blocks it will write: as many as the object had, as far as known.
+    // The expected number of blocks: as many as the object had before its release, if known.
     std::uint64_t needed_blocks() const { return needed_blocks_; }
     void take_space() { has_space_ = true; }
-    // Those that it has taken and not written yet.
+    // The blocks that it has reserved and not yet written.
     std::uint64_t taken_blocks() const {
         const auto written = static_cast<std::uint64_t>(std::max<std::int64_t>(blocks_, 0));
         return has_space_ ? needed_blocks_ - std::min(needed_blocks_, written) : 0;
@@ -75,7 +75,7 @@ public:
 private:
     // Blocks of a part that are not zeros, in the order of the part.
     struct Written {
-        std::uint32_t at = 0;  // In the part.
+        std::uint32_t at = 0;  // The first block in the part.
         store::DiskRange range{};
     };
 
@@ -97,7 +97,7 @@ private:
     const store::Fid fid_;
     bool cancelled_ = false;
     store::BringingBack attempt_;
-    std::int64_t blocks_ = 0;  // Of the parts that are back.
+    std::int64_t blocks_ = 0;  // The blocks of the parts that were written.
     std::uint64_t needed_blocks_ = 0;
     bool has_space_ = false;
     objects::BlockIo io_;
@@ -158,12 +158,13 @@ Task<Result<void>> ReturningObjects::Attempt::write(Part part) {
     co_return co_await write_blocks(last);
 }
 
-// As many blocks at a time as fit into one change.
+// Writes as many blocks at a time as fit into one change.
 Task<Result<void>> ReturningObjects::Attempt::write_blocks(Part part) {
     const auto count = static_cast<std::uint32_t>(part.from.size_bytes / kBlock);
     for (std::uint32_t at = 0; at < count;) {
         if (cancelled_) {
-            co_return std::unexpected(Error{.code = Errc::kCancelled, .context = "the recall"});
+            co_return std::unexpected(
+                Error{.code = Errc::kCancelled, .context = "the recall was cancelled"});
         }
         const auto end = co_await place(part, at);
         if (!end) {
@@ -224,7 +225,7 @@ Task<Result<store::DiskRange>> ReturningObjects::Attempt::allocate(std::uint32_t
     }
 }
 
-// Everything from the writes to begin_part() happens in one turn.
+// There is no suspension between the writes and begin_part().
 Task<Result<void>> ReturningObjects::Attempt::commit(Part part, store::BlockRange range) {
     std::size_t bytes = 0;
     for (const Written& each : written_) {
@@ -296,8 +297,8 @@ Task<Result<void>> ReturningObjects::Attempt::drop_parts() {
     co_return Result<void>{};
 }
 
-// Its blocks on the disk count from now on, and not those that it had when it was released: blocks
-// of zeros, which were written then, are holes now.
+// From now on its blocks on the disk count for the quota, instead of those before the release. The
+// numbers may differ: written blocks of zeros have become holes.
 void ReturningObjects::Attempt::count_for_owner(objects::DiskUse::Owner* owner,
                                                 std::uint64_t counted) {
     const auto blocks = static_cast<std::uint64_t>(blocks_);
@@ -325,7 +326,7 @@ Task<Result<ReturningObjects::Content>> ReturningObjects::begin(store::Fid fid) 
     }
     if (contains(fid)) {
         co_return std::unexpected(
-            Error{.code = Errc::kBusy, .context = "the object is coming back already"});
+            Error{.code = Errc::kBusy, .context = "the object is being recalled already"});
     }
     attempts_.emplace(fid, std::make_unique<Attempt>(stores_, room_, *home, fid));
     const auto begun = co_await of(fid).begin();
@@ -380,7 +381,7 @@ Task<Result<void>> ReturningObjects::make_room(store::Fid fid) {
     const objects::HomeVolume::Hold hold(*home);
     const auto object = home->volume().map().find(fid);
     if (!object) co_return std::unexpected(object.error());
-    // What an object needs that does not wait any more is found out by begin().
+    // If the object needs no room any more, begin() reports that.
     if (!object->has_value() || !(*object)->is_released) co_return Result<void>{};
     co_return co_await find_space(home, (*object)->released_blocks + taken_blocks(fid.slot()));
 }

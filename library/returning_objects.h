@@ -17,12 +17,12 @@
 
 namespace fopd::library {
 
-// Makes room on a disk for objects that come back.
+// Makes room on a disk for recalled objects.
 class RoomMaker {
 public:
     virtual ~RoomMaker() = default;
-    // Waits until other objects have left the disk and it has so many free blocks. kNoSpace: not
-    // enough can leave now; those that could are copied to tape at once.
+    // Releases objects until the disk has so many free blocks. kNoSpace: not enough objects can be
+    // released now; objects that need a copy are written to tape at once.
     virtual Task<Result<void>> make_room(store::Slot slot, std::uint64_t free_blocks,
                                          core::WaitOptions wait) = 0;
 };
@@ -45,17 +45,17 @@ public:
         std::uint64_t size_bytes = 0;
         std::uint64_t version = 0;
     };
-    // Takes the space that the object had on the disk: other objects leave it. Later attempts do
-    // not count on that space. kNotFound: there is no such object, or its bytes are on the disk.
-    // kBusy: an attempt is in progress. kNoSpace: there is not enough space now; kInvalid: the disk
-    // is smaller than the object.
+    // Takes space on the disk for the object, if necessary by the release of other objects. Later
+    // attempts do not count on that space. kNotFound: there is no such object, or its bytes are on
+    // the disk. kBusy: an attempt is in progress. kNoSpace: there is not enough space now;
+    // kInvalid: the disk is smaller than the object.
     Task<Result<Content>> begin(store::Fid fid);
-    // Makes room for the object, and takes none of it. kNoSpace: there is not enough yet.
+    // Makes room for the object without taking it. kNoSpace: there is not enough room yet.
     Task<Result<void>> make_room(store::Fid fid);
     // Writes bytes that begin with a whole block, and end with one or with the object. The memory
     // is aligned to blocks. The checksums are those of the blocks, the last one filled with zeros.
-    // kNoSpace: the disk is full. kBusy: the object was changed. kCancelled: the disk goes, or
-    // cancel() was called.
+    // kNoSpace: the disk is full. kBusy: the object was changed. kCancelled: the disk is being
+    // removed, or cancel() was called.
     struct Part {
         store::Fid fid{};
         std::uint64_t offset = 0;
@@ -63,8 +63,8 @@ public:
         std::span<const std::uint32_t> checksums{};
     };
     Task<Result<void>> write(Part part);
-    // All bytes were written. Ends the released state and the recall; what is `kept` of the recall
-    // stays. Ends the attempt, also with an error.
+    // Called when all bytes are written. Ends the released state and the recall; `kept` is the
+    // record that remains, for a pin. Ends the attempt, also if it fails.
     Task<Result<void>> end(store::Fid fid, std::optional<store::Recall> kept);
     // Ends the attempt, and frees the blocks it has written.
     Task<Result<void>> abandon(store::Fid fid);
@@ -80,7 +80,7 @@ private:
     class Attempt;
 
     Attempt& of(store::Fid fid);
-    // Blocks that attempts have taken on the disk, and have not written yet.
+    // Blocks that attempts have reserved on the disk and not yet written.
     std::uint64_t taken_blocks(store::Slot slot) const;
     Task<Result<void>> take_space(Attempt* attempt);
     Task<Result<void>> find_space(objects::HomeVolume* home, std::uint64_t blocks);

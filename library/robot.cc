@@ -20,7 +20,7 @@ public:
     }
     Task<void> take() {
         while (robot_.busy_) {
-            // Each move ends by itself.
+            // No deadline: each move ends.
             [[maybe_unused]] const auto woken = co_await robot_.free_.wait({});
         }
         robot_.busy_ = true;
@@ -50,7 +50,7 @@ Task<Result<void>> Robot::look_now() {
     co_return looked;
 }
 
-// While people use the changer it has no fault.
+// A changer that people use, which is kBusy, has no fault.
 void Robot::note(const Result<void>& looked) {
     if (!looked && looked.error().code == Errc::kBusy) return;
     const bool had_fault = !fault_.empty();
@@ -122,7 +122,7 @@ Task<Result<void>> Robot::put_away(std::string drive_serial) {
     });
     if (to == elements_.end()) {
         co_return std::unexpected(
-            Error{.code = Errc::kNoSpace, .context = "no storage slot is free"});
+            Error{.code = Errc::kNoSpace, .context = "no storage element is free"});
     }
     co_return co_await move(from->address, to->address);
 }

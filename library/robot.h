@@ -43,14 +43,14 @@ public:
         std::string drive_serial;
     };
     Task<Result<void>> load(Load what);
-    // Moves the cartridge that a drive has given back to a free storage slot. kNoSpace: there is
+    // Moves the cartridge that a drive has given back to a free storage element. kNoSpace: there is
     // none.
     Task<Result<void>> put_away(std::string drive_serial);
 
     // The element of the drive with this serial number; null if the library does not know the
     // drive.
     const devices::LibraryElement* drive_element(std::string_view serial) const;
-    // Why the changer could not say what it has, when it was asked last; empty: it could.
+    // The error of the last inventory; empty: it has succeeded.
     const std::string& fault() const { return fault_; }
     // How many cartridges with this barcode are in the library.
     std::size_t count(std::string_view barcode) const;

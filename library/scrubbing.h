@@ -9,17 +9,16 @@
 
 namespace fopd::library {
 
-// A scrub of a cartridge, from its begin or since the node was started. Kept for those who ask what
-// it has done.
+// A scrub of a cartridge. Kept after its end, so that administrators can ask for its result.
 struct TapeLibrary::Scrubbing {
     CartridgeId id = 0;
     store::Cartridge on{};
     MediumWork work{};
     core::CancelSource cancel{};
     bool runs = true;
-    bool has_turn = false;    // Others wait for theirs.
-    store::CopyPlace from{};  // Copies before it were read.
-    std::uint32_t tries = 0;  // That the drives made to read the copy there.
+    bool has_turn = false;    // This scrub reads; one scrub does so at a time.
+    store::CopyPlace from{};  // Copies before this place were read.
+    std::uint32_t tries = 0;  // Failed attempts to read the copy at `from`.
 };
 
 }  // namespace fopd::library

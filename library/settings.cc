@@ -57,18 +57,18 @@ void check_drive_paths(const LibrarySettings& library, config::Complaints& compl
         const bool is_twice = paths[i] == library.path ||
                               std::ranges::count(paths.begin(), paths.begin() + i, paths[i]) > 0;
         if (!is_twice) continue;
-        complaints.add("drive_paths[" + std::to_string(i) + "]", paths[i] + " is there twice",
-                       "write each device once");
+        complaints.add("drive_paths[" + std::to_string(i) + "]",
+                       "device " + paths[i] + " is listed twice", "write each device once");
     }
 }
 
-// A library of SCSI devices is as it is.
+// Refuses keys that describe a virtual library to be made.
 void check_virtual_keys(const LibrarySettings& library, config::Complaints& complaints) {
     if (library.kind == LibraryKind::kVirtual) return;
     const LibrarySettings defaults;
     const auto check = [&complaints](const char* key, bool is_set) {
         if (!is_set) return;
-        complaints.add(key, "it is of libraries of kind virtual", "leave it out");
+        complaints.add(key, "only a library of kind virtual has this key", "leave it out");
     };
     check("drives", library.drives != defaults.drives);
     check("cartridges", library.cartridges != defaults.cartridges);
@@ -76,7 +76,7 @@ void check_virtual_keys(const LibrarySettings& library, config::Complaints& comp
     check("timing", library.timing != defaults.timing);
 }
 
-// All copies are written at the same time.
+// Each copy needs a cartridge and a drive at the same time.
 void check_copies(const LibrarySettings& library, const devices::PoolSettings& pool,
                   std::size_t index, std::vector<config::Mistake>& mistakes) {
     const auto check = [&](const char* key, std::size_t count) {

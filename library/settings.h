@@ -40,7 +40,8 @@ config::ListSection<LibrarySettings> libraries_section();
 std::vector<config::Mistake> check_pools(const std::vector<LibrarySettings>& libraries,
                                          const std::vector<devices::PoolSettings>& pools);
 
-// The options of the node's library; none: it has none. REQUIRES: check_pools() found no problem.
+// The options of the node's library; nothing: the node has none. REQUIRES: check_pools() found no
+// problem.
 std::optional<LibraryOptions> options_of(const std::vector<LibrarySettings>& libraries,
                                          const std::vector<devices::PoolSettings>& pools);
 

@@ -16,15 +16,16 @@
 
 namespace fopd::library {
 
-// Objects of tape pools whose bytes are on the disks of a locality: those that need a copy, oldest
-// first in groups that belong together on tape, and those that have one. Pure.
+// The objects of tape pools whose bytes are on the disks of a locality. Objects that need a copy
+// are in groups that belong together on tape, the oldest first; objects with all their copies are
+// by age. Pure.
 class StagedObjects {
 public:
     // Objects of a pool that belong together on tape.
     struct GroupKey {
         objects::PoolId pool = 0;
         std::string collection = {};
-        bool moves = false;  // From cartridges that are repacked; they have copies there.
+        bool moves = false;  // The objects have copies on a cartridge that is being repacked.
 
         friend auto operator<=>(const GroupKey&, const GroupKey&) = default;
     };
@@ -32,42 +33,42 @@ public:
         store::Fid fid{};
         GroupKey group{};
         std::uint64_t size_bytes = 0;
-        Instant since{};  // Of its content, as far as known.
+        Instant since{};  // The last known change of its content.
     };
     struct Group {
         GroupKey key{};
         std::uint64_t bytes = 0;
         std::uint64_t objects = 0;
         Instant oldest{};
-        bool is_urgent = false;  // Room is wanted on their disks; set by StagingDisks.
+        bool is_urgent = false;  // A disk of the objects needs room; set by StagingDisks.
     };
 
-    // The object has a content that is not on tape. One that waited already keeps its place, and
-    // one that is being copied will have to be copied again.
+    // The object needs a copy of its content. A waiting object keeps its place; an object that is
+    // being copied will be copied again.
     void needs_copy(const Object& object);
-    // The object's content is on tape, and on the disk.
+    // The object has all its copies, and its bytes are on the disk.
     void has_copy(const Object& object);
-    // It has no bytes on the disk, or is gone.
+    // The object has no bytes on the disk, or was removed.
     void forget(store::Fid fid);
-    // It cannot be copied as it is: it is in no group until it changes.
+    // The object cannot be copied as it is; it is in no group until it changes.
     void give_up(store::Fid fid);
 
     // -- copying --
 
-    // The groups of waiting objects that are not being copied, by key.
+    // The groups by key, with the objects that wait and are not being copied.
     std::vector<Group> groups() const;
-    // Takes the oldest objects of a group to be copied: at least one if there is any that is not
-    // too large, and no more than the limits allow.
+    // Takes the oldest objects of a group to be copied, within the limits; a single object may
+    // exceed `bytes`.
     struct Limits {
         std::uint64_t bytes = 0;
         std::size_t objects = 0;
-        // Of each object: larger ones go on waiting.
+        // The limit of each object: larger ones keep waiting.
         std::uint64_t object_bytes = std::numeric_limits<std::uint64_t>::max();
     };
     std::vector<Object> take(const GroupKey& group, const Limits& limits);
     // Whether an object of the group waits and is not being copied.
     bool has_waiting(const GroupKey& group) const { return queues_.contains(group); }
-    // Gives up the waiting objects of a group that are larger.
+    // Gives up the waiting objects of a group that are larger than `bytes`.
     std::vector<store::Fid> give_up_larger(const GroupKey& group, std::uint64_t bytes);
     // The copying of a taken object has ended. If it still needs a copy, it waits again.
     void put_back(store::Fid fid);
@@ -75,14 +76,15 @@ public:
     std::uint64_t waiting_count() const { return waiting_.size(); }
     // Whether the object waits, is being copied, or was given up.
     bool is_waiting(store::Fid fid) const { return waiting_.contains(fid); }
-    // Whether the object waits in vain until it changes.
+    // Whether the object was given up, until it changes.
     bool is_given_up(store::Fid fid) const;
-    // Objects of a pool that have no copy now.
+    // The objects of a pool that wait, are being copied, or were given up, without those that a
+    // repack moves.
     std::vector<store::Fid> waiting_of(objects::PoolId pool) const;
 
     // -- leaving the disk --
 
-    // The object that has been on tape and on the disk for longest, after the given one.
+    // The object with all its copies that has been on the disk for longest, after the given one.
     struct Age {
         Instant since{};
         store::Fid fid{};
@@ -108,7 +110,7 @@ private:
     void drop_copy(store::Fid fid);
 
     std::map<store::Fid, Waiting> waiting_;
-    std::map<GroupKey, Queue> queues_;  // Of those in state kWaits.
+    std::map<GroupKey, Queue> queues_;  // The objects in state kWaits.
     std::map<store::Fid, Instant> with_copy_;
     std::set<std::tuple<store::Slot, Age>> by_age_;
 };

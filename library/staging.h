@@ -12,7 +12,7 @@
 namespace fopd::library {
 
 // The objects of tape pools on the disks of one locality: which of them need a copy on tape, which
-// have left the disk, and the recalls that bring these back. Each locality has one.
+// are released, and their recalls. Each locality has one.
 //
 // All calls are made on its reactor, which is that of the home of the object; another locality
 // reaches it with core::run_task_on() and the gate of the stores (as fops reach objects).
@@ -20,21 +20,22 @@ class Staging {
 public:
     virtual ~Staging() = default;
 
-    // Records a recall of an object, or joins the one that it has. Durable on return. The answer to
-    // a wish that only unpins is kWaiting if the object has a recall. kNotFound:
-    // there is no such object here. kUnsupported: the node has no library that could bring it back.
+    // Records a recall of an object, or joins the recall that it has. Durable on return. The answer
+    // to a request that only unpins is kWaiting if the object has a recall. kNotFound: there is no
+    // such object here. kUnsupported: the node has no tape library.
     virtual Task<Result<RecallAsked>> recall(RecallWish wish, core::WaitOptions wait) = 0;
-    // Waits until the object's recall ends. Ends at once when it has none. Holds nothing.
+    // Waits until the object's recall ends; returns at once if it has none. Holds no lock
+    // meanwhile.
     virtual Task<Result<RecallEnd>> wait_for_recall(Ticket ticket, core::WaitOptions wait) = 0;
-    // Ends the object's recall. kNotFound: it has none.
+    // Cancels the object's recall. kNotFound: it has none.
     virtual Task<Result<void>> cancel_recall(Ticket ticket, core::WaitOptions wait) = 0;
     // Frees the disk's blocks of an object that is on tape, durably; does nothing if it has none.
     // kBusy: its current bytes are not on tape yet, or it is pinned, or in use. kNotFound: there is
     // no such object here.
     virtual Task<Result<void>> release(store::Fid fid, core::WaitOptions wait) = 0;
-    // A change did not fit on the disk of the slot, which should have so many free blocks. For some
-    // time objects that need a copy are written to tape at once, and those that are on tape leave
-    // the disk until it has them. Returns at once; called again while the change is tried again.
+    // Called when a change did not fit on the disk of the slot. For some time, objects that need a
+    // copy are written to tape at once, and objects that are on tape are released, until the disk
+    // has `free_blocks`. Returns at once; called again for each attempt of the change.
     virtual void want_room(store::Slot slot, std::uint64_t free_blocks) = 0;
 };
 

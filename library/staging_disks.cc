@@ -13,8 +13,9 @@ namespace {
 
 constexpr std::size_t kNewsMax = 256;
 
-// Takes those back that are of the same object as the next one, at `at`, so that the copies of an
-// object are recorded together. Returns how many; none if all are of one object.
+// Removes the last copies of `some` that belong to the same object as the next copy, copies[at], so
+// that the copies of an object are recorded together. Returns how many; 0 if all belong to one
+// object.
 std::size_t take_back_next(std::vector<store::Copy>& some, const std::vector<store::Copy>& copies,
                            std::size_t at) {
     if (at == copies.size() || some.empty()) return 0;
@@ -27,7 +28,7 @@ std::size_t take_back_next(std::vector<store::Copy>& some, const std::vector<sto
 
 }  // namespace
 
-// -- what is on the disks --
+// -- the objects on the disks --
 
 // Looks at all objects of a disk.
 class StagingDisks::Scan final : public store::MapVisitor {
@@ -116,14 +117,14 @@ Task<Result<void>> StagingDisks::take_recalls(objects::HomeVolume* home) {
     for (const store::RecallOf& each : *recalls) {
         if (each.recall.ticket == 0) continue;
         tell_of(each.fid);
-        // One that is not needed any more ends.
+        // settle() ends a recall that is not needed any more.
         changed_.emplace(each.fid, now());
     }
     if (!changed_.empty()) begin_to_settle();
     co_return Result<void>{};
 }
 
-// Called in the turn of the change: it is looked at later, once for several changes.
+// Called in the turn of the change. settle() looks at the object later, once for several changes.
 void StagingDisks::object_changed(store::Fid fid) {
     changed_.emplace(fid, now());
     begin_to_settle();
@@ -150,7 +151,7 @@ Task<void> StagingDisks::settle() {
 
 Task<void> StagingDisks::until_settled() {
     while (settling_) {
-        // Its steps end by themselves.
+        // No deadline: settle() does not wait for anything.
         [[maybe_unused]] const auto woken = co_await settled_.wait({});
     }
 }
@@ -159,7 +160,7 @@ void StagingDisks::look(store::Fid fid, Instant since) {
     objects::HomeVolume* const home = stores_.find(fid.slot());
     if (home == nullptr) return staged_.forget(fid);
     const auto found = home->volume().map().find(fid);
-    // A disk that cannot be read says so elsewhere.
+    // A disk that cannot be read is reported elsewhere.
     if (!found) return;
     if (!found->has_value()) {
         staged_.forget(fid);
@@ -348,7 +349,7 @@ Task<Result<void>> StagingDisks::forget_outdated(objects::HomeVolume* home) {
 
 Task<Result<StagingDisks::Recorded>> StagingDisks::record(std::vector<store::Copy> copies) {
     Recorded recorded;
-    // The library has just written to them.
+    // These cartridges were just written, so they are good, even if set_media() lacks them yet.
     for (const store::Copy& each : copies) {
         KnownMedium& medium = media_[each.cartridge.vsn];
         if (medium.generation >= each.cartridge.generation) continue;
@@ -386,7 +387,7 @@ Task<Result<StagingDisks::Recorded>> StagingDisks::record(std::vector<store::Cop
             recorded.dead += added->dead;
             continue;
         }
-        // Other disks record theirs.
+        // Other disks still record their copies.
         if (recorded.unrecorded == 0) recorded.reason = added.error();
         recorded.unrecorded += count;
         failed = slot;
@@ -403,7 +404,7 @@ Task<Result<StagingDisks::Recorded>> StagingDisks::record(std::vector<store::Cop
 Task<Result<void>> StagingDisks::put_back(std::vector<store::Fid> fids) {
     for (const store::Fid fid : fids) {
         staged_.put_back(fid);
-        // It may have its copies, although that could not be seen when they were recorded.
+        // The object may have its copies, if look() failed when they were recorded.
         if (staged_.is_waiting(fid) && !staged_.is_given_up(fid)) look(fid, now());
         co_await stores_.parts().reactor.maybe_yield();
     }

@@ -30,41 +30,41 @@
 
 namespace fopd::library {
 
-// A cartridge, as records of copies on it tell.
+// The generation and pool of a cartridge, from the records of copies on it.
 struct RecordedMedium {
     std::uint32_t generation = 0;
-    objects::PoolId pool = 0;  // Of an object that has a copy there.
+    objects::PoolId pool = 0;  // The pool of an object that has a copy there.
 };
 using RecordedMedia = std::map<store::VsnText, RecordedMedium>;
 // The objects that have live copies on a cartridge.
 struct CopiesThere {
     std::uint64_t objects = 0;
-    std::uint64_t only_here = 0;  // Whose bytes are neither on a disk nor on another good one.
+    std::uint64_t only_here = 0;  // Objects without bytes on a disk or on another good cartridge.
 };
 
-// A recall, as the library learns of it. Told again when it has changed.
+// A recall, as the home of the object reports it to the library, again after each change.
 struct RecallNote {
     store::Fid fid{};
     std::uint64_t ticket = 0;
     std::uint8_t priority = 0;
     std::uint64_t size_bytes = 0;
     Instant asked_at{};
-    std::int64_t asked_unix_ns = 0;     // The same, as it is recorded: by it recalls have an order.
-    std::vector<store::Copy> copies{};  // Of its content.
+    std::int64_t asked_unix_ns = 0;     // The recorded time of the request; it orders recalls.
+    std::vector<store::Copy> copies{};  // The live copies of the object.
 };
 
 struct StagingNews {
     std::vector<StagedObjects::Group> groups{};
     std::vector<RecallNote> recalls{};  // In no order.
     std::vector<store::Fid> ended{};    // Recalls that are over.
-    bool has_more = false;              // Recalls that the library has to learn of.
-    bool has_new_disk = false;          // Its records may name cartridges that are not known.
+    bool has_more = false;              // Further recalls have to be reported.
+    bool has_new_disk = false;          // A new disk, whose records may name unknown cartridges.
 };
 
-// Staging, as the library uses it, too. Lives on the reactor of the stores.
+// Implements Staging, and what the library needs of a locality. Lives on the reactor of the stores.
 class StagingDisks final : public Staging, RoomMaker, objects::ObjectObserver {
 public:
-    // The stores outlive it. Its work is one of their duties.
+    // The stores outlive it. Its coroutines enter the gate of their duties.
     StagingDisks(objects::Stores& stores, const LibraryOptions& options);
     StagingDisks(const StagingDisks&) = delete;
     StagingDisks& operator=(const StagingDisks&) = delete;
@@ -77,7 +77,7 @@ public:
         LibraryBell* bell = nullptr;
     };
     void begin(const Library& library);
-    // A disk was opened later.
+    // Called when a disk is opened later.
     void look_at(store::Slot slot);
 
     // -- Staging --
@@ -91,19 +91,20 @@ public:
     // -- for the library --
 
     StagingNews take_news();
-    // Nothing: the object has no recall.
+    // The recall of an object; nothing: it has none.
     std::optional<RecallNote> note_of(store::Fid fid);
     StagedObjects& staged() { return staged_; }
-    // Objects of the pool whose content is not on tape, after all changes so far.
+    // The objects of the pool that lack copies, after all changes so far.
     Task<Result<std::vector<store::Fid>>> not_on_tape(objects::PoolId pool);
-    // Which of these have no copy of their content, and are not gone.
+    // The objects of `fids` that still lack copies and were not removed.
     struct NotOnTape {
         std::vector<store::Fid> fids{};
-        bool all_given_up = true;  // None of them can be copied as it is.
+        bool all_given_up = true;  // None of these objects can be copied as it is.
     };
     Task<Result<NotOnTape>> still_not_on_tape(std::vector<store::Fid> fids);
-    // The library has left a drive's operation running, whose objects stay in hand here: it does
-    // nothing more with them. REQUIRES: the stores' duties have ended.
+    // Called when a stop has left an operation of a drive running: closes the objects that it
+    // copies or recalls, which the operation does not use any more. REQUIRES: the stores' duties
+    // have ended.
     void let_go() {
         outgoing_.close_all();
         returning_.drop_all();
@@ -113,18 +114,18 @@ public:
 
     // The cartridges that have live copies of objects here.
     Result<RecordedMedia> recorded_media();
-    // The newest label under which a copy on the cartridge was recorded; 0: none was.
+    // The newest generation of a cartridge in the records of copies on it; 0: there is no record.
     std::uint32_t newest_generation(store::VsnText vsn) const;
-    // Sets what is known of all media. Objects leave the disks only if good ones have them. Forgets
-    // the copies that media had before their last format, which a disk may have that was away
-    // then.
+    // Sets the states of all cartridges. Objects are released only if good cartridges have them.
+    // Forgets copies from before the last format of their cartridge, which are in the records of a
+    // disk that was away during the format.
     Task<Result<void>> set_media(KnownMedia media);
-    // The live copies on a cartridge, some at a time; the cursor moves behind those that are
-    // returned. None: there are no more. kBusy: a disk that may have some is not here.
+    // The live copies on a cartridge, a page at a time; the cursor moves behind the page. An empty
+    // page: there are no more. kBusy: a disk is missing, so copies may be unknown.
     struct CopyCursor {
         store::Cartridge on{};
         store::CopyPlace first{};  // Copies before it are left out.
-        // Where it is.
+        // The position of the cursor.
         store::Slot slot = 0;
         store::CopyPlace place{};
     };
@@ -135,58 +136,58 @@ public:
         std::uint64_t copies = 0;
         std::uint64_t bytes = 0;
     };
-    // What is live on a cartridge. kBusy: a disk that may have some is not here.
+    // The number and bytes of the live copies on a cartridge. kBusy: a disk is missing.
     Result<Live> live_on(store::Cartridge on);
-    // A copy, for those who move or read all that is on a cartridge.
+    // A live copy on a cartridge that is being repacked or scrubbed.
     struct Move {
         store::Copy copy{};
         std::uint64_t object_bytes = 0;
         bool is_on_disk = false;
-        bool is_done = false;  // It has the other copies that it needs.
+        bool is_done = false;  // Other, good cartridges have the bytes as often as the pool wants.
     };
     struct Moves {
         std::vector<Move> moves{};  // In the order of the tape.
-        // What lies behind it may be missing; nothing: all are there.
+        // The list is complete up to this place; nothing: it has the last copies.
         std::optional<store::CopyPlace> known_to{};
-        // What objects that come back may take of each disk.
+        // The bytes that the recalled objects of a batch may take on each disk.
         std::map<store::Slot, std::uint64_t> room{};
     };
-    // The live copies on a cartridge from a place on, some at a time. kBusy: as above.
+    // The live copies on a cartridge from a place on, a page at a time. kBusy: a disk is missing.
     Result<Moves> list_moves(store::Cartridge on, store::CopyPlace from);
-    // Ends the copies on a cartridge of those of the objects that have the other ones they need.
-    // Durable on return.
+    // Drops the copies on a cartridge of those of the objects that other, good cartridges have as
+    // often as the pool wants. Durable on return.
     Task<Result<void>> drop_moved(store::Cartridge on, std::vector<store::Fid> fids);
 
-    // Records copies that are durable on tape, and with which their objects have as many as they
-    // should have.
+    // Records copies that are durable on tape. Leaves out the copies of an object that would still
+    // lack others.
     struct Recorded {
         std::uint64_t live = 0;
-        // Their objects have changed, are gone, or lack other copies.
+        // Copies of objects that have changed, were removed, or lack other copies.
         std::uint64_t dead = 0;
-        // Their disks could not record them, the first of these for this reason.
+        // Copies that a disk failed to record; `reason` is the first error.
         std::uint64_t unrecorded = 0;
         Error reason{};
     };
     Task<Result<Recorded>> record(std::vector<store::Copy> copies);
-    // The copying of objects that were taken has ended: those that still need a copy wait again.
+    // Called when a batch has ended: its objects that still need a copy wait again.
     Task<Result<void>> put_back(std::vector<store::Fid> fids);
-    // The bytes of an object were written; ends the attempt and its recall.
+    // Called when all bytes of a recalled object are written: ends the attempt and the recall.
     Task<Result<void>> end_return(store::Fid fid);
-    // Of an object; empty: it has none, or is gone.
+    // The name of an object; empty: it has none, or was removed.
     std::string name_of(store::Fid fid) const;
-    // No copy of the object can be read. False: it does not need its recall any more, which has
-    // ended as one that is done.
+    // Ends a recall because no copy of the object can be read. False: the object does not need the
+    // recall any more, so it has not failed.
     Task<Result<bool>> fail_recall(store::Fid fid, RecallEnd failure);
-    // Of the objects on disks that are here.
+    // Counts the copies on a cartridge of the objects on present disks.
     Task<Result<CopiesThere>> count_copies(store::VsnText vsn);
-    // The copies on a cartridge are gone, durably. kBusy: objects need them, and `loss` refuses
-    // that.
+    // Forgets all copies on a cartridge. Durable on return. kBusy: objects need them, and `loss`
+    // refuses that these are lost.
     Task<Result<void>> forget_cartridge(store::VsnText vsn, store::Volume::Loss loss);
-    // The objects that are on tape only, and whose last recall has failed.
+    // The number of objects on tape only whose last recall has failed.
     std::uint64_t unreadable_count() const;
-    // How many objects have left the disks. For tests.
+    // How many objects were released. For tests.
     std::uint64_t released_count() const { return released_count_; }
-    // And how often one was tried. For tests.
+    // How many releases were tried. For tests.
     std::uint64_t release_tries() const { return release_tries_; }
 
 private:
@@ -240,7 +241,7 @@ private:
     bool is_urgent(objects::PoolId pool) const;
     Task<void> release_oldest(store::Slot slot);
     Task<void> release_some(objects::HomeVolume* home);
-    // An object that came back is not taken away again before those who wait for it could read it.
+    // Keeps a recalled object on the disk for a while, so that waiting clients can read it.
     void keep_returned(store::Fid fid);
     Task<void> let_returned_go();
     std::uint32_t high_mark(const objects::HomeVolume& home) const;
@@ -249,39 +250,39 @@ private:
 
     objects::Stores& stores_;
     const std::vector<TapePoolOptions> pools_;
-    std::vector<objects::PoolId> pool_ids_;     // Of pools_.
-    std::vector<objects::PoolId> staging_ids_;  // Likewise.
+    std::vector<objects::PoolId> pool_ids_;     // The ids of pools_.
+    std::vector<objects::PoolId> staging_ids_;  // The ids of the staging of each of pools_.
     Library library_;
     KnownMedia media_;
-    bool knows_media_ = false;  // Until then the library has not been open.
+    bool knows_media_ = false;  // The library was open once, and has sent the states.
     StagedObjects staged_;
     OutgoingCopies outgoing_;
     ReturningObjects returning_;
 
-    std::map<store::Fid, Instant> changed_;  // To be looked at.
+    std::map<store::Fid, Instant> changed_;  // Changed objects that look() has not seen yet.
     bool settling_ = false;
     core::WaitQueue settled_;
     bool rings_ = false;
     bool ring_again_ = false;
     // Recalls are records of their objects, and need no memory here.
     std::map<store::Fid, std::shared_ptr<Waiters>> waiters_;  // For recalls.
-    std::set<store::Fid> news_;      // Recalls that the library has to learn of.
-    std::vector<store::Fid> ended_;  // Likewise, those that are over.
-    bool has_new_disk_ = false;      // Likewise, records of cartridges.
+    std::set<store::Fid> news_;      // New or changed recalls to report to the library.
+    std::vector<store::Fid> ended_;  // Ended recalls to report to the library.
+    bool has_new_disk_ = false;      // A new disk to report to the library.
     std::uint64_t tickets_made_ = 0;
-    // How the latest recalls ended that have failed or were cancelled, and their order: who waits
-    // for one may ask about it when it has ended.
+    // The ends of the latest failed or cancelled recalls, and their order: a client may ask for the
+    // end of its recall only after it has ended.
     std::map<store::Fid, RecallEnd> bad_ends_;
     std::deque<store::Fid> badly_ended_;
-    // Disks that objects leave now. True: there was a change since they were looked at.
+    // Disks with a release_oldest() in progress. True: an object has changed since its last scan.
     std::map<store::Slot, bool> releasing_;
-    std::map<store::Fid, Instant> kept_;  // Until when.
+    std::map<store::Fid, Instant> kept_;  // Recalled objects that stay until this time.
     struct Returned {
         Instant until{};
         store::Fid fid{};
     };
-    std::deque<Returned> returned_;  // Of kept_, the first that goes in front.
-    // How many free blocks are wanted on disks, and until when if nobody wants them again.
+    std::deque<Returned> returned_;  // The objects of kept_, in the order of their times.
+    // How many free blocks a disk needs for changes that did not fit, and until when this holds.
     struct WantedRoom {
         std::uint64_t free_blocks = 0;
         Instant until{};

@@ -1,4 +1,4 @@
-// How recalls begin at the homes of their objects, and how they end.
+// How recalls begin and end at the homes of their objects.
 
 #include <algorithm>
 #include <utility>
@@ -19,7 +19,8 @@ Error no_object() {
 
 }  // namespace
 
-// Those who wait for the end of a recall. Outlives the recall until the last one has seen the end.
+// The callers that wait for the end of a recall. Outlives the recall until the last of them has got
+// the result.
 struct StagingDisks::Waiters {
     explicit Waiters(core::Reactor& reactor) : queue(reactor) {}
 
@@ -33,7 +34,7 @@ bool StagingDisks::has_recall(objects::HomeVolume& home, store::Fid fid) const {
     return recall && recall->has_value() && (*recall)->ticket != 0;
 }
 
-// The library has to learn of a recall, or of its change.
+// Reports a new or changed recall to the library.
 void StagingDisks::tell_of(store::Fid fid) {
     news_.insert(fid);
     forget_end(fid);
@@ -51,8 +52,8 @@ void StagingDisks::forget_end(store::Fid fid) {
     if (bad_ends_.erase(fid) > 0) std::erase(badly_ended_, fid);
 }
 
-// Held while a recall of the object begins or ends, by each that does it: none of them meets a
-// recall that another one has begun to end.
+// Locks the object's attributes: for the begin, the cancellation and the failure of a recall, so
+// that none of these sees a recall that another one is ending.
 Task<Result<void>> StagingDisks::lock_attributes(objects::HomeVolume* home, store::Fid fid,
                                                  objects::RangeLock* lock, core::WaitOptions wait) {
     const objects::LockRequest attributes{
@@ -64,7 +65,7 @@ Task<Result<RecallAsked>> StagingDisks::recall(RecallWish wish, core::WaitOption
     objects::HomeVolume* const home = stores_.find(wish.fid.slot());
     if (home == nullptr) co_return std::unexpected(no_object());
     const objects::HomeVolume::Hold hold(*home);
-    // Only one of those who ask at the same time makes the record.
+    // Of concurrent requests, only one makes the record.
     objects::RangeLock lock;
     const auto locked = co_await lock_attributes(home, wish.fid, &lock, wait);
     if (!locked) co_return std::unexpected(locked.error());
@@ -129,11 +130,11 @@ Task<Result<void>> StagingDisks::put_recall(objects::HomeVolume* home, RecallWis
         record.asked.unix_ns = wall_ns;
         record.requester = wish.requester;
         record.client = wish.client;
-        // That of an earlier recall remains in the record of its pin.
+        // The record of a pin still has the priority of the recall before.
         record.priority = 0;
     }
     record.priority = std::max<std::int32_t>(record.priority, wish.priority);
-    // The latest wish counts, so that a pin can be made shorter, too.
+    // The latest request counts, so that it can also make a pin shorter.
     if (wish.pin > Duration{0}) record.pinned_until.unix_ns = wall_ns + wish.pin.count();
     const auto put = co_await home->volume().put_recall(wish.fid, record, wait);
     if (!put) co_return std::unexpected(put.error());
@@ -168,10 +169,10 @@ std::shared_ptr<StagingDisks::Waiters> StagingDisks::waiters_for(Ticket ticket) 
 
 void StagingDisks::finish(store::Fid fid, RecallEnd end) {
     news_.erase(fid);
-    // While the library is not open nobody takes them. It asks about each recall again before it
-    // serves one.
+    // While the library is not open, it does not take the ends. It asks about each recall again
+    // before it serves one.
     if (ended_.size() < kEndsToldMax) ended_.push_back(fid);
-    // Those who have joined it may not wait yet.
+    // A client that has joined the recall may ask for its end later.
     if (end.how == RecallEnd::How::kFailed || end.how == RecallEnd::How::kCancelled) {
         remember(fid, end);
     } else {
@@ -195,7 +196,7 @@ Task<Result<void>> StagingDisks::cancel_recall(Ticket ticket, core::WaitOptions 
     const auto locked = co_await lock_attributes(home, ticket, &lock, wait);
     if (!locked) co_return locked;
     if (!has_recall(*home, ticket)) co_return std::unexpected(no_recall);
-    // Those who ask as soon as its record is gone must not take it for fulfilled.
+    // A client that asks between the end of the record and finish() must not get kDone.
     const RecallEnd cancelled{.how = RecallEnd::How::kCancelled};
     remember(ticket, cancelled);
     const auto ended = co_await home->volume().end_recall(ticket, wait);
@@ -208,7 +209,7 @@ Task<Result<void>> StagingDisks::cancel_recall(Ticket ticket, core::WaitOptions 
     co_return Result<void>{};
 }
 
-// The object has been emptied, so there is nothing to bring back.
+// Ends the recall of an object that was emptied, so that it has no bytes on tape.
 Task<void> StagingDisks::end_empty_recall(store::Fid fid) {
     objects::HomeVolume* const home = stores_.find(fid.slot());
     if (home == nullptr) co_return;
@@ -265,10 +266,10 @@ Task<Result<bool>> StagingDisks::fail_recall(store::Fid fid, RecallEnd failure) 
     const bool was_wanted = has_recall(*home, fid);
     const auto before = home->volume().map().find(fid);
     const bool is_on_tape = before && before->has_value() && (*before)->is_released;
-    // Those who ask as soon as its record is gone must not take it for fulfilled.
+    // A client that asks between the end of the record and finish() must not get kDone.
     if (was_wanted && is_on_tape) remember(fid, failure);
     const auto ended = co_await home->volume().end_recall(fid, wait);
-    // Copies are of no use to an object that was emptied or removed since they were looked for.
+    // An object that was emptied or removed meanwhile does not need its copies.
     const auto found = home->volume().map().find(fid);
     if (found && !found->has_value()) {
         finish(fid, {.how = RecallEnd::How::kGone});

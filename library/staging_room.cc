@@ -1,4 +1,4 @@
-// How objects leave the disks: on request, and to make room for others.
+// How objects are released from the disks: on request, and to make room for others.
 
 #include <algorithm>
 
@@ -9,15 +9,15 @@ namespace fopd::library {
 
 namespace {
 
-// How long an object that is in use may delay others that could leave.
+// The time limit for the release of an object, which may be in use.
 constexpr Duration kReleasePatience = 100ms;
-// How long an object that came back stays: those who wait for it are told at once, and a client
-// that was disconnected asks again within that time.
+// How long a recalled object stays on the disk: waiting clients are told at once, and a client that
+// was disconnected asks again within this time.
 constexpr Duration kReturnedStays = 30s;
-// How long room is wanted on a disk after the last change that did not fit.
+// How long room is made on a disk after the last change that did not fit.
 constexpr Duration kRoomIsWanted = 30s;
-// After the objects of a disk were looked at, they are left alone for so many times as long, and at
-// least and at most for so long.
+// The pause after a scan of a disk's objects: kReleasePause times as long as the scan took, between
+// kReleasePauseMin and kReleasePauseMax.
 constexpr int kReleasePause = 4;
 constexpr Duration kReleasePauseMin = 1s;
 constexpr Duration kReleasePauseMax = 20s;
@@ -62,8 +62,8 @@ Task<Result<void>> StagingDisks::release_from(objects::HomeVolume* home, store::
     const std::uint64_t size_bytes = (*found)->size_bytes;
     const std::uint32_t wanted = copies_wanted((*found)->pool);
     if (tape_pool((*found)->pool) == nullptr) {
-        co_return std::unexpected(
-            Error{.code = Errc::kBusy, .context = "the object's pool has no tapes"});
+        co_return std::unexpected(Error{
+            .code = Errc::kBusy, .context = "the object's pool is not a tape pool of this node"});
     }
     const auto recall = home->volume().map().find_recall(fid);
     if (!recall) co_return std::unexpected(recall.error());
@@ -97,7 +97,7 @@ Task<Result<void>> StagingDisks::release_from(objects::HomeVolume* home, store::
     co_return Result<void>{};
 }
 
-// Whether it has no copies, or those on good media have all of its bytes.
+// Whether the copies on good cartridges have all bytes of the object. True if it has no copies.
 Result<bool> StagingDisks::is_on_good_media(objects::HomeVolume& home, const store::Object& object,
                                             store::Fid fid, std::optional<store::VsnText> without) {
     const auto copies = home.volume().copies_of(fid);
@@ -115,7 +115,7 @@ Result<bool> StagingDisks::is_on_good_media(objects::HomeVolume& home, const sto
     return home.volume().map().copies().cover(fid, object, others);
 }
 
-// The lowest mark of the pools that have their objects on this disk.
+// The lowest staging_high of the pools that use this disk; 0: none has one.
 std::uint32_t StagingDisks::high_mark(const objects::HomeVolume& home) const {
     std::uint32_t mark = 0;
     for (std::size_t i = 0; i < pools_.size(); ++i) {
@@ -145,7 +145,7 @@ bool StagingDisks::should_leave(const objects::HomeVolume& home) const {
     return lacks_room(home) || (has_marks && percent(home.volume().space_use()) >= low_mark(home));
 }
 
-// Whether room is wanted on a disk that the pool's objects are on.
+// Whether a staging disk of the pool lacks room for a change.
 bool StagingDisks::is_urgent(objects::PoolId pool) const {
     const auto found = std::ranges::find(pool_ids_, pool);
     if (found == pool_ids_.end()) return false;
@@ -170,7 +170,7 @@ bool StagingDisks::is_too_full(const objects::HomeVolume& home) const {
     return lacks_room(home) || (mark > 0 && percent(home.volume().space_use()) >= mark);
 }
 
-// Begins to let objects leave the disk if it is fuller than it should be.
+// Begins to release objects from the disk if it is too full.
 void StagingDisks::keep_room(store::Slot slot) {
     const objects::HomeVolume* const home = stores_.find(slot);
     if (home == nullptr || stores_.duties().closed() || !knows_media_) return;
@@ -196,7 +196,7 @@ Task<void> StagingDisks::let_returned_go() {
         const Returned next = returned_.front();
         if (objects::HomeVolume* const home = stores_.find(next.fid.slot())) {
             const objects::HomeVolume::Hold hold(*home);
-            // A disk that goes takes its objects along.
+            // The removal of the disk ends the wait.
             [[maybe_unused]] const auto slept =
                 co_await stores_.parts().reactor.sleep_until(next.until, &home->ending());
         }
@@ -207,8 +207,8 @@ Task<void> StagingDisks::let_returned_go() {
     }
 }
 
-// Each change may let an object leave that could not before. Where none can, many changes cost
-// little: they are looked at together.
+// Releases objects until the disk is not too full. Each change may make a further object
+// releasable; while none is, the pauses keep the cost of many changes low.
 Task<void> StagingDisks::release_oldest(store::Slot slot) {
     objects::HomeVolume* const home = stores_.find(slot);
     if (home != nullptr) {
@@ -233,7 +233,7 @@ Task<void> StagingDisks::release_some(objects::HomeVolume* home) {
     while (next && should_leave(*home) && !home->ending().cancelled()) {
         const core::WaitOptions wait{.deadline = after(now(), kReleasePatience),
                                      .cancel = &home->ending()};
-        // Those that are pinned or in use stay.
+        // Objects that are pinned or in use stay.
         if (!kept_.contains(next->fid)) {
             [[maybe_unused]] const auto released = co_await release_from(home, next->fid, wait);
         }
@@ -245,7 +245,8 @@ Task<void> StagingDisks::release_some(objects::HomeVolume* home) {
 Task<Result<void>> StagingDisks::make_room(store::Slot slot, std::uint64_t free_blocks,
                                            core::WaitOptions wait) {
     objects::HomeVolume* const home = stores_.find(slot);
-    const Error full{.code = Errc::kNoSpace, .context = "nothing can leave the full disk"};
+    const Error full{.code = Errc::kNoSpace,
+                     .context = "the disk is full, and no object on it can be released"};
     if (home == nullptr) co_return std::unexpected(full);
     const objects::HomeVolume::Hold hold(*home);
     const auto has_room = [home, free_blocks] {

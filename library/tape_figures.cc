@@ -15,7 +15,7 @@ double seconds(const core::Counter& nanoseconds) {
     return number(nanoseconds) / 1e9;
 }
 
-// Of what began at the time in the counter; 0 if there is nothing.
+// The time since the Instant in `since`; 0 if `count` is 0.
 double age_seconds(const core::Counter& count, const core::Counter& since, Instant now) {
     if (count.get() == 0) return 0;
     const Instant began{Duration{static_cast<std::int64_t>(since.get())}};

@@ -17,13 +17,13 @@
 
 namespace fopd::library {
 
-// What a drive does. The order is that of the names below.
+// The activity of a drive. The order is that of the names below.
 enum class DriveActivity : std::uint8_t {
     kIdle,
-    kExchanging,  // Its cartridge is brought, loaded, or taken away.
+    kExchanging,  // A cartridge is brought, loaded, unloaded or put away.
     kReading,
-    kWriting,  // Or labelling.
-    kDown,     // It is not used any more.
+    kWriting,  // Also while it labels a cartridge.
+    kDown,     // It is not used.
 };
 inline constexpr std::array<std::string_view, 5> kDriveActivityNames{"idle", "exchanging",
                                                                      "reading", "writing", "down"};
@@ -41,9 +41,9 @@ struct DriveFigures {
     core::Counter activity;    // A DriveActivity.
     core::Counter mounts;
     core::Counter unmounts;
-    core::Counter locates;              // Those that moved the tape.
-    core::Counter locate_predicted_ns;  // What the model says about them.
-    core::Counter locate_ns;            // What they took.
+    core::Counter locates;              // Locates that moved the tape.
+    core::Counter locate_predicted_ns;  // Their time by the model of the drive.
+    core::Counter locate_ns;            // Their measured time.
     core::Counter read_bytes;
     core::Counter written_bytes;
     core::Counter failures;  // Requests that failed there.
@@ -54,10 +54,10 @@ struct TapePoolFigures {
     explicit TapePoolFigures(std::string_view its_name) : name(its_name) {}
 
     const std::string name;
-    core::Counter waiting_objects;  // They need a copy.
+    core::Counter waiting_objects;  // Objects that need a copy.
     core::Counter waiting_bytes;
-    core::Counter oldest_ns;  // An Instant: since when the oldest of them has waited.
-    core::Counter copies;     // Recorded.
+    core::Counter oldest_ns;  // An Instant: when the oldest of them began to wait.
+    core::Counter copies;     // Copies that were written.
     core::Counter copied_bytes;
     core::Counter failures;  // Batches that ended early, and objects that cannot be copied.
 };
@@ -74,12 +74,12 @@ public:
     // library is opened again. Null: there were too many drives.
     static constexpr std::size_t kDrivesMax = 255;
     DriveFigures* drive(std::string_view name);
-    // By the index of the pool in the options.
+    // The figures of a pool, by its index in the options.
     TapePoolFigures& pool(std::size_t index) { return *pools_[index]; }
     core::Counter& media(CartridgeState state) { return media_[static_cast<std::size_t>(state)]; }
 
     struct Recalls {
-        core::Counter waiting;  // They have not ended.
+        core::Counter waiting;  // Recalls that have not ended.
         core::Counter waiting_bytes;
         core::Counter oldest_ns;  // An Instant: when the oldest of them was asked for.
         core::Counter done;

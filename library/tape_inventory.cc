@@ -1,4 +1,4 @@
-// Which cartridges the library has.
+// How the library finds out which cartridges it has.
 
 #include <algorithm>
 #include <set>
@@ -12,12 +12,13 @@ namespace fopd::library {
 
 namespace {
 
-// Lists of media may be asked for more often than people bring cartridges.
+// Lists of cartridges ask the changer at most so often.
 constexpr Duration kLookForLists = 10s;
 
 }  // namespace
 
-// Cartridges in drives that do not give them back, or that the changer cannot name there.
+// The cartridges in drives, which the inventory may not name: in a drive that is down, or without a
+// barcode that the changer can read there.
 class TapeLibrary::InDrives {
 public:
     InDrives(const Robot& robot, const std::vector<Unit>& units) {
@@ -32,7 +33,7 @@ public:
     }
 
     bool is_stuck(const std::string& barcode) const { return stuck_.contains(barcode); }
-    // Whether it may be in a drive, although no element has it.
+    // Whether a cartridge may be in a drive, although no element reports its barcode.
     bool may_have(CartridgeId id) const { return has_nameless_ || loaded_.contains(id); }
 
 private:
@@ -91,15 +92,15 @@ bool TapeLibrary::take_inventory(Inventory which) {
     return !added.empty();
 }
 
-// People bring cartridges and take them away, and no library tells of it. So it is asked when a
-// cartridge is missed, or when an administrator asks for one. Those who want to know at the same
-// time share an answer that is not older than their question.
+// Makes an inventory. People bring and take cartridges, and no changer reports that by itself; so
+// one is made when a cartridge is missing or an administrator names one. Concurrent callers share
+// an inventory that has begun after their call.
 Task<void> TapeLibrary::look_again() {
     if (!is_ready_) co_return;
     const std::uint64_t mine = ++looks_wanted_;
     while (looks_done_ < mine && !stopping_) {
         if (looks_now_) {
-            // An inventory ends by itself.
+            // No deadline: the inventory in progress ends.
             [[maybe_unused]] const auto woken = co_await looked_.wait({});
             continue;
         }
@@ -125,7 +126,7 @@ Task<void> TapeLibrary::look_now() {
     const std::uint64_t before = shelf_->changes();
     const bool has_new = take_inventory(Inventory::kAgain);
     if (has_new) {
-        // Of those whose copies are known, the table may have been lost.
+        // A new cartridge may have copies of objects, if the table of media was lost.
         [[maybe_unused]] const auto adopted = co_await adopt_recorded_media();
     }
     if (!has_new && shelf_->changes() == before) co_return;
@@ -133,9 +134,9 @@ Task<void> TapeLibrary::look_now() {
     ring();
 }
 
-// The table of media may be lost, or be one of an earlier time. The records of copies, which are of
-// the disks' logs, know which label a cartridge must have at least. The end of its data is found
-// when it is written next.
+// Repairs the table of media after it was lost or replaced by an older one: the records of copies,
+// in the logs of the disks, name the generation that a cartridge must have at least. The end of its
+// data is found when it is next written.
 Task<Result<void>> TapeLibrary::adopt_recorded_media() {
     RecordedMedia all;
     for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {

@@ -17,7 +17,7 @@ namespace fopd::library {
 
 namespace {
 
-// How long a library that cannot be opened is left alone.
+// The pause before the next attempt to open a library.
 constexpr Duration kOpenAgain = 30s;
 
 }  // namespace
@@ -196,7 +196,7 @@ Task<Result<void>> TapeLibrary::open_parts() {
     co_return co_await open_drives();
 }
 
-// A drive becomes one of units_ when it can be used; before, an administrator cannot ask for it.
+// Adds a drive to units_ when it can be used; until then, administrators cannot name it.
 Task<Result<void>> TapeLibrary::open_drives() {
     std::uint8_t number = 0;
     const std::vector<devices::TapeDrive*> drives = bay_library_->drives();
@@ -219,7 +219,7 @@ Task<Result<void>> TapeLibrary::open_drives() {
         auto unit = std::make_unique<DriveUnit>(unit_parts);
         co_await unit->look_into();
         if (shelf_->table().is_drive_down(each->serial())) {
-            // It may have been killed before the cartridge was back in its slot.
+            // A crash may have left a cartridge in a drive that is taken down.
             if (unit->cartridge()) {
                 [[maybe_unused]] const auto unloaded = co_await unit->unload();
             }
@@ -255,7 +255,7 @@ Task<void> TapeLibrary::close_drives(Sessions sessions) {
     units_.clear();
 }
 
-// Tells the scheduler which drives have found that they are down.
+// Tells the scheduler which drives have gone down.
 void TapeLibrary::show_drives() {
     for (const Unit& each : units_) {
         if (!each.drive->is_down() || each.is_handled) continue;
@@ -263,7 +263,7 @@ void TapeLibrary::show_drives() {
     }
 }
 
-// -- what the homes are told, and tell --
+// -- messages to and from the homes --
 
 Task<void> TapeLibrary::show_media_to_homes() {
     const std::uint64_t changes = shelf_->changes();
@@ -313,11 +313,11 @@ Task<void> TapeLibrary::read_news() {
         }
     }
     if (has_new_disk) {
-        // Errors are the disks', and are told of there.
+        // The disks report errors of their own.
         [[maybe_unused]] const auto adopted = co_await adopt_recorded_media();
         [[maybe_unused]] const auto saved = co_await shelf_->save();
     }
-    // The oldest first, wherever its home is.
+    // The oldest recall of all homes comes first.
     core::stable_sort(told, std::less{}, [](const Told& each) {
         return std::pair(each.note.asked_unix_ns, each.note.ticket);
     });

@@ -56,14 +56,14 @@ public:
 
     // Called once. The doors' localities outlive stop().
     void start(std::vector<HomeDoors::Door> doors);
-    // Begins nothing new, makes durable what is complete on tape, lists it there in index files,
-    // and leaves cartridges in their drives. Waits until `deadline` for operations of drives, which
-    // cannot be cancelled. Returns how many are left: these may end at any time, find that the
-    // stores are closed, and cost only what no record names yet; the library is not destroyed
-    // before its reactor's coroutines. REQUIRES: the stores of all localities still serve, and the
+    // Begins no new work, makes complete tape files durable, writes index files, and leaves the
+    // cartridges in their drives. Waits until `deadline` for operations of drives, which cannot be
+    // cancelled. Returns how many drives are still busy. Their operations may end at any time, and
+    // then find the stores closed; only unrecorded copies are lost. The library is destroyed after
+    // its reactor's coroutines. REQUIRES: the stores of all localities still serve, and the
     // scheduler is not stopped.
     Task<std::uint64_t> stop(Instant deadline);
-    // Tasks of other localities on behalf of this library.
+    // The gate for tasks of other localities that use the library.
     core::Gate& gate() { return gate_; }
     // Any thread.
     const TapeFigures& figures() const { return figures_; }
@@ -95,8 +95,8 @@ public:
     std::optional<MediumWork> scrub_work(std::string_view barcode) const override;
 
 private:
-    // A sync gives up when so many batches have failed in a row: there are other drives and other
-    // cartridges.
+    // A sync fails when so many batches in a row have failed. Each batch may use another drive or
+    // cartridge.
     static constexpr std::uint64_t kFailuresMax = 4;
 
     class FormatJob;
@@ -105,7 +105,7 @@ private:
         std::unique_ptr<MeasuredDrive> measured;
         std::unique_ptr<DriveUnit> drive;
         io_sched::IoDevice* device = nullptr;
-        bool is_handled = false;  // An administrator's load or unload uses it.
+        bool is_handled = false;  // An administrator's operation uses the drive.
         bool is_indexing = false;
     };
     struct Served;
@@ -117,13 +117,13 @@ private:
         TapePoolOptions options;
         objects::PoolId id = 0;
         TapePoolFigures* figures = nullptr;
-        std::uint32_t syncs = 0;          // Callers of sync() that wait.
+        std::uint32_t syncs = 0;          // Waiting callers of sync().
         std::uint32_t moves = 0;          // Repacks that wait for copies.
-        std::uint32_t batches = 0;        // In progress.
-        std::uint64_t failures = 0;       // Of batches, since one wrote something.
-        Instant not_before{};             // After a failure.
-        bool is_short_of_tape = false;    // That was said.
-        bool is_short_of_drives = false;  // Likewise.
+        std::uint32_t batches = 0;        // Batches in progress.
+        std::uint64_t failures = 0;       // Failed batches since the last successful one.
+        Instant not_before{};             // No batch begins earlier; set after a failure.
+        bool is_short_of_tape = false;    // The event library.no_cartridge was emitted.
+        bool is_short_of_drives = false;  // The event library.too_few_drives was emitted.
     };
 
     // -- tape_library.cc: life --
@@ -164,23 +164,23 @@ private:
                            std::uint64_t free_bytes);
     Task<void> put_back(const std::vector<CopyBatch::Item>* items,
                         std::optional<store::Fid> given_up);
-    // The cartridge of a pool that has most room, and the largest that the pool may get.
+    // The free space on the cartridges of a pool, and on blank ones that it may get.
     struct Room {
         std::uint64_t free_bytes = 0;
-        std::uint64_t largest_bytes = 0;  // Of an empty cartridge.
-        CartridgeId blank = 0;            // A cartridge that no pool has yet; 0: none.
+        std::uint64_t largest_bytes = 0;  // The capacity of the largest cartridge when empty.
+        CartridgeId blank = 0;            // A blank cartridge that the pool may get; 0: none.
 
         std::uint64_t for_batch() const;
         std::uint64_t for_object() const;
     };
     Room room_of(const Pool& pool, std::uint64_t needed_bytes) const;
-    // The same, after a blank cartridge was promised to the pool if it needs one.
+    // Promises a blank cartridge to the pool if it needs one, and returns its room then.
     Room room_for(const Pool& pool, std::uint64_t needed_bytes);
     Task<bool> has_waiting(StagedObjects::GroupKey group);
-    // Returns how many objects it has given up.
+    // Gives up the waiting objects that are larger. Returns how many.
     Task<std::size_t> give_up_larger(StagedObjects::GroupKey group, std::uint64_t bytes);
     void say_short_of_tape(Pool& pool);
-    // Each copy needs a drive of its own.
+    // Whether enough drives are up: each copy of a batch needs one.
     bool has_drives_for(const Pool& pool) const;
     void say_short_of_drives(Pool& pool);
     void say_too_large(store::Fid fid, std::string_view name);
@@ -274,7 +274,7 @@ private:
     TapeFigures figures_;
     std::vector<Pool> pools_;
     core::Gate gate_;
-    core::Gate ending_;  // Of end().
+    core::Gate ending_;  // Entered by end().
     core::CancelSource stop_;
     bool stopping_ = false;
     std::unique_ptr<HomeDoors> homes_;
@@ -285,18 +285,18 @@ private:
     Blame blame_;
     std::vector<Unit> units_;
     std::string not_open_;   // Why the last try to open it failed.
-    bool is_ready_ = false;  // Until the end: all parts are open.
-    // Of look_again().
+    bool is_ready_ = false;  // All parts are open, and end() has not begun.
+    // The state of look_again().
     std::uint64_t looks_wanted_ = 0;
     std::uint64_t looks_done_ = 0;
     bool looks_now_ = false;
     core::WaitQueue looked_;
     std::optional<Instant> last_look_;
-    std::set<std::uint32_t> nameless_;  // Elements whose cartridges have no barcode: that was said.
-    std::uint64_t media_shown_ = 0;     // MediaShelf::changes() that the homes know.
+    std::set<std::uint32_t> nameless_;  // Elements for which library.no_barcode was emitted.
+    std::uint64_t media_shown_ = 0;     // The MediaShelf::changes() that the homes know.
     bool rung_ = false;
     core::WaitQueue rings_;
-    core::WaitQueue changed_;  // A batch has ended, or news were read.
+    core::WaitQueue changed_;  // Woken when a batch has ended, or the homes have told of changes.
     std::uint64_t changes_ = 0;
     std::vector<std::vector<StagedObjects::Group>> groups_;  // By locality.
     std::set<StagedObjects::GroupKey> writing_;
@@ -306,10 +306,11 @@ private:
     // Recalls for whose cartridges there was no drive, or no changer.
     std::vector<store::Fid> stranded_;
     bool retries_stranded_ = false;
-    Duration stranded_pause_{0};  // The last one; it grows until a cartridge can be loaded.
-    std::map<std::string_view, Instant> said_waits_;  // By reason, in static storage.
-    Instant look_again_at_{};  // What find_recall() knows is recent enough until then.
-    std::map<CartridgeId, std::unique_ptr<Repacking>> repacks_;  // The latest of each.
+    Duration stranded_pause_{0};  // The last pause; it grows until a cartridge can be loaded.
+    // When library.recalls_wait was emitted, by the reason, which is in static storage.
+    std::map<std::string_view, Instant> said_waits_;
+    Instant look_again_at_{};  // find_recall() makes its list anew from this time on.
+    std::map<CartridgeId, std::unique_ptr<Repacking>> repacks_;  // The latest of each cartridge.
     std::map<CartridgeId, std::unique_ptr<Scrubbing>> scrubs_;   // Likewise.
     bool scrubs_run_ = false;
 };

@@ -1,4 +1,4 @@
-// When objects are written to tape, and which.
+// How the library decides when objects are written to tape, and which ones.
 
 #include <algorithm>
 #include <functional>
@@ -13,15 +13,16 @@ namespace fopd::library {
 
 namespace {
 
-// After a batch that failed, its pool waits.
+// The pause of a pool after a batch that failed.
 constexpr Duration kAfterFailure = 10s;
-// After one whose copies a disk could not record: each attempt costs tape.
+// The pause after a batch whose copies a disk could not record: each attempt uses up tape.
 constexpr Duration kAfterUnrecorded = 5min;
-// After one that could copy none of its objects, because their disk fails or they are in use.
+// The pause after a batch that copied no object, since their disk fails or they are in use.
 constexpr Duration kAfterNothing = 1s;
-// How often new cartridges are looked for while objects wait for one.
+// The interval of inventories while objects wait for a cartridge.
 constexpr Duration kLookForMedia = 1min;
-// Of a batch, and of each member beside its bytes; more than what CopyBatch counts.
+// The space on tape that a batch takes, and each member, beside the bytes of the objects; an upper
+// bound of the figures of CopyBatch.
 constexpr std::uint64_t kBatchOverhead = 6UL << 20;
 constexpr std::uint64_t kMemberOverhead = 32UL << 10;
 
@@ -49,13 +50,13 @@ bool TapeLibrary::is_due(const Pool& pool, const StagedObjects::Group& group) co
            parts_.reactor.now() >= after(group.oldest, pool.options.migrate_age);
 }
 
-// Returns when to look again, if nothing happens before.
+// Begins the batches that are due. Returns when to call it again at the latest.
 Instant TapeLibrary::begin_batches() {
     Instant next = kNever;
     const Instant now = parts_.reactor.now();
     for (const auto& [key, group] : all_groups()) {
         Pool* const pool = find_pool(key.pool);
-        // Not a pool of this library any more.
+        // The library does not have the pool any more, or is writing this group.
         if (pool == nullptr || writing_.contains(key)) continue;
         if (now < pool->not_before) {
             next = std::min(next, pool->not_before);
@@ -65,7 +66,7 @@ Instant TapeLibrary::begin_batches() {
             next = std::min(next, after(group.oldest, pool->options.migrate_age));
             continue;
         }
-        // The end of a batch makes room for another one.
+        // All drives have a batch; the end of one begins the next.
         if (writing_.size() >= units_.size()) continue;
         writing_.insert(key);
         ++pool->batches;
@@ -84,7 +85,7 @@ Task<void> TapeLibrary::migrate(StagedObjects::GroupKey group, Pool* pool) {
     Room room = room_for(*pool, needed);
     std::vector<CopyBatch::Item> items;
     const bool has_drives = has_drives_for(*pool);
-    bool is_waiting = true;  // For a cartridge with room, or for drives.
+    bool is_waiting = true;  // The group lacks a cartridge with room, or drives.
     bool has_looked = false;
     while (has_drives) {
         const std::uint64_t bytes = room.for_batch();
@@ -102,7 +103,7 @@ Task<void> TapeLibrary::migrate(StagedObjects::GroupKey group, Pool* pool) {
             room = room_for(*pool, needed);
             continue;
         }
-        // All that wait are larger than the room on the pool's cartridges.
+        // No waiting object fits on the pool's cartridges.
         shelf_->promise(room.blank, pool->id);
         room = room_of(*pool, needed);
     }
@@ -156,7 +157,7 @@ Task<std::vector<CopyBatch::Item>> TapeLibrary::take_items(StagedObjects::GroupK
     co_return items;
 }
 
-// Whether objects of the group wait now: they may be gone since the last news.
+// Whether objects of the group still wait: they may have been removed meanwhile.
 Task<bool> TapeLibrary::has_waiting(StagedObjects::GroupKey group) {
     for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
         auto job = [&group](StagingDisks& disks) { return disks.staged().has_waiting(group); };
@@ -166,7 +167,8 @@ Task<bool> TapeLibrary::has_waiting(StagedObjects::GroupKey group) {
     co_return false;
 }
 
-// Objects that no cartridge can have. Pieces of an object are on several cartridges.
+// Gives up the objects that no cartridge can hold. Objects above the size of a piece are divided,
+// so they have no limit.
 Task<std::size_t> TapeLibrary::give_up_larger(StagedObjects::GroupKey group, std::uint64_t bytes) {
     std::size_t given_up = 0;
     if (bytes == 0 || bytes >= CopyBatch::Limits{}.piece_bytes) co_return given_up;
@@ -219,13 +221,14 @@ Task<void> TapeLibrary::write_batch(Pool* pool, std::vector<CopyBatch::Item> ite
     AwaitedTape request(scheduler, all, options, std::move(where));
     auto written = co_await request;
     if (written && join.failed()) {
-        written = std::unexpected(Error{.code = Errc::kIo, .context = "a cartridge got no copies"});
+        written = std::unexpected(
+            Error{.code = Errc::kIo, .context = "not all cartridges got their copies"});
     }
     show_drives();
     const CopyJoin::Recorded& outcome = join.recorded();
     std::optional<store::Fid> too_large;
     bool tape_ended = false;
-    std::uint64_t not_copied = 0;  // The batches have the same objects.
+    std::uint64_t not_copied = 0;  // The maximum, as all batches have the same objects.
     for (const auto& each : all.all()) {
         const CopyBatch::Outcome& of_batch = each->outcome();
         if (of_batch.too_large) too_large = of_batch.too_large;
@@ -239,7 +242,7 @@ Task<void> TapeLibrary::write_batch(Pool* pool, std::vector<CopyBatch::Item> ite
     if (outcome.copies > 0) pool->failures = 0;
     if (!written && !stopping_) {
         pool->figures->failures.add(1);
-        // Of several blank cartridges another one is tried.
+        // If there are several blank cartridges, the next batch uses another one.
         for (const io_sched::IoPart& each : request.where()) {
             const auto used = static_cast<CartridgeId>(each.medium);
             const Cartridge* const blank = shelf_->find(used);
@@ -258,9 +261,10 @@ Task<void> TapeLibrary::write_batch(Pool* pool, std::vector<CopyBatch::Item> ite
     }
     const bool says_nothing = did_nothing && (written || stopping_);
     if (says_nothing) co_return;
+    const std::string result = written ? "done" : describe(written.error());
     core::emit(parts_.events, written ? core::Level::kInfo : core::Level::kWarn, "library.migrated",
                {{"pool", std::string_view(pool->options.name)},
-                {"result", written ? std::string_view("done") : written.error().context},
+                {"result", std::string_view(result)},
                 {"copies", outcome.copies},
                 {"dead", outcome.dead},
                 {"bytes", outcome.bytes},
@@ -310,8 +314,8 @@ TapeLibrary::Room TapeLibrary::room_of(const Pool& pool, std::uint64_t needed_by
         if (medium == nullptr) continue;
         const bool is_blank = each.state == CartridgeState::kBlank;
         if (is_blank && !shelf_->is_promised(each.id)) {
-            // Those that have failed come last.
             if (!options_.labels_blank) continue;
+            // Cartridges that have failed come last.
             if (room.blank == 0 || each.failures < shelf_->find(room.blank)->failures) {
                 room.blank = each.id;
             }
@@ -327,7 +331,7 @@ TapeLibrary::Room TapeLibrary::room_of(const Pool& pool, std::uint64_t needed_by
         if (is_nearly_full && medium->free_bytes < needed_bytes) continue;
         free.push_back(medium->free_bytes);
     }
-    // Each copy needs a cartridge of its own.
+    // Each copy is on a cartridge of its own.
     const auto least_of_most = [count = pool.options.copies](std::vector<std::uint64_t>& values) {
         if (values.size() < count) return std::uint64_t{0};
         std::ranges::sort(values, std::greater{});
@@ -338,8 +342,7 @@ TapeLibrary::Room TapeLibrary::room_of(const Pool& pool, std::uint64_t needed_by
     return room;
 }
 
-// A cartridge of the pool is used until it is nearly full; then a blank one becomes one of the
-// pool.
+// Uses the cartridges of the pool until they are nearly full; then the pool gets a blank one.
 TapeLibrary::Room TapeLibrary::room_for(const Pool& pool, std::uint64_t needed_bytes) {
     Room room = room_of(pool, needed_bytes);
     for (std::uint32_t i = 0; i < pool.options.copies; ++i) {

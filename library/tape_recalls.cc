@@ -1,4 +1,4 @@
-// How recalls are fulfilled.
+// How the library executes recalls.
 
 #include <algorithm>
 #include <chrono>
@@ -18,16 +18,17 @@ namespace fopd::library {
 
 namespace {
 
-// How often all copies of an object are tried before its recall fails.
+// A recall fails after so many attempts with all copies of the object.
 constexpr std::uint32_t kRoundsMax = 3;
-// Between them, and when a recall waits for a drive, the changer or its home; longer and longer.
+// The pause between two attempts, and the first pause when a recall waits for a drive, the changer
+// or its home; each further pause is longer.
 constexpr Duration kBetweenRounds = 5s;
 constexpr Duration kBetweenRoundsMax = 30s;
-// That recalls wait is not said more often for the same reason.
+// The event library.recalls_wait is emitted at most so often for the same reason.
 constexpr Duration kSayAgain = 10min;
 constexpr std::uint8_t kBackgroundBelow = kRecallPriorityDefault;
 
-// There is no drive, or people use the changer: the copies themselves may be good.
+// Whether the error will pass: no drive is up, or the changer is busy. The copies may be good.
 bool is_passing(const Error& error) {
     return error.code == Errc::kNotFound || error.code == Errc::kBusy;
 }
@@ -73,7 +74,7 @@ io_sched::IoPriority TapeLibrary::Recall::class_of(std::uint8_t priority) {
 void TapeLibrary::Recall::push(std::span<const RecallJob::Place> places) {
     ENSURE(!places.empty());
     const auto part_of = [](const RecallJob::Place& place) {
-        // The bytes before the copy on its cartridge: an order, not an address.
+        // The offset gives an order, not an address: the bytes on the cartridge before the copy.
         return io_sched::IoPart{
             .medium = io_sched::MediumId{place.cartridge},
             .offset = place.copy.block * devices::kTapeBlockMax + place.copy.place.member,
@@ -123,7 +124,7 @@ private:
     Recall& recall_;
 };
 
-// The cartridge is loaded: its turn has come.
+// Called when the cartridge is loaded.
 Task<Result<void>> TapeLibrary::Recall::run(DriveUnit* drive, CartridgeId cartridge) {
     if (library.stopping_ || is_over) co_return Result<void>{};
     library.stranded_pause_ = Duration{0};
@@ -139,7 +140,7 @@ Task<Result<void>> TapeLibrary::Recall::run(DriveUnit* drive, CartridgeId cartri
     co_return co_await serving->job.run(drive, cartridge);
 }
 
-// What its home says of it now; nothing: it has ended there.
+// Asks the object's home for the recall as it is now; nothing: it has ended there.
 Task<std::optional<RecallNote>> TapeLibrary::note_of(const Recall* recall) {
     auto job = [fid = recall->fid](StagingDisks& disks) { return disks.note_of(fid); };
     auto note = co_await homes_->call_at<std::optional<RecallNote>>(recall->locality, &job);
@@ -147,7 +148,7 @@ Task<std::optional<RecallNote>> TapeLibrary::note_of(const Recall* recall) {
     co_return *std::move(note);
 }
 
-// -- what waits --
+// -- pending recalls --
 
 void TapeLibrary::take_recall(std::uint32_t locality, RecallNote note) {
     if (stopping_ || shelf_ == nullptr) return;
@@ -159,13 +160,13 @@ void TapeLibrary::take_recall(std::uint32_t locality, RecallNote note) {
             known.waiting() && Recall::class_of(before) != Recall::class_of(note.priority);
         if (known.serving != nullptr) {
             known.serving->renewed = std::move(note);
-            // One that was pushed before it was served waits as it is.
+            // A request that was pushed before the recall was served keeps its place.
             if (!is_queued_anew || !known.serving->of_request) return;
             known.is_raised = true;
             known.serving->of_request->cancel();
             return;
         }
-        // Its turn comes with what its home says then.
+        // The recall is pending; when it is served, it asks the home for the copies of that time.
         if (!is_queued_anew) return;
         erase_recall(found);
     }
@@ -186,7 +187,7 @@ TapeLibrary::Recall* TapeLibrary::add_recall(std::uint32_t locality, const Recal
     const auto is_later = [&recall](const AgePlace& each) {
         return static_cast<const Recall&>(each).asked_at > recall.asked_at;
     };
-    // They come by age; one whose priority has changed comes again.
+    // Recalls are added in the order of age, except after a change of priority.
     if (recalls_by_age_.empty() || !is_later(recalls_by_age_.back())) {
         recalls_by_age_.push_back(recall);
     } else {
@@ -197,7 +198,7 @@ TapeLibrary::Recall* TapeLibrary::add_recall(std::uint32_t locality, const Recal
     return &recall;
 }
 
-// Withdraws its request if it waits.
+// Removes a recall; destroying it withdraws a waiting request.
 TapeLibrary::Recalls::iterator TapeLibrary::erase_recall(Recalls::iterator place) {
     core::Counter& bytes = figures_.recalls.waiting_bytes;
     bytes.set(bytes.get() - place->second->size_bytes);
@@ -214,7 +215,7 @@ void TapeLibrary::count_recalls() {
     figures_.recalls.waiting.set(recalls_.size());
 }
 
-// At its home it is done, cancelled, or of no use any more.
+// The recall has ended at its home: done, cancelled or not needed any more.
 void TapeLibrary::end_recall(store::Fid fid) {
     const auto found = recalls_.find(fid);
     if (found == recalls_.end()) return;
@@ -230,7 +231,7 @@ void TapeLibrary::end_recall(store::Fid fid) {
     recall.serving->end();
 }
 
-// Those that wait are recorded at their homes.
+// Forgets waiting recalls: their records at the homes remain.
 void TapeLibrary::stop_recalls() {
     for (auto each = recalls_.begin(); each != recalls_.end();) {
         Recall& recall = *each->second;
@@ -241,8 +242,8 @@ void TapeLibrary::stop_recalls() {
     }
 }
 
-// Its request has ended before it was served: no drive can have its cartridge, the cartridge cannot
-// be loaded, or it is of no use any more.
+// The request of a recall has ended before the recall was served: no drive can take the cartridge,
+// it cannot be loaded, or the recall has ended at its home.
 void TapeLibrary::end_unserved(Recall& recall) {
     if (stopping_ || recall.is_over) {
         erase_recall(recalls_.find(recall.fid));
@@ -256,7 +257,7 @@ void TapeLibrary::end_unserved(Recall& recall) {
     parts_.reactor.spawn(gate_, retry_stranded());
 }
 
-// However many there are, one coroutine tries them again.
+// One coroutine tries all stranded recalls again, so that they need no memory of their own.
 Task<void> TapeLibrary::retry_stranded() {
     while (!stranded_.empty()) {
         stranded_pause_ = std::max(kBetweenRounds, longer(stranded_pause_));
@@ -348,14 +349,14 @@ Task<void> TapeLibrary::serve_note(Recall* recall) {
             const std::optional<Error> refused = job.home_error();
             co_await job.abandon();
             job.try_again();
-            // Otherwise the copies cannot be read.
+            // Other errors show that the copies cannot be read.
             const bool may_pass = read || is_passing(read.error());
             if (!may_pass && ++rounds >= kRoundsMax) {
                 std::string reason = "cannot be read from " + names_of(*shelf_, recall->parts) +
                                      ": " + describe(read.error());
                 co_return co_await fail(recall, std::move(reason), &read.error());
             }
-            // Drives that are down have said so.
+            // Drives that are down are reported by library.drive_down.
             const bool is_busy = !read && read.error().code == Errc::kBusy;
             if (refused || is_busy) say_recalls_wait(*recall, refused ? *refused : read.error());
             const auto slept = co_await parts_.reactor.sleep_for(pause, &recall->serving->cancel);
@@ -378,21 +379,21 @@ Task<void> TapeLibrary::serve_note(Recall* recall) {
     }
 }
 
-// No drive is needed until there is room on the object's disk.
+// Waits for room on the object's disk, without a drive.
 Task<void> TapeLibrary::wait_for_room(Recall* recall) {
     for (Duration pause = kBetweenRounds;; pause = longer(pause)) {
         if (stopping_ || recall->is_over) co_return;
         const auto made = co_await recall->serving->job.make_room();
-        // Other errors are those of the next attempt, too.
+        // Any other error is reported by the next attempt.
         if (made || made.error().code != Errc::kNoSpace) co_return;
         const auto slept = co_await parts_.reactor.sleep_for(pause, &recall->serving->cancel);
         if (!slept) co_return;
     }
 }
 
-// Once for each reason until one has been done.
+// Emits library.recalls_wait: once for each reason, until a recall has been done.
 void TapeLibrary::say_recalls_wait(const Recall& recall, const Error& why) {
-    // A node that stops is no news.
+    // A stop of the node needs no event.
     if (why.code == Errc::kClosed || why.code == Errc::kCancelled) return;
     const auto [place, is_new] = said_waits_.emplace(why.context, parts_.reactor.now());
     if (!is_new) return;
@@ -430,7 +431,7 @@ RecallRow TapeLibrary::row_of(const Recall& recall) const {
 
 std::vector<TapeLibrary::Recall*> TapeLibrary::ordered_recalls() const {
     std::vector<Recall*> order;
-    // One that is over may still wait for its cartridge to be loaded.
+    // A recall that has ended may still be here until its cartridge is loaded.
     for (const auto& [fid, recall] : recalls_) {
         if (!recall->is_over) order.push_back(recall.get());
     }
@@ -441,11 +442,11 @@ std::vector<TapeLibrary::Recall*> TapeLibrary::ordered_recalls() const {
     return order;
 }
 
-// As far as is known: the drives, what they do now, and the recalls that have a cartridge.
+// Estimates the ends of all recalls, from the models and the activity of the drives.
 std::vector<TapeLibrary::Expected> TapeLibrary::expected_ends() const {
     const std::vector<Recall*> order = ordered_recalls();
     RecallForecast::Options options{.now = parts_.reactor.now()};
-    // All but the default one read what is on a cartridge together.
+    // Every algorithm but the default one reads all recalls of a cartridge together.
     options.grouped = parts_.io.tape_settings().read_algo != &io_sched::default_drive_algorithm();
     options.takes_time =
         options_.kind != LibraryKind::kVirtual || options_.timing == LibraryTiming::kReal;
@@ -493,8 +494,8 @@ std::vector<RecallRow> TapeLibrary::recalls(std::size_t rows_max) const {
     return rows;
 }
 
-// Many who wait for their recalls ask again and again, so that the list is made at most about once
-// a second, less often if it is long.
+// Clients that wait for recalls call this again and again. So the list is made about once a second,
+// less often if it is long.
 std::optional<RecallRow> TapeLibrary::find_recall(Ticket ticket) {
     const auto found = recalls_.find(ticket);
     if (found == recalls_.end() || found->second->is_over) return std::nullopt;

@@ -1,8 +1,9 @@
-// How the live copies of a cartridge are moved to others.
+// How a repack moves the live copies of a cartridge to other cartridges.
 //
-// As long as a cartridge is repacked, its copies do not count: objects that have their bytes on a
-// disk wait to be copied, and migration writes them. Of the other ones some at a time are recalled.
-// When an object has its copies elsewhere, its record of the copy on this cartridge goes.
+// While a cartridge is being repacked, its copies do not count. So an object whose bytes are on a
+// disk needs a further copy, and migration writes it. Objects whose bytes are on tape only are
+// recalled first, in batches. When an object has its copies on other cartridges, the record of its
+// copy on this one is dropped.
 
 #include <algorithm>
 #include <array>
@@ -24,19 +25,21 @@ namespace {
 
 using Kind = MediaOutcome::Kind;
 
-// Recalls of users and those that are asked for in bulk go first.
+// Lower than the priority of any recall that a user asks for.
 constexpr std::uint8_t kRepackPriority = 0;
-// Objects that have come back are written when others take so long to come: they may wait for room.
+// When a recall takes longer, the objects that have come back are written at once: the recall may
+// wait for their space on the disk.
 constexpr Duration kRecallPatience = 30s;
-// How long a disk that is not here is waited for before it is looked for again.
+// The pause before the next attempt while a disk of the staging is missing.
 constexpr Duration kDiskPatience = 1min;
-// How long an object that is in use may delay the others.
+// The time limit for the release of an object, which may be in use.
 constexpr Duration kLeavePatience = 1s;
-// After so many batches without a new copy it is over.
+// The repack ends after so many batches in a row that moved no object.
 constexpr std::uint32_t kFailuresInTurnMax = 3;
-// A second time over the tape finds what was being written when the first began.
+// Passes over the cartridge. Copies that were recorded during one pass are found by the next.
 constexpr int kPassesMax = 3;
-// What copies take on tape beside their bytes: a part of them, and a size.
+// The space for labels, headers and checksums, beside the bytes of the copies: 1/kOverheadParts of
+// these, and kOverheadBytes.
 constexpr std::uint64_t kOverheadParts = 64;
 constexpr std::uint64_t kOverheadBytes = 16UL << 20;
 
@@ -46,7 +49,7 @@ store::Cartridge label_of(const Cartridge& cartridge) {
 
 }  // namespace
 
-// -- asking for it --
+// -- requests --
 
 bool TapeLibrary::is_repacking(CartridgeId id) const {
     const auto found = repacks_.find(id);
@@ -58,7 +61,7 @@ std::string TapeLibrary::why_not_repack(const Cartridge& cartridge) const {
     if (!is_readable(cartridge.state))
         return name + " is " + std::string(to_string(cartridge.state));
     const auto is_its = [&](const Pool& each) { return each.options.name == cartridge.pool; };
-    if (std::ranges::none_of(pools_, is_its)) return name + " is of no tape pool of this node";
+    if (std::ranges::none_of(pools_, is_its)) return name + " belongs to no tape pool of this node";
     return {};
 }
 
@@ -74,8 +77,8 @@ Task<Result<StagingDisks::Live>> TapeLibrary::live_on(store::Cartridge on) {
     co_return all;
 }
 
-// The free bytes of the pool's other cartridges, and of blank ones; 0: there are fewer than an
-// object has copies.
+// The free bytes on the other cartridges of the pool and on blank ones. 0 if these are fewer
+// cartridges than the pool wants copies of each object.
 std::uint64_t TapeLibrary::room_beside(const Pool& pool, CartridgeId id) const {
     std::uint64_t bytes = 0;
     std::uint32_t cartridges = 0;
@@ -113,16 +116,17 @@ Task<MediaOutcome> TapeLibrary::repack(std::string barcode) {
     const std::uint64_t room = room_beside(pool, id);
     if (live->copies > 0 && room < needed) {
         refusal = "pool " + cartridge.pool + " has " + std::to_string(room) +
-                  " bytes of room on other cartridges, and " + std::to_string(needed) +
-                  " are needed";
+                  " bytes of room on other cartridges, but the repack needs " +
+                  std::to_string(needed);
         co_return MediaOutcome{.kind = Kind::kRefused, .words = refusal};
     }
-    // Something else may have begun meanwhile.
+    // During the waits above, a repack or a format may have begun.
     const Cartridge& now = *shelf_->find(id);
     if (is_repacking(id)) co_return MediaOutcome{};
     if (now.generation != cartridge.generation) {
-        co_return MediaOutcome{.kind = Kind::kRefused,
-                               .words = "cartridge " + barcode + " was formatted meanwhile"};
+        co_return MediaOutcome{
+            .kind = Kind::kRefused,
+            .words = "cartridge " + barcode + " was formatted during the request"};
     }
     shelf_->set_repack(id, Repack::kRunning);
     begin_repack(id);
@@ -140,11 +144,11 @@ Task<MediaOutcome> TapeLibrary::cancel_repack(std::string barcode) {
     const CartridgeId id = found->id;
     if (found->repack == Repack::kNone) {
         co_return MediaOutcome{.kind = Kind::kRefused,
-                               .words = "cartridge " + barcode + " is not repacked"};
+                               .words = "cartridge " + barcode + " has no repack to end"};
     }
     if (is_repacking(id)) repacks_.at(id)->cancel.cancel();
     while (is_repacking(id)) {
-        // It ends by itself: its waits have been cancelled.
+        // No deadline: the repack ends soon, because its waits were cancelled.
         [[maybe_unused]] const auto woken = co_await changed_.wait({});
     }
     shelf_->set_repack(id, Repack::kNone);
@@ -160,12 +164,12 @@ std::optional<MediumWork> TapeLibrary::repack_work(std::string_view barcode) con
     return repack->second->work;
 }
 
-// -- its course --
+// -- the repack --
 
 void TapeLibrary::resume_repacks() {
     for (const Cartridge& each : std::vector(shelf_->table().all())) {
         if (each.repack != Repack::kRunning) continue;
-        // The configuration, or the cartridge, may be another one since.
+        // The configuration or the cartridge may have changed since the repack began.
         const std::string refusal = why_not_repack(each);
         if (refusal.empty()) {
             begin_repack(each.id);
@@ -205,12 +209,12 @@ Task<void> TapeLibrary::run_repack(Repacking* repack) {
         if (!moved) work.reason = describe(moved.error());
         const bool is_there = shelf_->find(repack->id)->repack == Repack::kRunning;
         if (is_there) shelf_->set_repack(repack->id, moved ? Repack::kDone : Repack::kPartly);
-        // If that is lost, it is found out again.
+        // If this is lost, the repack is run again after a restart, and finds nothing to move.
         [[maybe_unused]] const auto saved = co_await shelf_->save();
     }
     repack->runs = false;
     tell_changed();
-    // It goes on when the node has been started again.
+    // A stop of the node does not end the repack: the next start resumes it.
     if (stopping_) co_return;
     say_repack_ended(barcode, work);
     ring();
@@ -247,12 +251,13 @@ Task<Result<void>> TapeLibrary::move_all(Repacking* repack) {
         if (!live) co_return std::unexpected(live.error());
         if (live->copies == 0) co_return Result<void>{};
     }
-    const char* const why = work.failures > 0 ? "some copies could not be moved"
-                                              : "copies are on the cartridge again and again";
+    const char* const why = work.failures > 0
+                                ? "some copies could not be moved"
+                                : "live copies are on the cartridge again after each pass";
     co_return std::unexpected(Error{.code = Errc::kIo, .context = why});
 }
 
-// Until they do, copies on the cartridge count.
+// Waits until all homes know that the cartridge is being repacked, so that its copies do not count.
 Task<Result<void>> TapeLibrary::until_homes_know(Repacking* repack) {
     const std::uint64_t changes = shelf_->changes();
     ring();
@@ -273,7 +278,8 @@ Task<Result<void>> TapeLibrary::until_homes_know(Repacking* repack) {
     }
 }
 
-// The live copies from a place on, in the order of the tape: as many as all homes have told of.
+// The live copies from a place on, in the order of the tape, up to the place to which the lists of
+// all homes are complete.
 Task<Result<TapeLibrary::CopyPage>> TapeLibrary::copies_from(store::Cartridge on,
                                                              store::CopyPlace from) {
     CopyPage page;
@@ -297,7 +303,7 @@ Task<Result<TapeLibrary::CopyPage>> TapeLibrary::copies_from(store::Cartridge on
     co_return page;
 }
 
-// The next objects in the order of the tape, as many as may come to the disks at the same time.
+// The next objects in the order of the tape, as many as have room on the disks at the same time.
 Task<Result<void>> TapeLibrary::next_batch(Repacking* repack, MoveBatch* batch) {
     auto found = co_await copies_from(repack->on, repack->from);
     if (!found) co_return std::unexpected(found.error());
@@ -368,7 +374,7 @@ Task<void> TapeLibrary::fail_move(Repacking* repack, MoveBatch* batch, store::Fi
     repack->work.add(std::move(failure));
 }
 
-// Recalls the objects whose bytes have left the disks, and waits for them.
+// Recalls the objects whose bytes are on tape only, and waits for these recalls.
 Task<Result<void>> TapeLibrary::bring_back(Repacking* repack, MoveBatch* batch) {
     for (std::size_t i = 0; i < batch->items.size(); ++i) {
         const MoveBatch::Item item = batch->items[i];
@@ -385,7 +391,7 @@ Task<Result<void>> TapeLibrary::bring_back(Repacking* repack, MoveBatch* batch) 
             continue;
         }
         if (asked.error().code == Errc::kClosed) co_return std::unexpected(asked.error());
-        if (asked.error().code == Errc::kNotFound) continue;  // It was removed.
+        if (asked.error().code == Errc::kNotFound) continue;  // The object was removed.
         co_await fail_move(repack, batch, fid, describe(asked.error()));
     }
     Pool& pool = *find_pool(repack->pool);
@@ -407,12 +413,13 @@ Task<Result<void>> TapeLibrary::bring_back(Repacking* repack, MoveBatch* batch) 
     co_return result;
 }
 
-// A disk may have no room for the next objects before those that are there have been written.
+// Waits for a recall. The disk may have no room for it until objects that have come back are
+// written; `*writes` says that this batch has asked for that.
 Task<Result<RecallEnd>> TapeLibrary::end_of_recall(Repacking* repack, std::uint32_t locality,
                                                    store::Fid fid, bool* writes) {
     for (;;) {
         const std::uint64_t seen = changes_;
-        // Only looks whether it has ended.
+        // The deadline has passed: the call does not wait.
         auto job = [fid](StagingDisks& disks) {
             return disks.wait_for_recall(fid, {.deadline = Instant::min()});
         };
@@ -429,7 +436,7 @@ Task<Result<RecallEnd>> TapeLibrary::end_of_recall(Repacking* repack, std::uint3
     }
 }
 
-// Until all objects of the batch have their copies elsewhere.
+// Waits until all objects of the batch have their copies on other cartridges.
 Task<Result<void>> TapeLibrary::wait_for_moves(Repacking* repack, MoveBatch* batch) {
     Pool& pool = *find_pool(repack->pool);
     std::vector<std::vector<store::Fid>> left(homes_->count());
@@ -463,13 +470,13 @@ Task<Result<void>> TapeLibrary::wait_for_moves(Repacking* repack, MoveBatch* bat
     }
     if (repack->failures_in_turn >= kFailuresInTurnMax) {
         co_return std::unexpected(
-            Error{.code = Errc::kIo, .context = "other cartridges cannot be written"});
+            Error{.code = Errc::kIo, .context = "writes to other cartridges fail"});
     }
     co_return Result<void>{};
 }
 
-// Objects that have their other copies lose the one here, and those that were only on tape before
-// leave the disks again.
+// Drops the records of copies on this cartridge for objects that have their copies on other ones,
+// and releases the objects that this batch has recalled.
 Task<Result<void>> TapeLibrary::let_go(Repacking* repack, MoveBatch* batch) {
     for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
         std::vector<store::Fid> all;
@@ -489,7 +496,7 @@ Task<Result<void>> TapeLibrary::let_go(Repacking* repack, MoveBatch* batch) {
             auto release = [fid, until](StagingDisks& disks) {
                 return disks.release(fid, {.deadline = until});
             };
-            // One that is in use, pinned, or not copied yet leaves later, as others do.
+            // An object that is in use, pinned or not copied yet is released later, as others are.
             [[maybe_unused]] const auto released =
                 co_await homes_->run_at<void>(locality, &release);
         }

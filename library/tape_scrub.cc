@@ -1,4 +1,5 @@
-// How the copies on cartridges are read and compared, one cartridge at a time.
+// How a scrub reads the live copies on a cartridge and compares them with their records. One
+// cartridge is scrubbed at a time.
 
 #include <algorithm>
 #include <cstddef>
@@ -22,11 +23,11 @@ namespace {
 
 using Kind = MediaOutcome::Kind;
 
-// What is read before others may have the drive.
+// The bytes that one request reads; between two requests, others can get the drive.
 constexpr std::uint64_t kScrubBytesAtOnce = 4ULL << 30;
-// A copy at which drives fail so often cannot be read.
+// A copy counts as unreadable after so many failed attempts.
 constexpr std::uint32_t kScrubTriesMax = 3;
-// After a failure, and while a disk or all drives are missing.
+// The pause after a failure, such as a missing disk or a drive that is down.
 constexpr Duration kScrubPause = 10s;
 
 MediaOutcome no_medium(const std::string& barcode) {
@@ -35,7 +36,7 @@ MediaOutcome no_medium(const std::string& barcode) {
 
 }  // namespace
 
-// Reads some copies, in their order.
+// Reads the copies of a page in their order, up to kScrubBytesAtOnce.
 class TapeLibrary::ScrubJob final : public TapeJob {
 public:
     ScrubJob(const bool& stopping, const core::CancelSource& cancel, store::Cartridge on,
@@ -45,10 +46,10 @@ public:
     Task<Result<void>> run(DriveUnit* drive, CartridgeId cartridge) override;
 
     struct Damage {
-        std::size_t index = 0;  // In the page.
+        std::size_t index = 0;  // The index of the copy in the page.
         Error error{};
     };
-    // The copies before it were read.
+    // The index of the first copy that was not read.
     std::size_t at() const { return at_; }
     const std::vector<Damage>& damages() const { return damages_; }
 
@@ -64,7 +65,7 @@ private:
     const CopyPage& page_;
     std::size_t at_;
     std::vector<Damage> damages_;
-    // The reader that has read the copy at that place last, to its end; null: none has.
+    // The reader that has just read the copy at place_ to its end; null: no reader has.
     store::TapeReader* reader_ = nullptr;
     store::CopyPlace place_{};
 };
@@ -77,7 +78,7 @@ Task<Result<void>> TapeLibrary::ScrubJob::run(DriveUnit* drive, CartridgeId cart
         if (stopping_ || cancel_.cancelled()) break;
         const store::Copy copy = page_.items[at_].move.copy;
         const auto read = co_await read_one(drive, cartridge, &copy);
-        // Damaged bytes are the cartridge's; anything else may be the drive's.
+        // Damaged bytes are the cartridge's fault; any other error may be the drive's.
         if (!read && read.error().code != Errc::kCorrupt) co_return read;
         if (!read) damages_.push_back({.index = at_, .error = read.error()});
         bytes += copy.length;
@@ -91,7 +92,7 @@ Task<Result<void>> TapeLibrary::ScrubJob::read_one(DriveUnit* drive, CartridgeId
     const auto got = co_await drive->reader();
     if (!got) co_return std::unexpected(got.error());
     store::TapeReader* const reader = *got;
-    // Without a move back to the labels of the file.
+    // The next copy of the same file is read without a move back to the labels of the file.
     const bool goes_on =
         reader == reader_ && place_.file == copy->place.file && place_ < copy->place;
     reader_ = nullptr;
@@ -127,7 +128,8 @@ Task<Result<void>> TapeLibrary::ScrubJob::open(store::TapeReader* reader, std::u
     co_return co_await std::move(opening);
 }
 
-// To a copy further on in the same file. Those between are of objects that are gone or changed.
+// Moves to a later copy of the same file. Members between the two are not live: their objects have
+// changed or were removed.
 Task<Result<void>> TapeLibrary::ScrubJob::go_on_to(store::TapeReader* reader,
                                                    const store::Copy* copy) {
     for (;;) {
@@ -135,7 +137,8 @@ Task<Result<void>> TapeLibrary::ScrubJob::go_on_to(store::TapeReader* reader,
         if (!more) co_return std::unexpected(more.error());
         if (!*more || reader->position() > copy->place.member) {
             co_return std::unexpected(
-                Error{.code = Errc::kCorrupt, .context = "there is no member at this place"});
+                Error{.code = Errc::kCorrupt,
+                      .context = "the tape file has no member at the recorded place"});
         }
         if (reader->position() == copy->place.member) break;
     }
@@ -145,10 +148,11 @@ Task<Result<void>> TapeLibrary::ScrubJob::go_on_to(store::TapeReader* reader,
                        found.checksum == copy->checksum;
     if (is_it) co_return Result<void>{};
     co_return std::unexpected(
-        Error{.code = Errc::kCorrupt, .context = "the member is another one"});
+        Error{.code = Errc::kCorrupt,
+              .context = "the member at the recorded place belongs to another copy"});
 }
 
-// -- asking for it --
+// -- requests --
 
 Task<MediaOutcome> TapeLibrary::scrub(std::string barcode) {
     const Cartridge* const found = known_cartridge(barcode);
@@ -177,7 +181,7 @@ Task<MediaOutcome> TapeLibrary::cancel_scrub(std::string barcode) {
     if (found == nullptr) co_return no_medium(barcode);
     if (found->scrub_file == 0) {
         co_return MediaOutcome{.kind = Kind::kRefused,
-                               .words = "cartridge " + barcode + " is not scrubbed"};
+                               .words = "cartridge " + barcode + " has no scrub to end"};
     }
     const CartridgeId id = found->id;
     Cartridge& cartridge = *shelf_->to_change().change(id);
@@ -189,7 +193,7 @@ Task<MediaOutcome> TapeLibrary::cancel_scrub(std::string barcode) {
         running->cancel.cancel();
         if (!running->has_turn && running->runs) co_await end_scrub(running, {});
         while (running->runs) {
-            // It ends by itself: its waits have been cancelled.
+            // No deadline: the scrub ends soon, because its waits were cancelled.
             [[maybe_unused]] const auto woken = co_await changed_.wait({});
         }
     }
@@ -205,9 +209,9 @@ std::optional<MediumWork> TapeLibrary::scrub_work(std::string_view barcode) cons
     return scrub->second->work;
 }
 
-// -- their course --
+// -- the scrubs --
 
-// Those that wait for their turn are shown as running, too.
+// Takes up the scrubs of the table of media. A scrub that waits for another one counts as running.
 void TapeLibrary::begin_scrubs() {
     for (const Cartridge& each : shelf_->table().all()) {
         const auto known = scrubs_.find(each.id);
@@ -246,11 +250,12 @@ Task<void> TapeLibrary::run_scrub(Scrubbing* scrub) {
 Task<Result<void>> TapeLibrary::read_all(Scrubbing* scrub) {
     for (;;) {
         if (scrub->cancel.cancelled()) {
-            co_return std::unexpected(Error{.code = Errc::kCancelled, .context = "the scrub"});
+            co_return std::unexpected(
+                Error{.code = Errc::kCancelled, .context = "the scrub was ended"});
         }
         if (!is_readable(shelf_->find(scrub->id)->state)) {
             co_return std::unexpected(
-                Error{.code = Errc::kIo, .context = "the cartridge cannot be read any more"});
+                Error{.code = Errc::kIo, .context = "the cartridge has become unreadable"});
         }
         if (scrub->work.copies == 0) {
             const auto live = co_await live_on(scrub->on);
@@ -275,7 +280,7 @@ Task<Result<void>> TapeLibrary::read_all(Scrubbing* scrub) {
     }
 }
 
-// Reads the copies of a page, as far as one request goes.
+// Reads the copies of a page with one request, which may end before the last of them.
 Task<Result<void>> TapeLibrary::read_page(Scrubbing* scrub, CopyPage* page) {
     if (page->items.empty()) {
         if (!page->known_to) co_return Result<void>{};
@@ -304,7 +309,7 @@ Task<Result<void>> TapeLibrary::read_page(Scrubbing* scrub, CopyPage* page) {
     std::size_t done = job.at();
     if (done > 0) scrub->tries = 0;
     if (!read && read.error().code == Errc::kIo && ++scrub->tries >= kScrubTriesMax) {
-        // Nobody can read it; the ones behind it have their turn.
+        // The copy counts as unreadable; the scrub goes on with the next one.
         co_await note_damage(scrub, page, done, read.error());
         scrub->tries = 0;
         ++done;
@@ -346,7 +351,7 @@ Task<void> TapeLibrary::note_damage(Scrubbing* scrub, CopyPage* page, std::size_
     scrub->work.add(std::move(failure));
     Cartridge& cartridge = *shelf_->to_change().change(scrub->id);
     ++cartridge.damaged_copies;
-    // What is on it is not as recorded.
+    // The data on the cartridge differ from the records.
     const bool was_good =
         is_readable(cartridge.state) && cartridge.state != CartridgeState::kSuspect;
     if (was_good) {
@@ -354,10 +359,10 @@ Task<void> TapeLibrary::note_damage(Scrubbing* scrub, CopyPage* page, std::size_
     }
 }
 
-// Where it goes on after a restart: with the file of the next copy.
+// Saves the place of the next copy, at which the scrub goes on after a restart.
 Task<Result<void>> TapeLibrary::save_scrub(Scrubbing* scrub) {
     Cartridge& cartridge = *shelf_->to_change().change(scrub->id);
-    // A cancelled one does not go on.
+    // A scrub that an administrator has ended does not go on.
     if (cartridge.scrub_file != 0) {
         cartridge.scrub_file = scrub->from.file;
         cartridge.scrub_member = scrub->from.member;
@@ -370,7 +375,7 @@ Task<void> TapeLibrary::end_scrub(Scrubbing* scrub, Result<void> result) {
     work.ended_at = parts_.reactor.now();
     Cartridge& cartridge = *shelf_->to_change().change(scrub->id);
     const std::string barcode = cartridge.barcode;
-    // A format ends it, too.
+    // A format of the cartridge ends its scrub, too.
     const bool is_cancelled =
         scrub->cancel.cancelled() || cartridge.generation != scrub->on.generation;
     if (is_cancelled) {
@@ -387,12 +392,12 @@ Task<void> TapeLibrary::end_scrub(Scrubbing* scrub, Result<void> result) {
         cartridge.scrub_member = 0;
         const auto wall_s = parts_.clock.wall().unix_ns / 1'000'000'000;
         if (result) cartridge.scrubbed_s = static_cast<std::uint64_t>(wall_s);
-        // If that is lost, the end of the cartridge is read again.
+        // If this is lost, the scrub reads the last copies again after a restart.
         [[maybe_unused]] const auto saved = co_await shelf_->save();
     }
     scrub->runs = false;
     tell_changed();
-    // It goes on when the node has been started again.
+    // A stop of the node does not end the scrub: the next start resumes it.
     if (stopping_) co_return;
     core::emit(parts_.events,
                work.state == MediumWork::State::kPartly ? core::Level::kWarn : core::Level::kInfo,

@@ -15,7 +15,7 @@ namespace {
 
 using Kind = MediaOutcome::Kind;
 
-// How often a drive that is to go down is looked at, until its operation has ended.
+// The interval of checks whether the operation of a drive has ended.
 constexpr Duration kDriveLook = 1s;
 
 MediaOutcome outcome(Kind kind, std::string words) {
@@ -39,7 +39,7 @@ Task<Result<void>> TapeLibrary::sync(std::string pool, core::WaitOptions wait) {
     Pool* const tape = find_pool(objects::pool_id(pool));
     if (tape == nullptr) {
         co_return std::unexpected(
-            Error{.code = Errc::kNotFound, .context = "the pool has no tapes"});
+            Error{.code = Errc::kNotFound, .context = "the pool is not a tape pool of this node"});
     }
     const objects::PoolId id = tape->id;
     std::vector<std::vector<store::Fid>> left(homes_->count());
@@ -85,7 +85,7 @@ Task<Result<void>> TapeLibrary::wait_for_copies(Pool* pool,
             co_return std::unexpected(
                 Error{.code = Errc::kIo, .context = "some objects could not be written to tape"});
         }
-        // What the first homes have answered may be over.
+        // The answers of the first homes may be outdated.
         if (changes_ != seen) continue;
         const auto woken = co_await changed_.wait(wait);
         if (!woken) co_return woken;
@@ -115,7 +115,7 @@ std::vector<DriveRow> TapeLibrary::drives() const {
     return rows;
 }
 
-// The first drive is there when the inventory was taken.
+// Open from the time when the first drive was added, which follows the inventory.
 std::optional<std::string> TapeLibrary::why_not_open() const {
     if (!units_.empty()) return std::nullopt;
     return not_open_;
@@ -151,8 +151,8 @@ const TapeLibrary::Unit* TapeLibrary::unit_with(CartridgeId cartridge) const {
 
 // -- cartridges --
 
-// Checks and forgets while it has the cartridge alone: a batch that wrote to it before has recorded
-// its copies by then.
+// Runs while no other request uses the cartridge, so that an earlier batch has recorded its copies:
+// checks what would be lost, forgets the copies, and labels the cartridge.
 class TapeLibrary::FormatJob final : public TapeJob {
 public:
     FormatJob(TapeLibrary& library, FormatWish wish) : library_(library), wish_(std::move(wish)) {}
@@ -160,7 +160,7 @@ public:
     Task<Result<void>> run(DriveUnit* drive, CartridgeId id) override {
         const Cartridge cartridge = *drive->shelf().find(id);
         outcome_ = co_await library_.may_format(&cartridge, wish_.force);
-        // A refusal is no failure of the drive, and is not tried again at another one.
+        // A refusal is not a failure of the drive, so no other drive is tried.
         if (outcome_.kind != Kind::kDone) co_return Result<void>{};
         const auto can = co_await drive->can_format();
         const bool refuses =
@@ -185,11 +185,11 @@ private:
     MediaOutcome outcome_;
 };
 
-// Looks for it if it is not there as far as known. Null: the table does not have it.
 const Cartridge* TapeLibrary::known_cartridge(std::string_view barcode) const {
     return is_ready_ ? shelf_->table().find(barcode) : nullptr;
 }
 
+// Makes an inventory if the cartridge is unknown or missing. Null: the table does not have it.
 Task<const Cartridge*> TapeLibrary::find_medium(std::string barcode) {
     if (!is_ready_) co_return nullptr;
     const Cartridge* const known = shelf_->table().find(barcode);
@@ -206,7 +206,7 @@ Task<MediaOutcome> TapeLibrary::format(FormatWish wish) {
     const CartridgeId id = found->id;
     Pool* const pool = find_pool(objects::pool_id(wish.pool));
     if (pool == nullptr) {
-        co_return outcome(Kind::kRefused, "pool " + wish.pool + " has no tapes");
+        co_return outcome(Kind::kRefused, "pool " + wish.pool + " is not a tape pool of this node");
     }
     const Cartridge cartridge = *found;
     const auto may = co_await may_format(&cartridge, wish.force);
@@ -228,15 +228,15 @@ Task<MediaOutcome> TapeLibrary::may_format(const Cartridge* cartridge, FormatFor
     const std::string refusal = why_not_format(*cartridge, force);
     if (!refusal.empty()) co_return outcome(Kind::kRefused, refusal);
     if (force == FormatForce::kLoseObjects) co_return MediaOutcome{};
-    // Without force only a tape that is blank is formatted: if no copy is known, none is there.
+    // Without force, only a blank tape is formatted, so it has no copies if none are known.
     const bool is_new = cartridge->generation == 0 && force == FormatForce::kRefuseData;
     const auto there = co_await count_copies(cartridge);
     if (!there && there.error().code == Errc::kBusy && is_new) co_return MediaOutcome{};
     if (!there && there.error().code == Errc::kBusy) {
         co_return outcome(Kind::kRefused, "cartridge " + cartridge->barcode +
-                                              " may have copies of objects on a disk that is not "
-                                              "here; bring the disk back, or confirm with "
-                                              "--force --yes that they may be lost");
+                                              " may have copies of objects on a disk that is "
+                                              "missing; bring the disk back, or confirm with "
+                                              "--force --yes that these objects may be lost");
     }
     if (!there) co_return outcome(Kind::kFailed, describe(there.error()));
     const std::string has =
@@ -251,8 +251,9 @@ Task<MediaOutcome> TapeLibrary::may_format(const Cartridge* cartridge, FormatFor
         co_return outcome(Kind::kRefused, has + "none would be lost; --force forgets the copies");
     }
     if (cartridge->files > 0 && cartridge->repack != Repack::kDone) {
-        co_return outcome(Kind::kRefused, "cartridge " + cartridge->barcode +
-                                              " has data of no object; --force forgets them");
+        co_return outcome(Kind::kRefused,
+                          "cartridge " + cartridge->barcode +
+                              " has data, but no live copies; --force discards the data");
     }
     co_return MediaOutcome{};
 }
@@ -269,7 +270,7 @@ std::string TapeLibrary::why_not_format(const Cartridge& cartridge, FormatForce 
     if (!is_there) return name + " is " + std::string(to_string(cartridge.state));
     if (cartridge.repack == Repack::kRunning) return name + " is being repacked";
     if (force == FormatForce::kRefuseData && cartridge.state == CartridgeState::kForeign) {
-        return name + " has data of others: " + cartridge.reason;
+        return name + " has foreign data: " + cartridge.reason;
     }
     return {};
 }
@@ -299,7 +300,7 @@ Task<MediaOutcome> TapeLibrary::forget_copies(const Cartridge* cartridge, Format
     co_return MediaOutcome{};
 }
 
-// A drive in an administrator's hands. Meanwhile the scheduler gives it no request.
+// Reserves a drive for an administrator's operation: the scheduler gives it no request meanwhile.
 class TapeLibrary::Handling {
 public:
     Handling(TapeLibrary& library, Unit& unit) : library_(library), unit_(unit) {
@@ -366,7 +367,7 @@ Task<MediaOutcome> TapeLibrary::take_drive_down(std::string drive) {
     Unit* const unit = find_unit(drive);
     if (unit == nullptr) co_return outcome(Kind::kNoSuchDrive, "there is no drive " + drive);
     if (unit->is_handled) co_return outcome(Kind::kRefused, "drive " + drive + " is in use");
-    // Nothing new begins.
+    // The scheduler begins no further operation on the drive.
     const Handling handling(*this, *unit);
     const std::string serial(unit->drive->drive().serial());
     shelf_->to_change().set_drive_down(serial, true);

@@ -1,4 +1,4 @@
-// When a session of writing is over, and an index file is due.
+// How the library ends sessions of writing, each with an index file.
 
 #include <algorithm>
 #include <utility>
@@ -11,9 +11,9 @@ namespace fopd::library {
 
 namespace {
 
-// A cartridge that was not written for so long gets its index file.
+// A session ends when the cartridge was not written for so long.
 constexpr Duration kSessionIdle = 1min;
-// What the scheduler counts for one.
+// The space that the scheduler counts for an index file.
 constexpr std::uint64_t kIndexBytes = 4UL << 20;
 
 }  // namespace
@@ -27,7 +27,7 @@ public:
     bool ends_session() const override { return true; }
 };
 
-// Returns when to look again, if nothing happens before.
+// Ends the sessions that are due. Returns when to call it again at the latest.
 Instant TapeLibrary::begin_indexes() {
     Instant next = kNever;
     const Instant now = parts_.reactor.now();
@@ -35,7 +35,7 @@ Instant TapeLibrary::begin_indexes() {
         const auto session_at = each.drive->session_at();
         if (!session_at || each.is_indexing || each.is_handled) continue;
         const CartridgeId id = *each.drive->cartridge();
-        // On a full one it is written when it leaves the drive.
+        // A full cartridge gets its index file when it leaves the drive.
         if (shelf_->find(id)->state != CartridgeState::kOk) continue;
         const Instant due = after(*session_at, kSessionIdle);
         if (now < due || !each.device->is_idle()) {
@@ -61,7 +61,7 @@ Task<void> TapeLibrary::write_index(Unit* unit, CartridgeId id) {
     std::vector<io_sched::IoPart> where{
         {.medium = io_sched::MediumId{id}, .size_bytes = kIndexBytes}};
     AwaitedTape request(scheduler, job, options, std::move(where));
-    // The drive says what went wrong.
+    // The drive has reported an error by an event.
     [[maybe_unused]] const auto written = co_await request;
     unit->is_indexing = false;
     show_drives();

@@ -14,7 +14,7 @@
 #include "reqh/operation.h"
 #include "reqh/refusal.h"
 
-// How fops reach the node's tape library.
+// Runs tasks of fops at the node's tape library.
 namespace fopd::reqh {
 
 inline constexpr Refusal kNoLibrary{.status = fop::Status::kNotFound,

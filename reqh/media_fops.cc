@@ -1,4 +1,4 @@
-// The execute steps of the fops on cartridges and drives.
+// Executes the fops on cartridges and drives.
 
 #include <algorithm>
 #include <cstdint>
@@ -111,7 +111,7 @@ Task<fop::Reply> run_media(Operation* operation) {
 
 namespace {
 
-// An operation on media ends as well when nobody waits for it any more.
+// The outcome of an operation on media. The operation goes on when its fop has stopped waiting.
 struct MediaChange {
     explicit MediaChange(core::Reactor& reactor) : ended(reactor) {}
 
@@ -136,14 +136,15 @@ Task<library::MediaOutcome> wait_for_change(const library::LibraryDoor* door,
     while (!change->outcome) {
         const auto woken = co_await change->ended.wait(wait);
         if (woken) continue;
-        co_return library::MediaOutcome{.kind = Kind::kFailed,
-                                        .words = "it goes on, and its end was not waited for"};
+        co_return library::MediaOutcome{
+            .kind = Kind::kFailed,
+            .words = "the operation goes on; the request does not wait for its end any more"};
     }
     co_return *change->outcome;
 }
 
-// Runs a task of the library on media; it cannot be cancelled once it has begun, but a stop of the
-// server does not wait for it here.
+// Runs an operation of the library on media. It cannot be cancelled once it has begun; the fop does
+// not wait for its end when the server stops.
 template <typename Body, typename Job>
 Task<fop::Reply> change_media(Operation* operation, Job* job) {
     operation->enter(Phase::kExecute);

@@ -28,7 +28,7 @@ namespace fopd::reqh {
 
 namespace {
 
-// Of a locality; null: the node has no library.
+// The staging of a locality; null: the node has no library.
 library::Staging* staging_at(const Operation& operation, std::uint32_t locality) {
     const library::LibraryDoor* const door = door_of(operation);
     if (door == nullptr || locality >= door->stagings.size()) return nullptr;
@@ -39,7 +39,7 @@ library::Staging* staging_here(const Operation& operation) {
     return staging_at(operation, operation.stores().parts().locality);
 }
 
-// A wish of the caller's. Only who has proved its name can have it used.
+// A request of the caller for a recall. It has the caller's name only if that was proved.
 library::RecallWish wish_of(const Operation& operation, store::Fid fid) {
     const fabric::Caller& caller = operation.caller();
     library::RecallWish wish{.fid = fid, .client = {caller.owner}};
@@ -118,7 +118,8 @@ Task<fop::Reply> run_release(Operation* operation) {
 
 namespace {
 
-// Who asked for the recall may cancel it, the owner of the object, and an administrator.
+// A recall may be cancelled by the principal that has asked for it first, by the owner of the
+// object and by an administrator.
 Granted<> may_cancel(Operation& operation, store::Fid fid) {
     const auto recall = operation.volume().map().find_recall(fid);
     if (!recall) return refused(recall.error());
@@ -128,7 +129,7 @@ Granted<> may_cancel(Operation& operation, store::Fid fid) {
     if (is_his) return {};
     const AccessCheck::Wish wish{.access = objects::Access::kOwn,
                                  .lent = fop::kAdmin,
-                                 .words = "cancel a recall of it by others"};
+                                 .words = "cancel a recall that others have asked for"};
     return operation.access().check_mode(fid, operation.object(), wish);
 }
 
@@ -175,7 +176,7 @@ public:
 
     Task<Granted<>> run();
     std::span<const std::uint8_t> states() const { return states_; }
-    // Why the first of those that failed did.
+    // The reason of the first recall that failed.
     std::string& reason() { return reason_; }
     bool is_damaged() const { return is_damaged_; }
     bool all_wait() const { return std::ranges::all_of(states_, &is_waiting); }
@@ -220,14 +221,14 @@ Task<Granted<>> RecallWaiting::run() {
     const Waiting waiting = operation_.waits_for({.what = WaitsFor::kTape});
     core::Gate waits;
     for (std::size_t i = 0; i < count; ++i) operation_.reactor().spawn(waits, wait_for(i));
-    // Each wait has the fop's deadline, and ends when another one has.
+    // Each wait has the fop's deadline, and ends when another one has ended.
     co_await waits.close(operation_.reactor());
     CancelHook::unlink();
     if (all_wait() && fault_) co_return refused(*fault_);
     co_return Granted<>{};
 }
 
-// Whether the caller may know of its recall. An object that is gone has none.
+// Checks that the caller may know of the recall of an object. A removed object has none.
 Task<Granted<>> RecallWaiting::look_at(std::size_t index) {
     const store::Fid fid = objects::store_fid(asked_.fids[index]);
     const auto locality = operation_.layout().locality_of(fid.slot());
@@ -272,7 +273,7 @@ void RecallWaiting::take(std::size_t index, const Result<library::RecallEnd>& en
         // The client wanted to be answered before the fop's own deadline.
         const bool is_early = deadline_ < operation_.deadline();
         if (is_early && end.error().code == Errc::kTimedOut) return enough_.cancel();
-        // Those that end because another one has are not at fault.
+        // A wait that ends because another one has ended is no fault.
         if (!fault_ || end.error().code != Errc::kCancelled) fault_ = untraced(end.error());
         return enough_.cancel();
     }
@@ -342,7 +343,7 @@ Task<fop::Reply> run_recall_wait(Operation* operation) {
 
 namespace {
 
-// More than fit into a reply, so that those of others can be left out.
+// More recalls than fit into a reply, since recalls of unreadable objects are left out of it.
 constexpr std::size_t kRecallsLookedAt = 4096;
 
 struct ListedRecall {
@@ -367,7 +368,8 @@ Task<RecallList> list_recalls(library::LibraryService* service, core::Reactor* r
     co_return list;
 }
 
-// Notes the names of the objects of a locality that the caller may read, and who asked for them.
+// Notes the names of the objects of a locality that the caller may read, and the principals that
+// have asked for their recalls.
 void look_at_names(objects::Stores& stores, const AccessCheck& access, RecallList& list) {
     for (ListedRecall& each : list.recalls) {
         const store::Fid fid = each.row.ticket;

@@ -8,21 +8,21 @@
 #include "library/cartridge.h"
 #include "store/fid.h"
 
-// The execute steps of the fops on objects on tape, and on the tape library.
+// Executes the fops on objects on tape, and on the tape library.
 namespace fopd::reqh {
 
 class Operation;
 
-// Records a recall of an object whose bytes are on tape only, so that the client can wait for the
-// bytes while the fop does not. The reply's status is kStaging if that worked. REQUIRES: at the
-// object's home, and nothing is held there.
+// Records a recall of an object whose bytes are on tape only. The fop ends at once with the status
+// kStaging, and the client waits for the recall. REQUIRES: called at the object's home, and the fop
+// holds no lock there.
 Task<fop::Reply> ask_for_recall(Operation* operation, store::Fid fid);
 
-// A change did not fit on the disk of the slot, which is here: the staging makes room, so that the
-// client may try again. Returns at once.
+// Called at the home of a slot when a change did not fit on its disk: the staging begins to make
+// room, so that the client may try again. Returns at once.
 void ask_for_room(Operation* operation, store::Slot slot, std::uint64_t free_blocks);
 
-// The cartridges of the node; none without a library, and while it is not open.
+// The cartridges of the node; empty if it has no library, or the library is not open.
 Task<std::vector<library::Cartridge>> list_cartridges(Operation* operation);
 
 Task<fop::Reply> run_stage(Operation* operation);

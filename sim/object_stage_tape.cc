@@ -1,4 +1,4 @@
-// What must hold of the tapes of an ObjectStage.
+// Checks the tapes of an ObjectStage.
 
 #include <algorithm>
 #include <map>
@@ -20,17 +20,17 @@ namespace {
 using devices::kDriveAddress;
 
 constexpr Duration kRest = 1h;
-// Cartridges that were not written for so long get their index files, or have them.
+// After so long without writes, each cartridge has its index file.
 constexpr Duration kSessionsEnd = 3min;
 constexpr Duration kBetweenLooks = 1min;
-// In which a library that was repaired is opened, and its foreign cartridges are looked at.
+// The time limit for a repaired library to open, and to check its foreign cartridges.
 constexpr Duration kLookMax = 4h;
 
 }  // namespace
 
 // -- after faults --
 
-// An administrator loads cartridges that had another one's label, so that they are looked at again.
+// An administrator loads the foreign cartridges, so that the library compares their labels again.
 Task<void> ObjectStage::load_foreign(library::TapeLibrary* library, core::Reactor* reactor,
                                      bool* done) {
     for (;;) {
@@ -75,7 +75,7 @@ bool ObjectStage::sync_tapes() {
     return play();
 }
 
-// What the library has to do, for a broken promise.
+// The state of the library, for the text of a broken promise.
 std::string ObjectStage::describe_tapes() {
     library::TapeLibrary* const library = tape_library();
     if (library == nullptr) return {};
@@ -220,7 +220,7 @@ Task<Result<void>> ObjectStage::TapeCheck::run() {
                    one.generation == each.cartridge.generation;
         });
         const std::string vsn(store::text_of(each.cartridge.vsn));
-        if (!is_known) wrong("a record names " + vsn + ", which is none");
+        if (!is_known) wrong("a record names " + vsn + ", which is no cartridge");
     }
     co_return Result<void>{};
 }
@@ -248,7 +248,7 @@ Task<Result<void>> ObjectStage::TapeCheck::check_loaded() {
         const bool is_needed = std::ranges::any_of(copies_, [this](const store::Copy& each) {
             return barcode_.starts_with(store::text_of(each.cartridge.vsn));
         });
-        if (is_needed) wrong("it has no label, and copies are said to be on it");
+        if (is_needed) wrong("it has no label, but records name copies on it");
         co_return Result<void>{};
     }
     const auto older = stage_.files_left_.find(known->vsn);
@@ -274,7 +274,7 @@ Task<Result<void>> ObjectStage::TapeCheck::check_loaded() {
     co_return co_await compare(&identity);
 }
 
-// Each record of a copy has a complete member, which has the bytes that it says.
+// Checks that each recorded copy is a complete member with the recorded bytes.
 Task<Result<void>> ObjectStage::TapeCheck::compare(const store::TapeIdentity* identity) {
     store::TapeReader reader(drive(), *identity);
     for (std::size_t i = 0; i < copies_.size(); ++i) {
@@ -290,8 +290,8 @@ Task<Result<void>> ObjectStage::TapeCheck::compare(const store::TapeIdentity* id
                               copy.cartridge.generation == identity->generation;
         if (!is_known) {
             if (!is_harmed(copy.place.file)) {
-                wrong("no member is what the record of a copy in file " +
-                      std::to_string(copy.place.file) + " says");
+                wrong("no member matches the record of a copy in file " +
+                      std::to_string(copy.place.file));
             }
             continue;
         }

@@ -18,7 +18,7 @@ namespace {
 
 using devices::CartridgeImage;
 
-// Faults of a library last so much longer than others.
+// Faults of a library last so many times longer than other faults.
 constexpr int kSlower = 1000;
 
 std::string barcode_of(CartridgeImage* image) {
@@ -101,8 +101,8 @@ void ObjectStage::carry_out_on_tapes(const ObjectFault& fault) {
     }
 }
 
-// It is not where or what it should be: until the library is repaired, what is on it may be
-// unreadable, and nothing is written to it.
+// Excuses a cartridge that is missing or has another label: until the library is repaired, its
+// copies may be unreadable, and nothing is written to it.
 void ObjectStage::excuse_cartridge(std::uint32_t element) {
     bad_cartridges_.insert(barcode_of(node_.library().image().at(element)));
     book_.excuse_cartridges();
@@ -111,7 +111,8 @@ void ObjectStage::excuse_cartridge(std::uint32_t element) {
     book_.excuse_tapes();
 }
 
-// Copies there that came to be dead are alive again when a crash loses what came after them.
+// Excuses the objects with live copies on bad cartridges. Called repeatedly: a crash that loses the
+// last change of an object makes dead copies of it live again.
 void ObjectStage::note_bad_cartridges() {
     if (bad_cartridges_.empty() || !is_ready()) return;
     std::set<fop::Fid> fids;
@@ -124,7 +125,7 @@ void ObjectStage::note_bad_cartridges() {
     book_.excuse_objects(fids);
 }
 
-// It is no lack while the library has a blank cartridge.
+// Notes whether the library lacks tape: not while it has a blank cartridge.
 void ObjectStage::note_lack_of_tape() {
     if (tape_library() == nullptr) return;
     const std::vector<library::Cartridge> media = tape_library()->media();
@@ -134,8 +135,8 @@ void ObjectStage::note_lack_of_tape() {
     if (!has_blank) book_.excuse_lack_of_tape();
 }
 
-// Two slots with cartridges; often the first one has data, as far as the table of media says, and
-// the second one has none.
+// Draws two elements with cartridges. Often, by the table of media, the first cartridge has data
+// and the second one has none.
 std::optional<std::pair<std::uint32_t, std::uint32_t>> ObjectStage::draw_pair(
     std::uint32_t number) {
     const std::vector<std::uint32_t> idle = idle_cartridges();
@@ -158,7 +159,7 @@ std::optional<std::pair<std::uint32_t, std::uint32_t>> ObjectStage::draw_pair(
     return full && blank ? std::pair{*full, *blank} : any;
 }
 
-// Returns the barcode that now is on the cartridge that had the first one.
+// Swaps the barcode labels of two cartridges. Returns the new barcode of the first one.
 std::string ObjectStage::swap_labels(std::uint32_t number) {
     const auto pair = draw_pair(number);
     if (!pair) return {};
@@ -173,8 +174,7 @@ std::string ObjectStage::swap_labels(std::uint32_t number) {
     return first;
 }
 
-// People take cartridges out, put the labels of two on each other, and want to use the one that
-// seems to be blank.
+// People swap the labels of two cartridges, and have the seemingly blank one formatted.
 Task<void> ObjectStage::mislabel(library::TapeLibrary* library, std::uint32_t number) {
     const auto drives = library->drives();
     for (std::size_t i = 0; i < drives.size(); ++i) {
@@ -186,7 +186,7 @@ Task<void> ObjectStage::mislabel(library::TapeLibrary* library, std::uint32_t nu
     co_await format(library, std::move(wish));
 }
 
-// An administrator has a cartridge formatted that has no files, as far as the table of media says.
+// An administrator formats a cartridge without files, by the table of media.
 void ObjectStage::format_empty(std::uint32_t number) {
     if (!is_ready()) return;
     std::vector<library::Cartridge> media = tape_library()->media();
@@ -201,11 +201,11 @@ void ObjectStage::format_empty(std::uint32_t number) {
 
 Task<void> ObjectStage::format(library::TapeLibrary* library,
                                library::LibraryService::FormatWish wish) {
-    // It may be refused, or fail with a drive.
+    // The library may refuse this, or a drive may fail.
     [[maybe_unused]] const auto formatted = co_await library->format(std::move(wish));
 }
 
-// People repair the library, and start the node again, as drives that are down stay so.
+// People repair the library and restart the node, since drives that are down stay down.
 void ObjectStage::end_fault_of_tapes(const ObjectFault& fault) {
     if (!node_.running() || restarting_) {
         due_.push_back({after(world_.now(), 10s), fault});
@@ -227,8 +227,8 @@ void ObjectStage::repair_library() {
     book_.tell("the library is repaired");
 }
 
-// Each cartridge gets the barcode that its own label says. Those without one keep theirs, as a
-// label may have been written in part, or get the rest.
+// Gives each cartridge the barcode of its own label. A cartridge without a label, which may have
+// been written in part, keeps its barcode, or gets one of the rest.
 void ObjectStage::put_right_labels() {
     devices::TapeLibraryImage& image = node_.library().image();
     std::set<std::string> barcodes;
@@ -294,7 +294,8 @@ void ObjectStage::damage_a_file(std::uint32_t number) {
     }
 }
 
-// It has fewer files than the table of media says, perhaps an incomplete one behind them.
+// Cuts the data of a cartridge: it then has fewer files than the table of media says, perhaps with
+// an incomplete file at the end.
 void ObjectStage::bring_older_tape(std::uint32_t number) {
     if (!is_ready()) return;
     const std::vector<std::uint32_t> idle = idle_cartridges();
@@ -324,7 +325,7 @@ bool ObjectStage::is_harmed(const std::string& vsn, std::uint64_t file) const {
     return older != files_left_.end() && file > older->second;
 }
 
-// Those that are in harmed files.
+// Excuses the copies in harmed files.
 void ObjectStage::excuse_copies(const std::vector<store::Copy>& copies) {
     std::set<fop::Fid> fids;
     for (const store::Copy& each : copies) {
@@ -334,14 +335,14 @@ void ObjectStage::excuse_copies(const std::vector<store::Copy>& copies) {
     book_.excuse_copies(fids);
 }
 
-// An administrator, who does what can be done with the cartridge.
+// An administrator scrubs, repacks or formats the cartridge, or ends its repack.
 Task<void> ObjectStage::order_repack(library::TapeLibrary* library, std::string barcode,
                                      std::uint32_t number) {
     const std::vector<library::Cartridge> media = library->media();
     const auto cartridge = std::ranges::find(media, barcode, &library::Cartridge::barcode);
     if (cartridge == media.end()) co_return;
     const bool ends = number % 3 == 0;
-    // The library may refuse each of them.
+    // The library may refuse each of these requests.
     if (number % 5 == 0) {
         [[maybe_unused]] const auto scrubbed = co_await library->scrub(std::move(barcode));
     } else if (cartridge->repack == library::Repack::kDone && !ends) {

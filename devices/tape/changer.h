@@ -10,8 +10,8 @@
 
 namespace fopd::devices {
 
-// A place for one cartridge in a library: a storage slot, a slot through which people exchange
-// cartridges, or a drive.
+// A place for one cartridge in a library: a storage element, an exchange element, through which
+// people exchange cartridges, or a drive.
 struct LibraryElement {
     enum class Kind : std::uint8_t { kStorage, kExchange, kDrive };
 
@@ -41,8 +41,8 @@ public:
     virtual Task<Result<std::vector<LibraryElement>>> inventory() = 0;
     // Moves the cartridge in element `from` to the empty element `to`. kNotFound: there is no such
     // element, or no cartridge in `from`. kBusy: `to` is full, the drive has not unloaded, or
-    // somebody has the door open; nothing was moved. kIo: where the cartridge is is unknown, an
-    // inventory tells.
+    // somebody has the door open; nothing was moved. kIo: the place of the cartridge is unknown
+    // until the next inventory().
     virtual Task<Result<void>> move(std::uint32_t from, std::uint32_t to) = 0;
 };
 

@@ -11,7 +11,7 @@ constexpr std::size_t kReportHeader = 8;
 constexpr std::size_t kPageHeader = 8;
 constexpr std::size_t kDescriptorHeader = 12;
 constexpr std::size_t kVolumeTag = 36;
-// Of which so many are the text on the label; the others are a number.
+// The bytes of a volume tag that are the text on the label; the rest is a sequence number.
 constexpr std::size_t kVolumeText = 32;
 
 std::optional<LibraryElement::Kind> element_kind(std::uint8_t type) {
@@ -23,8 +23,8 @@ std::optional<LibraryElement::Kind> element_kind(std::uint8_t type) {
     }
 }
 
-// Up to the first zero, without spaces behind it. Text that has other than printable characters
-// was not read well.
+// The text of a volume tag up to the first zero, without trailing spaces. Empty if the text has
+// characters that are not printable: the label was misread.
 std::string element_barcode(ScsiBytes tag) {
     std::string text(reinterpret_cast<const char*>(tag.data()), tag.size());
     text.resize(std::min(text.size(), text.find('\0')));

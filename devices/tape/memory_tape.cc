@@ -42,7 +42,7 @@ Result<void> MemoryTape::begin() {
 Result<void> MemoryTape::report_late_error() {
     if (!std::exchange(late_error_, false)) return {};
     lose_suffix();
-    return tape_refused(Errc::kIo, "earlier write");
+    return tape_refused(Errc::kIo, "the drive reports a late error of an earlier write");
 }
 
 void MemoryTape::lose_suffix() {
@@ -179,7 +179,7 @@ Task<Result<TapeRoom>> MemoryTape::write(core::Buffer from) {
     const InFlight in_flight(in_flight_);
     if (const auto begun = begin(); !begun) co_return std::unexpected(begun.error());
     if (from.size_bytes == 0 || from.size_bytes > kTapeBlockMax) {
-        co_return tape_refused(Errc::kInvalid, "size of a block");
+        co_return tape_refused(Errc::kInvalid, "block size is not between 1 B and 256 KiB");
     }
     const RoomWanted wanted{.size_bytes = static_cast<std::uint32_t>(from.size_bytes)};
     co_return co_await append(from, wanted);

@@ -53,11 +53,12 @@ Result<void> ScsiLibrary::place_drives(const std::vector<ElementStatus>& element
         };
         const auto found = std::ranges::find_if(places, is_its);
         if (found == places.end()) {
-            return tape_refused(Errc::kNotFound, "a drive is not one of the library's");
+            return tape_refused(Errc::kNotFound, "the changer does not report one of the drives");
         }
         const std::uint32_t address = (*found)->element.address;
         if (std::ranges::find(addresses_, address) != addresses_.end()) {
-            return tape_refused(Errc::kInvalid, "two drives are in the same place of the library");
+            return tape_refused(Errc::kInvalid,
+                                "two drives are in the same element of the library");
         }
         addresses_.push_back(address);
     }

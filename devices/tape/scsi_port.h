@@ -29,7 +29,7 @@ struct ScsiReply {
     std::size_t transferred_bytes = 0;
 };
 
-// Where SCSI devices begin: executes one command after the other. All calls block, and belong on an
+// The way to a SCSI device: executes one command after the other. All calls block, and belong on an
 // Offload.
 class ScsiPort {
 public:

@@ -58,12 +58,15 @@ Error sense_error(Errc code, const char* context) {
 Error general_error(const ScsiSense& sense) {
     switch (sense.key) {
         case ScsiSense::kNoSense:
-        case ScsiSense::kRecovered: return sense_error(Errc::kIo, "command without a reason");
+        case ScsiSense::kRecovered:
+            return sense_error(Errc::kIo, "the command failed without a sense key");
         case ScsiSense::kNotReady:
             if (has_no_medium(sense)) return sense_error(Errc::kNotFound, "drive has no cartridge");
             return sense_error(Errc::kIo, "device is not ready");
-        case ScsiSense::kMediumError: return sense_error(Errc::kIo, "tape");
-        case ScsiSense::kHardwareError: return sense_error(Errc::kIo, "hardware of the device");
+        case ScsiSense::kMediumError:
+            return sense_error(Errc::kIo, "the drive reports a medium error");
+        case ScsiSense::kHardwareError:
+            return sense_error(Errc::kIo, "the device reports a hardware error");
         case ScsiSense::kIllegalRequest:
             if (sense.subject() == 0x20) {
                 return sense_error(Errc::kUnsupported, "device does not know the command");
@@ -73,9 +76,10 @@ Error general_error(const ScsiSense& sense) {
             return sense_error(Errc::kIo, "device was reset or changed");
         case ScsiSense::kDataProtect:
             return sense_error(Errc::kDenied, "cartridge is write-protected");
-        case ScsiSense::kBlankCheck: return sense_error(Errc::kNotFound, "data end before");
+        case ScsiSense::kBlankCheck:
+            return sense_error(Errc::kNotFound, "the data end before the requested position");
         case ScsiSense::kVolumeOverflow: return sense_error(Errc::kIo, "end of the tape");
-        default: return sense_error(Errc::kIo, "device has given up the command");
+        default: return sense_error(Errc::kIo, "the device has aborted the command");
     }
 }
 
@@ -92,7 +96,8 @@ std::optional<ScsiSense> parse_sense(std::span<const std::byte> bytes) {
 }
 
 Error tape_sense_error(const ScsiSense& sense) {
-    if (sense.deferred) return sense_error(Errc::kIo, "earlier write");
+    if (sense.deferred)
+        return sense_error(Errc::kIo, "the drive reports a late error of an earlier write");
     // 0x30: of the wrong kind, or damaged.
     if (sense.subject() == 0x30 && sense.key != ScsiSense::kDataProtect) {
         return sense_error(Errc::kUnsupported, "drive cannot use this cartridge");

@@ -133,7 +133,7 @@ Result<TapeRead> ScsiTape::met(const ScsiReply& reply, core::Buffer into) {
     }
     if (size_bytes == 0) {
         forget_position();
-        return tape_refused(Errc::kIo, "drive has read nothing");
+        return tape_refused(Errc::kIo, "drive has reported success, but sent no data");
     }
     passed(Passed::kBlock);
     if (reply.transferred_bytes < size_bytes) {
@@ -224,7 +224,7 @@ Result<TapeRoom> ScsiTape::synced(const Result<ScsiReply>& reply) {
 
 Result<TapeRoom> ScsiTape::write(core::Buffer from) {
     if (from.size_bytes == 0 || from.size_bytes > kTapeBlockMax) {
-        return tape_refused(Errc::kInvalid, "size of a block");
+        return tape_refused(Errc::kInvalid, "block size is not between 1 B and 256 KiB");
     }
     if (const auto checked = check_position(); !checked) return std::unexpected(checked.error());
     if (loaded_->write_protected) {
@@ -240,7 +240,8 @@ Result<TapeRoom> ScsiTape::write(core::Buffer from) {
 }
 
 Result<TapeRoom> ScsiTape::write_filemarks(std::uint32_t count, TapeDrive::Marks marks) {
-    if (count > kFilemarksMax) return tape_refused(Errc::kInvalid, "number of filemarks");
+    if (count > kFilemarksMax)
+        return tape_refused(Errc::kInvalid, "too many filemarks in one command");
     const auto checked = count == 0 && unsynced_ ? check() : check_position();
     if (!checked) return std::unexpected(checked.error());
     const bool is_immediate = marks == TapeDrive::Marks::kImmediate;

@@ -97,7 +97,7 @@ Result<void> ScsiTape::rewind() {
     return {};
 }
 
-// Of drives that tell block and filemark.
+// The result of a move on a drive that reports block and filemark.
 Result<void> ScsiTape::moved(const Result<ScsiReply>& reply) {
     early_ = false;
     const bool met_end = met_end_of_data(reply);
@@ -105,7 +105,7 @@ Result<void> ScsiTape::moved(const Result<ScsiReply>& reply) {
         if (const auto moved = done(reply); !moved) return moved;
     }
     if (const auto asked = ask_position(); !asked) return asked;
-    if (met_end) return tape_refused(Errc::kNotFound, "data end before");
+    if (met_end) return tape_refused(Errc::kNotFound, "the data end before the requested position");
     return {};
 }
 

@@ -23,8 +23,8 @@ using ReadImage =
 
 struct MappedImage {
     RecordMap records;
-    // kWhole: the image ends behind a record, or with the marker of its end. kDamaged: the bytes
-    // behind the last record are none.
+    // kWhole: the image ends behind a record, or with the end marker. kDamaged: the bytes behind
+    // the last record are not a record.
     enum class End : std::uint8_t { kWhole, kDamaged } end = End::kWhole;
 };
 

@@ -144,7 +144,7 @@ Task<Result<TapeRoom>> VirtualDrive::append(RoomWanted wanted, Change change) {
 Task<Result<TapeRoom>> VirtualDrive::write(core::Buffer from) {
     const InFlight in_flight(in_flight_);
     if (from.size_bytes == 0 || from.size_bytes > kTapeBlockMax) {
-        co_return tape_refused(Errc::kInvalid, "size of a block");
+        co_return tape_refused(Errc::kInvalid, "block size is not between 1 B and 256 KiB");
     }
     const RoomWanted wanted{.size_bytes = static_cast<std::uint32_t>(from.size_bytes)};
     const auto change = [this, from](std::uint64_t offset) { return file_->write(offset, from); };

@@ -63,7 +63,7 @@ const char* describe_kind(CartridgeKind kind) {
         case CartridgeKind::kOtherGeneration:
             return "a cartridge that was formatted at another time";
         case CartridgeKind::kOtherNode: return "a cartridge of another node";
-        case CartridgeKind::kOtherBarcode: return "a cartridge whose label is not its barcode";
+        case CartridgeKind::kOtherBarcode: return "a cartridge whose label has another barcode";
         case CartridgeKind::kForeign: return "a cartridge of another program";
         case CartridgeKind::kUnreadable: return "a cartridge whose label cannot be read";
         case CartridgeKind::kCleaning: return "a cleaning cartridge";
@@ -153,7 +153,8 @@ Task<Result<void>> format(devices::TapeDrive* drive, TapeIdentity identity, Tape
     const auto found = co_await inspect(drive, identity);
     if (!found) co_return std::unexpected(found.error());
     if (found->kind != CartridgeKind::kOurs) {
-        co_return std::unexpected(Error{.code = Errc::kIo, .context = "a label that was written"});
+        co_return std::unexpected(
+            Error{.code = Errc::kIo, .context = "the label reads back differently"});
     }
     co_return Result<void>();
 }

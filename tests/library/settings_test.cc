@@ -178,12 +178,13 @@ TEST_CASE("library settings: devices that make no sense are refused where they s
                                    "scsi has none"));
     REQUIRE_THAT(problem_of("{ name: a, path: /v, drive_paths: [/dev/nst0], pool: cold }"),
                  ContainsSubstring("libraries[0].drive_paths: a library of kind virtual"));
-    REQUIRE_THAT(problem_of("{ name: a, kind: scsi, path: /dev/sg3, drive_paths: [/dev/nst0, "
-                            "/dev/nst0], pool: cold }"),
-                 ContainsSubstring("libraries[0].drive_paths[1]: /dev/nst0 is there twice"));
+    REQUIRE_THAT(
+        problem_of("{ name: a, kind: scsi, path: /dev/sg3, drive_paths: [/dev/nst0, "
+                   "/dev/nst0], pool: cold }"),
+        ContainsSubstring("libraries[0].drive_paths[1]: device /dev/nst0 is listed twice"));
     REQUIRE_THAT(problem_of("{ name: a, kind: scsi, path: /dev/sg3, drive_paths: [/dev/sg3], "
                             "pool: cold }"),
-                 ContainsSubstring("/dev/sg3 is there twice"));
+                 ContainsSubstring("device /dev/sg3 is listed twice"));
     REQUIRE_THAT(problem_of("{ name: a, kind: scsi, path: /dev/sg3, drive_paths: [nst0], pool: "
                             "cold }"),
                  ContainsSubstring("libraries[0].drive_paths[0]"));
@@ -193,7 +194,7 @@ TEST_CASE("library settings: devices that make no sense are refused where they s
             problem_of("{ name: a, kind: scsi, path: /dev/sg3, drive_paths: [/dev/nst0], " + key +
                        ", pool: cold }"),
             ContainsSubstring("libraries[0]." + key.substr(0, key.find(':')) +
-                              ": it is of libraries of kind virtual"));
+                              ": only a library of kind virtual has this key"));
     }
     REQUIRE_THAT(problem_of("{ name: a, kind: tape, path: /v, pool: cold }"),
                  ContainsSubstring("libraries[0].kind"));

@@ -143,6 +143,7 @@ RUNNING = {
             before="fopctl put copy on-tape --pool cold; fopctl sync --pool cold; "
                    "medium=$(fopctl --json media | jq -r '[.media[] | select(.files > 0)][0].name')"),
     "fopctl format V00001L9 --pool cold": Run("fopctl format $medium --pool cold"),
+    "fopctl scrub --medium V00001L9": Run("fopctl scrub --medium $medium"),
     "fopctl device forget --slot 2": Run(status=1, before=LOSE_D1),
     "fopctl device forget --slot N": Run("fopctl device forget --slot 2", status=1),
     "disk=/dev/disk/by-id/…": Not("it needs a disk that may be wiped"),

@@ -229,7 +229,7 @@ class TapeTest(StorageTestCase):
             copy, = self.answer("stat", name, *COLD)["copies"]
             self.assertNotEqual(copy["medium"], medium)
         page = self.ctl("media").decode()
-        self.assertIn(f"{medium}: it was repacked: nothing on it is needed", page)
+        self.assertIn(f"{medium}: it was repacked: no object has copies on it", page)
         self.ctl("format", medium, *COLD)
         for name, bytes_of_it in data.items():
             self.assertEqual(self.get_cold(name), bytes_of_it)
@@ -358,7 +358,7 @@ class TapeTest(StorageTestCase):
         self.start()
         wait_until(lambda: "fopd.library.open" in self.daemon.log(), "the library is open")
         for force in ([], ["--force"]):
-            self.refused(REFUSED, [f"format: {medium}: ", "disk that is not here"], "format", medium, *force, *COLD)
+            self.refused(REFUSED, [f"format: {medium}: ", "disk that is missing"], "format", medium, *force, *COLD)
         self.stop()
         disk.unlink(missing_ok=True)
         away.rename(disk)
