@@ -25,6 +25,14 @@ bool have_range(std::span<const store::Copy> copies, std::uint64_t from, std::ui
 bool have_copies(std::span<const store::Copy> copies, std::uint32_t wanted, std::uint64_t from,
                  std::uint64_t end);
 
+// In how many pieces an object is written at most, so that those of before and after a repack can
+// be recorded at the same time. REQUIRES: copies > 0.
+std::uint64_t pieces_max(std::uint32_t copies);
+// The size of the pieces of an object, which is `wanted_bytes` unless they would be too many. A
+// whole number of blocks, as that is.
+std::uint64_t piece_bytes_of(std::uint64_t object_bytes, std::uint64_t wanted_bytes,
+                             std::uint32_t copies);
+
 // What the tape says of an object beside the place of the piece.
 store::Member member_of(store::Fid fid, const store::Object& object,
                         const objects::StoreLayout& layout);
@@ -74,11 +82,10 @@ public:
         store::VsnText vsn{};
         core::WaitOptions wait{};
     };
-    // Opens the first piece, of the pieces that begin at multiples of `piece_bytes`, that
-    // lacks a copy. kNotFound: the object is gone, has no bytes on the disk, or needs no copy of
-    // any piece on this cartridge.
-    // kTimedOut: it is being changed. Once it has succeeded, close() must be called. REQUIRES: a
-    // whole number of blocks.
+    // Opens the first piece, of the pieces that piece_bytes_of() says, that lacks a copy.
+    // kNotFound: the object is gone, has no bytes on the disk, or needs no copy of any piece on
+    // this cartridge. kTimedOut: it is being changed. Once it has succeeded, close() must be
+    // called. REQUIRES: a whole number of blocks.
     Task<Result<OutgoingCopy>> open(Wish wish);
     // Reads bytes of the piece and compares them with their checksums. The memory is aligned to
     // blocks, and so are offset and size but for the end of the piece. kCorrupt: they differ.

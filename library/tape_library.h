@@ -171,8 +171,8 @@ private:
         CartridgeId blank = 0;            // A cartridge that no pool has yet; 0: none.
 
         std::uint64_t for_batch() const;
-        std::uint64_t for_object() const;
     };
+    static std::uint64_t largest_of(const Pool& pool, std::uint64_t free_bytes);
     Room room_of(const Pool& pool, std::uint64_t needed_bytes) const;
     // The same, after a blank cartridge was promised to the pool if it needs one.
     Room room_for(const Pool& pool, std::uint64_t needed_bytes);

@@ -174,6 +174,8 @@ public:
     T at(std::uint32_t locality, Task<T> task);
 
     const TapeStageOptions options;
+    // In pieces of so many bytes objects go to tape, from the next start on.
+    std::uint64_t piece_bytes = options.pool.piece_bytes;
     core::VirtualWorld world;
     core::Random random;
     NamedEvents events;
