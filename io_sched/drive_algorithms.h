@@ -30,7 +30,9 @@ const DriveAlgorithm& default_drive_algorithm();
 std::unique_ptr<IoScheduler> make_drive_fifo(const TapeSettings& settings, const IoMedia& media);
 // One mount for all reads that wait for a cartridge, in an order that makes locates short. The
 // cartridge that is loaded goes on; the next is the one that has waited for too long, else the one
-// for which most bytes wait. Foreground requests go before those of the background.
+// for which most bytes wait. Foreground requests go before those of the background, but what of
+// these has waited for too long is read with them, in as many parts as there are of the foreground
+// or a few.
 std::unique_ptr<IoScheduler> make_grouped_read(const TapeSettings& settings, const IoMedia& media);
 // Writes of a collection stay on its cartridge, and a drive goes on with the cartridge that it has.
 std::unique_ptr<IoScheduler> make_grouped_write(const TapeSettings& settings, const IoMedia& media);

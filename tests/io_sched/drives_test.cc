@@ -223,6 +223,49 @@ TEST_CASE(
     CHECK(stage.log.mounts == 3);
 }
 
+TEST_CASE("io_sched tape: the background waits no longer than max_wait for a popular cartridge",
+          "[io_sched]") {
+    for (const bool is_grouped : {false, true}) {
+        IoSchedSettings settings = is_grouped ? grouped() : IoSchedSettings{};
+        settings.tape.grouped_read_max_wait = 20min;
+        LibraryStage stage(1, settings);
+        std::vector<std::unique_ptr<TapeRequest>> popular;
+        const auto push = [&] {
+            popular.push_back(std::make_unique<TapeRequest>(
+                IoType::kRead, std::initializer_list<MediumId>{MediumId{1}},
+                popular.size() * kGiB));
+            stage.push(*popular.back());
+        };
+        push();
+        push();
+        std::vector<std::unique_ptr<TapeRequest>> background;
+        for (std::uint64_t i = 0; i < 20; ++i) {
+            background.push_back(std::make_unique<TapeRequest>(
+                IoType::kRead, std::initializer_list<MediumId>{MediumId{1}}, i * kGiB));
+            background.back()->priority = IoPriority::kBackground;
+            stage.push(*background.back());
+        }
+        // There is always one that waits while another is read.
+        const auto go_on_for = [&](Duration span) {
+            for (const Instant end = stage.world.now() + span; stage.world.now() < end;) {
+                stage.world.run_for(10s);
+                push();
+            }
+        };
+        go_on_for(is_grouped ? 19min : 5min);
+        CHECK(background.back()->completed == 0);
+        CHECK(background.front()->completed == (is_grouped ? 0 : 1));
+        const std::size_t before = popular.size();
+        go_on_for(60min);
+        for (const auto& read : background) CHECK(read->ended_well());
+        // The foreground goes on meanwhile.
+        CHECK(popular[before + 10]->ended_well());
+        stage.settle();
+        for (const auto& read : popular) CHECK(read->ended_well());
+        CHECK(stage.log.mounts == 1);
+    }
+}
+
 TEST_CASE("io_sched tape: a cartridge keeps its drive for the time that it stays mounted",
           "[io_sched]") {
     IoSchedSettings settings = grouped();
