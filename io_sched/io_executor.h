@@ -29,11 +29,11 @@ public:
 
     // Performs one part. A write that has begun runs to its end, whatever request.wait says.
     virtual Task<Result<void>> execute(const IoRequest& request, const IoPart& part) = 0;
-    // A drive after an operation. All but is_down is asked for after one that failed.
+    // A drive after an operation.
     struct Content {
         std::optional<MediumId> medium{};
-        std::uint64_t position = 0;
-        bool is_down = false;  // It should get no more operations.
+        std::uint64_t position = 0;  // On the medium, in the terms of IoPart::offset.
+        bool is_down = false;        // It should get no more operations.
         // Another drive would not do better.
         bool fails_everywhere = false;
     };

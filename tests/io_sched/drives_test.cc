@@ -266,6 +266,26 @@ TEST_CASE("io_sched tape: the background waits no longer than max_wait for a pop
     }
 }
 
+TEST_CASE("io_sched tape: reads begin near the place where the write before them has ended",
+          "[io_sched]") {
+    IoSchedSettings settings = grouped();
+    settings.tape.grouped_read_order = ReadOrder::kSltf;
+    LibraryStage stage(1, settings);
+    stage.log.end_of_data = 9'000 * kGiB;
+    TapeRequest write(IoType::kWrite, {MediumId{1}});
+    stage.push(write);
+    stage.world.run_for(1s);
+    // They wait for the drive.
+    TapeRequest far(IoType::kRead, {MediumId{1}}, 20 * kGiB);
+    TapeRequest near(IoType::kRead, {MediumId{1}}, 9'001 * kGiB);
+    stage.push(far);
+    stage.push(near);
+    stage.settle();
+    REQUIRE(stage.log.begun.size() == 3);
+    CHECK(stage.log.begun[1].offset == near.parts[0].offset);
+    CHECK(stage.drive[0]->position() == far.parts[0].offset + kGiB);
+}
+
 TEST_CASE("io_sched tape: a cartridge keeps its drive for the time that it stays mounted",
           "[io_sched]") {
     IoSchedSettings settings = grouped();
