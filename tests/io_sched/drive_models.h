@@ -375,6 +375,7 @@ private:
         for (NumberedRequest* const each : waiting) {
             if (is_any(*each) && each->collection == collection) those.push_back(each);
         }
+        if (!those.empty() && !fits(*media.find(medium), *those.front())) those.clear();
         return those;
     }
     bool yields(const IoDevice& drive, Instant now) const {

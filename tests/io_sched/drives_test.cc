@@ -266,6 +266,29 @@ TEST_CASE("io_sched tape: the background waits no longer than max_wait for a pop
     }
 }
 
+TEST_CASE("io_sched tape: a collection whose cartridge is full goes on with another one",
+          "[io_sched]") {
+    LibraryStage stage(1, grouped());
+    TapeRequest first(IoType::kWrite, {kAnyMedium});
+    first.collection = 7;
+    stage.push(first);
+    stage.settle();
+    REQUIRE(first.ended_well());
+    const auto used = static_cast<std::uint32_t>(first.parts[0].medium);
+    IoMedium full = LibraryStage::cartridge(used);
+    full.collection = 7;
+    full.free_bytes = kGiB / 2;
+    stage.main->put_medium(full);
+
+    // The only drive has it.
+    TapeRequest second(IoType::kWrite, {kAnyMedium});
+    second.collection = 7;
+    stage.push(second);
+    stage.settle();
+    CHECK(second.ended_well());
+    CHECK(second.parts[0].medium != full.id);
+}
+
 TEST_CASE("io_sched tape: reads begin near the place where the write before them has ended",
           "[io_sched]") {
     IoSchedSettings settings = grouped();
