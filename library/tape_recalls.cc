@@ -165,7 +165,9 @@ void TapeLibrary::take_recall(std::uint32_t locality, RecallNote note) {
             known.serving->of_request->cancel();
             return;
         }
-        // Its turn comes with what its home says then.
+        // Its turn comes with what its home says then. One that was cancelled while its cartridge
+        // was being loaded is wanted again.
+        known.is_over = false;
         if (!is_queued_anew) return;
         erase_recall(found);
     }
