@@ -34,6 +34,7 @@ public:
             time += devices::kChangerMove + model_.load;
             medium_ = part.medium;
             place_ = devices::beginning_of(model_);
+            position_ = 0;
             ++figures_.mounts;
         }
         const bool appends = request.type == io_sched::IoType::kWrite;
@@ -44,8 +45,10 @@ public:
         figures_.locating += locate;
         figures_.moving += transfer;
         place_ = io_sched::stretch_from(model_, begin, part.size_bytes).end;
+        position_ = (appends ? position_ : part.offset) + part.size_bytes;
         return spend(time + locate + transfer);
     }
+    Content content() const override { return {.medium = medium_, .position = position_}; }
     Task<Result<void>> execute_joined(std::span<const io_sched::IoShare> /*writes*/) override {
         co_return std::unexpected(Error{.code = Errc::kUnsupported, .context = "a drive"});
     }
@@ -58,6 +61,7 @@ private:
     DriveFigures& figures_;
     std::optional<io_sched::MediumId> medium_;
     devices::TapePlace place_;
+    std::uint64_t position_ = 0;
 };
 
 }  // namespace fopd::bench

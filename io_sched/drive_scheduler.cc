@@ -74,7 +74,10 @@ Result<std::optional<DeviceMedium>> DriveScheduler::get_device_medium_pair(IoReq
 
     const Place next = peeked_.places.front();
     peeked_.places.erase(peeked_.places.begin());
-    if (request.queue_state.queue != nullptr) note_given(*next.drive, next.medium);
+    if (request.queue_state.queue != nullptr) {
+        note_given(*next.drive, next.medium);
+        note_taken(*static_cast<Queue*>(request.queue_state.queue), request);
+    }
     if (peeked_.places.empty() || request.missing_count() == 1) leave(request);
     request.parts[next.part].medium = next.medium;
     request.take(next.part);
@@ -211,7 +214,19 @@ bool DriveScheduler::avoids(const IoPart& part, const IoMedium& medium, IoType t
 
 IoRequest* DriveScheduler::oldest_of(Queue& queue) {
     IoRequest* const foreground = queue.waiting[0].oldest();
-    return foreground != nullptr ? foreground : queue.waiting[1].oldest();
+    IoRequest* const background = queue.waiting[1].oldest();
+    if (foreground == nullptr || background == nullptr) {
+        return foreground != nullptr ? foreground : background;
+    }
+    const bool is_its_turn =
+        queue.foreground_run >= kForegroundRunMax && background->arrival() < foreground->arrival();
+    return is_its_turn ? background : foreground;
+}
+
+void DriveScheduler::note_taken(Queue& queue, const IoRequest& request) {
+    const bool passed_by =
+        request.priority == IoPriority::kForeground && queue.waiting[1].oldest() != nullptr;
+    queue.foreground_run = passed_by ? queue.foreground_run + 1 : 0;
 }
 
 IoRequest* DriveScheduler::any_of(Queue& queue) {
@@ -346,7 +361,9 @@ void DriveScheduler::leave(IoRequest& request) {
     --queue->count;
     --queue->counts[class_of(request)];
     queue->bytes -= request.queue_state.bytes;
-    if (request.queue_state.heap_number != 0) --queue->planned_count;
+    if (request.queue_state.heap_number != 0 && --queue->planned_count == 0) {
+        queue->is_mixed_plan = false;
+    }
     if (queue->count == 0) {
         by_age_.erase({queue->oldest, queue});
         queues_.erase(queue->key);

@@ -68,9 +68,13 @@ protected:
     struct Queue {
         QueueKey key;
         std::array<AgeList, 2> waiting;  // By IoPriority.
-        // The requests whose order was planned; all of the same priority.
+        // The requests whose order was planned; all of the same priority unless it is a mixed
+        // plan.
         core::IntrusiveList<OrderPlace> planned;
         std::size_t planned_count = 0;
+        bool is_mixed_plan = false;
+        // How many of the foreground were taken in turn while some of the background waited.
+        std::uint32_t foreground_run = 0;
         std::size_t count = 0;  // All of these.
         std::array<std::size_t, 2> counts{};
         std::uint64_t bytes = 0;
@@ -119,7 +123,7 @@ protected:
     Queue* queue_for(const IoDevice& drive) const;
     // Whether the queue does not go to the drive, because it failed there, and another is up.
     bool avoids(Queue& queue, const IoDevice& drive) const;
-    // Of those without a plan.
+    // Of those without a plan: the foreground first, but one of the background after some.
     static IoRequest* oldest_of(Queue& queue);
     static IoRequest* any_of(Queue& queue);
     static void collect(Queue& queue, std::vector<IoRequest*>& requests);
@@ -147,6 +151,7 @@ private:
     };
 
     void note_given(const IoDevice& drive, MediumId medium);
+    static void note_taken(Queue& queue, const IoRequest& request);
     bool possible(const IoRequest& request, const IoPart& part) const;
     bool has_drive_up(const IoRequest& request, const IoPart& part) const;
     bool avoids(const IoPart& part, const IoMedium& medium, IoType type,

@@ -45,9 +45,12 @@ private:
     bool can_have(const IoDevice& drive, Queue& queue) const;
     Choice mount(Queue& queue, Instant now);
     Queue* fullest(Instant now, const std::vector<Queue*>& without) const;
-    IoRequest* planned(Queue& queue, const IoDevice& drive);
+    bool has_overdue_background(Queue& queue, Instant now) const;
+    bool is_right_plan(Queue& queue, Instant now) const;
+    IoRequest* planned(Queue& queue, const IoDevice& drive, Instant now);
     void unplan(Queue& queue);
-    void plan(Queue& queue, const IoDevice& drive);
+    void plan(Queue& queue, const IoDevice& drive, Instant now);
+    std::vector<IoRequest*> next_plan(Queue& queue, Instant now) const;
     Instant next_change(Instant now) const;
 
     const ReadOrder order_;
@@ -64,7 +67,7 @@ DriveScheduler::Answer GroupedRead::choose(Instant now) {
         if (!drive->has_room(IoType::kRead) || !drive->medium()) continue;
         Queue* const queue = queue_for(*drive);
         if (queue == nullptr || must_yield(*drive, now)) continue;
-        IoRequest* const request = planned(*queue, *drive);
+        IoRequest* const request = planned(*queue, *drive, now);
         Places places = place(*request, now);
         if (!places.empty()) return {.choice = {request, std::move(places)}};
     }
@@ -147,19 +150,42 @@ DriveScheduler::Choice GroupedRead::mount(Queue& queue, Instant now) {
     const Places places = place(*any_of(queue), now);
     if (places.empty()) return {};
     unplan(queue);
-    IoRequest* const request = planned(queue, *places.front().drive);
+    IoRequest* const request = planned(queue, *places.front().drive, now);
     return {request, place(*request, now)};
 }
 
-IoRequest* GroupedRead::planned(Queue& queue, const IoDevice& drive) {
-    const std::size_t wanted = queue.counts[0] > 0 ? 0 : 1;
-    if (queue.planned_count > 0) {
-        auto& front = static_cast<IoRequest&>(queue.planned.front());
-        if (static_cast<std::size_t>(front.priority) == wanted) return &front;
-        unplan(queue);
-    }
-    plan(queue, drive);
+// Of those without a plan.
+bool GroupedRead::has_overdue_background(Queue& queue, Instant now) const {
+    const IoRequest* const oldest = queue.waiting[1].oldest();
+    return oldest != nullptr && now - oldest->arrived_at() >= max_wait_;
+}
+
+// One in which some of the background go with the foreground is read to its end.
+bool GroupedRead::is_right_plan(Queue& queue, Instant now) const {
+    if (queue.is_mixed_plan) return true;
+    const bool is_foreground =
+        static_cast<IoRequest&>(queue.planned.front()).priority == IoPriority::kForeground;
+    return is_foreground ? !has_overdue_background(queue, now) : queue.counts[0] == 0;
+}
+
+IoRequest* GroupedRead::planned(Queue& queue, const IoDevice& drive, Instant now) {
+    if (queue.planned_count > 0 && !is_right_plan(queue, now)) unplan(queue);
+    if (queue.planned_count == 0) plan(queue, drive, now);
     return &static_cast<IoRequest&>(queue.planned.front());
+}
+
+// The foreground, with as many of the background as have waited for too long, but no more than a
+// batch or than there are of the foreground; else the background.
+std::vector<IoRequest*> GroupedRead::next_plan(Queue& queue, Instant now) const {
+    std::vector<IoRequest*> requests;
+    queue.waiting[0].for_each([&](IoRequest& request) { requests.push_back(&request); });
+    const std::size_t foreground = requests.size();
+    const std::size_t most = foreground + std::max<std::size_t>(foreground, kBatch);
+    queue.waiting[1].for_each([&](IoRequest& request) {
+        const bool goes_along = requests.size() < most && now - request.arrived_at() >= max_wait_;
+        if (foreground == 0 || goes_along) requests.push_back(&request);
+    });
+    return requests;
 }
 
 void GroupedRead::unplan(Queue& queue) {
@@ -175,24 +201,24 @@ void GroupedRead::unplan(Queue& queue) {
         queue.waiting[static_cast<std::size_t>(request->priority)].push(*request);
     }
     queue.planned_count = 0;
+    queue.is_mixed_plan = false;
     reindex(queue);
 }
 
-void GroupedRead::plan(Queue& queue, const IoDevice& drive) {
+void GroupedRead::plan(Queue& queue, const IoDevice& drive, Instant now) {
     const IoMedium& medium = *media().find(queue.key.medium);
     devices::DriveModel model = *devices::find_drive_model(medium.technology);
     if (medium.capacity_bytes > 0) model = devices::with_capacity(model, medium.capacity_bytes);
-    std::vector<IoRequest*> requests;
+    const std::vector<IoRequest*> requests = next_plan(queue, now);
     std::vector<TapeStretch> files;
-    queue.waiting[queue.counts[0] > 0 ? 0 : 1].for_each([&](IoRequest& request) {
-        const IoPart& part = request.parts[request.queue_state.part];
+    for (const IoRequest* const request : requests) {
+        const IoPart& part = request->parts[request->queue_state.part];
         const bool is_known = part.wrap != IoPart::kUnknownWrap;
         const devices::TapePlace begin =
             is_known ? devices::TapePlace{.wrap = part.wrap, .lpos = part.lpos}
                      : devices::place_of_byte(model, part.offset);
-        requests.push_back(&request);
         files.push_back(stretch_from(model, begin, part.size_bytes));
-    });
+    }
     const bool is_loaded = drive.medium() == queue.key.medium;
     const devices::TapePlace start =
         is_loaded ? devices::place_of_byte(model, drive.position()) : devices::beginning_of(model);
@@ -203,6 +229,10 @@ void GroupedRead::plan(Queue& queue, const IoDevice& drive) {
         queue.planned.push_back(request);
     }
     queue.planned_count = requests.size();
+    const auto is_first = [&](const IoRequest* each) {
+        return each->priority == requests.front()->priority;
+    };
+    queue.is_mixed_plan = !std::ranges::all_of(requests, is_first);
 }
 
 Instant GroupedRead::next_change(Instant now) const {

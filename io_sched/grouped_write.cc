@@ -22,7 +22,7 @@ private:
     std::optional<std::uint64_t> eviction_rank(const IoDevice& drive, Instant now) const override;
 
     // The queue whose writes go on with the loaded cartridge: writes for this cartridge only, or of
-    // its collection.
+    // its collection while it has space.
     Queue* continues(MediumId medium) const;
     bool is_wanted_by_other(const IoMedium& medium, const IoRequest& request) const;
     bool must_yield(const IoDevice& drive, Instant now) const;
@@ -56,8 +56,11 @@ DriveScheduler::Queue* GroupedWrite::continues(MediumId medium) const {
     if (Queue* const queue = queue_of(medium)) return queue;
     const IoMedium* const known = media().find(medium);
     if (known == nullptr || known->collection == 0) return nullptr;
-    return find_queue(
+    Queue* const queue = find_queue(
         {.medium = kAnyMedium, .pool = known->pool, .copies = 1, .collection = known->collection});
+    if (queue == nullptr) return nullptr;
+    const IoRequest& next = *oldest_of(*queue);
+    return has_space(*known, next, next.parts[next.queue_state.part]) ? queue : nullptr;
 }
 
 bool GroupedWrite::is_wanted_by_other(const IoMedium& medium, const IoRequest& request) const {

@@ -28,11 +28,11 @@ public:
 
     // Performs one part. A write that has begun runs to its end, whatever request.wait says.
     virtual Task<Result<void>> execute(const IoRequest& request, const IoPart& part) = 0;
-    // The state of a drive after an operation. All but is_down is used only after a failure.
+    // The state of a drive after an operation.
     struct Content {
         std::optional<MediumId> medium{};
-        std::uint64_t position = 0;
-        bool is_down = false;  // It should get no more operations.
+        std::uint64_t position = 0;  // On the medium, in the terms of IoPart::offset.
+        bool is_down = false;        // It should get no more operations.
         // Another drive would not do better.
         bool fails_everywhere = false;
     };

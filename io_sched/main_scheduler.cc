@@ -377,7 +377,6 @@ void MainScheduler::choose_joined(DeviceQueue& device) {
 Task<void> MainScheduler::execute(DeviceQueue* device, IoShare share, DeviceQueue* from) {
     const Running what{.type = share.request->type,
                        .size_bytes = share.part->size_bytes,
-                       .end = share.part->offset + share.part->size_bytes,
                        .began = reactor_.now(),
                        .priority = share.request->priority};
     Result<void> result;
@@ -418,7 +417,6 @@ void MainScheduler::note_down(DeviceQueue& device) {
 Task<void> MainScheduler::execute_joined(DeviceQueue* device, Joined joined) {
     const Running what{.type = IoType::kWrite,
                        .size_bytes = joined.size_bytes,
-                       .end = joined.offset() + joined.size_bytes,
                        .began = reactor_.now(),
                        .priority = joined.shares[0].request->priority};
     const std::span<const IoShare> writes(joined.shares.data(), joined.count);
@@ -435,7 +433,7 @@ void MainScheduler::operation_ended(DeviceQueue& device, const Running& what, bo
     if (!device.is_fixed()) {
         const IoExecutor::Content content = device.executor().content();
         if (succeeded) {
-            device.set_position(what.end);
+            device.set_position(content.position);
         } else {
             device.set_medium(content.medium, content.position);
         }

@@ -99,7 +99,6 @@ private:
     struct Running {
         IoType type;
         std::uint64_t size_bytes;
-        std::uint64_t end;  // On the medium.
         Instant began;
         IoPriority priority;
     };

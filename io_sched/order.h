@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -8,6 +9,9 @@
 #include "io_sched/io_request.h"
 
 namespace fopd::io_sched {
+
+// Foreground requests that go before one waiting background request that is older than the next.
+inline constexpr std::uint32_t kForegroundRunMax = 8;
 
 // The order of the requests that wait for one device. Pure; owns no requests. A request waits here
 // with its part `queue_state.part`.

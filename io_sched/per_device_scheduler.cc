@@ -8,13 +8,6 @@
 
 namespace fopd::io_sched {
 
-namespace {
-
-// Foreground requests that go before one waiting background request that is older than the next.
-constexpr std::uint32_t kForegroundRunMax = 8;
-
-}  // namespace
-
 // The requests that wait for one device.
 class PerDeviceScheduler::Queue {
 public:

@@ -45,7 +45,7 @@ public:
     struct Limits {
         std::uint64_t file_bytes = 1ULL << 30;
         std::size_t file_members = 1000;
-        std::uint64_t piece_bytes = 64ULL << 30;
+        std::uint64_t piece_bytes = 0;  // As in TapePoolOptions.
     };
     struct Item {
         std::uint32_t locality = 0;

@@ -68,7 +68,10 @@ public:
     }
     Content content() const override {
         Content content{.is_down = unit_.is_down(), .fails_everywhere = unit_.fails_everywhere_};
-        if (unit_.cartridge_) content.medium = io_sched::MediumId{*unit_.cartridge_};
+        if (unit_.cartridge_) {
+            content.medium = io_sched::MediumId{*unit_.cartridge_};
+            content.position = unit_.block_ * devices::kTapeBlockMax;
+        }
         return content;
     }
     void could_not_execute(const io_sched::IoRequest& request) override {
@@ -116,9 +119,18 @@ Task<Result<void>> DriveUnit::execute(const io_sched::IoRequest* request,
     // The scheduler has counted the room that the request might have needed.
     if (parts_.shelf.find(id) != nullptr) parts_.shelf.show(id);
     judge(id, type, outcome);
+    co_await note_block();
     fails_everywhere_ = outcome.kind == TapeOutcome::Kind::kOtherError &&
                         (is_there || !may_work_elsewhere(outcome.result.error()));
     co_return outcome.result;
+}
+
+// Where it is after a failure is not worth asking a drive that may not answer.
+Task<void> DriveUnit::note_block() {
+    block_ = 0;
+    if (!cartridge_ || !parts_.drive.loaded() || parts_.drive.trial().has_failed) co_return;
+    const auto position = co_await parts_.drive.position();
+    if (position) block_ = position->block;
 }
 
 Task<TapeOutcome> DriveUnit::bring(CartridgeId id, Labels labels) {

@@ -177,6 +177,7 @@ private:
     Task<Result<void>> execute(const io_sched::IoRequest* request, const io_sched::IoPart* part);
     Task<TapeOutcome> bring(CartridgeId id, Labels labels);
     Task<TapeOutcome> run(TapeJob* job, io_sched::IoType type, CartridgeId id);
+    Task<void> note_block();
     Task<Result<void>> load_and_check(CartridgeId id, Labels labels);
     Task<Result<void>> check_label(CartridgeId id);
     void note_generation(const store::Inspection& found);
@@ -206,6 +207,7 @@ private:
     std::optional<CartridgeId> cartridge_;
     bool label_is_right_ = false;
     std::uint32_t generation_on_tape_ = 0;  // Of the label that the cartridge had; 0: not its own.
+    std::uint64_t block_ = 0;  // Before which the tape was after the last request; 0: unknown.
     std::optional<Instant> session_at_;
     std::optional<store::TapeWriter> writer_;
     std::optional<store::TapeReader> reader_;

@@ -20,6 +20,9 @@ struct TapePoolOptions {
     std::uint64_t migrate_bytes = 8ULL << 30;
     std::uint32_t migrate_files = 1000;
     Duration migrate_age = 10min;
+    // A larger object is written in pieces of so many bytes, which may go to different cartridges.
+    // A whole number of blocks.
+    std::uint64_t piece_bytes = 64ULL << 30;
     // When a staging disk is fuller than `high`, objects that are on tape are released until it is
     // less full than `low`. In percent; 0 for `high`: never.
     std::uint32_t staging_high = 80;

@@ -56,6 +56,18 @@ bool have_copies(std::span<const store::Copy> copies, std::uint32_t wanted, std:
     });
 }
 
+std::uint64_t pieces_max(std::uint32_t copies) {
+    ENSURE(copies > 0);
+    return std::max<std::uint64_t>(1, store::kCopiesOfObjectMax / (2ULL * copies));
+}
+
+std::uint64_t piece_bytes_of(std::uint64_t object_bytes, std::uint64_t wanted_bytes,
+                             std::uint32_t copies) {
+    const std::uint64_t blocks = (object_bytes + kBlock - 1) / kBlock;
+    const std::uint64_t pieces = pieces_max(copies);
+    return std::max(wanted_bytes, (blocks + pieces - 1) / pieces * kBlock);
+}
+
 store::Member member_of(store::Fid fid, const store::Object& object,
                         const objects::StoreLayout& layout) {
     const objects::LayoutPool* const pool = layout.find_pool(object.pool);
@@ -158,13 +170,14 @@ Result<void> OutgoingCopies::Opened::describe(const Wish& wish, OutgoingCopy& co
     std::vector<store::Copy> here = *copies;
     std::erase_if(here, [&](const store::Copy& each) { return each.cartridge.vsn != wish.vsn; });
     const CountedCopies counted = counted_copies(media_, *copies);
-    std::uint64_t from = (wish.from + wish.piece_bytes - 1) / wish.piece_bytes * wish.piece_bytes;
+    const std::uint64_t piece = piece_bytes_of(object.size_bytes, wish.piece_bytes, wish.copies);
+    std::uint64_t from = (wish.from + piece - 1) / piece * piece;
     std::uint64_t end = 0;
     for (;; from = end) {
         if (from >= object.size_bytes) {
             return std::unexpected(no_content("no piece of the object needs a copy"));
         }
-        end = std::min(from + wish.piece_bytes, object.size_bytes);
+        end = std::min(from + piece, object.size_bytes);
         const bool has_all = have_copies(counted.copies, wish.copies, from, end);
         if (!has_all && !have_range(here, from, end)) break;
     }

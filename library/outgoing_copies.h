@@ -26,6 +26,14 @@ bool have_range(std::span<const store::Copy> copies, std::uint64_t from, std::ui
 bool have_copies(std::span<const store::Copy> copies, std::uint32_t wanted, std::uint64_t from,
                  std::uint64_t end);
 
+// In how many pieces an object is written at most, so that those of before and after a repack can
+// be recorded at the same time. REQUIRES: copies > 0.
+std::uint64_t pieces_max(std::uint32_t copies);
+// The size of the pieces of an object: `wanted_bytes`, unless there would be too many pieces. Both
+// are whole numbers of blocks.
+std::uint64_t piece_bytes_of(std::uint64_t object_bytes, std::uint64_t wanted_bytes,
+                             std::uint32_t copies);
+
 // The fields of a member that describe the object, without those of the piece.
 store::Member member_of(store::Fid fid, const store::Object& object,
                         const objects::StoreLayout& layout);
@@ -75,8 +83,7 @@ public:
         store::VsnText vsn{};
         core::WaitOptions wait{};
     };
-    // Opens the first piece, of the pieces that begin at multiples of `piece_bytes`, that
-    // lacks a copy. kNotFound: the object is gone, has no bytes on the disk, or needs no copy of
+    // Opens the first piece that lacks a copy; piece_bytes_of() says where pieces begin. kNotFound: the object is gone, has no bytes on the disk, or needs no copy of
     // any piece on this cartridge.
     // kTimedOut: it is being changed. After success, close() must be called. REQUIRES: piece_bytes
     // is a whole number of blocks.

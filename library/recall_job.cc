@@ -4,23 +4,41 @@
 #include <string_view>
 #include <utility>
 
+#include "objects/block_io.h"
+
 namespace fopd::library {
+
+namespace {
+
+using objects::kBlock;
+
+// Whether the copy has the byte at that place; or, of an object without bytes, whether it is one.
+bool has_byte(const store::Copy& copy, std::uint64_t offset) {
+    return copy.offset <= offset && (offset < copy.end() || copy.length == 0);
+}
+
+}  // namespace
 
 std::vector<RecallJob::Place> RecallJob::places_at(const MediaShelf& shelf, const RecallNote& note,
                                                    std::uint64_t offset) {
     std::vector<Place> places;
     for (const store::Copy& each : note.copies) {
-        if (each.offset != offset) continue;
+        if (!has_byte(each, offset)) continue;
         const Cartridge* const cartridge = find_cartridge(shelf.table().all(), each.cartridge);
         if (cartridge == nullptr || !is_readable(cartridge->state)) continue;
-        places.push_back({.cartridge = cartridge->id, .copy = each});
+        const auto known = std::ranges::find(places, cartridge->id, &Place::cartridge);
+        if (known == places.end()) {
+            places.push_back({.cartridge = cartridge->id, .copy = each});
+        } else if (known->copy.end() < each.end()) {
+            known->copy = each;
+        }
     }
     return places;
 }
 
 bool RecallJob::may_be_back() const {
     return std::ranges::any_of(note_.copies, [this](const store::Copy& each) {
-        if (each.offset != next_offset_) return false;
+        if (!has_byte(each, next_offset_)) return false;
         const Cartridge* const cartridge =
             find_cartridge(parts_.shelf.table().all(), each.cartridge);
         return cartridge == nullptr || cartridge->state == CartridgeState::kMissing;
@@ -30,7 +48,7 @@ bool RecallJob::may_be_back() const {
 std::string RecallJob::why_unreadable() const {
     std::string why;
     for (const store::Copy& each : note_.copies) {
-        if (each.offset != next_offset_) continue;
+        if (!has_byte(each, next_offset_)) continue;
         const Cartridge* const cartridge =
             find_cartridge(parts_.shelf.table().all(), each.cartridge);
         if (!why.empty()) why += "; ";
@@ -133,20 +151,24 @@ Task<Result<void>> RecallJob::read_bytes(store::TapeReader* reader, const store:
             state_ = State::kAgain;
             co_return Result<void>{};
         }
+        const std::uint64_t begin = offset;
+        offset += piece->bytes.size();
+        // Pieces of an object overlap if it was not always written in pieces of the same size.
+        if (offset <= next_offset_) continue;
+        const auto known = static_cast<std::size_t>(std::max(begin, next_offset_) - begin);
+        const auto rest = piece->bytes.subspan(known);
         const ReturningObjects::Part part{
             .fid = note_.fid,
-            .offset = offset,
+            .offset = begin + known,
             // The home does not write to this memory.
-            .from = {.data = const_cast<std::byte*>(piece->bytes.data()),
-                     .size_bytes = piece->bytes.size()},
-            .checksums = piece->checksums};
+            .from = {.data = const_cast<std::byte*>(rest.data()), .size_bytes = rest.size()},
+            .checksums = piece->checksums.subspan(known / kBlock)};
         auto job = [part](StagingDisks& disks) { return disks.returning().write(part); };
         const auto written = co_await parts_.homes.run_at<void>(locality_, &job);
         if (!written) {
             note_home_error(written.error());
             co_return Result<void>{};
         }
-        offset += piece->bytes.size();
     }
 }
 

@@ -34,6 +34,11 @@ void add_migration(config::Record<LibrarySettings>& record) {
     record.field("migrate_age", &LibrarySettings::migrate_age,
                  config::duration({.min = 1s, .max = 24h * 30}),
                  "or when the oldest of them has waited for so long.");
+    record.field("piece", &LibrarySettings::piece_bytes,
+                 config::size({.min = 1ULL << 20, .max = 1ULL << 50, .multiple_of = 4096}),
+                 "A larger object is written to tape in pieces of this size, which may go to "
+                 "different cartridges: in at most 256 larger ones, or fewer if it has several "
+                 "copies.");
     record.field("staging_high", &LibrarySettings::staging_high,
                  config::integer<std::uint32_t>({.min = 0, .max = 100}),
                  "When a staging disk is fuller than so many percent, objects that are on tape "
@@ -198,6 +203,7 @@ std::optional<LibraryOptions> options_of(const std::vector<LibrarySettings>& lib
                              .migrate_bytes = from.migrate_bytes,
                              .migrate_files = from.migrate_files,
                              .migrate_age = from.migrate_age,
+                             .piece_bytes = from.piece_bytes,
                              .staging_high = from.staging_high,
                              .staging_low = from.staging_low});
     return options;

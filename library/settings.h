@@ -29,6 +29,7 @@ struct LibrarySettings {
     std::uint64_t migrate_bytes = TapePoolOptions{}.migrate_bytes;
     std::uint32_t migrate_files = TapePoolOptions{}.migrate_files;
     Duration migrate_age = TapePoolOptions{}.migrate_age;
+    std::uint64_t piece_bytes = TapePoolOptions{}.piece_bytes;
     std::uint32_t staging_high = TapePoolOptions{}.staging_high;
     std::uint32_t staging_low = TapePoolOptions{}.staging_low;
 };

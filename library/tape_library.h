@@ -171,8 +171,8 @@ private:
         CartridgeId blank = 0;            // A blank cartridge that the pool may get; 0: none.
 
         std::uint64_t for_batch() const;
-        std::uint64_t for_object() const;
     };
+    static std::uint64_t largest_of(const Pool& pool, std::uint64_t free_bytes);
     Room room_of(const Pool& pool, std::uint64_t needed_bytes) const;
     // Promises a blank cartridge to the pool if it needs one, and returns its room then.
     Room room_for(const Pool& pool, std::uint64_t needed_bytes);

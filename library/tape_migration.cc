@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <utility>
 
 #include "library/awaited_tape.h"
+#include "library/outgoing_copies.h"
 #include "library/tape_library.h"
 #include "objects/fids.h"
 
@@ -93,7 +93,7 @@ Task<void> TapeLibrary::migrate(StagedObjects::GroupKey group, Pool* pool) {
                                     {.bytes = std::min(pool->options.migrate_bytes, bytes),
                                      .objects = std::min<std::size_t>(pool->options.migrate_files,
                                                                       1 + bytes / kMemberOverhead),
-                                     .object_bytes = room.for_object()});
+                                     .object_bytes = largest_of(*pool, room.free_bytes)});
         if (!items.empty()) break;
         is_waiting = co_await has_waiting(group);
         if (!is_waiting) break;
@@ -117,8 +117,7 @@ Task<void> TapeLibrary::migrate(StagedObjects::GroupKey group, Pool* pool) {
         if (!has_drives) {
             say_short_of_drives(*pool);
         } else {
-            const std::uint64_t largest = CopyBatch::largest_object(room.largest_bytes);
-            given_up = co_await give_up_larger(group, largest);
+            given_up = co_await give_up_larger(group, largest_of(*pool, room.largest_bytes));
             if (given_up == 0) say_short_of_tape(*pool);
         }
         pool->figures->failures.add(std::max<std::size_t>(given_up, 1));
@@ -167,11 +166,10 @@ Task<bool> TapeLibrary::has_waiting(StagedObjects::GroupKey group) {
     co_return false;
 }
 
-// Gives up the objects that no cartridge can hold. Objects above the size of a piece are divided,
-// so they have no limit.
+// Gives up the objects that no cartridges can hold.
 Task<std::size_t> TapeLibrary::give_up_larger(StagedObjects::GroupKey group, std::uint64_t bytes) {
     std::size_t given_up = 0;
-    if (bytes == 0 || bytes >= CopyBatch::Limits{}.piece_bytes) co_return given_up;
+    if (bytes == 0) co_return given_up;
     for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
         using Named = std::pair<store::Fid, std::string>;
         auto job = [&group, bytes](StagingDisks& disks) {
@@ -204,9 +202,10 @@ Task<void> TapeLibrary::write_batch(Pool* pool, std::vector<CopyBatch::Item> ite
         MediaShelf::collection_number(items.front().object.group.collection);
     const Instant began_at = parts_.reactor.now();
     const CopyBatch::Wish wish{.pool = pool->options.name, .copies = copies};
+    const CopyBatch::Limits limits{.piece_bytes = pool->options.piece_bytes};
     std::vector<std::unique_ptr<CopyBatch>> batches;
     for (std::uint32_t i = 0; i < copies; ++i) {
-        batches.push_back(std::make_unique<CopyBatch>(parts, CopyBatch::Limits{}, wish, items));
+        batches.push_back(std::make_unique<CopyBatch>(parts, limits, wish, items));
     }
     const std::uint64_t bytes = std::min(batches.front()->bytes(), free_bytes);
     CopyBatches all(join, std::move(batches));
@@ -298,10 +297,11 @@ std::uint64_t TapeLibrary::Room::for_batch() const {
     return room > kBatchOverhead ? room - kBatchOverhead : 0;
 }
 
-std::uint64_t TapeLibrary::Room::for_object() const {
+// The largest object of which each piece fits on a cartridge with so much room. Pieces of an object
+// may be on several cartridges.
+std::uint64_t TapeLibrary::largest_of(const Pool& pool, std::uint64_t free_bytes) {
     const std::uint64_t bytes = CopyBatch::largest_object(free_bytes);
-    return bytes >= CopyBatch::Limits{}.piece_bytes ? std::numeric_limits<std::uint64_t>::max()
-                                                    : bytes;
+    return bytes < pool.options.piece_bytes ? bytes : bytes * pieces_max(pool.options.copies);
 }
 
 TapeLibrary::Room TapeLibrary::room_of(const Pool& pool, std::uint64_t needed_bytes) const {

@@ -167,6 +167,8 @@ void TapeLibrary::take_recall(std::uint32_t locality, RecallNote note) {
             return;
         }
         // The recall is pending; when it is served, it asks the home for the copies of that time.
+        // One that was cancelled while its cartridge was being loaded is wanted again.
+        known.is_over = false;
         if (!is_queued_anew) return;
         erase_recall(found);
     }

@@ -92,6 +92,7 @@ ObjectStage::ObjectStage(std::uint64_t seed, ObjectStageOptions options)
                 node.sweep = options.sweep;
                 node.library = options.library;
                 node.tape_pool = options.tape_pool;
+                node.tape_io = options.tape_io;
                 node.observer = [this](std::string_view name, std::span<const core::Field> fields) {
                     book_.tell(event_text(name, fields));
                     if (name == "library.no_cartridge") note_lack_of_tape();
@@ -106,8 +107,10 @@ ObjectStage::ObjectStage(std::uint64_t seed, ObjectStageOptions options)
       moves_on_(options.moves),
       work_max_(options.tape_pool ? kTapeWorkMax : kWorkMax),
       tape_pool_(options.tape_pool ? options.tape_pool->name : std::string()),
+      tape_copies_(options.tape_pool ? options.tape_pool->copies : 1),
       checks_(options.checks) {
     if (options.moves) book_.excuse_moves();
+    if (!options.tape_io.empty()) book_.tell("io_sched.tape: " + options.tape_io);
     for (std::uint32_t i = 0; i < options.users; ++i) {
         ObjectUserOptions user = options.user;
         user.name = user_name(i);

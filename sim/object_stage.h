@@ -35,6 +35,7 @@ struct ObjectStageOptions {
     // With a tape library, the users' objects are in its pool.
     SimulatedLibraryOptions library = {};
     std::optional<library::TapePoolOptions> tape_pool = {};
+    std::string tape_io = {};  // As in SimulatedNodeOptions.
 };
 
 // A fault of a node with objects, or of its clients, while they are working.
@@ -248,6 +249,7 @@ private:
     Moves moves_;
     const Duration work_max_;
     const std::string tape_pool_;
+    const std::uint32_t tape_copies_;  // Of each object of that pool.
     bool labels_swapped_ = false;
     std::vector<std::unique_ptr<devices::CartridgeImage>> taken_cartridges_;
     bool drives_failed_ = false;

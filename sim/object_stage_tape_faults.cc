@@ -125,14 +125,14 @@ void ObjectStage::note_bad_cartridges() {
     book_.excuse_objects(fids);
 }
 
-// Notes whether the library lacks tape: not while it has a blank cartridge.
+// Notes whether the library lacks tape: not while it has a blank cartridge for each copy.
 void ObjectStage::note_lack_of_tape() {
     if (tape_library() == nullptr) return;
     const std::vector<library::Cartridge> media = tape_library()->media();
-    const bool has_blank = std::ranges::any_of(media, [](const library::Cartridge& each) {
+    const auto blank = std::ranges::count_if(media, [](const library::Cartridge& each) {
         return each.state == library::CartridgeState::kBlank;
     });
-    if (!has_blank) book_.excuse_lack_of_tape();
+    if (blank < tape_copies_) book_.excuse_lack_of_tape();
 }
 
 // Draws two elements with cartridges. Often, by the table of media, the first cartridge has data

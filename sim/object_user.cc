@@ -428,6 +428,13 @@ Task<void> ObjectUser::write(Process* process, ObjectWish wish, CallWait wait) {
     for (ObjectBook::Change* const each : changes) book_.end(*each, ended);
 }
 
+std::string ObjectUser::collection_of(const std::string& name) const {
+    if (options_.collections == 0 || name.empty()) return {};
+    const auto last = static_cast<unsigned char>(name.back());
+    const std::uint32_t number = last % (options_.collections + 1);
+    return number == 0 ? std::string() : "run-" + std::to_string(number);
+}
+
 Task<void> ObjectUser::change(Process* process, ObjectWish wish, CallWait wait) {
     client::ObjectClient& objects = *process->objects;
     ObjectBook::Change& begun = book_.begin(process->life, wish);
@@ -440,6 +447,7 @@ Task<void> ObjectUser::change(Process* process, ObjectWish wish, CallWait wait) 
         made.pool = options_.pool;
         made.name = wish.name;
         made.mode = wish.mode;
+        made.collection = collection_of(wish.name);
         made.no_replace = wish.no_replace;
         auto task = wish.kind == Kind::kPut ? objects.put(std::move(made), bytes, wait)
                                             : objects.create(std::move(made), wait);

@@ -27,6 +27,8 @@ struct ObjectUserOptions {
     // Objects are rarely removed, and all users write to them, often buffered.
     bool shares = false;
     std::string pool = {};  // Of all objects; empty: the node's default.
+    // New objects are in one of so many collections, by their names, or in none.
+    std::uint32_t collections = 0;
     // The pool is on tape: objects are also released, staged and synced. None has a far end.
     bool tapes = false;
 };
@@ -93,6 +95,7 @@ private:
     Task<void> list(Process* process, ObjectWish wish, CallWait wait);
     Task<void> read(Process* process, ObjectWish wish, CallWait wait);
     Task<void> write(Process* process, ObjectWish wish, CallWait wait);
+    std::string collection_of(const std::string& name) const;
     Task<void> change(Process* process, ObjectWish wish, CallWait wait);
     ObjectWish draw_wish(Process& process) const;
     ObjectWish draw_shared_wish(Process& process) const;

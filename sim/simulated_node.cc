@@ -91,8 +91,11 @@ std::string SimulatedNode::disks_and_library() const {
     if (!options_.tape_pool) return disks_.configuration({});
     const library::TapePoolOptions& pool = *options_.tape_pool;
     return disks_.configuration("  - { name: " + pool.name +
-                                ", family: tape, staging: " + pool.staging + " }\n") +
-           "libraries:\n  - { name: library, path: /sim/library, pool: " + pool.name + " }\n";
+                                ", family: tape, staging: " + pool.staging +
+                                ", copies: " + std::to_string(pool.copies) + " }\n") +
+           "libraries:\n  - { name: library, path: /sim/library, drives: " +
+           std::to_string(options_.library.drives) + ", pool: " + pool.name + " }\n" +
+           (options_.tape_io.empty() ? "" : "io_sched: { tape: " + options_.tape_io + " }\n");
 }
 
 std::string SimulatedNode::fabric_configuration() const {

@@ -106,6 +106,7 @@ struct SimulatedNodeOptions {
     // The tape library, and the pools that it has; no pools: the node has none.
     SimulatedLibraryOptions library = {};
     std::optional<library::TapePoolOptions> tape_pool = {};
+    std::string tape_io = {};  // In braces of YAML: values of io_sched.tape.
     RecordedEvents::Observer observer = {};
 };
 

@@ -223,6 +223,92 @@ TEST_CASE(
     CHECK(stage.log.mounts == 3);
 }
 
+TEST_CASE("io_sched tape: the background waits no longer than max_wait for a popular cartridge",
+          "[io_sched]") {
+    for (const bool is_grouped : {false, true}) {
+        IoSchedSettings settings = is_grouped ? grouped() : IoSchedSettings{};
+        settings.tape.grouped_read_max_wait = 20min;
+        LibraryStage stage(1, settings);
+        std::vector<std::unique_ptr<TapeRequest>> popular;
+        const auto push = [&] {
+            popular.push_back(std::make_unique<TapeRequest>(
+                IoType::kRead, std::initializer_list<MediumId>{MediumId{1}},
+                popular.size() * kGiB));
+            stage.push(*popular.back());
+        };
+        push();
+        push();
+        std::vector<std::unique_ptr<TapeRequest>> background;
+        for (std::uint64_t i = 0; i < 20; ++i) {
+            background.push_back(std::make_unique<TapeRequest>(
+                IoType::kRead, std::initializer_list<MediumId>{MediumId{1}}, i * kGiB));
+            background.back()->priority = IoPriority::kBackground;
+            stage.push(*background.back());
+        }
+        // There is always one that waits while another is read.
+        const auto go_on_for = [&](Duration span) {
+            for (const Instant end = stage.world.now() + span; stage.world.now() < end;) {
+                stage.world.run_for(10s);
+                push();
+            }
+        };
+        go_on_for(is_grouped ? 19min : 5min);
+        CHECK(background.back()->completed == 0);
+        CHECK(background.front()->completed == (is_grouped ? 0 : 1));
+        const std::size_t before = popular.size();
+        go_on_for(60min);
+        for (const auto& read : background) CHECK(read->ended_well());
+        // The foreground goes on meanwhile.
+        CHECK(popular[before + 10]->ended_well());
+        stage.settle();
+        for (const auto& read : popular) CHECK(read->ended_well());
+        CHECK(stage.log.mounts == 1);
+    }
+}
+
+TEST_CASE("io_sched tape: a collection whose cartridge is full goes on with another one",
+          "[io_sched]") {
+    LibraryStage stage(1, grouped());
+    TapeRequest first(IoType::kWrite, {kAnyMedium});
+    first.collection = 7;
+    stage.push(first);
+    stage.settle();
+    REQUIRE(first.ended_well());
+    const auto used = static_cast<std::uint32_t>(first.parts[0].medium);
+    IoMedium full = LibraryStage::cartridge(used);
+    full.collection = 7;
+    full.free_bytes = kGiB / 2;
+    stage.main->put_medium(full);
+
+    // The only drive has it.
+    TapeRequest second(IoType::kWrite, {kAnyMedium});
+    second.collection = 7;
+    stage.push(second);
+    stage.settle();
+    CHECK(second.ended_well());
+    CHECK(second.parts[0].medium != full.id);
+}
+
+TEST_CASE("io_sched tape: reads begin near the place where the write before them has ended",
+          "[io_sched]") {
+    IoSchedSettings settings = grouped();
+    settings.tape.grouped_read_order = ReadOrder::kSltf;
+    LibraryStage stage(1, settings);
+    stage.log.end_of_data = 9'000 * kGiB;
+    TapeRequest write(IoType::kWrite, {MediumId{1}});
+    stage.push(write);
+    stage.world.run_for(1s);
+    // They wait for the drive.
+    TapeRequest far(IoType::kRead, {MediumId{1}}, 20 * kGiB);
+    TapeRequest near(IoType::kRead, {MediumId{1}}, 9'001 * kGiB);
+    stage.push(far);
+    stage.push(near);
+    stage.settle();
+    REQUIRE(stage.log.begun.size() == 3);
+    CHECK(stage.log.begun[1].offset == near.parts[0].offset);
+    CHECK(stage.drive[0]->position() == far.parts[0].offset + kGiB);
+}
+
 TEST_CASE("io_sched tape: a cartridge keeps its drive for the time that it stays mounted",
           "[io_sched]") {
     IoSchedSettings settings = grouped();

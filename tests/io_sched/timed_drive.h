@@ -36,7 +36,8 @@ struct DriveLog {
     // Operations on them time out.
     std::set<std::uint8_t> silent_drives;
     std::map<MediumId, std::uint8_t> loaded;
-    std::size_t not_begun = 0;  // Their cartridge could not be taken out of another drive.
+    std::uint64_t end_of_data = 0;  // Where writes end, on every cartridge.
+    std::size_t not_begun = 0;      // Their cartridge could not be taken out of another drive.
 };
 
 // A drive that needs a minute for another cartridge, and ten seconds for an operation. Its robot
@@ -46,7 +47,9 @@ public:
     TimedDrive(core::Reactor& reactor, std::uint8_t number, DriveLog& log)
         : reactor_(reactor), number_(number), log_(log) {}
 
-    Task<Result<void>> execute(const IoRequest& /*request*/, const IoPart& part) override {
+    Task<Result<void>> execute(const IoRequest& request, const IoPart& part) override {
+        const bool appends = request.type == IoType::kWrite;
+        position_ = appends ? log_.end_of_data : part.offset + part.size_bytes;
         return run(part.medium, part.offset);
     }
     Task<Result<void>> execute_joined(std::span<const IoShare> /*writes*/) override {
@@ -54,7 +57,9 @@ public:
         co_return Result<void>{};
     }
     void could_not_execute(const IoRequest& /*request*/) override { ++log_.not_begun; }
-    Content content() const override { return {.medium = medium_, .is_down = is_down_}; }
+    Content content() const override {
+        return {.medium = medium_, .position = position_, .is_down = is_down_};
+    }
     Task<Result<void>> take_out() override {
         (void)co_await reactor_.sleep_for(20s);
         if (log_.slow_to_give.erase(number_) > 0) {
@@ -108,6 +113,7 @@ private:
     const std::uint8_t number_;
     DriveLog& log_;
     std::optional<MediumId> medium_;
+    std::uint64_t position_ = 0;
     bool is_down_ = false;
 };
 

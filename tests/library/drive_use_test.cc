@@ -92,3 +92,34 @@ TEST_CASE("library drives: the operation of one that is taken down is finished",
     REQUIRE(bring_up(stage, name) == MediaOutcome::Kind::kDone);
     check_all(stage, book);
 }
+
+TEST_CASE("library drives: the scheduler knows where a drive has stopped", "[library]") {
+    TapeStageOptions options;
+    options.drives = 1;
+    TapeStage stage(options);
+    const auto position = [&stage] {
+        const auto at = stage.at(0, stage.drive(0).position());
+        REQUIRE(at.has_value());
+        return at->block * devices::kTapeBlockMax;
+    };
+    const Bytes bytes = pattern(3'000'000, 1);
+    const store::Fid fid = stage.put(bytes);
+    const store::Fid other = stage.put(pattern(1000, 2));
+    const auto synced = stage.sync();
+    if (!synced) FAIL(describe(synced.error()));
+    stage.run_for(1s);
+    const io_sched::IoDevice* const device = stage.io().media().drives().front();
+    // Behind what was written.
+    CHECK(device->position() > bytes.size());
+    CHECK(device->position() == position());
+
+    release_all(stage, {{fid, bytes}});
+    CHECK(stage.recalled(fid) == bytes);
+    stage.run_for(1s);
+    CHECK(device->position() > 0);
+    CHECK(device->position() == position());
+    stage.overwrite(other, pattern(2000, 3));
+    REQUIRE(stage.sync().has_value());
+    stage.run_for(1s);
+    CHECK(device->position() == position());
+}

@@ -1,6 +1,7 @@
 // Goal: a recall remembers who asked for it first, and since when it waits, also over a restart.
 // Method: several ask at an object's home in the simulated world; its record is read.
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -127,6 +128,32 @@ TEST_CASE("library recall: one that is cancelled is not done for those who ask m
         // None is left that nobody serves.
         CHECK_FALSE(record_of(stage, fid).has_value());
     }
+}
+
+TEST_CASE(
+    "library recall: one that was cancelled while its cartridge is loaded can be wanted again",
+    "[library]") {
+    TapeStage stage;
+    const Bytes bytes = pattern(10'000, 1);
+    const store::Fid fid = stage.put(bytes);
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(fid).has_value());
+    unload_all(stage);
+    const auto is_exchanging = [&stage] {
+        const auto drives = stage.library().drives();
+        return std::ranges::any_of(
+            drives, [](const DriveRow& each) { return each.activity == "exchanging"; });
+    };
+    ask(stage, {.fid = fid});
+    for (int i = 0; i < 10'000 && !is_exchanging(); ++i) stage.run_for(1ms);
+    REQUIRE(is_exchanging());
+    REQUIRE(stage.at_home(fid, stage.staging_of(fid).cancel_recall(fid, {})).has_value());
+    stage.run_for(10ms);
+    REQUIRE(is_exchanging());
+
+    ask(stage, {.fid = fid});
+    REQUIRE(stage.wait_for(fid).how == RecallEnd::How::kDone);
+    CHECK(stage.read(fid) == bytes);
 }
 
 TEST_CASE("library recall: a node may stop while recalls that are not needed end", "[library]") {

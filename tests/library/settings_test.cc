@@ -51,6 +51,7 @@ libraries:
     migrate_bytes: 1GiB
     migrate_files: 50
     migrate_age: 2h
+    piece: 2GiB
     staging_high: 70
     staging_low: 30
 )");
@@ -81,6 +82,7 @@ libraries:
     CHECK(pool.migrate_bytes == 1ULL << 30);
     CHECK(pool.migrate_files == 50);
     CHECK(pool.migrate_age == 2h);
+    CHECK(pool.piece_bytes == 2ULL << 30);
     CHECK(pool.staging_high == 70);
     CHECK(pool.staging_low == 30);
 }
@@ -102,6 +104,7 @@ TEST_CASE("library settings: what is left out has the defaults of the options", 
     CHECK(options->cartridge_bytes == 0);
     CHECK(options->timing == LibraryTiming::kNone);
     CHECK(options->pools.front().migrate_bytes == pool_defaults.migrate_bytes);
+    CHECK(options->pools.front().piece_bytes == 64ULL << 30);
     CHECK(options->pools.front().staging_high == pool_defaults.staging_high);
     CHECK_FALSE(options_of({}, pools).has_value());
 }
@@ -122,6 +125,8 @@ TEST_CASE("library settings: each mistake is refused at its key", "[library]") {
         {"migrate_files: 0", "migrate_files"},
         {"migrate_age: 10", "migrate_age"},
         {"migrate_age: 10ms", "migrate_age"},
+        {"piece: 1023KiB", "piece"},
+        {"piece: 2000000", "piece"},  // No whole number of blocks.
         {"staging_high: 101", "staging_high"},
         {"staging_low: -1", "staging_low"},
         {"staging_low: 90", "staging_low"},  // Higher than staging_high.

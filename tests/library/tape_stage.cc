@@ -183,6 +183,7 @@ void TapeStage::start() {
                            .timing = options.timing,
                            .labels_blank = options.labels_blank,
                            .pools = {options.pool}};
+    library.pools.front().piece_bytes = piece_bytes;
     std::vector<objects::Stores*> all;
     for (std::uint32_t i = 0; i < options.localities; ++i) {
         Locality& locality = *localities_[i];

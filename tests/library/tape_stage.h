@@ -166,6 +166,8 @@ public:
     TapeLibrary& library() { return *library_; }
     devices::MemoryTape& drive(std::uint32_t index) { return bay.library()->drive(index); }
     core::Reactor& reactor(std::uint32_t locality) { return *localities_[locality]->reactor; }
+    // Of the library's locality.
+    const io_sched::MainScheduler& io() { return localities_.front()->io; }
     devices::Power& power() { return *power_; }
     // All of `task`, which runs at the object's home.
     template <typename T>
@@ -174,6 +176,8 @@ public:
     T at(std::uint32_t locality, Task<T> task);
 
     const TapeStageOptions options;
+    // In pieces of so many bytes objects go to tape, from the next start on.
+    std::uint64_t piece_bytes = options.pool.piece_bytes;
     core::VirtualWorld world;
     core::Random random;
     NamedEvents events;

@@ -2,15 +2,34 @@
 
 import json
 import re
+import sys
 import unittest
+from pathlib import Path
 
 from fopd_process import CONFIG, DONE, USAGE, ProcessTestCase, run_fopd, wait_until
 from storage_process import MIB, NOT_FOUND, REFUSED, TRY_LATER, StorageTestCase, content
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "store" / "tape"))
+from written_tapes import check_tapes  # noqa: E402
 
 COLD = ("--pool", "cold")
 
 
 class TapeTest(StorageTestCase):
+    def tearDown(self):
+        """Other programs read what is on the tapes, and it is what the records say."""
+        copies = self.recorded_copies() if self.daemon.process.poll() is None else []
+        super().tearDown()
+        check_tapes(self, self.dir / "vtl0", copies)
+
+    def recorded_copies(self):
+        copies = []
+        for name in self.names(*COLD):
+            found = self.answer("stat", name, *COLD)
+            copies += [(each["medium"], each["file"], found["fid"], each["offset"], each["size"])
+                       for each in found["copies"]]
+        return copies
+
     def answer(self, *arguments, **options):
         return json.loads(self.ctl(*arguments, "--json", **options))
 

@@ -1,6 +1,8 @@
 #include "tests/sim/tape_swarm.h"
 
 #include <array>
+#include <string>
+#include <string_view>
 
 namespace fopd::sim::testing {
 
@@ -52,6 +54,32 @@ ObjectFault draw_fault_with_tapes(core::Random& random, const ObjectStageOptions
     return fault;
 }
 
+// The algorithms for drives, and their times: short ones, so that they pass while users work.
+std::string draw_tape_io(core::Random& random) {
+    std::string io;
+    if (random.below(4) > 0) {
+        constexpr std::array kOrders{"arrival", "linear", "scan", "sltf", "auto"};
+        io += "read_algo: grouped_read, grouped_read_order: ";
+        io += kOrders[random.below(kOrders.size())];
+        constexpr std::array kAges{"0s", "10s", "5min"};
+        io += std::string(", grouped_read_mount_age: ") + kAges[random.below(kAges.size())];
+        constexpr std::array kWaits{"1s", "1min", "30min"};
+        io += std::string(", grouped_read_max_wait: ") + kWaits[random.below(kWaits.size())];
+        if (random.below(3) == 0) io += ", grouped_read_stay_mounted: 1min";
+    }
+    const auto add = [&io](std::string_view words) {
+        if (!io.empty()) io += ", ";
+        io += words;
+    };
+    if (random.below(4) > 0) add("write_algo: grouped_write");
+    if (random.below(2) == 0) {
+        add("dispatch_algo: fair_share");
+        if (random.below(3) == 0) add("fair_share_weights: \"1,2,1\"");
+    }
+    if (random.below(3) == 0) add("request_algo: fair_share");
+    return io.empty() ? io : "{ " + io + " }";
+}
+
 std::vector<ObjectFault> draw_faults(core::Random& random, const ObjectStageOptions& options) {
     std::vector<ObjectFault> faults;
     for (std::uint64_t count = random.below(4); count > 0; --count) {
@@ -87,7 +115,15 @@ ObjectStageOptions options_with_tapes(std::uint64_t seed) {
     // Most disks are nearly empty, so that some leave them at once.
     pool.staging_high = random.below(3) == 0 ? 1 : 80;
     pool.staging_low = random.below(2) == 0 ? 0 : pool.staging_high - 1;
+    constexpr std::array<std::uint64_t, 4> kPieces{8U << 10, 64U << 10, 256U << 10, 64ULL << 30};
+    pool.piece_bytes = kPieces[random.below(kPieces.size())];
+    if (options.library.drives > 1 && random.below(2) == 0) {
+        pool.copies = 2;
+        options.library.cartridges += 3;
+    }
     options.tape_pool = pool;
+    options.tape_io = draw_tape_io(random);
+    if (random.below(2) == 0) options.user.collections = 2;
     return options;
 }
 
