@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "devices/label.h"
 #include "store/copy.h"
 
 namespace fopd::library {
@@ -67,6 +68,20 @@ constexpr std::string_view to_string(Repack repack) {
 }
 std::optional<Repack> parse_repack(std::string_view name);
 
+// Whether the objects on it are found out from it alone.
+enum class Rescue : std::uint8_t {
+    kNone,
+    kRunning,  // Nothing is written to it meanwhile.
+    kPartly,   // It is over; some copies were not taken over.
+    kDone,
+};
+inline constexpr std::array<std::string_view, 4> kRescueNames{"none", "running", "partly", "done"};
+
+constexpr std::string_view to_string(Rescue rescue) {
+    return kRescueNames[static_cast<std::size_t>(rescue)];
+}
+std::optional<Rescue> parse_rescue(std::string_view name);
+
 // A cartridge of a library, as the node knows it.
 struct Cartridge {
     CartridgeId id = 0;
@@ -97,6 +112,8 @@ struct Cartridge {
     // since. kUnknownNumber: the next read or write finds it on the tape.
     std::optional<CartridgeId> number_on_tape = {};
     static constexpr CartridgeId kUnknownNumber = 0;
+    // The node in its label and in its files, if that is another one: its copies were rescued.
+    std::optional<devices::NodeId> node_on_tape = {};
     // What it was before it became missing, foreign or disabled, if it is that again when it can be
     // used again: full, read-only, suspect or failed, and why.
     std::optional<CartridgeState> state_before = {};
@@ -104,6 +121,7 @@ struct Cartridge {
     // A label of this generation was begun, and may not be there.
     bool is_label_pending = false;
     Repack repack = Repack::kNone;
+    Rescue rescue = Rescue::kNone;
     // The tape file and the place in it with which a scrub goes on; 0: none is in progress.
     std::uint32_t scrub_file = 0;
     std::uint64_t scrub_member = 0;

@@ -15,6 +15,9 @@ struct TapePoolOptions {
     std::string staging = {};
     // On how many cartridges each object is.
     std::uint32_t copies = 1;
+    // A larger object is written in pieces of this size, which may be on several cartridges. A
+    // multiple of 4096.
+    std::uint64_t piece_bytes = 64ULL << 30;
     // A batch is written when objects of a collection that wait for it are so many bytes, so many,
     // or have waited for so long.
     std::uint64_t migrate_bytes = 8ULL << 30;

@@ -169,7 +169,8 @@ Task<bool> TapeLibrary::has_waiting(StagedObjects::GroupKey group) {
 // Objects that no cartridge can have. Pieces of an object are on several cartridges.
 Task<std::size_t> TapeLibrary::give_up_larger(StagedObjects::GroupKey group, std::uint64_t bytes) {
     std::size_t given_up = 0;
-    if (bytes == 0 || bytes >= CopyBatch::Limits{}.piece_bytes) co_return given_up;
+    const Pool* const pool = find_pool(group.pool);
+    if (bytes == 0 || pool == nullptr || bytes >= pool->options.piece_bytes) co_return given_up;
     for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
         using Named = std::pair<store::Fid, std::string>;
         auto job = [&group, bytes](StagingDisks& disks) {
@@ -202,9 +203,10 @@ Task<void> TapeLibrary::write_batch(Pool* pool, std::vector<CopyBatch::Item> ite
         MediaShelf::collection_number(items.front().object.group.collection);
     const Instant began_at = parts_.reactor.now();
     const CopyBatch::Wish wish{.pool = pool->options.name, .copies = copies};
+    const CopyBatch::Limits limits{.piece_bytes = pool->options.piece_bytes};
     std::vector<std::unique_ptr<CopyBatch>> batches;
     for (std::uint32_t i = 0; i < copies; ++i) {
-        batches.push_back(std::make_unique<CopyBatch>(parts, CopyBatch::Limits{}, wish, items));
+        batches.push_back(std::make_unique<CopyBatch>(parts, limits, wish, items));
     }
     const std::uint64_t bytes = std::min(batches.front()->bytes(), free_bytes);
     CopyBatches all(join, std::move(batches));
@@ -296,12 +298,11 @@ std::uint64_t TapeLibrary::Room::for_batch() const {
 
 std::uint64_t TapeLibrary::Room::for_object() const {
     const std::uint64_t bytes = CopyBatch::largest_object(free_bytes);
-    return bytes >= CopyBatch::Limits{}.piece_bytes ? std::numeric_limits<std::uint64_t>::max()
-                                                    : bytes;
+    return bytes >= piece_bytes ? std::numeric_limits<std::uint64_t>::max() : bytes;
 }
 
 TapeLibrary::Room TapeLibrary::room_of(const Pool& pool, std::uint64_t needed_bytes) const {
-    Room room;
+    Room room{.piece_bytes = pool.options.piece_bytes};
     std::vector<std::uint64_t> free;
     std::vector<std::uint64_t> when_empty;
     for (const Cartridge& each : shelf_->table().all()) {
@@ -309,6 +310,7 @@ TapeLibrary::Room TapeLibrary::room_of(const Pool& pool, std::uint64_t needed_by
             parts_.io.media().find(io_sched::MediumId{each.id});
         if (medium == nullptr) continue;
         const bool is_blank = each.state == CartridgeState::kBlank;
+        if (each.rescue == Rescue::kRunning) continue;
         if (is_blank && !shelf_->is_promised(each.id)) {
             // Those that have failed come last.
             if (!options_.labels_blank) continue;
