@@ -196,6 +196,7 @@ Task<Outcome<WorkInfo>> TapeCalls::work(WorkWish wish, Wait wait) {
                                    .order = wish.order,
                                    .first = static_cast<std::uint32_t>(info.failed.size())};
         fabric::CallRequest asked = slots_.request(body, wait);
+        asked.header.pool = wish.pool;
         asked.reply_into = payload;
         const auto answer = co_await slots_.ask_home(asked);
         if (!answer) co_return std::unexpected(answer.error());

@@ -133,6 +133,7 @@ public:
         std::string barcode{};
         fop::MediumWork::Kind kind = fop::MediumWork::Kind::kRepack;
         fop::MediumWork::Order order = fop::MediumWork::Order::kShow;
+        std::string pool{};  // Of a rescue that is begun; empty: that of the objects.
     };
     Task<Outcome<WorkInfo>> work(WorkWish wish, Wait wait);
 

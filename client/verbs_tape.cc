@@ -332,6 +332,8 @@ constexpr std::array kTapeVerbs{
          run_tape_verb<&bring_drive_up>},
     Verb{"repack", "Move the live copies on a cartridge to other cartridges",
          "repack V00001L9\nrepack V00001L9 --show", kTimeoutDefault, declare_repack, run_repack},
+    Verb{"rescue", "Make objects of what is on cartridges of a lost node",
+         "rescue V00001L9\nrescue --all --pool cold", kTimeoutDefault, declare_rescue, run_rescue},
 };
 
 }  // namespace

@@ -76,14 +76,28 @@ std::string remarks_on(const nlohmann::json& work) {
     return page;
 }
 
+// The titles of columns.
+struct Titles {
+    const char* work = "";
+    const char* bytes = "";
+};
+Titles titles_of(Kind kind) {
+    switch (kind) {
+        case Kind::kRepack: return {.work = "REPACK", .bytes = "MOVED"};
+        case Kind::kScrub: return {.work = "SCRUB", .bytes = "READ"};
+        case Kind::kRescue: return {.work = "RESCUE", .bytes = "RESCUED"};
+    }
+    return {};
+}
+
 // One kind of work on several cartridges.
 std::string page_of(const nlohmann::json& works, Kind kind) {
-    const bool is_scrub = kind == Kind::kScrub;
+    const Titles titles = titles_of(kind);
     std::string page = table(works, {{"CARTRIDGE", "medium"},
-                                     {is_scrub ? "SCRUB" : "REPACK", "state"},
+                                     {titles.work, "state"},
                                      {"COPIES", "copies_done"},
                                      {"OF", "copies"},
-                                     {is_scrub ? "READ" : "MOVED", "bytes_done", size_shown},
+                                     {titles.bytes, "bytes_done", size_shown},
                                      {"OF", "bytes", size_shown},
                                      {"FAILED", "failures"},
                                      {"TIME", "elapsed_s", span_shown}});
@@ -101,7 +115,8 @@ Task<Outcome<WorkInfo>> follow(ObjectRun* run, TapeCalls::WorkWish wish, WorkInf
     std::optional<ProgressLine> line;
     Outcome<WorkInfo> latest = std::move(info);
     while (latest && latest->runs()) {
-        if (!line && latest->bytes > 0) {
+        // How much a cartridge has that is rescued is known at the end.
+        if (!line && latest->bytes > 0 && wish.kind != Kind::kRescue) {
             const auto look = [&latest] {
                 return ProgressLine::Moved{.bytes = latest ? latest->bytes_done : 0};
             };
@@ -127,6 +142,7 @@ Task<Outcome<std::vector<WorkInfo>>> order(ObjectRun* run, Kind kind,
     std::vector<WorkInfo> works;
     for (const std::string& each : barcodes) {
         TapeCalls::WorkWish wish{.barcode = each, .kind = kind, .order = what};
+        if (kind == Kind::kRescue && what == Order::kBegin) wish.pool = run->arguments.pool;
         auto found = co_await run->objects.tape().work(std::move(wish), run->wait());
         if (!found) co_return std::unexpected(found.error());
         works.push_back(std::move(*found));
@@ -204,7 +220,71 @@ Task<int> scrub_media(ObjectRun* run) {
     co_return printed != kExitDone || is_good(*run, *works) ? printed : kExitRefused;
 }
 
+// The cartridge that is named, or all whose objects this node does not know; to show or to end it,
+// those that are or were rescued.
+Task<Outcome<std::vector<std::string>>> media_to_rescue(ObjectRun* run) {
+    const VerbArguments& asked = run->arguments;
+    std::vector<std::string> barcodes;
+    if (!asked.medium.empty()) {
+        barcodes.push_back(asked.medium);
+        co_return barcodes;
+    }
+    const auto media = co_await run->objects.tape().media(run->wait());
+    if (!media) co_return std::unexpected(media.error());
+    for (const Medium& each : *media) {
+        const bool is_known = each.state != "blank" && each.state != "foreign";
+        if (asked.show || asked.end) {
+            TapeCalls::WorkWish look{.barcode = each.barcode, .kind = Kind::kRescue};
+            auto info = co_await run->objects.tape().work(std::move(look), run->wait());
+            if (!info) co_return std::unexpected(info.error());
+            const bool is_one = asked.show ? info->state != State::kNone : info->runs();
+            if (is_one) barcodes.push_back(each.barcode);
+        } else if (!is_known) {
+            barcodes.push_back(each.barcode);
+        }
+    }
+    co_return barcodes;
+}
+
+Task<int> rescue_media(ObjectRun* run) {
+    const VerbArguments& asked = run->arguments;
+    if (asked.all == !asked.medium.empty()) {
+        complain("rescue: name a cartridge, or say --all");
+        co_return kExitUsage;
+    }
+    auto barcodes = co_await media_to_rescue(run);
+    if (!barcodes) co_return run->complain_about(barcodes.error());
+    std::vector<std::string> copy = *barcodes;
+    const auto works = co_await order(run, Kind::kRescue, std::move(copy));
+    if (!works) co_return run->complain_about(asked.medium, works.error());
+    say_what_goes_on(*run, *works);
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (std::size_t i = 0; i < works->size(); ++i) {
+        list.push_back(json_of((*barcodes)[i], (*works)[i]));
+    }
+    const auto page = [&list] { return page_of(list, Kind::kRescue); };
+    const int printed = show(run->call, dumped({{"rescues", list}}), page);
+    co_return printed != kExitDone || is_good(*run, *works) ? printed : kExitRefused;
+}
+
 }  // namespace
+
+void declare_rescue(CLI::App& app, VerbArguments& arguments) {
+    auto* const medium = app.add_option("medium", arguments.medium, "The cartridge's barcode");
+    app.add_flag("--all", arguments.all,
+                 "All cartridges of the library whose objects this node does not know")
+        ->excludes(medium);
+    app.add_option("--pool", arguments.pool,
+                   "The tape pool that gets the objects; by default the one that they had");
+    auto* const show_it =
+        app.add_flag("--show", arguments.show, "Only show the progress or the result");
+    app.add_flag("--end", arguments.end, "End it; objects that were rescued stay")
+        ->excludes(show_it);
+}
+
+int run_rescue(const Call& call) {
+    return run_object_verb(call, &rescue_media);
+}
 
 void declare_repack(CLI::App& app, VerbArguments& arguments) {
     app.add_option("cartridge", arguments.medium, "The cartridge's barcode")->required();

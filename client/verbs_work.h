@@ -8,6 +8,8 @@ namespace fopd::client {
 
 void declare_repack(CLI::App& app, VerbArguments& arguments);
 int run_repack(const Call& call);
+void declare_rescue(CLI::App& app, VerbArguments& arguments);
+int run_rescue(const Call& call);
 // `scrub` with --medium or --pool, which name cartridges.
 int run_medium_scrub(const Call& call);
 

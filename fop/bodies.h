@@ -519,11 +519,13 @@ struct CopiesReply {
     bool operator==(const CopiesReply&) const = default;
 };
 
-// Begins long work on everything that is on a cartridge, ends it, or only looks how far it is.
+// Begins long work on everything that is on a cartridge, ends it, or only looks how far it is. Of a
+// rescue the header may name the tape pool that gets the objects; none: the one that they had.
 struct MediumWork {
     enum class Kind : std::uint8_t {
         kRepack = 1,  // Its live copies are moved to other cartridges.
         kScrub = 2,   // Its live copies are read and compared.
+        kRescue = 3,  // Objects are made of what it has, as of a node that was lost.
     };
     enum class Order : std::uint8_t { kShow = 0, kBegin = 1, kEnd = 2 };
 

@@ -236,7 +236,7 @@ Result<void> check(const SetDrive& set, PayloadBytes /*payload*/) {
 
 Result<void> check(const MediumWork& work, PayloadBytes /*payload*/) {
     const bool is_known =
-        work.kind == MediumWork::Kind::kRepack || work.kind == MediumWork::Kind::kScrub;
+        work.kind >= MediumWork::Kind::kRepack && work.kind <= MediumWork::Kind::kRescue;
     if (!is_known) return invalid("an unknown kind of work");
     if (work.order > MediumWork::Order::kEnd) return invalid("an unknown order");
     return check_barcode(work.name);

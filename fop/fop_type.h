@@ -288,7 +288,7 @@ inline constexpr std::array kFopTypes{
             .payload = Payload::kListing},
     FopType{.number = 35,
             .name = "medium_work",
-            .summary = "Repacks or scrubs a cartridge, or shows how far that is.",
+            .summary = "Repacks, scrubs or rescues a cartridge, or shows how far that is.",
             .rights = kAdmin,
             .lane = Lane::kControl,
             .repeat = Repeat::kIdempotent,

@@ -38,6 +38,8 @@ void Cartridge::begin_generation(std::uint32_t number, std::string_view of_pool)
     state_before.reset();
     reason_before.clear();
     repack = Repack::kNone;
+    node_on_tape.reset();
+    rescue = Rescue::kNone;
     scrub_file = 0;
     scrub_member = 0;
     scrubbed_s = 0;

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "devices/label.h"
 #include "store/copy.h"
 
 namespace fopd::library {
@@ -66,6 +67,20 @@ constexpr std::string_view to_string(Repack repack) {
 }
 std::optional<Repack> parse_repack(std::string_view name);
 
+// Whether objects are made of the copies on it, which a lost node has written.
+enum class Rescue : std::uint8_t {
+    kNone,
+    kRunning,  // Nothing is written to it meanwhile.
+    kPartly,   // It is over; no object was made of some copies.
+    kDone,
+};
+inline constexpr std::array<std::string_view, 4> kRescueNames{"none", "running", "partly", "done"};
+
+constexpr std::string_view to_string(Rescue rescue) {
+    return kRescueNames[static_cast<std::size_t>(rescue)];
+}
+std::optional<Rescue> parse_rescue(std::string_view name);
+
 // The record of a cartridge in the table of media.
 struct Cartridge {
     CartridgeId id = 0;
@@ -96,6 +111,8 @@ struct Cartridge {
     // table of media was lost. kUnknownNumber: the next read or write finds the number on the tape.
     std::optional<CartridgeId> number_on_tape = {};
     static constexpr CartridgeId kUnknownNumber = 0;
+    // The node in its label and files, if that is another node, whose objects were rescued.
+    std::optional<devices::NodeId> node_on_tape = {};
     // The state and reason that a missing, foreign or disabled cartridge has again when it can be
     // used again: full, read-only, suspect or failed. Nothing: it becomes ok or blank.
     std::optional<CartridgeState> state_before = {};
@@ -103,6 +120,7 @@ struct Cartridge {
     // The write of the label of this generation has begun, and may not have succeeded.
     bool is_label_pending = false;
     Repack repack = Repack::kNone;
+    Rescue rescue = Rescue::kNone;
     // A scrub goes on at this tape file, and at this place in it; file 0: no scrub is in progress.
     std::uint32_t scrub_file = 0;
     std::uint64_t scrub_member = 0;

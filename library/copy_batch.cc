@@ -391,7 +391,7 @@ CopyJoin::Copies CopyBatch::take_copies(const Cartridge& cartridge) {
     CopyJoin::Copies copies;
     for (const Written& each : complete_) {
         const store::TapeEntry& entry = each.entry;
-        store::Copy copy{.fid = entry.member.fid,
+        store::Copy copy{.fid = each.item.object.fid,
                          .offset = entry.member.offset,
                          .length = entry.member.size_bytes,
                          .version = entry.member.version,

@@ -52,7 +52,7 @@ TapeJob& job_of(const io_sched::IoRequest& request) {
 
 store::TapeIdentity DriveUnit::identity_of(const Cartridge& cartridge) const {
     return {.vsn = *store::Vsn::from_barcode(cartridge.barcode),
-            .node = parts_.node,
+            .node = cartridge.node_on_tape.value_or(parts_.node),
             .generation = std::max(cartridge.generation, 1U)};
 }
 
@@ -557,6 +557,7 @@ Task<Result<void>> DriveUnit::format(std::string pool) {
     const auto generation = co_await next_generation(id);
     if (!generation) co_return std::unexpected(generation.error());
     identity.generation = *generation;
+    identity.node = parts_.node;
     // The label's generation must never be greater than the one in the table.
     Cartridge* cartridge = parts_.shelf.to_change().change(id);
     cartridge->begin_generation(identity.generation, pool);

@@ -21,6 +21,7 @@
 #include "library/measured_drive.h"
 #include "library/media_shelf.h"
 #include "library/robot.h"
+#include "store/tape/recovery.h"
 #include "store/tape/tape_index.h"
 #include "store/tape/tape_reader.h"
 #include "store/tape/tape_writer.h"
@@ -145,6 +146,18 @@ public:
     // If the table lacks the number in the cartridge's file ids, reads it from the labels of a tape
     // file. kCorrupt: the file was not written under this label of the cartridge.
     Task<Result<void>> learn_number(store::TapeFile file);
+    // The identity that the cartridge's label and first file have. Errors as of
+    // store::read_identity(); and kInvalid if it is not that of the cartridge's barcode.
+    Task<Result<store::TapeIdentity>> identify();
+    // Notes that the cartridge has this identity, and that its files are to be found out. Durable
+    // on return.
+    Task<Result<void>> take_over(store::TapeIdentity identity);
+    // Gives the sink all copies in complete files of the cartridge. The sink must live until the
+    // call has ended.
+    Task<Result<store::Recovered>> find_copies(store::RecoverySink* sink);
+    // Notes the number in the ids of the cartridge's tape files, if it is not known. False: this
+    // file has another one, or was written under another label.
+    bool takes_file(const store::TapeFile& file);
     // Checks that the cartridge can get a label: its first block can be read, and it can be
     // written. Changes nothing. kDenied, kInvalid: it cannot get one, with the reason.
     Task<Result<void>> can_format();

@@ -126,6 +126,21 @@ public:
     virtual Task<MediaOutcome> cancel_scrub(std::string barcode) = 0;
     // The latest scrub since the start of the node; nothing: there was none.
     virtual std::optional<MediumWork> scrub_work(std::string_view barcode) const = 0;
+
+    // Begins to make objects of all that is on a cartridge of another node, or of this one before
+    // it was lost: with bytes on tape only. From then on the cartridge is one of this node. One
+    // cartridge at a time; after a restart it begins anew, which does no harm. Changes nothing if
+    // it has begun already. kRefused: the node has records of its copies, for example.
+    struct RescueWish {
+        std::string barcode;
+        // That gets the objects; empty: the one that they had, if there is a tape pool of its name.
+        std::string pool = {};
+    };
+    virtual Task<MediaOutcome> rescue(RescueWish wish) = 0;
+    // Ends that. The objects that were made stay.
+    virtual Task<MediaOutcome> cancel_rescue(std::string barcode) = 0;
+    // As above. Objects of which pieces are missing are failures until these are found.
+    virtual std::optional<MediumWork> rescue_work(std::string_view barcode) const = 0;
 };
 
 // How a locality of a node reaches its library and the staging of all localities. Immutable once

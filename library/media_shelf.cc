@@ -15,10 +15,12 @@ namespace {
 io_sched::MediumUse use_of(const Cartridge& cartridge, bool promised) {
     switch (cartridge.state) {
         case CartridgeState::kBlank:
-            return promised ? io_sched::MediumUse::kAll : io_sched::MediumUse::kRead;
+            return promised && cartridge.rescue != Rescue::kRunning ? io_sched::MediumUse::kAll
+                                                                    : io_sched::MediumUse::kRead;
         case CartridgeState::kOk:
-            return cartridge.repack == Repack::kNone ? io_sched::MediumUse::kAll
-                                                     : io_sched::MediumUse::kRead;
+            return cartridge.repack == Repack::kNone && cartridge.rescue != Rescue::kRunning
+                       ? io_sched::MediumUse::kAll
+                       : io_sched::MediumUse::kRead;
         case CartridgeState::kFull:
         case CartridgeState::kReadOnly:
         case CartridgeState::kSuspect:

@@ -116,6 +116,8 @@ std::string line_of(const Cartridge& each) {
                               : "") +
            (each.is_label_pending ? text("label", kPending) : "") +
            (each.repack == Repack::kNone ? "" : text("repack", to_string(each.repack))) +
+           (each.node_on_tape ? text("node-on-tape", devices::format_id(*each.node_on_tape)) : "") +
+           (each.rescue == Rescue::kNone ? "" : text("rescue", to_string(each.rescue))) +
            (each.scrub_file == 0 ? "" : number("scrub", each.scrub_file)) +
            (each.scrub_member == 0 ? "" : number("scrub-member", each.scrub_member)) +
            (each.scrubbed_s == 0 ? "" : number("scrubbed", each.scrubbed_s)) +
@@ -182,6 +184,16 @@ std::optional<Cartridge> parse_line(std::string_view line) {
         if (!repack || *repack == Repack::kNone) words.fail();
         each.repack = repack.value_or(Repack::kNone);
     }
+    if (words.has("node-on-tape")) {
+        const std::string_view text = words.value("node-on-tape");
+        each.node_on_tape = devices::parse_id(text);
+        if (!each.node_on_tape || devices::format_id(*each.node_on_tape) != text) words.fail();
+    }
+    if (words.has("rescue")) {
+        const auto rescue = parse_rescue(words.value("rescue"));
+        if (!rescue || *rescue == Rescue::kNone) words.fail();
+        each.rescue = rescue.value_or(Rescue::kNone);
+    }
     words.read_if_there("scrub", each.scrub_file);
     words.read_if_there("scrub-member", each.scrub_member);
     words.read_if_there("scrubbed", each.scrubbed_s);
@@ -225,6 +237,12 @@ std::optional<Repack> parse_repack(std::string_view name) {
     const auto found = std::ranges::find(kRepackNames, name);
     if (found == kRepackNames.end()) return std::nullopt;
     return static_cast<Repack>(found - kRepackNames.begin());
+}
+
+std::optional<Rescue> parse_rescue(std::string_view name) {
+    const auto found = std::ranges::find(kRescueNames, name);
+    if (found == kRescueNames.end()) return std::nullopt;
+    return static_cast<Rescue>(found - kRescueNames.begin());
 }
 
 bool is_barcode(std::string_view text) {

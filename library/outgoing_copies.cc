@@ -71,7 +71,7 @@ std::uint64_t piece_bytes_of(std::uint64_t object_bytes, std::uint64_t wanted_by
 store::Member member_of(store::Fid fid, const store::Object& object,
                         const objects::StoreLayout& layout) {
     const objects::LayoutPool* const pool = layout.find_pool(object.pool);
-    return {.fid = fid,
+    return {.fid = fid.origin(),
             .version = object.content_version(),
             .object_bytes = object.size_bytes,
             .created_ns = object.created.unix_ns,
@@ -121,8 +121,8 @@ public:
 
 private:
     Result<void> describe(const Wish& wish, OutgoingCopy& copy);
-    Task<Result<void>> note_runs(OutgoingCopy* copy);
-    Result<void> note_some(OutgoingCopy& copy, store::BlockRange range);
+    Task<Result<void>> note_runs(store::Fid fid, OutgoingCopy* copy);
+    Result<void> note_some(store::Fid fid, OutgoingCopy& copy, store::BlockRange range);
     Task<Result<void>> read_runs(Read what);
     Task<Result<void>> read_end(const OutgoingCopy* copy, std::uint64_t block, core::Buffer into);
     Result<void> check(const Read& what) const;
@@ -145,7 +145,7 @@ Task<Result<void>> OutgoingCopies::Opened::note(Wish wish, OutgoingCopy* copy) {
     if (!locked) co_return locked;
     const auto described = describe(wish, *copy);
     if (!described) co_return described;
-    const auto noted = co_await note_runs(copy);
+    const auto noted = co_await note_runs(wish.fid, copy);
     if (!noted) co_return noted;
     home_.volume().begin_read(reading_);
     co_return Result<void>{};
@@ -188,12 +188,12 @@ Result<void> OutgoingCopies::Opened::describe(const Wish& wish, OutgoingCopy& co
 }
 
 // Handles a bounded number of blocks in a turn; the lock keeps the extents unchanged.
-Task<Result<void>> OutgoingCopies::Opened::note_runs(OutgoingCopy* copy) {
+Task<Result<void>> OutgoingCopies::Opened::note_runs(store::Fid fid, OutgoingCopy* copy) {
     const std::uint64_t first = copy->member.offset / kBlock;
     const std::uint64_t end = first + copy->member.blocks();
     for (std::uint64_t at = first; at < end;) {
         const std::uint64_t count = std::min(end - at, store::ObjectMap::kReadBlocksMax);
-        const auto noted = note_some(*copy, {.first = at, .count = count});
+        const auto noted = note_some(fid, *copy, {.first = at, .count = count});
         if (!noted) co_return noted;
         at += count;
         co_await stores_.parts().reactor.maybe_yield();
@@ -201,9 +201,10 @@ Task<Result<void>> OutgoingCopies::Opened::note_runs(OutgoingCopy* copy) {
     co_return Result<void>{};
 }
 
-Result<void> OutgoingCopies::Opened::note_some(OutgoingCopy& copy, store::BlockRange range) {
+Result<void> OutgoingCopies::Opened::note_some(store::Fid fid, OutgoingCopy& copy,
+                                               store::BlockRange range) {
     const std::uint64_t begin = copy.member.offset / kBlock;
-    auto extents = home_.volume().map().extents(copy.member.fid, range);
+    auto extents = home_.volume().map().extents(fid, range);
     for (;;) {
         const auto extent = extents.next();
         if (!extent) return std::unexpected(extent.error());

@@ -130,7 +130,7 @@ Task<Result<void>> RecallJob::read_piece(DriveUnit* drive, const store::Copy* co
                                     .block = copy->block,
                                     .file_id = DriveUnit::file_id(cartridge, copy->place.file)},
                            .position = copy->place.member,
-                           .member = {.fid = copy->fid,
+                           .member = {.fid = copy->fid.origin(),
                                       .version = copy->version,
                                       .offset = copy->offset,
                                       .size_bytes = copy->length,

@@ -58,6 +58,7 @@ StagingDisks::StagingDisks(objects::Stores& stores, const LibraryOptions& option
       pools_(options.pools),
       outgoing_(stores, media_),
       returning_(stores, *this),
+      rescued_(stores),
       settled_(stores.parts().reactor) {
     for (const TapePoolOptions& each : pools_) {
         pool_ids_.push_back(objects::pool_id(each.name));

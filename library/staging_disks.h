@@ -19,6 +19,7 @@
 #include "library/options.h"
 #include "library/outgoing_copies.h"
 #include "library/recall.h"
+#include "library/rescued_objects.h"
 #include "library/returning_objects.h"
 #include "library/staged_objects.h"
 #include "library/staging.h"
@@ -111,6 +112,7 @@ public:
     }
     OutgoingCopies& outgoing() { return outgoing_; }
     ReturningObjects& returning() { return returning_; }
+    RescuedObjects& rescued() { return rescued_; }
 
     // The cartridges that have live copies of objects here.
     Result<RecordedMedia> recorded_media();
@@ -258,6 +260,7 @@ private:
     StagedObjects staged_;
     OutgoingCopies outgoing_;
     ReturningObjects returning_;
+    RescuedObjects rescued_;
 
     std::map<store::Fid, Instant> changed_;  // Changed objects that look() has not seen yet.
     bool settling_ = false;

@@ -10,6 +10,7 @@
 #include "devices/tape/drive_model.h"
 #include "library/pending_recall.h"
 #include "library/repacking.h"
+#include "library/rescuing.h"
 #include "library/scrubbing.h"
 #include "objects/object_name.h"
 
@@ -51,6 +52,7 @@ Task<std::uint64_t> TapeLibrary::stop(Instant deadline) {
     stop_recalls();
     for (const auto& [id, repack] : repacks_) repack->cancel.cancel();
     for (const auto& [id, scrub] : scrubs_) scrub->cancel.cancel();
+    for (const auto& [id, rescue] : rescues_) rescue->cancel.cancel();
     rings_.wake_all();
     tell_changed();
     looked_.wake_all();
@@ -114,6 +116,7 @@ Task<void> TapeLibrary::run() {
     if (!stopping_) {
         resume_repacks();
         begin_scrubs();
+        begin_rescues();
     }
     rung_ = true;
     while (!stopping_) {

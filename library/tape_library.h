@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/clock.h"
@@ -28,6 +29,7 @@
 #include "library/media_shelf.h"
 #include "library/options.h"
 #include "library/recall_job.h"
+#include "library/rescued_objects.h"
 #include "library/robot.h"
 #include "library/staging_disks.h"
 #include "library/tape_figures.h"
@@ -93,6 +95,9 @@ public:
     Task<MediaOutcome> scrub(std::string barcode) override;
     Task<MediaOutcome> cancel_scrub(std::string barcode) override;
     std::optional<MediumWork> scrub_work(std::string_view barcode) const override;
+    Task<MediaOutcome> rescue(RescueWish wish) override;
+    Task<MediaOutcome> cancel_rescue(std::string barcode) override;
+    std::optional<MediumWork> rescue_work(std::string_view barcode) const override;
 
 private:
     // A sync fails when so many batches in a row have failed. Each batch may use another drive or
@@ -229,6 +234,34 @@ private:
     Task<Result<void>> save_scrub(Scrubbing* scrub);
     Task<void> end_scrub(Scrubbing* scrub, Result<void> result);
 
+    // -- tape_rescue.cc --
+    struct Rescuing;
+    struct FoundCopy;
+    struct FoundPieces;
+    class RescueJob;
+    struct RescueHome {
+        std::uint32_t locality = 0;
+        store::Fid fid{};       // The object's id here.
+        bool is_there = false;  // It exists already.
+    };
+    std::string why_not_rescue(const Cartridge& cartridge, std::string_view pool) const;
+    void begin_rescues();
+    Task<void> run_rescues();
+    Task<void> run_rescue(Rescuing* rescue);
+    Task<Result<void>> read_to_rescue(Rescuing* rescue);
+    Task<void> end_rescue(Rescuing* rescue, Result<void> result);
+    Task<void> not_rescued(Rescuing* rescue, const FoundCopy* found, std::string reason);
+    Task<void> take_batch(Rescuing* rescue);
+    Task<void> take_copy(Rescuing* rescue, const FoundCopy* found);
+    const Pool* pool_for(CartridgeId id, const store::Member& member);
+    Task<Result<void>> take_over(Rescuing* rescue, const FoundCopy* found);
+    Task<Result<RescuedObjects::Answer>> put_rescued(std::uint32_t locality,
+                                                     const RescuedObjects::Wish* wish);
+    Task<Result<RescueHome>> find_home(objects::PoolId pool, store::Fid made);
+    Task<Result<std::uint32_t>> locality_of(objects::PoolId pool, store::Slot slot);
+    Task<Result<bool>> does_give_way(objects::PoolId pool, store::Fid fid);
+    Task<Result<bool>> is_made_at_home(objects::PoolId pool, store::Fid fid);
+
     // -- tape_recalls.cc --
     void take_recall(std::uint32_t locality, RecallNote note);
     void end_recall(store::Fid fid);
@@ -313,6 +346,10 @@ private:
     std::map<CartridgeId, std::unique_ptr<Repacking>> repacks_;  // The latest of each cartridge.
     std::map<CartridgeId, std::unique_ptr<Scrubbing>> scrubs_;   // Likewise.
     bool scrubs_run_ = false;
+    std::map<CartridgeId, std::unique_ptr<Rescuing>> rescues_;  // Likewise.
+    bool rescues_run_ = false;
+    // Objects that are not complete, by the id with which they were made, and their version.
+    std::map<std::pair<store::Fid, std::uint64_t>, FoundPieces> found_pieces_;
 };
 
 }  // namespace fopd::library

@@ -305,7 +305,7 @@ std::uint64_t TapeLibrary::largest_of(const Pool& pool, std::uint64_t free_bytes
 }
 
 TapeLibrary::Room TapeLibrary::room_of(const Pool& pool, std::uint64_t needed_bytes) const {
-    Room room;
+    Room room{.piece_bytes = pool.options.piece_bytes};
     std::vector<std::uint64_t> free;
     std::vector<std::uint64_t> when_empty;
     for (const Cartridge& each : shelf_->table().all()) {
@@ -313,6 +313,7 @@ TapeLibrary::Room TapeLibrary::room_of(const Pool& pool, std::uint64_t needed_by
             parts_.io.media().find(io_sched::MediumId{each.id});
         if (medium == nullptr) continue;
         const bool is_blank = each.state == CartridgeState::kBlank;
+        if (each.rescue == Rescue::kRunning) continue;
         if (is_blank && !shelf_->is_promised(each.id)) {
             if (!options_.labels_blank) continue;
             // Cartridges that have failed come last.

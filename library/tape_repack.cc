@@ -60,6 +60,7 @@ std::string TapeLibrary::why_not_repack(const Cartridge& cartridge) const {
     const std::string name = "cartridge " + cartridge.barcode;
     if (!is_readable(cartridge.state))
         return name + " is " + std::string(to_string(cartridge.state));
+    if (cartridge.rescue == Rescue::kRunning) return name + " is being rescued";
     const auto is_its = [&](const Pool& each) { return each.options.name == cartridge.pool; };
     if (std::ranges::none_of(pools_, is_its)) return name + " belongs to no tape pool of this node";
     return {};
@@ -86,6 +87,7 @@ std::uint64_t TapeLibrary::room_beside(const Pool& pool, CartridgeId id) const {
         const io_sched::IoMedium* const medium =
             parts_.io.media().find(io_sched::MediumId{each.id});
         if (medium == nullptr || each.id == id || medium->free_bytes == 0) continue;
+        if (each.rescue == Rescue::kRunning) continue;
         const bool is_unused = options_.labels_blank && each.state == CartridgeState::kBlank &&
                                !shelf_->is_promised(each.id);
         const bool is_of_pool = medium->pool == pool.id && medium->use == io_sched::MediumUse::kAll;

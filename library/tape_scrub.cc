@@ -119,7 +119,7 @@ Task<Result<void>> TapeLibrary::ScrubJob::open(store::TapeReader* reader, std::u
     store::TapeEntry entry{
         .file = {.number = copy->place.file, .block = copy->block, .file_id = file_id},
         .position = copy->place.member,
-        .member = {.fid = copy->fid,
+        .member = {.fid = copy->fid.origin(),
                    .version = copy->version,
                    .offset = copy->offset,
                    .size_bytes = copy->length,
@@ -143,7 +143,7 @@ Task<Result<void>> TapeLibrary::ScrubJob::go_on_to(store::TapeReader* reader,
         if (reader->position() == copy->place.member) break;
     }
     const store::Member& found = reader->header().member;
-    const bool is_it = found.fid == copy->fid && found.version == copy->version &&
+    const bool is_it = found.fid == copy->fid.origin() && found.version == copy->version &&
                        found.offset == copy->offset && found.size_bytes == copy->length &&
                        found.checksum == copy->checksum;
     if (is_it) co_return Result<void>{};

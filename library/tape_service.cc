@@ -269,6 +269,7 @@ std::string TapeLibrary::why_not_format(const Cartridge& cartridge, FormatForce 
         cartridge.state == CartridgeState::kForeign || cartridge.state == CartridgeState::kFailed;
     if (!is_there) return name + " is " + std::string(to_string(cartridge.state));
     if (cartridge.repack == Repack::kRunning) return name + " is being repacked";
+    if (cartridge.rescue == Rescue::kRunning) return name + " is being rescued";
     if (force == FormatForce::kRefuseData && cartridge.state == CartridgeState::kForeign) {
         return name + " has foreign data: " + cartridge.reason;
     }

@@ -7,6 +7,7 @@ namespace fopd::objects {
 namespace {
 
 constexpr unsigned kSlotShift = 48;
+constexpr unsigned kEpochBits = 32;  // Above are those of an id that was moved; see store::Fid.
 constexpr unsigned kDiskShift = 40;
 constexpr std::uint64_t kNumberMax = (1ULL << kDiskShift) - 1;
 
@@ -82,13 +83,21 @@ store::Fid HomeVolume::make_fid() {
 
 store::Fid HomeVolume::newest_fid() const {
     const std::uint64_t epoch = volume().newest().epoch;
-    ENSURE(epoch < 1ULL << kSlotShift);
+    ENSURE(epoch < 1ULL << kEpochBits);
+    return {.high = std::uint64_t{slot()} << kSlotShift | epoch,
+            .low = disk_tag() << kDiskShift | fids_made_};
+}
+
+bool HomeVolume::has_made(store::Fid fid) const {
+    return fid.slot() == slot() && !fid.is_moved() && fid.low >> kDiskShift == disk_tag();
+}
+
+std::uint64_t HomeVolume::disk_tag() const {
     std::uint64_t tag = 0;
     for (std::size_t i = 0; i < 3; ++i) {
         tag = tag << 8 | std::to_integer<std::uint64_t>(disk_.disk_id[i]);
     }
-    return {.high = std::uint64_t{slot()} << kSlotShift | epoch,
-            .low = tag << kDiskShift | fids_made_};
+    return tag;
 }
 
 }  // namespace fopd::objects

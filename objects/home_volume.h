@@ -200,6 +200,9 @@ public:
     // The last fid made; before the first one of this epoch, a fid above all that were made
     // earlier.
     store::Fid newest_fid() const;
+    // Whether this disk has made the fid, and no other one that had its slot, as far as the bits of
+    // the disk's id tell.
+    bool has_made(store::Fid fid) const;
 
     // How long this disk has been in service. Continues after a start from the newest recorded
     // reply, so that the ages of replies count over restarts, but not while the disk is away, and
@@ -211,6 +214,7 @@ public:
 
 private:
     void let_go();
+    std::uint64_t disk_tag() const;
 
     const HomeDisk disk_;
     core::Reactor& reactor_;

@@ -23,29 +23,59 @@ Task<library::MediaOutcome> nothing_done() {
     co_return library::MediaOutcome{};
 }
 
-Task<library::MediaOutcome> order(library::LibraryService* service, fop::MediumWork::Kind kind,
-                                  fop::MediumWork::Order what, std::string barcode) {
-    const bool is_repack = kind == fop::MediumWork::Kind::kRepack;
-    switch (what) {
-        case fop::MediumWork::Order::kShow: return nothing_done();
-        case fop::MediumWork::Order::kBegin:
-            return is_repack ? service->repack(std::move(barcode))
-                             : service->scrub(std::move(barcode));
-        case fop::MediumWork::Order::kEnd:
-            return is_repack ? service->cancel_repack(std::move(barcode))
-                             : service->cancel_scrub(std::move(barcode));
+// What is asked for, with texts of its own.
+struct WorkOrder {
+    fop::MediumWork::Kind kind = fop::MediumWork::Kind::kRepack;
+    fop::MediumWork::Order what = fop::MediumWork::Order::kShow;
+    std::string barcode{};
+    std::string pool{};
+};
+
+Task<library::MediaOutcome> begin(library::LibraryService* service, const WorkOrder& order) {
+    switch (order.kind) {
+        case fop::MediumWork::Kind::kRepack: return service->repack(order.barcode);
+        case fop::MediumWork::Kind::kScrub: return service->scrub(order.barcode);
+        case fop::MediumWork::Kind::kRescue:
+            return service->rescue({.barcode = order.barcode, .pool = order.pool});
     }
     return nothing_done();
 }
 
+Task<library::MediaOutcome> end(library::LibraryService* service, const WorkOrder& order) {
+    switch (order.kind) {
+        case fop::MediumWork::Kind::kRepack: return service->cancel_repack(order.barcode);
+        case fop::MediumWork::Kind::kScrub: return service->cancel_scrub(order.barcode);
+        case fop::MediumWork::Kind::kRescue: return service->cancel_rescue(order.barcode);
+    }
+    return nothing_done();
+}
+
+Task<library::MediaOutcome> do_order(library::LibraryService* service, const WorkOrder& order) {
+    switch (order.what) {
+        case fop::MediumWork::Order::kShow: return nothing_done();
+        case fop::MediumWork::Order::kBegin: return begin(service, order);
+        case fop::MediumWork::Order::kEnd: return end(service, order);
+    }
+    return nothing_done();
+}
+
+std::optional<library::MediumWork> work_of(const library::LibraryService& service,
+                                           const WorkOrder& order) {
+    switch (order.kind) {
+        case fop::MediumWork::Kind::kRepack: return service.repack_work(order.barcode);
+        case fop::MediumWork::Kind::kScrub: return service.scrub_work(order.barcode);
+        case fop::MediumWork::Kind::kRescue: return service.rescue_work(order.barcode);
+    }
+    return std::nullopt;
+}
+
+// The order must live until the call has ended.
 Task<WorkAnswer> order_work(library::LibraryService* service, core::Reactor* reactor,
-                            fop::MediumWork::Kind kind, fop::MediumWork::Order what,
-                            std::string barcode) {
+                            const WorkOrder* order) {
     WorkAnswer answer;
-    auto ordered = order(service, kind, what, barcode);
+    auto ordered = do_order(service, *order);
     answer.outcome = co_await std::move(ordered);
-    answer.work = kind == fop::MediumWork::Kind::kRepack ? service->repack_work(barcode)
-                                                         : service->scrub_work(barcode);
+    answer.work = work_of(*service, *order);
     answer.now = reactor->now();
     co_return answer;
 }
@@ -71,10 +101,12 @@ Task<fop::Reply> run_medium_work(Operation* operation) {
     if (door == nullptr) co_return operation->refuse(kNoLibrary);
     const auto open = co_await check_open(operation, door, Opening::kRefused);
     if (!open) co_return operation->refuse(open.error());
-    const std::string barcode(asked.name);
-    auto job = [&asked, &barcode, door](library::LibraryService& service,
-                                        core::WaitOptions /*wait*/) {
-        return order_work(&service, door->reactor, asked.kind, asked.order, barcode);
+    const WorkOrder order{.kind = asked.kind,
+                          .what = asked.order,
+                          .barcode = std::string(asked.name),
+                          .pool = std::string(operation->header().pool)};
+    auto job = [&order, door](library::LibraryService& service, core::WaitOptions /*wait*/) {
+        return order_work(&service, door->reactor, &order);
     };
     auto answer = co_await run_at_library<WorkAnswer>(operation, door, &job);
     if (!answer) co_return operation->refuse(answer.error());

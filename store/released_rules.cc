@@ -86,6 +86,12 @@ Result<void> ReleasedRules::check(const Changed& changed, const Grant& grant) {
     if (!found) return std::unexpected(found.error());
     const bool is_released = found->has_value() && (*found)->is_released;
     const bool stays = changed.to ? changed.to->is_released : is_released;
+    if (grant.purpose == Grant::Purpose::kFromTape && grant.fid == changed.fid) {
+        const bool is_new =
+            !found->has_value() || (is_released && changed.to &&
+                                    (*found)->content_version() < changed.to->content_version());
+        return stays && is_new && !changed.extents ? Result<void>{} : released();
+    }
     if (!is_released) {
         if (!stays) return {};
         if (changed.extents || !found->has_value() ||

@@ -23,8 +23,11 @@ public:
             kNone,
             kParts,  // Parts of a released object come or go.
             kEnd,    // The bytes are back.
+            // An object whose bytes are on cartridges, as cartridges alone tell. Its copies have
+            // been compared with it.
+            kFromTape,
         } purpose = Purpose::kNone;
-        Fid fid{};  // For kParts and kEnd.
+        Fid fid{};  // Unless it is kNone.
         std::uint64_t content_version = 0;
         bool accepts_loss = false;  // Copies may go that a released object needs.
     };

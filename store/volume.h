@@ -260,6 +260,16 @@ public:
         Receipt receipt{};
         std::uint64_t blocks = 0;  // How many the object had; they still count for its owner.
     };
+    // An object that is known from its copies on cartridges alone, as of another node: with them it
+    // becomes a released object here, or replaces a released one that has older content. The caller
+    // begins the change in the same turn, and finishes it. kInvalid: the copies do not have all of
+    // its bytes, or as of add_copies(); kBusy: as of add_copies(). REQUIRES: at most
+    // kCopiesAtOnceMax copies, all of the object's content; the change is empty; the caller locks
+    // the object.
+    Result<void> put_from_tape(Change& change, Fid fid, const Object& object,
+                               std::vector<Copy> copies);
+    // What to reserve for its records.
+    static std::uint32_t from_tape_bytes(std::size_t copies);
     // Takes the bytes of an object off the disk. Their blocks become free when the record is
     // durable. kBusy: the object has another content than `content_version`; kInvalid: it has no
     // bytes, is released already, or its copies do not have all of them. REQUIRES: the caller locks

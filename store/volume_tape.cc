@@ -66,7 +66,9 @@ Task<Result<Receipt>> Volume::commit(Change* change, Reservation room) {
 // Writes the records of copies, in the turn in which their change begins.
 class Volume::CopyRecords {
 public:
-    CopyRecords(ObjectMap& map, RecordWriter& records) : map_(map), records_(records) {}
+    // `coming`: the object of all copies, if the same change brings it.
+    CopyRecords(ObjectMap& map, RecordWriter& records, const Object* coming = nullptr)
+        : map_(map), records_(records), coming_(coming) {}
 
     // REQUIRES: by ascending key.
     Result<void> add(const Copy& copy);
@@ -78,6 +80,7 @@ private:
 
     ObjectMap& map_;
     RecordWriter& records_;
+    const Object* const coming_;
     ValueBuffer value_;
     std::map<VsnText, CartridgeTotal> totals_;
     std::optional<Fid> fid_;
@@ -123,17 +126,24 @@ Result<void> Volume::CopyRecords::add(const Copy& copy) {
     ++total->second.copies;
     total->second.bytes += copy.length;
 
-    const auto object = map_.find(copy.fid);
-    if (!object) return std::unexpected(object.error());
-    if (!object->has_value() || !is_of_content(copy, **object)) {
+    std::optional<Object> object;
+    if (coming_ != nullptr) {
+        object = *coming_;
+    } else {
+        const auto found = map_.find(copy.fid);
+        if (!found) return std::unexpected(found.error());
+        object = *found;
+    }
+    if (!object || !is_of_content(copy, *object)) {
         ++added_.dead;
         return {};
     }
-    const std::uint64_t size_bytes = (*object)->size_bytes;
+    const std::uint64_t size_bytes = object->size_bytes;
     if (copy.end() > size_bytes || (copy.length == 0 && size_bytes > 0)) {
         return invalid("a copy of bytes that its object does not have");
     }
-    if ((*object)->is_released && before->has_value() && copy.end() < (*before)->end()) {
+    const bool is_needed = coming_ == nullptr && object->is_released;
+    if (is_needed && before->has_value() && copy.end() < (*before)->end()) {
         return busy("a released object needs the longer copy");
     }
     const auto counted = count_of_object(copy.fid);
@@ -240,6 +250,41 @@ Result<std::vector<Copy>> Volume::copies_of(Fid fid) {
 }
 
 // -- released objects --
+
+std::uint32_t Volume::from_tape_bytes(std::size_t copies) {
+    return static_cast<std::uint32_t>(kPutRecordBytesMax +
+                                      copies * (kCopyRecordBytes + kTotalRecordBytes));
+}
+
+Result<void> Volume::put_from_tape(Change& change, Fid fid, const Object& object,
+                                   std::vector<Copy> copies) {
+    ENSURE(copies.size() <= kCopiesAtOnceMax);
+    ENSURE(change.records.count() == 0);
+    if (!object.is_released || object.size_bytes == 0) return invalid("no bytes are on tape");
+    std::ranges::sort(copies, {}, key_of);
+    if (std::ranges::adjacent_find(copies, {}, key_of) != copies.end()) {
+        return invalid("two copies of the same bytes on one cartridge");
+    }
+    std::uint64_t covered = 0;
+    for (const Copy& each : copies) {
+        const bool fits = each.fid == fid && is_of_content(each, object);
+        if (!fits) return invalid("a copy of another content");
+        if (each.offset <= covered) covered = std::max(covered, each.end());
+    }
+    if (covered != object.size_bytes) return invalid("the copies do not have all bytes");
+    ValueBuffer value;
+    change.records.put(Key::object(fid), write_object(value, object));
+    CopyRecords records(map_, change.records, &object);
+    for (const Copy& each : copies) {
+        const auto added = records.add(each);
+        if (!added) return added;
+    }
+    records.add_totals();
+    change.grant_ = {.purpose = ReleasedRules::Grant::Purpose::kFromTape,
+                     .fid = fid,
+                     .content_version = object.content_version()};
+    return {};
+}
 
 Result<Object> Volume::released_object(Fid fid) {
     const auto object = map_.find(fid);

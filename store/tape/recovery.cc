@@ -258,6 +258,38 @@ Task<Result<TapeEnd>> TapeRecovery::skip_file(TapeEnd before) {
     co_return TapeEnd{.files = before.files + 1, .block = position->block, .index = before.index};
 }
 
+namespace {
+
+// Of the first files: where their headers are damaged, a cartridge is given up.
+constexpr std::uint32_t kFilesTriedMax = 8;
+
+// The node in the header of the first member of a file. kNotFound: there is no such file.
+Task<Result<devices::NodeId>> read_node(devices::TapeDrive* drive, BlockReader* reader,
+                                        std::uint32_t number) {
+    const auto located = co_await drive->locate(0);
+    if (!located) co_return std::unexpected(located.error());
+    const Error no_file{.code = Errc::kNotFound, .context = "a cartridge without files"};
+    if (number > 1) {
+        const auto skipped = co_await drive->skip_filemarks(3 * (number - 1));
+        if (!skipped) {
+            const bool is_end = skipped.error().code == Errc::kNotFound;
+            co_return std::unexpected(is_end ? no_file : skipped.error());
+        }
+    }
+    const auto labels = co_await reader->labels(FileLabels::Place::kHeader);
+    if (!labels) co_return std::unexpected(labels.error());
+    const auto position = co_await drive->position();
+    if (!position) co_return std::unexpected(position.error());
+    reader->begin_payload(position->block);
+    std::array<std::byte, kMemberHeaderBytesMax> memory;
+    const auto header = co_await read_member_header(reader, memory);
+    if (!header) co_return std::unexpected(header.error());
+    if (!header->has_value()) co_return corrupt("a tape file without members");
+    co_return (*header)->stamp.node;
+}
+
+}  // namespace
+
 Task<Result<TapeIdentity>> read_identity(devices::TapeDrive* drive) {
     TapeIdentity identity;
     const auto found = co_await inspect(drive, identity);
@@ -268,24 +300,19 @@ Task<Result<TapeIdentity>> read_identity(devices::TapeDrive* drive) {
     }
     identity.vsn = found->label->vsn;
     identity.generation = found->generation;
-    const Error no_file{.code = Errc::kNotFound, .context = "a cartridge without files"};
     BlockReader reader(*drive);
     const auto allocated = reader.allocate();
     if (!allocated) co_return std::unexpected(allocated.error());
-    const auto located = co_await drive->locate(0);
-    if (!located) co_return std::unexpected(located.error());
-    const auto labels = co_await reader.labels(FileLabels::Place::kHeader);
-    if (!labels) {
-        if (labels.error().code == Errc::kCorrupt) co_return std::unexpected(no_file);
-        co_return std::unexpected(labels.error());
+    // The first files may be damaged.
+    for (std::uint32_t number = 1;; ++number) {
+        const auto node = co_await read_node(drive, &reader, number);
+        if (!node && (!is_damage(node.error()) || number == kFilesTriedMax)) {
+            co_return std::unexpected(node.error());
+        }
+        if (!node) continue;
+        identity.node = *node;
+        co_return identity;
     }
-    reader.begin_payload(kFileLabels + 2);
-    std::array<std::byte, kMemberHeaderBytesMax> memory;
-    const auto header = co_await read_member_header(&reader, memory);
-    if (!header) co_return std::unexpected(header.error());
-    if (!header->has_value()) co_return std::unexpected(no_file);
-    identity.node = (*header)->stamp.node;
-    co_return identity;
 }
 
 }  // namespace fopd::store

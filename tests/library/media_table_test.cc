@@ -60,6 +60,8 @@ TEST_CASE("library media: repacks, scrubs and drives that are down are kept", "[
     table.change(1)->repack = Repack::kRunning;
     table.change(1)->scrub_file = 7;
     table.change(1)->scrub_member = 4096;
+    table.change(2)->node_on_tape.emplace().fill(std::byte{0xab});
+    table.change(2)->rescue = Rescue::kPartly;
     table.change(2)->scrubbed_s = 1'800'000'000;
     table.change(2)->damaged_copies = 3;
     table.set_drive_down("SN 0002", true);
@@ -72,12 +74,17 @@ TEST_CASE("library media: repacks, scrubs and drives that are down are kept", "[
           std::string::npos);
     CHECK(text.find(" repack=running scrub=7 scrub-member=4096\n") != std::string::npos);
     CHECK(text.find(" scrubbed=1800000000 damaged=3\n") != std::string::npos);
+    CHECK(text.find(" node-on-tape=abababababababababababababababab rescue=partly scrubbed=") !=
+          std::string::npos);
     const auto again = MediaTable::parse(text);
     REQUIRE(again.has_value());
     CHECK(*again == table);
     CHECK(again->is_drive_down("SN-0001"));
     CHECK_FALSE(again->is_drive_down("SN-0003"));
     // A new label begins anew.
+    table.change(2)->begin_generation(3, "cold");
+    CHECK(table.find(2)->rescue == Rescue::kNone);
+    CHECK_FALSE(table.find(2)->node_on_tape.has_value());
     table.change(1)->begin_generation(3, "cold");
     CHECK(table.find(1)->repack == Repack::kNone);
     CHECK(table.find(1)->scrub_file == 0);

@@ -81,6 +81,7 @@ TapeStage::TapeStage(const TapeStageOptions& given)
       tapes({.drives = given.drives}),
       bay(tapes) {
     bay.technologies = options.technologies;
+    node_.fill(std::byte{7});
     for (std::uint32_t i = 0; i < options.disks; ++i) {
         remains_.push_back(std::make_unique<Remains>(options.disk_bytes));
     }
@@ -105,10 +106,12 @@ TapeStage::Locality::Locality(TapeStage& stage, std::uint32_t /*number*/)
       names(*reactor, {&part}) {
     const auto opened = buffers.open(4 * core::kBufferBytes);
     REQUIRE(opened.has_value());
+    REQUIRE(shard.open().has_value());
 }
 
 void TapeStage::make_machine(std::uint32_t number) {
     core::Reactor& reactor = *localities_[home_of(number)]->reactor;
+    store::NameSink* const names = options.names ? &localities_[home_of(number)]->shard : nullptr;
     auto machine = std::make_unique<Machine>();
     machine->disk = std::make_unique<devices::MemoryDisk>(
         reactor, remains_[number]->image,
@@ -119,11 +122,13 @@ void TapeStage::make_machine(std::uint32_t number) {
                                 .segment_blocks = 64,
                                 .flush_interval = 20ms,
                                 .checkpoint_interval = 200ms};
-    volume.disk_id.fill(static_cast<std::byte>(0x40 + number));
+    volume.disk_id.fill(static_cast<std::byte>(disks_made_ + number));
+    machine->disk_id = volume.disk_id;
     machine->volume = std::make_unique<store::Volume>(store::VolumeParts{.reactor = reactor,
                                                                          .device = *machine->disk,
                                                                          .index = *machine->index,
-                                                                         .events = events},
+                                                                         .events = events,
+                                                                         .names = names},
                                                       volume);
     machines_.push_back(std::move(machine));
 }
@@ -141,7 +146,8 @@ Task<Result<void>> TapeStage::open(std::uint32_t number) {
     const io_sched::MediumId medium{1'000'000 + number};
     const auto added = io_sched::add_disk(home.io, medium, *machine.disk);
     if (!added) co_return added;
-    objects::HomeDisk disk{.pool = objects::pool_id(options.pool.staging),
+    objects::HomeDisk disk{.disk_id = machine.disk_id,
+                           .pool = objects::pool_id(options.pool.staging),
                            .volume = machine.volume.get(),
                            .medium = medium};
     home.stores->add(disk);
@@ -152,11 +158,13 @@ std::shared_ptr<objects::StoreLayout> TapeStage::layout() const {
     auto layout = std::make_shared<objects::StoreLayout>();
     layout->version = 1;
     const std::string missing = away_.empty() ? "" : "a disk";
-    layout->pools = {
-        {.id = objects::pool_id(options.pool.staging),
-         .name = options.pool.staging,
-         .missing = missing},
-        {.id = objects::pool_id(options.pool.name), .name = options.pool.name, .missing = missing}};
+    layout->pools = {{.id = objects::pool_id(options.pool.staging),
+                      .name = options.pool.staging,
+                      .missing = missing},
+                     {.id = objects::pool_id(options.pool.name),
+                      .name = options.pool.name,
+                      .staging = objects::pool_id(options.pool.staging),
+                      .missing = missing}};
     for (std::uint32_t i = 0; i < options.disks; ++i) {
         layout->slots.push_back({.slot = static_cast<store::Slot>(1 + i),
                                  .locality = home_of(i),
@@ -206,14 +214,12 @@ void TapeStage::start() {
         const auto opened = at(home_of(i), open(i));
         if (!opened) FAIL(describe(opened.error()));
     }
-    devices::NodeId node{};
-    node.fill(std::byte{7});
     library_ = std::make_unique<TapeLibrary>(TapeLibrary::Parts{.reactor = reactor(0),
                                                                 .clock = world.clock(),
                                                                 .events = events,
                                                                 .io = localities_[0]->io,
                                                                 .bay = bay,
-                                                                .node = node},
+                                                                .node = node_},
                                              library);
     std::vector<HomeDoors::Door> doors;
     for (const auto& each : localities_) {
@@ -245,6 +251,49 @@ void TapeStage::stop() {
     destroy();
     for (const auto& each : remains_) each->image.settle();
     tapes.settle();
+}
+
+void TapeStage::lose_node(End end, std::uint32_t disks) {
+    if (end == End::kStopped) {
+        stop();
+    } else {
+        lose_power();
+    }
+    options.disks = disks;
+    remains_.clear();
+    for (std::uint32_t i = 0; i < disks; ++i) {
+        remains_.push_back(std::make_unique<Remains>(options.disk_bytes));
+    }
+    disks_made_ = static_cast<std::uint8_t>(disks_made_ + 0x10);
+    node_.fill(static_cast<std::byte>(disks_made_));
+    bay.media().clear();
+    away_.clear();
+    start();
+}
+
+std::optional<store::Fid> TapeStage::find_name(std::string_view wanted, std::uint32_t locality) {
+    const objects::ObjectName of_pool{.pool = objects::pool_id(options.pool.name), .name = wanted};
+    const auto found = at(locality, localities_[locality]->names.find(of_pool));
+    REQUIRE(found.has_value());
+    if (!*found) return std::nullopt;
+    return (*found)->fid;
+}
+
+bool TapeStage::exists(store::Fid fid) {
+    if (disk_of(fid) >= options.disks) return false;
+    const auto object = volume(disk_of(fid)).map().find(fid);
+    REQUIRE(object.has_value());
+    const bool exists = object->has_value();
+    volume(disk_of(fid)).map().release();
+    return exists;
+}
+
+// Its texts are the object's while it stays as it is.
+store::Object TapeStage::attributes(store::Fid fid) {
+    const auto object = volume(disk_of(fid)).map().find(fid);
+    REQUIRE(object.has_value());
+    REQUIRE(object->has_value());
+    return **object;
 }
 
 void TapeStage::stop_disks() {
@@ -372,6 +421,8 @@ Task<Result<void>> TapeStage::change(store::Fid fid, const Bytes* bytes) {
     if (!before->has_value()) {
         object.collection = collection;
         object.group = group;
+        object.name = name;
+        object.name_version = name.empty() ? 0 : ++name_version;
     }
     object.next_content();
     change.put_object(fid, object);

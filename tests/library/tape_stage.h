@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -102,6 +103,7 @@ struct TapeStageOptions {
     std::uint32_t localities = 2;
     std::uint32_t disks = 2;
     std::uint64_t disk_bytes = 32UL << 20;
+    bool names = false;  // Objects may have names; each locality knows those of its own.
     std::uint32_t drives = 2;
     std::vector<std::string> technologies = {"lto9"};  // Of the drives in turn.
     std::uint32_t cartridges = 4;
@@ -130,6 +132,16 @@ public:
         stop();
         start();
     }
+    // Another node, with so many new disks and without a table of media, gets the library. The old
+    // one stopped, and so ended its sessions, or lost its power.
+    enum class End : std::uint8_t { kStopped, kKilled };
+    void lose_node(End end, std::uint32_t disks);
+    void lose_node() { lose_node(End::kStopped, options.disks); }
+    // The object that has a name on a locality. Nothing: none.
+    std::optional<store::Fid> find_name(std::string_view name, std::uint32_t locality = 0);
+    // REQUIRES: it is there.
+    store::Object attributes(store::Fid fid);
+    bool exists(store::Fid fid);
     // A part of stop(), which may follow.
     Task<Result<void>> stop_stores(std::uint32_t locality);
     // The power goes at one of the next steps of disks or drives, or after so long a time.
@@ -175,7 +187,7 @@ public:
     template <typename T>
     T at(std::uint32_t locality, Task<T> task);
 
-    const TapeStageOptions options;
+    TapeStageOptions options;  // lose_node() changes those of disks.
     // In pieces of so many bytes objects go to tape, from the next start on.
     std::uint64_t piece_bytes = options.pool.piece_bytes;
     core::VirtualWorld world;
@@ -184,6 +196,9 @@ public:
     // Of the objects that are put next, and their group.
     std::string collection;
     std::string group;
+    // Likewise, and the version of the name.
+    std::string name;
+    std::uint64_t name_version = 0;
     devices::TapeLibraryImage tapes;
     StageBay bay;
 
@@ -199,7 +214,7 @@ private:
         std::unique_ptr<core::Reactor> reactor;
         core::BufferPool buffers;
         io_sched::MainScheduler io;
-        // Objects here have no names; the stores want them all the same.
+        // A locality knows the names of its own objects only.
         store::MapImage name_image;
         store::MapIndex name_index;
         store::NameShard shard;
@@ -213,6 +228,7 @@ private:
         std::unique_ptr<devices::MemoryDisk> disk;
         std::unique_ptr<store::MapIndex> index;
         std::unique_ptr<store::Volume> volume;
+        std::array<std::byte, 16> disk_id{};
     };
 
     std::uint32_t home_of(std::uint32_t disk) const { return disk % options.localities; }
@@ -227,6 +243,8 @@ private:
     void destroy();
 
     std::set<std::uint32_t> away_;
+    devices::NodeId node_{};
+    std::uint8_t disks_made_ = 0x40;
     std::unique_ptr<devices::Power> power_;
     std::vector<std::unique_ptr<Remains>> remains_;
     std::vector<std::unique_ptr<Locality>> localities_;

@@ -96,7 +96,7 @@ completes() {
     done
 }
 
-completes "read,release,reload,repack" re
+completes "read,release,reload,repack,rescue" re
 completes "chmod,chown" ch
 completes "list,load" lrs rule l
 completes "list,load" lrs --json rule l

@@ -21,6 +21,7 @@ PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "formats" / "jso
 VERBS_WITHOUT_JSON = {"read", "batch", "shell", "keygen", "key revoke", "token revoke"}
 # What only a check finds that meets a damaged index or log.
 NOT_SEEN_HERE = re.compile(r"`store check` checks\[\]\.found\[\]|`queue` recalls\[\]|`repack` failed\[\]|"
+                           r"`rescue` rescues\[\]\.failed\[\]|"
                            r"`scrub --medium`, `scrub --pool` scrubs\[\]\.failed\[\]")
 
 BOOLEAN, LISTS_OF_TEXTS = "true or false", ("list of texts", "list of identifiers")
@@ -331,6 +332,8 @@ class JsonTest(StorageTestCase):
             self.printed("unload", drive)
         self.printed("drive down", next(iter(drives)))
         self.printed("drive up", next(iter(drives)))
+        self.assertEqual(self.printed("rescue", blank)["rescues"][0]["state"], "done")
+        self.assertTrue(self.printed("rescue --all", "--show")["rescues"])
         self.printed("format", blank, *cold)
         self.printed("load", used, drives.pop())
 

@@ -142,6 +142,9 @@ RUNNING = {
         Run("fopctl repack $medium",
             before="fopctl put copy on-tape --pool cold; fopctl sync --pool cold; "
                    "medium=$(fopctl --json media | jq -r '[.media[] | select(.files > 0)][0].name')"),
+    "fopctl rescue --all": Run(),
+    "fopctl rescue V00001L9": Run("fopctl rescue $medium", status=1),
+    "fopctl rescue --all --show": Run(),
     "fopctl format V00001L9 --pool cold": Run("fopctl format $medium --pool cold"),
     "fopctl scrub --medium V00001L9": Run("fopctl scrub --medium $medium"),
     "fopctl device forget --slot 2": Run(status=1, before=LOSE_D1),

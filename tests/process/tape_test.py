@@ -253,6 +253,57 @@ class TapeTest(StorageTestCase):
         for name, bytes_of_it in data.items():
             self.assertEqual(self.get_cold(name), bytes_of_it)
 
+    def test_a_lost_node_comes_back_from_its_cartridges(self):
+        data = {f"run/{i}": content(MIB // 2 + i, 40 + i) for i in range(6)}
+        for name, bytes_of_it in data.items():
+            self.put(name, bytes_of_it, "--collection", "run-7", *COLD)
+        self.ctl("chmod", "644", "run/1", *COLD)
+        self.ctl("chown", "ann:staff", "run/1", *COLD)
+        self.ctl("sync", *COLD)
+        # It has another content on tape, too.
+        data["run/2"] = content(MIB, 50)
+        self.put("run/2", data["run/2"], "--collection", "run-7", *COLD)
+        self.ctl("sync", *COLD)
+        self.put("on-a-disk-only", b"lost", *COLD)
+        known = ("name", "fid", "size", "owner", "group", "mode", "created")
+        before = {name: self.answer("stat", name, *COLD) for name in data}
+        medium, = {copy["medium"] for each in before.values() for copy in each["copies"]}
+
+        self.daemon.kill()
+        self.forget_disks()
+        self.start()
+        self.refused(NOT_FOUND, ["get: run/0: "], "get", "run/0", "-", *COLD)
+        self.refused(USAGE, ["rescue: name a cartridge, or say --all"], "rescue")
+        self.refused(NOT_FOUND, ["rescue: V99999L9: "], "rescue", "V99999L9")
+        own = content(5000, 60)
+        self.put("run/5", own, *COLD)
+        data.pop("run/5")
+        self.start_ctl("rescue", "--all")
+        wait_until(lambda: self.answer("rescue", "--all", "--show")["rescues"], "a rescue")
+        self.kill_and_start()
+        work, = json.loads(self.ctl("rescue", medium, "--json", exit_code=REFUSED))["rescues"]
+        self.assertEqual([each["name"] for each in work["failed"]], ["run/5"])
+        self.assertIn("has its name here", work["failed"][0]["reason"])
+        for work in self.answer("rescue", "--all")["rescues"]:
+            self.assertEqual((work["state"], work["copies"]), ("done", 0))
+
+        for name, bytes_of_it in data.items():
+            found = self.answer("stat", name, *COLD)
+            self.assertEqual({key: found[key] for key in known}, {key: before[name][key] for key in known})
+            self.assertFalse(found["on_disk"])
+            self.assertEqual(self.get_cold(name), bytes_of_it)
+        self.assertEqual(self.get_cold("run/5"), own)
+        self.assertEqual(set(self.names(*COLD)), {*data, "run/5"})
+        self.refused(NOT_FOUND, ["get: on-a-disk-only: "], "get", "on-a-disk-only", "-", *COLD)
+        used, = [each for each in self.media() if each["files"] > 0]
+        self.assertEqual((used["state"], used["pool"]), ("ok", "cold"))
+        # It is read and written like others.
+        self.ctl("sync", *COLD)
+        self.ctl("release", "run/5", *COLD)
+        self.kill_and_start()
+        self.assertEqual(self.get_cold("run/5"), own)
+        self.assertEqual(self.get_cold("run/2"), data["run/2"])
+
     def test_a_drive_that_is_down_stays_down(self):
         self.put_on_tape("first", content(5000, 32))
         one = next(each["drive"] for each in self.media() if each["drive"])

@@ -157,6 +157,16 @@ public:
     std::optional<library::MediumWork> scrub_work(std::string_view /*barcode*/) const override {
         return std::nullopt;
     }
+    Task<library::MediaOutcome> rescue(RescueWish wish) override {
+        rescued.push_back(std::move(wish));
+        co_return outcome;
+    }
+    Task<library::MediaOutcome> cancel_rescue(std::string /*barcode*/) override {
+        co_return outcome;
+    }
+    std::optional<library::MediumWork> rescue_work(std::string_view /*barcode*/) const override {
+        return std::nullopt;
+    }
 
     std::vector<std::string> synced;
     Duration sync_takes{0};
@@ -173,6 +183,7 @@ public:
     std::vector<std::string> brought_up;
     std::vector<std::string> repacked;
     std::vector<std::string> scrubbed;
+    std::vector<RescueWish> rescued;
     std::vector<std::string> cancelled;
     std::optional<library::MediumWork> work;
     library::MediaOutcome outcome;

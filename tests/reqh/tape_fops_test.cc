@@ -731,4 +731,25 @@ TEST_CASE("reqh tape: a repack is ordered by administrators, and tells all of it
     CHECK(refused.answer->words == "it is not repacked");
 }
 
+TEST_CASE("reqh tape: a rescue is ordered by administrators, and has a pool", "[reqh]") {
+    TapeStage tape;
+    const auto ask = [&](fop::Rights rights) {
+        return tape.stage
+            .call({.type = type_of("medium_work"),
+                   .body = fop::MediumWork{.name = "TAPE01L9",
+                                           .kind = fop::MediumWork::Kind::kRescue,
+                                           .order = fop::MediumWork::Order::kBegin},
+                   .pool = "cold",
+                   .rights = rights})
+            .status();
+    };
+    CHECK(ask(fop::kRead | fop::kWrite) == fop::Status::kDenied);
+    REQUIRE(tape.library->rescued.empty());
+    REQUIRE(ask(fop::kAllRights) == fop::Status::kDone);
+    REQUIRE(tape.library->rescued.size() == 1);
+    CHECK(tape.library->rescued.front().barcode == "TAPE01L9");
+    CHECK(tape.library->rescued.front().pool == "cold");
+    CHECK(tape.library->repacked.empty());
+}
+
 }  // namespace fopd::reqh::testing::tape_fops
