@@ -305,7 +305,7 @@ std::uint64_t TapeLibrary::largest_of(const Pool& pool, std::uint64_t free_bytes
 }
 
 TapeLibrary::Room TapeLibrary::room_of(const Pool& pool, std::uint64_t needed_bytes) const {
-    Room room{.piece_bytes = pool.options.piece_bytes};
+    Room room;
     std::vector<std::uint64_t> free;
     std::vector<std::uint64_t> when_empty;
     for (const Cartridge& each : shelf_->table().all()) {
