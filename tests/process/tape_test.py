@@ -448,7 +448,7 @@ class TapeTest(StorageTestCase):
         config.write_text(config.read_text().replace("cold", "cold2"))
         self.start()
         wait_until(lambda: "fopd.library.repack_ended" in self.daemon.log(), "it has ended")
-        self.assertRegex(self.daemon.log(), rf'fopd\.library\.repack_ended medium={medium} result=partly .*is of no tape pool of this node')
+        self.assertRegex(self.daemon.log(), rf'fopd\.library\.repack_ended medium={medium} result=partly .*belongs to no tape pool of this node')
         self.stop()
         config.write_text(config.read_text().replace("cold2", "cold"))
         self.start()
