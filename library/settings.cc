@@ -37,8 +37,8 @@ void add_migration(config::Record<LibrarySettings>& record) {
     record.field("piece", &LibrarySettings::piece_bytes,
                  config::size({.min = 1ULL << 20, .max = 1ULL << 50, .multiple_of = 4096}),
                  "A larger object is written to tape in pieces of this size, which may go to "
-                 "different cartridges: in at most 256 larger ones, or fewer if it has several "
-                 "copies.");
+                 "different cartridges. Of a very large one they are larger, as there are at most "
+                 "256, or 128 if the pool has 2 copies.");
     record.field("staging_high", &LibrarySettings::staging_high,
                  config::integer<std::uint32_t>({.min = 0, .max = 100}),
                  "When a staging disk is fuller than so many percent, objects that are on tape "

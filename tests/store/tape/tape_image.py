@@ -254,6 +254,21 @@ class Tape:
             last = f"{file.number}:{file.block}"
 
 
+def extract(tape, directory):
+    """Writes the latest version of each object, of all of its pieces that are on the tape."""
+    os.makedirs(directory, exist_ok=True)
+    versions = {}
+    for _, member in tape.copies():
+        fid, version = member.fopd["fid"], int(member.fopd["version"])
+        if versions.get(fid, version) > version:
+            continue
+        mode = "r+b" if versions.get(fid) == version else "wb"
+        versions[fid] = version
+        with open(os.path.join(directory, fid), mode) as out:
+            out.seek(int(member.fopd["offset"]))
+            out.write(member.data)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("image")
@@ -269,15 +284,12 @@ def main():
         file = tape.files[number - 1]
         sys.stdout.buffer.write(file.payload if arguments.payload else file.label_bytes)
         return
-    if arguments.extract:
-        os.makedirs(arguments.extract, exist_ok=True)
     tape.check_indexes()
     print(f"{tape.volume['vsn']}: {len(tape.files)} files" + (", and an incomplete one" if tape.incomplete else ""))
     for file, member in tape.copies():
         print(file.number, member.fopd["fid"], member.fopd["version"], len(member.data), member.fopd["name"])
-        if arguments.extract:
-            with open(os.path.join(arguments.extract, member.fopd["fid"]), "wb") as out:
-                out.write(member.data)
+    if arguments.extract:
+        extract(tape, arguments.extract)
 
 
 if __name__ == "__main__":

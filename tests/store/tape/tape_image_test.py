@@ -7,8 +7,9 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
 
-from tape_image import Tape, Wrong
+from tape_image import Tape, Wrong, extract
 
 PROGRAM = Path(__file__).resolve().parent / "tape_image.py"
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "formats" / "tape.md"
@@ -131,6 +132,17 @@ class TapeImageTest(unittest.TestCase):
             subprocess.run([sys.executable, PROGRAM, os.path.join(self.folder, "small", "FPD001.tap"), "--extract", target],
                            stdout=subprocess.DEVNULL, check=True)
             self.assertTrue(os.listdir(target))
+
+    def test_extracting_puts_pieces_together(self):
+        def copy(fid, version, offset, data):
+            return None, SimpleNamespace(fopd={"fid": fid, "version": version, "offset": offset}, data=data)
+        # Pieces in any order, which may overlap; an older version is left out, on whichever side it is.
+        copies = [copy("a", "3", "8", b"33"), copy("a", "3", "0", b"000000000"), copy("b", "9", "0", b"9999"),
+                  copy("b", "10", "0", b"10"), copy("a", "2", "0", b"older, and longer"), copy("b", "9", "0", b"9999")]
+        with tempfile.TemporaryDirectory() as folder:
+            extract(SimpleNamespace(copies=lambda: copies), folder)
+            self.assertEqual(Path(folder, "a").read_bytes(), b"0000000003")
+            self.assertEqual(Path(folder, "b").read_bytes(), b"10")
 
     def test_a_cut_image_has_an_incomplete_file(self):
         # Without the last filemark. An image may have a mark of its own behind that.
