@@ -29,6 +29,14 @@ MediaOutcome::Kind bring_up(TapeStage& stage, const std::string& name) {
     return stage.at(0, stage.library().bring_drive_up(name)).kind;
 }
 
+// The end of a session may begin at any moment.
+void wait_until_idle(TapeStage& stage) {
+    const auto is_idle = [](const DriveRow& each) { return each.activity == "idle"; };
+    do {
+        stage.run_for(1s);
+    } while (!std::ranges::all_of(stage.library().drives(), is_idle));
+}
+
 }  // namespace
 
 TEST_CASE("library drives: one that is taken down gives its cartridge back, and stays down",
@@ -107,7 +115,7 @@ TEST_CASE("library drives: the scheduler knows where a drive has stopped", "[lib
     const store::Fid other = stage.put(pattern(1000, 2));
     const auto synced = stage.sync();
     if (!synced) FAIL(describe(synced.error()));
-    stage.run_for(1s);
+    wait_until_idle(stage);
     const io_sched::IoDevice* const device = stage.io().media().drives().front();
     // Behind what was written.
     CHECK(device->position() > bytes.size());
@@ -115,11 +123,11 @@ TEST_CASE("library drives: the scheduler knows where a drive has stopped", "[lib
 
     release_all(stage, {{fid, bytes}});
     CHECK(stage.recalled(fid) == bytes);
-    stage.run_for(1s);
+    wait_until_idle(stage);
     CHECK(device->position() > 0);
     CHECK(device->position() == position());
     stage.overwrite(other, pattern(2000, 3));
     REQUIRE(stage.sync().has_value());
-    stage.run_for(1s);
+    wait_until_idle(stage);
     CHECK(device->position() == position());
 }
