@@ -27,10 +27,12 @@ enum class CartridgeState : std::uint8_t {
     kForeign,   // Has data that the node has not written, or another cartridge's label.
     kFailed,    // Cannot be read.
     kMissing,   // Not in the library.
+    kExported,  // An administrator has taken it out of use, so that it may leave the library.
     kDisabled,  // Cannot be told from another one of the library.
 };
-inline constexpr std::array<std::string_view, 9> kCartridgeStateNames{
-    "blank", "ok", "full", "read-only", "suspect", "foreign", "failed", "missing", "disabled"};
+inline constexpr std::array<std::string_view, 10> kCartridgeStateNames{
+    "blank",   "ok",     "full",    "read-only", "suspect",
+    "foreign", "failed", "missing", "exported",  "disabled"};
 
 constexpr std::string_view to_string(CartridgeState state) {
     return kCartridgeStateNames[static_cast<std::size_t>(state)];
@@ -43,10 +45,10 @@ constexpr bool is_readable(CartridgeState state) {
            state == CartridgeState::kReadOnly || state == CartridgeState::kSuspect;
 }
 
-// The cartridge is not there, or cannot be told to be the right one.
+// The cartridge is not there, or shall not be used, or cannot be told to be the right one.
 constexpr bool is_away(CartridgeState state) {
-    return state == CartridgeState::kMissing || state == CartridgeState::kForeign ||
-           state == CartridgeState::kDisabled;
+    return state == CartridgeState::kMissing || state == CartridgeState::kExported ||
+           state == CartridgeState::kForeign || state == CartridgeState::kDisabled;
 }
 
 // The reason of a state begins so that the next mount may end.
@@ -97,8 +99,8 @@ struct Cartridge {
     // since. kUnknownNumber: the next read or write finds it on the tape.
     std::optional<CartridgeId> number_on_tape = {};
     static constexpr CartridgeId kUnknownNumber = 0;
-    // What it was before it became missing, foreign or disabled, if it is that again when it can be
-    // used again: full, read-only, suspect or failed, and why.
+    // What it was before it became missing, exported, foreign or disabled, if it is that again when
+    // it can be used again: full, read-only, suspect or failed, and why.
     std::optional<CartridgeState> state_before = {};
     std::string reason_before = {};
     // A label of this generation was begun, and may not be there.

@@ -40,6 +40,8 @@ using RecordedMedia = std::map<store::VsnText, RecordedMedium>;
 struct CopiesThere {
     std::uint64_t objects = 0;
     std::uint64_t only_here = 0;  // Whose bytes are neither on a disk nor on another good one.
+    static constexpr std::size_t kNamesMax = 3;
+    std::vector<std::string> names = {};  // Of some of those that have one.
 };
 
 // A recall, as the library learns of it. Told again when it has changed.

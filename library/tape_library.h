@@ -85,6 +85,8 @@ public:
     Task<MediaOutcome> format(FormatWish wish) override;
     Task<MediaOutcome> load(LoadWish wish) override;
     Task<MediaOutcome> unload(std::string drive) override;
+    Task<MediaOutcome> export_medium(ExportWish wish) override;
+    Task<MediaOutcome> import_media(std::string barcode) override;
     Task<MediaOutcome> take_drive_down(std::string drive) override;
     Task<MediaOutcome> bring_drive_up(std::string drive) override;
     Task<MediaOutcome> repack(std::string barcode) override;
@@ -106,6 +108,7 @@ private:
         std::unique_ptr<DriveUnit> drive;
         io_sched::IoDevice* device = nullptr;
         bool is_handled = false;  // An administrator's load or unload uses it.
+        CartridgeId loads = 0;    // That such a load brings; 0: none.
         bool is_indexing = false;
     };
     struct Served;
@@ -261,6 +264,7 @@ private:
     const Cartridge* known_cartridge(std::string_view barcode) const;
     Task<const Cartridge*> find_medium(std::string barcode);
     const Unit* unit_with(CartridgeId cartridge) const;
+    bool is_in_use(CartridgeId cartridge) const;
     std::string why_not_load(const Unit& unit, const Cartridge& cartridge) const;
     Task<Result<void>> wait_for_copies(Pool* pool, std::vector<std::vector<store::Fid>>* left,
                                        core::WaitOptions wait);
@@ -268,6 +272,15 @@ private:
     std::string why_not_format(const Cartridge& cartridge, FormatForce force) const;
     Task<Result<CopiesThere>> count_copies(const Cartridge* cartridge);
     Task<MediaOutcome> forget_copies(const Cartridge* cartridge, FormatForce force);
+
+    // -- tape_exchange.cc --
+    std::string why_wanted(const Cartridge& cartridge) const;
+    std::string why_not_export(const Cartridge& cartridge) const;
+    Task<MediaOutcome> may_export(const ExportWish* wish, CopiesThere* there);
+    Task<Result<void>> take_out_of_use(CartridgeId id);
+    Task<Result<void>> use_again(CartridgeId id);
+    Task<Result<void>> bring_in(std::string barcode);
+    std::vector<std::string> importable() const;
 
     const Parts parts_;
     const LibraryOptions options_;

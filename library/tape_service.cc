@@ -5,6 +5,7 @@
 
 #include "library/awaited_tape.h"
 #include "library/doubles.h"
+#include "library/drive_handling.h"
 #include "library/pending_recall.h"
 #include "library/tape_library.h"
 #include "objects/object_name.h"
@@ -283,6 +284,9 @@ Task<Result<CopiesThere>> TapeLibrary::count_copies(const Cartridge* cartridge) 
         if (!there) co_return std::unexpected(there.error());
         all.objects += there->objects;
         all.only_here += there->only_here;
+        for (const std::string& each : there->names) {
+            if (all.names.size() < CopiesThere::kNamesMax) all.names.push_back(each);
+        }
     }
     co_return all;
 }
@@ -299,32 +303,11 @@ Task<MediaOutcome> TapeLibrary::forget_copies(const Cartridge* cartridge, Format
     co_return MediaOutcome{};
 }
 
-// A drive in an administrator's hands. Meanwhile the scheduler gives it no request.
-class TapeLibrary::Handling {
-public:
-    Handling(TapeLibrary& library, Unit& unit) : library_(library), unit_(unit) {
-        unit_.is_handled = true;
-        library_.parts_.io.set_drive_state(*unit_.device, io_sched::DeviceState::kHeld);
-    }
-    ~Handling() {
-        unit_.is_handled = false;
-        std::optional<io_sched::MediumId> medium;
-        if (unit_.drive->cartridge()) medium = io_sched::MediumId{*unit_.drive->cartridge()};
-        library_.parts_.io.set_drive_medium(*unit_.device, medium);
-        library_.parts_.io.set_drive_state(*unit_.device, unit_.drive->is_down()
-                                                              ? io_sched::DeviceState::kDown
-                                                              : io_sched::DeviceState::kReady);
-    }
-    Handling(const Handling&) = delete;
-    Handling& operator=(const Handling&) = delete;
-
-private:
-    TapeLibrary& library_;
-    Unit& unit_;
-};
-
 std::string TapeLibrary::why_not_load(const Unit& unit, const Cartridge& cartridge) const {
     const std::string name = "drive " + std::string(unit.drive->name());
+    if (cartridge.state == CartridgeState::kExported) {
+        return "cartridge " + cartridge.barcode + " is exported; an import takes it into use again";
+    }
     if (unit.drive->is_down()) return name + " is down: " + unit.drive->down_reason();
     if (unit.is_handled || !unit.device->is_idle()) return name + " is in use";
     const Unit* const other = unit_with(cartridge.id);
@@ -345,7 +328,9 @@ Task<MediaOutcome> TapeLibrary::load(LoadWish wish) {
     const std::string refusal = why_not_load(*unit, *cartridge);
     if (!refusal.empty()) co_return outcome(Kind::kRefused, refusal);
     const Handling handling(*this, *unit);
+    unit->loads = id;
     const auto mounted = co_await unit->drive->mount(id);
+    unit->loads = 0;
     co_return outcome(mounted);
 }
 

@@ -78,7 +78,7 @@ TapeStage::TapeStage(const TapeStageOptions& given)
       options(given),
       world(given.seed),
       random(given.seed * 31 + 7),
-      tapes({.drives = given.drives}),
+      tapes({.drives = given.drives, .exchange = given.exchange}),
       bay(tapes) {
     bay.technologies = options.technologies;
     for (std::uint32_t i = 0; i < options.disks; ++i) {

@@ -104,6 +104,7 @@ struct TapeStageOptions {
     std::uint64_t disk_bytes = 32UL << 20;
     std::uint32_t drives = 2;
     std::vector<std::string> technologies = {"lto9"};  // Of the drives in turn.
+    std::uint32_t exchange = 2;  // Elements through which people bring and take cartridges.
     std::uint32_t cartridges = 4;
     std::uint64_t cartridge_bytes = 64UL << 20;
     LibraryTiming timing = LibraryTiming::kNone;

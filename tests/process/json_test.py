@@ -331,6 +331,8 @@ class JsonTest(StorageTestCase):
             self.printed("unload", drive)
         self.printed("drive down", next(iter(drives)))
         self.printed("drive up", next(iter(drives)))
+        self.assertEqual(self.printed("export", blank)["mail_slot"], True)
+        self.assertEqual(self.printed("import")["media"], [{"name": blank, "state": "blank", "reason": ""}])
         self.printed("format", blank, *cold)
         self.printed("load", used, drives.pop())
 

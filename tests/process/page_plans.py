@@ -142,6 +142,10 @@ RUNNING = {
         Run("fopctl repack $medium",
             before="fopctl put copy on-tape --pool cold; fopctl sync --pool cold; "
                    "medium=$(fopctl --json media | jq -r '[.media[] | select(.files > 0)][0].name')"),
+    "fopctl export V00001L9":
+        Run("fopctl export $exported",
+            before="exported=$(fopctl --json media | jq -r '[.media[] | select(.state == \"blank\")][0].name')"),
+    "fopctl import": Run(),
     "fopctl format V00001L9 --pool cold": Run("fopctl format $medium --pool cold"),
     "fopctl device forget --slot 2": Run(status=1, before=LOSE_D1),
     "fopctl device forget --slot N": Run("fopctl device forget --slot 2", status=1),
