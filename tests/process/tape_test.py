@@ -4,7 +4,7 @@ import json
 import re
 import unittest
 
-from fopd_process import CONFIG, DONE, USAGE, ProcessTestCase, run_fopd, wait_until
+from fopd_process import CONFIG, DONE, NO_SERVER, USAGE, ProcessTestCase, run_fopd, wait_until
 from storage_process import MIB, NOT_FOUND, REFUSED, TRY_LATER, StorageTestCase, content
 
 COLD = ("--pool", "cold")
@@ -236,6 +236,22 @@ class TapeTest(StorageTestCase):
         self.assertEqual(self.get_cold("a"), data)
         page = self.ctl("export", used).decode()
         self.assertEqual(page, f"{used} is in an import/export element; 1 object on it\n")
+
+    def test_a_get_ends_when_the_daemon_is_gone(self):
+        self.put_on_tape("a", content(20 * MIB, 1))
+        for each in self.answer("drives")["drives"]:
+            self.ctl("unload", each["name"])
+        self.stop()
+        real = ("name: vtl0,", "name: vtl0, timing: real,")
+        self.start_with(timing=real)
+        wait_until(lambda: "fopd.library.open" in self.daemon.log(), "the library is open")
+        getting = self.start_ctl("--timeout", 10, "get", "a", self.directory / "copy", *COLD)
+        wait_until(lambda: self.answer("queue")["total"] == 1, "it waits")
+        self.daemon.kill()
+        self.assertEqual(getting.wait(120), NO_SERVER)
+        self.assertIn(b"Connection refused", getting.stderr.read())
+        self.start_with(timing=real[::-1])
+        self.assertEqual(self.get_cold("a"), content(20 * MIB, 1))
 
     def test_a_cartridge_is_repacked_over_a_kill_and_then_formatted(self):
         data = {f"r{i}": content(MIB + i, 20 + i) for i in range(8)}
