@@ -15,6 +15,7 @@
 #include "client/table.h"
 #include "client/verb.h"
 #include "client/verbs_work.h"
+#include "client/watched_call.h"
 #include "core/printable.h"
 
 namespace fopd::client {
@@ -36,6 +37,8 @@ template <typename One>
 Task<int> for_each_name(ObjectRun* run, const char* list_name, One* one) {
     int exit_code = kExitDone;
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    ProgressLine::Look look = [&all] { return ProgressLine::Moved{.objects = all.size()}; };
+    ProgressLine line(run->reactor, std::move(look), watch_of(*run, ""));
     for (const std::string& name : run->arguments.names) {
         std::string wanted = name;
         auto result = co_await (*one)(std::move(wanted));
@@ -43,10 +46,12 @@ Task<int> for_each_name(ObjectRun* run, const char* list_name, One* one) {
             all.push_back(std::move(*result));
             continue;
         }
+        line.clear();
         const int failed = run->complain_about(name, result.error());
         if (exit_code == kExitDone) exit_code = failed;
         if (run->cancel.cancelled()) break;
     }
+    co_await line.close();
     const int printed = run->done({{list_name, all}});
     co_return exit_code == kExitDone ? printed : exit_code;
 }
@@ -226,7 +231,8 @@ Task<int> format_medium(ObjectRun* run) {
     TapeCalls::FormatWish wish{.barcode = asked.medium, .pool = asked.pool};
     using Force = TapeCalls::Force;
     if (asked.force) wish.force = asked.is_sure ? Force::kLoseObjects : Force::kForgetData;
-    const auto done = co_await run->objects.tape().format(std::move(wish), run->wait());
+    auto call = run->objects.tape().format(std::move(wish), run->wait());
+    const auto done = co_await watched(run, asked.medium, std::move(call));
     if (!done) co_return run->complain_about(asked.medium, done.error());
     co_return run->done({{"name", asked.medium}, {"pool", asked.pool}});
 }
@@ -234,14 +240,16 @@ Task<int> format_medium(ObjectRun* run) {
 Task<int> load_medium(ObjectRun* run) {
     const VerbArguments& asked = run->arguments;
     TapeCalls::LoadWish wish{.barcode = asked.medium, .drive = asked.drive};
-    const auto done = co_await run->objects.tape().load(std::move(wish), run->wait());
+    auto call = run->objects.tape().load(std::move(wish), run->wait());
+    const auto done = co_await watched(run, asked.medium, std::move(call));
     if (!done) co_return run->complain_about(asked.medium, done.error());
     co_return run->done({{"name", asked.medium}, {"drive", asked.drive}});
 }
 
 Task<int> unload_drive(ObjectRun* run) {
     std::string drive = run->arguments.drive;
-    const auto done = co_await run->objects.tape().unload(std::move(drive), run->wait());
+    auto call = run->objects.tape().unload(std::move(drive), run->wait());
+    const auto done = co_await watched(run, run->arguments.drive, std::move(call));
     if (!done) co_return run->complain_about(run->arguments.drive, done.error());
     co_return run->done({{"drive", run->arguments.drive}});
 }
@@ -253,7 +261,8 @@ std::string objects_text(std::uint64_t count) {
 Task<int> export_medium(ObjectRun* run) {
     const VerbArguments& asked = run->arguments;
     TapeCalls::ExportWish wish{.barcode = asked.medium, .hides_objects = asked.is_sure};
-    const auto done = co_await run->objects.tape().export_medium(std::move(wish), run->wait());
+    auto call = run->objects.tape().export_medium(std::move(wish), run->wait());
+    const auto done = co_await watched(run, asked.medium, std::move(call));
     if (!done) co_return run->complain_about(asked.medium, done.error());
     const nlohmann::ordered_json all{{"name", asked.medium},
                                      {"mail_slot", done->in_exchange},
@@ -273,7 +282,8 @@ Task<int> export_medium(ObjectRun* run) {
 Task<int> import_media(ObjectRun* run) {
     const VerbArguments& asked = run->arguments;
     std::string barcode = asked.medium;
-    const auto done = co_await run->objects.tape().import_media(std::move(barcode), run->wait());
+    auto call = run->objects.tape().import_media(std::move(barcode), run->wait());
+    const auto done = co_await watched(run, asked.medium, std::move(call));
     if (!done && asked.medium.empty()) co_return run->complain_about(done.error());
     if (!done) co_return run->complain_about(asked.medium, done.error());
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -292,7 +302,8 @@ Task<int> import_media(ObjectRun* run) {
 
 Task<int> set_drive(ObjectRun* run, TapeCalls::DriveUse use) {
     std::string drive = run->arguments.drive;
-    const auto done = co_await run->objects.tape().set_drive(std::move(drive), use, run->wait());
+    auto call = run->objects.tape().set_drive(std::move(drive), use, run->wait());
+    const auto done = co_await watched(run, run->arguments.drive, std::move(call));
     if (!done) co_return run->complain_about(run->arguments.drive, done.error());
     const char* const state = use == TapeCalls::DriveUse::kDown ? "down" : "up";
     co_return run->done({{"drive", run->arguments.drive}, {"state", state}});
