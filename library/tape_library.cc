@@ -8,6 +8,7 @@
 #include "core/ensure.h"
 #include "core/stable_sort.h"
 #include "devices/tape/drive_model.h"
+#include "library/drive_handling.h"
 #include "library/pending_recall.h"
 #include "library/repacking.h"
 #include "library/scrubbing.h"
@@ -84,6 +85,7 @@ std::uint64_t TapeLibrary::say_left() const {
 
 Task<void> TapeLibrary::end() {
     co_await gate_.close(parts_.reactor);
+    resting_.clear();
     co_await close_drives(Sessions::kEnd);
     if (bay_library_ == nullptr) co_return;
     if (shelf_ != nullptr) {

@@ -63,6 +63,10 @@ public:
     // before its reactor's coroutines. REQUIRES: the stores of all localities still serve, and the
     // scheduler is not stopped.
     Task<std::uint64_t> stop(Instant deadline);
+    // Drives end what they do, put their cartridges back and are used no more, until `deadline` or
+    // the stop. Returns which drives still have one, or could not be unloaded. For a node that
+    // serves nobody any more; stop() follows.
+    Task<std::vector<DriveRow>> unload_all(Instant deadline);
     // Tasks of other localities on behalf of this library.
     core::Gate& gate() { return gate_; }
     // Any thread.
@@ -110,6 +114,8 @@ private:
         bool is_handled = false;  // An administrator's load or unload uses it.
         CartridgeId loads = 0;    // That such a load brings; 0: none.
         bool is_indexing = false;
+        bool is_emptying = false;  // By unload_all().
+        bool rests = false;        // It is one of resting_.
     };
     struct Served;
     class AgePlace;
@@ -266,6 +272,7 @@ private:
     const Unit* unit_with(CartridgeId cartridge) const;
     bool is_in_use(CartridgeId cartridge) const;
     std::string why_not_load(const Unit& unit, const Cartridge& cartridge) const;
+    Task<void> empty(Unit* unit, Instant deadline);
     Task<Result<void>> wait_for_copies(Pool* pool, std::vector<std::vector<store::Fid>>* left,
                                        core::WaitOptions wait);
     Task<MediaOutcome> may_format(const Cartridge* cartridge, FormatForce force);
@@ -312,6 +319,7 @@ private:
     core::WaitQueue changed_;  // A batch has ended, or news were read.
     std::uint64_t changes_ = 0;
     std::vector<std::vector<StagedObjects::Group>> groups_;  // By locality.
+    std::vector<std::unique_ptr<Handling>> resting_;  // Drives that are used no more.
     std::set<StagedObjects::GroupKey> writing_;
     core::IntrusiveList<AgePlace> recalls_by_age_;
     Recalls recalls_;

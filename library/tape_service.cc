@@ -347,6 +347,45 @@ Task<MediaOutcome> TapeLibrary::unload(std::string drive) {
 
 // -- drives --
 
+Task<std::vector<DriveRow>> TapeLibrary::unload_all(Instant deadline) {
+    for (Unit& each : units_) {
+        if (std::exchange(each.is_emptying, true)) continue;
+        parts_.reactor.spawn(gate_, empty(&each, deadline));
+    }
+    const auto is_emptying = [](const Unit& each) { return each.is_emptying; };
+    while (std::ranges::any_of(units_, is_emptying)) {
+        const auto woken = co_await changed_.wait({.deadline = deadline, .cancel = &stop_});
+        if (!woken) break;
+    }
+    std::vector<DriveRow> left = drives();
+    std::erase_if(left, [this](const DriveRow& each) {
+        return each.barcode.empty() && !find_unit(each.name)->is_emptying;
+    });
+    co_return left;
+}
+
+Task<void> TapeLibrary::empty(Unit* unit, Instant deadline) {
+    bool waits = true;
+    while (unit->is_handled && waits && !unit->rests) {
+        const auto slept = co_await parts_.reactor.sleep_for(kDriveLook, &stop_);
+        waits = slept.has_value() && parts_.reactor.now() < deadline;
+    }
+    if (waits && !unit->rests) {
+        unit->rests = true;
+        resting_.push_back(std::make_unique<Handling>(*this, *unit));
+    }
+    while (waits && !unit->device->is_idle()) {
+        const auto slept = co_await parts_.reactor.sleep_for(kDriveLook, &stop_);
+        waits = slept.has_value() && parts_.reactor.now() < deadline;
+    }
+    if (waits) {
+        // What went wrong, the drive has said.
+        [[maybe_unused]] const auto unloaded = co_await unit->drive->unload();
+    }
+    unit->is_emptying = false;
+    tell_changed();
+}
+
 Task<MediaOutcome> TapeLibrary::take_drive_down(std::string drive) {
     Unit* const unit = find_unit(drive);
     if (unit == nullptr) co_return outcome(Kind::kNoSuchDrive, "there is no drive " + drive);

@@ -118,6 +118,7 @@ _fopctl() {
             rm) options+=" --pool --recursive --dry-run --yes --all" ;;
             append | truncate | chmod | chown | sync | df | quota | release | cancel) options+=" --pool" ;;
             stage) options+=" --pool --pin --priority" ;;
+            drain) options+=" --unload" ;;
             export) options+=" --yes" ;;
             repack) options+=" --show --end" ;;
             scrub) options+=" --end --show --medium --pool" ;;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "devices/tape/element_address.h"
 #include "library/tape_library.h"
 #include "tests/catch.h"
 #include "tests/library/tape_stage.h"
@@ -92,3 +93,54 @@ TEST_CASE("library drives: the operation of one that is taken down is finished",
     REQUIRE(bring_up(stage, name) == MediaOutcome::Kind::kDone);
     check_all(stage, book);
 }
+
+TEST_CASE("library drives: all of them give their cartridges back, and rest", "[library]") {
+    TapeStage stage;
+    const Book book = put_some(stage, 10);
+    REQUIRE(stage.sync().has_value());
+    release_all(stage, book);
+    const auto in_drives = [&stage] {
+        std::size_t count = 0;
+        for (const std::uint32_t each : stage.tapes.full_elements()) {
+            count += each < devices::kExchangeAddress ? 1 : 0;
+        }
+        return count;
+    };
+    const store::Fid fid = book.begin()->first;
+    REQUIRE(stage.recall(fid) == RecallAsked::kWaiting);
+    stage.run_for(10ms);
+    REQUIRE(in_drives() > 0);
+
+    const auto left = stage.at(0, stage.library().unload_all(after(stage.world.now(), 15min)));
+    CHECK(left.empty());
+    CHECK(in_drives() == 0);
+    // They are not used for what comes later, either.
+    const bool is_back = !stage.is_released(fid);
+    if (is_back) REQUIRE(stage.release(fid).has_value());
+    REQUIRE(stage.recall(fid).has_value());
+    stage.run_for(10min);
+    CHECK(stage.is_released(fid));
+    CHECK(in_drives() == 0);
+    CHECK(stage.at(0, stage.library().unload_all(after(stage.world.now(), 15min))).empty());
+
+    stage.restart();
+    CHECK(stage.recalled(fid) == book.begin()->second);
+    stage.stop();
+}
+
+TEST_CASE("library drives: one that does not give its cartridge back in time is named",
+          "[library]") {
+    TapeStage stage;
+    const Book book = put_some(stage, 1);
+    REQUIRE(stage.sync().has_value());
+    const auto rows = stage.library().drives();
+    const std::uint32_t loaded = rows.at(0).barcode.empty() ? 1 : 0;
+    stage.drive(loaded).inject(devices::TapeFault::kStuck);
+    const auto left = stage.at(0, stage.library().unload_all(after(stage.world.now(), 15min)));
+    REQUIRE(left.size() == 1);
+    CHECK(left[0].name == rows.at(loaded).name);
+    CHECK(left[0].barcode == rows.at(loaded).barcode);
+    CHECK_FALSE(left[0].reason.empty());
+    stage.stop();
+}
+

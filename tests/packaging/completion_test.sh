@@ -55,6 +55,7 @@ completes "--priority" stage --pri
 completes "A00001L9 A00002L9" export ""
 completes "A00001L9 A00002L9" import ""
 completes "--yes" export A00001L9 --y
+completes "--unload" drain --u
 completes "export" ex
 completes "import" im
 completes "--show" repack V00001L9 --sh

@@ -237,6 +237,20 @@ class TapeTest(StorageTestCase):
         page = self.ctl("export", used).decode()
         self.assertEqual(page, f"{used} is in an import/export element; 1 object on it\n")
 
+    def test_a_drain_unloads_the_drives(self):
+        data = content(MIB, 34)
+        self.put_on_tape("a", data)
+        used, = [each["name"] for each in self.media() if each["drive"]]
+        self.assertEqual(self.answer("drain")["state"], "drained")
+        self.assertEqual(self.answer("drain", "--unload")["state"], "drained")
+        drives = self.answer("drives")["drives"]
+        self.assertEqual([each["medium"] for each in drives], [None, None])
+        library = next(self.directory.rglob(used + ".cartridge")).parent
+        self.assertRegex((library / "positions").read_text(), rf"(?m)^20\d\d {used}$")
+        self.stop()
+        self.start()
+        self.assertEqual(self.get_cold("a"), data)
+
     def test_a_get_ends_when_the_daemon_is_gone(self):
         self.put_on_tape("a", content(20 * MIB, 1))
         for each in self.answer("drives")["drives"]:
