@@ -57,6 +57,7 @@ struct RecallNote {
 
 struct StagingNews {
     std::vector<StagedObjects::Group> groups{};
+    std::vector<StagedObjects::Uncopied> uncopied{};
     std::vector<RecallNote> recalls{};  // In no order.
     std::vector<store::Fid> ended{};    // Recalls that are over.
     bool has_more = false;              // Recalls that the library has to learn of.
@@ -214,6 +215,7 @@ private:
     Task<void> settle();
     Task<void> until_settled();
     void look(store::Fid fid, Instant since);
+    Instant instant_of(WallTime time) const;
     void ring();
     Task<void> ring_bell();
 

@@ -117,6 +117,8 @@ private:
         bool is_emptying = false;  // By unload_all().
         bool rests = false;        // It is one of resting_.
     };
+    // A batch that waits for a cartridge, or is being written.
+    struct WaitingBatch;
     struct Served;
     class AgePlace;
     struct Recall;
@@ -196,6 +198,10 @@ private:
     bool is_due(const Pool& pool, const StagedObjects::Group& group) const;
     std::map<StagedObjects::GroupKey, StagedObjects::Group> all_groups() const;
     Pool* find_pool(objects::PoolId id);
+
+    Instant offer_blanks();
+    bool has_idle_drives(const Pool& pool) const;
+    bool has_idle_cartridges(const Pool& pool, std::uint64_t needed_bytes) const;
 
     // -- tape_sessions.cc --
     class IndexJob;
@@ -318,7 +324,9 @@ private:
     core::WaitQueue rings_;
     core::WaitQueue changed_;  // A batch has ended, or news were read.
     std::uint64_t changes_ = 0;
-    std::vector<std::vector<StagedObjects::Group>> groups_;  // By locality.
+    std::vector<std::vector<StagedObjects::Group>> groups_;       // By locality.
+    std::vector<std::vector<StagedObjects::Uncopied>> uncopied_;  // Likewise.
+    std::vector<WaitingBatch*> waiting_batches_;
     std::vector<std::unique_ptr<Handling>> resting_;  // Drives that are used no more.
     std::set<StagedObjects::GroupKey> writing_;
     core::IntrusiveList<AgePlace> recalls_by_age_;

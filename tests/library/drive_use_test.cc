@@ -144,3 +144,27 @@ TEST_CASE("library drives: one that does not give its cartridge back in time is 
     stage.stop();
 }
 
+TEST_CASE("library drives: objects go to a blank cartridge while recalls have the other one",
+          "[library]") {
+    TapeStage stage;
+    const store::Fid first = stage.put(pattern(100'000, 1));
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(first).has_value());
+    const auto rows = stage.library().drives();
+    const std::uint32_t reader = rows.at(0).barcode.empty() ? 1 : 0;
+    stage.drive(reader).faults().slow_ppm = 1'000'000;
+    stage.drive(reader).faults().slow_delay = 1h;
+    REQUIRE(stage.recall(first) == RecallAsked::kWaiting);
+    stage.run_for(1s);
+    REQUIRE(stage.library().drives().at(reader).activity == "reading");
+
+    const store::Fid second = stage.put(pattern(100'000, 2));
+    const auto synced = stage.sync(5min);
+    CHECK(synced.has_value());
+    REQUIRE(stage.copies_of(second).size() == 1);
+    CHECK(stage.copies_of(second).front().cartridge.vsn !=
+          stage.copies_of(first).front().cartridge.vsn);
+    stage.drive(reader).faults().slow_ppm = 0;
+    CHECK(stage.wait_for(first, 10h).how == RecallEnd::How::kDone);
+    stage.stop();
+}

@@ -372,6 +372,7 @@ Task<Result<void>> TapeStage::change(store::Fid fid, const Bytes* bytes) {
         object.collection = collection;
         object.group = group;
     }
+    object.changed = world.clock().wall();
     object.next_content();
     change.put_object(fid, object);
     auto room = co_await change.reserve(0, {});
