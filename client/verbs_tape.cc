@@ -330,7 +330,8 @@ void declare_stage(CLI::App& app, VerbArguments& arguments) {
             const bool fits = span && static_cast<std::uint64_t>(*span) <= fop::kPinSecondsMax;
             return std::string(fits ? "" : "must be a number with s, min, h or d, up to 3660d");
         });
-    app.add_option("--priority", arguments.priority, "Recalls with a higher one go first")
+    app.add_option("--priority", arguments.priority,
+                   "Recalls with 128 or more go before those with less")
         ->check(whole_between(0, 255))
         ->default_str(std::to_string(arguments.priority));
 }
