@@ -279,6 +279,7 @@ private:
     bool is_in_use(CartridgeId cartridge) const;
     std::string why_not_load(const Unit& unit, const Cartridge& cartridge) const;
     Task<void> empty(Unit* unit, Instant deadline);
+    static const char* why_not_written(const Pool& pool);
     Task<Result<void>> wait_for_copies(Pool* pool, std::vector<std::vector<store::Fid>>* left,
                                        core::WaitOptions wait);
     Task<MediaOutcome> may_format(const Cartridge* cartridge, FormatForce force);

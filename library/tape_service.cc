@@ -56,6 +56,12 @@ Task<Result<void>> TapeLibrary::sync(std::string pool, core::WaitOptions wait) {
     co_return done;
 }
 
+const char* TapeLibrary::why_not_written(const Pool& pool) {
+    if (pool.is_short_of_tape) return "no cartridge has room for some objects, and none is blank";
+    if (pool.is_short_of_drives) return "there are fewer drives than the pool has copies";
+    return "some objects could not be written to tape; the log says which, and why";
+}
+
 Task<Result<void>> TapeLibrary::wait_for_copies(Pool* pool,
                                                 std::vector<std::vector<store::Fid>>* left,
                                                 core::WaitOptions wait) {
@@ -83,8 +89,7 @@ Task<Result<void>> TapeLibrary::wait_for_copies(Pool* pool,
             co_return std::unexpected(Error{.code = Errc::kClosed, .context = "the library stops"});
         }
         if (pool->failures >= kFailuresMax || all_given_up) {
-            co_return std::unexpected(
-                Error{.code = Errc::kIo, .context = "some objects could not be written to tape"});
+            co_return std::unexpected(Error{.code = Errc::kIo, .context = why_not_written(*pool)});
         }
         // What the first homes have answered may be over.
         if (changes_ != seen) continue;
@@ -305,8 +310,11 @@ Task<MediaOutcome> TapeLibrary::forget_copies(const Cartridge* cartridge, Format
 
 std::string TapeLibrary::why_not_load(const Unit& unit, const Cartridge& cartridge) const {
     const std::string name = "drive " + std::string(unit.drive->name());
-    if (cartridge.state == CartridgeState::kExported) {
-        return "cartridge " + cartridge.barcode + " is exported; an import takes it into use again";
+    const bool is_out = cartridge.state == CartridgeState::kExported ||
+                        cartridge.state == CartridgeState::kDisabled;
+    if (is_out) {
+        return "the cartridge is " + std::string(to_string(cartridge.state)) + ": " +
+               cartridge.reason;
     }
     if (unit.drive->is_down()) return name + " is down: " + unit.drive->down_reason();
     if (unit.is_handled || !unit.device->is_idle()) return name + " is in use";

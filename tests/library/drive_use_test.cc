@@ -144,6 +144,21 @@ TEST_CASE("library drives: one that does not give its cartridge back in time is 
     stage.stop();
 }
 
+TEST_CASE("library drives: a load that an administrator asks for and fails is an event",
+          "[library]") {
+    TapeStage stage;
+    stage.run_for(1min);
+    const std::string barcode = stage.library().media().front().barcode;
+    stage.tapes.at(address_of(stage, barcode))->break_leader();
+    const std::string drive = stage.library().drives().front().name;
+    const MediaOutcome loaded =
+        stage.at(0, stage.library().load({.barcode = barcode, .drive = drive}));
+    CHECK(loaded.kind == MediaOutcome::Kind::kFailed);
+    CHECK(stage.events.begin_with("library.operation_failed drive=" + drive + " medium=" + barcode +
+                                  " operation=load origin=tape") == 1);
+    stage.stop();
+}
+
 TEST_CASE("library drives: objects go to a blank cartridge while recalls have the other one",
           "[library]") {
     TapeStage stage;
