@@ -80,7 +80,8 @@ inline bool is_misuse(const Problem& problem) {
     return problem.status == fop::Status::kMalformed && !problem.answered;
 }
 inline ExitCode exit_code_of(const Problem& problem) {
-    return is_misuse(problem) ? kExitUsage : exit_code_of(problem.status);
+    if (is_misuse(problem)) return kExitUsage;
+    return problem.is_unreachable ? kExitNoServer : exit_code_of(problem.status);
 }
 
 // The exit code when a session could not be opened.

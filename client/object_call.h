@@ -21,6 +21,8 @@ struct Problem {
     fop::Status status = fop::Status::kInternal;
     bool answered = false;  // The server gave this status; otherwise the client did.
     std::string words{};    // For people.
+    // There is no session, and a new one could not be opened.
+    bool is_unreachable = false;
     // An earlier transmission may have been executed, on a disk that is missing now. If the caller
     // repeats the call, it may be executed twice.
     bool may_be_done = false;

@@ -108,7 +108,9 @@ int ObjectRun::complain_about(std::string_view name, const Problem& problem) con
         text += ": pool " + core::printable(arguments.pool);
     }
     complain(text + ": " + problem.words);
-    note_error_code(is_misuse(problem) ? "usage" : fop::to_string(problem.status));
+    note_error_code(is_misuse(problem)       ? "usage"
+                    : problem.is_unreachable ? "no_server"
+                                             : fop::to_string(problem.status));
     return client::exit_code_of(problem);
 }
 

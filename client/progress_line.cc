@@ -68,6 +68,12 @@ std::string ProgressLine::line(Duration span) const {
     const std::string waiting = tape_line();
     if (!waiting.empty()) return options_.label + "  " + waiting;
     const Moved now = look_();
+    if (!options_.moves_bytes) {
+        const double waited = std::chrono::duration<double>(span).count();
+        std::string text = options_.label + "  ";
+        if (now.objects) text += std::to_string(*now.objects) + " objects  ";
+        return text + span_of(waited);
+    }
     const auto moved = static_cast<double>(now.bytes);
     const double seconds = std::chrono::duration<double>(span).count();
     const double rate = moved / seconds;

@@ -21,6 +21,7 @@ public:
         std::string label{};            // Safe for a terminal.
         std::uint64_t total_bytes = 0;  // 0: it is not known.
         bool wanted = true;
+        bool moves_bytes = true;                // Otherwise it shows for how long it has waited.
         const Slots::TapeWait* tape = nullptr;  // Outlives it. Null: nothing waits for tape.
     };
     struct Moved {

@@ -142,7 +142,8 @@ Task<Outcome<bool>> Slots::wait_once(fabric::Client* session, fabric::CallReques
     const auto answer = co_await session->call(asked);
     if (!answer) {
         Problem problem = no_answer(*session, answer.error());
-        if (problem.status == fop::Status::kTimedOut) problem = still_on_tape();
+        const bool is_late = problem.status == fop::Status::kTimedOut && !problem.is_unreachable;
+        if (is_late) problem = still_on_tape();
         co_return std::unexpected(std::move(problem));
     }
     if (answer->status == fop::Status::kTimedOut) co_return std::unexpected(still_on_tape());
@@ -250,6 +251,7 @@ Problem Slots::no_answer(const fabric::Client& session, const Error& error) cons
     if (!session.open() && !session.last_problem().empty()) {
         problem.words += "; " + fabric::format_address(options_.server) + ": ";
         core::append_printable(problem.words, session.last_problem());
+        problem.is_unreachable = problem.status == fop::Status::kTimedOut;
     }
     return problem;
 }

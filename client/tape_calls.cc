@@ -180,6 +180,31 @@ Task<Outcome<void>> TapeCalls::unload(std::string drive, Wait wait) {
     co_return {};
 }
 
+Task<Outcome<ExportInfo>> TapeCalls::export_medium(ExportWish wish, Wait wait) {
+    const fop::ExportMedium body{.name = wish.barcode, .hide_objects = wish.hides_objects};
+    const auto answer = co_await slots_.ask_home(slots_.request(body, wait));
+    if (!answer) co_return std::unexpected(answer.error());
+    const auto* const reply = body_of<fop::ExportMediumReply>(*answer);
+    if (reply == nullptr) co_return nonsense();
+    co_return ExportInfo{.objects = reply->objects,
+                         .only_here = reply->only_here,
+                         .in_exchange = reply->in_exchange};
+}
+
+Task<Outcome<ImportInfo>> TapeCalls::import_media(std::string barcode, Wait wait) {
+    std::vector<std::byte> payload(fop::kListingBytesMax);
+    fabric::CallRequest asked = slots_.request(fop::ImportMedia{.name = barcode}, wait);
+    asked.reply_into = payload;
+    const auto answer = co_await slots_.ask_home(asked);
+    if (!answer) co_return std::unexpected(answer.error());
+    const auto* const reply = body_of<fop::ImportMediaReply>(*answer);
+    const auto entries = fop::read_media(std::span(payload).first(answer->payload_bytes));
+    if (reply == nullptr || !entries) co_return nonsense();
+    ImportInfo info{.media = {}, .total = reply->total};
+    for (const fop::MediumEntry& each : *entries) info.media.push_back(medium_of(each));
+    co_return info;
+}
+
 Task<Outcome<void>> TapeCalls::set_drive(std::string drive, DriveUse use, Wait wait) {
     const fop::SetDrive body{.drive = drive, .down = use == DriveUse::kDown};
     const auto answer = co_await slots_.ask_home(slots_.request(body, wait));

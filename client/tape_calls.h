@@ -63,6 +63,20 @@ struct Medium {
     std::uint64_t damaged_copies = 0;
 };
 
+// A cartridge that was taken out of use.
+struct ExportInfo {
+    std::uint64_t objects = 0;    // That have copies on it.
+    std::uint64_t only_here = 0;  // That can be read from nowhere else.
+    bool in_exchange = false;     // People can take it from an import/export element.
+};
+
+// Cartridges that were taken into use again.
+struct ImportInfo {
+    std::vector<Medium> media{};  // The first of them.
+    std::uint64_t total = 0;
+};
+
+// Long work on everything that is on a cartridge.
 // The progress of a repack or scrub of a cartridge.
 struct WorkInfo {
     fop::MediumWorkReply::State state = fop::MediumWorkReply::State::kNone;
@@ -126,6 +140,13 @@ public:
     };
     Task<Outcome<void>> load(LoadWish wish, Wait wait);
     Task<Outcome<void>> unload(std::string drive, Wait wait);
+    struct ExportWish {
+        std::string barcode{};
+        bool hides_objects = false;  // Objects that could not be read any more.
+    };
+    Task<Outcome<ExportInfo>> export_medium(ExportWish wish, Wait wait);
+    // Empty: all that can be.
+    Task<Outcome<ImportInfo>> import_media(std::string barcode, Wait wait);
     enum class DriveUse : std::uint8_t { kUp, kDown };
     Task<Outcome<void>> set_drive(std::string drive, DriveUse use, Wait wait);
 

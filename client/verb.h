@@ -48,6 +48,7 @@ struct VerbArguments {
     bool show = false;
     std::optional<std::uint16_t> slot;
     bool is_sure = false;
+    bool unload = false;
 
     std::vector<std::string> names;  // Names of objects.
     std::string new_name;

@@ -189,8 +189,14 @@ int run_reload(const Call& call) {
     return is_refused ? kExitRefused : code;
 }
 
+void declare_drain(CLI::App& app, VerbArguments& arguments) {
+    app.add_flag("--unload", arguments.unload,
+                 "Then take the cartridges of the tape drives back to their slots");
+}
+
 int run_drain(const Call& call) {
-    return show_answer(call, call.client.post("/v1/drain"), [](const json& done) {
+    const char* const path = call.arguments.unload ? "/v1/drain?unload=yes" : "/v1/drain";
+    return show_answer(call, call.client.post(path), [](const json& done) {
         return shown(done.at("state")) + " after " + span_shown(done.at("seconds")) + "\n";
     });
 }
@@ -402,8 +408,8 @@ constexpr std::array kNodeVerbs{
     // No limit: disks may be added or removed.
     Verb{"reload", "Read the configuration file again", "reload", Duration{0}, nullptr, run_reload},
     // No limit here: the daemon has its own drain_timeout.
-    Verb{"drain", "Refuse new work and wait until the daemon is idle", "drain", Duration{0},
-         nullptr, run_drain},
+    Verb{"drain", "Refuse new work and wait until the daemon is idle", "drain\ndrain --unload",
+         Duration{0}, declare_drain, run_drain},
     Verb{"log-level", "Change the log level until the next reload", "log-level debug",
          kTimeoutDefault, declare_log_level, run_log_level},
 };

@@ -19,6 +19,7 @@
 #include "client/verb.h"
 #include "client/verbs_list.h"
 #include "client/verbs_tree.h"
+#include "client/watched_call.h"
 #include "core/printable.h"
 
 namespace fopd::client {
@@ -341,7 +342,8 @@ Task<Outcome<void>> sync_tape(Run* run) {
     const auto is_staged = co_await run->objects.is_staged(pool, run->wait());
     if (!is_staged) co_return std::unexpected(is_staged.error());
     if (!*is_staged) co_return {};
-    co_return co_await run->objects.tape().sync(std::move(pool), run->wait());
+    auto call = run->objects.tape().sync(pool, run->wait());
+    co_return co_await watched(run, std::move(pool), std::move(call));
 }
 
 Task<int> sync(Run* run) {

@@ -15,6 +15,7 @@
 #include "client/table.h"
 #include "client/verb.h"
 #include "client/verbs_work.h"
+#include "client/watched_call.h"
 #include "core/printable.h"
 
 namespace fopd::client {
@@ -36,6 +37,8 @@ template <typename One>
 Task<int> for_each_name(ObjectRun* run, const char* list_name, One* one) {
     int exit_code = kExitDone;
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    ProgressLine::Look look = [&all] { return ProgressLine::Moved{.objects = all.size()}; };
+    ProgressLine line(run->reactor, std::move(look), watch_of(*run, ""));
     for (const std::string& name : run->arguments.names) {
         std::string wanted = name;
         auto result = co_await (*one)(std::move(wanted));
@@ -43,10 +46,12 @@ Task<int> for_each_name(ObjectRun* run, const char* list_name, One* one) {
             all.push_back(std::move(*result));
             continue;
         }
+        line.clear();
         const int failed = run->complain_about(name, result.error());
         if (exit_code == kExitDone) exit_code = failed;
         if (run->cancel.cancelled()) break;
     }
+    co_await line.close();
     const int printed = run->done({{list_name, all}});
     co_return exit_code == kExitDone ? printed : exit_code;
 }
@@ -226,7 +231,8 @@ Task<int> format_medium(ObjectRun* run) {
     TapeCalls::FormatWish wish{.barcode = asked.medium, .pool = asked.pool};
     using Force = TapeCalls::Force;
     if (asked.force) wish.force = asked.is_sure ? Force::kLoseObjects : Force::kForgetData;
-    const auto done = co_await run->objects.tape().format(std::move(wish), run->wait());
+    auto call = run->objects.tape().format(std::move(wish), run->wait());
+    const auto done = co_await watched(run, asked.medium, std::move(call));
     if (!done) co_return run->complain_about(asked.medium, done.error());
     co_return run->done({{"name", asked.medium}, {"pool", asked.pool}});
 }
@@ -234,21 +240,70 @@ Task<int> format_medium(ObjectRun* run) {
 Task<int> load_medium(ObjectRun* run) {
     const VerbArguments& asked = run->arguments;
     TapeCalls::LoadWish wish{.barcode = asked.medium, .drive = asked.drive};
-    const auto done = co_await run->objects.tape().load(std::move(wish), run->wait());
+    auto call = run->objects.tape().load(std::move(wish), run->wait());
+    const auto done = co_await watched(run, asked.medium, std::move(call));
     if (!done) co_return run->complain_about(asked.medium, done.error());
     co_return run->done({{"name", asked.medium}, {"drive", asked.drive}});
 }
 
 Task<int> unload_drive(ObjectRun* run) {
     std::string drive = run->arguments.drive;
-    const auto done = co_await run->objects.tape().unload(std::move(drive), run->wait());
+    auto call = run->objects.tape().unload(std::move(drive), run->wait());
+    const auto done = co_await watched(run, run->arguments.drive, std::move(call));
     if (!done) co_return run->complain_about(run->arguments.drive, done.error());
     co_return run->done({{"drive", run->arguments.drive}});
 }
 
+std::string objects_text(std::uint64_t count) {
+    return std::to_string(count) + (count == 1 ? " object" : " objects");
+}
+
+Task<int> export_medium(ObjectRun* run) {
+    const VerbArguments& asked = run->arguments;
+    TapeCalls::ExportWish wish{.barcode = asked.medium, .hides_objects = asked.is_sure};
+    auto call = run->objects.tape().export_medium(std::move(wish), run->wait());
+    const auto done = co_await watched(run, asked.medium, std::move(call));
+    if (!done) co_return run->complain_about(asked.medium, done.error());
+    const nlohmann::ordered_json all{{"name", asked.medium},
+                                     {"mail_slot", done->in_exchange},
+                                     {"objects", done->objects},
+                                     {"only_here", done->only_here}};
+    const auto page = [&] {
+        std::string text = asked.medium;
+        text += done->in_exchange ? " is in an import/export element"
+                                  : " is where it was: the library has no import/export elements";
+        if (done->objects > 0) text += "; " + objects_text(done->objects) + " on it";
+        if (done->only_here > 0) text += ", " + std::to_string(done->only_here) + " only there";
+        return text + "\n";
+    };
+    co_return show(run->call, dumped(all), page);
+}
+
+Task<int> import_media(ObjectRun* run) {
+    const VerbArguments& asked = run->arguments;
+    std::string barcode = asked.medium;
+    auto call = run->objects.tape().import_media(std::move(barcode), run->wait());
+    const auto done = co_await watched(run, asked.medium, std::move(call));
+    if (!done && asked.medium.empty()) co_return run->complain_about(done.error());
+    if (!done) co_return run->complain_about(asked.medium, done.error());
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const Medium& each : done->media) {
+        list.push_back({{"name", each.barcode}, {"state", each.state}, {"reason", each.reason}});
+    }
+    const nlohmann::ordered_json all{{"total", done->total}, {"media", list}};
+    const auto page = [&] {
+        if (list.empty()) return std::string("no cartridge to import\n");
+        return table(list, {{"CARTRIDGE", "name", shown, Column::Kind::kWhole},
+                            {"STATE", "state", shown, Column::Kind::kWhole},
+                            {"REASON", "reason"}});
+    };
+    co_return show(run->call, dumped(all), page);
+}
+
 Task<int> set_drive(ObjectRun* run, TapeCalls::DriveUse use) {
     std::string drive = run->arguments.drive;
-    const auto done = co_await run->objects.tape().set_drive(std::move(drive), use, run->wait());
+    auto call = run->objects.tape().set_drive(std::move(drive), use, run->wait());
+    const auto done = co_await watched(run, run->arguments.drive, std::move(call));
     if (!done) co_return run->complain_about(run->arguments.drive, done.error());
     const char* const state = use == TapeCalls::DriveUse::kDown ? "down" : "up";
     co_return run->done({{"drive", run->arguments.drive}, {"state", state}});
@@ -275,7 +330,8 @@ void declare_stage(CLI::App& app, VerbArguments& arguments) {
             const bool fits = span && static_cast<std::uint64_t>(*span) <= fop::kPinSecondsMax;
             return std::string(fits ? "" : "must be a number with s, min, h or d, up to 3660d");
         });
-    app.add_option("--priority", arguments.priority, "Recalls with a higher priority go first")
+    app.add_option("--priority", arguments.priority,
+                   "Recalls with 128 or more go before those with less")
         ->check(whole_between(0, 255))
         ->default_str(std::to_string(arguments.priority));
 }
@@ -306,6 +362,15 @@ void declare_load(CLI::App& app, VerbArguments& arguments) {
     declare_drive(app, arguments);
 }
 
+void declare_export(CLI::App& app, VerbArguments& arguments) {
+    declare_medium(app, arguments);
+    app.add_flag("--yes", arguments.is_sure,
+                 "Confirm that objects with no copy elsewhere cannot be read until it is back");
+}
+void declare_import(CLI::App& app, VerbArguments& arguments) {
+    app.add_option("cartridge", arguments.medium, "Only this one, by its barcode");
+}
+
 constexpr std::array kTapeVerbs{
     Verb{"stage", "Bring objects back from tape to a disk",
          "stage 2026/results.tar\nstage run-1 run-2 --pin 3d", kTimeoutDefault, declare_stage,
@@ -326,6 +391,10 @@ constexpr std::array kTapeVerbs{
          declare_load, run_tape_verb<&load_medium>},
     Verb{"unload", "Take the cartridge of a drive back to its slot", "unload vtl0-drive0",
          kTimeoutDefault, declare_drive, run_tape_verb<&unload_drive>},
+    Verb{"export", "Take a cartridge out of use, so that it may leave the library",
+         "export V00001L9", kTimeoutDefault, declare_export, run_tape_verb<&export_medium>},
+    Verb{"import", "Use cartridges that were brought, or exported, again",
+         "import\nimport V00001L9", kTimeoutDefault, declare_import, run_tape_verb<&import_media>},
     Verb{"drive down", "Take a drive out of use", "drive down vtl0-drive0", kTimeoutDefault,
          declare_drive, run_tape_verb<&take_drive_down>},
     Verb{"drive up", "Use a drive again", "drive up vtl0-drive0", kTimeoutDefault, declare_drive,

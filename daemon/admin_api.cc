@@ -351,7 +351,27 @@ AdminReply AdminApi::device_reply(const DeviceRequests::Outcome& result) const {
     return json_reply(kOk, json.text());
 }
 
-Task<AdminReply> AdminApi::drain(AdminRequest) {
+namespace {
+
+// A rewind from the end of a tape takes minutes, a move of the changer as well.
+constexpr Duration kUnloadPatience = 15min;
+
+std::string words_of(const std::vector<library::DriveRow>& left) {
+    std::string words = "drained, but not unloaded:";
+    for (const library::DriveRow& each : left) {
+        words += " drive " + each.name;
+        if (!each.barcode.empty()) words += " has " + each.barcode;
+        words += each.reason.empty() ? ";" : ": " + each.reason + ";";
+    }
+    words.pop_back();
+    return words;
+}
+
+}  // namespace
+
+Task<AdminReply> AdminApi::drain(AdminRequest request) {
+    const auto word = request.query.find("unload");
+    const bool unloads = word != request.query.end() && word->second == "yes";
     const NodeState before = parts_.node.state();
     if (before == NodeState::kStarting || before >= NodeState::kStopping) {
         co_return failure(kUnavailable,
@@ -364,6 +384,10 @@ Task<AdminReply> AdminApi::drain(AdminRequest) {
         co_return failure(kUnavailable, std::to_string(left.operations) + " operations and " +
                                             std::to_string(left.localities) +
                                             " localities did not end within the drain timeout");
+    }
+    if (unloads) {
+        const auto drives = co_await parts_.node.questions().unload_drives(kUnloadPatience);
+        if (!drives.empty()) co_return failure(kUnavailable, words_of(drives));
     }
     JsonWriter json;
     json.begin_object().field("state", "drained").field("seconds", took).end_object();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/remote.h"
+#include "core/remote_task.h"
 
 namespace fopd::daemon {
 
@@ -92,6 +93,22 @@ Task<LocalityQuestions::Media> LocalityQuestions::media() {
         co_await core::run_on(control_, locality->reactor(), ask);
     }
     co_return media;
+}
+
+Task<std::vector<library::DriveRow>> LocalityQuestions::unload_drives(Duration patience) {
+    std::vector<library::DriveRow> left;
+    for (const auto& locality : localities_) {
+        library::TapeLibrary* const library = locality->library();
+        if (library == nullptr) continue;
+        core::Reactor& there = locality->reactor();
+        auto job = [library, &there, patience] {
+            return library->unload_all(after(there.now(), patience));
+        };
+        auto rows = co_await core::run_task_on<std::vector<library::DriveRow>>(
+            control_, there, library->gate(), job);
+        if (rows) left = *std::move(rows);
+    }
+    co_return left;
 }
 
 Task<std::optional<reqh::FopRecord>> LocalityQuestions::trace(reqh::FopId id) {

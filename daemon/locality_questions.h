@@ -50,6 +50,8 @@ public:
     };
     Task<Media> media();
     Task<Media> drives();  // Only of drives.
+    // As TapeLibrary::unload_all(). None: the node has no library, or it stops.
+    Task<std::vector<library::DriveRow>> unload_drives(Duration patience);
 
 private:
     using FopsOf = std::function<reqh::FopList(const Locality&)>;

@@ -567,13 +567,38 @@ struct SetDriveReply {
     bool operator==(const SetDriveReply&) const = default;
 };
 
+// Takes a cartridge out of use and to an exchange element, if the library has any. Refused while it
+// is in use, and if objects could not be read any more, unless these shall be hidden.
+struct ExportMedium {
+    std::string_view name{};  // Its barcode.
+    bool hide_objects = false;
+    bool operator==(const ExportMedium&) const = default;
+};
+struct ExportMediumReply {
+    std::uint64_t objects = 0;    // That have copies on it.
+    std::uint64_t only_here = 0;  // That can be read from nowhere else.
+    bool in_exchange = false;     // People can take it from an exchange element.
+    bool operator==(const ExportMediumReply&) const = default;
+};
+
+// Takes exported cartridges into use again, and those that people have put into exchange elements.
+// The payload has MediumEntry of them: at most as many as fit.
+struct ImportMedia {
+    std::string_view name{};  // The barcode of one; empty: all.
+    bool operator==(const ImportMedia&) const = default;
+};
+struct ImportMediaReply {
+    std::uint32_t total = 0;  // How many there were.
+    bool operator==(const ImportMediaReply&) const = default;
+};
+
 // An alternative's index is its type in the unions of wire.fbs; monostate: none, or an unknown one.
 using RequestBody =
     std::variant<std::monostate, Ping, Echo, BulkEcho, Slots, Statfs, Create, Lookup, Stat,
                  ListObjects, SetAttributes, Rename, Delete, Read, Write, Append, Truncate, Punch,
                  Sync, UploadBegin, UploadWrite, UploadCommit, UploadAbort, Quota, Stage, Release,
                  Recalls, RecallWait, RecallCancel, SyncTape, Media, FormatMedium, LoadMedium,
-                 UnloadDrive, Copies, MediumWork, SetDrive>;
+                 UnloadDrive, Copies, MediumWork, SetDrive, ExportMedium, ImportMedia>;
 using ReplyBody =
     std::variant<std::monostate, PingReply, EchoReply, BulkEchoReply, SlotsReply, StatfsReply,
                  CreateReply, LookupReply, StatReply, ListObjectsReply, SetAttributesReply,
@@ -581,6 +606,7 @@ using ReplyBody =
                  PunchReply, SyncReply, UploadBeginReply, UploadWriteReply, UploadCommitReply,
                  UploadAbortReply, QuotaReply, StageReply, ReleaseReply, RecallsReply,
                  RecallWaitReply, RecallCancelReply, SyncTapeReply, MediaReply, FormatMediumReply,
-                 LoadMediumReply, UnloadDriveReply, CopiesReply, MediumWorkReply, SetDriveReply>;
+                 LoadMediumReply, UnloadDriveReply, CopiesReply, MediumWorkReply, SetDriveReply,
+                 ExportMediumReply, ImportMediaReply>;
 
 }  // namespace fopd::fop

@@ -234,6 +234,15 @@ Result<void> check(const SetDrive& set, PayloadBytes /*payload*/) {
     return check_drive(set.drive);
 }
 
+Result<void> check(const ExportMedium& wish, PayloadBytes /*payload*/) {
+    return check_barcode(wish.name);
+}
+
+Result<void> check(const ImportMedia& wish, PayloadBytes /*payload*/) {
+    if (wish.name.empty()) return {};
+    return check_barcode(wish.name);
+}
+
 Result<void> check(const MediumWork& work, PayloadBytes /*payload*/) {
     const bool is_known =
         work.kind >= MediumWork::Kind::kRepack && work.kind <= MediumWork::Kind::kRescue;

@@ -225,6 +225,13 @@ bool read(const wire::SetDriveRequest& from, SetDrive& to) {
     to.down = from.down();
     return read(from.drive(), to.drive);
 }
+bool read(const wire::ExportMediumRequest& from, ExportMedium& to) {
+    to.hide_objects = from.hide_objects();
+    return read(from.name(), to.name);
+}
+bool read(const wire::ImportMediaRequest& from, ImportMedia& to) {
+    return read(from.name(), to.name);
+}
 bool read(const wire::MediumWorkRequest& from, MediumWork& to) {
     to.kind = static_cast<MediumWork::Kind>(from.kind());
     to.order = static_cast<MediumWork::Order>(from.order());
@@ -315,6 +322,16 @@ bool read(const wire::MediaReply& from, MediaReply& to) {
     return read(from.cursor(), to.cursor);
 }
 
+bool read(const wire::ExportMediumReply& from, ExportMediumReply& to) {
+    to.objects = from.objects();
+    to.only_here = from.only_here();
+    to.in_exchange = from.in_exchange();
+    return true;
+}
+bool read(const wire::ImportMediaReply& from, ImportMediaReply& to) {
+    to.total = from.total();
+    return true;
+}
 bool read(const wire::MediumWorkReply& from, MediumWorkReply& to) {
     to.state = static_cast<MediumWorkReply::State>(from.state());
     to.copies = from.copies();
@@ -384,6 +401,10 @@ bool read_reply(const wire::Reply& reply, ReplyBody& body) {
         case SetDriveReply: return take<fop::SetDriveReply>(reply.body_as_SetDriveReply(), body);
         case MediumWorkReply:
             return take<fop::MediumWorkReply>(reply.body_as_MediumWorkReply(), body);
+        case ExportMediumReply:
+            return take<fop::ExportMediumReply>(reply.body_as_ExportMediumReply(), body);
+        case ImportMediaReply:
+            return take<fop::ImportMediaReply>(reply.body_as_ImportMediaReply(), body);
     }
     return false;
 }
@@ -438,6 +459,10 @@ bool read_body(const wire::Request& request, RequestBody& body) {
             return take<UnloadDrive>(request.body_as_UnloadDriveRequest(), body);
         case SetDriveRequest: return take<SetDrive>(request.body_as_SetDriveRequest(), body);
         case MediumWorkRequest: return take<MediumWork>(request.body_as_MediumWorkRequest(), body);
+        case ExportMediumRequest:
+            return take<ExportMedium>(request.body_as_ExportMediumRequest(), body);
+        case ImportMediaRequest:
+            return take<ImportMedia>(request.body_as_ImportMediaRequest(), body);
     }
     return false;
 }

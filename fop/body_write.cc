@@ -235,6 +235,14 @@ Written write(FlatBuilder& builder, const SetDrive& set) {
     const auto drive = wire_text(builder, set.drive);
     return wire::CreateSetDriveRequest(builder, drive, set.down).Union();
 }
+Written write(FlatBuilder& builder, const ExportMedium& wish) {
+    const auto name = wire_text(builder, wish.name);
+    return wire::CreateExportMediumRequest(builder, name, wish.hide_objects).Union();
+}
+Written write(FlatBuilder& builder, const ImportMedia& wish) {
+    const auto name = wire_text(builder, wish.name);
+    return wire::CreateImportMediaRequest(builder, name).Union();
+}
 Written write(FlatBuilder& builder, const MediumWork& work) {
     const auto name = wire_text(builder, work.name);
     return wire::CreateMediumWorkRequest(builder, name, static_cast<std::uint8_t>(work.kind),
@@ -369,6 +377,13 @@ Written write(FlatBuilder& builder, const UnloadDriveReply&) {
 }
 Written write(FlatBuilder& builder, const SetDriveReply&) {
     return wire::CreateSetDriveReply(builder).Union();
+}
+Written write(FlatBuilder& builder, const ExportMediumReply& done) {
+    return wire::CreateExportMediumReply(builder, done.objects, done.only_here, done.in_exchange)
+        .Union();
+}
+Written write(FlatBuilder& builder, const ImportMediaReply& done) {
+    return wire::CreateImportMediaReply(builder, done.total).Union();
 }
 Written write(FlatBuilder& builder, const MediumWorkReply& work) {
     const auto reason = wire_text(builder, work.reason);

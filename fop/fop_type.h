@@ -300,6 +300,20 @@ inline constexpr std::array kFopTypes{
             .lane = Lane::kData,
             .repeat = Repeat::kOnce,
             .payload = Payload::kNone},
+    FopType{.number = 37,
+            .name = "export_medium",
+            .summary = "Takes a cartridge out of use and to an exchange element.",
+            .rights = kAdmin,
+            .lane = Lane::kData,
+            .repeat = Repeat::kOnce,
+            .payload = Payload::kNone},
+    FopType{.number = 38,
+            .name = "import_media",
+            .summary = "Takes exported cartridges into use again.",
+            .rights = kAdmin,
+            .lane = Lane::kData,
+            .repeat = Repeat::kIdempotent,
+            .payload = Payload::kListing},
 };
 
 static_assert(std::variant_size_v<RequestBody> == kFopTypes.size() + 1, "a body for each row");

@@ -45,6 +45,8 @@ public:
         scheduler_.main.push(*this);  // Never completes within this call.
     }
     [[nodiscard]] Result<void> await_resume() const { return result; }
+    // Whether a part of it waits for a drive or a medium.
+    using TapeRequest::waiting;
     // The media of the request; for a write, the cartridges that the scheduler chose last.
     const std::vector<io_sched::IoPart>& where() const { return parts_; }
 

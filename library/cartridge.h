@@ -27,10 +27,12 @@ enum class CartridgeState : std::uint8_t {
     kForeign,   // Has data that this node did not write, or the label of another cartridge.
     kFailed,    // Cannot be read.
     kMissing,   // Not in the library.
+    kExported,  // An administrator has taken it out of use, so that it may leave the library.
     kDisabled,  // Cannot be told from another cartridge of the library.
 };
-inline constexpr std::array<std::string_view, 9> kCartridgeStateNames{
-    "blank", "ok", "full", "read-only", "suspect", "foreign", "failed", "missing", "disabled"};
+inline constexpr std::array<std::string_view, 10> kCartridgeStateNames{
+    "blank",   "ok",     "full",    "read-only", "suspect",
+    "foreign", "failed", "missing", "exported",  "disabled"};
 
 constexpr std::string_view to_string(CartridgeState state) {
     return kCartridgeStateNames[static_cast<std::size_t>(state)];
@@ -43,10 +45,10 @@ constexpr bool is_readable(CartridgeState state) {
            state == CartridgeState::kReadOnly || state == CartridgeState::kSuspect;
 }
 
-// The cartridge is not in the library, or it may be another one than the table says.
+// The cartridge is not in the library, is not to be used, or may be another one than the table says.
 constexpr bool is_away(CartridgeState state) {
-    return state == CartridgeState::kMissing || state == CartridgeState::kForeign ||
-           state == CartridgeState::kDisabled;
+    return state == CartridgeState::kMissing || state == CartridgeState::kExported ||
+           state == CartridgeState::kForeign || state == CartridgeState::kDisabled;
 }
 
 // A state whose reason begins with this text ends when a later load succeeds.
@@ -113,8 +115,8 @@ struct Cartridge {
     static constexpr CartridgeId kUnknownNumber = 0;
     // The node in its label and files, if that is another node, whose objects were rescued.
     std::optional<devices::NodeId> node_on_tape = {};
-    // The state and reason that a missing, foreign or disabled cartridge has again when it can be
-    // used again: full, read-only, suspect or failed. Nothing: it becomes ok or blank.
+    // The state and reason that a missing, exported, foreign or disabled cartridge has again when it
+    // can be used again: full, read-only, suspect or failed. Nothing: it becomes ok or blank.
     std::optional<CartridgeState> state_before = {};
     std::string reason_before = {};
     // The write of the label of this generation has begun, and may not have succeeded.

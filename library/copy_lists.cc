@@ -120,7 +120,10 @@ Result<void> StagingDisks::count_copy(objects::HomeVolume& home, const store::Co
     if (!(*object)->is_released) return {};
     const auto is_elsewhere = is_on_good_media(home, **object, copy.fid, copy.cartridge.vsn);
     if (!is_elsewhere) return std::unexpected(is_elsewhere.error());
-    if (!*is_elsewhere) ++there.only_here;
+    if (*is_elsewhere) return {};
+    ++there.only_here;
+    const bool is_named = !(*object)->name.empty() && there.names.size() < CopiesThere::kNamesMax;
+    if (is_named) there.names.emplace_back((*object)->name);
     return {};
 }
 

@@ -19,6 +19,8 @@ constexpr unsigned kNumberShift = 44;
 constexpr const char* kProtected = "it is write-protected";
 constexpr const char* kImageDamaged = "its image is damaged, and can only be read";
 
+constexpr const char* kLostAll = "it is blank, and had a label and data";
+
 // The reason why a loaded cartridge cannot be written.
 const char* why_only_read(const devices::LoadedTape& loaded) {
     return loaded.damaged ? kImageDamaged : kProtected;
@@ -75,10 +77,11 @@ Task<Result<void>> DriveUnit::check_label(CartridgeId id) {
         }
         co_return Result<void>{};
     }
-    parts_.shelf.set_state(id, CartridgeState::kForeign, store::describe_kind(found->kind));
+    const bool has_lost_all = is_labelled && found->kind == Kind::kBlank;
+    const char* const what = has_lost_all ? kLostAll : store::describe_kind(found->kind);
+    parts_.shelf.set_state(id, CartridgeState::kForeign, what);
     [[maybe_unused]] const auto saved = co_await parts_.shelf.save();
-    co_return std::unexpected(
-        Error{.code = Errc::kInvalid, .context = store::describe_kind(found->kind)});
+    co_return std::unexpected(Error{.code = Errc::kInvalid, .context = what});
 }
 
 Task<Result<void>> DriveUnit::learn_number(store::TapeFile file) {

@@ -249,6 +249,7 @@ Task<Result<void>> DriveUnit::mount(CartridgeId id) {
     set_activity(DriveActivity::kExchanging);
     const auto mounted = co_await mount(id, Labels::kRight);
     set_activity(DriveActivity::kIdle);
+    if (!mounted) say_failed(id, "load", failure(did_not_load_ || has_failed(), mounted));
     co_return mounted;
 }
 
@@ -341,10 +342,12 @@ void DriveUnit::note_stuck(CartridgeId id, const Error& error) {
 }
 
 Task<Result<void>> DriveUnit::unload() {
+    const auto id = cartridge_;
     set_activity(DriveActivity::kExchanging);
     co_await end_session();
     const auto unloaded = co_await take_out();
     set_activity(DriveActivity::kIdle);
+    if (!unloaded && id) say_failed(*id, "unload", failure(has_failed(), unloaded));
     co_return unloaded;
 }
 
@@ -354,8 +357,7 @@ Task<Result<void>> DriveUnit::hand_over() {
     const auto unloaded = co_await take_out();
     set_activity(DriveActivity::kIdle);
     fails_everywhere_ = !unloaded && !may_work_elsewhere(unloaded.error());
-    if (unloaded || !id) co_return unloaded;
-    say_failed(*id, "unload", failure(parts_.drive.trial().has_failed, unloaded));
+    if (!unloaded && id) say_failed(*id, "unload", failure(has_failed(), unloaded));
     co_return unloaded;
 }
 

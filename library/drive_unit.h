@@ -199,6 +199,8 @@ private:
     Task<Result<void>> write_index(Index which);
     Task<Result<void>> recover(store::TapeEnd known, store::TapeEnd* end);
     void judge(CartridgeId id, io_sched::IoType type, const TapeOutcome& outcome);
+    // An operation of the drive has, since the trial began.
+    bool has_failed() const { return parts_.drive.trial().has_failed; }
     void say_failed(CartridgeId id, std::string_view operation, const TapeOutcome& outcome);
     bool note_number(std::uint64_t found_id);
     void note_damage(CartridgeId id, std::string_view reason);

@@ -53,6 +53,13 @@ struct MediaOutcome {
     };
     Kind kind = Kind::kDone;
     std::string words = {};
+    // Of an import: the cartridges that are used again.
+    std::vector<Cartridge> imported = {};
+    // Of an export: how many objects have copies on the cartridge, and how many of these have their
+    // bytes nowhere else; and whether people can take it from an exchange element.
+    std::uint64_t objects = 0;
+    std::uint64_t only_here = 0;
+    bool is_in_exchange = false;
 };
 
 // What a format may destroy: nothing; copies of objects whose bytes are also elsewhere, on a disk
@@ -102,6 +109,19 @@ public:
     virtual Task<MediaOutcome> load(LoadWish wish) = 0;
     // Takes the cartridge of an idle drive back to its slot.
     virtual Task<MediaOutcome> unload(std::string drive) = 0;
+    // Moves a cartridge to an exchange element, from which people can take it, and does not use it
+    // until it is imported, also over restarts; its copies stay known. A library without such
+    // elements leaves it where it is. Refused while it is in use, wanted by a recall, repacked or
+    // scrubbed, and if objects could not be read any more, unless told that they may.
+    struct ExportWish {
+        std::string barcode;
+        bool hides_objects = false;
+    };
+    virtual Task<MediaOutcome> export_medium(ExportWish wish) = 0;
+    // Moves cartridges from exchange elements to storage elements, and uses those again that were
+    // exported, as what they were. Empty: all of them. In a library with exchange elements these
+    // include exported ones that people have put into storage elements.
+    virtual Task<MediaOutcome> import_media(std::string barcode) = 0;
     // Takes a drive out of use until bring_drive_up(), also over restarts. The drive ends its
     // operation and gives its cartridge back first.
     virtual Task<MediaOutcome> take_drive_down(std::string drive) = 0;

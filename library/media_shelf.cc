@@ -28,6 +28,7 @@ io_sched::MediumUse use_of(const Cartridge& cartridge, bool promised) {
         // Copies on a failed cartridge are not read, but a format may use it.
         case CartridgeState::kFailed: return io_sched::MediumUse::kRead;
         case CartridgeState::kMissing:
+        case CartridgeState::kExported:
         case CartridgeState::kDisabled: return io_sched::MediumUse::kNone;
     }
     ENSURE(false);
@@ -66,7 +67,7 @@ void MediaShelf::set_state(CartridgeId id, CartridgeState state, std::string_vie
     if (parts_.bell != nullptr) parts_.bell->ring();
     const std::string barcode = before->barcode;
     const bool is_bad = state != CartridgeState::kOk && state != CartridgeState::kBlank &&
-                        state != CartridgeState::kFull;
+                        state != CartridgeState::kFull && state != CartridgeState::kExported;
     core::emit(
         parts_.events, is_bad ? core::Level::kWarn : core::Level::kInfo, "library.medium_state",
         {{"medium", std::string_view(barcode)}, {"state", to_string(state)}, {"reason", reason}});

@@ -15,6 +15,12 @@ Duration bringing(const DriveModel& model) {
     return devices::kChangerMove + model.load;
 }
 
+// With the capacity of the cartridge, if it is known.
+DriveModel model_for(const RecallForecast::Drive& drive, const RecallForecast::Wait& wait) {
+    return wait.capacity_bytes == 0 ? drive.model
+                                    : devices::with_capacity(drive.model, wait.capacity_bytes);
+}
+
 Duration taking_away(const DriveModel& model, std::uint64_t position) {
     return devices::rewind_time(model, devices::place_of_byte(model, position)) + model.unload +
            devices::kChangerMove;
@@ -81,9 +87,7 @@ void RecallForecast::read(State& state, const Group& group) {
         drive.cartridge = first.cartridge;
         drive.position = 0;
     }
-    const DriveModel model = first.capacity_bytes == 0
-                                 ? drive.model
-                                 : devices::with_capacity(drive.model, first.capacity_bytes);
+    const DriveModel model = model_for(drive, first);
     for (const std::size_t i : group) {
         const Wait& wait = waits_[i];
         const Duration locate =
@@ -103,8 +107,19 @@ std::vector<std::optional<Instant>> RecallForecast::ends() {
     if (drives_.empty()) return std::move(ends_);
     for (std::size_t i = 0; i < waits_.size(); ++i) {
         if (!waits_[i].reads) continue;
-        const State* const drive = loaded(waits_[i].cartridge);
-        if (drive != nullptr) ends_[i] = drive->free_at;
+        State* const state = loaded(waits_[i].cartridge);
+        if (state == nullptr) continue;
+        // First it goes to the labels of the tape file, from there to the copy.
+        const Drive& drive = state->drive;
+        const DriveModel model = model_for(drive, waits_[i]);
+        const Duration left =
+            devices::locate_time(model, devices::place_of_byte(model, drive.position),
+                                 devices::place_of_byte(model, waits_[i].offset)) +
+            2 * model.costs.base + devices::transfer_time(model, waits_[i].size_bytes);
+        const Instant end = after(drive.busy_since, taking(left));
+        state->free_at = std::max(options_.now, end);
+        // What takes longer than that ends nobody knows when.
+        if (end >= options_.now) ends_[i] = end;
     }
     std::vector<Group> later;
     for (Group& each : groups()) {

@@ -82,21 +82,42 @@ std::size_t Robot::count(std::string_view barcode) const {
         [barcode](const LibraryElement& each) { return each.full && each.barcode == barcode; }));
 }
 
+Result<const LibraryElement*> Robot::only_cartridge(std::string_view barcode) const {
+    const LibraryElement* const found = cartridge(barcode);
+    if (found == nullptr) {
+        return std::unexpected(
+            Error{.code = Errc::kNotFound, .context = "the cartridge is not in the library"});
+    }
+    if (count(barcode) > 1) {
+        return std::unexpected(
+            Error{.code = Errc::kInvalid, .context = "several cartridges have the barcode"});
+    }
+    return found;
+}
+
+const LibraryElement* Robot::free_element(LibraryElement::Kind kind) const {
+    const auto found = std::ranges::find_if(elements_, [kind](const LibraryElement& each) {
+        return each.kind == kind && each.accessible && !each.full;
+    });
+    return found == elements_.end() ? nullptr : &*found;
+}
+
+std::size_t Robot::count_elements(LibraryElement::Kind kind, bool full) const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(elements_, [kind, full](const LibraryElement& each) {
+            return each.kind == kind && each.full == full;
+        }));
+}
+
 Task<Result<void>> Robot::load(Load what) {
     Turn turn(*this);
     co_await turn.take();
     // People may have moved cartridges.
     const auto looked = co_await look_now();
     if (!looked) co_return looked;
-    const LibraryElement* const from = cartridge(what.barcode);
-    if (from == nullptr) {
-        co_return std::unexpected(
-            Error{.code = Errc::kNotFound, .context = "the cartridge is not in the library"});
-    }
-    if (count(what.barcode) > 1) {
-        co_return std::unexpected(
-            Error{.code = Errc::kInvalid, .context = "several cartridges have the barcode"});
-    }
+    const auto found = only_cartridge(what.barcode);
+    if (!found) co_return std::unexpected(found.error());
+    const LibraryElement* const from = *found;
     const LibraryElement* const to = drive_element(what.drive_serial);
     if (to == nullptr) {
         co_return std::unexpected(
@@ -117,14 +138,62 @@ Task<Result<void>> Robot::put_away(std::string drive_serial) {
     if (!looked) co_return looked;
     const LibraryElement* const from = drive_element(drive_serial);
     if (from == nullptr || !from->full) co_return Result<void>{};
-    const auto to = std::ranges::find_if(elements_, [](const LibraryElement& each) {
-        return each.kind == LibraryElement::Kind::kStorage && each.accessible && !each.full;
-    });
-    if (to == elements_.end()) {
+    const LibraryElement* const to = free_element(LibraryElement::Kind::kStorage);
+    if (to == nullptr) {
         co_return std::unexpected(
             Error{.code = Errc::kNoSpace, .context = "no storage element is free"});
     }
     co_return co_await move(from->address, to->address);
+}
+
+Robot::Exchange Robot::exchange() const {
+    constexpr auto kExchange = LibraryElement::Kind::kExchange;
+    const std::size_t free = count_elements(kExchange, false);
+    return {.count = count_elements(kExchange, true) + free, .free = free};
+}
+
+bool Robot::is_outside(std::string_view barcode) const {
+    const LibraryElement* const found = cartridge(barcode);
+    return found != nullptr && found->kind == LibraryElement::Kind::kExchange;
+}
+
+Task<Result<void>> Robot::take_out(std::string barcode) {
+    Turn turn(*this);
+    co_await turn.take();
+    const auto looked = co_await look_now();
+    if (!looked) co_return looked;
+    const auto from = only_cartridge(barcode);
+    if (!from) co_return std::unexpected(from.error());
+    if ((*from)->kind == LibraryElement::Kind::kExchange) co_return Result<void>{};
+    if ((*from)->kind == LibraryElement::Kind::kDrive) {
+        co_return std::unexpected(
+            Error{.code = Errc::kBusy, .context = "the cartridge is in a drive"});
+    }
+    const LibraryElement* const to = free_element(LibraryElement::Kind::kExchange);
+    if (to == nullptr) {
+        co_return std::unexpected(
+            Error{.code = Errc::kNoSpace, .context = "no import/export element is free"});
+    }
+    co_return co_await move((*from)->address, to->address);
+}
+
+Task<Result<void>> Robot::bring_in(std::string barcode) {
+    Turn turn(*this);
+    co_await turn.take();
+    const auto looked = co_await look_now();
+    if (!looked) co_return looked;
+    const auto from = only_cartridge(barcode);
+    if (!from) co_return std::unexpected(from.error());
+    if ((*from)->kind != LibraryElement::Kind::kExchange) co_return Result<void>{};
+    const LibraryElement* const to = free_element(LibraryElement::Kind::kStorage);
+    const std::size_t in_drives = count_elements(LibraryElement::Kind::kDrive, true);
+    const bool has_room =
+        to != nullptr && count_elements(LibraryElement::Kind::kStorage, false) > in_drives;
+    if (!has_room) {
+        co_return std::unexpected(
+            Error{.code = Errc::kNoSpace, .context = "no storage slot is free"});
+    }
+    co_return co_await move((*from)->address, to->address);
 }
 
 Task<Result<void>> Robot::move(std::uint32_t from, std::uint32_t to) {

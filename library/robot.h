@@ -47,6 +47,23 @@ public:
     // none.
     Task<Result<void>> put_away(std::string drive_serial);
 
+    // How many elements there are through which people exchange cartridges, and how many of these
+    // are empty.
+    struct Exchange {
+        std::size_t count = 0;
+        std::size_t free = 0;
+    };
+    Exchange exchange() const;
+    // Moves the only cartridge with this barcode from a storage element to a free exchange element,
+    // unless it is in one. kNotFound, kInvalid: as load(). kNoSpace: none is free. kBusy: it is in
+    // a drive, or people use the changer.
+    Task<Result<void>> take_out(std::string barcode);
+    // The other way. A storage element stays free for each cartridge in a drive. kNoSpace: there is
+    // no other. Nothing moves if it is in a storage element or a drive.
+    Task<Result<void>> bring_in(std::string barcode);
+    // In an exchange element.
+    bool is_outside(std::string_view barcode) const;
+
     // The element of the drive with this serial number; null if the library does not know the
     // drive.
     const devices::LibraryElement* drive_element(std::string_view serial) const;
@@ -60,7 +77,10 @@ private:
 
     Task<Result<void>> look_now();
     Task<Result<void>> move(std::uint32_t from, std::uint32_t to);
+    Result<const devices::LibraryElement*> only_cartridge(std::string_view barcode) const;
     const devices::LibraryElement* cartridge(std::string_view barcode) const;
+    const devices::LibraryElement* free_element(devices::LibraryElement::Kind kind) const;
+    std::size_t count_elements(devices::LibraryElement::Kind kind, bool full) const;
     void note(const Result<void>& looked);
 
     const Parts parts_;

@@ -6,18 +6,37 @@
 
 namespace fopd::library {
 
+void StagedObjects::Queue::add(const Object& object) {
+    order.insert({.since = object.since, .fid = object.fid});
+    bytes += object.size_bytes;
+}
+
+void StagedObjects::Queue::remove(const Object& object) {
+    const auto erased = order.erase({.since = object.since, .fid = object.fid});
+    ENSURE(erased == 1);
+    bytes -= object.size_bytes;
+}
+
 void StagedObjects::enqueue(const Object& object) {
-    Queue& queue = queues_[object.group];
-    queue.order.insert({.since = object.since, .fid = object.fid});
-    queue.bytes += object.size_bytes;
+    queues_[object.group].add(object);
 }
 
 void StagedObjects::dequeue(const Object& object) {
     const auto queue = queues_.find(object.group);
     ENSURE(queue != queues_.end());
-    queue->second.order.erase({.since = object.since, .fid = object.fid});
-    queue->second.bytes -= object.size_bytes;
+    queue->second.remove(object);
     if (queue->second.order.empty()) queues_.erase(queue);
+}
+
+void StagedObjects::set_aside(const Object& object) {
+    aside_[object.group.pool].add(object);
+}
+
+void StagedObjects::take_back(const Object& object) {
+    const auto aside = aside_.find(object.group.pool);
+    ENSURE(aside != aside_.end());
+    aside->second.remove(object);
+    if (aside->second.order.empty()) aside_.erase(aside);
 }
 
 void StagedObjects::drop_copy(store::Fid fid) {
@@ -33,12 +52,14 @@ void StagedObjects::needs_copy(const Object& object) {
     Waiting& waiting = place->second;
     const bool was_queued = !is_new && waiting.state == State::kWaits;
     if (was_queued) dequeue(waiting.object);
+    if (!is_new && !was_queued) take_back(waiting.object);
     const Instant since =
         is_new || waiting.state == State::kGivenUp ? object.since : waiting.object.since;
     waiting.object = object;
     waiting.object.since = since;
     if (waiting.state == State::kTaken || waiting.state == State::kTakenAndChanged) {
         waiting.state = State::kTakenAndChanged;
+        set_aside(waiting.object);
         return;
     }
     waiting.state = State::kWaits;
@@ -55,7 +76,11 @@ void StagedObjects::forget(store::Fid fid) {
     drop_copy(fid);
     const auto found = waiting_.find(fid);
     if (found == waiting_.end()) return;
-    if (found->second.state == State::kWaits) dequeue(found->second.object);
+    if (found->second.state == State::kWaits) {
+        dequeue(found->second.object);
+    } else {
+        take_back(found->second.object);
+    }
     waiting_.erase(found);
 }
 
@@ -63,7 +88,10 @@ void StagedObjects::give_up(store::Fid fid) {
     const auto found = waiting_.find(fid);
     // An object that has changed since it was taken has a new content, which is not given up.
     if (found == waiting_.end() || found->second.state == State::kTakenAndChanged) return;
-    if (found->second.state == State::kWaits) dequeue(found->second.object);
+    if (found->second.state == State::kWaits) {
+        dequeue(found->second.object);
+        set_aside(found->second.object);
+    }
     found->second.state = State::kGivenUp;
 }
 
@@ -94,6 +122,7 @@ std::vector<StagedObjects::Object> StagedObjects::take(const GroupKey& group,
     }
     for (const Object& each : taken) {
         dequeue(each);
+        set_aside(each);
         waiting_.at(each.fid).state = State::kTaken;
     }
     return taken;
@@ -115,8 +144,26 @@ void StagedObjects::put_back(store::Fid fid) {
     if (found == waiting_.end()) return;
     Waiting& waiting = found->second;
     if (waiting.state != State::kTaken && waiting.state != State::kTakenAndChanged) return;
+    take_back(waiting.object);
     waiting.state = State::kWaits;
     enqueue(waiting.object);
+}
+
+std::vector<StagedObjects::Uncopied> StagedObjects::uncopied() const {
+    std::map<objects::PoolId, Uncopied> all;
+    const auto add = [&all](objects::PoolId pool, const Queue& queue) {
+        const auto [place, is_new] =
+            all.emplace(pool, Uncopied{.pool = pool, .oldest = queue.order.begin()->since});
+        Uncopied& sum = place->second;
+        sum.bytes += queue.bytes;
+        sum.objects += queue.order.size();
+        sum.oldest = std::min(sum.oldest, queue.order.begin()->since);
+    };
+    for (const auto& [key, queue] : queues_) add(key.pool, queue);
+    for (const auto& [pool, queue] : aside_) add(pool, queue);
+    std::vector<Uncopied> list;
+    for (const auto& [pool, each] : all) list.push_back(each);
+    return list;
 }
 
 bool StagedObjects::is_given_up(store::Fid fid) const {

@@ -70,6 +70,15 @@ public:
     bool has_waiting(const GroupKey& group) const { return queues_.contains(group); }
     // Gives up the waiting objects of a group that are larger than `bytes`.
     std::vector<store::Fid> give_up_larger(const GroupKey& group, std::uint64_t bytes);
+    // What has no copy, waiting or not: it may be being copied, or given up.
+    struct Uncopied {
+        objects::PoolId pool = 0;
+        std::uint64_t bytes = 0;
+        std::uint64_t objects = 0;
+        Instant oldest{};
+    };
+    // Of each pool that has any.
+    std::vector<Uncopied> uncopied() const;
     // The copying of a taken object has ended. If it still needs a copy, it waits again.
     void put_back(store::Fid fid);
     // Objects that wait or are being copied.
@@ -103,14 +112,20 @@ private:
     struct Queue {
         std::set<Age> order;
         std::uint64_t bytes = 0;
+
+        void add(const Object& object);
+        void remove(const Object& object);
     };
 
     void enqueue(const Object& object);
     void dequeue(const Object& object);
+    void set_aside(const Object& object);
+    void take_back(const Object& object);
     void drop_copy(store::Fid fid);
 
     std::map<store::Fid, Waiting> waiting_;
-    std::map<GroupKey, Queue> queues_;  // The objects in state kWaits.
+    std::map<GroupKey, Queue> queues_;        // The objects in state kWaits.
+    std::map<objects::PoolId, Queue> aside_;  // The objects in other states.
     std::map<store::Fid, Instant> with_copy_;
     std::set<std::tuple<store::Slot, Age>> by_age_;
 };

@@ -33,15 +33,16 @@ std::size_t take_back_next(std::vector<store::Copy>& some, const std::vector<sto
 // Looks at all objects of a disk.
 class StagingDisks::Scan final : public store::MapVisitor {
 public:
-    explicit Scan(StagingDisks& disks) : disks_(disks), since_(disks.now()) {}
+    explicit Scan(StagingDisks& disks) : disks_(disks) {}
 
     Result<void> object(store::Fid fid, const store::Object& object) override {
-        if (disks_.tape_pool(object.pool) != nullptr) found_.push_back(fid);
+        if (disks_.tape_pool(object.pool) == nullptr) return {};
+        found_.emplace_back(fid, disks_.instant_of(object.changed));
         return {};
     }
     Task<Result<void>> between_turns() override {
-        for (const store::Fid fid : std::exchange(found_, {})) {
-            disks_.look(fid, since_);
+        for (const auto& [fid, since] : std::exchange(found_, {})) {
+            disks_.look(fid, since);
             co_await disks_.stores_.parts().reactor.maybe_yield();
         }
         co_return Result<void>{};
@@ -49,8 +50,7 @@ public:
 
 private:
     StagingDisks& disks_;
-    const Instant since_;
-    std::vector<store::Fid> found_;
+    std::vector<std::pair<store::Fid, Instant>> found_;
 };
 
 StagingDisks::StagingDisks(objects::Stores& stores, const LibraryOptions& options)
@@ -157,6 +157,12 @@ Task<void> StagingDisks::until_settled() {
     }
 }
 
+// Times of before the start of the node, too.
+Instant StagingDisks::instant_of(WallTime time) const {
+    const std::int64_t wall_ns = stores_.parts().clock.wall().unix_ns;
+    return now() - Duration{std::max<std::int64_t>(0, wall_ns - time.unix_ns)};
+}
+
 void StagingDisks::look(store::Fid fid, Instant since) {
     objects::HomeVolume* const home = stores_.find(fid.slot());
     if (home == nullptr) return staged_.forget(fid);
@@ -228,7 +234,9 @@ Task<void> StagingDisks::ring_bell() {
 }
 
 StagingNews StagingDisks::take_news() {
-    StagingNews news{.groups = staged_.groups(), .ended = std::exchange(ended_, {})};
+    StagingNews news{.groups = staged_.groups(),
+                     .uncopied = staged_.uncopied(),
+                     .ended = std::exchange(ended_, {})};
     for (StagedObjects::Group& each : news.groups) each.is_urgent = is_urgent(each.key.pool);
     while (!news_.empty() && news.recalls.size() < kNewsMax) {
         const store::Fid fid = *news_.begin();
@@ -249,14 +257,12 @@ std::optional<RecallNote> StagingDisks::note_of(store::Fid fid) {
     const auto object = home->volume().map().find(fid);
     if (!object || !object->has_value()) return std::nullopt;
     const std::uint64_t size_bytes = (*object)->size_bytes;
-    const std::int64_t wall_ns = stores_.parts().clock.wall().unix_ns;
-    const Duration age{std::max<std::int64_t>(0, wall_ns - (*recall)->asked.unix_ns)};
     auto copies = home->volume().copies_of(fid);
     return RecallNote{.fid = fid,
                       .ticket = (*recall)->ticket,
                       .priority = static_cast<std::uint8_t>((*recall)->priority),
                       .size_bytes = size_bytes,
-                      .asked_at = now() - age,
+                      .asked_at = instant_of((*recall)->asked),
                       .asked_unix_ns = (*recall)->asked.unix_ns,
                       .copies = copies ? *std::move(copies) : std::vector<store::Copy>()};
 }

@@ -41,6 +41,8 @@ using RecordedMedia = std::map<store::VsnText, RecordedMedium>;
 struct CopiesThere {
     std::uint64_t objects = 0;
     std::uint64_t only_here = 0;  // Objects without bytes on a disk or on another good cartridge.
+    static constexpr std::size_t kNamesMax = 3;
+    std::vector<std::string> names = {};  // The names of some of these.
 };
 
 // A recall, as the home of the object reports it to the library, again after each change.
@@ -56,6 +58,7 @@ struct RecallNote {
 
 struct StagingNews {
     std::vector<StagedObjects::Group> groups{};
+    std::vector<StagedObjects::Uncopied> uncopied{};
     std::vector<RecallNote> recalls{};  // In no order.
     std::vector<store::Fid> ended{};    // Recalls that are over.
     bool has_more = false;              // Further recalls have to be reported.
@@ -215,6 +218,7 @@ private:
     Task<void> settle();
     Task<void> until_settled();
     void look(store::Fid fid, Instant since);
+    Instant instant_of(WallTime time) const;
     void ring();
     Task<void> ring_bell();
 

@@ -73,6 +73,8 @@ bool TapeLibrary::take_inventory(Inventory which) {
     for (const std::string& barcode : present) {
         const Cartridge& known = *shelf_->table().find(barcode);
         const CartridgeId id = known.id;
+        // What was exported is used again when an administrator imports it.
+        if (known.state == CartridgeState::kExported) continue;
         const bool is_found =
             known.state == CartridgeState::kMissing && !in_drives.is_stuck(barcode);
         if (const auto is_double = doubles.find(barcode); is_double != doubles.end()) {
@@ -84,7 +86,8 @@ bool TapeLibrary::take_inventory(Inventory which) {
         }
     }
     for (const Cartridge& each : std::vector(shelf_->table().all())) {
-        const bool is_known = each.state == CartridgeState::kMissing;
+        const bool is_known =
+            each.state == CartridgeState::kMissing || each.state == CartridgeState::kExported;
         if (!is_known && robot_->count(each.barcode) == 0 && !in_drives.may_have(each.id)) {
             shelf_->set_state(each.id, CartridgeState::kMissing, "it is not in the library");
         }

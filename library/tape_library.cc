@@ -8,6 +8,7 @@
 #include "core/ensure.h"
 #include "core/stable_sort.h"
 #include "devices/tape/drive_model.h"
+#include "library/drive_handling.h"
 #include "library/pending_recall.h"
 #include "library/repacking.h"
 #include "library/rescuing.h"
@@ -41,6 +42,7 @@ TapeLibrary::~TapeLibrary() = default;
 
 void TapeLibrary::start(std::vector<HomeDoors::Door> doors) {
     groups_.resize(doors.size());
+    uncopied_.resize(doors.size());
     homes_ = std::make_unique<HomeDoors>(parts_.reactor, std::move(doors));
     catalogue_ = std::make_unique<CopyCatalogue>(*homes_);
     parts_.reactor.spawn(gate_, run());
@@ -86,6 +88,7 @@ std::uint64_t TapeLibrary::say_left() const {
 
 Task<void> TapeLibrary::end() {
     co_await gate_.close(parts_.reactor);
+    resting_.clear();
     co_await close_drives(Sessions::kEnd);
     if (bay_library_ == nullptr) co_return;
     if (shelf_ != nullptr) {
@@ -125,7 +128,7 @@ Task<void> TapeLibrary::run() {
             co_await read_news();
             if (stopping_) break;
         }
-        const Instant next = std::min(begin_batches(), begin_indexes());
+        const Instant next = std::min({begin_batches(), begin_indexes(), offer_blanks()});
         if (rung_ || stopping_) continue;
         // Woken by news, by the end of a batch, when a group is old enough, and when a session is
         // over.
@@ -308,6 +311,7 @@ Task<void> TapeLibrary::read_news() {
             has_more = news->has_more;
             has_new_disk = has_new_disk || news->has_new_disk;
             groups_[locality] = std::move(news->groups);
+            uncopied_[locality] = std::move(news->uncopied);
             for (const store::Fid fid : news->ended) {
                 end_recall(fid);
                 std::erase_if(told, [fid](const Told& each) { return each.note.fid == fid; });
@@ -337,9 +341,9 @@ void TapeLibrary::count_waiting() {
         std::uint64_t objects = 0;
         std::uint64_t bytes = 0;
         Instant oldest = kNever;
-        for (const auto& of_locality : groups_) {
-            for (const StagedObjects::Group& each : of_locality) {
-                if (each.key.pool != pool.id) continue;
+        for (const auto& of_locality : uncopied_) {
+            for (const StagedObjects::Uncopied& each : of_locality) {
+                if (each.pool != pool.id) continue;
                 objects += each.objects;
                 bytes += each.bytes;
                 oldest = std::min(oldest, each.oldest);

@@ -65,6 +65,10 @@ public:
     // its reactor's coroutines. REQUIRES: the stores of all localities still serve, and the
     // scheduler is not stopped.
     Task<std::uint64_t> stop(Instant deadline);
+    // Drives end their operations, put their cartridges back and are used no more, until `deadline`
+    // or the stop. Returns the drives that still have a cartridge, or could not be unloaded. For a
+    // node that serves nobody any more; stop() follows.
+    Task<std::vector<DriveRow>> unload_all(Instant deadline);
     // The gate for tasks of other localities that use the library.
     core::Gate& gate() { return gate_; }
     // Any thread.
@@ -87,6 +91,8 @@ public:
     Task<MediaOutcome> format(FormatWish wish) override;
     Task<MediaOutcome> load(LoadWish wish) override;
     Task<MediaOutcome> unload(std::string drive) override;
+    Task<MediaOutcome> export_medium(ExportWish wish) override;
+    Task<MediaOutcome> import_media(std::string barcode) override;
     Task<MediaOutcome> take_drive_down(std::string drive) override;
     Task<MediaOutcome> bring_drive_up(std::string drive) override;
     Task<MediaOutcome> repack(std::string barcode) override;
@@ -111,8 +117,13 @@ private:
         std::unique_ptr<DriveUnit> drive;
         io_sched::IoDevice* device = nullptr;
         bool is_handled = false;  // An administrator's operation uses the drive.
+        CartridgeId loads = 0;    // The cartridge that such a load brings; 0: none.
         bool is_indexing = false;
+        bool is_emptying = false;  // By unload_all().
+        bool rests = false;        // It is one of resting_.
     };
+    // A batch that waits for a cartridge, or is being written.
+    struct WaitingBatch;
     struct Served;
     class AgePlace;
     struct Recall;
@@ -192,6 +203,10 @@ private:
     bool is_due(const Pool& pool, const StagedObjects::Group& group) const;
     std::map<StagedObjects::GroupKey, StagedObjects::Group> all_groups() const;
     Pool* find_pool(objects::PoolId id);
+
+    Instant offer_blanks();
+    bool has_idle_drives(const Pool& pool) const;
+    bool has_idle_cartridges(const Pool& pool, std::uint64_t needed_bytes) const;
 
     // -- tape_sessions.cc --
     class IndexJob;
@@ -294,13 +309,25 @@ private:
     const Cartridge* known_cartridge(std::string_view barcode) const;
     Task<const Cartridge*> find_medium(std::string barcode);
     const Unit* unit_with(CartridgeId cartridge) const;
+    bool is_in_use(CartridgeId cartridge) const;
     std::string why_not_load(const Unit& unit, const Cartridge& cartridge) const;
+    Task<void> empty(Unit* unit, Instant deadline);
+    static const char* why_not_written(const Pool& pool);
     Task<Result<void>> wait_for_copies(Pool* pool, std::vector<std::vector<store::Fid>>* left,
                                        core::WaitOptions wait);
     Task<MediaOutcome> may_format(const Cartridge* cartridge, FormatForce force);
     std::string why_not_format(const Cartridge& cartridge, FormatForce force) const;
     Task<Result<CopiesThere>> count_copies(const Cartridge* cartridge);
     Task<MediaOutcome> forget_copies(const Cartridge* cartridge, FormatForce force);
+
+    // -- tape_exchange.cc --
+    std::string why_wanted(const Cartridge& cartridge) const;
+    std::string why_not_export(const Cartridge& cartridge) const;
+    Task<MediaOutcome> may_export(const ExportWish* wish, CopiesThere* there);
+    Task<Result<void>> take_out_of_use(CartridgeId id);
+    Task<Result<void>> use_again(CartridgeId id);
+    Task<Result<void>> bring_in(std::string barcode);
+    std::vector<std::string> importable() const;
 
     const Parts parts_;
     const LibraryOptions options_;
@@ -331,7 +358,10 @@ private:
     core::WaitQueue rings_;
     core::WaitQueue changed_;  // Woken when a batch has ended, or the homes have told of changes.
     std::uint64_t changes_ = 0;
-    std::vector<std::vector<StagedObjects::Group>> groups_;  // By locality.
+    std::vector<std::vector<StagedObjects::Group>> groups_;       // By locality.
+    std::vector<std::vector<StagedObjects::Uncopied>> uncopied_;  // Likewise.
+    std::vector<WaitingBatch*> waiting_batches_;
+    std::vector<std::unique_ptr<Handling>> resting_;  // Drives that are used no more.
     std::set<StagedObjects::GroupKey> writing_;
     core::IntrusiveList<AgePlace> recalls_by_age_;
     Recalls recalls_;

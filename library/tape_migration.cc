@@ -21,12 +21,22 @@ constexpr Duration kAfterUnrecorded = 5min;
 constexpr Duration kAfterNothing = 1s;
 // The interval of inventories while objects wait for a cartridge.
 constexpr Duration kLookForMedia = 1min;
+// How long objects wait for a cartridge of their pool that others use, before a blank one becomes
+// one of the pool.
+constexpr Duration kInUse = 30s;
 // The space on tape that a batch takes, and each member, beside the bytes of the objects; an upper
 // bound of the figures of CopyBatch.
 constexpr std::uint64_t kBatchOverhead = 6UL << 20;
 constexpr std::uint64_t kMemberOverhead = 32UL << 10;
 
 }  // namespace
+
+struct TapeLibrary::WaitingBatch {
+    const AwaitedTape& request;
+    const Pool& pool;
+    std::uint64_t needed_bytes = 0;
+    Instant look_at{};
+};
 
 std::map<StagedObjects::GroupKey, StagedObjects::Group> TapeLibrary::all_groups() const {
     std::map<StagedObjects::GroupKey, StagedObjects::Group> all;
@@ -218,7 +228,14 @@ Task<void> TapeLibrary::write_batch(Pool* pool, std::vector<CopyBatch::Item> ite
     std::vector<io_sched::IoPart> where(copies,
                                         {.medium = io_sched::kAnyMedium, .size_bytes = bytes});
     AwaitedTape request(scheduler, all, options, std::move(where));
+    WaitingBatch waiting{.request = request,
+                         .pool = *pool,
+                         .needed_bytes = bytes,
+                         .look_at = after(began_at, kInUse)};
+    waiting_batches_.push_back(&waiting);
+    ring();
     auto written = co_await request;
+    std::erase(waiting_batches_, &waiting);
     if (written && join.failed()) {
         written = std::unexpected(
             Error{.code = Errc::kIo, .context = "not all cartridges got their copies"});
@@ -352,6 +369,43 @@ TapeLibrary::Room TapeLibrary::room_for(const Pool& pool, std::uint64_t needed_b
         room = room_of(pool, needed_bytes);
     }
     return room;
+}
+
+// Recalls and scrubs may use the cartridges of a pool for hours, while other drives are idle and
+// the disks get full. Returns when to look again.
+Instant TapeLibrary::offer_blanks() {
+    Instant next = kNever;
+    const Instant now = parts_.reactor.now();
+    for (WaitingBatch* const each : waiting_batches_) {
+        if (now >= each->look_at) {
+            each->look_at = after(now, kInUse);
+            const bool waits_in_vain = each->request.waiting() && has_idle_drives(each->pool) &&
+                                       !has_idle_cartridges(each->pool, each->needed_bytes);
+            const CartridgeId blank = room_of(each->pool, each->needed_bytes).blank;
+            if (waits_in_vain && blank != 0) shelf_->promise(blank, each->pool.id);
+        }
+        next = std::min(next, each->look_at);
+    }
+    return next;
+}
+
+// As many as the pool writes to at once.
+bool TapeLibrary::has_idle_drives(const Pool& pool) const {
+    const auto idle = std::ranges::count_if(units_, [](const Unit& each) {
+        return !each.drive->is_down() && !each.is_handled && each.device->is_idle();
+    });
+    return static_cast<std::uint64_t>(idle) >= pool.options.copies;
+}
+
+bool TapeLibrary::has_idle_cartridges(const Pool& pool, std::uint64_t needed_bytes) const {
+    const auto idle = std::ranges::count_if(shelf_->table().all(), [&](const Cartridge& each) {
+        const io_sched::IoMedium* const medium =
+            parts_.io.media().find(io_sched::MediumId{each.id});
+        return medium != nullptr && medium->pool == pool.id &&
+               medium->use == io_sched::MediumUse::kAll && medium->free_bytes >= needed_bytes &&
+               !is_in_use(each.id);
+    });
+    return static_cast<std::uint64_t>(idle) >= pool.options.copies;
 }
 
 bool TapeLibrary::has_drives_for(const Pool& pool) const {

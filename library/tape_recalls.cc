@@ -437,8 +437,9 @@ std::vector<TapeLibrary::Recall*> TapeLibrary::ordered_recalls() const {
     for (const auto& [fid, recall] : recalls_) {
         if (!recall->is_over) order.push_back(recall.get());
     }
+    // The scheduler knows two classes of priority.
     const auto rank = [](const Recall* each) {
-        return std::tuple(!each->is_reading(), 255 - each->wish_priority, each->number);
+        return std::tuple(!each->is_reading(), Recall::class_of(each->wish_priority), each->number);
     };
     std::ranges::sort(order, {}, rank);
     return order;

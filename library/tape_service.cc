@@ -5,6 +5,7 @@
 
 #include "library/awaited_tape.h"
 #include "library/doubles.h"
+#include "library/drive_handling.h"
 #include "library/pending_recall.h"
 #include "library/tape_library.h"
 #include "objects/object_name.h"
@@ -55,6 +56,12 @@ Task<Result<void>> TapeLibrary::sync(std::string pool, core::WaitOptions wait) {
     co_return done;
 }
 
+const char* TapeLibrary::why_not_written(const Pool& pool) {
+    if (pool.is_short_of_tape) return "no cartridge has room for some objects, and none is blank";
+    if (pool.is_short_of_drives) return "there are fewer drives than the pool has copies";
+    return "some objects could not be written to tape; the log says which, and why";
+}
+
 Task<Result<void>> TapeLibrary::wait_for_copies(Pool* pool,
                                                 std::vector<std::vector<store::Fid>>* left,
                                                 core::WaitOptions wait) {
@@ -82,8 +89,7 @@ Task<Result<void>> TapeLibrary::wait_for_copies(Pool* pool,
             co_return std::unexpected(Error{.code = Errc::kClosed, .context = "the library stops"});
         }
         if (pool->failures >= kFailuresMax || all_given_up) {
-            co_return std::unexpected(
-                Error{.code = Errc::kIo, .context = "some objects could not be written to tape"});
+            co_return std::unexpected(Error{.code = Errc::kIo, .context = why_not_written(*pool)});
         }
         // The answers of the first homes may be outdated.
         if (changes_ != seen) continue;
@@ -285,6 +291,9 @@ Task<Result<CopiesThere>> TapeLibrary::count_copies(const Cartridge* cartridge) 
         if (!there) co_return std::unexpected(there.error());
         all.objects += there->objects;
         all.only_here += there->only_here;
+        for (const std::string& each : there->names) {
+            if (all.names.size() < CopiesThere::kNamesMax) all.names.push_back(each);
+        }
     }
     co_return all;
 }
@@ -301,32 +310,14 @@ Task<MediaOutcome> TapeLibrary::forget_copies(const Cartridge* cartridge, Format
     co_return MediaOutcome{};
 }
 
-// Reserves a drive for an administrator's operation: the scheduler gives it no request meanwhile.
-class TapeLibrary::Handling {
-public:
-    Handling(TapeLibrary& library, Unit& unit) : library_(library), unit_(unit) {
-        unit_.is_handled = true;
-        library_.parts_.io.set_drive_state(*unit_.device, io_sched::DeviceState::kHeld);
-    }
-    ~Handling() {
-        unit_.is_handled = false;
-        std::optional<io_sched::MediumId> medium;
-        if (unit_.drive->cartridge()) medium = io_sched::MediumId{*unit_.drive->cartridge()};
-        library_.parts_.io.set_drive_medium(*unit_.device, medium);
-        library_.parts_.io.set_drive_state(*unit_.device, unit_.drive->is_down()
-                                                              ? io_sched::DeviceState::kDown
-                                                              : io_sched::DeviceState::kReady);
-    }
-    Handling(const Handling&) = delete;
-    Handling& operator=(const Handling&) = delete;
-
-private:
-    TapeLibrary& library_;
-    Unit& unit_;
-};
-
 std::string TapeLibrary::why_not_load(const Unit& unit, const Cartridge& cartridge) const {
     const std::string name = "drive " + std::string(unit.drive->name());
+    const bool is_out = cartridge.state == CartridgeState::kExported ||
+                        cartridge.state == CartridgeState::kDisabled;
+    if (is_out) {
+        return "the cartridge is " + std::string(to_string(cartridge.state)) + ": " +
+               cartridge.reason;
+    }
     if (unit.drive->is_down()) return name + " is down: " + unit.drive->down_reason();
     if (unit.is_handled || !unit.device->is_idle()) return name + " is in use";
     const Unit* const other = unit_with(cartridge.id);
@@ -347,7 +338,9 @@ Task<MediaOutcome> TapeLibrary::load(LoadWish wish) {
     const std::string refusal = why_not_load(*unit, *cartridge);
     if (!refusal.empty()) co_return outcome(Kind::kRefused, refusal);
     const Handling handling(*this, *unit);
+    unit->loads = id;
     const auto mounted = co_await unit->drive->mount(id);
+    unit->loads = 0;
     co_return outcome(mounted);
 }
 
@@ -363,6 +356,45 @@ Task<MediaOutcome> TapeLibrary::unload(std::string drive) {
 }
 
 // -- drives --
+
+Task<std::vector<DriveRow>> TapeLibrary::unload_all(Instant deadline) {
+    for (Unit& each : units_) {
+        if (std::exchange(each.is_emptying, true)) continue;
+        parts_.reactor.spawn(gate_, empty(&each, deadline));
+    }
+    const auto is_emptying = [](const Unit& each) { return each.is_emptying; };
+    while (std::ranges::any_of(units_, is_emptying)) {
+        const auto woken = co_await changed_.wait({.deadline = deadline, .cancel = &stop_});
+        if (!woken) break;
+    }
+    std::vector<DriveRow> left = drives();
+    std::erase_if(left, [this](const DriveRow& each) {
+        return each.barcode.empty() && !find_unit(each.name)->is_emptying;
+    });
+    co_return left;
+}
+
+Task<void> TapeLibrary::empty(Unit* unit, Instant deadline) {
+    bool waits = true;
+    while (unit->is_handled && waits && !unit->rests) {
+        const auto slept = co_await parts_.reactor.sleep_for(kDriveLook, &stop_);
+        waits = slept.has_value() && parts_.reactor.now() < deadline;
+    }
+    if (waits && !unit->rests) {
+        unit->rests = true;
+        resting_.push_back(std::make_unique<Handling>(*this, *unit));
+    }
+    while (waits && !unit->device->is_idle()) {
+        const auto slept = co_await parts_.reactor.sleep_for(kDriveLook, &stop_);
+        waits = slept.has_value() && parts_.reactor.now() < deadline;
+    }
+    if (waits) {
+        // What went wrong, the drive has said.
+        [[maybe_unused]] const auto unloaded = co_await unit->drive->unload();
+    }
+    unit->is_emptying = false;
+    tell_changed();
+}
 
 Task<MediaOutcome> TapeLibrary::take_drive_down(std::string drive) {
     Unit* const unit = find_unit(drive);

@@ -290,6 +290,11 @@ constexpr std::array kExecutors{
     Executor{
         .name = "medium_work", .needs_stores = true, .needs_piece = true, .run = &run_medium_work},
     Executor{.name = "set_drive", .needs_stores = true, .run = &run_set_drive},
+    Executor{.name = "export_medium", .needs_stores = true, .run = &run_export_medium},
+    Executor{.name = "import_media",
+             .needs_stores = true,
+             .needs_piece = true,
+             .run = &run_import_media},
 };
 static_assert(std::ranges::equal(kExecutors, fop::kFopTypes, {}, &Executor::name,
                                  &fop::FopType::name),

@@ -60,6 +60,22 @@ std::string_view drive_of(const MediaList& list, std::string_view barcode) {
     return found == list.drives.end() ? std::string_view() : std::string_view(found->name);
 }
 
+// Without the drive that has it, and what only its home knows.
+fop::MediumEntry entry_of(const library::Cartridge& cartridge) {
+    return {.capacity_bytes = cartridge.capacity_bytes,
+            .used_bytes = cartridge.used_bytes,
+            .files = cartridge.files,
+            .mounts = cartridge.mounts,
+            .generation = cartridge.generation,
+            .scrubbed_s = cartridge.scrubbed_s,
+            .damaged_copies = cartridge.damaged_copies,
+            .barcode = cartridge.barcode,
+            .pool = cartridge.pool,
+            .technology = cartridge.technology,
+            .state = library::to_string(cartridge.state),
+            .reason = cartridge.remark()};
+}
+
 }  // namespace
 
 Task<std::vector<library::Cartridge>> list_cartridges(Operation* operation) {
@@ -88,20 +104,10 @@ Task<fop::Reply> run_media(Operation* operation) {
     for (const library::Cartridge& each : listed->cartridges) {
         if (each.barcode <= asked.cursor) continue;
         const auto dead_of_it = dead.find(each.vsn);
-        is_end = writer.add({.capacity_bytes = each.capacity_bytes,
-                             .used_bytes = each.used_bytes,
-                             .dead_bytes = dead_of_it == dead.end() ? 0 : dead_of_it->second,
-                             .files = each.files,
-                             .mounts = each.mounts,
-                             .generation = each.generation,
-                             .scrubbed_s = each.scrubbed_s,
-                             .damaged_copies = each.damaged_copies,
-                             .barcode = each.barcode,
-                             .pool = each.pool,
-                             .technology = each.technology,
-                             .state = library::to_string(each.state),
-                             .drive = drive_of(*listed, each.barcode),
-                             .reason = each.remark()});
+        fop::MediumEntry entry = entry_of(each);
+        entry.dead_bytes = dead_of_it == dead.end() ? 0 : dead_of_it->second;
+        entry.drive = drive_of(*listed, each.barcode);
+        is_end = writer.add(entry);
         if (!is_end) break;
         operation->work().text = each.barcode;
     }
@@ -145,21 +151,28 @@ Task<library::MediaOutcome> wait_for_change(const library::LibraryDoor* door,
 
 // Runs an operation of the library on media. It cannot be cancelled once it has begun; the fop does
 // not wait for its end when the server stops.
-template <typename Body, typename Job>
-Task<fop::Reply> change_media(Operation* operation, Job* job) {
+template <typename Job>
+Task<Granted<library::MediaOutcome>> run_change(Operation* operation, Job* job) {
     operation->enter(Phase::kExecute);
     const library::LibraryDoor* const door = door_of(*operation);
-    if (door == nullptr) co_return operation->refuse(kNoLibrary);
+    if (door == nullptr) co_return refused(kNoLibrary);
     const auto open = co_await check_open(operation, door, Opening::kRefused);
-    if (!open) co_return operation->refuse(open.error());
+    if (!open) co_return refused(open.error());
     auto waited = [job, door](library::LibraryService& service, core::WaitOptions wait) {
         return wait_for_change(door, (*job)(service, wait), wait);
     };
     auto done = co_await run_at_library<library::MediaOutcome>(operation, door, &waited);
-    if (!done) co_return operation->refuse(done.error());
-    if (done->kind == library::MediaOutcome::Kind::kDone) co_return fop::Reply{.body = Body{}};
+    if (!done) co_return refused(done.error());
+    if (done->kind == library::MediaOutcome::Kind::kDone) co_return *std::move(done);
     operation->work().text = std::move(done->words);
-    co_return operation->refuse({.status = status_of(done->kind), .words = operation->work().text});
+    co_return refused(status_of(done->kind), operation->work().text);
+}
+
+template <typename Body, typename Job>
+Task<fop::Reply> change_media(Operation* operation, Job* job) {
+    const auto done = co_await run_change(operation, job);
+    if (!done) co_return operation->refuse(done.error());
+    co_return fop::Reply{.body = Body{}};
 }
 
 }  // namespace
@@ -257,6 +270,36 @@ Task<fop::Reply> run_set_drive(Operation* operation) {
         return goes_down ? service.take_drive_down(drive) : service.bring_drive_up(drive);
     };
     co_return co_await change_media<fop::SetDriveReply>(operation, &job);
+}
+
+Task<fop::Reply> run_export_medium(Operation* operation) {
+    const auto& asked = operation->body<fop::ExportMedium>();
+    const library::LibraryService::ExportWish wish{.barcode = std::string(asked.name),
+                                                   .hides_objects = asked.hide_objects};
+    auto job = [&wish](library::LibraryService& service, core::WaitOptions /*wait*/) {
+        return service.export_medium(wish);
+    };
+    const auto done = co_await run_change(operation, &job);
+    if (!done) co_return operation->refuse(done.error());
+    co_return fop::Reply{.body = fop::ExportMediumReply{.objects = done->objects,
+                                                        .only_here = done->only_here,
+                                                        .in_exchange = done->is_in_exchange}};
+}
+
+Task<fop::Reply> run_import_media(Operation* operation) {
+    const std::string barcode(operation->body<fop::ImportMedia>().name);
+    auto job = [&barcode](library::LibraryService& service, core::WaitOptions /*wait*/) {
+        return service.import_media(barcode);
+    };
+    const auto done = co_await run_change(operation, &job);
+    if (!done) co_return operation->refuse(done.error());
+    fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
+    for (const library::Cartridge& each : done->imported) {
+        if (!writer.add(entry_of(each))) break;
+    }
+    const auto total = static_cast<std::uint32_t>(done->imported.size());
+    co_return fop::Reply{.payload = writer.written(),
+                         .body = fop::ImportMediaReply{.total = total}};
 }
 
 }  // namespace fopd::reqh

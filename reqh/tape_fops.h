@@ -37,6 +37,8 @@ Task<fop::Reply> run_load_medium(Operation* operation);
 Task<fop::Reply> run_unload_drive(Operation* operation);
 Task<fop::Reply> run_medium_work(Operation* operation);
 Task<fop::Reply> run_set_drive(Operation* operation);
+Task<fop::Reply> run_export_medium(Operation* operation);
+Task<fop::Reply> run_import_media(Operation* operation);
 Task<fop::Reply> run_copies(Operation* operation);
 
 }  // namespace fopd::reqh

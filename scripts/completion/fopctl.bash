@@ -39,7 +39,7 @@ _fopctl() {
     local current=${COMP_WORDS[COMP_CWORD]}
     local previous=${COMP_WORDS[COMP_CWORD - 1]}
     local global_options="--server --key --token --protect --job --admin --json --quiet --wide --color --timeout --version --help"
-    local verbs="put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media drives format load unload drive repack rescue batch shell ping bench status health top sessions devices device scrub store lrs io-sched trace reload drain log-level keygen key token"
+    local verbs="put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media drives format load unload export import drive repack rescue batch shell ping bench status health top sessions devices device scrub store lrs io-sched trace reload drain log-level keygen key token"
     COMPREPLY=()
 
     # The argument of an option.
@@ -118,6 +118,8 @@ _fopctl() {
             rm) options+=" --pool --recursive --dry-run --yes --all" ;;
             append | truncate | chmod | chown | sync | df | quota | release | cancel) options+=" --pool" ;;
             stage) options+=" --pool --pin --priority" ;;
+            drain) options+=" --unload" ;;
+            export) options+=" --yes" ;;
             repack) options+=" --show --end" ;;
             rescue) options+=" --all --pool --show --end" ;;
             scrub) options+=" --end --show --medium --pool" ;;
@@ -176,7 +178,7 @@ _fopctl() {
         "device add" | "device remove" | "device forget" | scrub | "store check")
             mapfile -t COMPREPLY < <(compgen -W "$(_fopctl_json name devices)" -- "$current")
             ;;
-        format | load | repack | rescue)
+        format | load | export | import | repack | rescue)
             mapfile -t COMPREPLY < <(compgen -W "$(_fopctl_json name media)" -- "$current")
             ;;
         "lrs rule change" | "lrs rule del")

@@ -64,7 +64,8 @@ const char* describe_kind(CartridgeKind kind) {
             return "a cartridge that was formatted at another time";
         case CartridgeKind::kOtherNode: return "a cartridge of another node";
         case CartridgeKind::kOtherBarcode: return "a cartridge whose label has another barcode";
-        case CartridgeKind::kForeign: return "a cartridge of another program";
+        case CartridgeKind::kForeign:
+            return "a cartridge of another program, or its label is damaged";
         case CartridgeKind::kUnreadable: return "a cartridge whose label cannot be read";
         case CartridgeKind::kCleaning: return "a cleaning cartridge";
     }

@@ -217,6 +217,8 @@ RequestBody object_request(std::uint16_t type) {
         case 33: return UnloadDrive{.drive = "vtl0-drive0"};
         case 34: return Copies{.fid = kFid};
         case 36: return SetDrive{.drive = "vtl0-drive0", .down = true};
+        case 37: return ExportMedium{.name = "A00001L9", .hide_objects = true};
+        case 38: return ImportMedia{.name = "A00001L9"};
         case 35:
             return MediumWork{.name = "A00001L9", .order = MediumWork::Order::kBegin, .first = 7};
         default: return {};
@@ -266,6 +268,8 @@ ReplyBody object_reply(std::uint16_t type) {
         case 33: return UnloadDriveReply{};
         case 34: return CopiesReply{.total = 2, .on_disk = true, .pinned_until_s = 1'800'000'000};
         case 36: return SetDriveReply{};
+        case 37: return ExportMediumReply{.objects = 12, .only_here = 3, .in_exchange = true};
+        case 38: return ImportMediaReply{.total = 2};
         case 35:
             return MediumWorkReply{.state = MediumWorkReply::State::kPartly,
                                    .copies = 1200,

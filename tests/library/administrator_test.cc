@@ -126,6 +126,7 @@ TEST_CASE("library: objects stay on the disk when their cartridge turns out to b
         stage.at(0, stage.library().load({.barcode = barcode, .drive = drive}));
     CHECK(loaded.kind == Kind::kFailed);
     CHECK(cartridge(stage, barcode).state == CartridgeState::kForeign);
+    CHECK(cartridge(stage, barcode).reason == "it is blank, and had a label and data");
     stage.run_for(1s);
     for (const auto& [fid, bytes] : book) {
         CHECK(stage.release(fid).error().code == Errc::kBusy);

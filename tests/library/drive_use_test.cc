@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "devices/tape/element_address.h"
 #include "library/tape_library.h"
 #include "tests/catch.h"
 #include "tests/library/tape_stage.h"
@@ -130,4 +131,94 @@ TEST_CASE("library drives: the scheduler knows where a drive has stopped", "[lib
     REQUIRE(stage.sync().has_value());
     wait_until_idle(stage);
     CHECK(device->position() == position());
+}
+
+TEST_CASE("library drives: all of them give their cartridges back, and rest", "[library]") {
+    TapeStage stage;
+    const Book book = put_some(stage, 10);
+    REQUIRE(stage.sync().has_value());
+    release_all(stage, book);
+    const auto in_drives = [&stage] {
+        std::size_t count = 0;
+        for (const std::uint32_t each : stage.tapes.full_elements()) {
+            count += each < devices::kExchangeAddress ? 1 : 0;
+        }
+        return count;
+    };
+    const store::Fid fid = book.begin()->first;
+    REQUIRE(stage.recall(fid) == RecallAsked::kWaiting);
+    stage.run_for(10ms);
+    REQUIRE(in_drives() > 0);
+
+    const auto left = stage.at(0, stage.library().unload_all(after(stage.world.now(), 15min)));
+    CHECK(left.empty());
+    CHECK(in_drives() == 0);
+    // They are not used for what comes later, either.
+    const bool is_back = !stage.is_released(fid);
+    if (is_back) REQUIRE(stage.release(fid).has_value());
+    REQUIRE(stage.recall(fid).has_value());
+    stage.run_for(10min);
+    CHECK(stage.is_released(fid));
+    CHECK(in_drives() == 0);
+    CHECK(stage.at(0, stage.library().unload_all(after(stage.world.now(), 15min))).empty());
+
+    stage.restart();
+    CHECK(stage.recalled(fid) == book.begin()->second);
+    stage.stop();
+}
+
+TEST_CASE("library drives: one that does not give its cartridge back in time is named",
+          "[library]") {
+    TapeStage stage;
+    const Book book = put_some(stage, 1);
+    REQUIRE(stage.sync().has_value());
+    const auto rows = stage.library().drives();
+    const std::uint32_t loaded = rows.at(0).barcode.empty() ? 1 : 0;
+    stage.drive(loaded).inject(devices::TapeFault::kStuck);
+    const auto left = stage.at(0, stage.library().unload_all(after(stage.world.now(), 15min)));
+    REQUIRE(left.size() == 1);
+    CHECK(left[0].name == rows.at(loaded).name);
+    CHECK(left[0].barcode == rows.at(loaded).barcode);
+    CHECK_FALSE(left[0].reason.empty());
+    stage.stop();
+}
+
+TEST_CASE("library drives: a load that an administrator asks for and fails is an event",
+          "[library]") {
+    TapeStage stage;
+    stage.run_for(1min);
+    const std::string barcode = stage.library().media().front().barcode;
+    stage.tapes.at(address_of(stage, barcode))->break_leader();
+    const std::string drive = stage.library().drives().front().name;
+    const MediaOutcome loaded =
+        stage.at(0, stage.library().load({.barcode = barcode, .drive = drive}));
+    CHECK(loaded.kind == MediaOutcome::Kind::kFailed);
+    CHECK(stage.events.begin_with("library.operation_failed drive=" + drive + " medium=" + barcode +
+                                  " operation=load origin=tape") == 1);
+    stage.stop();
+}
+
+TEST_CASE("library drives: objects go to a blank cartridge while recalls have the other one",
+          "[library]") {
+    TapeStage stage;
+    const store::Fid first = stage.put(pattern(100'000, 1));
+    REQUIRE(stage.sync().has_value());
+    REQUIRE(stage.release(first).has_value());
+    const auto rows = stage.library().drives();
+    const std::uint32_t reader = rows.at(0).barcode.empty() ? 1 : 0;
+    stage.drive(reader).faults().slow_ppm = 1'000'000;
+    stage.drive(reader).faults().slow_delay = 1h;
+    REQUIRE(stage.recall(first) == RecallAsked::kWaiting);
+    stage.run_for(1s);
+    REQUIRE(stage.library().drives().at(reader).activity == "reading");
+
+    const store::Fid second = stage.put(pattern(100'000, 2));
+    const auto synced = stage.sync(5min);
+    CHECK(synced.has_value());
+    REQUIRE(stage.copies_of(second).size() == 1);
+    CHECK(stage.copies_of(second).front().cartridge.vsn !=
+          stage.copies_of(first).front().cartridge.vsn);
+    stage.drive(reader).faults().slow_ppm = 0;
+    CHECK(stage.wait_for(first, 10h).how == RecallEnd::How::kDone);
+    stage.stop();
 }

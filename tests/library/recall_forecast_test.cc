@@ -51,6 +51,30 @@ TEST_CASE("library forecast: a mount, a locate and the bytes count", "[library]"
     REQUIRE(*ends[0] - now == expected);
 }
 
+TEST_CASE("library forecast: one that is being read needs its locates, and may be late",
+          "[library]") {
+    RecallForecast::Drive drive = drive_with(1);
+    drive.activity = DriveActivity::kReading;
+    drive.busy_since = Instant{10h};
+    drive.busy_bytes = kGigabyte;
+    const std::uint64_t far = 5'000 * kGigabyte;
+    const RecallForecast::Wait wait{
+        .cartridge = 1, .offset = far, .size_bytes = kGigabyte, .reads = true};
+    const auto end_at = [&](Instant now) {
+        RecallForecast forecast({.now = now});
+        forecast.add(drive);
+        forecast.add(wait);
+        return forecast.ends().front();
+    };
+    const auto expected = end_at(drive.busy_since);
+    REQUIRE(expected.has_value());
+    const Duration locate = devices::locate_time(model(), devices::beginning_of(model()),
+                                                 devices::place_of_byte(model(), far));
+    CHECK(*expected - drive.busy_since >= locate + devices::transfer_time(model(), kGigabyte));
+    CHECK(end_at(drive.busy_since + 5s) == expected);
+    CHECK_FALSE(end_at(*expected + 1s).has_value());
+}
+
 TEST_CASE("library forecast: what is on one cartridge is read together, loaded ones first",
           "[library]") {
     RecallForecast forecast({.grouped = true});

@@ -138,3 +138,33 @@ TEST_CASE("library staged: objects with a copy are found by age, for each disk",
     REQUIRE(staged.oldest_with_copy({}, 1)->fid == fid(2));
     REQUIRE(staged.with_copy_count() == 3);
 }
+
+TEST_CASE("library staged: what is being copied and what is given up has no copy yet",
+          "[library]") {
+    StagedObjects staged;
+    staged.needs_copy(object(1, 10));
+    staged.needs_copy(object(2, 20));
+    staged.needs_copy(object(3, 40, "other"));
+    const auto sum = [&staged] {
+        const auto all = staged.uncopied();
+        return all.empty() ? StagedObjects::Uncopied{} : all.front();
+    };
+    CHECK(sum().objects == 3);
+    CHECK(staged.take({.pool = kPool}, {.bytes = 10, .objects = 1}).size() == 1);
+    staged.give_up(fid(3));
+    CHECK(sum().objects == 3);
+    CHECK(sum().bytes == 70);
+    CHECK(sum().oldest == Instant{1ns});
+    CHECK(sum().pool == kPool);
+    staged.needs_copy(object(1, 15));
+    CHECK(sum().bytes == 75);
+    staged.has_copy(object(1, 15));
+    CHECK(sum().objects == 2);
+    CHECK(sum().oldest == Instant{2ns});
+    staged.put_back(fid(2));
+    staged.needs_copy(object(3, 40, "other"));
+    CHECK(sum().bytes == 60);
+    staged.forget(fid(2));
+    staged.forget(fid(3));
+    CHECK(staged.uncopied().empty());
+}

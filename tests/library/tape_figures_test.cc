@@ -92,6 +92,34 @@ TEST_CASE("library figures: objects wait for a copy, and are counted when they h
     REQUIRE(copied["fopd_tape_media{state=\"blank\"}"] == stage.options.cartridges - 1);
 }
 
+TEST_CASE("library figures: how long objects have waited for a copy survives a restart",
+          "[library]") {
+    TapeStage stage;
+    stage.put(pattern(100'000, 1));
+    stage.run_for(10min);
+    stage.restart();
+    stage.run_for(1s);
+    const double age = Figures(stage)["fopd_tape_uncopied_oldest_seconds{pool=\"cold\"}"];
+    CHECK(age >= 600);
+    CHECK(age < 700);
+    stage.stop();
+}
+
+TEST_CASE("library figures: objects that are being copied have no copy yet", "[library]") {
+    TapeStage stage({.drives = 1, .pool = {.name = "cold", .staging = "fast", .migrate_age = 1s}});
+    stage.run_for(1min);
+    stage.drive(0).faults().slow_ppm = 1'000'000;
+    stage.drive(0).faults().slow_delay = 10min;
+    stage.put(pattern(100'000, 1));
+    stage.run_for(1min);
+    const Figures copying(stage);
+    CHECK(copying["fopd_tape_uncopied_objects{pool=\"cold\"}"] == 1);
+    CHECK(copying["fopd_tape_uncopied_bytes{pool=\"cold\"}"] == 100'000);
+    CHECK(copying["fopd_tape_uncopied_oldest_seconds{pool=\"cold\"}"] > 50);
+    stage.drive(0).faults().slow_ppm = 0;
+    stage.stop();
+}
+
 TEST_CASE(
     "library figures: a recall counts while it waits, and its locates take what the model says",
     "[library]") {

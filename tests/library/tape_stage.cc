@@ -78,7 +78,7 @@ TapeStage::TapeStage(const TapeStageOptions& given)
       options(given),
       world(given.seed),
       random(given.seed * 31 + 7),
-      tapes({.drives = given.drives}),
+      tapes({.drives = given.drives, .exchange = given.exchange}),
       bay(tapes) {
     bay.technologies = options.technologies;
     node_.fill(std::byte{7});
@@ -424,6 +424,7 @@ Task<Result<void>> TapeStage::change(store::Fid fid, const Bytes* bytes) {
         object.name = name;
         object.name_version = name.empty() ? 0 : ++name_version;
     }
+    object.changed = world.clock().wall();
     object.next_content();
     change.put_object(fid, object);
     auto room = co_await change.reserve(0, {});

@@ -106,6 +106,7 @@ struct TapeStageOptions {
     bool names = false;  // Objects may have names; each locality knows those of its own.
     std::uint32_t drives = 2;
     std::vector<std::string> technologies = {"lto9"};  // Of the drives in turn.
+    std::uint32_t exchange = 2;  // Elements through which people bring and take cartridges.
     std::uint32_t cartridges = 4;
     std::uint64_t cartridge_bytes = 64UL << 20;
     LibraryTiming timing = LibraryTiming::kNone;

@@ -121,6 +121,8 @@ completes "d0,d1" --admin "$scratch/files/admin.sock" store check ""
 grep --quiet -- "--admin $scratch/files/admin.sock .*devices" "$ASKED" || fail "the typed --admin is not used to ask"
 completes "A00001L9,A00002L9" load ""
 completes "vtl0-drive0,vtl0-drive1" load A00001L9 ""
+completes "A00001L9,A00002L9" export ""
+completes "A00001L9,A00002L9" import ""
 completes "vtl0-drive0,vtl0-drive1" unload ""
 completes "fast" ls --pool f
 completes "ann,default" lrs rule change ""

@@ -44,6 +44,7 @@ COMMON = {
     "fopctl bench --op read": Run("fopctl bench --op read --seconds 0.1"),
     "fopctl bench --op write --durable": Run("fopctl bench --op write --durable --seconds 0.1"),
     "fopctl drain": Run("fopctl drain && end && begin"),
+    "fopctl drain --unload": Run("fopctl drain --unload && end && begin"),
     "fopctl ls --fid FID": Run("fopctl ls --fid $fid"),
     "fopctl device add NAME": Run("fopctl device add d2", before=NEW_DISK),
     "fopctl device remove NAME": Run("fopctl device remove d2"),
@@ -145,6 +146,10 @@ RUNNING = {
     "fopctl rescue --all": Run(),
     "fopctl rescue V00001L9": Run("fopctl rescue $medium", status=1),
     "fopctl rescue --all --show": Run(),
+    "fopctl export V00001L9":
+        Run("fopctl export $exported",
+            before="exported=$(fopctl --json media | jq -r '[.media[] | select(.state == \"blank\")][0].name')"),
+    "fopctl import": Run(),
     "fopctl format V00001L9 --pool cold": Run("fopctl format $medium --pool cold"),
     "fopctl scrub --medium V00001L9": Run("fopctl scrub --medium $medium"),
     "fopctl device forget --slot 2": Run(status=1, before=LOSE_D1),

@@ -6,7 +6,7 @@ import sys
 import unittest
 from pathlib import Path
 
-from fopd_process import CONFIG, DONE, USAGE, ProcessTestCase, run_fopd, wait_until
+from fopd_process import CONFIG, DONE, NO_SERVER, USAGE, ProcessTestCase, run_fopd, wait_until
 from storage_process import MIB, NOT_FOUND, REFUSED, TRY_LATER, StorageTestCase, content
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "store" / "tape"))
@@ -226,6 +226,66 @@ class TapeTest(StorageTestCase):
         for file in list(shelf.iterdir()):
             file.rename(library / file.name)
         self.assertEqual(self.get_cold("a"), data)
+
+    def test_a_cartridge_is_exported_and_imported(self):
+        data = content(MIB, 33)
+        self.put_on_tape("a", data)
+        used, = [each["name"] for each in self.media() if each["files"] > 0]
+        words = [f"export: {used}: 1 object has its only copy on cartridge {used}, ", "; --yes confirms that: a"]
+        self.refused(REFUSED, words, "export", used)
+        self.refused(NOT_FOUND, ["export: nothing: "], "export", "nothing")
+        done = self.answer("export", used, "--yes")
+        self.assertEqual(done, {"name": used, "mail_slot": True, "objects": 1, "only_here": 1})
+        library = next(self.directory.rglob(used + ".cartridge")).parent
+        self.assertRegex((library / "positions").read_text(), rf"(?m)^100\d {used}$")
+        shelf = self.directory / "shelf"
+        shelf.mkdir()
+        for file in list(library.glob(used + ".*")):
+            file.rename(shelf / file.name)
+        self.kill_and_start()
+        words = [f"get: a: its bytes cannot be read from tape: cartridge {used} is exported (an import takes it into use again)"]
+        self.refused(REFUSED, words, "get", "a", "-", *COLD)
+        self.assertEqual([each["state"] for each in self.media() if each["name"] == used], ["exported"])
+        self.assertEqual(len(self.answer("stat", "a", *COLD)["copies"]), 1)
+        self.refused(REFUSED, [f"import: {used}: cartridge {used} is not in the library"], "import", used)
+        self.assertEqual(self.ctl("import"), b"no cartridge to import\n")
+        for file in list(shelf.iterdir()):
+            file.rename(library / file.name)
+        self.assertEqual([each["name"] for each in self.answer("import")["media"]], [used])
+        self.assertEqual(self.get_cold("a"), data)
+        page = self.ctl("export", used).decode()
+        self.assertEqual(page, f"{used} is in an import/export element; 1 object on it\n")
+
+    def test_a_drain_unloads_the_drives(self):
+        data = content(MIB, 34)
+        self.put_on_tape("a", data)
+        used, = [each["name"] for each in self.media() if each["drive"]]
+        self.assertEqual(self.answer("drain")["state"], "drained")
+        self.assertEqual(self.answer("drain", "--unload")["state"], "drained")
+        drives = self.answer("drives")["drives"]
+        self.assertEqual([each["medium"] for each in drives], [None, None])
+        library = next(self.directory.rglob(used + ".cartridge")).parent
+        self.assertRegex((library / "positions").read_text(), rf"(?m)^20\d\d {used}$")
+        self.stop()
+        self.start()
+        self.assertEqual(self.get_cold("a"), data)
+
+    def test_a_get_ends_when_the_daemon_is_gone(self):
+        self.put_on_tape("a", content(20 * MIB, 1))
+        for each in self.answer("drives")["drives"]:
+            self.ctl("unload", each["name"])
+        self.stop()
+        real = ("name: vtl0,", "name: vtl0, timing: real,")
+        self.start_with(timing=real)
+        wait_until(lambda: "fopd.library.open" in self.daemon.log(), "the library is open")
+        getting = self.start_ctl("--timeout", 10, "get", "a", self.directory / "copy", *COLD)
+        wait_until(lambda: self.answer("queue")["total"] == 1, "it waits")
+        self.daemon.kill()
+        self.assertEqual(getting.wait(120), NO_SERVER)
+        self.assertIn(b"Connection refused", getting.stderr.read())
+        self.start_with(timing=real[::-1])
+        self.assertEqual(self.get_cold("a"), content(20 * MIB, 1))
+
     def test_a_cartridge_is_repacked_over_a_kill_and_then_formatted(self):
         data = {f"r{i}": content(MIB + i, 20 + i) for i in range(8)}
         for name, bytes_of_it in data.items():

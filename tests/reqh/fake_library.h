@@ -128,6 +128,14 @@ public:
         co_return outcome;
     }
 
+    Task<library::MediaOutcome> export_medium(ExportWish wish) override {
+        exported.push_back(std::move(wish));
+        co_return outcome;
+    }
+    Task<library::MediaOutcome> import_media(std::string barcode) override {
+        imported.push_back(std::move(barcode));
+        co_return outcome;
+    }
     Task<library::MediaOutcome> take_drive_down(std::string drive) override {
         taken_down.push_back(std::move(drive));
         co_return outcome;
@@ -179,6 +187,8 @@ public:
     std::vector<FormatWish> formatted;
     std::vector<LoadWish> loaded;
     std::vector<std::string> unloaded;
+    std::vector<ExportWish> exported;
+    std::vector<std::string> imported;
     std::vector<std::string> taken_down;
     std::vector<std::string> brought_up;
     std::vector<std::string> repacked;

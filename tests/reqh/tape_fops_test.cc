@@ -684,6 +684,48 @@ TEST_CASE("reqh tape: drives are taken down and brought up by administrators", "
     CHECK(tape.library->brought_up == std::vector<std::string>{"drive0"});
 }
 
+TEST_CASE("reqh tape: cartridges are exported and imported by administrators", "[reqh]") {
+    TapeStage tape;
+    StoreStage& stage = tape.stage;
+    const auto ask = [&](std::string_view type, const fop::RequestBody& body,
+                         fop::Rights rights) -> const FakeFop& {
+        return stage.call({.type = type_of(type), .body = body, .rights = rights});
+    };
+    const fop::ExportMedium wish{.name = "TAPE01L9", .hide_objects = true};
+    CHECK(ask("export_medium", wish, fop::kRead | fop::kWrite).status() == fop::Status::kDenied);
+    CHECK(ask("import_media", fop::ImportMedia{}, fop::kRead | fop::kWrite).status() ==
+          fop::Status::kDenied);
+    REQUIRE(tape.library->exported.empty());
+    REQUIRE(tape.library->imported.empty());
+
+    tape.library->outcome.objects = 12;
+    tape.library->outcome.only_here = 3;
+    tape.library->outcome.is_in_exchange = true;
+    const FakeFop& exported = ask("export_medium", wish, fop::kAllRights);
+    REQUIRE(exported.status() == fop::Status::kDone);
+    const fop::ExportMediumReply told{.objects = 12, .only_here = 3, .in_exchange = true};
+    CHECK(std::get<fop::ExportMediumReply>(exported.answer->body) == told);
+    CHECK(tape.library->exported.at(0).barcode == "TAPE01L9");
+    CHECK(tape.library->exported.at(0).hides_objects);
+
+    tape.library->outcome.imported = {
+        {.id = 1, .barcode = "TAPE01L9", .state = library::CartridgeState::kReadOnly}};
+    const FakeFop& imported = ask("import_media", fop::ImportMedia{}, fop::kAllRights);
+    REQUIRE(imported.status() == fop::Status::kDone);
+    CHECK(std::get<fop::ImportMediaReply>(imported.answer->body).total == 1);
+    const auto entries = fop::read_media(imported.answer->payload);
+    REQUIRE(entries.has_value());
+    CHECK(entries->at(0).barcode == "TAPE01L9");
+    CHECK(entries->at(0).state == "read-only");
+    CHECK(tape.library->imported == std::vector<std::string>{""});
+
+    using Kind = library::MediaOutcome::Kind;
+    tape.library->outcome = {.kind = Kind::kRefused, .words = "cartridge TAPE01L9 is in use"};
+    const FakeFop& refused = ask("export_medium", wish, fop::kAllRights);
+    CHECK(refused.status() == fop::Status::kExists);
+    CHECK(refused.answer->words == "cartridge TAPE01L9 is in use");
+}
+
 TEST_CASE("reqh tape: a repack is ordered by administrators, and tells all of its failures",
           "[reqh]") {
     TapeStage tape;
