@@ -186,12 +186,9 @@ void GroupedRead::plan(Queue& queue, const IoDevice& drive) {
     std::vector<TapeStretch> files;
     queue.waiting[queue.counts[0] > 0 ? 0 : 1].for_each([&](IoRequest& request) {
         const IoPart& part = request.parts[request.queue_state.part];
-        const bool is_known = part.wrap != IoPart::kUnknownWrap;
-        const devices::TapePlace begin =
-            is_known ? devices::TapePlace{.wrap = part.wrap, .lpos = part.lpos}
-                     : devices::place_of_byte(model, part.offset);
         requests.push_back(&request);
-        files.push_back(stretch_from(model, begin, part.size_bytes));
+        files.push_back(
+            stretch_from(model, devices::place_of_byte(model, part.offset), part.size_bytes));
     });
     const bool is_loaded = drive.medium() == queue.key.medium;
     const devices::TapePlace start =

@@ -27,7 +27,7 @@ public:
 
     virtual ~IoExecutor() = default;
 
-    // Performs one part. A write that has begun runs to its end, whatever request.wait says.
+    // Performs one part. A write that has begun runs to its end, whatever its `wait` says.
     virtual Task<Result<void>> execute(const IoRequest& request, const IoPart& part) = 0;
     // A drive after an operation. All but is_down is asked for after one that failed.
     struct Content {

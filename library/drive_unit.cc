@@ -44,8 +44,9 @@ TapeOutcome failure(bool is_of_tape, const Result<void>& result) {
     return {.kind = is_of_tape ? Kind::kTapeError : Kind::kOtherError, .result = result};
 }
 
+// The scheduler does not see the work change.
 TapeJob& job_of(const io_sched::IoRequest& request) {
-    return static_cast<const TapeRequest&>(request).job();
+    return const_cast<TapeRequest&>(static_cast<const TapeRequest&>(request));
 }
 
 }  // namespace

@@ -16,35 +16,25 @@
 
 namespace fopd::library {
 
-// What a recall needs while it is served, or when several cartridges have its bytes.
-struct TapeLibrary::Served {
-    struct Serving {
-        Serving(const RecallJob::Parts& parts, std::uint32_t locality, RecallNote note)
-            : job(parts, locality, std::move(note)) {}
+// What a recall needs while it is served.
+struct TapeLibrary::Serving {
+    Serving(const RecallJob::Parts& parts, std::uint32_t locality, RecallNote note)
+        : job(parts, locality, std::move(note)) {}
 
-        void end() {
-            cancel.cancel();
-            if (of_request) of_request->cancel();
-        }
-
-        RecallJob job;
-        core::CancelSource cancel;
-        std::optional<core::CancelSource> of_request;  // Of the last push().
-        std::optional<RecallNote> renewed{};           // Told since; to be served next.
-        std::coroutine_handle<> reader{};              // Waits for the end of a read.
-    };
-
-    std::unique_ptr<std::vector<io_sched::IoPart>> several_parts{};
-    std::unique_ptr<Serving> serving{};
+    RecallJob job;
+    core::CancelSource cancel;
+    bool pushes = false;                  // The request was pushed since it is served.
+    std::optional<RecallNote> renewed{};  // Told since; to be served next.
+    std::coroutine_handle<> reader{};     // Waits for the end of a read.
 };
 
 // The recall that was asked for first is the first.
 class TapeLibrary::AgePlace : public core::ListNode {};
 
 // A recall that the library is to fulfil. While it waits for its cartridge, it is a request of the
-// I/O scheduler and nothing else. The coroutine that serves it begins when its cartridge is loaded,
-// or when none of its copies can be had.
-struct TapeLibrary::Recall final : Served, AgePlace, TapeJob, TapeRequest {
+// I/O scheduler and nothing else: very many may wait. The coroutine that serves it begins when its
+// cartridge is loaded, or when none of its copies can be had.
+struct TapeLibrary::Recall final : TapeRequest, AgePlace {
     Recall(TapeLibrary& its_library, std::uint32_t its_locality, const RecallNote& note);
 
     static io_sched::IoPriority class_of(std::uint8_t priority);
@@ -53,25 +43,38 @@ struct TapeLibrary::Recall final : Served, AgePlace, TapeJob, TapeRequest {
     // Pushes it to wait for one of these copies, with the priority of the last wish. REQUIRES: the
     // scheduler does not have it.
     void push(std::span<const RecallJob::Place> places);
+    // Nothing more is to be done for it. REQUIRES: it is served.
+    void end_serving();
     CartridgeId cartridge() const { return static_cast<CartridgeId>(parts.front().medium); }
     // Of the copy on that cartridge: the bytes that precede it.
     std::uint64_t offset() const { return parts.front().offset; }
-    bool is_reading() const { return serving != nullptr && serving->job.is_reading(); }
+    // Of the object.
+    std::uint64_t size_bytes() const {
+        return serving() == nullptr ? parts.front().size_bytes : serving()->job.note().size_bytes;
+    }
+    Serving* serving() const { return extra == nullptr ? nullptr : extra->serving.get(); }
+    bool is_reading() const { return serving() != nullptr && serving()->job.is_reading(); }
+
+    // What few have that wait: it is served, or several cartridges have its bytes.
+    struct Extra {
+        std::unique_ptr<Serving> serving{};
+        std::vector<io_sched::IoPart> several_parts{};
+    };
 
     TapeLibrary& library;
     const store::Fid fid;
-    const std::uint64_t size_bytes;
     const Instant asked_at;
-    const std::uint32_t number;  // In the order in which the library took them.
+    std::unique_ptr<Recall> next_in_table{};
+    std::unique_ptr<Extra> extra{};
+    // Its place and end when the list was made last.
+    static constexpr std::uint32_t kNoPlace = ~std::uint32_t{0};
+    Instant last_end = kNever;            // It is not known.
+    std::uint32_t last_place = kNoPlace;  // It was not in the list.
     const std::uint16_t locality;
     std::uint8_t wish_priority;
-    bool is_pushed = false;
-    bool is_over = false;    // At its home.
-    bool is_raised = false;  // Its request was withdrawn to be pushed with another priority.
-    // As they were when the list was made last.
-    static constexpr std::uint32_t kNoPlace = ~std::uint32_t{0};
-    std::uint32_t last_place = kNoPlace;  // It was not in the list.
-    Instant last_end = kNever;            // It is not known.
+    bool is_pushed : 1 = false;
+    bool is_over : 1 = false;    // At its home.
+    bool is_raised : 1 = false;  // Its request was withdrawn to be pushed with another priority.
     io_sched::IoPart only_part{};
 
 private:

@@ -287,7 +287,7 @@ Task<Result<void>> TapeLibrary::read_page(Scrubbing* scrub, CopyPage* page) {
     const AwaitedTape::Scheduler scheduler{.reactor = parts_.reactor, .main = parts_.io};
     const AwaitedTape::Options options{.type = io_sched::IoType::kRead,
                                        .priority = io_sched::IoPriority::kBackground,
-                                       .wait = {.cancel = &scrub->cancel}};
+                                       .cancel = &scrub->cancel};
     const store::Copy first = page->items.front().move.copy;
     std::uint64_t bytes = 0;
     for (const MoveBatch::Item& each : page->items) bytes += each.move.copy.length;
