@@ -17,8 +17,8 @@ struct TapePoolOptions {
     std::uint32_t copies = 1;
     // A batch is written when objects of a collection that wait for it are so many bytes, so many,
     // or have waited for so long.
-    std::uint64_t migrate_bytes = 8ULL << 30;
-    std::uint32_t migrate_files = 1000;
+    std::uint64_t migrate_bytes = 16ULL << 30;
+    std::uint32_t migrate_files = 20'000;
     Duration migrate_age = 10min;
     // Once a staging disk is fuller than `high`, objects that are on tape leave it until it is less
     // full than `low`. In percent; 0 for `high`: never.
