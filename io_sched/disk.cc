@@ -26,7 +26,8 @@ public:
     Task<Result<void>> execute(const IoRequest& request, const IoPart& part) override {
         switch (request.type) {
             case IoType::kRead:
-                return disk_.read(buffer_of(request, part), part.offset, request.wait);
+                return disk_.read(buffer_of(request, part), part.offset,
+                                  static_cast<const DiskRequest&>(request).wait);
             case IoType::kWrite: return disk_.write(buffer_of(request, part), part.offset);
             case IoType::kFormat: break;
         }

@@ -12,9 +12,9 @@ namespace fopd::io_sched {
 class MainScheduler;
 
 // A request for disks. Its parts consist of whole blocks, as devices::Device requires.
-class DiskRequest : public IoRequest {
+class DiskRequest : public LimitedRequest {
 public:
-    using IoRequest::IoRequest;
+    using LimitedRequest::LimitedRequest;
 
     // The memory of each part, of the part's size; or one for all parts, where a read needs only
     // one of them, or a write has the same bytes for all. A format has no memory.

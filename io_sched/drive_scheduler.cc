@@ -341,7 +341,7 @@ void DriveScheduler::enter(IoRequest& request) {
         queue->oldest = UINT64_MAX;
     }
     request.queue_state.queue = queue.get();
-    request.queue_state.part = static_cast<std::uint32_t>(part);
+    request.queue_state.part = static_cast<std::uint16_t>(part);
     request.queue_state.heap_number = 0;
     queue->waiting[class_of(request)].push(request);
     ++queue->count;

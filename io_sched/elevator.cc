@@ -19,7 +19,7 @@ constexpr std::uint32_t kBatch = 16;
 // can be removed. Allocates only when it grows beyond its largest size so far.
 class OffsetHeap {
 public:
-    explicit OffsetHeap(std::uint32_t number) : number_(number) {}
+    explicit OffsetHeap(std::uint16_t number) : number_(number) {}
 
     bool empty() const { return heap_.empty(); }
     IoRequest* lowest() const { return heap_.empty() ? nullptr : heap_.front().request; }
@@ -80,7 +80,7 @@ private:
         put(index, entry);
     }
 
-    const std::uint32_t number_;
+    const std::uint16_t number_;
     std::vector<HeapEntry> heap_;
 };
 

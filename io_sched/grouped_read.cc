@@ -213,11 +213,8 @@ void GroupedRead::plan(Queue& queue, const IoDevice& drive, Instant now) {
     std::vector<TapeStretch> files;
     for (const IoRequest* const request : requests) {
         const IoPart& part = request->parts[request->queue_state.part];
-        const bool is_known = part.wrap != IoPart::kUnknownWrap;
-        const devices::TapePlace begin =
-            is_known ? devices::TapePlace{.wrap = part.wrap, .lpos = part.lpos}
-                     : devices::place_of_byte(model, part.offset);
-        files.push_back(stretch_from(model, begin, part.size_bytes));
+        files.push_back(
+            stretch_from(model, devices::place_of_byte(model, part.offset), part.size_bytes));
     }
     const bool is_loaded = drive.medium() == queue.key.medium;
     const devices::TapePlace start =

@@ -26,7 +26,7 @@ public:
 
     virtual ~IoExecutor() = default;
 
-    // Performs one part. A write that has begun runs to its end, whatever request.wait says.
+    // Performs one part. A write that has begun runs to its end, whatever its `wait` says.
     virtual Task<Result<void>> execute(const IoRequest& request, const IoPart& part) = 0;
     // The state of a drive after an operation.
     struct Content {

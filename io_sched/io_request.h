@@ -41,25 +41,21 @@ inline constexpr MediumId kAnyMedium{std::numeric_limits<std::uint32_t>::max()};
 
 // One medium of a request, and the location of the bytes on it.
 struct IoPart {
-    static constexpr std::uint16_t kUnknownWrap = std::numeric_limits<std::uint16_t>::max();
-
     // The part's progress, written by the scheduler. Parts that a read did not need stay kWaiting.
     enum class State : std::uint8_t { kWaiting, kTaken, kDone, kFailed };
 
     MediumId medium{};
-    // On a disk, bytes. On a cartridge, the bytes that precede it: an order, not an address. The
-    // executor knows the block.
-    std::uint64_t offset = 0;
-    std::uint64_t size_bytes = 0;
     State state = State::kWaiting;
     // Set by the scheduler: the IoDevice::number() of the drive on which it failed, and to which it
     // does not go while there is another; 0: none.
     std::uint8_t failed_on = 0;
-    // The physical place on a cartridge, if it is known.
-    std::uint16_t wrap = kUnknownWrap;
-    std::uint32_t lpos = 0;
+    // On a disk, bytes. On a cartridge, the bytes that precede it: an order, not an address. The
+    // executor knows the block.
+    std::uint64_t offset = 0;
+    std::uint64_t size_bytes = 0;
 };
 
+class LimitedRequest;
 class MainScheduler;
 
 // List node of a request in its scheduler's queue.
@@ -74,13 +70,14 @@ class WaitingPlace : public core::ListNode {};
 // destroyed only when the whole simulation is.
 //
 // Concurrent requests for the same blocks are not ordered.
-class IoRequest : public OrderPlace, public WaitingPlace, core::Timer, core::CancelHook {
+//
+// Very many may wait for cartridges: its members are ordered so that they leave no gaps.
+class IoRequest : public OrderPlace, public WaitingPlace {
 public:
     // May push this request again, or others.
     using Complete = void (*)(IoRequest&);
 
-    explicit IoRequest(Complete complete)
-        : Timer(&on_time), CancelHook(&on_cancel), complete_(complete) {}
+    explicit IoRequest(Complete complete) : complete_(complete) {}
     ~IoRequest() {
         if (waiting()) withdraw();
     }
@@ -97,11 +94,18 @@ public:
     // A read completes once any `required_count` of its parts have succeeded, and tries another
     // part when one fails. A write needs all of its parts. A format has exactly one part.
     std::span<IoPart> parts{};
-    std::uint32_t required_count = 1;
-    // Limits the wait for a device, and for a read also the I/O itself (kTimedOut, kCancelled). A
-    // write that a device has begun always runs to its end.
-    core::WaitOptions wait{};
+    std::uint16_t required_count = 1;
 
+private:
+    friend MainScheduler;
+    friend LimitedRequest;
+
+    bool is_limited_ = false;  // It is a LimitedRequest.
+    bool given_up_ = false;    // Running parts end, and no other part is tried.
+    std::uint16_t missing_count_ = 0;
+    std::uint16_t running_count_ = 0;
+
+public:
     // -- set by the scheduler --
 
     // Valid once completed. kNotFound: no device has the medium. kClosed: the scheduler stopped.
@@ -138,9 +142,9 @@ public:
     // kept here, because the owner may have destroyed the parts of a request that leaves.
     struct QueueState {
         static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
-        std::uint32_t part = 0;      // Index of the part it waits with.
         std::uint32_t heap = kNone;  // Index in a heap.
-        std::uint32_t heap_number = 0;
+        std::uint16_t heap_number = 0;
+        std::uint16_t part = 0;  // Index of the part it waits with.
         void* queue = nullptr;
         std::uint64_t bytes = 0;  // Of that part.
         std::uint64_t cost = 0;   // Of the request; see cost_of().
@@ -148,10 +152,6 @@ public:
     QueueState queue_state;
 
 private:
-    friend MainScheduler;
-
-    static void on_time(core::Timer& timer);
-    static void on_cancel(core::CancelHook& hook);
     void withdraw();
 
     Complete complete_;
@@ -159,9 +159,25 @@ private:
     Instant arrived_at_{};
     Duration waited_{};
     std::uint64_t arrival_ = 0;
-    std::uint32_t missing_count_ = 0;
-    std::uint32_t running_count_ = 0;
-    bool given_up_ = false;  // Running parts end, and no other part is tried.
+};
+
+// A request that may be given up.
+class LimitedRequest : core::Timer, core::CancelHook, public IoRequest {
+public:
+    explicit LimitedRequest(Complete complete)
+        : Timer(&on_time), CancelHook(&on_cancel), IoRequest(complete) {
+        is_limited_ = true;
+    }
+
+    // Limits the wait for a device, and for a read also the I/O itself (kTimedOut, kCancelled). A
+    // write that a device has begun always runs to its end.
+    core::WaitOptions wait{};
+
+private:
+    friend MainScheduler;
+
+    static void on_time(core::Timer& timer);
+    static void on_cancel(core::CancelHook& hook);
 };
 
 }  // namespace fopd::io_sched

@@ -80,13 +80,13 @@ private:
 
 // -- requests: timer and cancellation --
 
-void IoRequest::on_time(core::Timer& timer) {
-    auto& self = static_cast<IoRequest&>(timer);
+void LimitedRequest::on_time(core::Timer& timer) {
+    auto& self = static_cast<LimitedRequest&>(timer);
     self.owner_->give_up(self, why_over(self.wait));
 }
 
-void IoRequest::on_cancel(core::CancelHook& hook) {
-    auto& self = static_cast<IoRequest&>(hook);
+void LimitedRequest::on_cancel(core::CancelHook& hook) {
+    auto& self = static_cast<LimitedRequest&>(hook);
     self.owner_->give_up(self, why_over(self.wait));
 }
 
@@ -94,7 +94,7 @@ void IoRequest::stamp(std::uint64_t arrival, Instant now) {
     ENSURE(!parts.empty());
     ENSURE(type != IoType::kFormat || parts.size() == 1);
     missing_count_ =
-        type == IoType::kRead ? required_count : static_cast<std::uint32_t>(parts.size());
+        type == IoType::kRead ? required_count : static_cast<std::uint16_t>(parts.size());
     ENSURE(missing_count_ > 0);
     ENSURE(missing_count_ <= parts.size());
     for (IoPart& part : parts) {
@@ -128,8 +128,7 @@ MainScheduler::~MainScheduler() {
         auto& request = static_cast<IoRequest&>(*place);
         of(request).remove_request(request);
         request.owner_ = nullptr;
-        request.Timer::disarm();
-        request.CancelHook::unlink();
+        forget_limit(request);
     }
     while (WaitingPlace* const place = over_.pop_front()) {
         static_cast<IoRequest&>(*place).owner_ = nullptr;
@@ -250,8 +249,9 @@ void MainScheduler::push(IoRequest& request) {
     request.result = {};
     request.given_up_ = false;
     want_pass();
-    if (wait_is_over(request.wait, reactor_.now())) {
-        request.result = std::unexpected(why_over(request.wait));
+    if (is_over(request)) {
+        request.result =
+            std::unexpected(why_over(static_cast<const LimitedRequest&>(request).wait));
         request.missing_count_ = 0;
         over_.push_back(request);
         return;
@@ -259,13 +259,32 @@ void MainScheduler::push(IoRequest& request) {
     let_wait(request);
 }
 
+void MainScheduler::cancel(IoRequest& request) {
+    request.given_up_ = true;
+    if (request.waiting()) give_up(request, error_of(Errc::kCancelled, "wait for a device"));
+}
+
+bool MainScheduler::is_over(const IoRequest& request) const {
+    return request.is_limited_ &&
+           wait_is_over(static_cast<const LimitedRequest&>(request).wait, reactor_.now());
+}
+
 // REQUIRES: its deadline has not passed, and it is not cancelled.
 void MainScheduler::let_wait(IoRequest& request) {
     of(request).push_request(request);
     waiting_.push_back(request);
     waiting_counts_[static_cast<std::size_t>(request.type)].add(1);
-    if (request.wait.deadline != kNever) reactor_.arm(request, request.wait.deadline);
-    if (request.wait.cancel != nullptr) request.wait.cancel->add(request);
+    if (!request.is_limited_) return;
+    auto& limited = static_cast<LimitedRequest&>(request);
+    if (limited.wait.deadline != kNever) reactor_.arm(limited, limited.wait.deadline);
+    if (limited.wait.cancel != nullptr) limited.wait.cancel->add(limited);
+}
+
+void MainScheduler::forget_limit(IoRequest& request) {
+    if (!request.is_limited_) return;
+    auto& limited = static_cast<LimitedRequest&>(request);
+    limited.Timer::disarm();
+    limited.CancelHook::unlink();
 }
 
 void MainScheduler::leave(IoRequest& request) {
@@ -278,8 +297,7 @@ void MainScheduler::forget_wait(IoRequest& request) {
     core::Counter& count = waiting_counts_[static_cast<std::size_t>(request.type)];
     count.set(count.get() - 1);
     request.WaitingPlace::unlink();
-    request.Timer::disarm();
-    request.CancelHook::unlink();
+    forget_limit(request);
 }
 
 // -- a pass --
@@ -463,8 +481,7 @@ void MainScheduler::part_ended(DeviceQueue& device, const IoShare& share,
         const bool may_go_elsewhere =
             request.type == IoType::kRead || !device.executor().content().fails_everywhere;
         const bool replaceable = may_go_elsewhere && !request.given_up_ && !closed_ &&
-                                 !wait_is_over(request.wait, reactor_.now()) &&
-                                 of(request).retry(request, part, device);
+                                 !is_over(request) && of(request).retry(request, part, device);
         if (request.result) request.result = result;
         if (replaceable) {
             const bool waits = request.waiting();

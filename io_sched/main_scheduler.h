@@ -74,9 +74,12 @@ public:
 
     // -- requests: called within a reactor turn --
 
-    // Never fails and never waits. Only `wait` of the request ends it early. REQUIRES: not
-    // closed(), and the request is in no scheduler.
+    // Never fails and never waits. Only `wait` of a LimitedRequest and cancel() end it early.
+    // REQUIRES: not closed(), and the request is in no scheduler.
     void push(IoRequest& request);
+    // As if its `wait` was cancelled: it does not wait any more (kCancelled), nor tries another
+    // part after a failure. REQUIRES: it was pushed, and is not completed.
+    void cancel(IoRequest& request);
 
     // Accepts no more requests, fails waiting requests with kClosed, waits for running ones, and
     // removes the devices. Has no deadline: the kernel bounds how long a device takes.
@@ -93,6 +96,7 @@ public:
 
 private:
     friend IoRequest;
+    friend LimitedRequest;
     class DeviceQueue;
     struct Joined;
     // An operation on a device.
@@ -130,7 +134,9 @@ private:
     DeviceQueue* find(MediumId medium) const;
     void let_wait(IoRequest& request);
     void leave(IoRequest& request);
+    bool is_over(const IoRequest& request) const;
     void forget_wait(IoRequest& request);
+    static void forget_limit(IoRequest& request);
     void schedule(IoRequest& request);
     void choose(DeviceQueue& device, IoRequest& request, IoPart& part, DeviceQueue* from);
     void choose_joined(DeviceQueue& device);

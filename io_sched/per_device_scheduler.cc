@@ -193,7 +193,7 @@ PerDeviceScheduler::Queue* PerDeviceScheduler::find(MediumId medium) const {
 void PerDeviceScheduler::place(IoRequest& request) {
     const Choice choice = choose(request);
     request.queue_state.queue = choice.queue;
-    request.queue_state.part = static_cast<std::uint32_t>(choice.part);
+    request.queue_state.part = static_cast<std::uint16_t>(choice.part);
     if (choice.queue != nullptr) {
         choice.queue->push(request);
     } else {

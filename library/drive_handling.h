@@ -17,7 +17,8 @@ public:
         unit_.is_handled = false;
         std::optional<io_sched::MediumId> medium;
         if (unit_.drive->cartridge()) medium = io_sched::MediumId{*unit_.drive->cartridge()};
-        library_.parts_.io.set_drive_medium(*unit_.device, medium);
+        // The end of an operation tells the scheduler where the cartridge is.
+        if (unit_.device->is_idle()) library_.parts_.io.set_drive_medium(*unit_.device, medium);
         library_.parts_.io.set_drive_state(*unit_.device, unit_.drive->is_down()
                                                               ? io_sched::DeviceState::kDown
                                                               : io_sched::DeviceState::kReady);

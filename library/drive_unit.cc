@@ -44,8 +44,9 @@ TapeOutcome failure(bool is_of_tape, const Result<void>& result) {
     return {.kind = is_of_tape ? Kind::kTapeError : Kind::kOtherError, .result = result};
 }
 
+// The scheduler does not see the work change.
 TapeJob& job_of(const io_sched::IoRequest& request) {
-    return static_cast<const TapeRequest&>(request).job();
+    return const_cast<TapeRequest&>(static_cast<const TapeRequest&>(request));
 }
 
 }  // namespace
@@ -560,6 +561,7 @@ Task<Result<void>> DriveUnit::format(std::string pool) {
     if (!generation) co_return std::unexpected(generation.error());
     identity.generation = *generation;
     identity.node = parts_.node;
+    label_is_right_ = false;
     // The label's generation must never be greater than the one in the table.
     Cartridge* cartridge = parts_.shelf.to_change().change(id);
     cartridge->begin_generation(identity.generation, pool);

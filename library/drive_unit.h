@@ -77,13 +77,25 @@ public:
     virtual bool takes_any_label() const { return false; }
 };
 
-// A request of the I/O scheduler for a drive.
-class TapeRequest : public io_sched::IoRequest {
+// A request of the I/O scheduler for a drive, which does its work there itself.
+class TapeRequest : public TapeJob, public io_sched::IoRequest {
 public:
-    TapeRequest(Complete complete, TapeJob& job) : IoRequest(complete), job_(job) {
+    explicit TapeRequest(Complete complete) : IoRequest(complete) {
         family = io_sched::IoFamily::kTape;
     }
-    TapeJob& job() const { return job_; }
+};
+
+// A request whose work is that of a job, which outlives it.
+class JobRequest : public TapeRequest {
+public:
+    JobRequest(Complete complete, TapeJob& job) : TapeRequest(complete), job_(job) {}
+
+    Task<Result<void>> run(DriveUnit* drive, CartridgeId cartridge) final {
+        return job_.run(drive, cartridge);
+    }
+    void could_not_run() final { job_.could_not_run(); }
+    bool ends_session() const final { return job_.ends_session(); }
+    bool takes_any_label() const final { return job_.takes_any_label(); }
 
 private:
     TapeJob& job_;

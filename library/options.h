@@ -17,8 +17,8 @@ struct TapePoolOptions {
     std::uint32_t copies = 1;
     // The waiting objects of a collection are written when they have so many bytes, when there are
     // so many of them, or when the oldest has waited for so long.
-    std::uint64_t migrate_bytes = 8ULL << 30;
-    std::uint32_t migrate_files = 1000;
+    std::uint64_t migrate_bytes = 16ULL << 30;
+    std::uint32_t migrate_files = 20'000;
     Duration migrate_age = 10min;
     // A larger object is written in pieces of so many bytes, which may go to different cartridges.
     // A whole number of blocks.

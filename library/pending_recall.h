@@ -16,36 +16,26 @@
 
 namespace fopd::library {
 
-// The parts of a recall that exist only while it is served, or if several cartridges have copies.
-struct TapeLibrary::Served {
-    struct Serving {
-        Serving(const RecallJob::Parts& parts, std::uint32_t locality, RecallNote note)
-            : job(parts, locality, std::move(note)) {}
+// The parts of a recall that exist only while it is served.
+struct TapeLibrary::Serving {
+    Serving(const RecallJob::Parts& parts, std::uint32_t locality, RecallNote note)
+        : job(parts, locality, std::move(note)) {}
 
-        void end() {
-            cancel.cancel();
-            if (of_request) of_request->cancel();
-        }
-
-        RecallJob job;
-        core::CancelSource cancel;
-        std::optional<core::CancelSource> of_request;  // Cancels the request of the last push().
-        // A newer request for the same object. It is served next if this recall has ended.
-        std::optional<RecallNote> renewed{};
-        std::coroutine_handle<> reader{};  // Waits for the end of a read.
-    };
-
-    std::unique_ptr<std::vector<io_sched::IoPart>> several_parts{};
-    std::unique_ptr<Serving> serving{};
+    RecallJob job;
+    core::CancelSource cancel;
+    bool pushes = false;  // The request was pushed since the recall is served.
+    // A newer request for the same object. It is served next if this recall has ended.
+    std::optional<RecallNote> renewed{};
+    std::coroutine_handle<> reader{};     // Waits for the end of a read.
 };
 
 // The place of a recall in the list by age; the oldest is the first.
 class TapeLibrary::AgePlace : public core::ListNode {};
 
 // A pending recall of the library. While it waits for its cartridge, it is only a request of the
-// I/O scheduler. A coroutine serves it from the time when the cartridge is loaded, or when the
-// request fails because no copy can be reached.
-struct TapeLibrary::Recall final : Served, AgePlace, TapeJob, TapeRequest {
+// I/O scheduler: very many may wait. A coroutine serves it from the time when the cartridge is
+// loaded, or when the request fails because no copy can be reached.
+struct TapeLibrary::Recall final : TapeRequest, AgePlace {
     Recall(TapeLibrary& its_library, std::uint32_t its_locality, const RecallNote& note);
 
     static io_sched::IoPriority class_of(std::uint8_t priority);
@@ -54,25 +44,39 @@ struct TapeLibrary::Recall final : Served, AgePlace, TapeJob, TapeRequest {
     // Pushes it to wait for one of these copies, with the priority of the last wish. REQUIRES: the
     // scheduler does not have it.
     void push(std::span<const RecallJob::Place> places);
+    // Nothing more is to be done for it. REQUIRES: it is served.
+    void end_serving();
     CartridgeId cartridge() const { return static_cast<CartridgeId>(parts.front().medium); }
     // The bytes that precede the copy on that cartridge.
     std::uint64_t offset() const { return parts.front().offset; }
-    bool is_reading() const { return serving != nullptr && serving->job.is_reading(); }
+    // Of the object.
+    std::uint64_t size_bytes() const {
+        return serving() == nullptr ? parts.front().size_bytes : serving()->job.note().size_bytes;
+    }
+    Serving* serving() const { return extra == nullptr ? nullptr : extra->serving.get(); }
+    bool is_reading() const { return serving() != nullptr && serving()->job.is_reading(); }
+
+    // What few have that wait: it is served, or several cartridges have its bytes.
+    struct Extra {
+        std::unique_ptr<Serving> serving{};
+        std::vector<io_sched::IoPart> several_parts{};
+    };
 
     TapeLibrary& library;
     const store::Fid fid;
-    const std::uint64_t size_bytes;
     const Instant asked_at;
-    const std::uint32_t number;  // In the order in which the library took them.
+    std::unique_ptr<Recall> next_in_table{};
+    std::unique_ptr<Extra> extra{};
+    // Its place and end when the list was made last.
+    static constexpr std::uint32_t kNoPlace = ~std::uint32_t{0};
+    Instant last_end = kNever;            // It is not known.
+    std::uint32_t last_place = kNoPlace;  // It was not in the list.
     const std::uint16_t locality;
     std::uint8_t wish_priority;
-    bool is_pushed = false;
-    bool is_over = false;    // The recall has ended at the object's home.
-    bool is_raised = false;  // Its request was withdrawn to be pushed with another priority.
-    // Its place and expected end when the list was last made.
-    static constexpr std::uint32_t kNoPlace = ~std::uint32_t{0};
-    std::uint32_t last_place = kNoPlace;  // kNoPlace: it was not in the list.
-    Instant last_end = kNever;            // kNever: unknown.
+    bool is_pushed : 1 = false;
+    bool is_over : 1 = false;     // The recall has ended at the object's home.
+    bool is_renewed : 1 = false;  // It was wanted again after that.
+    bool is_raised : 1 = false;  // Its request was withdrawn to be pushed with another priority.
     io_sched::IoPart only_part{};
 
 private:

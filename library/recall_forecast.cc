@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "store/tape/block_reader.h"
+
 namespace fopd::library {
 
 namespace {
@@ -24,6 +26,15 @@ DriveModel model_for(const RecallForecast::Drive& drive, const RecallForecast::W
 Duration taking_away(const DriveModel& model, std::uint64_t position) {
     return devices::rewind_time(model, devices::place_of_byte(model, position)) + model.unload +
            devices::kChangerMove;
+}
+
+// What is near is read on to. Elsewhere first the labels of the tape file are read, then the copy
+// in it is located.
+Duration opening(const DriveModel& model, std::uint64_t position, std::uint64_t offset) {
+    const bool is_near = position <= offset && offset - position <= store::kTapeReadOnBytes;
+    if (is_near) return devices::transfer_time(model, offset - position);
+    return model.costs.base + devices::locate_time(model, devices::place_of_byte(model, position),
+                                                   devices::place_of_byte(model, offset));
 }
 
 }  // namespace
@@ -90,12 +101,8 @@ void RecallForecast::read(State& state, const Group& group) {
     const DriveModel model = model_for(drive, first);
     for (const std::size_t i : group) {
         const Wait& wait = waits_[i];
-        const Duration locate =
-            devices::locate_time(model, devices::place_of_byte(model, drive.position),
-                                 devices::place_of_byte(model, wait.offset));
-        // First the labels of the tape file are read, then the copy in it is located.
-        const Duration open = locate + model.costs.base;
-        at = after(at, taking(open + devices::transfer_time(model, wait.size_bytes)));
+        at = after(at, taking(opening(model, drive.position, wait.offset) +
+                              devices::transfer_time(model, wait.size_bytes)));
         ends_[i] = at;
         drive.position = wait.offset + wait.size_bytes;
     }

@@ -22,6 +22,7 @@
 #include "library/copy_batch.h"
 #include "library/copy_catalogue.h"
 #include "library/drive_unit.h"
+#include "library/fid_table.h"
 #include "library/home_doors.h"
 #include "library/library.h"
 #include "library/library_bay.h"
@@ -124,10 +125,9 @@ private:
     };
     // A batch that waits for a cartridge, or is being written.
     struct WaitingBatch;
-    struct Served;
+    struct Serving;
     class AgePlace;
     struct Recall;
-    using Recalls = std::map<store::Fid, std::unique_ptr<Recall>>;
     class ReadAwaiter;
     struct Pool {
         TapePoolOptions options;
@@ -281,7 +281,7 @@ private:
     void take_recall(std::uint32_t locality, RecallNote note);
     void end_recall(store::Fid fid);
     Recall* add_recall(std::uint32_t locality, const RecallNote& note);
-    Recalls::iterator erase_recall(Recalls::iterator place);
+    void erase_recall(Recall& recall);
     void count_recalls();
     void stop_recalls();
     void end_unserved(Recall& recall);
@@ -364,8 +364,7 @@ private:
     std::vector<std::unique_ptr<Handling>> resting_;  // Drives that are used no more.
     std::set<StagedObjects::GroupKey> writing_;
     core::IntrusiveList<AgePlace> recalls_by_age_;
-    Recalls recalls_;
-    std::uint32_t recalls_taken_ = 0;
+    FidTable<Recall> recalls_;
     // Recalls for whose cartridges there was no drive, or no changer.
     std::vector<store::Fid> stranded_;
     bool retries_stranded_ = false;

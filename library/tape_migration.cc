@@ -224,7 +224,7 @@ Task<void> TapeLibrary::write_batch(Pool* pool, std::vector<CopyBatch::Item> ite
                                        .priority = io_sched::IoPriority::kBackground,
                                        .pool = pool->id,
                                        .collection = collection,
-                                       .wait = {.cancel = &stop_}};
+                                       .cancel = &stop_};
     std::vector<io_sched::IoPart> where(copies,
                                         {.medium = io_sched::kAnyMedium, .size_bytes = bytes});
     AwaitedTape request(scheduler, all, options, std::move(where));

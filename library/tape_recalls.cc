@@ -54,14 +54,13 @@ std::string names_of(const MediaShelf& shelf, std::span<const io_sched::IoPart> 
 
 TapeLibrary::Recall::Recall(TapeLibrary& its_library, std::uint32_t its_locality,
                             const RecallNote& note)
-    : TapeRequest(&on_complete, *this),
+    : TapeRequest(&on_complete),
       library(its_library),
       fid(note.fid),
-      size_bytes(note.size_bytes),
       asked_at(note.asked_at),
-      number(++its_library.recalls_taken_),
       locality(static_cast<std::uint16_t>(its_locality)),
-      wish_priority(note.priority) {
+      wish_priority(note.priority),
+      only_part{.size_bytes = note.size_bytes} {
     type = io_sched::IoType::kRead;
     parts = std::span(&only_part, 1);
 }
@@ -73,42 +72,49 @@ io_sched::IoPriority TapeLibrary::Recall::class_of(std::uint8_t priority) {
 
 void TapeLibrary::Recall::push(std::span<const RecallJob::Place> places) {
     ENSURE(!places.empty());
-    const auto part_of = [](const RecallJob::Place& place) {
-        // The offset gives an order, not an address: the bytes on the cartridge before the copy.
+    const std::uint64_t object_bytes = size_bytes();
+    const auto part_of = [object_bytes](const RecallJob::Place& place) {
         return io_sched::IoPart{
             .medium = io_sched::MediumId{place.cartridge},
+            // The offset gives an order, not an address: the bytes on the cartridge before the
+            // copy.
             .offset = place.copy.block * devices::kTapeBlockMax + place.copy.place.member,
-            .size_bytes = place.copy.length};
+            // Pieces behind this one are on the same cartridge, if it has room for them.
+            .size_bytes = object_bytes - place.copy.offset};
     };
-    several_parts.reset();
     only_part = part_of(places.front());
     parts = std::span(&only_part, 1);
     if (places.size() > 1) {
-        several_parts = std::make_unique<std::vector<io_sched::IoPart>>();
-        for (const RecallJob::Place& each : places) several_parts->push_back(part_of(each));
-        parts = *several_parts;
+        if (extra == nullptr) extra = std::make_unique<Extra>();
+        extra->several_parts.clear();
+        for (const RecallJob::Place& each : places) extra->several_parts.push_back(part_of(each));
+        parts = extra->several_parts;
     }
     priority = class_of(wish_priority);
-    if (serving != nullptr) {
-        wait.cancel = &serving->of_request.emplace();
-        if (serving->cancel.cancelled()) serving->end();
-    }
+    if (serving() != nullptr) serving()->pushes = true;
     if (library.parts_.io.closed()) {
         result = std::unexpected(Error{.code = Errc::kClosed, .context = "the library stops"});
         return;
     }
     is_pushed = true;
     library.parts_.io.push(*this);
+    const bool is_cancelled = serving() != nullptr && serving()->cancel.cancelled();
+    if (is_cancelled) library.parts_.io.cancel(*this);
+}
+
+// What was pushed before waits as it is.
+void TapeLibrary::Recall::end_serving() {
+    serving()->cancel.cancel();
+    if (is_pushed && serving()->pushes) library.parts_.io.cancel(*this);
 }
 
 void TapeLibrary::Recall::on_complete(io_sched::IoRequest& request) {
     auto& self = static_cast<Recall&>(request);
     self.is_pushed = false;
     TapeLibrary& library = self.library;
-    if (self.serving == nullptr) return library.end_unserved(self);
-    if (self.serving->reader) {
-        library.parts_.reactor.schedule(std::exchange(self.serving->reader, {}));
-    }
+    Serving* const serving = self.serving();
+    if (serving == nullptr) return library.end_unserved(self);
+    if (serving->reader) library.parts_.reactor.schedule(std::exchange(serving->reader, {}));
 }
 
 // Waits for the end of a read.
@@ -117,7 +123,7 @@ public:
     explicit ReadAwaiter(Recall& recall) : recall_(recall) {}
 
     bool await_ready() const { return !recall_.is_pushed; }
-    void await_suspend(std::coroutine_handle<> handle) { recall_.serving->reader = handle; }
+    void await_suspend(std::coroutine_handle<> handle) { recall_.serving()->reader = handle; }
     [[nodiscard]] Result<void> await_resume() const { return recall_.result; }
 
 private:
@@ -128,16 +134,21 @@ private:
 Task<Result<void>> TapeLibrary::Recall::run(DriveUnit* drive, CartridgeId cartridge) {
     if (library.stopping_ || is_over) co_return Result<void>{};
     library.stranded_pause_ = Duration{0};
-    if (serving == nullptr) {
-        auto note = co_await library.note_of(this);
-        if (library.stopping_ || is_over) co_return Result<void>{};
+    if (serving() == nullptr) {
+        std::optional<RecallNote> note;
+        do {
+            is_renewed = false;
+            auto asked = co_await library.note_of(this);
+            if (library.stopping_ || is_over) co_return Result<void>{};
+            note = std::move(asked);
+        } while (!note && is_renewed);
         if (!note) {
             is_over = true;
             co_return Result<void>{};
         }
         library.begin_to_serve(this, *std::move(note));
     }
-    co_return co_await serving->job.run(drive, cartridge);
+    co_return co_await serving()->job.run(drive, cartridge);
 }
 
 // Asks the object's home for the recall as it is now; nothing: it has ended there.
@@ -152,25 +163,25 @@ Task<std::optional<RecallNote>> TapeLibrary::note_of(const Recall* recall) {
 
 void TapeLibrary::take_recall(std::uint32_t locality, RecallNote note) {
     if (stopping_ || shelf_ == nullptr) return;
-    const auto found = recalls_.find(note.fid);
-    if (found != recalls_.end()) {
-        Recall& known = *found->second;
+    if (Recall* const found = recalls_.find(note.fid)) {
+        Recall& known = *found;
         const std::uint8_t before = std::exchange(known.wish_priority, note.priority);
         const bool is_queued_anew =
             known.waiting() && Recall::class_of(before) != Recall::class_of(note.priority);
-        if (known.serving != nullptr) {
-            known.serving->renewed = std::move(note);
+        if (Serving* const serving = known.serving()) {
+            serving->renewed = std::move(note);
             // A request that was pushed before the recall was served keeps its place.
-            if (!is_queued_anew || !known.serving->of_request) return;
+            if (!is_queued_anew || !serving->pushes) return;
             known.is_raised = true;
-            known.serving->of_request->cancel();
+            parts_.io.cancel(known);
             return;
         }
         // The recall is pending; when it is served, it asks the home for the copies of that time.
         // One that was cancelled while its cartridge was being loaded is wanted again.
+        known.is_renewed = known.is_renewed || known.is_over;
         known.is_over = false;
         if (!is_queued_anew) return;
-        erase_recall(found);
+        erase_recall(known);
     }
     Recall* const recall = add_recall(locality, note);
     const auto places = RecallJob::places_at(*shelf_, note, 0);
@@ -182,10 +193,8 @@ void TapeLibrary::take_recall(std::uint32_t locality, RecallNote note) {
 }
 
 TapeLibrary::Recall* TapeLibrary::add_recall(std::uint32_t locality, const RecallNote& note) {
-    const auto [place, is_new] =
-        recalls_.emplace(note.fid, std::make_unique<Recall>(*this, locality, note));
-    ENSURE(is_new);
-    Recall& recall = *place->second;
+    static_assert(sizeof(Recall) <= 280, "with malloc() and the table, a recall has 300 bytes");
+    Recall& recall = recalls_.insert(std::make_unique<Recall>(*this, locality, note));
     const auto is_later = [&recall](const AgePlace& each) {
         return static_cast<const Recall&>(each).asked_at > recall.asked_at;
     };
@@ -195,18 +204,17 @@ TapeLibrary::Recall* TapeLibrary::add_recall(std::uint32_t locality, const Recal
     } else {
         recalls_by_age_.insert_before_first(recall, is_later);
     }
-    figures_.recalls.waiting_bytes.add(recall.size_bytes);
+    figures_.recalls.waiting_bytes.add(recall.size_bytes());
     count_recalls();
     return &recall;
 }
 
 // Removes a recall; destroying it withdraws a waiting request.
-TapeLibrary::Recalls::iterator TapeLibrary::erase_recall(Recalls::iterator place) {
+void TapeLibrary::erase_recall(Recall& recall) {
     core::Counter& bytes = figures_.recalls.waiting_bytes;
-    bytes.set(bytes.get() - place->second->size_bytes);
-    const auto next = recalls_.erase(place);
+    bytes.set(bytes.get() - recall.size_bytes());
+    recalls_.erase(recall);
     count_recalls();
-    return next;
 }
 
 void TapeLibrary::count_recalls() {
@@ -219,38 +227,29 @@ void TapeLibrary::count_recalls() {
 
 // The recall has ended at its home: done, cancelled or not needed any more.
 void TapeLibrary::end_recall(store::Fid fid) {
-    const auto found = recalls_.find(fid);
-    if (found == recalls_.end()) return;
-    Recall& recall = *found->second;
-    const bool only_waits = recall.waiting() || !recall.is_pushed;
-    if (recall.serving == nullptr && only_waits) {
-        erase_recall(found);
-        return;
-    }
-    recall.is_over = true;
-    if (recall.serving == nullptr) return;
-    recall.serving->renewed.reset();
-    recall.serving->end();
+    Recall* const recall = recalls_.find(fid);
+    if (recall == nullptr) return;
+    const bool only_waits = recall->waiting() || !recall->is_pushed;
+    if (recall->serving() == nullptr && only_waits) return erase_recall(*recall);
+    recall->is_over = true;
+    if (recall->serving() == nullptr) return;
+    recall->serving()->renewed.reset();
+    recall->end_serving();
 }
 
 // Forgets waiting recalls: their records at the homes remain.
 void TapeLibrary::stop_recalls() {
-    for (auto each = recalls_.begin(); each != recalls_.end();) {
-        Recall& recall = *each->second;
-        if (recall.serving != nullptr) recall.serving->end();
-        const bool only_waits =
-            recall.serving == nullptr && (recall.waiting() || !recall.is_pushed);
-        each = only_waits ? erase_recall(each) : std::next(each);
-    }
+    recalls_by_age_.for_each([this](AgePlace& place) {
+        auto& recall = static_cast<Recall&>(place);
+        if (recall.serving() != nullptr) return recall.end_serving();
+        if (recall.waiting() || !recall.is_pushed) erase_recall(recall);
+    });
 }
 
 // The request of a recall has ended before the recall was served: no drive can take the cartridge,
 // it cannot be loaded, or the recall has ended at its home.
 void TapeLibrary::end_unserved(Recall& recall) {
-    if (stopping_ || recall.is_over) {
-        erase_recall(recalls_.find(recall.fid));
-        return;
-    }
+    if (stopping_ || recall.is_over) return erase_recall(recall);
     const bool is_stranded = !recall.result && is_passing(recall.result.error());
     if (!is_stranded) return parts_.reactor.spawn(gate_, serve_unread(recall.fid));
     if (recall.result.error().code == Errc::kBusy) say_recalls_wait(recall, recall.result.error());
@@ -274,15 +273,19 @@ Task<void> TapeLibrary::retry_stranded() {
 }
 
 Task<void> TapeLibrary::retry(store::Fid fid) {
-    const auto before = recalls_.find(fid);
-    if (before == recalls_.end()) co_return;
-    auto note = co_await note_of(before->second.get());
-    const auto found = recalls_.find(fid);
-    if (found == recalls_.end()) co_return;
-    Recall* const recall = found->second.get();
-    if (recall->is_pushed || recall->serving != nullptr) co_return;
+    Recall* const before = recalls_.find(fid);
+    if (before == nullptr) co_return;
+    before->is_renewed = false;
+    auto note = co_await note_of(before);
+    Recall* const recall = recalls_.find(fid);
+    if (recall == nullptr || recall->is_pushed || recall->serving() != nullptr) co_return;
     if (!note) {
-        erase_recall(found);
+        // A recall that is wanted again is asked about again.
+        if (recall->is_renewed) {
+            stranded_.push_back(fid);
+        } else {
+            erase_recall(*recall);
+        }
         co_return;
     }
     const auto places = RecallJob::places_at(*shelf_, *note, 0);
@@ -297,28 +300,36 @@ Task<void> TapeLibrary::retry(store::Fid fid) {
 
 void TapeLibrary::begin_to_serve(Recall* recall, RecallNote note) {
     const RecallJob::Parts parts{.homes = *homes_, .shelf = *shelf_, .stopping = stopping_};
-    recall->serving = std::make_unique<Served::Serving>(parts, recall->locality, std::move(note));
+    core::Counter& bytes = figures_.recalls.waiting_bytes;
+    bytes.set(bytes.get() - recall->size_bytes() + note.size_bytes);
+    if (recall->extra == nullptr) recall->extra = std::make_unique<Recall::Extra>();
+    recall->extra->serving = std::make_unique<Serving>(parts, recall->locality, std::move(note));
     parts_.reactor.spawn(gate_, serve(recall));
 }
 
 Task<void> TapeLibrary::serve_unread(store::Fid fid) {
-    const auto before = recalls_.find(fid);
-    if (before == recalls_.end()) co_return;
-    auto note = co_await note_of(before->second.get());
-    const auto found = recalls_.find(fid);
-    if (found == recalls_.end()) co_return;
-    if (note && !stopping_) {
-        begin_to_serve(found->second.get(), *std::move(note));
-    } else {
-        erase_recall(found);
+    for (;;) {
+        Recall* const before = recalls_.find(fid);
+        if (before == nullptr) co_return;
+        before->is_renewed = false;
+        auto note = co_await note_of(before);
+        Recall* const recall = recalls_.find(fid);
+        if (recall == nullptr || recall->is_pushed || recall->serving() != nullptr) co_return;
+        if (!note && recall->is_renewed && !stopping_) continue;
+        if (note && !stopping_) {
+            begin_to_serve(recall, *std::move(note));
+        } else {
+            erase_recall(*recall);
+        }
+        co_return;
     }
 }
 
 Task<void> TapeLibrary::serve(Recall* recall) {
     co_await serve_note(recall);
-    RecallJob& job = recall->serving->job;
+    RecallJob& job = recall->serving()->job;
     if (job.state() != RecallJob::State::kDone) co_await job.abandon();
-    auto renewed = std::move(recall->serving->renewed);
+    auto renewed = std::move(recall->serving()->renewed);
     const std::uint32_t locality = recall->locality;
     const bool is_new = renewed && recall->is_over;
     if (job.is_complete()) {
@@ -327,12 +338,12 @@ Task<void> TapeLibrary::serve(Recall* recall) {
         std::erase_if(said_waits_,
                       [now](const auto& said) { return now >= after(said.second, kSayAgain); });
     }
-    erase_recall(recalls_.find(recall->fid));
+    erase_recall(*recall);
     if (is_new) take_recall(locality, *std::move(renewed));
 }
 
 Task<void> TapeLibrary::serve_note(Recall* recall) {
-    RecallJob& job = recall->serving->job;
+    RecallJob& job = recall->serving()->job;
     std::uint32_t rounds = 0;
     Duration pause = kBetweenRounds;
     for (;;) {
@@ -340,8 +351,9 @@ Task<void> TapeLibrary::serve_note(Recall* recall) {
         show_drives();
         if (job.state() == RecallJob::State::kDone) co_return;
         if (stopping_ || recall->is_over) co_return;
-        const bool is_withdrawn = std::exchange(recall->is_raised, false) && !read &&
-                                  read.error().code == Errc::kCancelled;
+        const bool is_withdrawn =
+            recall->is_raised && !read && read.error().code == Errc::kCancelled;
+        recall->is_raised = false;
         if (job.state() == RecallJob::State::kImpossible) {
             std::string reason = job.why_impossible();
             co_return co_await fail(recall, std::move(reason));
@@ -361,7 +373,7 @@ Task<void> TapeLibrary::serve_note(Recall* recall) {
             // Drives that are down are reported by library.drive_down.
             const bool is_busy = !read && read.error().code == Errc::kBusy;
             if (refused || is_busy) say_recalls_wait(*recall, refused ? *refused : read.error());
-            const auto slept = co_await parts_.reactor.sleep_for(pause, &recall->serving->cancel);
+            const auto slept = co_await parts_.reactor.sleep_for(pause, &recall->serving()->cancel);
             if (!slept || stopping_ || recall->is_over) co_return;
             if (may_pass) pause = longer(pause);
             if (refused && refused->code == Errc::kNoSpace) co_await wait_for_room(recall);
@@ -385,10 +397,10 @@ Task<void> TapeLibrary::serve_note(Recall* recall) {
 Task<void> TapeLibrary::wait_for_room(Recall* recall) {
     for (Duration pause = kBetweenRounds;; pause = longer(pause)) {
         if (stopping_ || recall->is_over) co_return;
-        const auto made = co_await recall->serving->job.make_room();
+        const auto made = co_await recall->serving()->job.make_room();
         // Any other error is reported by the next attempt.
         if (made || made.error().code != Errc::kNoSpace) co_return;
-        const auto slept = co_await parts_.reactor.sleep_for(pause, &recall->serving->cancel);
+        const auto slept = co_await parts_.reactor.sleep_for(pause, &recall->serving()->cancel);
         if (!slept) co_return;
     }
 }
@@ -409,7 +421,7 @@ Task<void> TapeLibrary::fail(Recall* recall, std::string reason, const Error* er
     const RecallEnd failure{.how = RecallEnd::How::kFailed,
                             .reason = std::move(reason),
                             .is_damaged = error != nullptr && error->code == Errc::kCorrupt};
-    co_await recall->serving->job.abandon();
+    co_await recall->serving()->job.abandon();
     auto job = [fid = recall->fid, &failure](StagingDisks& disks) {
         return disks.fail_recall(fid, failure);
     };
@@ -426,7 +438,7 @@ RecallRow TapeLibrary::row_of(const Recall& recall) const {
     return {.ticket = recall.fid,
             .state = recall.is_reading() ? RecallRow::State::kReading : RecallRow::State::kWaiting,
             .priority = recall.wish_priority,
-            .size_bytes = recall.size_bytes,
+            .size_bytes = recall.size_bytes(),
             .asked_at = recall.asked_at,
             .cartridge = cartridge == nullptr ? std::string() : cartridge->barcode};
 }
@@ -434,12 +446,13 @@ RecallRow TapeLibrary::row_of(const Recall& recall) const {
 std::vector<TapeLibrary::Recall*> TapeLibrary::ordered_recalls() const {
     std::vector<Recall*> order;
     // A recall that has ended may still be here until its cartridge is loaded.
-    for (const auto& [fid, recall] : recalls_) {
-        if (!recall->is_over) order.push_back(recall.get());
-    }
+    recalls_.for_each([&order](Recall& each) {
+        if (!each.is_over) order.push_back(&each);
+    });
     // The scheduler knows two classes of priority.
     const auto rank = [](const Recall* each) {
-        return std::tuple(!each->is_reading(), Recall::class_of(each->wish_priority), each->number);
+        return std::tuple(!each->is_reading(), Recall::class_of(each->wish_priority),
+                          each->arrival(), each->fid);
     };
     std::ranges::sort(order, {}, rank);
     return order;
@@ -472,7 +485,7 @@ std::vector<TapeLibrary::Expected> TapeLibrary::expected_ends() const {
         forecast.add({.cartridge = cartridge == nullptr ? 0 : cartridge->id,
                       .capacity_bytes = cartridge == nullptr ? 0 : cartridge->capacity_bytes,
                       .offset = each->offset(),
-                      .size_bytes = each->size_bytes,
+                      .size_bytes = each->size_bytes(),
                       .reads = each->is_reading()});
     }
     const std::vector<std::optional<Instant>> ends = forecast.ends();
@@ -500,8 +513,8 @@ std::vector<RecallRow> TapeLibrary::recalls(std::size_t rows_max) const {
 // Clients that wait for recalls call this again and again. So the list is made about once a second,
 // less often if it is long.
 std::optional<RecallRow> TapeLibrary::find_recall(Ticket ticket) {
-    const auto found = recalls_.find(ticket);
-    if (found == recalls_.end() || found->second->is_over) return std::nullopt;
+    const Recall* const recall = recalls_.find(ticket);
+    if (recall == nullptr || recall->is_over) return std::nullopt;
     const Instant now = parts_.reactor.now();
     const auto pause = std::chrono::seconds(static_cast<std::int64_t>(recalls_.size() / 10'000));
     if (now >= look_again_at_) {
@@ -512,10 +525,9 @@ std::optional<RecallRow> TapeLibrary::find_recall(Ticket ticket) {
         }
         look_again_at_ = after(now, 1s + pause);
     }
-    RecallRow row = row_of(*found->second);
-    const Recall& recall = *found->second;
-    row.place = recall.last_place == Recall::kNoPlace ? recalls_.size() - 1 : recall.last_place;
-    if (recall.last_end != kNever) row.expected_at = recall.last_end;
+    RecallRow row = row_of(*recall);
+    row.place = recall->last_place == Recall::kNoPlace ? recalls_.size() - 1 : recall->last_place;
+    if (recall->last_end != kNever) row.expected_at = recall->last_end;
     return row;
 }
 

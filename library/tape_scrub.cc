@@ -55,9 +55,6 @@ public:
 
 private:
     Task<Result<void>> read_one(DriveUnit* drive, CartridgeId cartridge, const store::Copy* copy);
-    static Task<Result<void>> open(store::TapeReader* reader, std::uint64_t file_id,
-                                   const store::Copy* copy);
-    static Task<Result<void>> go_on_to(store::TapeReader* reader, const store::Copy* copy);
 
     const bool& stopping_;
     const core::CancelSource& cancel_;
@@ -65,14 +62,10 @@ private:
     const CopyPage& page_;
     std::size_t at_;
     std::vector<Damage> damages_;
-    // The reader that has just read the copy at place_ to its end; null: no reader has.
-    store::TapeReader* reader_ = nullptr;
-    store::CopyPlace place_{};
 };
 
 Task<Result<void>> TapeLibrary::ScrubJob::run(DriveUnit* drive, CartridgeId cartridge) {
     if (drive->shelf().find(cartridge)->generation != on_.generation) co_return Result<void>{};
-    reader_ = nullptr;
     std::uint64_t bytes = 0;
     while (at_ < page_.items.size() && bytes < kScrubBytesAtOnce) {
         if (stopping_ || cancel_.cancelled()) break;
@@ -91,33 +84,14 @@ Task<Result<void>> TapeLibrary::ScrubJob::read_one(DriveUnit* drive, CartridgeId
                                                    const store::Copy* copy) {
     const auto got = co_await drive->reader();
     if (!got) co_return std::unexpected(got.error());
-    store::TapeReader* const reader = *got;
-    // The next copy of the same file is read without a move back to the labels of the file.
-    const bool goes_on =
-        reader == reader_ && place_.file == copy->place.file && place_ < copy->place;
-    reader_ = nullptr;
     const auto learnt =
         co_await drive->learn_number({.number = copy->place.file, .block = copy->block});
     if (!learnt) co_return learnt;
-    const std::uint64_t file_id =
-        DriveUnit::file_id(*drive->shelf().find(cartridge), copy->place.file);
-    auto opening = goes_on ? go_on_to(reader, copy) : open(reader, file_id, copy);
-    const auto opened = co_await std::move(opening);
-    if (!opened) co_return opened;
-    for (;;) {
-        const auto piece = co_await reader->next();
-        if (!piece) co_return std::unexpected(piece.error());
-        if (piece->bytes.empty()) break;
-    }
-    reader_ = reader;
-    place_ = copy->place;
-    co_return Result<void>{};
-}
-
-Task<Result<void>> TapeLibrary::ScrubJob::open(store::TapeReader* reader, std::uint64_t file_id,
-                                               const store::Copy* copy) {
+    store::TapeReader* const reader = *got;
     store::TapeEntry entry{
-        .file = {.number = copy->place.file, .block = copy->block, .file_id = file_id},
+        .file = {.number = copy->place.file,
+                 .block = copy->block,
+                 .file_id = DriveUnit::file_id(*drive->shelf().find(cartridge), copy->place.file)},
         .position = copy->place.member,
         .member = {.fid = copy->fid.origin(),
                    .version = copy->version,
@@ -125,31 +99,13 @@ Task<Result<void>> TapeLibrary::ScrubJob::open(store::TapeReader* reader, std::u
                    .size_bytes = copy->length,
                    .checksum = copy->checksum}};
     auto opening = reader->open(std::move(entry));
-    co_return co_await std::move(opening);
-}
-
-// Moves to a later copy of the same file. Members between the two are not live: their objects have
-// changed or were removed.
-Task<Result<void>> TapeLibrary::ScrubJob::go_on_to(store::TapeReader* reader,
-                                                   const store::Copy* copy) {
+    const auto opened = co_await std::move(opening);
+    if (!opened) co_return opened;
     for (;;) {
-        const auto more = co_await reader->open_next();
-        if (!more) co_return std::unexpected(more.error());
-        if (!*more || reader->position() > copy->place.member) {
-            co_return std::unexpected(
-                Error{.code = Errc::kCorrupt,
-                      .context = "the tape file has no member at the recorded place"});
-        }
-        if (reader->position() == copy->place.member) break;
+        const auto piece = co_await reader->next();
+        if (!piece) co_return std::unexpected(piece.error());
+        if (piece->bytes.empty()) co_return Result<void>{};
     }
-    const store::Member& found = reader->header().member;
-    const bool is_it = found.fid == copy->fid.origin() && found.version == copy->version &&
-                       found.offset == copy->offset && found.size_bytes == copy->length &&
-                       found.checksum == copy->checksum;
-    if (is_it) co_return Result<void>{};
-    co_return std::unexpected(
-        Error{.code = Errc::kCorrupt,
-              .context = "the member at the recorded place belongs to another copy"});
 }
 
 // -- requests --
@@ -292,7 +248,7 @@ Task<Result<void>> TapeLibrary::read_page(Scrubbing* scrub, CopyPage* page) {
     const AwaitedTape::Scheduler scheduler{.reactor = parts_.reactor, .main = parts_.io};
     const AwaitedTape::Options options{.type = io_sched::IoType::kRead,
                                        .priority = io_sched::IoPriority::kBackground,
-                                       .wait = {.cancel = &scrub->cancel}};
+                                       .cancel = &scrub->cancel};
     const store::Copy first = page->items.front().move.copy;
     std::uint64_t bytes = 0;
     for (const MoveBatch::Item& each : page->items) bytes += each.move.copy.length;

@@ -123,7 +123,7 @@ std::vector<DriveRow> TapeLibrary::drives() const {
 
 // Open from the time when the first drive was added, which follows the inventory.
 std::optional<std::string> TapeLibrary::why_not_open() const {
-    if (!units_.empty()) return std::nullopt;
+    if (is_ready_) return std::nullopt;
     return not_open_;
 }
 
@@ -220,7 +220,7 @@ Task<MediaOutcome> TapeLibrary::format(FormatWish wish) {
     FormatJob job(*this, std::move(wish));
     const AwaitedTape::Scheduler scheduler{.reactor = parts_.reactor, .main = parts_.io};
     const AwaitedTape::Options options{
-        .type = io_sched::IoType::kFormat, .pool = pool->id, .wait = {.cancel = &stop_}};
+        .type = io_sched::IoType::kFormat, .pool = pool->id, .cancel = &stop_};
     std::vector<io_sched::IoPart> where{{.medium = io_sched::MediumId{id}}};
     AwaitedTape request(scheduler, job, options, std::move(where));
     const auto formatted = co_await request;
@@ -266,10 +266,11 @@ Task<MediaOutcome> TapeLibrary::may_format(const Cartridge* cartridge, FormatFor
 
 std::string TapeLibrary::why_not_format(const Cartridge& cartridge, FormatForce force) const {
     const std::string name = "cartridge " + cartridge.barcode;
-    for (const auto& [fid, recall] : recalls_) {
-        const bool waits = recall->cartridge() == cartridge.id;
-        if (waits) return name + " is needed by a recall";
-    }
+    bool is_awaited = false;
+    recalls_.for_each([&](const Recall& recall) {
+        is_awaited = is_awaited || recall.cartridge() == cartridge.id;
+    });
+    if (is_awaited) return name + " is needed by a recall";
     const bool is_there =
         is_readable(cartridge.state) || cartridge.state == CartridgeState::kBlank ||
         cartridge.state == CartridgeState::kForeign || cartridge.state == CartridgeState::kFailed;

@@ -57,7 +57,7 @@ Task<void> TapeLibrary::write_index(Unit* unit, CartridgeId id) {
         .priority = io_sched::IoPriority::kBackground,
         .pool = objects::pool_id(cartridge.pool),
         .collection = MediaShelf::collection_number(cartridge.collection),
-        .wait = {.cancel = &stop_}};
+        .cancel = &stop_};
     std::vector<io_sched::IoPart> where{
         {.medium = io_sched::MediumId{id}, .size_bytes = kIndexBytes}};
     AwaitedTape request(scheduler, job, options, std::move(where));

@@ -23,6 +23,21 @@ Task<Result<void>> BlockReader::locate(std::uint64_t block) {
     co_return std::unexpected(located.error());
 }
 
+// Only the drive knows where the tape is: others may have moved it.
+Task<Result<void>> BlockReader::go_to(std::uint64_t block) {
+    const auto at = co_await drive_.position();
+    const bool is_near =
+        at && at->block <= block && block - at->block <= kTapeReadOnBytes / kTapeDataBytes;
+    if (!is_near) co_return co_await locate(block);
+    for (std::uint64_t left = block - at->block; left > 0; --left) {
+        const auto passed = co_await next();
+        // What cannot be read is not needed.
+        const bool goes_on = passed && passed->met != devices::TapeMark::kEndOfData;
+        if (!goes_on) co_return co_await locate(block);
+    }
+    co_return Result<void>();
+}
+
 Task<Result<BlockReader::Block>> BlockReader::next() {
     const auto read = co_await drive_.read(memory_.buffer());
     // The only invalid read is that of such a block.
@@ -69,17 +84,12 @@ void BlockReader::begin_payload(std::uint64_t first_block) {
 Task<Result<void>> BlockReader::seek(std::uint64_t position) {
     const std::uint64_t index = position / kTapeDataBytes;
     const auto at = static_cast<std::size_t>(position % kTapeDataBytes);
-    // The tape is behind a loaded block.
-    const std::uint64_t tape_index = block_index_ + (loaded_ ? 1 : 0);
-    if (index == block_index_) {
-        at_ = at;
-        co_return Result<void>();
-    }
-    loaded_ = false;
+    const bool is_here = loaded_ && index == block_index_;
     block_index_ = index;
     at_ = at;
-    if (index == tape_index) co_return Result<void>();
-    co_return co_await locate(first_block_ + index);
+    if (is_here) co_return Result<void>();
+    loaded_ = false;
+    co_return co_await go_to(first_block_ + index);
 }
 
 Task<Result<void>> BlockReader::load() {

@@ -26,12 +26,13 @@ Task<Result<std::optional<MemberHeader>>> read_member_header(
 }
 
 Task<Result<void>> TapeReader::open_labels(TapeFile file) {
+    labels_are_right_ = false;
     const auto allocated = reader_.allocate();
     if (!allocated) co_return allocated;
     // VOL1 and file 1 have block 0.
     if ((file.number == 1) != (file.block == 0)) co_return corrupt("the place of a tape file");
-    const auto located = co_await reader_.locate(file.block);
-    if (!located) co_return located;
+    const auto moved = co_await reader_.go_to(file.block);
+    if (!moved) co_return moved;
     const auto labels = co_await reader_.labels(FileLabels::Place::kHeader);
     if (!labels) co_return std::unexpected(labels.error());
     if (labels->vsn != identity_.vsn) co_return corrupt("the VSN in HDR1 is another one");
@@ -42,13 +43,17 @@ Task<Result<void>> TapeReader::open_labels(TapeFile file) {
              .file_id = labels->file_id,
              .kind = labels->kind};
     reader_.begin_payload(file.first_data_block());
+    labels_are_right_ = true;
     co_return Result<void>();
 }
 
 Task<Result<void>> TapeReader::open(TapeEntry entry) {
-    const auto opened = co_await open_labels(entry.file);
-    if (!opened) co_return opened;
-    if (file_ != entry.file) co_return corrupt("the file id in HDR1 is another one");
+    const bool is_in_file = labels_are_right_ && file_ == entry.file;
+    if (!is_in_file) {
+        const auto opened = co_await open_labels(entry.file);
+        if (!opened) co_return opened;
+        if (file_ != entry.file) co_return corrupt("the file id in HDR1 is another one");
+    }
     const auto sought = co_await reader_.seek(entry.position);
     if (!sought) co_return sought;
     const auto found = co_await read_header();

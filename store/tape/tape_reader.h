@@ -32,8 +32,10 @@ public:
         : drive_(drive), identity_(identity), reader_(drive_) {}
 
     // Moves to a copy, and compares the labels of its file and its header with the catalogue's
-    // entry. Of the entry's member only fid, version, offset, size and checksum count. kCorrupt:
-    // the context says what is missing or differs.
+    // entry. Those who read copies in the order of the tape do not move it back: the labels of a
+    // file are compared once for all that follow each other. Of the entry's member only fid,
+    // version, offset, size and checksum count. kCorrupt: the context says what is missing or
+    // differs.
     Task<Result<void>> open(TapeEntry entry);
     // Moves to the first member of a file, if only the number and block of the file are known.
     Task<Result<void>> open_file(TapeFile file);
@@ -74,6 +76,7 @@ private:
     BlockReader reader_;
     FileLabels labels_;
     TapeFile file_;
+    bool labels_are_right_ = false;  // Those of file_.
     MemberHeader header_;
     std::uint64_t position_ = 0;
     std::uint64_t data_position_ = 0;  // Of the member's first byte.

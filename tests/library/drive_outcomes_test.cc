@@ -106,7 +106,7 @@ struct UnitStage {
 
     Result<void> execute(LabelJob::Does does) {
         job.does = does;
-        TapeRequest request([](io_sched::IoRequest& /*request*/) {}, job);
+        JobRequest request([](io_sched::IoRequest& /*request*/) {}, job);
         request.type = io_sched::IoType::kFormat;
         const io_sched::IoPart part{.medium = io_sched::MediumId{cartridge}};
         const auto done = world.run(*reactor, executor->execute(request, part));

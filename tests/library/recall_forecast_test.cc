@@ -43,12 +43,19 @@ TEST_CASE("library forecast: a mount, a locate and the bytes count", "[library]"
     RecallForecast forecast({.now = now});
     forecast.add(drive_with({}));
     forecast.add({.cartridge = 1, .offset = 0, .size_bytes = kGigabyte});
+    // So near that the drive reads on.
+    forecast.add({.cartridge = 1, .offset = kGigabyte + 1000, .size_bytes = kGigabyte});
+    forecast.add({.cartridge = 1, .offset = 9 * kGigabyte, .size_bytes = kGigabyte});
     const auto ends = forecast.ends();
 
-    const Duration expected = devices::kChangerMove + model().load + model().costs.base +
-                              devices::transfer_time(model(), kGigabyte);
+    const Duration transfer = devices::transfer_time(model(), kGigabyte);
     REQUIRE(ends[0].has_value());
-    REQUIRE(*ends[0] - now == expected);
+    REQUIRE(*ends[0] - now == devices::kChangerMove + model().load + transfer);
+    REQUIRE(*ends[1] - *ends[0] == devices::transfer_time(model(), 1000) + transfer);
+    const Duration locate =
+        devices::locate_time(model(), devices::place_of_byte(model(), 2 * kGigabyte + 1000),
+                             devices::place_of_byte(model(), 9 * kGigabyte));
+    REQUIRE(*ends[2] - *ends[1] == model().costs.base + locate + transfer);
 }
 
 TEST_CASE("library forecast: one that is being read needs its locates, and may be late",

@@ -115,6 +115,9 @@ TEST_CASE("library scrub: goes on where it was when the node was stopped", "[lib
     const Book book = put_some(stage, 1600, 2000);
     REQUIRE(stage.sync(1h).has_value());
     const std::string barcode = used_barcode(stage);
+    // So that what was read is saved while more is read.
+    stage.drive(0).faults().slow_ppm = 1'000'000;
+    stage.drive(0).faults().slow_delay = 1s;
     begin_scrub(stage, barcode);
     for (int i = 0; i < 100'000 && stage.library().scrub_work(barcode)->copies_done == 0; ++i) {
         stage.run_for(1s);
@@ -134,8 +137,10 @@ TEST_CASE("library scrub: goes on where it was when the node was stopped", "[lib
     CHECK(after.state == MediumWork::State::kDone);
     CHECK(after.copies == book.size());
     const std::uint64_t read = before.copies_done + after.copies_done;
-    // The one at which it was stopped may have been read meanwhile.
-    CHECK((read == book.size() || (!is_killed && read == book.size() - 1)));
+    CAPTURE(is_killed, before.copies_done, after.copies_done);
+    // A stop keeps those, too, that were read since.
+    CHECK((is_killed ? read == book.size() : read <= book.size()));
+    CHECK(after.copies_done < book.size());
     CHECK(cartridge(stage, barcode).scrubbed_s > 0);
 }
 

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "core/ensure.h"
+#include "store/fid.h"
+
+namespace fopd::library {
+
+// Owns objects, and finds them by their fids. Costs about ten bytes of memory an object, because
+// those that share an entry of its table are chained through themselves. T has `const store::Fid
+// fid`, of which each object has another one, and `std::unique_ptr<T> next_in_table`.
+template <typename T>
+class FidTable {
+public:
+    std::size_t size() const { return count_; }
+
+    // Null: there is none.
+    T* find(store::Fid fid) const {
+        if (chains_.empty()) return nullptr;
+        T* each = chains_[chain_of(fid)].get();
+        while (each != nullptr && each->fid != fid) each = each->next_in_table.get();
+        return each;
+    }
+
+    // REQUIRES: none has its fid.
+    T& insert(std::unique_ptr<T> object) {
+        ENSURE(find(object->fid) == nullptr);
+        if (count_ >= kChainMean * chains_.size())
+            resize(chains_.empty() ? 16 : 2 * chains_.size());
+        ++count_;
+        T& inserted = *object;
+        chain(std::move(object));
+        return inserted;
+    }
+
+    // Destroys it.
+    void erase(T& object) {
+        std::unique_ptr<T>* place = &chains_[chain_of(object.fid)];
+        while (place->get() != &object) place = &(*place)->next_in_table;
+        const std::unique_ptr<T> erased = std::exchange(*place, std::move(object.next_in_table));
+        if (--count_ == 0) chains_ = Chains();
+    }
+
+    // In no order. `visit` must not insert or erase.
+    template <typename Visit>
+    void for_each(Visit visit) const {
+        for (const std::unique_ptr<T>& first : chains_) {
+            for (T* each = first.get(); each != nullptr; each = each->next_in_table.get()) {
+                visit(*each);
+            }
+        }
+    }
+
+private:
+    using Chains = std::vector<std::unique_ptr<T>>;
+    static constexpr std::size_t kChainMean = 2;
+
+    // Fids of a slot differ in few bits.
+    std::size_t chain_of(store::Fid fid) const {
+        constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
+        const std::uint64_t mixed = (fid.low ^ (fid.high * kOdd)) * kOdd;
+        return static_cast<std::size_t>(mixed >> 32) & (chains_.size() - 1);
+    }
+
+    void chain(std::unique_ptr<T> object) {
+        std::unique_ptr<T>& first = chains_[chain_of(object->fid)];
+        object->next_in_table = std::move(first);
+        first = std::move(object);
+    }
+
+    void resize(std::size_t chains) {
+        Chains before = std::exchange(chains_, Chains());
+        chains_.resize(chains);
+        for (std::unique_ptr<T>& first : before) {
+            while (first != nullptr) {
+                std::unique_ptr<T> rest = std::move(first->next_in_table);
+                chain(std::exchange(first, std::move(rest)));
+            }
+        }
+    }
+
+    Chains chains_;  // A power of two; empty: there are no objects.
+    std::size_t count_ = 0;
+};
+
+}  // namespace fopd::library
