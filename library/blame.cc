@@ -58,6 +58,11 @@ void Blame::worked(std::string_view drive, CartridgeId cartridge) {
     std::erase_if(open_, [&](const Pair& each) { return each.cartridge == cartridge; });
 }
 
+void Blame::forget(std::string_view drive) {
+    std::erase_if(open_, [drive](const Pair& each) { return each.drive == drive; });
+    if (const auto proven = proven_.find(drive); proven != proven_.end()) proven_.erase(proven);
+}
+
 bool Blame::found_damage(std::string_view drive, CartridgeId cartridge) {
     return damage_.emplace(cartridge, drive).first->second != drive;
 }

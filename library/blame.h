@@ -26,6 +26,8 @@ public:
     void worked(std::string_view drive, CartridgeId cartridge);
     // The drive has read bytes that are not what was written. True: another drive has, too.
     bool found_damage(std::string_view drive, CartridgeId cartridge);
+    // An administrator has had the drive repaired.
+    void forget(std::string_view drive);
     // The cartridge gets a new label, and what was on it is gone.
     void forget_damage(CartridgeId cartridge) { damage_.erase(cartridge); }
     // How often they have failed together since either worked.

@@ -29,9 +29,8 @@ Task<Result<store::TapeIdentity>> DriveUnit::identify() {
 
 Task<Result<void>> DriveUnit::take_over(store::TapeIdentity identity) {
     const CartridgeId id = *cartridge_;
-    Cartridge& cartridge = *parts_.shelf.to_change().change(id);
-    const std::string pool = cartridge.pool;
-    cartridge.begin_generation(identity.generation, pool);
+    const std::string pool = parts_.shelf.find(id)->pool;
+    Cartridge& cartridge = parts_.shelf.begin_generation(id, identity.generation, pool);
     cartridge.rescue = Rescue::kRunning;
     cartridge.number_on_tape = Cartridge::kUnknownNumber;
     if (identity.node != parts_.node) cartridge.node_on_tape = identity.node;

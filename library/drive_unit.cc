@@ -226,6 +226,7 @@ void DriveUnit::take_down() {
 
 void DriveUnit::bring_up() {
     down_reason_.clear();
+    parts_.blame.forget(name());
     set_activity(DriveActivity::kIdle);
 }
 
@@ -563,9 +564,7 @@ Task<Result<void>> DriveUnit::format(std::string pool) {
     identity.node = parts_.node;
     label_is_right_ = false;
     // The label's generation must never be greater than the one in the table.
-    Cartridge* cartridge = parts_.shelf.to_change().change(id);
-    cartridge->begin_generation(identity.generation, pool);
-    cartridge->is_label_pending = true;
+    parts_.shelf.begin_generation(id, identity.generation, pool).is_label_pending = true;
     // After a crash, the next mount accepts the old label, the new one or none, and no other.
     parts_.shelf.set_state(id, is_readable(before) ? CartridgeState::kOk : before,
                            "its label is being written");

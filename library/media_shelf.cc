@@ -80,6 +80,16 @@ void MediaShelf::set_found(CartridgeId id) {
     set_state(id, is_labelled ? CartridgeState::kOk : CartridgeState::kBlank, "");
 }
 
+Cartridge& MediaShelf::begin_generation(CartridgeId id, std::uint32_t number,
+                                        std::string_view pool) {
+    Cartridge* const cartridge = table_.change(id);
+    ENSURE(cartridge != nullptr);
+    cartridge->begin_generation(number, pool);
+    ++changes_;
+    if (parts_.bell != nullptr) parts_.bell->ring();
+    return *cartridge;
+}
+
 void MediaShelf::note_label(CartridgeId id) {
     table_.change(id)->is_label_pending = false;
 }

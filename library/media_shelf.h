@@ -59,6 +59,8 @@ public:
     void note_unsupported(CartridgeId id, std::string_view technology);
     // Sets the state of the cartridge's repack.
     void set_repack(CartridgeId id, Repack repack);
+    // Notes a new label without files behind it, which the homes are told of.
+    Cartridge& begin_generation(CartridgeId id, std::uint32_t number, std::string_view pool);
     // Notes that the cartridge has the label of its generation.
     void note_label(CartridgeId id);
     // Sets the new end of the cartridge's data, which are `more_bytes` longer than before.

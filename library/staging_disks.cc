@@ -191,9 +191,12 @@ void StagingDisks::look(store::Fid fid, Instant since) {
     }
     auto copies = home->volume().copies_of(fid);
     if (!copies) return;
+    const std::uint32_t wanted = copies_wanted(staged.group.pool);
+    // An object that would lack copies without the repack, too, is not only moved.
+    const bool had_all = have_copies(*copies, wanted, 0, staged.size_bytes);
     const CountedCopies counted = counted_copies(media_, *std::move(copies));
-    staged.group.moves = counted.moves;
-    if (have_copies(counted.copies, copies_wanted(staged.group.pool), 0, staged.size_bytes)) {
+    staged.group.moves = counted.moves && had_all;
+    if (have_copies(counted.copies, wanted, 0, staged.size_bytes)) {
         staged_.has_copy(staged);
     } else {
         staged_.needs_copy(staged);
@@ -318,6 +321,8 @@ Task<Result<void>> StagingDisks::set_media(KnownMedia media) {
     }
     media_ = std::move(media);
     knows_media_ = true;
+    // A disk that fails keeps the others from nothing.
+    Result<void> result;
     std::vector<store::Slot> slots;
     for (const auto& home : stores_.volumes()) slots.push_back(home->slot());
     for (const store::Slot slot : slots) {
@@ -325,14 +330,14 @@ Task<Result<void>> StagingDisks::set_media(KnownMedia media) {
         if (home == nullptr || !is_staging(*home)) continue;
         const objects::HomeVolume::Hold hold(*home);
         const auto forgotten = co_await forget_outdated(home);
-        if (!forgotten) co_return forgotten;
+        if (!forgotten && result) result = forgotten;
         for (const store::VsnText& vsn : others) {
             const auto looked = co_await look_at_copies(home, vsn);
-            if (!looked) co_return looked;
+            if (!looked && result) result = looked;
         }
         keep_room(slot);
     }
-    co_return Result<void>{};
+    co_return result;
 }
 
 Task<Result<void>> StagingDisks::forget_outdated(objects::HomeVolume* home) {

@@ -162,9 +162,8 @@ Task<Result<void>> TapeLibrary::adopt_recorded_media() {
 
 void TapeLibrary::adopt(CartridgeId id, const RecordedMedium& recorded) {
     const Pool* const pool = find_pool(recorded.pool);
-    Cartridge& cartridge = *shelf_->to_change().change(id);
-    cartridge.begin_generation(recorded.generation,
-                               pool == nullptr ? std::string_view() : pool->options.name);
+    Cartridge& cartridge = shelf_->begin_generation(
+        id, recorded.generation, pool == nullptr ? std::string_view() : pool->options.name);
     cartridge.number_on_tape = Cartridge::kUnknownNumber;
     const std::string barcode = cartridge.barcode;
     core::emit(parts_.events, core::Level::kWarn, "library.medium_adopted",

@@ -30,6 +30,10 @@ MediaOutcome::Kind bring_up(TapeStage& stage, const std::string& name) {
     return stage.at(0, stage.library().bring_drive_up(name)).kind;
 }
 
+Task<void> take_down_later(TapeLibrary* library, std::string name) {
+    [[maybe_unused]] const auto outcome = co_await library->take_drive_down(std::move(name));
+}
+
 // The end of a session may begin at any moment.
 void wait_until_idle(TapeStage& stage) {
     const auto is_idle = [](const DriveRow& each) { return each.activity == "idle"; };
@@ -98,6 +102,48 @@ TEST_CASE("library drives: the operation of one that is taken down is finished",
     REQUIRE(stage.recall(other) == RecallAsked::kWaiting);
     stage.run_for(1h);
     CHECK(stage.is_released(other));
+    REQUIRE(bring_up(stage, name) == MediaOutcome::Kind::kDone);
+    check_all(stage, book);
+}
+
+TEST_CASE("library drives: one in use whose absence cannot be recorded stays in use", "[library]") {
+    TapeStageOptions options;
+    options.drives = 1;
+    TapeStage stage(options);
+    const Book book = put_some(stage, 10);
+    REQUIRE(stage.sync().has_value());
+    release_all(stage, book);
+    stage.drive(0).faults().slow_ppm = 1'000'000;
+    stage.drive(0).faults().slow_delay = 1min;
+    const std::string name = stage.library().drives().front().name;
+    REQUIRE(stage.recall(book.begin()->first) == RecallAsked::kWaiting);
+    stage.run_for(10s);
+    REQUIRE(drive_row_of(stage, name).activity == "reading");
+    stage.bay.refuses_to_write = true;
+    CHECK(take_down(stage, name) == MediaOutcome::Kind::kFailed);
+    stage.bay.refuses_to_write = false;
+    stage.drive(0).faults().slow_ppm = 0;
+    check_all(stage, book);
+}
+
+TEST_CASE("library drives: a stop may come while one that goes down is still in use", "[library]") {
+    TapeStageOptions options;
+    options.drives = 1;
+    TapeStage stage(options);
+    const Book book = put_some(stage, 10);
+    REQUIRE(stage.sync().has_value());
+    release_all(stage, book);
+    stage.drive(0).faults().slow_ppm = 1'000'000;
+    stage.drive(0).faults().slow_delay = 1min;
+    const std::string name = stage.library().drives().front().name;
+    REQUIRE(stage.recall(book.begin()->first) == RecallAsked::kWaiting);
+    stage.run_for(10s);
+    core::Gate gate;
+    stage.reactor(0).spawn(gate, take_down_later(&stage.library(), name));
+    stage.run_for(5s);
+    stage.stop();
+    stage.start();
+    stage.run_for(5min);
     REQUIRE(bring_up(stage, name) == MediaOutcome::Kind::kDone);
     check_all(stage, book);
 }

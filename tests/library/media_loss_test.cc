@@ -286,6 +286,27 @@ TEST_CASE("library: a disk that comes late after the table was lost names its ca
     }
 }
 
+TEST_CASE("library: a disk that comes late learns that its cartridge was formatted", "[library]") {
+    TapeStage stage({.localities = 1, .disks = 2});
+    const Bytes bytes = pattern(50'000, 2);
+    const store::Fid fid = stage.put(bytes, 1);
+    REQUIRE(stage.sync().has_value());
+    const std::string barcode = written_cartridge(stage);
+    stage.stop();
+    stage.take_away(1);
+    stage.start();
+    stage.run_for(1min);
+    REQUIRE(cartridge(stage, barcode).state == CartridgeState::kOk);
+    REQUIRE(format_it(stage, barcode, FormatForce::kLoseObjects).kind == Kind::kDone);
+    REQUIRE(cartridge(stage, barcode).state == CartridgeState::kOk);
+    stage.bring_back(1);
+    stage.run_for(1min);
+    // Its bytes are on the disk only.
+    CHECK(stage.copies_of(fid).empty());
+    CHECK_FALSE(stage.release(fid).has_value());
+    CHECK(stage.read(fid) == bytes);
+}
+
 TEST_CASE("library: a format is refused while a disk is away that may need the cartridge",
           "[library]") {
     TapeStage stage({.localities = 2, .disks = 2});

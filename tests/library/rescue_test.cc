@@ -360,33 +360,6 @@ TEST_CASE("library rescue: begins anew after a loss of power, and does no harm",
     CHECK(stage.owned_blocks() == blocks);
 }
 
-TEST_CASE("library rescue: ends with a reason when the disk is full", "[library]") {
-    TapeStageOptions options;
-    options.localities = 1;
-    options.disks = 1;
-    TapeStage stage(options);
-    const Book book = put_some(stage, 3000, 100);
-    REQUIRE(stage.sync(1h).has_value());
-    const std::string barcode = used_barcodes(stage).front();
-    stage.options.disk_bytes = 2UL << 20;
-    stage.lose_node();
-    const MediumWork work = rescue(stage, barcode);
-    CHECK(work.state == MediumWork::State::kPartly);
-    CHECK_FALSE(work.reason.empty());
-    INFO(work.reason);
-    CHECK(work.copies_done > 0);
-    CHECK(work.copies_done < 3000);
-    CHECK(cartridge(stage, barcode).state == CartridgeState::kSuspect);
-    CHECK(cartridge(stage, barcode).rescue == Rescue::kPartly);
-    std::uint64_t made = 0;
-    for (const auto& [fid, bytes] : book) {
-        if (!stage.exists(fid)) continue;
-        ++made;
-        CHECK(stage.copies_of(fid).size() == 1);
-    }
-    CHECK(made == work.copies_done);
-}
-
 TEST_CASE("library rescue: cartridges of another node are not used by themselves", "[library]") {
     TapeStageOptions options;
     options.cartridges = 2;
