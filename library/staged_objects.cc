@@ -171,6 +171,11 @@ bool StagedObjects::is_given_up(store::Fid fid) const {
     return found != waiting_.end() && found->second.state == State::kGivenUp;
 }
 
+const StagedObjects::GroupKey* StagedObjects::group_of(store::Fid fid) const {
+    const auto found = waiting_.find(fid);
+    return found == waiting_.end() ? nullptr : &found->second.object.group;
+}
+
 std::vector<store::Fid> StagedObjects::waiting_of(objects::PoolId pool) const {
     std::vector<store::Fid> fids;
     for (const auto& [fid, waiting] : waiting_) {

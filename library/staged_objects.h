@@ -87,6 +87,8 @@ public:
     bool is_waiting(store::Fid fid) const { return waiting_.contains(fid); }
     // Whether the object was given up, until it changes.
     bool is_given_up(store::Fid fid) const;
+    // The group of an object that waits, is being copied, or was given up; null for others.
+    const GroupKey* group_of(store::Fid fid) const;
     // The objects of a pool that wait, are being copied, or were given up, without those that a
     // repack moves.
     std::vector<store::Fid> waiting_of(objects::PoolId pool) const;

@@ -137,7 +137,10 @@ private:
         std::uint32_t moves = 0;          // Repacks that wait for copies.
         std::uint32_t batches = 0;        // Batches in progress.
         std::uint64_t failures = 0;       // Failed batches since the last successful one.
-        Instant not_before{};             // No batch begins earlier; set after a failure.
+        std::uint64_t failures_ever = 0;  // Failed batches.
+        // No batch begins earlier; set after a failure. A new wait for copies ends only the first.
+        Instant not_before{};
+        Instant paused_until{};
         bool is_short_of_tape = false;    // The event library.no_cartridge was emitted.
         bool is_short_of_drives = false;  // The event library.too_few_drives was emitted.
     };
@@ -171,7 +174,15 @@ private:
     void adopt(CartridgeId id, const RecordedMedium& recorded);
 
     // -- tape_migration.cc --
+    struct Due;
+    // When the objects of a group were written last, and why they could not be.
+    struct Turn {
+        Instant begun_at{};
+        std::uint64_t stuck = 0;  // Of stuck_count_, at the last try; 0: it was not stuck.
+        bool lacks_drives = false;
+    };
     Instant begin_batches();
+    std::vector<Due> due_groups(Instant* next);
     Task<void> migrate(StagedObjects::GroupKey group, Pool* pool);
     bool may_look_for_media(const Pool& pool) const;
     Task<std::vector<CopyBatch::Item>> take_items(StagedObjects::GroupKey group,
@@ -221,6 +232,8 @@ private:
     Task<Result<StagingDisks::Live>> live_on(store::Cartridge on);
     std::uint64_t room_beside(const Pool& pool, CartridgeId id) const;
     void resume_repacks();
+    Task<Result<StagingDisks::Live>> live_when_here(Repacking* repack);
+    Task<Result<void>> until_earlier_recorded(Repacking* repack);
     void say_repack_ended(const std::string& barcode, const MediumWork& work) const;
     void begin_repack(CartridgeId id);
     Task<void> run_repack(Repacking* repack);
@@ -235,6 +248,7 @@ private:
                                           bool* writes);
     Task<Result<void>> wait_for_moves(Repacking* repack, MoveBatch* batch);
     Task<Result<void>> let_go(Repacking* repack, MoveBatch* batch);
+    Task<void> let_leave(Repacking* repack, std::uint32_t locality, store::Fid fid);
     Task<void> fail_move(Repacking* repack, MoveBatch* batch, store::Fid fid, std::string reason);
 
     // -- tape_scrub.cc --
@@ -245,6 +259,8 @@ private:
     Task<void> run_scrub(Scrubbing* scrub);
     Task<Result<void>> read_all(Scrubbing* scrub);
     Task<Result<void>> read_page(Scrubbing* scrub, CopyPage* page);
+    Task<Result<void>> read_copies(Scrubbing* scrub, ScrubJob* job);
+    Task<bool> can_read_another(Scrubbing* scrub, const CopyPage* page, std::size_t failed);
     Task<void> note_damage(Scrubbing* scrub, CopyPage* page, std::size_t index, Error error);
     Task<Result<void>> save_scrub(Scrubbing* scrub);
     Task<void> end_scrub(Scrubbing* scrub, Result<void> result);
@@ -313,8 +329,13 @@ private:
     std::string why_not_load(const Unit& unit, const Cartridge& cartridge) const;
     Task<void> empty(Unit* unit, Instant deadline);
     static const char* why_not_written(const Pool& pool);
-    Task<Result<void>> wait_for_copies(Pool* pool, std::vector<std::vector<store::Fid>>* left,
+    enum class FewDrives : std::uint8_t { kFail, kWait };
+    using Left = std::vector<std::vector<store::Fid>>;  // By locality.
+    Task<Result<void>> wait_for_copies(Pool* pool, Left* left, FewDrives few_drives,
                                        core::WaitOptions wait);
+    Task<bool> are_stuck(const Left* left, std::set<StagedObjects::GroupKey> groups);
+    std::set<StagedObjects::GroupKey> stuck_groups(const Pool& pool, std::uint64_t since,
+                                                   FewDrives few_drives) const;
     Task<MediaOutcome> may_format(const Cartridge* cartridge, FormatForce force);
     std::string why_not_format(const Cartridge& cartridge, FormatForce force) const;
     Task<Result<CopiesThere>> count_copies(const Cartridge* cartridge);
@@ -363,6 +384,9 @@ private:
     std::vector<WaitingBatch*> waiting_batches_;
     std::vector<std::unique_ptr<Handling>> resting_;  // Drives that are used no more.
     std::set<StagedObjects::GroupKey> writing_;
+    std::map<StagedObjects::GroupKey, Turn> turns_;
+    std::uint64_t batches_begun_ = 0;
+    std::uint64_t stuck_count_ = 0;  // How often a group found no cartridge, or too few drives.
     core::IntrusiveList<AgePlace> recalls_by_age_;
     FidTable<Recall> recalls_;
     // Recalls for whose cartridges there was no drive, or no changer.
@@ -374,6 +398,7 @@ private:
     Instant look_again_at_{};  // find_recall() makes its list anew from this time on.
     std::map<CartridgeId, std::unique_ptr<Repacking>> repacks_;  // The latest of each cartridge.
     std::map<CartridgeId, std::unique_ptr<Scrubbing>> scrubs_;   // Likewise.
+    std::uint64_t works_begun_ = 0;                              // Of both kinds.
     bool scrubs_run_ = false;
     std::map<CartridgeId, std::unique_ptr<Rescuing>> rescues_;  // Likewise.
     bool rescues_run_ = false;

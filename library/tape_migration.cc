@@ -19,6 +19,11 @@ constexpr Duration kAfterFailure = 10s;
 constexpr Duration kAfterUnrecorded = 5min;
 // The pause after a batch that copied no object, since their disk fails or they are in use.
 constexpr Duration kAfterNothing = 1s;
+// Urgent groups go first, but one of so many batches is of the group that has waited for longest:
+// it is written in the end, however many urgent ones there are.
+constexpr std::uint64_t kBatchesByAge = 4;
+// How long it is known when a group was written that has nothing to write.
+constexpr Duration kTurnKept = 10min;
 // The interval of inventories while objects wait for a cartridge.
 constexpr Duration kLookForMedia = 1min;
 // How long objects wait for a cartridge of their pool that others use, before a blank one becomes
@@ -60,27 +65,62 @@ bool TapeLibrary::is_due(const Pool& pool, const StagedObjects::Group& group) co
            parts_.reactor.now() >= after(group.oldest, pool.options.migrate_age);
 }
 
-// Begins the batches that are due. Returns when to call it again at the latest.
-Instant TapeLibrary::begin_batches() {
-    Instant next = kNever;
+// A group that may be written now.
+struct TapeLibrary::Due {
+    StagedObjects::GroupKey key{};
+    Pool* pool = nullptr;
+    bool is_urgent = false;
+    Instant since{};  // It has waited: for its first batch, or since the last one.
+};
+
+// Those of all pools; `next` is made the time when there may be more.
+std::vector<TapeLibrary::Due> TapeLibrary::due_groups(Instant* next) {
+    std::vector<Due> due;
     const Instant now = parts_.reactor.now();
-    for (const auto& [key, group] : all_groups()) {
+    const auto all = all_groups();
+    std::erase_if(turns_, [&](const auto& each) {
+        return !all.contains(each.first) && !writing_.contains(each.first) &&
+               after(each.second.begun_at, kTurnKept) < now;
+    });
+    for (const auto& [key, group] : all) {
         Pool* const pool = find_pool(key.pool);
         // The library does not have the pool any more, or is writing this group.
         if (pool == nullptr || writing_.contains(key)) continue;
-        if (now < pool->not_before) {
-            next = std::min(next, pool->not_before);
+        const Instant not_before = std::max(pool->not_before, pool->paused_until);
+        if (now < not_before) {
+            *next = std::min(*next, not_before);
             continue;
         }
         if (!is_due(*pool, group)) {
-            next = std::min(next, after(group.oldest, pool->options.migrate_age));
+            *next = std::min(*next, after(group.oldest, pool->options.migrate_age));
             continue;
         }
-        // All drives have a batch; the end of one begins the next.
-        if (writing_.size() >= units_.size()) continue;
-        writing_.insert(key);
-        ++pool->batches;
-        parts_.reactor.spawn(gate_, migrate(key, pool));
+        const auto turn = turns_.find(key);
+        due.push_back({.key = key,
+                       .pool = pool,
+                       .is_urgent = group.is_urgent || (!key.moves && pool->syncs > 0),
+                       .since = turn == turns_.end()
+                                    ? group.oldest
+                                    : std::max(group.oldest, turn->second.begun_at)});
+    }
+    return due;
+}
+
+// Begins the batches that are due. Returns when to call it again at the latest.
+Instant TapeLibrary::begin_batches() {
+    Instant next = kNever;
+    std::vector<Due> due = due_groups(&next);
+    // When all drives have a batch, the end of one begins the next.
+    while (!due.empty() && writing_.size() < units_.size()) {
+        const bool by_age = ++batches_begun_ % kBatchesByAge == 0;
+        const auto first = std::ranges::min_element(due, {}, [by_age](const Due& each) {
+            return std::pair(by_age || !each.is_urgent, each.since);
+        });
+        writing_.insert(first->key);
+        turns_[first->key].begun_at = parts_.reactor.now();
+        ++first->pool->batches;
+        parts_.reactor.spawn(gate_, migrate(first->key, first->pool));
+        due.erase(first);
     }
     return next;
 }
@@ -121,6 +161,7 @@ Task<void> TapeLibrary::migrate(StagedObjects::GroupKey group, Pool* pool) {
     if (!items.empty()) {
         pool->is_short_of_tape = false;
         pool->is_short_of_drives = false;
+        turns_[group].stuck = 0;
         co_await write_batch(pool, std::move(items), room.free_bytes);
     } else if (is_waiting) {
         std::size_t given_up = 0;
@@ -131,7 +172,11 @@ Task<void> TapeLibrary::migrate(StagedObjects::GroupKey group, Pool* pool) {
             if (given_up == 0) say_short_of_tape(*pool);
         }
         pool->figures->failures.add(std::max<std::size_t>(given_up, 1));
-        pool->failures += kFailuresMax;
+        if (given_up == 0) {
+            Turn& turn = turns_[group];
+            turn.stuck = ++stuck_count_;
+            turn.lacks_drives = !has_drives;
+        }
         pool->not_before = after(parts_.reactor.now(), kAfterFailure);
     }
     writing_.erase(group);
@@ -265,6 +310,7 @@ Task<void> TapeLibrary::write_batch(Pool* pool, std::vector<CopyBatch::Item> ite
             if (blank != nullptr && blank->state == CartridgeState::kBlank) shelf_->withdraw(used);
         }
         ++pool->failures;
+        ++pool->failures_ever;
         pool->not_before = after(parts_.reactor.now(), kAfterFailure);
     }
     const bool did_nothing = outcome.copies == 0 && outcome.dead == 0;
@@ -273,7 +319,8 @@ Task<void> TapeLibrary::write_batch(Pool* pool, std::vector<CopyBatch::Item> ite
     }
     if (outcome.unrecorded > 0) {
         ++pool->failures;
-        pool->not_before = after(parts_.reactor.now(), kAfterUnrecorded);
+        ++pool->failures_ever;
+        pool->paused_until = after(parts_.reactor.now(), kAfterUnrecorded);
     }
     const bool says_nothing = did_nothing && (written || stopping_);
     if (says_nothing) co_return;

@@ -441,7 +441,7 @@ Task<Result<RecallEnd>> TapeLibrary::end_of_recall(Repacking* repack, std::uint3
 // Waits until all objects of the batch have their copies on other cartridges.
 Task<Result<void>> TapeLibrary::wait_for_moves(Repacking* repack, MoveBatch* batch) {
     Pool& pool = *find_pool(repack->pool);
-    std::vector<std::vector<store::Fid>> left(homes_->count());
+    Left left(homes_->count());
     std::size_t count = 0;
     for (const MoveBatch::Item& each : batch->items) {
         if (each.has_failed || each.move.is_done) continue;
@@ -451,7 +451,7 @@ Task<Result<void>> TapeLibrary::wait_for_moves(Repacking* repack, MoveBatch* bat
     if (count == 0) co_return Result<void>{};
     ++pool.moves;
     const core::WaitOptions wait{.cancel = &repack->cancel};
-    const auto copied = co_await wait_for_copies(&pool, &left, wait);
+    const auto copied = co_await wait_for_copies(&pool, &left, FewDrives::kWait, wait);
     --pool.moves;
     if (copied) {
         repack->failures_in_turn = 0;

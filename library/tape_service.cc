@@ -43,7 +43,7 @@ Task<Result<void>> TapeLibrary::sync(std::string pool, core::WaitOptions wait) {
             Error{.code = Errc::kNotFound, .context = "the pool is not a tape pool of this node"});
     }
     const objects::PoolId id = tape->id;
-    std::vector<std::vector<store::Fid>> left(homes_->count());
+    Left left(homes_->count());
     for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
         auto job = [id](StagingDisks& disks) { return disks.not_on_tape(id); };
         auto fids = co_await homes_->run_at<std::vector<store::Fid>>(locality, &job);
@@ -51,7 +51,7 @@ Task<Result<void>> TapeLibrary::sync(std::string pool, core::WaitOptions wait) {
         left[locality] = *std::move(fids);
     }
     ++tape->syncs;
-    const auto done = co_await wait_for_copies(tape, &left, wait);
+    const auto done = co_await wait_for_copies(tape, &left, FewDrives::kFail, wait);
     --tape->syncs;
     co_return done;
 }
@@ -62,10 +62,11 @@ const char* TapeLibrary::why_not_written(const Pool& pool) {
     return "some objects could not be written to tape; the log says which, and why";
 }
 
-Task<Result<void>> TapeLibrary::wait_for_copies(Pool* pool,
-                                                std::vector<std::vector<store::Fid>>* left,
+// What failed before it began does not count.
+Task<Result<void>> TapeLibrary::wait_for_copies(Pool* pool, Left* left, FewDrives few_drives,
                                                 core::WaitOptions wait) {
-    pool->failures = 0;
+    const std::uint64_t failures_before = pool->failures_ever;
+    const std::uint64_t stuck_before = stuck_count_;
     pool->not_before = {};
     ring();
     for (;;) {
@@ -88,7 +89,12 @@ Task<Result<void>> TapeLibrary::wait_for_copies(Pool* pool,
         if (stopping_) {
             co_return std::unexpected(Error{.code = Errc::kClosed, .context = "the library stops"});
         }
-        if (pool->failures >= kFailuresMax || all_given_up) {
+        const std::uint64_t failures =
+            std::min(pool->failures, pool->failures_ever - failures_before);
+        bool is_in_vain = failures >= kFailuresMax || all_given_up;
+        auto stuck = stuck_groups(*pool, stuck_before, few_drives);
+        if (!is_in_vain && !stuck.empty()) is_in_vain = co_await are_stuck(left, std::move(stuck));
+        if (is_in_vain) {
             co_return std::unexpected(Error{.code = Errc::kIo, .context = why_not_written(*pool)});
         }
         // The answers of the first homes may be outdated.
@@ -96,6 +102,35 @@ Task<Result<void>> TapeLibrary::wait_for_copies(Pool* pool,
         const auto woken = co_await changed_.wait(wait);
         if (!woken) co_return woken;
     }
+}
+
+// The groups that found no cartridge, or too few drives, and are not being tried again.
+std::set<StagedObjects::GroupKey> TapeLibrary::stuck_groups(const Pool& pool, std::uint64_t since,
+                                                            FewDrives few_drives) const {
+    std::set<StagedObjects::GroupKey> groups;
+    for (const auto& [key, turn] : turns_) {
+        const bool waits = turn.lacks_drives && few_drives == FewDrives::kWait;
+        if (key.pool != pool.id || turn.stuck <= since || waits || writing_.contains(key)) continue;
+        groups.insert(key);
+    }
+    return groups;
+}
+
+// Whether none of the objects can be written as things are.
+Task<bool> TapeLibrary::are_stuck(const Left* left, std::set<StagedObjects::GroupKey> groups) {
+    for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
+        const std::vector<store::Fid>& fids = (*left)[locality];
+        auto job = [&fids, &groups](StagingDisks& disks) {
+            return std::ranges::all_of(fids, [&](store::Fid fid) {
+                const StagedObjects::GroupKey* const group = disks.staged().group_of(fid);
+                return disks.staged().is_given_up(fid) ||
+                       (group != nullptr && groups.contains(*group));
+            });
+        };
+        const auto stuck = co_await homes_->call_at<bool>(locality, &job);
+        if (!stuck || !*stuck) co_return false;
+    }
+    co_return true;
 }
 
 // -- lists --
