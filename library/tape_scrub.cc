@@ -25,8 +25,10 @@ using Kind = MediaOutcome::Kind;
 
 // The bytes that one request reads; between two requests, others can get the drive.
 constexpr std::uint64_t kScrubBytesAtOnce = 4ULL << 30;
-// A copy counts as unreadable after so many failed attempts.
+// A copy counts as unreadable after so many failed attempts, if drives can read other copies.
 constexpr std::uint32_t kScrubTriesMax = 3;
+// The scrub ends after so many failed requests in a row: they tell nothing of the copies.
+constexpr std::uint32_t kScrubFailuresMax = 30;
 // The pause after a failure, such as a missing disk or a drive that is down.
 constexpr Duration kScrubPause = 10s;
 
@@ -51,6 +53,10 @@ public:
     };
     // The index of the first copy that was not read.
     std::size_t at() const { return at_; }
+    // The drives that could not read the copy there. None: no drive had the cartridge.
+    const std::vector<std::string>& failed_drives() const { return failed_drives_; }
+    std::optional<store::Copy> last_read() const { return last_read_; }
+    const CopyPage& page() const { return page_; }
     const std::vector<Damage>& damages() const { return damages_; }
 
 private:
@@ -62,6 +68,8 @@ private:
     const CopyPage& page_;
     std::size_t at_;
     std::vector<Damage> damages_;
+    std::vector<std::string> failed_drives_;
+    std::optional<store::Copy> last_read_;
 };
 
 Task<Result<void>> TapeLibrary::ScrubJob::run(DriveUnit* drive, CartridgeId cartridge) {
@@ -72,8 +80,16 @@ Task<Result<void>> TapeLibrary::ScrubJob::run(DriveUnit* drive, CartridgeId cart
         const store::Copy copy = page_.items[at_].move.copy;
         const auto read = co_await read_one(drive, cartridge, &copy);
         // Damaged bytes are the cartridge's fault; any other error may be the drive's.
-        if (!read && read.error().code != Errc::kCorrupt) co_return read;
-        if (!read) damages_.push_back({.index = at_, .error = read.error()});
+        if (!read && read.error().code != Errc::kCorrupt) {
+            failed_drives_.emplace_back(drive->name());
+            co_return read;
+        }
+        if (read) {
+            last_read_ = copy;
+        } else {
+            damages_.push_back({.index = at_, .error = read.error()});
+        }
+        failed_drives_.clear();
         bytes += copy.length;
         ++at_;
     }
@@ -146,9 +162,15 @@ Task<MediaOutcome> TapeLibrary::cancel_scrub(std::string barcode) {
     const auto scrub = scrubs_.find(id);
     if (scrub != scrubs_.end()) {
         Scrubbing* const running = scrub->second.get();
+        const std::uint64_t number = running->number;
         running->cancel.cancel();
         if (!running->has_turn && running->runs) co_await end_scrub(running, {});
-        while (running->runs) {
+        // Another one may begin as soon as it has ended.
+        const auto runs = [&] {
+            const Scrubbing& latest = *scrubs_.at(id);
+            return latest.number == number && latest.runs;
+        };
+        while (runs()) {
             // No deadline: the scrub ends soon, because its waits were cancelled.
             [[maybe_unused]] const auto woken = co_await changed_.wait({});
         }
@@ -175,6 +197,7 @@ void TapeLibrary::begin_scrubs() {
         if (each.scrub_file == 0 || is_known) continue;
         auto scrub = std::make_unique<Scrubbing>();
         scrub->id = each.id;
+        scrub->number = ++works_begun_;
         scrub->on = {.vsn = each.vsn_text(), .generation = each.generation};
         scrub->from = {.file = each.scrub_file, .member = each.scrub_member};
         scrub->work.began_at = parts_.reactor.now();
@@ -231,6 +254,10 @@ Task<Result<void>> TapeLibrary::read_all(Scrubbing* scrub) {
         const bool is_over =
             read.error().code == Errc::kClosed || read.error().code == Errc::kCancelled;
         if (is_over) co_return read;
+        if (scrub->failures_in_turn >= kScrubFailuresMax) {
+            co_return std::unexpected(
+                Error{.code = Errc::kIo, .context = "no drive can read the cartridge"});
+        }
         const auto slept = co_await parts_.reactor.sleep_for(kScrubPause, &scrub->cancel);
         if (!slept) co_return slept;
     }
@@ -245,30 +272,33 @@ Task<Result<void>> TapeLibrary::read_page(Scrubbing* scrub, CopyPage* page) {
         co_return Result<void>{};
     }
     ScrubJob job(stopping_, scrub->cancel, scrub->on, *page, 0);
-    const AwaitedTape::Scheduler scheduler{.reactor = parts_.reactor, .main = parts_.io};
-    const AwaitedTape::Options options{.type = io_sched::IoType::kRead,
-                                       .priority = io_sched::IoPriority::kBackground,
-                                       .cancel = &scrub->cancel};
-    const store::Copy first = page->items.front().move.copy;
-    std::uint64_t bytes = 0;
-    for (const MoveBatch::Item& each : page->items) bytes += each.move.copy.length;
-    std::vector<io_sched::IoPart> where{
-        {.medium = io_sched::MediumId{scrub->id},
-         .offset = first.block * devices::kTapeBlockMax + first.place.member,
-         .size_bytes = std::min(bytes, kScrubBytesAtOnce)}};
-    AwaitedTape request(scheduler, job, options, std::move(where));
-    const auto read = co_await request;
-    show_drives();
+    const auto read = co_await read_copies(scrub, &job);
     for (const ScrubJob::Damage& each : job.damages()) {
         co_await note_damage(scrub, page, each.index, each.error);
     }
     std::size_t done = job.at();
-    if (done > 0) scrub->tries = 0;
-    if (!read && read.error().code == Errc::kIo && ++scrub->tries >= kScrubTriesMax) {
-        // The copy counts as unreadable; the scrub goes on with the next one.
-        co_await note_damage(scrub, page, done, read.error());
+    if (done > 0) {
         scrub->tries = 0;
-        ++done;
+        scrub->drives.clear();
+        scrub->failures_in_turn = 0;
+    }
+    if (!read) ++scrub->failures_in_turn;
+    if (!read && !job.failed_drives().empty()) {
+        ++scrub->tries;
+        scrub->drives.insert(job.failed_drives().begin(), job.failed_drives().end());
+    }
+    if (!read && scrub->tries >= kScrubTriesMax) {
+        // A single drive may be broken.
+        bool is_damaged = scrub->drives.size() > 1;
+        if (!is_damaged) is_damaged = co_await can_read_another(scrub, page, done);
+        scrub->tries = 0;
+        scrub->drives.clear();
+        if (is_damaged) {
+            // The copy counts as unreadable; the scrub goes on with the next one.
+            co_await note_damage(scrub, page, done, read.error());
+            scrub->failures_in_turn = 0;
+            ++done;
+        }
     }
     for (std::size_t i = 0; i < done; ++i) {
         ++scrub->work.copies_done;
@@ -283,6 +313,42 @@ Task<Result<void>> TapeLibrary::read_page(Scrubbing* scrub, CopyPage* page) {
         if (!saved) co_return saved;
     }
     co_return read;
+}
+
+Task<Result<void>> TapeLibrary::read_copies(Scrubbing* scrub, ScrubJob* job) {
+    const AwaitedTape::Scheduler scheduler{.reactor = parts_.reactor, .main = parts_.io};
+    const AwaitedTape::Options options{.type = io_sched::IoType::kRead,
+                                       .priority = io_sched::IoPriority::kBackground,
+                                       .cancel = &scrub->cancel};
+    const std::vector<MoveBatch::Item>& items = job->page().items;
+    const store::Copy first = items.front().move.copy;
+    std::uint64_t bytes = 0;
+    for (const MoveBatch::Item& each : items) bytes += each.move.copy.length;
+    std::vector<io_sched::IoPart> where{
+        {.medium = io_sched::MediumId{scrub->id},
+         .offset = first.block * devices::kTapeBlockMax + first.place.member,
+         .size_bytes = std::min(bytes, kScrubBytesAtOnce)}};
+    AwaitedTape request(scheduler, *job, options, std::move(where));
+    const auto read = co_await request;
+    show_drives();
+    if (job->last_read()) scrub->last_read = job->last_read();
+    co_return read;
+}
+
+// Whether the drives can read another copy on the cartridge than the one that has failed: one that
+// was read before, or else the farthest one of the page.
+Task<bool> TapeLibrary::can_read_another(Scrubbing* scrub, const CopyPage* page,
+                                         std::size_t failed) {
+    CopyPage other;
+    if (scrub->last_read) {
+        other.items.push_back({.move = {.copy = *scrub->last_read}});
+    } else {
+        if (page->items.size() < 2) co_return false;
+        other.items.push_back(failed == 0 ? page->items.back() : page->items.front());
+    }
+    ScrubJob job(stopping_, scrub->cancel, scrub->on, other, 0);
+    [[maybe_unused]] const auto read = co_await read_copies(scrub, &job);
+    co_return job.at() > 0;
 }
 
 Task<void> TapeLibrary::note_damage(Scrubbing* scrub, CopyPage* page, std::size_t index,

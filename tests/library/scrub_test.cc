@@ -167,3 +167,48 @@ TEST_CASE("library scrub: one that is cancelled does not go on", "[library]") {
     begin_scrub(stage, barcode);
     CHECK(ended_scrub(stage, barcode).state == MediumWork::State::kDone);
 }
+
+TEST_CASE("library scrub: what a broken drive cannot read is not damaged", "[library]") {
+    TapeStageOptions options;
+    options.drives = GENERATE(1U, 2U);
+    const bool loads = GENERATE(true, false);
+    TapeStage stage(options);
+    const Book book = put_some(stage, 5);
+    REQUIRE(stage.sync().has_value());
+    release_all(stage, book);
+    const std::string barcode = used_barcode(stage);
+    if (options.drives == 2) {
+        unload_all(stage);
+        const std::string second = stage.library().drives()[1].name;
+        REQUIRE(stage.at(0, stage.library().take_drive_down(second)).kind ==
+                MediaOutcome::Kind::kDone);
+    }
+    const std::string drive = stage.library().drives()[0].name;
+    if (loads) {
+        if (options.drives == 2) {
+            REQUIRE(stage.at(0, stage.library().load({.barcode = barcode, .drive = drive})).kind ==
+                    MediaOutcome::Kind::kDone);
+        }
+        stage.drive(0).faults().read_ppm = 1'000'000;
+    } else {
+        unload_all(stage);
+        stage.drive(0).faults().load_ppm = 1'000'000;
+    }
+
+    begin_scrub(stage, barcode);
+    const MediumWork work = ended_scrub(stage, barcode);
+    CHECK(work.state == MediumWork::State::kPartly);
+    CHECK(work.failures == 0);
+    CHECK_FALSE(work.reason.empty());
+    CHECK(stage.events.count("library.copy_damaged") == 0);
+    CHECK(cartridge(stage, barcode).state != CartridgeState::kSuspect);
+    CHECK(cartridge(stage, barcode).damaged_copies == 0);
+    CHECK(cartridge(stage, barcode).scrubbed_s == 0);
+
+    stage.drive(0).faults().load_ppm = 0;
+    stage.drive(0).faults().read_ppm = 0;
+    REQUIRE(stage.at(0, stage.library().bring_drive_up(drive)).kind == MediaOutcome::Kind::kDone);
+    begin_scrub(stage, barcode);
+    CHECK(ended_scrub(stage, barcode).state == MediumWork::State::kDone);
+    check_all(stage, book);
+}
