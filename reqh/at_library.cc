@@ -1,7 +1,11 @@
 #include "reqh/at_library.h"
 
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+
+#include "core/wait_queue.h"
 
 namespace fopd::reqh {
 
@@ -14,7 +18,39 @@ Task<std::optional<std::string>> ask_why_not_open(library::LibraryService* servi
     co_return service->why_not_open();
 }
 
+// The outcome of an operation on media. The operation goes on when its fop has stopped waiting.
+struct MediaChange {
+    explicit MediaChange(core::Reactor& reactor) : ended(reactor) {}
+
+    std::optional<library::MediaOutcome> outcome;
+    core::WaitQueue ended;
+};
+
+Task<void> carry_out(Task<library::MediaOutcome> work, std::shared_ptr<MediaChange> change) {
+    change->outcome = co_await std::move(work);
+    change->ended.wake_all();
+}
+
 }  // namespace
+
+Task<library::MediaOutcome> wait_for_change(const library::LibraryDoor* door,
+                                            Task<library::MediaOutcome> work,
+                                            core::WaitOptions wait) {
+    using Kind = library::MediaOutcome::Kind;
+    if (door->gate->closed()) {
+        co_return library::MediaOutcome{.kind = Kind::kFailed, .words = "the library stops"};
+    }
+    const auto change = std::make_shared<MediaChange>(*door->reactor);
+    door->reactor->spawn(*door->gate, carry_out(std::move(work), change));
+    while (!change->outcome) {
+        const auto woken = co_await change->ended.wait(wait);
+        if (woken) continue;
+        co_return library::MediaOutcome{
+            .kind = Kind::kFailed,
+            .words = "the operation goes on; the request does not wait for its end any more"};
+    }
+    co_return *change->outcome;
+}
 
 Task<Granted<>> check_open(Operation* operation, const library::LibraryDoor* door,
                            Opening opening) {

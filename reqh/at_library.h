@@ -56,6 +56,13 @@ enum class Opening : std::uint8_t { kWaits, kRefused };
 // Refuses while the library is not open. It is opened some seconds after the start of the node.
 Task<Granted<>> check_open(Operation* operation, const library::LibraryDoor* door, Opening opening);
 
+// Begins a task of the library on media, which cannot be cancelled, and waits for its end as long
+// as `wait` allows. It goes on afterwards; a stop of the server does not wait for it here. Called
+// on the library's reactor.
+Task<library::MediaOutcome> wait_for_change(const library::LibraryDoor* door,
+                                            Task<library::MediaOutcome> work,
+                                            core::WaitOptions wait);
+
 inline fop::Status status_of(library::MediaOutcome::Kind kind) {
     using Kind = library::MediaOutcome::Kind;
     switch (kind) {

@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/stable_sort.h"
-#include "core/wait_queue.h"
 #include "fop/listing.h"
 #include "library/dead_bytes.h"
 #include "library/library.h"
@@ -116,38 +113,6 @@ Task<fop::Reply> run_media(Operation* operation) {
 }
 
 namespace {
-
-// The outcome of an operation on media. The operation goes on when its fop has stopped waiting.
-struct MediaChange {
-    explicit MediaChange(core::Reactor& reactor) : ended(reactor) {}
-
-    std::optional<library::MediaOutcome> outcome;
-    core::WaitQueue ended;
-};
-
-Task<void> carry_out(Task<library::MediaOutcome> work, std::shared_ptr<MediaChange> change) {
-    change->outcome = co_await std::move(work);
-    change->ended.wake_all();
-}
-
-Task<library::MediaOutcome> wait_for_change(const library::LibraryDoor* door,
-                                            Task<library::MediaOutcome> work,
-                                            core::WaitOptions wait) {
-    using Kind = library::MediaOutcome::Kind;
-    if (door->gate->closed()) {
-        co_return library::MediaOutcome{.kind = Kind::kFailed, .words = "the library stops"};
-    }
-    const auto change = std::make_shared<MediaChange>(*door->reactor);
-    door->reactor->spawn(*door->gate, carry_out(std::move(work), change));
-    while (!change->outcome) {
-        const auto woken = co_await change->ended.wait(wait);
-        if (woken) continue;
-        co_return library::MediaOutcome{
-            .kind = Kind::kFailed,
-            .words = "the operation goes on; the request does not wait for its end any more"};
-    }
-    co_return *change->outcome;
-}
 
 // Runs an operation of the library on media. It cannot be cancelled once it has begun; the fop does
 // not wait for its end when the server stops.

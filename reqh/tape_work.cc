@@ -70,13 +70,14 @@ std::optional<library::MediumWork> work_of(const library::LibraryService& servic
 }
 
 // The order must live until the call has ended.
-Task<WorkAnswer> order_work(library::LibraryService* service, core::Reactor* reactor,
-                            const WorkOrder* order) {
+Task<WorkAnswer> order_work(const library::LibraryDoor* door, const WorkOrder* order,
+                            core::WaitOptions wait) {
     WorkAnswer answer;
-    auto ordered = do_order(service, *order);
-    answer.outcome = co_await std::move(ordered);
-    answer.work = work_of(*service, *order);
-    answer.now = reactor->now();
+    auto ordered = do_order(door->service, *order);
+    auto waiting = wait_for_change(door, std::move(ordered), wait);
+    answer.outcome = co_await std::move(waiting);
+    answer.work = work_of(*door->service, *order);
+    answer.now = door->reactor->now();
     co_return answer;
 }
 
@@ -105,8 +106,8 @@ Task<fop::Reply> run_medium_work(Operation* operation) {
                           .what = asked.order,
                           .barcode = std::string(asked.name),
                           .pool = std::string(operation->header().pool)};
-    auto job = [&order, door](library::LibraryService& service, core::WaitOptions /*wait*/) {
-        return order_work(&service, door->reactor, &order);
+    auto job = [&order, door](library::LibraryService& /*service*/, core::WaitOptions wait) {
+        return order_work(door, &order, wait);
     };
     auto answer = co_await run_at_library<WorkAnswer>(operation, door, &job);
     if (!answer) co_return operation->refuse(answer.error());

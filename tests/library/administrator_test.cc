@@ -170,3 +170,17 @@ TEST_CASE("library: a drive that an administrator uses is not given to another",
     CHECK(stage.at(0, stage.library().unload(drive.name)).kind == Kind::kDone);
     stage.stop();
 }
+
+TEST_CASE("library: a format is refused while all drives are down", "[library]") {
+    TapeStage stage({.drives = 2});
+    stage.run_for(5min);
+    for (const DriveRow& each : stage.library().drives()) {
+        REQUIRE(stage.at(0, stage.library().take_drive_down(each.name)).kind == Kind::kDone);
+    }
+    Asked refused(stage, stage.library().format({.barcode = "V00000L9", .pool = "cold"}));
+    CHECK(refused.end().kind == Kind::kRefused);
+    const std::string drive = stage.library().drives()[1].name;
+    REQUIRE(stage.at(0, stage.library().bring_drive_up(drive)).kind == Kind::kDone);
+    Asked format(stage, stage.library().format({.barcode = "V00000L9", .pool = "cold"}));
+    CHECK(format.end().kind == Kind::kDone);
+}
