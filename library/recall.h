@@ -18,6 +18,9 @@ using Ticket = store::Fid;
 // The priority of a recall that a read asks for.
 inline constexpr std::uint8_t kRecallPriorityDefault = 128;
 
+// The priority of a recall that a repack asks for: the lowest.
+inline constexpr std::uint8_t kRepackPriority = 0;
+
 struct RecallWish {
     store::Fid fid{};
     // Recalls with a higher priority go first. A second request with a higher priority raises that
@@ -28,10 +31,13 @@ struct RecallWish {
     Duration pin{0};
     // Ends the pin of the object, and recalls nothing.
     bool unpins = false;
+    // Cancels the recall that a repack has asked for, if no client has asked for the object, and
+    // recalls nothing.
+    bool withdraws = false;
     // The principal of the request; empty: it has not proved its name. The principal of the first
     // request for a recall may cancel it.
     std::string requester = {};
-    store::ClientId client{};
+    store::ClientId client{};  // Zeros: the request is a repack's.
 };
 
 // The answer to a request for a recall.

@@ -18,6 +18,7 @@ namespace fopd::library {
 // A repack of a cartridge. Kept after its end, so that administrators can ask for its result.
 struct TapeLibrary::Repacking {
     CartridgeId id = 0;
+    std::uint64_t number = 0;  // No two have the same.
     store::Cartridge on{};
     objects::PoolId pool = 0;
     MediumWork work{};
@@ -26,6 +27,7 @@ struct TapeLibrary::Repacking {
     store::CopyPlace from{};  // Copies before this place were handled in this pass.
     bool at_end = false;
     std::set<store::Fid> failed{};       // The objects that could not be moved.
+    std::set<store::Fid> asked_for{};    // The objects of the batch that it has recalled.
     std::uint32_t failures_in_turn = 0;  // Batches in a row that moved no object.
 };
 

@@ -54,7 +54,7 @@ public:
 
     Task<Result<Content>> begin();
     Task<Result<void>> write(Part part);
-    Task<Result<void>> end(std::optional<store::Recall> kept);
+    Task<Result<store::Recall>> end();
     Task<void> abandon();
     void cancel() { cancelled_ = true; }
     store::Slot slot() const { return fid_.slot(); }
@@ -266,21 +266,29 @@ void ReturningObjects::Attempt::give_back() {
     written_.clear();
 }
 
-Task<Result<void>> ReturningObjects::Attempt::end(std::optional<store::Recall> kept) {
+Task<Result<store::Recall>> ReturningObjects::Attempt::end() {
     objects::RangeLock held;
     const auto locked = co_await lock(&held);
-    if (!locked) co_return locked;
+    if (!locked) co_return std::unexpected(locked.error());
     const auto found = volume().map().find(fid_);
     if (!found) co_return std::unexpected(found.error());
     if (!found->has_value()) {
         co_return std::unexpected(Error{.code = Errc::kBusy, .context = "the object is gone"});
+    }
+    const auto recorded = volume().map().find_recall(fid_);
+    if (!recorded) co_return std::unexpected(recorded.error());
+    const store::Recall recall = recorded->value_or(store::Recall{});
+    std::optional<store::Recall> kept;
+    if (recall.pinned_until.unix_ns > stores_.parts().clock.wall().unix_ns) {
+        kept = recall;
+        kept->ticket = 0;
     }
     objects::DiskUse::Owner& owner = home_.use().owner(objects::owner_of(**found));
     const std::uint64_t counted = (*found)->released_blocks;
     const auto ended = co_await volume().end_bringing_back(&attempt_, std::move(kept), wait());
     if (!ended) co_return std::unexpected(ended.error());
     count_for_owner(&owner, counted);
-    co_return Result<void>{};
+    co_return recall;
 }
 
 // Parts that cannot be freed now are freed by the next attempt, or with the object.
@@ -391,9 +399,9 @@ Task<Result<void>> ReturningObjects::write(Part part) {
     co_return co_await attempt.write(part);
 }
 
-Task<Result<void>> ReturningObjects::end(store::Fid fid, std::optional<store::Recall> kept) {
+Task<Result<store::Recall>> ReturningObjects::end(store::Fid fid) {
     Attempt& attempt = of(fid);
-    const auto ended = co_await attempt.end(std::move(kept));
+    const auto ended = co_await attempt.end();
     attempts_.erase(fid);
     if (!ended) tell_ended(stores_, fid);
     co_return ended;

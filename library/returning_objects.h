@@ -63,9 +63,9 @@ public:
         std::span<const std::uint32_t> checksums{};
     };
     Task<Result<void>> write(Part part);
-    // Called when all bytes are written. Ends the released state and the recall; `kept` is the
-    // record that remains, for a pin. Ends the attempt, also if it fails.
-    Task<Result<void>> end(store::Fid fid, std::optional<store::Recall> kept);
+    // Called when all bytes are written. Ends the released state and the recall, and returns the
+    // recall; its pin remains. Ends the attempt, also if it fails.
+    Task<Result<store::Recall>> end(store::Fid fid);
     // Ends the attempt, and frees the blocks it has written.
     Task<Result<void>> abandon(store::Fid fid);
 

@@ -21,8 +21,9 @@ public:
     virtual ~Staging() = default;
 
     // Records a recall of an object, or joins the recall that it has. Durable on return. The answer
-    // to a request that only unpins is kWaiting if the object has a recall. kNotFound: there is no
-    // such object here. kUnsupported: the node has no tape library.
+    // to a request that only unpins is kWaiting if the object has a recall, and to one that
+    // withdraws if a client has asked for the object. kNotFound: there is no such object here.
+    // kUnsupported: the node has no tape library.
     virtual Task<Result<RecallAsked>> recall(RecallWish wish, core::WaitOptions wait) = 0;
     // Waits until the object's recall ends; returns at once if it has none. Holds no lock
     // meanwhile.

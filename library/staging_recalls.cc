@@ -13,6 +13,12 @@ namespace {
 constexpr std::size_t kBadEndsMax = 1024;
 constexpr std::size_t kEndsToldMax = 65'536;
 
+bool is_of_repack(const store::Recall& recall) {
+    return recall.client == store::ClientId{} && recall.requester.empty() &&
+           recall.priority <= kRepackPriority &&
+           recall.pinned_until.unix_ns <= recall.asked.unix_ns;
+}
+
 Error no_object() {
     return {.code = Errc::kNotFound, .context = "there is no such object"};
 }
@@ -79,8 +85,22 @@ Task<Result<RecallAsked>> StagingDisks::recall(RecallWish wish, core::WaitOption
     }
     const auto known = home->volume().map().find_recall(wish.fid);
     if (!known) co_return std::unexpected(known.error());
+    if (wish.withdraws) {
+        const bool has_one = known->has_value() && (*known)->ticket != 0;
+        const bool is_wanted = has_one ? !is_of_repack(**known) : kept_.contains(wish.fid);
+        if (is_wanted) co_return RecallAsked::kWaiting;
+        if (!has_one) co_return RecallAsked::kOnDisk;
+        const auto ended = co_await home->volume().end_recall(wish.fid, wait);
+        if (!ended) co_return std::unexpected(ended.error());
+        returning_.cancel(wish.fid);
+        finish(wish.fid, {.how = RecallEnd::How::kCancelled});
+        co_return RecallAsked::kOnDisk;
+    }
+    // A client's wish for what a repack has asked for is recorded.
+    const bool is_taken_over =
+        known->has_value() && is_of_repack(**known) && wish.client != store::ClientId{};
     const bool is_there = is_released && known->has_value() && (*known)->ticket != 0 &&
-                          (*known)->priority >= wish.priority;
+                          (*known)->priority >= wish.priority && !is_taken_over;
     if (wish.unpins) {
         const auto unpinned = co_await unpin(home, wish.fid, wait);
         if (!unpinned) co_return std::unexpected(unpinned.error());
@@ -125,7 +145,12 @@ Task<Result<void>> StagingDisks::put_recall(objects::HomeVolume* home, RecallWis
     store::Recall record = before->value_or(store::Recall{});
     const std::int64_t wall_ns = stores_.parts().clock.wall().unix_ns;
     if (!before->has_value()) record.asked.unix_ns = wall_ns;
-    if (is_released && record.ticket == 0) {
+    const bool is_new = record.ticket == 0;
+    if (is_released && !is_new && is_of_repack(record)) {
+        record.requester = wish.requester;
+        record.client = wish.client;
+    }
+    if (is_released && is_new) {
         record.ticket = (home->volume().newest().epoch << 32U) + ++tickets_made_;
         record.asked.unix_ns = wall_ns;
         record.requester = wish.requester;
@@ -228,20 +253,10 @@ Task<Result<void>> StagingDisks::end_return(store::Fid fid) {
     objects::HomeVolume* const home = stores_.find(fid.slot());
     if (home == nullptr) co_return std::unexpected(no_object());
     const objects::HomeVolume::Hold hold(*home);
-    std::optional<store::Recall> kept;
-    const auto recall = home->volume().map().find_recall(fid);
-    if (!recall) co_return std::unexpected(recall.error());
-    const std::int64_t wall_ns = stores_.parts().clock.wall().unix_ns;
-    const bool is_pinned = recall->has_value() && (*recall)->pinned_until.unix_ns > wall_ns;
-    if (is_pinned) {
-        kept = **recall;
-        kept->ticket = 0;
-    }
-    auto ending = returning_.end(fid, std::move(kept));
-    const auto ended = co_await std::move(ending);
-    if (!ended) co_return ended;
+    const auto ended = co_await returning_.end(fid);
+    if (!ended) co_return std::unexpected(ended.error());
     finish(fid, {});
-    keep_returned(fid);
+    if (!is_of_repack(*ended)) keep_returned(fid);
     look(fid, now());
     keep_room(fid.slot());
     co_return Result<void>{};

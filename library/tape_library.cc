@@ -117,13 +117,13 @@ Task<void> TapeLibrary::run() {
         if (!slept) co_return;
     }
     if (!stopping_) {
-        resume_repacks();
         begin_scrubs();
         begin_rescues();
     }
     rung_ = true;
     while (!stopping_) {
         if (std::exchange(rung_, false)) {
+            resume_repacks();
             co_await show_media_to_homes();
             co_await read_news();
             if (stopping_) break;

@@ -25,15 +25,14 @@ namespace {
 
 using Kind = MediaOutcome::Kind;
 
-// Lower than the priority of any recall that a user asks for.
-constexpr std::uint8_t kRepackPriority = 0;
 // When a recall takes longer, the objects that have come back are written at once: the recall may
 // wait for their space on the disk.
 constexpr Duration kRecallPatience = 30s;
 // The pause before the next attempt while a disk of the staging is missing.
 constexpr Duration kDiskPatience = 1min;
-// The time limit for the release of an object, which may be in use.
+// The time limit for the release of an object, which may be in use; also after a cancel.
 constexpr Duration kLeavePatience = 1s;
+constexpr Duration kLeavePatienceAtEnd = 10ms;
 // The repack ends after so many batches in a row that moved no object.
 constexpr std::uint32_t kFailuresInTurnMax = 3;
 // Passes over the cartridge. Copies that were recorded during one pass are found by the next.
@@ -42,6 +41,18 @@ constexpr int kPassesMax = 3;
 // these, and kOverheadBytes.
 constexpr std::uint64_t kOverheadParts = 64;
 constexpr std::uint64_t kOverheadBytes = 16UL << 20;
+
+// Lets an object that was only on tape leave the disk again, unless others have asked for it. Ends
+// its recall if there is still one.
+Task<Result<void>> take_back(StagingDisks* disks, store::Fid fid, Instant until) {
+    const core::WaitOptions wait{.deadline = until};
+    RecallWish wish{.fid = fid, .priority = kRepackPriority, .withdraws = true};
+    auto withdrawing = disks->recall(std::move(wish), wait);
+    const auto wanted = co_await std::move(withdrawing);
+    if (!wanted) co_return std::unexpected(wanted.error());
+    if (*wanted == RecallAsked::kWaiting) co_return Result<void>{};
+    co_return co_await disks->release(fid, wait);
+}
 
 store::Cartridge label_of(const Cartridge& cartridge) {
     return {.vsn = cartridge.vsn_text(), .generation = cartridge.generation};
@@ -148,10 +159,16 @@ Task<MediaOutcome> TapeLibrary::cancel_repack(std::string barcode) {
         co_return MediaOutcome{.kind = Kind::kRefused,
                                .words = "cartridge " + barcode + " has no repack to end"};
     }
-    if (is_repacking(id)) repacks_.at(id)->cancel.cancel();
-    while (is_repacking(id)) {
-        // No deadline: the repack ends soon, because its waits were cancelled.
-        [[maybe_unused]] const auto woken = co_await changed_.wait({});
+    if (is_repacking(id)) {
+        Repacking& running = *repacks_.at(id);
+        const std::uint64_t number = running.number;
+        running.cancel.cancel();
+        while (is_repacking(id) && repacks_.at(id)->number == number) {
+            // No deadline: the repack ends soon, because its waits were cancelled.
+            [[maybe_unused]] const auto woken = co_await changed_.wait({});
+        }
+        // Another one has begun as soon as it had ended.
+        if (is_repacking(id)) co_return MediaOutcome{};
     }
     shelf_->set_repack(id, Repack::kNone);
     const auto saved = co_await shelf_->save();
@@ -169,8 +186,16 @@ std::optional<MediumWork> TapeLibrary::repack_work(std::string_view barcode) con
 // -- the repack --
 
 void TapeLibrary::resume_repacks() {
-    for (const Cartridge& each : std::vector(shelf_->table().all())) {
-        if (each.repack != Repack::kRunning) continue;
+    std::vector<Cartridge> marked;
+    for (const Cartridge& each : shelf_->table().all()) {
+        const auto known = repacks_.find(each.id);
+        const bool is_known =
+            known != repacks_.end() && (known->second->runs || known->second->cancel.cancelled());
+        // It goes on when the cartridge is here again.
+        if (each.repack != Repack::kRunning || is_known || is_away(each.state)) continue;
+        marked.push_back(each);
+    }
+    for (const Cartridge& each : marked) {
         // The configuration or the cartridge may have changed since the repack began.
         const std::string refusal = why_not_repack(each);
         if (refusal.empty()) {
@@ -189,6 +214,7 @@ void TapeLibrary::begin_repack(CartridgeId id) {
     const Cartridge& cartridge = *shelf_->find(id);
     auto repack = std::make_unique<Repacking>();
     repack->id = id;
+    repack->number = ++works_begun_;
     repack->on = label_of(cartridge);
     repack->pool = objects::pool_id(cartridge.pool);
     repack->work.began_at = parts_.reactor.now();
@@ -249,7 +275,9 @@ Task<Result<void>> TapeLibrary::move_all(Repacking* repack) {
             const auto moved = co_await move(repack, &batch);
             if (!moved) co_return moved;
         }
-        const auto live = co_await live_on(repack->on);
+        const auto recorded = co_await until_earlier_recorded(repack);
+        if (!recorded) co_return recorded;
+        const auto live = co_await live_when_here(repack);
         if (!live) co_return std::unexpected(live.error());
         if (live->copies == 0) co_return Result<void>{};
     }
@@ -267,16 +295,32 @@ Task<Result<void>> TapeLibrary::until_homes_know(Repacking* repack) {
         const auto woken = co_await changed_.wait({.cancel = &repack->cancel});
         if (!woken) co_return woken;
     }
+    const auto live = co_await live_when_here(repack);
+    if (!live) co_return std::unexpected(live.error());
+    repack->work.copies = live->copies;
+    repack->work.bytes = live->bytes;
+    co_return Result<void>{};
+}
+
+// Batches that had begun before the repack may write to the cartridge yet; later ones do not.
+Task<Result<void>> TapeLibrary::until_earlier_recorded(Repacking* repack) {
+    const auto is_earlier = [&](const StagedObjects::GroupKey& key) {
+        return key.pool == repack->pool && turns_.at(key).begun_at <= repack->work.began_at;
+    };
+    while (std::ranges::any_of(writing_, is_earlier)) {
+        const auto woken = co_await changed_.wait({.cancel = &repack->cancel});
+        if (!woken) co_return woken;
+    }
+    co_return Result<void>{};
+}
+
+// Waits for the disks that are not here.
+Task<Result<StagingDisks::Live>> TapeLibrary::live_when_here(Repacking* repack) {
     for (;;) {
         const auto live = co_await live_on(repack->on);
-        if (live) {
-            repack->work.copies = live->copies;
-            repack->work.bytes = live->bytes;
-            co_return Result<void>{};
-        }
-        if (live.error().code != Errc::kBusy) co_return std::unexpected(live.error());
+        if (live || live.error().code != Errc::kBusy) co_return live;
         const auto slept = co_await parts_.reactor.sleep_for(kDiskPatience, &repack->cancel);
-        if (!slept) co_return slept;
+        if (!slept) co_return std::unexpected(slept.error());
     }
 }
 
@@ -308,6 +352,11 @@ Task<Result<TapeLibrary::CopyPage>> TapeLibrary::copies_from(store::Cartridge on
 // The next objects in the order of the tape, as many as have room on the disks at the same time.
 Task<Result<void>> TapeLibrary::next_batch(Repacking* repack, MoveBatch* batch) {
     auto found = co_await copies_from(repack->on, repack->from);
+    while (!found && found.error().code == Errc::kBusy) {
+        const auto slept = co_await parts_.reactor.sleep_for(kDiskPatience, &repack->cancel);
+        if (!slept) co_return slept;
+        found = co_await copies_from(repack->on, repack->from);
+    }
     if (!found) co_return std::unexpected(found.error());
     CopyPage& page = *found;
     const Pool& pool = *find_pool(repack->pool);
@@ -346,9 +395,12 @@ Task<Result<void>> TapeLibrary::next_batch(Repacking* repack, MoveBatch* batch) 
 Task<Result<void>> TapeLibrary::move(Repacking* repack, MoveBatch* batch) {
     if (batch->items.empty()) co_return Result<void>{};
     const auto back = co_await bring_back(repack, batch);
-    if (!back) co_return back;
-    const auto copied = co_await wait_for_moves(repack, batch);
+    // When the node has been started again, a repack goes on with the recalls that it has.
+    if (!back && stopping_) co_return back;
+    Result<void> copied = back;
+    if (back) copied = co_await wait_for_moves(repack, batch);
     const auto gone = co_await let_go(repack, batch);
+    repack->asked_for.clear();
     if (!copied) co_return copied;
     co_return gone;
 }
@@ -381,7 +433,11 @@ Task<Result<void>> TapeLibrary::bring_back(Repacking* repack, MoveBatch* batch) 
     for (std::size_t i = 0; i < batch->items.size(); ++i) {
         const MoveBatch::Item item = batch->items[i];
         if (item.move.is_on_disk || item.move.is_done) continue;
+        if (repack->cancel.cancelled()) {
+            co_return std::unexpected(Error{.code = Errc::kCancelled, .context = "the repack"});
+        }
         const store::Fid fid = item.move.copy.fid;
+        repack->asked_for.insert(fid);
         const RecallWish wish{.fid = fid, .priority = kRepackPriority};
         const Instant until = after(parts_.reactor.now(), kRecallPatience);
         auto job = [wish, until](StagingDisks& disks) {
@@ -493,17 +549,11 @@ Task<Result<void>> TapeLibrary::let_go(Repacking* repack, MoveBatch* batch) {
         };
         const auto dropped = co_await homes_->run_at<void>(locality, &drop);
         if (!dropped) co_return dropped;
-        for (const store::Fid fid : recalled) {
-            const Instant until = after(parts_.reactor.now(), kLeavePatience);
-            auto release = [fid, until](StagingDisks& disks) {
-                return disks.release(fid, {.deadline = until});
-            };
-            // An object that is in use, pinned or not copied yet is released later, as others are.
-            [[maybe_unused]] const auto released =
-                co_await homes_->run_at<void>(locality, &release);
-        }
+        for (const store::Fid fid : recalled) co_await let_leave(repack, locality, fid);
     }
     const auto live = co_await live_on(repack->on);
+    // Where a disk is not here, it is counted later.
+    if (!live && live.error().code == Errc::kBusy) co_return Result<void>{};
     if (!live) co_return std::unexpected(live.error());
     MediumWork& work = repack->work;
     const std::uint64_t copies_before = work.copies_done;
@@ -513,6 +563,19 @@ Task<Result<void>> TapeLibrary::let_go(Repacking* repack, MoveBatch* batch) {
     figures_.works.moved_copies.add(work.copies_done - std::min(work.copies_done, copies_before));
     figures_.works.moved_bytes.add(work.bytes_done - std::min(work.bytes_done, bytes_before));
     co_return Result<void>{};
+}
+
+Task<void> TapeLibrary::let_leave(Repacking* repack, std::uint32_t locality, store::Fid fid) {
+    // Another repack may have the object in its batch.
+    const bool is_needed = std::ranges::any_of(repacks_, [&](const auto& each) {
+        return each.second.get() != repack && each.second->asked_for.contains(fid);
+    });
+    if (is_needed) co_return;
+    const Duration patience = repack->cancel.cancelled() ? kLeavePatienceAtEnd : kLeavePatience;
+    const Instant until = after(parts_.reactor.now(), patience);
+    auto job = [fid, until](StagingDisks& disks) { return take_back(&disks, fid, until); };
+    // One that is in use, pinned, or not copied yet leaves later, as others do.
+    [[maybe_unused]] const auto left = co_await homes_->run_at<void>(locality, &job);
 }
 
 }  // namespace fopd::library

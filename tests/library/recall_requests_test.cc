@@ -2,6 +2,7 @@
 // Method: several ask at an object's home in the simulated world; its record is read.
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -248,4 +249,63 @@ TEST_CASE("library recall: requester and age survive a restart", "[library]") {
         }
     }
     REQUIRE(is_listed);
+}
+
+TEST_CASE("library recalls: a pin that comes while the last bytes do is kept", "[library]") {
+    TapeStage stage({.localities = 1, .disks = 1, .drives = 1});
+    const Bytes bytes = pattern(10'000, 1);
+    const store::Fid fid = stage.put(bytes);
+    REQUIRE(stage.sync().has_value());
+    bool was_back = false;
+    for (int steps = 0; steps < 3000 && !was_back; ++steps) {
+        CAPTURE(steps);
+        REQUIRE(stage.release(fid).has_value());
+        REQUIRE(stage.recall(fid) == RecallAsked::kWaiting);
+        for (int i = 0; i < steps; ++i) stage.world.step();
+        was_back = !stage.is_released(fid);
+        REQUIRE(stage.recall(fid, 1h).has_value());
+        REQUIRE(stage.wait_for(fid).how == RecallEnd::How::kDone);
+        REQUIRE(stage.release(fid).error().code == Errc::kBusy);
+        const RecallWish unpin{.fid = fid, .unpins = true};
+        REQUIRE(stage.at_home(fid, stage.staging_of(fid).recall(unpin, {})).has_value());
+    }
+    CHECK(was_back);
+}
+
+TEST_CASE("library recalls: a repack takes back only what no client has asked for", "[library]") {
+    TapeStage stage({.localities = 1, .disks = 1, .drives = 1});
+    const Book book = put_some(stage, 3);
+    REQUIRE(stage.sync().has_value());
+    release_all(stage, book);
+    const auto ask = [&stage](const RecallWish& wish) {
+        return stage.at_home(wish.fid, stage.staging_of(wish.fid).recall(wish, {}));
+    };
+    const auto of_repack = [](store::Fid fid) {
+        return RecallWish{.fid = fid, .priority = kRepackPriority};
+    };
+    const auto withdrawn = [](store::Fid fid) {
+        return RecallWish{.fid = fid, .priority = kRepackPriority, .withdraws = true};
+    };
+    const store::Fid unwanted = book.begin()->first;
+    REQUIRE(ask(of_repack(unwanted)) == RecallAsked::kWaiting);
+    REQUIRE(ask(withdrawn(unwanted)) == RecallAsked::kOnDisk);
+
+    const store::Fid wanted = std::next(book.begin())->first;
+    RecallWish of_client = of_repack(wanted);
+    of_client.client.bytes[0] = std::byte{7};
+    REQUIRE(ask(of_repack(wanted)) == RecallAsked::kWaiting);
+    REQUIRE(ask(of_client) == RecallAsked::kWaiting);
+    REQUIRE(ask(withdrawn(wanted)) == RecallAsked::kWaiting);
+    REQUIRE(stage.wait_for(wanted).how == RecallEnd::How::kDone);
+    REQUIRE(ask(withdrawn(wanted)) == RecallAsked::kWaiting);
+
+    const store::Fid moved = std::next(book.begin(), 2)->first;
+    REQUIRE(ask(of_repack(moved)) == RecallAsked::kWaiting);
+    REQUIRE(stage.wait_for(moved).how == RecallEnd::How::kDone);
+    REQUIRE(ask(withdrawn(moved)) == RecallAsked::kOnDisk);
+
+    stage.run_for(1h);
+    CHECK(stage.is_released(unwanted));
+    CHECK_FALSE(stage.is_released(wanted));
+    check_all(stage, book);
 }

@@ -69,6 +69,12 @@ MediumWork finished(TapeStage& stage, const std::string& barcode) {
     return {};
 }
 
+store::ClientId some_client() {
+    store::ClientId client;
+    client.bytes[0] = std::byte{7};
+    return client;
+}
+
 MediumWork repacked(TapeStage& stage, const std::string& barcode) {
     const MediaOutcome begun = repack(stage, barcode);
     INFO(begun.words);
@@ -397,5 +403,131 @@ TEST_CASE("library repack: a user's recall goes before what is moved", "[library
     REQUIRE(stage.wait_for(wanted).how == RecallEnd::How::kDone);
     CHECK(stage.library().recalls(100).size() > 3);
     REQUIRE(finished(stage, barcode).state == MediumWork::State::kDone);
+    check_all(stage, book);
+}
+
+TEST_CASE("library repack: a cancelled one takes back the recalls that nobody else wants",
+          "[library]") {
+    TapeStageOptions options;
+    options.drives = 1;
+    options.timing = LibraryTiming::kCalculate;
+    TapeStage stage(options);
+    const Book book = put_some(stage, 30);
+    REQUIRE(stage.sync(1h).has_value());
+    release_all(stage, book);
+    const std::string barcode = barcode_of(stage, book.begin()->first);
+    unload_all(stage);
+    REQUIRE(repack(stage, barcode).kind == Kind::kDone);
+    const Duration until = GENERATE(Duration(0s), Duration(70s), Duration(100s));
+    for (int i = 0; i < 100 && stage.library().recalls(100).size() < 30; ++i) stage.run_for(100ms);
+    REQUIRE(stage.library().recalls(100).size() == 30);
+    std::set<store::Fid> wanted;
+    // One as reads are, and one that may wait as long as the repack's.
+    for (const std::uint8_t priority : {kRecallPriorityDefault, std::uint8_t{0}}) {
+        const store::Fid fid = stage.library().recalls(100).back().ticket;
+        const RecallWish wish{.fid = fid, .priority = priority, .client = some_client()};
+        REQUIRE(stage.at_home(fid, stage.staging_of(fid).recall(wish, {})).has_value());
+        wanted.insert(fid);
+        stage.run_for(1s);
+    }
+    stage.run_for(until);
+
+    REQUIRE(stage.at(0, stage.library().cancel_repack(barcode)).kind == Kind::kDone);
+    CHECK(stage.library().recalls(100).size() <= wanted.size());
+    stage.run_for(1h);
+    for (const auto& [fid, bytes] : book) {
+        CAPTURE(wanted.contains(fid));
+        CHECK(stage.is_released(fid) == !wanted.contains(fid));
+    }
+    check_all(stage, book);
+}
+
+TEST_CASE("library repack: waits for as many drives as its pool has copies", "[library]") {
+    TapeStageOptions options;
+    options.pool.copies = 2;
+    options.cartridges = 6;
+    TapeStage stage(options);
+    const Book book = put_on_tape(stage, 20);
+    const std::string barcode = barcode_of(stage, book.begin()->first);
+    const std::string drive = stage.library().drives()[0].name;
+    REQUIRE(stage.at(0, stage.library().take_drive_down(drive)).kind == Kind::kDone);
+    REQUIRE(repack(stage, barcode).kind == Kind::kDone);
+    stage.run_for(1h);
+    CHECK(stage.library().repack_work(barcode)->state == MediumWork::State::kRunning);
+    CHECK(stage.library().repack_work(barcode)->failures == 0);
+    CHECK(stage.events.count("library.too_few_drives") == 1);
+    // Those who want copies now are told.
+    stage.put(pattern(1000, 1));
+    CHECK(stage.sync(1h).error().code == Errc::kIo);
+
+    REQUIRE(stage.at(0, stage.library().bring_drive_up(drive)).kind == Kind::kDone);
+    CHECK(finished(stage, barcode).state == MediumWork::State::kDone);
+    CHECK(stage.events.count("library.object_not_moved") == 0);
+    CHECK(live_on(stage, barcode) == 0);
+    check_all(stage, book);
+}
+
+TEST_CASE("library repack: waits while all drives are down", "[library]") {
+    TapeStage stage;
+    Book book = put_on_tape(stage, 20);
+    const std::string barcode = barcode_of(stage, book.begin()->first);
+    const Bytes bytes = pattern(1000, 1);
+    book.emplace(stage.put(bytes), bytes);
+    for (const DriveRow& each : stage.library().drives()) {
+        REQUIRE(stage.at(0, stage.library().take_drive_down(each.name)).kind == Kind::kDone);
+    }
+    REQUIRE(repack(stage, barcode).kind == Kind::kDone);
+    stage.run_for(1h);
+    CHECK(stage.library().repack_work(barcode)->state == MediumWork::State::kRunning);
+    const std::string drive = stage.library().drives()[0].name;
+    REQUIRE(stage.at(0, stage.library().bring_drive_up(drive)).kind == Kind::kDone);
+    CHECK(finished(stage, barcode).state == MediumWork::State::kDone);
+    CHECK(stage.events.count("library.object_not_moved") == 0);
+    check_all(stage, book);
+}
+
+TEST_CASE("library repack: goes on when its cartridge is here again", "[library]") {
+    TapeStageOptions options;
+    options.drives = 1;
+    options.timing = LibraryTiming::kCalculate;
+    TapeStage stage(options);
+    const Book book = put_on_tape(stage, 20);
+    const std::string barcode = barcode_of(stage, book.begin()->first);
+    unload_all(stage);
+    REQUIRE(repack(stage, barcode).kind == Kind::kDone);
+    restart_with_state(stage, barcode, CartridgeState::kDisabled, "a test");
+    stage.run_for(5min);
+    CHECK(cartridge(stage, barcode).repack == Repack::kRunning);
+    restart_with_state(stage, barcode, CartridgeState::kOk, "");
+    stage.run_for(5min);
+    CHECK(finished(stage, barcode).state == MediumWork::State::kDone);
+    CHECK(live_on(stage, barcode) == 0);
+    check_all(stage, book);
+}
+
+TEST_CASE("library repack: what is being written to the cartridge when it begins is moved, too",
+          "[library]") {
+    TapeStageOptions options;
+    options.drives = 1;
+    options.timing = LibraryTiming::kCalculate;
+    options.pool.migrate_age = 1s;
+    TapeStage stage(options);
+    const Book book = put_some(stage, 20);
+    std::string barcode;
+    for (int i = 0; i < 6000 && barcode.empty(); ++i) {
+        stage.run_for(100ms);
+        for (const DriveRow& each : stage.library().drives()) {
+            const bool writes = each.activity == "writing" &&
+                                cartridge(stage, each.barcode).state == CartridgeState::kOk;
+            if (writes) barcode = each.barcode;
+        }
+    }
+    REQUIRE_FALSE(barcode.empty());
+    REQUIRE(repack(stage, barcode).kind == Kind::kDone);
+    REQUIRE(finished(stage, barcode).state == MediumWork::State::kDone);
+    CHECK(live_on(stage, barcode) == 0);
+    stage.run_for(2h);
+    CHECK(live_on(stage, barcode) == 0);
+    CHECK(cartridge(stage, barcode).repack == Repack::kDone);
     check_all(stage, book);
 }
