@@ -45,7 +45,8 @@ constexpr bool is_readable(CartridgeState state) {
            state == CartridgeState::kReadOnly || state == CartridgeState::kSuspect;
 }
 
-// The cartridge is not in the library, is not to be used, or may be another one than the table says.
+// The cartridge is not in the library, is not to be used, or may be another one than the table
+// says.
 constexpr bool is_away(CartridgeState state) {
     return state == CartridgeState::kMissing || state == CartridgeState::kExported ||
            state == CartridgeState::kForeign || state == CartridgeState::kDisabled;
@@ -115,8 +116,8 @@ struct Cartridge {
     static constexpr CartridgeId kUnknownNumber = 0;
     // The node in its label and files, if that is another node, whose objects were rescued.
     std::optional<devices::NodeId> node_on_tape = {};
-    // The state and reason that a missing, exported, foreign or disabled cartridge has again when it
-    // can be used again: full, read-only, suspect or failed. Nothing: it becomes ok or blank.
+    // The state and reason that a missing, exported, foreign or disabled cartridge has again when
+    // it can be used again: full, read-only, suspect or failed. Nothing: it becomes ok or blank.
     std::optional<CartridgeState> state_before = {};
     std::string reason_before = {};
     // The write of the label of this generation has begun, and may not have succeeded.

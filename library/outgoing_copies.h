@@ -83,10 +83,10 @@ public:
         store::VsnText vsn{};
         core::WaitOptions wait{};
     };
-    // Opens the first piece that lacks a copy; piece_bytes_of() says where pieces begin. kNotFound: the object is gone, has no bytes on the disk, or needs no copy of
-    // any piece on this cartridge.
-    // kTimedOut: it is being changed. After success, close() must be called. REQUIRES: piece_bytes
-    // is a whole number of blocks.
+    // Opens the first piece that lacks a copy; piece_bytes_of() says where pieces begin. kNotFound:
+    // the object is gone, has no bytes on the disk, or needs no copy of any piece on this
+    // cartridge. kTimedOut: it is being changed. After success, close() must be called. REQUIRES:
+    // piece_bytes is a whole number of blocks.
     Task<Result<OutgoingCopy>> open(Wish wish);
     // Reads bytes of the piece and compares them with their checksums. Memory, offset and size are
     // aligned to blocks, except for the size at the end of the piece. kCorrupt: the bytes differ

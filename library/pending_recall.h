@@ -26,7 +26,7 @@ struct TapeLibrary::Serving {
     bool pushes = false;  // The request was pushed since the recall is served.
     // A newer request for the same object. It is served next if this recall has ended.
     std::optional<RecallNote> renewed{};
-    std::coroutine_handle<> reader{};     // Waits for the end of a read.
+    std::coroutine_handle<> reader{};  // Waits for the end of a read.
 };
 
 // The place of a recall in the list by age; the oldest is the first.
@@ -76,7 +76,7 @@ struct TapeLibrary::Recall final : TapeRequest, AgePlace {
     bool is_pushed : 1 = false;
     bool is_over : 1 = false;     // The recall has ended at the object's home.
     bool is_renewed : 1 = false;  // It was wanted again after that.
-    bool is_raised : 1 = false;  // Its request was withdrawn to be pushed with another priority.
+    bool is_raised : 1 = false;   // Its request was withdrawn to be pushed with another priority.
     io_sched::IoPart only_part{};
 
 private:

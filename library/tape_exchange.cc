@@ -52,10 +52,11 @@ bool TapeLibrary::is_in_use(CartridgeId cartridge) const {
 
 std::string TapeLibrary::why_wanted(const Cartridge& cartridge) const {
     const std::string name = "cartridge " + cartridge.barcode;
-    for (const auto& [fid, recall] : recalls_) {
-        const bool waits = recall->cartridge() == cartridge.id && !recall->is_over;
-        if (waits) return name + " is needed by a recall";
-    }
+    bool is_needed = false;
+    recalls_.for_each([&](const Recall& each) {
+        is_needed = is_needed || (each.cartridge() == cartridge.id && !each.is_over);
+    });
+    if (is_needed) return name + " is needed by a recall";
     if (is_repacking(cartridge.id) || cartridge.repack == Repack::kRunning) {
         return name + " is being repacked";
     }

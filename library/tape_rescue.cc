@@ -309,7 +309,7 @@ Task<Result<void>> TapeLibrary::read_to_rescue(Rescuing* rescue) {
         const AwaitedTape::Scheduler scheduler{.reactor = parts_.reactor, .main = parts_.io};
         const AwaitedTape::Options options{.type = io_sched::IoType::kRead,
                                            .priority = io_sched::IoPriority::kBackground,
-                                           .wait = {.cancel = &rescue->cancel}};
+                                           .cancel = &rescue->cancel};
         std::vector<io_sched::IoPart> where{{.medium = io_sched::MediumId{rescue->id}}};
         AwaitedTape request(scheduler, job, options, std::move(where));
         const auto read = co_await request;
