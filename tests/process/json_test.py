@@ -333,7 +333,7 @@ class JsonTest(StorageTestCase):
         self.printed("drive down", next(iter(drives)))
         self.printed("drive up", next(iter(drives)))
         self.assertEqual(self.printed("rescue", blank)["rescues"][0]["state"], "done")
-        self.assertTrue(self.printed("rescue --all", "--show")["rescues"])
+        self.assertTrue(self.printed("rescue", "--all", "--show")["rescues"])
         self.assertEqual(self.printed("export", blank)["mail_slot"], True)
         self.assertEqual(self.printed("import")["media"], [{"name": blank, "state": "blank", "reason": ""}])
         self.printed("format", blank, *cold)
