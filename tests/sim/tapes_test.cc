@@ -74,7 +74,7 @@ TEST_CASE("sim tapes: objects go to tape, leave the disks and come back", "[sim]
     options.tape_pool = {.name = "cold", .staging = "fast", .migrate_age = 5s};
     ReplayedStage stage(1, options);
     stage.must(stage.start());
-    stage.work(2, 60);
+    stage.work(2, 200);
     stage.must(stage.play());
     stage.must(stage.settle());
     stage.must(stage.sync_tapes());

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "store/tape/block_reader.h"
 #include "store/tape/tape_writer.h"
 #include "tests/catch.h"
 #include "tests/store/tape/tape_stage.h"
@@ -314,15 +315,22 @@ TEST_CASE("store tape reader: a changed byte of the data or the list is found", 
     }
 }
 
-TEST_CASE("store tape reader: a copy far into a file is found without reading the file",
-          "[store][tape]") {
+TEST_CASE(
+    "store tape reader: a copy in a file is reached by reading on, or by a locate if it is far",
+    "[store][tape]") {
+    const bool is_far = GENERATE(false, true);
+    const std::uint64_t size_bytes = is_far ? kTapeReadOnBytes + 20'000'000 : 20'000'000;
     TapeStage stage;
     stage.start();
-    const auto entries = stage.write_file(1, {{1, 20'000'000}, {2, 30}});
+    const auto entries = stage.write_file(1, {{1, size_bytes}, {2, 30}});
     REQUIRE(entries.has_value());
     REQUIRE(stage.run(stage.writer->sync()).has_value());
-    const std::uint64_t before = stage.drive().figures().read_bytes;
+    const devices::DriveFigures before = stage.drive().figures();
 
     REQUIRE(stage.read((*entries)[1]) == some_bytes(2, 30));
-    REQUIRE(stage.drive().figures().read_bytes - before < 600'000);
+    const devices::DriveFigures& after = stage.drive().figures();
+    // To the labels of the file, and on.
+    CHECK(after.locates - before.locates == (is_far ? 2 : 1));
+    const std::uint64_t read_bytes = after.read_bytes - before.read_bytes;
+    CHECK((is_far ? read_bytes < 600'000 : read_bytes > size_bytes));
 }
