@@ -123,8 +123,8 @@ class FullDiskTest(FullDiskTestCase):
             # It is full when all of it has been cleaned, which may make room for some more.
             objects.update(self.fill(client, next(rounds), 0, name_bytes=NAME_BYTES_MAX))
             with contextlib.suppress(AssertionError):
-                return wait_until(self.log_problems, "health names a full log")
-        problems = wait_until(problems_of_full_log, "health names a full log", seconds=4 * DEADLINE_SECONDS)
+                return wait_until(self.log_problems, "health names a full log", seconds=3 * DEADLINE_SECONDS)
+        problems = wait_until(problems_of_full_log, "health names a full log", seconds=5 * DEADLINE_SECONDS)
         for state, text in problems:
             self.assertEqual(state, "critical")
             self.assertRegex(text, r"^disk \w+: its log is full: nothing can be added before something is removed$")
