@@ -287,6 +287,10 @@ TEST_CASE("library rescue: objects that the node has stay as they are", "[librar
     // What was changed here is newer than what is on the tape.
     CHECK(stage.recalled(changed) == pattern(60'000, 2));
     stage.overwrite(changed, pattern(10'000, 5));
+    // The cartridge is written, and its session ends; no index hides what was left out.
+    REQUIRE(stage.sync().has_value());
+    stage.run_for(1h);
+    unload_all(stage);
     CHECK(rescue(stage, barcode).listed.size() == 1);
     CHECK(stage.recalled(changed) == pattern(10'000, 5));
 }
