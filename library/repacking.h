@@ -7,23 +7,17 @@
 #include <set>
 #include <vector>
 
-#include "core/cancel.h"
-#include "library/medium_work.h"
+#include "library/medium_tasks.h"
 #include "library/staging_disks.h"
 #include "library/tape_library.h"
 #include "store/copy.h"
 
 namespace fopd::library {
 
-// A repack of a cartridge. Kept after its end, so that administrators can ask for its result.
-struct TapeLibrary::Repacking {
-    CartridgeId id = 0;
-    std::uint64_t number = 0;  // No two have the same.
+// A repack of a cartridge. Repacks of several cartridges run at the same time.
+struct TapeLibrary::Repacking : MediumTask {
     store::Cartridge on{};
     objects::PoolId pool = 0;
-    MediumWork work{};
-    core::CancelSource cancel{};
-    bool runs = true;
     store::CopyPlace from{};  // Copies before this place were handled in this pass.
     bool at_end = false;
     std::set<store::Fid> failed{};       // The objects that could not be moved.

@@ -6,8 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/cancel.h"
-#include "library/medium_work.h"
+#include "library/medium_tasks.h"
 #include "library/tape_library.h"
 #include "store/copy.h"
 #include "store/fid.h"
@@ -31,14 +30,9 @@ struct TapeLibrary::FoundPieces {
     std::uint64_t first_missing() const;
 };
 
-// A rescue of a cartridge, from its begin or since the node was started. Kept for those who ask
-// what it has done.
-struct TapeLibrary::Rescuing {
-    CartridgeId id = 0;
-    MediumWork work{};
-    core::CancelSource cancel{};
-    bool runs = true;
-    bool has_turn = false;  // Others wait for theirs.
+// A rescue of a cartridge, from its begin or since the node was started. One rescue reads at a
+// time.
+struct TapeLibrary::Rescuing : MediumTask {
     std::string reason{};   // Why the cartridge has nothing that can be rescued.
     bool is_empty = false;  // It has no files of any node.
     std::uint64_t damaged_files = 0;

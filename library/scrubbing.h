@@ -6,22 +6,15 @@
 #include <set>
 #include <string>
 
-#include "core/cancel.h"
-#include "library/medium_work.h"
+#include "library/medium_tasks.h"
 #include "library/tape_library.h"
 #include "store/copy.h"
 
 namespace fopd::library {
 
-// A scrub of a cartridge. Kept after its end, so that administrators can ask for its result.
-struct TapeLibrary::Scrubbing {
-    CartridgeId id = 0;
-    std::uint64_t number = 0;  // No two have the same.
+// A scrub of a cartridge. One scrub reads at a time.
+struct TapeLibrary::Scrubbing : MediumTask {
     store::Cartridge on{};
-    MediumWork work{};
-    core::CancelSource cancel{};
-    bool runs = true;
-    bool has_turn = false;    // This scrub reads; one scrub does so at a time.
     store::CopyPlace from{};  // Copies before this place were read.
     // Failed attempts to read the copy at `from`, and the drives that made them.
     std::uint32_t tries = 0;

@@ -57,12 +57,10 @@ std::string TapeLibrary::why_wanted(const Cartridge& cartridge) const {
         is_needed = is_needed || (each.cartridge() == cartridge.id && !each.is_over);
     });
     if (is_needed) return name + " is needed by a recall";
-    if (is_repacking(cartridge.id) || cartridge.repack == Repack::kRunning) {
+    if (repacks_.is_running(cartridge.id) || cartridge.repack == Repack::kRunning) {
         return name + " is being repacked";
     }
-    const auto scrub = scrubs_.find(cartridge.id);
-    const bool is_scrubbed = scrub != scrubs_.end() && scrub->second->runs;
-    return is_scrubbed ? name + " is being scrubbed" : std::string();
+    return scrubs_.is_running(cartridge.id) ? name + " is being scrubbed" : std::string();
 }
 
 std::string TapeLibrary::why_not_export(const Cartridge& cartridge) const {

@@ -30,7 +30,10 @@ TapeLibrary::TapeLibrary(const Parts& parts, LibraryOptions options)
       figures_(options_.pools),
       looked_(parts.reactor),
       rings_(parts.reactor),
-      changed_(parts.reactor) {
+      changed_(parts.reactor),
+      repacks_({parts.reactor, gate_, stop_, changed_}),
+      scrubs_({parts.reactor, gate_, stop_, changed_}),
+      rescues_({parts.reactor, gate_, stop_, changed_}) {
     for (const TapePoolOptions& each : options_.pools) {
         pools_.push_back({.options = each,
                           .id = objects::pool_id(each.name),
@@ -52,9 +55,9 @@ Task<std::uint64_t> TapeLibrary::stop(Instant deadline) {
     stopping_ = true;
     stop_.cancel();
     stop_recalls();
-    for (const auto& [id, repack] : repacks_) repack->cancel.cancel();
-    for (const auto& [id, scrub] : scrubs_) scrub->cancel.cancel();
-    for (const auto& [id, rescue] : rescues_) rescue->cancel.cancel();
+    repacks_.cancel_all();
+    scrubs_.cancel_all();
+    rescues_.cancel_all();
     rings_.wake_all();
     tell_changed();
     looked_.wake_all();

@@ -28,6 +28,7 @@
 #include "library/library_bay.h"
 #include "library/measured_drive.h"
 #include "library/media_shelf.h"
+#include "library/medium_tasks.h"
 #include "library/options.h"
 #include "library/recall_job.h"
 #include "library/rescued_objects.h"
@@ -227,7 +228,6 @@ private:
     // -- tape_repack.cc --
     struct Repacking;
     struct MoveBatch;
-    bool is_repacking(CartridgeId id) const;
     std::string why_not_repack(const Cartridge& cartridge) const;
     Task<Result<StagingDisks::Live>> live_on(store::Cartridge on);
     std::uint64_t room_beside(const Pool& pool, CartridgeId id) const;
@@ -255,7 +255,6 @@ private:
     struct Scrubbing;
     class ScrubJob;
     void begin_scrubs();
-    Task<void> run_scrubs();
     Task<void> run_scrub(Scrubbing* scrub);
     Task<Result<void>> read_all(Scrubbing* scrub);
     Task<Result<void>> read_page(Scrubbing* scrub, CopyPage* page);
@@ -277,7 +276,6 @@ private:
     };
     std::string why_not_rescue(const Cartridge& cartridge, std::string_view pool) const;
     void begin_rescues();
-    Task<void> run_rescues();
     Task<void> run_rescue(Rescuing* rescue);
     Task<Result<void>> read_to_rescue(Rescuing* rescue);
     Task<void> end_rescue(Rescuing* rescue, Result<void> result);
@@ -396,12 +394,9 @@ private:
     // When library.recalls_wait was emitted, by the reason, which is in static storage.
     std::map<std::string_view, Instant> said_waits_;
     Instant look_again_at_{};  // find_recall() makes its list anew from this time on.
-    std::map<CartridgeId, std::unique_ptr<Repacking>> repacks_;  // The latest of each cartridge.
-    std::map<CartridgeId, std::unique_ptr<Scrubbing>> scrubs_;   // Likewise.
-    std::uint64_t works_begun_ = 0;                              // Of both kinds.
-    bool scrubs_run_ = false;
-    std::map<CartridgeId, std::unique_ptr<Rescuing>> rescues_;  // Likewise.
-    bool rescues_run_ = false;
+    MediumTasks<Repacking> repacks_;
+    MediumTasks<Scrubbing> scrubs_;
+    MediumTasks<Rescuing> rescues_;
     // Objects that are not complete, by the id with which they were made, and their version.
     std::map<std::pair<store::Fid, std::uint64_t>, FoundPieces> found_pieces_;
 };

@@ -62,11 +62,6 @@ store::Cartridge label_of(const Cartridge& cartridge) {
 
 // -- requests --
 
-bool TapeLibrary::is_repacking(CartridgeId id) const {
-    const auto found = repacks_.find(id);
-    return found != repacks_.end() && found->second->runs;
-}
-
 std::string TapeLibrary::why_not_repack(const Cartridge& cartridge) const {
     const std::string name = "cartridge " + cartridge.barcode;
     if (!is_readable(cartridge.state))
@@ -116,7 +111,7 @@ Task<MediaOutcome> TapeLibrary::repack(std::string barcode) {
                                .words = "there is no cartridge " + barcode};
     }
     const CartridgeId id = found->id;
-    if (is_repacking(id)) co_return MediaOutcome{};
+    if (repacks_.is_running(id)) co_return MediaOutcome{};
     const Cartridge cartridge = *found;
     std::string refusal = why_not_repack(cartridge);
     if (!refusal.empty()) co_return MediaOutcome{.kind = Kind::kRefused, .words = refusal};
@@ -135,7 +130,7 @@ Task<MediaOutcome> TapeLibrary::repack(std::string barcode) {
     }
     // During the waits above, a repack or a format may have begun.
     const Cartridge& now = *shelf_->find(id);
-    if (is_repacking(id)) co_return MediaOutcome{};
+    if (repacks_.is_running(id)) co_return MediaOutcome{};
     if (now.generation != cartridge.generation) {
         co_return MediaOutcome{
             .kind = Kind::kRefused,
@@ -159,16 +154,11 @@ Task<MediaOutcome> TapeLibrary::cancel_repack(std::string barcode) {
         co_return MediaOutcome{.kind = Kind::kRefused,
                                .words = "cartridge " + barcode + " has no repack to end"};
     }
-    if (is_repacking(id)) {
-        Repacking& running = *repacks_.at(id);
-        const std::uint64_t number = running.number;
-        running.cancel.cancel();
-        while (is_repacking(id) && repacks_.at(id)->number == number) {
-            // No deadline: the repack ends soon, because its waits were cancelled.
-            [[maybe_unused]] const auto woken = co_await changed_.wait({});
-        }
+    if (repacks_.is_running(id)) {
+        repacks_.find(id)->cancel.cancel();
+        co_await repacks_.until_ended(id);
         // Another one has begun as soon as it had ended.
-        if (is_repacking(id)) co_return MediaOutcome{};
+        if (repacks_.is_running(id)) co_return MediaOutcome{};
     }
     shelf_->set_repack(id, Repack::kNone);
     const auto saved = co_await shelf_->save();
@@ -178,9 +168,9 @@ Task<MediaOutcome> TapeLibrary::cancel_repack(std::string barcode) {
 
 std::optional<MediumWork> TapeLibrary::repack_work(std::string_view barcode) const {
     const Cartridge* const found = known_cartridge(barcode);
-    const auto repack = found == nullptr ? repacks_.end() : repacks_.find(found->id);
-    if (repack == repacks_.end()) return std::nullopt;
-    return repack->second->work;
+    const Repacking* const repack = found == nullptr ? nullptr : repacks_.find(found->id);
+    if (repack == nullptr) return std::nullopt;
+    return repack->work;
 }
 
 // -- the repack --
@@ -188,9 +178,8 @@ std::optional<MediumWork> TapeLibrary::repack_work(std::string_view barcode) con
 void TapeLibrary::resume_repacks() {
     std::vector<Cartridge> marked;
     for (const Cartridge& each : shelf_->table().all()) {
-        const auto known = repacks_.find(each.id);
-        const bool is_known =
-            known != repacks_.end() && (known->second->runs || known->second->cancel.cancelled());
+        const Repacking* const known = repacks_.find(each.id);
+        const bool is_known = known != nullptr && (known->runs || known->cancel.cancelled());
         // It goes on when the cartridge is here again.
         if (each.repack != Repack::kRunning || is_known || is_away(each.state)) continue;
         marked.push_back(each);
@@ -209,18 +198,12 @@ void TapeLibrary::resume_repacks() {
 }
 
 void TapeLibrary::begin_repack(CartridgeId id) {
-    ENSURE(!is_repacking(id));
     if (gate_.closed()) return;
     const Cartridge& cartridge = *shelf_->find(id);
-    auto repack = std::make_unique<Repacking>();
-    repack->id = id;
-    repack->number = ++works_begun_;
-    repack->on = label_of(cartridge);
-    repack->pool = objects::pool_id(cartridge.pool);
-    repack->work.began_at = parts_.reactor.now();
-    Repacking* const begun = repack.get();
-    repacks_[id] = std::move(repack);
-    parts_.reactor.spawn(gate_, run_repack(begun));
+    Repacking& repack = repacks_.add(id);
+    repack.on = label_of(cartridge);
+    repack.pool = objects::pool_id(cartridge.pool);
+    parts_.reactor.spawn(gate_, run_repack(&repack));
 }
 
 Task<void> TapeLibrary::run_repack(Repacking* repack) {
@@ -567,9 +550,8 @@ Task<Result<void>> TapeLibrary::let_go(Repacking* repack, MoveBatch* batch) {
 
 Task<void> TapeLibrary::let_leave(Repacking* repack, std::uint32_t locality, store::Fid fid) {
     // Another repack may have the object in its batch.
-    const bool is_needed = std::ranges::any_of(repacks_, [&](const auto& each) {
-        return each.second.get() != repack && each.second->asked_for.contains(fid);
-    });
+    const bool is_needed = repacks_.any_of(
+        [&](const Repacking& each) { return &each != repack && each.asked_for.contains(fid); });
     if (is_needed) co_return;
     const Duration patience = repack->cancel.cancelled() ? kLeavePatienceAtEnd : kLeavePatience;
     const Instant until = after(parts_.reactor.now(), patience);

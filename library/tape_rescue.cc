@@ -222,26 +222,23 @@ Task<MediaOutcome> TapeLibrary::rescue(RescueWish wish) {
 Task<MediaOutcome> TapeLibrary::cancel_rescue(std::string barcode) {
     const Cartridge* const found = known_cartridge(barcode);
     if (found == nullptr) co_return unknown_cartridge(barcode);
-    const auto rescue = rescues_.find(found->id);
-    if (found->rescue != Rescue::kRunning || rescue == rescues_.end()) {
+    const CartridgeId id = found->id;
+    Rescuing* const running = rescues_.find(id);
+    if (found->rescue != Rescue::kRunning || running == nullptr) {
         co_return MediaOutcome{.kind = Kind::kRefused,
                                .words = "cartridge " + barcode + " is not rescued"};
     }
-    Rescuing* const running = rescue->second.get();
     running->cancel.cancel();
     if (!running->has_turn && running->runs) co_await end_rescue(running, {});
-    while (running->runs) {
-        // It ends by itself: its waits have been cancelled.
-        [[maybe_unused]] const auto woken = co_await changed_.wait({});
-    }
+    co_await rescues_.until_ended(id);
     co_return MediaOutcome{};
 }
 
 std::optional<MediumWork> TapeLibrary::rescue_work(std::string_view barcode) const {
     const Cartridge* const found = known_cartridge(barcode);
-    const auto rescue = found == nullptr ? rescues_.end() : rescues_.find(found->id);
-    if (rescue == rescues_.end()) return std::nullopt;
-    MediumWork work = rescue->second->work;
+    const Rescuing* const rescue = found == nullptr ? nullptr : rescues_.find(found->id);
+    if (rescue == nullptr) return std::nullopt;
+    MediumWork work = rescue->work;
     // The missing pieces may be found on other cartridges, so they count as long as they are
     // missing.
     const store::VsnText vsn = found->vsn_text();
@@ -264,33 +261,13 @@ std::optional<MediumWork> TapeLibrary::rescue_work(std::string_view barcode) con
 
 void TapeLibrary::begin_rescues() {
     for (const Cartridge& each : shelf_->table().all()) {
-        const auto known = rescues_.find(each.id);
-        const bool is_known = known != rescues_.end() && known->second->runs;
-        if (each.rescue != Rescue::kRunning || is_known) continue;
-        auto rescue = std::make_unique<Rescuing>();
-        rescue->id = each.id;
-        rescue->work.began_at = parts_.reactor.now();
-        rescues_[each.id] = std::move(rescue);
+        const bool is_marked = each.rescue == Rescue::kRunning;
+        if (is_marked && !rescues_.is_running(each.id)) rescues_.add(each.id);
     }
-    const bool is_any =
-        std::ranges::any_of(rescues_, [](const auto& each) { return each.second->runs; });
-    if (!is_any || rescues_run_ || gate_.closed()) return;
-    rescues_run_ = true;
-    parts_.reactor.spawn(gate_, run_rescues());
-}
-
-Task<void> TapeLibrary::run_rescues() {
-    for (;;) {
-        const auto next =
-            std::ranges::find_if(rescues_, [](const auto& each) { return each.second->runs; });
-        if (next == rescues_.end() || stopping_) break;
-        co_await run_rescue(next->second.get());
-    }
-    rescues_run_ = false;
+    rescues_.run_in_turn(this, &TapeLibrary::run_rescue);
 }
 
 Task<void> TapeLibrary::run_rescue(Rescuing* rescue) {
-    rescue->has_turn = true;
     const std::string barcode = shelf_->find(rescue->id)->barcode;
     core::emit(parts_.events, core::Level::kInfo, "library.rescue_began",
                {{"medium", std::string_view(barcode)}});
@@ -376,6 +353,8 @@ Task<void> TapeLibrary::end_rescue(Rescuing* rescue, Result<void> result) {
                 {"failures", work.failures},
                 {"reason", std::string_view(work.reason)},
                 {"seconds", in_seconds(work.ended_at - work.began_at)}});
+    // It may have been asked for again while its end was saved.
+    begin_rescues();
     ring();
 }
 

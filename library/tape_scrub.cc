@@ -136,8 +136,7 @@ Task<MediaOutcome> TapeLibrary::scrub(std::string barcode) {
             .kind = Kind::kRefused,
             .words = "cartridge " + barcode + " is " + std::string(to_string(found->state))};
     }
-    const auto before = scrubs_.find(id);
-    if (before != scrubs_.end() && before->second->runs) co_return MediaOutcome{};
+    if (scrubs_.is_running(id)) co_return MediaOutcome{};
     Cartridge& cartridge = *shelf_->to_change().change(id);
     cartridge.scrub_file = 1;
     cartridge.scrub_member = 0;
@@ -159,21 +158,11 @@ Task<MediaOutcome> TapeLibrary::cancel_scrub(std::string barcode) {
     Cartridge& cartridge = *shelf_->to_change().change(id);
     cartridge.scrub_file = 0;
     cartridge.scrub_member = 0;
-    const auto scrub = scrubs_.find(id);
-    if (scrub != scrubs_.end()) {
-        Scrubbing* const running = scrub->second.get();
-        const std::uint64_t number = running->number;
+    if (scrubs_.is_running(id)) {
+        Scrubbing* const running = scrubs_.find(id);
         running->cancel.cancel();
-        if (!running->has_turn && running->runs) co_await end_scrub(running, {});
-        // Another one may begin as soon as it has ended.
-        const auto runs = [&] {
-            const Scrubbing& latest = *scrubs_.at(id);
-            return latest.number == number && latest.runs;
-        };
-        while (runs()) {
-            // No deadline: the scrub ends soon, because its waits were cancelled.
-            [[maybe_unused]] const auto woken = co_await changed_.wait({});
-        }
+        if (!running->has_turn) co_await end_scrub(running, {});
+        co_await scrubs_.until_ended(id);
     }
     const auto saved = co_await shelf_->save();
     if (saved) co_return MediaOutcome{};
@@ -182,9 +171,9 @@ Task<MediaOutcome> TapeLibrary::cancel_scrub(std::string barcode) {
 
 std::optional<MediumWork> TapeLibrary::scrub_work(std::string_view barcode) const {
     const Cartridge* const found = known_cartridge(barcode);
-    const auto scrub = found == nullptr ? scrubs_.end() : scrubs_.find(found->id);
-    if (scrub == scrubs_.end()) return std::nullopt;
-    return scrub->second->work;
+    const Scrubbing* const scrub = found == nullptr ? nullptr : scrubs_.find(found->id);
+    if (scrub == nullptr) return std::nullopt;
+    return scrub->work;
 }
 
 // -- the scrubs --
@@ -192,36 +181,15 @@ std::optional<MediumWork> TapeLibrary::scrub_work(std::string_view barcode) cons
 // Takes up the scrubs of the table of media. A scrub that waits for another one counts as running.
 void TapeLibrary::begin_scrubs() {
     for (const Cartridge& each : shelf_->table().all()) {
-        const auto known = scrubs_.find(each.id);
-        const bool is_known = known != scrubs_.end() && known->second->runs;
-        if (each.scrub_file == 0 || is_known) continue;
-        auto scrub = std::make_unique<Scrubbing>();
-        scrub->id = each.id;
-        scrub->number = ++works_begun_;
-        scrub->on = {.vsn = each.vsn_text(), .generation = each.generation};
-        scrub->from = {.file = each.scrub_file, .member = each.scrub_member};
-        scrub->work.began_at = parts_.reactor.now();
-        scrubs_[each.id] = std::move(scrub);
+        if (each.scrub_file == 0 || scrubs_.is_running(each.id)) continue;
+        Scrubbing& scrub = scrubs_.add(each.id);
+        scrub.on = {.vsn = each.vsn_text(), .generation = each.generation};
+        scrub.from = {.file = each.scrub_file, .member = each.scrub_member};
     }
-    const bool is_any =
-        std::ranges::any_of(scrubs_, [](const auto& each) { return each.second->runs; });
-    if (!is_any || scrubs_run_ || gate_.closed()) return;
-    scrubs_run_ = true;
-    parts_.reactor.spawn(gate_, run_scrubs());
-}
-
-Task<void> TapeLibrary::run_scrubs() {
-    for (;;) {
-        const auto next =
-            std::ranges::find_if(scrubs_, [](const auto& each) { return each.second->runs; });
-        if (next == scrubs_.end() || stopping_) break;
-        co_await run_scrub(next->second.get());
-    }
-    scrubs_run_ = false;
+    scrubs_.run_in_turn(this, &TapeLibrary::run_scrub);
 }
 
 Task<void> TapeLibrary::run_scrub(Scrubbing* scrub) {
-    scrub->has_turn = true;
     auto read = co_await read_all(scrub);
     co_await end_scrub(scrub, std::move(read));
 }

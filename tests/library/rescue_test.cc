@@ -76,6 +76,31 @@ void check_complete(const MediumWork& work) {
     CHECK(work.bytes_done == work.bytes);
 }
 
+Task<void> end(TapeLibrary* library, std::string barcode, std::vector<Kind>* kinds) {
+    const auto ended = co_await library->cancel_rescue(std::move(barcode));
+    kinds->push_back(ended.kind);
+}
+
+Task<void> begin(TapeLibrary* library, std::string barcode, std::vector<Kind>* kinds) {
+    LibraryService::RescueWish wish{.barcode = std::move(barcode)};
+    const auto begun = co_await library->rescue(std::move(wish));
+    kinds->push_back(begun.kind);
+}
+
+Task<void> end_and_begin(TapeLibrary* library, std::string barcode, std::vector<Kind>* kinds) {
+    co_await end(library, barcode, kinds);
+    co_await begin(library, barcode, kinds);
+}
+
+// Begins another rescue when the first has ended, and its end is not saved yet.
+Task<void> begin_when_over(TapeStage* stage, std::string barcode, std::vector<Kind>* kinds) {
+    while (cartridge(*stage, barcode).rescue == Rescue::kRunning) {
+        [[maybe_unused]] const auto slept = co_await stage->reactor(0).sleep_for(100us);
+    }
+    CHECK(stage->events.count("library.rescue_ended") == 0);
+    co_await begin(&stage->library(), barcode, kinds);
+}
+
 }  // namespace
 
 TEST_CASE("library rescue: all objects of a cartridge are there, on tape only", "[library]") {
@@ -420,5 +445,36 @@ TEST_CASE("library rescue: can be ended, and the objects that were made stay", "
     CHECK(stage.at(0, stage.library().cancel_rescue(barcode)).kind == Kind::kRefused);
     CHECK(cartridge(stage, barcode).rescue == Rescue::kPartly);
     check_complete(rescue(stage, barcode));
+    check_all(stage, book);
+}
+
+TEST_CASE("library rescue: one that begins while another is being ended runs to its end",
+          "[library]") {
+    TapeStageOptions options;
+    options.timing = LibraryTiming::kCalculate;
+    TapeStage stage(options);
+    const Book book = put_some(stage, 40, 20'000);
+    REQUIRE(stage.sync(1h).has_value());
+    const std::string barcode = used_barcodes(stage).front();
+    stage.lose_node();
+    wait_for_library(stage);
+    REQUIRE(ask_for_rescue(stage, barcode).kind == Kind::kDone);
+    std::vector<Kind> kinds;
+    core::Gate gate;
+    SECTION("as soon as one of two orders to end it has returned") {
+        stage.reactor(0).spawn(gate, end_and_begin(&stage.library(), barcode, &kinds));
+        stage.reactor(0).spawn(gate, end(&stage.library(), barcode, &kinds));
+        stage.run_for(1h);
+        REQUIRE(kinds.size() == 3);
+    }
+    SECTION("while the end of the first is saved") {
+        stage.reactor(0).spawn(gate, begin_when_over(&stage, barcode, &kinds));
+        stage.run_for(1h);
+        REQUIRE(kinds.size() == 1);
+    }
+    for (const Kind each : kinds) CHECK(each == Kind::kDone);
+    check_complete(ended_rescue(stage, barcode));
+    CHECK(stage.events.count("library.rescue_began") == 2);
+    CHECK(cartridge(stage, barcode).rescue == Rescue::kDone);
     check_all(stage, book);
 }
