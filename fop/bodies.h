@@ -592,13 +592,26 @@ struct ImportMediaReply {
     bool operator==(const ImportMediaReply&) const = default;
 };
 
+// A message between members of epochs, which only they understand (docs/formats/epoch.md).
+inline constexpr std::size_t kEpochMessageBytesMax = 15 * 1024;
+inline constexpr std::size_t kAddressBytesMax = 255;
+struct EpochMessage {
+    std::string_view from{};  // The address at which the sender listens.
+    List<std::uint8_t> message{};
+    bool operator==(const EpochMessage&) const = default;
+};
+struct EpochMessageReply {
+    bool operator==(const EpochMessageReply&) const = default;
+};
+
 // An alternative's index is its type in the unions of wire.fbs; monostate: none, or an unknown one.
 using RequestBody =
     std::variant<std::monostate, Ping, Echo, BulkEcho, Slots, Statfs, Create, Lookup, Stat,
                  ListObjects, SetAttributes, Rename, Delete, Read, Write, Append, Truncate, Punch,
                  Sync, UploadBegin, UploadWrite, UploadCommit, UploadAbort, Quota, Stage, Release,
                  Recalls, RecallWait, RecallCancel, SyncTape, Media, FormatMedium, LoadMedium,
-                 UnloadDrive, Copies, MediumWork, SetDrive, ExportMedium, ImportMedia>;
+                 UnloadDrive, Copies, MediumWork, SetDrive, ExportMedium, ImportMedia,
+                 EpochMessage>;
 using ReplyBody =
     std::variant<std::monostate, PingReply, EchoReply, BulkEchoReply, SlotsReply, StatfsReply,
                  CreateReply, LookupReply, StatReply, ListObjectsReply, SetAttributesReply,
@@ -607,6 +620,6 @@ using ReplyBody =
                  UploadAbortReply, QuotaReply, StageReply, ReleaseReply, RecallsReply,
                  RecallWaitReply, RecallCancelReply, SyncTapeReply, MediaReply, FormatMediumReply,
                  LoadMediumReply, UnloadDriveReply, CopiesReply, MediumWorkReply, SetDriveReply,
-                 ExportMediumReply, ImportMediaReply>;
+                 ExportMediumReply, ImportMediaReply, EpochMessageReply>;
 
 }  // namespace fopd::fop

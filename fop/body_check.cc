@@ -251,6 +251,14 @@ Result<void> check(const MediumWork& work, PayloadBytes /*payload*/) {
     return check_barcode(work.name);
 }
 
+Result<void> check(const EpochMessage& body, PayloadBytes /*payload*/) {
+    if (body.from.empty() || body.from.size() > kAddressBytesMax)
+        return invalid("the sender's address is missing or too long");
+    if (body.message.empty() || body.message.size() > kEpochMessageBytesMax)
+        return invalid("the message is missing or too long");
+    return {};
+}
+
 bool is_short(std::string_view text) {
     return text.size() <= kObjectNameBytesMax;
 }

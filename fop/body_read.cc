@@ -232,6 +232,9 @@ bool read(const wire::ExportMediumRequest& from, ExportMedium& to) {
 bool read(const wire::ImportMediaRequest& from, ImportMedia& to) {
     return read(from.name(), to.name);
 }
+bool read(const wire::EpochMessageRequest& from, EpochMessage& to) {
+    return read(from.from(), to.from) && read(from.message(), to.message);
+}
 bool read(const wire::MediumWorkRequest& from, MediumWork& to) {
     to.kind = static_cast<MediumWork::Kind>(from.kind());
     to.order = static_cast<MediumWork::Order>(from.order());
@@ -405,6 +408,8 @@ bool read_reply(const wire::Reply& reply, ReplyBody& body) {
             return take<fop::ExportMediumReply>(reply.body_as_ExportMediumReply(), body);
         case ImportMediaReply:
             return take<fop::ImportMediaReply>(reply.body_as_ImportMediaReply(), body);
+        case EpochMessageReply:
+            return take<fop::EpochMessageReply>(reply.body_as_EpochMessageReply(), body);
     }
     return false;
 }
@@ -463,6 +468,8 @@ bool read_body(const wire::Request& request, RequestBody& body) {
             return take<ExportMedium>(request.body_as_ExportMediumRequest(), body);
         case ImportMediaRequest:
             return take<ImportMedia>(request.body_as_ImportMediaRequest(), body);
+        case EpochMessageRequest:
+            return take<EpochMessage>(request.body_as_EpochMessageRequest(), body);
     }
     return false;
 }

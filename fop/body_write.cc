@@ -243,6 +243,11 @@ Written write(FlatBuilder& builder, const ImportMedia& wish) {
     const auto name = wire_text(builder, wish.name);
     return wire::CreateImportMediaRequest(builder, name).Union();
 }
+Written write(FlatBuilder& builder, const EpochMessage& body) {
+    const auto from = wire_text(builder, body.from);
+    const auto message = wire_bytes(builder, bytes_of_borrowed(body.message));
+    return wire::CreateEpochMessageRequest(builder, from, message).Union();
+}
 Written write(FlatBuilder& builder, const MediumWork& work) {
     const auto name = wire_text(builder, work.name);
     return wire::CreateMediumWorkRequest(builder, name, static_cast<std::uint8_t>(work.kind),
@@ -381,6 +386,9 @@ Written write(FlatBuilder& builder, const SetDriveReply&) {
 Written write(FlatBuilder& builder, const ExportMediumReply& done) {
     return wire::CreateExportMediumReply(builder, done.objects, done.only_here, done.in_exchange)
         .Union();
+}
+Written write(FlatBuilder& builder, const EpochMessageReply& /*body*/) {
+    return wire::CreateEpochMessageReply(builder).Union();
 }
 Written write(FlatBuilder& builder, const ImportMediaReply& done) {
     return wire::CreateImportMediaReply(builder, done.total).Union();

@@ -20,6 +20,7 @@ constexpr void for_each_borrowed(Body& body, Visit& visit) {
     if constexpr (requires { body.fids; }) visit(body.fids);
     if constexpr (requires { body.states; }) visit(body.states);
     if constexpr (requires { body.checksums; }) visit(body.checksums);
+    if constexpr (requires { body.message; }) visit(body.message);
     if constexpr (requires { body.name; }) visit(body.name);
     if constexpr (requires { body.from; }) visit(body.from);
     if constexpr (requires { body.prefix; }) visit(body.prefix);

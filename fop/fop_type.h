@@ -34,6 +34,12 @@ constexpr bool request_may_carry(Payload payload) {
     return payload == Payload::kInline || payload == Payload::kIn;
 }
 
+// Who may call a fop. A session proves what its caller is.
+enum class Callers : std::uint8_t {
+    kAll,    // All that have the rights.
+    kPeers,  // Only daemons of the cluster, which have the peer key; also with auth.mode: none.
+};
+
 // The only table of fop types, one row for each. To add a type: add its bodies in bodies.h and at
 // the end of the unions of wire.fbs, its row here, its conversion in body_wire.cc, its checks in
 // body_check.cc, and its seeds for the fuzzer.
@@ -45,6 +51,7 @@ struct FopType {
     Lane lane;
     Repeat repeat;
     Payload payload;
+    Callers callers = Callers::kAll;
 };
 
 inline constexpr std::array kFopTypes{
@@ -314,6 +321,14 @@ inline constexpr std::array kFopTypes{
             .lane = Lane::kData,
             .repeat = Repeat::kIdempotent,
             .payload = Payload::kListing},
+    FopType{.number = 39,
+            .name = "epoch",
+            .summary = "Carries a message of the epoch protocol between daemons.",
+            .rights = kNoRights,
+            .lane = Lane::kControl,
+            .repeat = Repeat::kIdempotent,
+            .payload = Payload::kNone,
+            .callers = Callers::kPeers},
 };
 
 static_assert(std::variant_size_v<RequestBody> == kFopTypes.size() + 1, "a body for each row");

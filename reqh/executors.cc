@@ -295,6 +295,7 @@ constexpr std::array kExecutors{
              .needs_stores = true,
              .needs_piece = true,
              .run = &run_import_media},
+    Executor{.name = "epoch", .run = nullptr},
 };
 static_assert(std::ranges::equal(kExecutors, fop::kFopTypes, {}, &Executor::name,
                                  &fop::FopType::name),

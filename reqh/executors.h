@@ -55,7 +55,8 @@ struct Executor {
     fop::Reply (*told_again)(const Operation& operation,
                              const objects::RecordedReply& reply) = nullptr;
     // Executes the fop, after the local resources were acquired and, if the fop has a slot, on the
-    // home of the slot. The reply may borrow from the operation.
+    // home of the slot. The reply may borrow from the operation. Null for fops between daemons, for
+    // which no fom begins.
     Task<fop::Reply> (*run)(Operation* operation);
 };
 

@@ -47,7 +47,8 @@ void RequestHandler::on_incoming(fabric::IncomingFop& fop) {
     const fop::Request& request = fop.request();
     const fop::FopType* const type = fop::find_fop_type(request.type);
     fop::Reply answer{.id = request.id, .status = request.fault, .words = request.fault_words};
-    if (type == nullptr) answer.status = fop::Status::kUnknownFop;
+    const bool is_known = type != nullptr && type->callers == fop::Callers::kAll;
+    if (!is_known) answer.status = fop::Status::kUnknownFop;
     if (answer.status == fop::Status::kDone && draining_) {
         answer.status = kStopping.status;
         answer.words = kStopping.words;

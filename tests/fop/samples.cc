@@ -219,6 +219,7 @@ RequestBody object_request(std::uint16_t type) {
         case 36: return SetDrive{.drive = "vtl0-drive0", .down = true};
         case 37: return ExportMedium{.name = "A00001L9", .hide_objects = true};
         case 38: return ImportMedia{.name = "A00001L9"};
+        case 39: return EpochMessage{.from = "tcp://10.0.0.1:31470", .message = kRecallStates};
         case 35:
             return MediumWork{.name = "A00001L9", .order = MediumWork::Order::kBegin, .first = 7};
         default: return {};
@@ -270,6 +271,7 @@ ReplyBody object_reply(std::uint16_t type) {
         case 36: return SetDriveReply{};
         case 37: return ExportMediumReply{.objects = 12, .only_here = 3, .in_exchange = true};
         case 38: return ImportMediaReply{.total = 2};
+        case 39: return EpochMessageReply{};
         case 35:
             return MediumWorkReply{.state = MediumWorkReply::State::kPartly,
                                    .copies = 1200,
