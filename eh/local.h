@@ -16,13 +16,16 @@ public:
                             Participant& participant) override;
     void last_epoch(EpochNumber current) override;
 
+    // The newest epoch.
+    EpochNumber epoch() const { return epoch_; }
+
 private:
     const EpochRules rules_;
-    EpochNumber epoch_ = kFirstEpoch;  // The newest epoch.
-    bool is_member_ = false;           // The participant is in that epoch.
-    Participant* ready_ = nullptr;     // Set while it waits for the next epoch.
-    bool calling_ = false;             // on_epoch() is running.
-    std::size_t size_bytes_ = 0;       // The size of the data for the next epoch.
+    EpochNumber epoch_ = kFirstEpoch;
+    bool is_member_ = false;        // The participant is in that epoch.
+    Participant* ready_ = nullptr;  // Set while it waits for the next epoch.
+    bool calling_ = false;          // on_epoch() is running.
+    std::size_t size_bytes_ = 0;    // The size of the data for the next epoch.
     std::array<std::byte, kEpochBytesMax> data_{};
 };
 

@@ -6,8 +6,6 @@
 
 namespace fopd::fabric {
 
-namespace {
-
 config::TypePtr<Address> address_type() {
     return std::make_shared<config::ScalarType<Address>>(
         "an address such as tcp://0.0.0.0:31470",
@@ -32,8 +30,6 @@ config::TypePtr<Address> address_type() {
         },
         [](const Address& address) { return config::quoted_scalar(format_address(address)); });
 }
-
-}  // namespace
 
 config::Section<FabricSettings> fabric_section() {
     config::Section<FabricSettings> section("fabric", "The network of clients.");

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "config/section.h"
+#include "config/type.h"
 #include "core/time.h"
 #include "fabric/address.h"
 #include "fop/protection.h"
@@ -21,5 +22,8 @@ struct FabricSettings {
 };
 
 config::Section<FabricSettings> fabric_section();
+
+// A numeric address of a node, without a locality.
+config::TypePtr<Address> address_type();
 
 }  // namespace fopd::fabric

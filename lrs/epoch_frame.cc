@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "core/ensure.h"
+#include "core/random.h"
 
 namespace fopd::lrs {
 
@@ -35,6 +36,15 @@ void swap_all(std::span<std::byte> frame) {
 
 std::span<const EpochPart> epoch_parts() {
     return kEpochParts;
+}
+
+std::uint64_t epoch_parts_hash() {
+    std::uint64_t hash = 0;
+    for (const EpochPart& part : epoch_parts()) {
+        for (const char each : part.name) hash = core::mix(hash, static_cast<unsigned char>(each));
+        hash = core::mix(hash, part.size_bytes);
+    }
+    return hash;
 }
 
 eh::EpochRules epoch_rules(Duration timeout) {

@@ -55,6 +55,10 @@ private:
     std::span<const EpochPart> parts_;
 };
 
+// A hash of the names and sizes of epoch_parts(), in their order: nodes with another one cannot
+// combine their frames.
+std::uint64_t epoch_parts_hash();
+
 // The rules under which frames of epoch_parts() are combined.
 eh::EpochRules epoch_rules(Duration timeout);
 

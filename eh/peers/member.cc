@@ -118,6 +118,23 @@ void Member::tell(EventKind kind, std::string name) {
     effects_.emplace_back(Event{.kind = kind, .name = std::move(name), .view = view_number()});
 }
 
+// This member is not in the view that `root` has made.
+void Member::tell_gone(std::string root) {
+    const bool has_left = standing_ == Standing::kLeaving;
+    tell(has_left ? EventKind::kLeft : EventKind::kEvicted,
+         has_left ? std::string() : std::move(root));
+}
+
+// As root.
+void Member::tell_eviction(const std::string& name) {
+    const auto found = duty_->evicting.find(name);
+    effects_.emplace_back(
+        Event{.kind = EventKind::kEvicts,
+              .name = name,
+              .view = view_number(),
+              .reason = found == duty_->evicting.end() ? EvictedFor::kNothing : found->second});
+}
+
 void Member::drop(const Peer& from) {
     ++dropped_;
     tell(EventKind::kDropped, from.name);
@@ -312,7 +329,14 @@ void Member::on_watchdog(Instant now) {
     fail_call(Errc::kTimedOut, ETIMEDOUT, "no epoch in time");
 }
 
-// -- for tests --
+// -- for status and tests --
+
+bool Member::is_ready(std::size_t position) const {
+    if (position == position_) return call_.has_value();
+    const std::size_t first = first_child();
+    return position >= first && position < first + children_.size() &&
+           children_[position - first].is_ready;
+}
 
 std::uint64_t Member::fingerprint(Instant now) const {
     std::uint64_t hash = 1;
@@ -401,7 +425,7 @@ std::uint64_t Member::fingerprint(Instant now) const {
             add(joiner.incarnation);
         }
         for (const auto& name : duty_->leavers) add_text(name);
-        for (const auto& name : duty_->evict) add_text(name);
+        for (const auto& [name, reason] : duty_->evict) add_text(name);
         for (const auto& name : duty_->to_front) add_text(name);
         add((duty_->wants_bump ? 1U : 0U) + (duty_->wants_out ? 2U : 0U) +
             (duty_->wants_in ? 4U : 0U) + (duty_->admitted_in_closing ? 8U : 0U));

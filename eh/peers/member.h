@@ -99,10 +99,18 @@ struct Answer {
     std::vector<std::byte> data{};
     ViewNumber view = 0;  // The view whose members contributed.
 };
+// Why a root evicts a member.
+enum class EvictedFor : std::uint8_t {
+    kNothing,
+    kSilence,   // It did not answer within the grace, after the timeout was over.
+    kBusyness,  // Its participant was not ready when the timeout was over.
+    kNoStart,   // It did not acknowledge that an epoch has begun.
+};
 struct Event {
     EventKind kind = EventKind::kJoined;
     std::string name{};
     ViewNumber view = 0;
+    EvictedFor reason = EvictedFor::kNothing;
 };
 using Effect = std::variant<Send, Persist, ReadStore, SwapStore, Answer, Event>;
 
@@ -151,6 +159,9 @@ public:
     EpochNumber newest_epoch() const { return newest_; }
     Incarnation incarnation() const { return incarnation_; }
     const LeftView& left_view() const { return left_view_; }
+    // Whether the member at this position is known to be ready: this member, or a child with all
+    // below it. REQUIRES: seated.
+    bool is_ready(std::size_t position) const;
     // Contributions that the member holds: its own and its children's.
     std::size_t contributions() const;
     std::uint64_t dropped() const { return dropped_; }
@@ -180,6 +191,7 @@ private:
     // Of a change of the view. kProbing: does the store answer, and still have this view?
     // kSettling: a swap's outcome is unknown. kRefused: another view was written first.
     enum class Phase : std::uint8_t { kNone, kProbing, kSwapping, kSettling, kRefused };
+    using Evictions = std::map<std::string, EvictedFor>;
     // The state that only a root has, besides its state as a member.
     struct Duty {
         EpochNumber next = 0;  // The next epoch to issue.
@@ -194,7 +206,8 @@ private:
         std::set<std::uint32_t> has_start{};  // Members that have it, but not all below them.
         std::map<std::string, Joiner> joiners{};
         std::set<std::string> leavers{};
-        std::set<std::string> evict{};
+        Evictions evict{};
+        Evictions evicting{};                 // By the change that is being written.
         std::vector<std::string> to_front{};  // Members to place next to the root.
         bool wants_bump = false;              // A new view is wanted, with the same roster.
         bool wants_out = false;               // The root is to contribute no more.
@@ -226,6 +239,8 @@ private:
     void send_round(const Peer& to, std::uint32_t round, Body body);
     void send_as(const Peer& to, ViewNumber view, std::uint32_t round, Body body);
     void tell(EventKind kind, std::string name);
+    void tell_eviction(const std::string& name);
+    void tell_gone(std::string root);
     void answer(Result<EpochNumber> epoch, std::vector<std::byte> data);
     void fail_call(Errc code, std::int32_t os_errno, const char* context);
     void drop(const Peer& from);
@@ -313,7 +328,7 @@ private:
     void on_poll_ack(const Peer& from, std::size_t position, const Message& message,
                      const PollAck& ack, Instant now);
     void decide_eviction(Instant now);
-    bool keeps_majority(const std::set<std::string>& out, bool root_is_out) const;
+    bool keeps_majority(const Evictions& out, bool root_is_out) const;
     void retry_start(Instant now);
     bool wants_change(Instant now) const;
     bool may_admit() const { return closing_since_ == kNever || !duty_->admitted_in_closing; }

@@ -127,14 +127,14 @@ void Member::on_poll_ack(const Peer& from, std::size_t position, const Message& 
 }
 
 void Member::decide_eviction(Instant now) {
-    std::set<std::string> out;
+    Evictions out;
     std::vector<std::string> suspects;
     for (const std::uint32_t position : duty_->polled) {
         const auto found = duty_->answers.find(position);
         const std::string& name = view_->at(position).name;
         const bool is_silent = found == duty_->answers.end();
         if (is_silent || found->second.state == PollState::kBusy) {
-            out.insert(name);
+            out.emplace(name, is_silent ? EvictedFor::kSilence : EvictedFor::kBusyness);
         } else if (found->second.state == PollState::kLeaving) {
             duty_->leavers.insert(name);
         } else if (found->second.state == PollState::kComplete) {
@@ -176,7 +176,7 @@ void Member::decide_eviction(Instant now) {
 }
 
 // More than half of the participants, or half of them with the lowest name.
-bool Member::keeps_majority(const std::set<std::string>& out, bool root_is_out) const {
+bool Member::keeps_majority(const Evictions& out, bool root_is_out) const {
     std::size_t all = 0;
     std::size_t kept = 0;
     const std::string* lowest = nullptr;
@@ -212,8 +212,9 @@ void Member::retry_start(Instant now) {
         duty_->start_due = after(now, options_->grace);
         return;
     }
-    std::set<std::string> out;
-    for (const std::uint32_t position : without) out.insert(view_->at(position).name);
+    Evictions out;
+    for (const std::uint32_t position : without)
+        out.emplace(view_->at(position).name, EvictedFor::kNoStart);
     if (options_->quorum == Quorum::kParticipants && !keeps_majority(out, false)) return;
     duty_->evict.merge(out);
     maybe_change(now);
@@ -265,6 +266,7 @@ void Member::maybe_change(Instant now) {
 
 void Member::change_view(Instant now) {
     if (!wants_change(now)) return;
+    duty_->evicting = duty_->evict;
     begin_swap(SwapKind::kDuty, share(next_view(now)));
 }
 
@@ -329,7 +331,7 @@ void Member::note_change_committed(const View& old, Instant now) {
         if (view_->find(entry.name, entry.incarnation)) continue;
         const bool has_left = duty.leavers.contains(entry.name);
         const bool is_replaced = view_->find(entry.name).has_value();
-        if (!has_left && !is_replaced) tell(EventKind::kEvicts, entry.name);
+        if (!has_left && !is_replaced) tell_eviction(entry.name);
         if (!is_replaced)
             send_nack({.name = entry.name, .address = entry.address}, entry.incarnation);
     }

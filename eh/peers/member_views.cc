@@ -47,7 +47,7 @@ void Member::adopt(const ViewHandle& next, std::optional<ViewDifference> news, I
     if (standing_ == Standing::kLost) position.reset();
     if (!position) {
         if (seated_) {
-            tell(EventKind::kEvicted, next->empty() ? std::string() : next->root().name);
+            tell_gone(next->empty() ? std::string() : next->root().name);
             lose_seat(now);
         }
         if (!next->empty()) {
@@ -57,7 +57,6 @@ void Member::adopt(const ViewHandle& next, std::optional<ViewDifference> news, I
         return;
     }
     take_carry(next->view());
-    const Standing before = standing_;
     const bool takes_part = next->at(*position).takes_part;
     if (standing_ == Standing::kJoining && takes_part) {
         standing_ = Standing::kMember;
@@ -70,7 +69,7 @@ void Member::adopt(const ViewHandle& next, std::optional<ViewDifference> news, I
         leave_at_ = now;
     } else if (!takes_part && (standing_ == Standing::kLeaving || standing_ == Standing::kMember)) {
         if (call_ && standing_ == Standing::kMember) fail_call(Errc::kClosed, ESTALE, "evicted");
-        tell(before == Standing::kLeaving ? EventKind::kLeft : EventKind::kEvicted, {});
+        tell_gone({});
         standing_ = Standing::kDetached;
     }
     news_ = std::move(news);
@@ -258,7 +257,7 @@ void Member::on_nack(const Peer& from, const Nack& nack, Instant now) {
     root_hint_ = {.name = nack.root, .address = nack.root_address};
     if (!seated_) return;
     if (!nack.is_excluded) return want_view(from, nack.number, now);
-    tell(EventKind::kEvicted, nack.root);
+    tell_gone(nack.root);
     lose_seat(now);
 }
 

@@ -13,7 +13,8 @@ namespace fopd::eh::peers {
 // The messages between members (docs/formats/epoch.md). Pure bytes: the session that delivers one
 // names and authenticates its sender.
 
-inline constexpr std::size_t kMessageBytesMax = 16 * 1024;
+// A fop carries it in one message of at most 16 KiB.
+inline constexpr std::size_t kMessageBytesMax = 15 * 1024;
 // Of a view's bytes in one message.
 inline constexpr std::size_t kViewPieceMax = 12 * 1024;
 

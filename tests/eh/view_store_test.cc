@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "eh/posix_view_file.h"
+#include "eh/posix_small_file.h"
 #include "eh/static_view_store.h"
 #include "tests/catch.h"
 #include "tests/temp_dir.h"
@@ -18,16 +18,16 @@ namespace {
 
 constexpr Error kNoDisk{.code = Errc::kNoSpace, .context = "full"};
 
-class MemoryViewFile final : public ViewFile {
+class MemoryFile final : public SmallFile {
 public:
-    void read(ViewFileUser& user) override {
+    void read(SmallFileUser& user) override {
         later_.emplace_back([this, &user] {
             if (fails_read) return user.on_file_read(std::unexpected(kNoDisk));
             if (!bytes) return user.on_file_read(std::unexpected(Error{.code = Errc::kNotFound}));
             user.on_file_read(*bytes);
         });
     }
-    void replace(std::vector<std::byte> next, ViewFileUser& user) override {
+    void replace(std::vector<std::byte> next, SmallFileUser& user) override {
         later_.emplace_back([this, next = std::move(next), &user] {
             if (!fails_before) bytes = next;
             if (fails_before || fails_after) return user.on_file_replaced(std::unexpected(kNoDisk));
@@ -52,7 +52,7 @@ private:
 };
 
 struct Asking final : ViewStoreUser {
-    explicit Asking(MemoryViewFile& of) : file(of), store(of) {}
+    explicit Asking(MemoryFile& of) : file(of), store(of) {}
     void on_view_read(Result<ViewHandle> view) override { read = view; }
     void on_view_swapped(Swapped outcome) override { swapped = outcome; }
 
@@ -70,7 +70,7 @@ struct Asking final : ViewStoreUser {
         return swapped;
     }
 
-    MemoryViewFile& file;
+    MemoryFile& file;
     StaticViewStore store;
     Result<ViewHandle> read;
     Swapped swapped = Swapped::kUnknown;
@@ -79,7 +79,7 @@ struct Asking final : ViewStoreUser {
 }  // namespace
 
 TEST_CASE("eh store: views are written one after the other", "[eh]") {
-    MemoryViewFile file;
+    MemoryFile file;
     Asking asking(file);
     CHECK(asking.ask().value() == nullptr);
     CHECK(asking.write(1, 1) == Swapped::kNo);
@@ -91,7 +91,7 @@ TEST_CASE("eh store: views are written one after the other", "[eh]") {
 }
 
 TEST_CASE("eh store: an error leaves it unknown whether the view was written", "[eh]") {
-    MemoryViewFile file;
+    MemoryFile file;
     Asking asking(file);
     REQUIRE(asking.write(0, 1) == Swapped::kYes);
 
@@ -117,10 +117,10 @@ TEST_CASE("eh store: a file is replaced as a whole", "[eh]") {
     const auto bytes = [](std::size_t size, int value) {
         return std::vector<std::byte>(size, static_cast<std::byte>(value));
     };
-    CHECK(read_view_file(path).error().code == Errc::kNotFound);
-    REQUIRE(replace_view_file(path, bytes(200'000, 7)));
-    CHECK(read_view_file(path).value() == bytes(200'000, 7));
-    REQUIRE(replace_view_file(path, bytes(10, 8)));
-    CHECK(read_view_file(path).value() == bytes(10, 8));
-    CHECK_FALSE(replace_view_file(dir / "missing/epochs", bytes(1, 1)));
+    CHECK(read_small_file(path).error().code == Errc::kNotFound);
+    REQUIRE(replace_small_file(path, bytes(200'000, 7)));
+    CHECK(read_small_file(path).value() == bytes(200'000, 7));
+    REQUIRE(replace_small_file(path, bytes(10, 8)));
+    CHECK(read_small_file(path).value() == bytes(10, 8));
+    CHECK_FALSE(replace_small_file(dir / "missing/epochs", bytes(1, 1)));
 }

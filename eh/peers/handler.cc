@@ -1,0 +1,340 @@
+#include "eh/peers/handler.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "core/byte_order.h"
+#include "core/ensure.h"
+
+namespace fopd::eh::peers {
+
+namespace {
+
+using core::emit;
+using core::Level;
+
+// Between two tries to write or read the file of the incarnation.
+constexpr Duration kFileAgain = 1s;
+
+Error too_long() {
+    return {.code = Errc::kInvalid, .os_errno = EMSGSIZE, .context = "too much data"};
+}
+
+std::string_view words_of(EvictedFor reason) {
+    switch (reason) {
+        case EvictedFor::kSilence: return "silent";
+        case EvictedFor::kBusyness: return "its scheduler was not ready in time";
+        case EvictedFor::kNoStart: return "did not acknowledge the epoch";
+        case EvictedFor::kNothing: break;
+    }
+    return "not known";
+}
+
+}  // namespace
+
+PeersHandler::PeersHandler(const Parts& parts, const MemberOptions& options, Peer self,
+                           std::vector<std::string> expected)
+    : Timer(&on_time),
+      parts_(parts),
+      options_(options),
+      self_(std::move(self)),
+      expected_(std::move(expected)),
+      left_(parts.reactor) {}
+
+void PeersHandler::begin() {
+    ENSURE(!began_);
+    began_ = true;
+    file_busy_ = true;
+    parts_.incarnation.read(*this);
+}
+
+void PeersHandler::stop() {
+    stopped_ = true;
+    disarm();
+    left_.wake_all();
+    early_.reset();
+    if (participant_ == nullptr) return;
+    const Error closed{.code = Errc::kCancelled, .os_errno = ECANCELED, .context = "stopping"};
+    answer(std::unexpected(closed), {});
+}
+
+Task<bool> PeersHandler::left(Instant deadline) {
+    while (is_running() && member_->standing() != Standing::kDetached) {
+        const auto woken = co_await left_.wait({.deadline = deadline});
+        if (!woken) co_return false;
+    }
+    co_return true;
+}
+
+// -- the participant --
+
+Result<void> PeersHandler::next_epoch(EpochNumber current, std::span<const std::byte> data,
+                                      Participant& participant) {
+    if (data.size() > kEpochBytesMax) return std::unexpected(too_long());
+    if (participant_ != nullptr) {
+        return std::unexpected(Error{
+            .code = Errc::kBusy, .os_errno = EALREADY, .context = "a call is pending already"});
+    }
+    if (stopped_)
+        return std::unexpected(Error{.code = Errc::kClosed, .context = "the node is stopping"});
+    if (is_running()) {
+        auto accepted = member_->next_epoch(current, data, parts_.reactor.now());
+        if (!accepted) return accepted;
+    } else {
+        early_ = {.current = current, .data = {data.begin(), data.end()}};
+    }
+    participant_ = &participant;
+    called_at_ = parts_.reactor.now();
+    settle();
+    return {};
+}
+
+void PeersHandler::last_epoch(EpochNumber /*current*/) {
+    if (early_) {
+        early_.reset();
+        answer(std::unexpected(
+                   Error{.code = Errc::kCancelled, .os_errno = ECANCELED, .context = "left"}),
+               {});
+        return;
+    }
+    if (!is_running()) return;
+    member_->last_epoch(parts_.reactor.now());
+    settle();
+}
+
+void PeersHandler::answer(Result<EpochNumber> epoch, std::span<const std::byte> data) {
+    note_answer(epoch);
+    std::exchange(participant_, nullptr)->on_epoch(epoch, data);
+}
+
+void PeersHandler::note_answer(const Result<EpochNumber>& epoch) {
+    if (epoch) {
+        figures_.seconds.record(parts_.reactor.now() - called_at_);
+        if (std::exchange(failing_, false)) {
+            emit(parts_.events, Level::kInfo, "eh.epochs_again",
+                 {{"epoch", static_cast<std::int64_t>(*epoch)}, {"view", member_->view_number()}});
+        }
+        return;
+    }
+    if (epoch.error().code == Errc::kCancelled) return;
+    figures_.failed.add(1);
+    last_error_ = describe(epoch.error());
+    if (std::exchange(failing_, true)) return;
+    emit(parts_.events, Level::kWarn, "eh.no_epochs", {{"reason", std::string_view(last_error_)}});
+}
+
+// -- what comes in --
+
+void PeersHandler::on_message(const Peer& from, std::span<const std::byte> message) {
+    if (!is_running()) return;
+    auto decoded = decode(message);
+    if (!decoded) {
+        report({.kind = EventKind::kDropped, .name = from.name});
+        return;
+    }
+    member_->on_message(from, *std::move(decoded), parts_.reactor.now());
+    settle();
+}
+
+void PeersHandler::on_view_read(Result<ViewHandle> view) {
+    if (!is_running()) return;
+    member_->on_view_read(view, parts_.reactor.now());
+    settle();
+}
+
+void PeersHandler::on_view_swapped(Swapped outcome) {
+    if (!is_running()) return;
+    member_->on_view_swapped(outcome, parts_.reactor.now());
+    settle();
+}
+
+void PeersHandler::on_time(core::Timer& timer) {
+    auto& self = static_cast<PeersHandler&>(timer);
+    if (self.stopped_) return;
+    if (!self.file_busy_ && !self.member_) {
+        self.file_busy_ = true;
+        return self.parts_.incarnation.read(self);
+    }
+    if (!self.member_) return;
+    if (!self.file_busy_ && self.persisting_) self.persist(*self.persisting_);
+    self.member_->on_time(self.parts_.reactor.now());
+    self.settle();
+}
+
+// -- the file of the incarnation --
+
+void PeersHandler::on_file_read(Result<std::vector<std::byte>> bytes) {
+    file_busy_ = false;
+    if (stopped_) return;
+    if (bytes && bytes->size() != sizeof(Incarnation)) {
+        bytes = std::unexpected(Error{.code = Errc::kCorrupt, .context = "it has no 8 bytes"});
+    }
+    if (!bytes && bytes.error().code != Errc::kNotFound) {
+        report_file(bytes.error());
+        parts_.reactor.arm(*this, after(parts_.reactor.now(), kFileAgain));
+        return;
+    }
+    file_failed_ = false;
+    use_incarnation(bytes ? load_little<Incarnation>(bytes->data()) : 0);
+}
+
+void PeersHandler::use_incarnation(Incarnation durable) {
+    const Instant now = parts_.reactor.now();
+    member_.emplace(options_, self_, durable, now);
+    if (early_) {
+        const Early call = *std::exchange(early_, std::nullopt);
+        called_at_ = now;
+        const auto accepted = member_->next_epoch(call.current, call.data, now);
+        // It was checked when it was made, but for its epoch.
+        if (!accepted) answer(std::unexpected(accepted.error()), {});
+    }
+    settle();
+}
+
+void PeersHandler::persist(Incarnation incarnation) {
+    persisting_ = incarnation;
+    if (file_busy_) return;
+    file_busy_ = true;
+    std::vector<std::byte> bytes(sizeof incarnation);
+    store_little(bytes.data(), incarnation);
+    parts_.incarnation.replace(std::move(bytes), *this);
+}
+
+void PeersHandler::on_file_replaced(Result<void> replaced) {
+    file_busy_ = false;
+    if (!is_running()) return;
+    if (!replaced) {
+        report_file(replaced.error());
+        const Instant again = after(parts_.reactor.now(), kFileAgain);
+        parts_.reactor.arm(*this, std::min(again, member_->next_deadline()));
+        return;
+    }
+    file_failed_ = false;
+    member_->on_persisted(*std::exchange(persisting_, std::nullopt), parts_.reactor.now());
+    settle();
+}
+
+void PeersHandler::report_file(const Error& error) {
+    last_error_ = "the incarnation of this node: " + describe(error);
+    if (std::exchange(file_failed_, true)) return;
+    emit(parts_.events, Level::kError, "eh.incarnation_failed",
+         {{"reason", std::string_view(describe(error))}});
+}
+
+// -- what goes out --
+
+// What a participant or an answer adds meanwhile is executed by the outermost call.
+void PeersHandler::settle() {
+    if (settling_ || !is_running()) return;
+    settling_ = true;
+    for (auto effects = member_->take_effects(); !effects.empty() && !stopped_;
+         effects = member_->take_effects()) {
+        for (Effect& each : effects) execute(each);
+    }
+    settling_ = false;
+    if (stopped_) return;
+    figures_.view.set(member_->view_number());
+    figures_.members.set(member_->is_seated() ? member_->view()->size() : 0);
+    Instant due = member_->next_deadline();
+    if (persisting_ && !file_busy_) due = std::min(due, after(parts_.reactor.now(), kFileAgain));
+    if (due == kNever) {
+        disarm();
+    } else {
+        parts_.reactor.arm(*this, due);
+    }
+    if (member_->standing() == Standing::kDetached) left_.wake_all();
+}
+
+void PeersHandler::execute(Effect& effect) {
+    if (const auto* const send = std::get_if<Send>(&effect)) {
+        parts_.links.send(send->to, send->message);
+    } else if (const auto* const wanted = std::get_if<Persist>(&effect)) {
+        persist(wanted->incarnation);
+    } else if (std::holds_alternative<ReadStore>(effect)) {
+        parts_.views.read(*this);
+    } else if (auto* const swap = std::get_if<SwapStore>(&effect)) {
+        parts_.views.swap(swap->expected, std::move(swap->next), *this);
+    } else if (auto* const answered = std::get_if<Answer>(&effect)) {
+        answer(answered->epoch, answered->data);
+    } else {
+        report(std::get<Event>(effect));
+    }
+}
+
+void PeersHandler::report(const Event& event) {
+    core::EventSink& events = parts_.events;
+    const std::string_view name = event.name;
+    const std::uint64_t view = event.view;
+    switch (event.kind) {
+        case EventKind::kJoined:
+            emit(events, Level::kInfo, "eh.joined",
+                 {{"view", member_->view_number()}, {"incarnation", member_->incarnation()}});
+            break;
+        case EventKind::kLeft: emit(events, Level::kInfo, "eh.left", {{"view", view}}); break;
+        case EventKind::kEvicted:
+            emit(events, Level::kWarn, "eh.evicted", {{"view", view}, {"by", name}});
+            break;
+        case EventKind::kLost: emit(events, Level::kWarn, "eh.lost", {{"view", view}}); break;
+        case EventKind::kView:
+            emit(events, Level::kInfo, "eh.view",
+                 {{"view", member_->view_number()},
+                  {"members", static_cast<std::uint64_t>(member_->view()->size())}});
+            break;
+        case EventKind::kEvicts:
+            figures_.evictions.add(1);
+            emit(events, Level::kWarn, "eh.evicts",
+                 {{"member", name}, {"view", view}, {"reason", words_of(event.reason)}});
+            break;
+        case EventKind::kTakesOver:
+            emit(events, Level::kWarn, "eh.takes_over", {{"from", name}, {"view", view}});
+            break;
+        case EventKind::kAbdicates:
+            emit(events, Level::kWarn, "eh.abdicates", {{"view", view}});
+            break;
+        case EventKind::kOtherBytes:
+            emit(events, Level::kWarn, "eh.other_bytes", {{"member", name}, {"view", view}});
+            break;
+        case EventKind::kSecondOfName:
+            emit(events, Level::kError, "eh.second_of_name", {{"member", name}});
+            break;
+        case EventKind::kRefused:
+            emit(events, Level::kError, "eh.other_rules", {{"member", name}});
+            break;
+        case EventKind::kDropped:
+            figures_.dropped.add(1);
+            emit(events, Level::kWarn, "eh.message_dropped", {{"from", name}});
+            break;
+    }
+}
+
+// -- what is seen --
+
+EpochStatus PeersHandler::status() const {
+    EpochStatus status{.last_error = last_error_};
+    const auto is_there = [&status](const std::string& name) {
+        return std::ranges::find(status.members, name, &EpochStatus::Seen::name) !=
+               status.members.end();
+    };
+    if (member_) {
+        status.state = member_->state();
+        status.epoch = member_->newest_epoch();
+        status.view = member_->view_number();
+        const ViewHandle& view = member_->view();
+        const bool is_seated = member_->is_seated();
+        if (view != nullptr && !view->empty()) status.root = view->root().name;
+        for (std::size_t i = 0; is_seated && i < view->size(); ++i) {
+            using State = EpochStatus::Seen::State;
+            status.members.push_back(
+                {.name = view->at(i).name,
+                 .state = member_->is_ready(i) ? State::kReady : State::kMember});
+        }
+    }
+    for (const std::string& name : expected_) {
+        if (is_there(name)) continue;
+        status.members.push_back({.name = name, .state = EpochStatus::Seen::State::kLost});
+    }
+    return status;
+}
+
+}  // namespace fopd::eh::peers

@@ -1,0 +1,132 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/counter.h"
+#include "core/events.h"
+#include "core/histogram.h"
+#include "core/reactor.h"
+#include "core/task.h"
+#include "core/timer_heap.h"
+#include "core/wait_queue.h"
+#include "eh/handler.h"
+#include "eh/peers/member.h"
+#include "eh/small_file.h"
+#include "eh/view_store.h"
+
+namespace fopd::eh::peers {
+
+// Sends messages to other members. A message may be lost, and overtake others.
+class MessageSender {
+public:
+    virtual void send(const Peer& to, const Message& message) = 0;
+
+protected:
+    ~MessageSender() = default;
+};
+
+// The epochs of a node, as an administrator sees them.
+struct EpochStatus {
+    struct Seen {
+        std::string name{};
+        // kLost: it should be a member, and is not.
+        enum class State : std::uint8_t { kMember, kReady, kLost } state = State::kMember;
+    };
+    EpochState state = EpochState::kDetached;
+    EpochNumber epoch = kFirstEpoch;
+    ViewNumber view = 0;
+    std::string root{};
+    std::vector<Seen> members{};
+    std::string last_error{};
+};
+
+// Figures for other threads.
+struct EpochFigures {
+    core::Counter view;
+    core::Counter members;
+    core::Counter failed;     // Calls that ended with an error.
+    core::Counter evictions;  // By this node as root.
+    core::Counter dropped;    // Messages that made no sense.
+    core::Histogram seconds;  // From a call to its epoch.
+};
+
+// The epoch handler of a node with peers: executes what its Member asks for. Lives on one reactor.
+class PeersHandler final : public EpochHandler, ViewStoreUser, SmallFileUser, core::Timer {
+public:
+    struct Parts {
+        core::Reactor& reactor;
+        core::EventSink& events;
+        MessageSender& links;
+        SmallFile& incarnation;  // Keeps the last incarnation that may have been used.
+        ViewStore& views;
+    };
+    // `expected`: the names of nodes that should be members, if they are known.
+    PeersHandler(const Parts& parts, const MemberOptions& options, Peer self,
+                 std::vector<std::string> expected);
+    PeersHandler(const PeersHandler&) = delete;
+    PeersHandler& operator=(const PeersHandler&) = delete;
+
+    // The node serves: it may join. A call that was made before counts from now on.
+    void begin();
+    // Waits until the node has left, after last_epoch(); false if it has not by the deadline.
+    Task<bool> left(Instant deadline);
+    // Ends a pending call. From now on it sends and asks nothing, and refuses calls.
+    void stop();
+
+    const EpochRules& rules() const override { return options_.rules; }
+    Result<void> next_epoch(EpochNumber current, std::span<const std::byte> data,
+                            Participant& participant) override;
+    void last_epoch(EpochNumber current) override;
+
+    // The session that brought the message has proved the name of its sender.
+    void on_message(const Peer& from, std::span<const std::byte> message);
+
+    EpochStatus status() const;
+    const EpochFigures& figures() const { return figures_; }
+
+private:
+    // A call that waits for begin().
+    struct Early {
+        EpochNumber current = kFirstEpoch;
+        std::vector<std::byte> data{};
+    };
+
+    void on_file_read(Result<std::vector<std::byte>> bytes) override;
+    void on_file_replaced(Result<void> replaced) override;
+    void on_view_read(Result<ViewHandle> view) override;
+    void on_view_swapped(Swapped outcome) override;
+    static void on_time(core::Timer& timer);
+    bool is_running() const { return member_.has_value() && !stopped_; }
+    void use_incarnation(Incarnation durable);
+    void settle();
+    void execute(Effect& effect);
+    void persist(Incarnation incarnation);
+    void answer(Result<EpochNumber> epoch, std::span<const std::byte> data);
+    void note_answer(const Result<EpochNumber>& epoch);
+    void report(const Event& event);
+    void report_file(const Error& error);
+
+    const Parts parts_;
+    const MemberOptions options_;
+    const Peer self_;
+    const std::vector<std::string> expected_;
+    std::optional<Member> member_;  // Empty until the incarnation file was read.
+    bool began_ = false;
+    bool stopped_ = false;
+    bool settling_ = false;
+    Participant* participant_ = nullptr;  // Set while a call is pending.
+    Instant called_at_{};
+    std::optional<Early> early_;
+    std::optional<Incarnation> persisting_;
+    bool file_busy_ = false;
+    bool file_failed_ = false;  // Its last failure was reported, and it has not worked since.
+    bool failing_ = false;      // The last call ended with an error.
+    std::string last_error_;
+    core::WaitQueue left_;
+    EpochFigures figures_;
+};
+
+}  // namespace fopd::eh::peers

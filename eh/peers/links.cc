@@ -1,0 +1,237 @@
+#include "eh/peers/links.h"
+
+#include <algorithm>
+
+#include "core/ensure.h"
+#include "fop/fop_type.h"
+
+namespace fopd::eh::peers {
+
+namespace {
+
+using core::emit;
+using core::Level;
+
+// Messages that one link has in flight. A server grants four credits for control fops.
+constexpr std::size_t kInFlightMax = 4;
+constexpr Duration kBackOffMin = 50ms;
+// How often idle links are looked for.
+constexpr Duration kSweep = 20s;
+
+const fop::FopType& epoch_type() {
+    static_assert(kMessageBytesMax == fop::kEpochMessageBytesMax);
+    static constexpr const fop::FopType* kType = fop::find_fop_type("epoch");
+    return *kType;
+}
+
+// Epoch messages go to the locality that has the node's epoch handler.
+std::optional<fabric::Address> address_of(const Peer& peer) {
+    auto address = fabric::parse_address(peer.address);
+    if (!address) return std::nullopt;
+    address->locality = 0;
+    return *address;
+}
+
+}  // namespace
+
+// The connection to one member. It holds the newest message of each kind, so a member that is away
+// costs a bounded amount of memory.
+class Links::Link {
+public:
+    Link(Links& owner, const Peer& peer, fabric::Address address)
+        : owner_(owner),
+          peer_(peer),
+          address_(std::move(address)),
+          wake_(owner.reactor_),
+          sent_at_(owner.reactor_.now()) {
+        make_client();
+        owner_.reactor_.spawn(work_, run());
+    }
+
+    void send(const Message& message) {
+        const std::size_t kind = message.body.index();
+        if (!pending_[kind]) order_.push_back(kind);
+        const Instant now = owner_.reactor_.now();
+        pending_[kind] =
+            Pending{.bytes = encode(message), .until = after(now, owner_.options_.message_life)};
+        sent_at_ = now;
+        pump();
+        if (!order_.empty() && !client_->open()) wake_.wake_all();
+    }
+
+    bool is_idle(Instant now) const {
+        return in_flight_ == 0 && after(sent_at_, owner_.options_.idle_max) <= now;
+    }
+
+    Task<void> close() {
+        closing_ = true;
+        stop_.cancel();
+        wake_.wake_all();
+        co_await work_.close(owner_.reactor_);
+    }
+
+private:
+    struct Pending {
+        std::vector<std::byte> bytes{};
+        Instant until{};
+    };
+
+    void make_client() {
+        key_ %= owner_.options_.keys.size();
+        fabric::ClientOptions options{.server = address_,
+                                      .credentials = {.kind = fop::AuthKind::kPeer,
+                                                      .key = owner_.options_.keys[key_],
+                                                      .name = owner_.options_.name},
+                                      .backoff_min = kBackOffMin,
+                                      .backoff_max = owner_.options_.back_off_max};
+        client_ = std::make_unique<fabric::Client>(owner_.host_, std::move(options));
+        client_->start();
+    }
+
+    // Sends what is pending, as far as the link is open.
+    void pump() {
+        const Instant now = owner_.reactor_.now();
+        while (!order_.empty() && !closing_) {
+            auto& next = pending_[order_.front()];
+            const bool is_late = next->until <= now;
+            if (!is_late && (!client_->open() || in_flight_ == kInFlightMax)) return;
+            order_.pop_front();
+            if (!is_late) {
+                ++in_flight_;
+                owner_.reactor_.spawn(work_, carry(std::move(next->bytes)));
+            }
+            next.reset();
+        }
+    }
+
+    Task<void> carry(std::vector<std::byte> bytes) {
+        const fabric::CallRequest request{
+            .type = &epoch_type(),
+            .body =
+                fop::EpochMessage{
+                    .from = owner_.options_.address,
+                    .message = {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}},
+            .deadline = after(owner_.reactor_.now(), owner_.options_.message_life)};
+        const auto answer = co_await client_->call(request);
+        --in_flight_;
+        // Members repeat what matters. What is not delivered is no error here.
+        if (answer && answer->status != fop::Status::kDone) report(answer->words);
+        if (answer && answer->status == fop::Status::kDone) reported_.clear();
+        pump();
+        if (!order_.empty() && !client_->open()) wake_.wake_all();
+    }
+
+    // While there is something to send, makes the connection anew whenever the peer has refused it.
+    Task<void> run() {
+        Duration back_off = kBackOffMin;
+        while (!closing_) {
+            pump();
+            if (order_.empty() || client_->open()) {
+                // No deadline: until there is a message that cannot be sent, or the link closes.
+                [[maybe_unused]] const auto woken = co_await wake_.wait({.cancel = &stop_});
+                continue;
+            }
+            const Instant until = after(owner_.reactor_.now(), owner_.options_.message_life);
+            const auto connected =
+                co_await client_->connected(until, fabric::Client::Tries::kUntilDeadline, &stop_);
+            if (connected) back_off = kBackOffMin;
+            if (connected || closing_) continue;
+            report(client_->last_problem());
+            if (connected.error().code != Errc::kDenied) continue;
+            // A client that was refused tries no more.
+            co_await client_->close();
+            const auto slept = co_await owner_.reactor_.sleep_for(back_off, &stop_);
+            if (!slept) co_return;
+            back_off = std::min(2 * back_off, owner_.options_.back_off_max);
+            ++key_;
+            make_client();
+        }
+        // Ends the calls in flight.
+        co_await client_->close();
+    }
+
+    // Each reason once, until a message was delivered.
+    void report(const std::string& reason) {
+        if (closing_ || reason == reported_) return;
+        reported_ = reason;
+        emit(owner_.events_, Level::kWarn, "eh.peer_unreachable",
+             {{"peer", std::string_view(peer_.name)},
+              {"address", std::string_view(peer_.address)},
+              {"reason", std::string_view(reason)}});
+    }
+
+    Links& owner_;
+    const Peer peer_;
+    const fabric::Address address_;
+    std::size_t key_ = 0;  // The one in use.
+    std::unique_ptr<fabric::Client> client_;
+    std::array<std::optional<Pending>, kKinds> pending_;
+    std::deque<std::size_t> order_;  // The kinds of pending messages, the oldest first.
+    std::size_t in_flight_ = 0;
+    core::WaitQueue wake_;
+    core::CancelSource stop_;
+    core::Gate work_;
+    Instant sent_at_;
+    std::string reported_;
+    bool closing_ = false;
+};
+
+Links::Links(core::Reactor& reactor, core::EventSink& events, core::Entropy& entropy,
+             LinkOptions options)
+    : Timer(&on_time),
+      reactor_(reactor),
+      events_(events),
+      options_(std::move(options)),
+      host_(reactor, events, entropy, options_.host) {}
+
+Links::~Links() = default;
+
+void Links::send(const Peer& to, const Message& message) {
+    if (closing_) return;
+    const auto key = std::pair(to.name, to.address);
+    auto found = links_.find(key);
+    if (found == links_.end()) {
+        const auto address = address_of(to);
+        if (!address || links_.size() >= kLinksMax) {
+            emit(events_, Level::kWarn, "eh.peer_unreachable",
+                 {{"peer", std::string_view(to.name)},
+                  {"address", std::string_view(to.address)},
+                  {"reason", address ? "too many members" : "this is not an address"}});
+            return;
+        }
+        found = links_.emplace(key, std::make_unique<Link>(*this, to, *address)).first;
+        if (!armed()) reactor_.arm(*this, after(reactor_.now(), kSweep));
+    }
+    found->second->send(message);
+}
+
+void Links::on_time(core::Timer& timer) {
+    static_cast<Links&>(timer).close_idle();
+}
+
+void Links::close_idle() {
+    if (closing_) return;
+    const Instant now = reactor_.now();
+    for (auto each = links_.begin(); each != links_.end();) {
+        const auto next = std::next(each);
+        if (each->second->is_idle(now))
+            reactor_.spawn(work_, end(std::move(links_.extract(each).mapped())));
+        each = next;
+    }
+    if (!links_.empty()) reactor_.arm(*this, after(now, kSweep));
+}
+
+Task<void> Links::end(std::unique_ptr<Link> link) {
+    co_await link->close();
+}
+
+Task<void> Links::close() {
+    closing_ = true;
+    disarm();
+    for (auto& [key, link] : links_) reactor_.spawn(work_, end(std::move(link)));
+    co_await work_.close(reactor_);
+    links_.clear();
+    co_await host_.close();
+}
+
+}  // namespace fopd::eh::peers

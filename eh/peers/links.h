@@ -1,0 +1,79 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/cancel.h"
+#include "core/events.h"
+#include "core/gate.h"
+#include "core/reactor.h"
+#include "core/timer_heap.h"
+#include "core/wait_queue.h"
+#include "eh/peers/handler.h"
+#include "fabric/rpc/client.h"
+#include "fabric/session/session_host.h"
+#include "fop/key.h"
+
+namespace fopd::eh::peers {
+
+struct LinkOptions {
+    fabric::HostOptions host{};
+    std::string name{};  // This node's name and address, as other members know them.
+    std::string address{};
+    // The keys that the daemons of the cluster share. The current one first; while it is changed,
+    // others may not have it yet. Not empty.
+    std::vector<fop::Key> keys{};
+    Duration idle_max{60s};     // A link without messages is closed after this time.
+    Duration message_life{1s};  // A message that could not be sent in this time is dropped.
+    Duration back_off_max{2s};  // Between two attempts to connect, or to be admitted.
+};
+
+// The connections of a node to the other members, one for each, made when there is a message for
+// it. Lives on one reactor.
+class Links final : public MessageSender, core::Timer {
+public:
+    Links(core::Reactor& reactor, core::EventSink& events, core::Entropy& entropy,
+          LinkOptions options);
+    // REQUIRES: closed. Does not hold at the end of a simulated world.
+    ~Links();
+    Links(const Links&) = delete;
+    Links& operator=(const Links&) = delete;
+
+    Result<void> open(fabric::Transport& transport) { return host_.open(transport); }
+    // Sends nothing more, and releases everything. Once.
+    Task<void> close();
+    // New connections use these keys. REQUIRES: there is one.
+    void use_keys(std::vector<fop::Key> keys) { options_.keys = std::move(keys); }
+
+    void send(const Peer& to, const Message& message) override;
+    std::size_t count() const { return links_.size(); }
+
+private:
+    class Link;
+    static constexpr std::size_t kKinds = std::variant_size_v<Body>;
+    // Of one sender more than this would be a storm.
+    static constexpr std::size_t kLinksMax = 2 * kRosterMax;
+
+    static void on_time(core::Timer& timer);
+    void close_idle();
+    static Task<void> end(std::unique_ptr<Link> link);
+
+    core::Reactor& reactor_;
+    core::EventSink& events_;
+    LinkOptions options_;
+    fabric::SessionHost host_;
+    std::map<std::pair<std::string, std::string>, std::unique_ptr<Link>>
+        links_;  // By name, address.
+    core::Gate work_;
+    bool closing_ = false;
+};
+
+}  // namespace fopd::eh::peers

@@ -1,0 +1,95 @@
+#include "eh/posix_small_file.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <span>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/directory.h"
+#include "core/owned_fd.h"
+
+namespace fopd::eh {
+
+namespace {
+
+// A view of kRosterMax members is smaller.
+constexpr std::size_t kBytesMax = 8U << 20U;
+
+}  // namespace
+
+Result<std::vector<std::byte>> read_small_file(const std::string& path) {
+    const core::OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (fd.get() < 0 && errno == ENOENT)
+        return std::unexpected(Error{.code = Errc::kNotFound, .context = "no such file yet"});
+    if (fd.get() < 0) return std::unexpected(os_error(errno, "open a file of epochs"));
+    std::vector<std::byte> bytes;
+    for (;;) {
+        const std::size_t at = bytes.size();
+        if (at > kBytesMax)
+            return std::unexpected(Error{.code = Errc::kCorrupt, .context = "too long a file"});
+        bytes.resize(at + 65'536);
+        const ssize_t got = ::read(fd.get(), bytes.data() + at, bytes.size() - at);
+        if (got < 0 && errno != EINTR)
+            return std::unexpected(os_error(errno, "read a file of epochs"));
+        bytes.resize(at + static_cast<std::size_t>(got < 0 ? 0 : got));
+        if (got == 0) return bytes;
+    }
+}
+
+Result<void> replace_small_file(const std::string& path, std::span<const std::byte> bytes) {
+    const std::string beside = path + ".new";
+    const core::OwnedFd fd(
+        ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR));
+    if (fd.get() < 0) return std::unexpected(os_error(errno, "create a file of epochs"));
+    for (std::size_t at = 0; at < bytes.size();) {
+        const ssize_t put = ::write(fd.get(), bytes.data() + at, bytes.size() - at);
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) return std::unexpected(os_error(errno, "write a file of epochs"));
+        at += static_cast<std::size_t>(put);
+    }
+    if (::fsync(fd.get()) != 0) return std::unexpected(os_error(errno, "sync a file of epochs"));
+    if (::rename(beside.c_str(), path.c_str()) != 0)
+        return std::unexpected(os_error(errno, "rename a file of epochs"));
+    return core::sync_directory(core::directory_of(path), "sync the directory of a file");
+}
+
+namespace {
+
+// The outcome of an offloaded call, whose Result is within that of the Offload.
+template <typename T>
+Result<T> unwrap(Result<Result<T>> outcome) {
+    if (!outcome) return std::unexpected(outcome.error());
+    return *std::move(outcome);
+}
+
+}  // namespace
+
+void PosixSmallFile::read(SmallFileUser& user) {
+    reactor_.spawn(work_, read_for(&user));
+}
+
+void PosixSmallFile::replace(std::vector<std::byte> bytes, SmallFileUser& user) {
+    reactor_.spawn(work_, replace_for(&user, std::move(bytes)));
+}
+
+Task<void> PosixSmallFile::close() {
+    co_await work_.close(reactor_);
+}
+
+Task<void> PosixSmallFile::read_for(SmallFileUser* user) {
+    auto call = [this] { return read_small_file(path_); };
+    auto outcome = co_await offload_.run(reactor_, call);
+    user->on_file_read(unwrap(std::move(outcome)));
+}
+
+Task<void> PosixSmallFile::replace_for(SmallFileUser* user, std::vector<std::byte> bytes) {
+    auto call = [this, &bytes] { return replace_small_file(path_, bytes); };
+    auto outcome = co_await offload_.run(reactor_, call);
+    user->on_file_replaced(unwrap(std::move(outcome)));
+}
+
+}  // namespace fopd::eh

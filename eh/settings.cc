@@ -1,0 +1,151 @@
+#include "eh/settings.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "config/types.h"
+#include "core/random.h"
+#include "fabric/settings.h"
+
+namespace fopd::eh {
+
+namespace {
+
+config::TypePtr<std::string> name_type() {
+    return config::text({.length_max = kMemberNameMax, .charset = config::Charset::kName});
+}
+
+config::Record<EpochSettings::Node> node_record() {
+    config::Record<EpochSettings::Node> record;
+    record.field("name", &EpochSettings::Node::name, name_type(), "Its node.name.",
+                 {.need = config::Need::kRequired, .example = "node-a"});
+    record.field("address", &EpochSettings::Node::address, fabric::address_type(),
+                 "The address at which the others reach it: one of its fabric.listen.",
+                 {.need = config::Need::kRequired, .example = "tcp://10.0.0.1:31470"});
+    record.identified_by("name");
+    return record;
+}
+
+config::Record<EpochSettings::Store> store_record() {
+    using Store = EpochSettings::Store;
+    config::Record<Store> record;
+    record.field(
+        "kind", &Store::kind, config::choice<Store::Kind>({{"static", Store::Kind::kStatic}}),
+        "static: a file of one member, the root. While the root is down, no epochs begin.");
+    record.field("root", &Store::root, name_type(),
+                 "static: the member that keeps the view, in its node.data_dir.");
+    return record;
+}
+
+void check_members(const EpochSettings& settings, config::Complaints& complaints) {
+    std::set<std::string> addresses;
+    for (std::size_t i = 0; i < settings.members.size(); ++i) {
+        const EpochSettings::Node& each = settings.members[i];
+        const std::string key = "members[" + std::to_string(i) + "]";
+        if (each.name.empty())
+            complaints.add(key + ".name", "a member without a name", "write its node.name");
+        const bool is_new = addresses.insert(format_address(each.address)).second;
+        if (is_new) continue;
+        complaints.add(key + ".address", "two members have this address",
+                       "each member has an address of its own");
+    }
+}
+
+void check_peers(const EpochSettings& settings, config::Complaints& complaints) {
+    if (settings.kind == EpochSettings::Kind::kLocal) return;
+    if (settings.members.empty()) {
+        complaints.add("members", "there are none",
+                       "list all daemons that take part, this one too");
+        return;
+    }
+    if (settings.store.root.empty()) {
+        complaints.add("store.root", "no root", "write the name of the member that keeps the view");
+    } else if (settings.find(settings.store.root) == nullptr) {
+        complaints.add("store.root", settings.store.root + " is not in members",
+                       "write the name of a member");
+    }
+    if (settings.expect > settings.members.size()) {
+        complaints.add("expect", "it is more than there are members",
+                       "at most " + std::to_string(settings.members.size()));
+    }
+}
+
+}  // namespace
+
+const EpochSettings::Node* EpochSettings::find(std::string_view name) const {
+    const auto found = std::ranges::find(members, name, &Node::name);
+    return found == members.end() ? nullptr : &*found;
+}
+
+config::Section<EpochSettings> epoch_section() {
+    config::Section<EpochSettings> section(
+        "eh",
+        "Epochs: the steps in which the request schedulers of several daemons move together.");
+    section.field("kind", &EpochSettings::kind,
+                  config::choice<EpochSettings::Kind>({{"local", EpochSettings::Kind::kLocal},
+                                                       {"peers", EpochSettings::Kind::kPeers}}),
+                  "local: this daemon has epochs of its own. peers: it moves with others, which "
+                  "have the same auth.peer_key.");
+    section.field("timeout", &EpochSettings::timeout, config::duration({.min = 20ms, .max = 10min}),
+                  "How long the first that is ready for the next epoch waits for the others. "
+                  "Those that are late are left out until they join again. The same everywhere.");
+    section.field("grace", &EpochSettings::grace,
+                  config::auto_or(config::duration({.min = 5ms, .max = 1min})),
+                  "A living member answers within this time. auto: a tenth of the timeout, but "
+                  "50 ms to 1 s.");
+    section.field("root_silent", &EpochSettings::root_silent,
+                  config::duration({.min = 50ms, .max = 10min}),
+                  "A root of which nothing was heard for this time counts as dead.");
+    section.field("fanout", &EpochSettings::fanout,
+                  config::integer<std::uint32_t>({.min = 2, .max = 256}),
+                  "How many members report to one member.");
+    section.field("expect", &EpochSettings::expect,
+                  config::integer<std::uint32_t>({.min = 1, .max = kRosterMax}),
+                  "The first epoch waits until so many members have joined,");
+    section.field("bootstrap_timeout", &EpochSettings::bootstrap_timeout,
+                  config::duration({.min = Duration{0}, .max = 24h}),
+                  "but not longer than this time.");
+    section.field("quorum", &EpochSettings::quorum,
+                  config::choice<peers::Quorum>({{"participants", peers::Quorum::kParticipants},
+                                                 {"store", peers::Quorum::kStore}}),
+                  "Which members may go on without the others. participants: those that are more "
+                  "than half. store: those whose root reaches the store.");
+    section.field("store", &EpochSettings::store, config::map_of(store_record()),
+                  "Where the list of members is kept.");
+    section.field("members", &EpochSettings::members,
+                  config::list_of(config::map_of(node_record()), {.length_max = 1024}),
+                  "All daemons that may take part.");
+    section.check(&check_members);
+    section.check(&check_peers);
+    return section;
+}
+
+std::vector<config::Mistake> check_epochs(const EpochSettings& settings,
+                                          std::string_view node_name) {
+    if (settings.kind == EpochSettings::Kind::kLocal || settings.find(node_name) != nullptr)
+        return {};
+    return {{.wrong = "this node, " + std::string(node_name) + ", is not in members",
+             .right = "add it, or set node.name to the name that it has there",
+             .key = "members"}};
+}
+
+peers::MemberOptions member_options(const EpochSettings& settings, const EpochRules& rules,
+                                    std::uint64_t parts_hash) {
+    peers::MemberOptions options{.rules = rules};
+    options.rules_hash =
+        core::mix(parts_hash, static_cast<std::uint64_t>(settings.timeout.count()));
+    options.fanout = settings.fanout;
+    options.grace = settings.grace.value_or(std::clamp<Duration>(settings.timeout / 10, 50ms, 1s));
+    options.resend = options.grace / 4;
+    options.root_silent = settings.root_silent;
+    options.expect = settings.expect;
+    options.bootstrap_timeout = settings.bootstrap_timeout;
+    options.quorum = settings.quorum;
+    const EpochSettings::Node* const root = settings.find(settings.store.root);
+    if (root != nullptr)
+        options.root = {.name = root->name, .address = format_address(root->address)};
+    return options;
+}
+
+}  // namespace fopd::eh
