@@ -75,6 +75,7 @@ void declare_settings(CLI::App& app, Settings& settings) {
 
 const char* about_group(std::string_view about) {
     if (about == "device") return "Add, remove or write off a disk";
+    if (about == "epoch") return "Show the epochs in which daemons move together";
     if (about == "io-sched") return "Show and change the I/O schedulers of disks and drives";
     if (about == "key") return "Manage the principals and their keys";
     if (about == "mirror") return "Make a directory and objects equal, by sending the differences";
@@ -195,6 +196,7 @@ void CommandLine::declare_verbs() {
                               Section{"Node", node_verbs()},
                               Section{"Disks", disk_verbs()},
                               Section{"Request scheduler (LRS)", lrs_verbs()},
+                              Section{"Request scheduler (LRS)", epoch_verbs()},
                               Section{"I/O schedulers", io_sched_verbs()},
                               Section{"Principals, keys and tokens", key_verbs()}};
     for (const auto& [heading, verbs] : sections) {

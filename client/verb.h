@@ -161,6 +161,7 @@ struct Verb {
 std::span<const Verb> disk_verbs();
 std::span<const Verb> fabric_verbs();
 std::span<const Verb> io_sched_verbs();
+std::span<const Verb> epoch_verbs();
 std::span<const Verb> key_verbs();
 std::span<const Verb> lrs_verbs();
 std::span<const Verb> mirror_verbs();

@@ -219,6 +219,7 @@ Started<AccessPtr> make_access(const AccessTexts& texts) {
         access->principals[entry.name] = in_words(contents.principals.back(), entry.quotas);
     }
     contents.peer_keys = texts.peer_keys;
+    access->peer_keys = texts.peer_keys;
     access->principal_count = contents.principals.size();
     auto ring = fop::KeyRing::make(std::move(contents));
     if (!ring) return refuse_settings(texts.principals_file + ": " + ring.error());

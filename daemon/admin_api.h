@@ -50,7 +50,7 @@ public:
 private:
     class Call;
     struct Verb;
-    static const std::array<Verb, 34> kVerbs;
+    static const std::array<Verb, 35> kVerbs;
 
     static const Verb& verb_of(const AdminRequest& request);
     // Not const, because all verbs in the table have the same signature.
@@ -78,6 +78,7 @@ private:
     Task<AdminReply> store_check(AdminRequest request);
     Task<AdminReply> store_check_report(AdminRequest request);
 
+    Task<AdminReply> epoch_show(AdminRequest request);
     Task<AdminReply> io_sched_show(
         AdminRequest request);  // NOLINT(readability-make-member-function-const)
     Task<AdminReply> io_sched_set(AdminRequest request);

@@ -23,7 +23,7 @@ Locality::Fabric::Fabric(Locality& locality, const LocalityOptions& options,
       policy(options.live.policy),
       shared(options.live.share),
       policy_seeds(world.entropy.number()),
-      epochs(locality.reactor_, *world.epochs),
+      epochs(locality.reactor_, world.epochs->fold()),
       requests(locality.reactor_, policy.make({.seed = policy_seeds.next(), .share = shared}),
                &epochs),
       handler({.reactor = locality.reactor_,
@@ -36,8 +36,9 @@ Locality::Fabric::Fabric(Locality& locality, const LocalityOptions& options,
                .locality = locality.index_,
                .library = &locality.library_door_},
               options.live.limits),
+      peer_fops(handler, locality.epochs_),
       host(locality.reactor_, world.events, world.entropy, options.host) {
-    server.emplace(host, handler, options.server);
+    server.emplace(host, peer_fops, options.server);
     server->admit(options.live.access->admission());
 }
 
@@ -90,9 +91,14 @@ Result<void> Locality::open(const LocalityOptions& options, const LocalityWorld&
         }
     }
     if (world.transport == nullptr) return {};
+    if (index_ == 0) epochs_ = world.epochs;
     fabric_ = std::make_unique<Fabric>(*this, options, world);
     if (auto opened = fabric_->host.open(*world.transport); !opened) return opened;
     if (auto used = fabric_->server->use_memory(buffers_.memory()); !used) return used;
+    if (epochs_ != nullptr) {
+        auto opened = epochs_->open(*world.transport, options.host, *options.live.access);
+        if (!opened) return opened;
+    }
     shown_.store(fabric_.get(), std::memory_order_release);
     return {};
 }
@@ -138,6 +144,7 @@ void Locality::apply(const LiveSettings& live) {
     fabric_->tokens.replace(live.access);
     fabric_->server->admit(live.access->admission());
     fabric_->server->end_outdated();
+    if (epochs_ != nullptr) epochs_->use_keys(*live.access);
 }
 
 Task<std::uint64_t> Locality::drain(Instant deadline) {
@@ -146,6 +153,7 @@ Task<std::uint64_t> Locality::drain(Instant deadline) {
         fabric_->handler.drain();
     }
     const auto closed = co_await work_.close_by(reactor_, deadline);
+    if (epochs_ != nullptr) co_await epochs_->leave(deadline);
     if (closed) co_return 0;
     co_return work_.count();
 }
@@ -160,6 +168,7 @@ Task<std::uint64_t> Locality::close() {
     }
     co_await work_.close(reactor_);
     if (fabric_ != nullptr) {
+        if (epochs_ != nullptr) co_await epochs_->close();
         co_await fabric_->epochs.close();
         // A client that does not take its last replies in time does not get them.
         [[maybe_unused]] const bool sent =

@@ -16,6 +16,8 @@
 #include "core/random.h"
 #include "core/reactor.h"
 #include "daemon/access.h"
+#include "daemon/node_epochs.h"
+#include "daemon/peer_fops.h"
 #include "eh/fold.h"
 #include "fabric/rpc/server.h"
 #include "fabric/session/session_host.h"
@@ -78,7 +80,7 @@ struct LocalityWorld {
     library::LibraryBay* library_bay = nullptr;
     devices::NodeId node{};
     // Null: the node has no network.
-    eh::LocalityFold* epochs = nullptr;
+    NodeEpochs* epochs = nullptr;
 };
 
 // One core's share of the node: a reactor and everything that only this reactor uses — buffers,
@@ -110,6 +112,9 @@ public:
     void own(NodeDisk& disk);
     // REQUIRES: the disk is closed, or was given up.
     void disown(NodeDisk& disk) { std::erase(disks_, &disk); }
+    // Null unless this is the first locality of a node with a network. After open().
+    NodeEpochs* epochs() { return epochs_; }
+    const NodeEpochs* epochs() const { return epochs_; }
     // REQUIRES: opened with a transport.
     fabric::Server& server() { return *fabric_->server; }
 
@@ -204,6 +209,7 @@ private:
         eh::LocalityFold::End epochs;
         lrs::Scheduler requests;
         reqh::RequestHandler handler;
+        PeerFops peer_fops;
         fabric::SessionHost host;
         std::optional<fabric::Server> server;
     };
@@ -236,6 +242,7 @@ private:
     std::unique_ptr<Fabric> fabric_;
     std::atomic<const Fabric*> shown_ = nullptr;  // fabric_, for other threads.
     Listener* listener_ = nullptr;
+    NodeEpochs* epochs_ = nullptr;  // On the first locality of a node with a network.
     objects::NameParts* names_ = nullptr;
     std::vector<NodeDisk*> disks_;
 };

@@ -55,6 +55,13 @@ Task<reqh::FopList> LocalityQuestions::fops_of(FopsOf of, std::size_t queued_max
     co_return all;
 }
 
+Task<eh::peers::EpochStatus> LocalityQuestions::epochs() {
+    Locality& first = *localities_.front();
+    if (first.epochs() == nullptr) co_return {};
+    auto ask = [&first] { return first.epochs()->status(); };
+    co_return co_await core::run_on(control_, first.reactor(), ask);
+}
+
 Task<std::vector<reqh::FopLoad::Row>> LocalityQuestions::load() {
     std::vector<reqh::FopLoad::Row> all;
     for (const auto& locality : localities_) {

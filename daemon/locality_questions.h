@@ -38,6 +38,8 @@ public:
     // The last slow fops of each locality, the oldest first.
     Task<reqh::FopList> slow_fops();
     Task<std::optional<reqh::FopRecord>> trace(reqh::FopId id);
+    // Detached if the node has no network.
+    Task<eh::peers::EpochStatus> epochs();
     // Counts, bytes and latencies of the fops of each locality.
     Task<std::vector<reqh::FopLoad::Row>> load();
     // What is known about cartridges and drives. Empty without a tape library.

@@ -39,7 +39,12 @@ Node::Node(NodeWorld world, NodeOptions options)
     : world_(std::move(world)),
       options_(std::move(options)),
       life_(world_.control),
-      epochs_(*world_.localities.front()),
+      epochs_({.reactor = *world_.localities.front(),
+               .events = world_.events,
+               .entropy = world_.entropy,
+               .settings = world_.configuration.current()->get<eh::EpochSettings>(),
+               .node_name = node_name(*world_.configuration.current()),
+               .stores = world_.epoch_stores}),
       orders_(world_.control),
       access_(world_, addresses_),
       policies_(world_.entropy.number(), milliseconds_of(world_.clock.wall())),
@@ -189,7 +194,7 @@ Task<Started<void>> Node::open_locality(Locality* locality) {
                               .names = names_.get(),
                               .library_bay = world_.library_bay,
                               .node = world_.id,
-                              .epochs = &epochs_.fold};
+                              .epochs = &epochs_};
     auto open = [locality, &options, &world] { return locality->open(options, world); };
     const auto opened = co_await core::run_on(world_.control, locality->reactor(), open);
     if (!opened) {
@@ -332,6 +337,8 @@ Task<Started<void>> Node::listen() {
         emit_each(world_.events, core::Level::kInfo, "fabric.listening",
                   {{"address", std::string_view(format_address(*listening))}});
     }
+    auto begin = [this] { epochs_.begin(); };
+    if (transport_ != nullptr) co_await core::run_on(world_.control, first, begin);
     warn_of_transport();
     access_.report();
     rule_warnings_.note();

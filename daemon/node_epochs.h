@@ -1,17 +1,80 @@
 #pragma once
 
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/entropy.h"
+#include "core/events.h"
+#include "core/metrics.h"
 #include "core/reactor.h"
+#include "core/task.h"
+#include "daemon/access.h"
+#include "daemon/epoch_stores.h"
 #include "eh/fold.h"
 #include "eh/local.h"
+#include "eh/peers/handler.h"
+#include "eh/peers/links.h"
+#include "eh/settings.h"
+#include "fabric/rpc/incoming.h"
 
 namespace fopd::daemon {
 
-// The epochs of a node, on the reactor of its first locality. Outlives the localities.
-struct NodeEpochs {
-    explicit NodeEpochs(core::Reactor& reactor) : fold(reactor, handler) {}
+// The epochs of a node, in which its localities take part as one: of its own, or in step with other
+// nodes. Made on the control thread; then lives on the reactor of the node's first locality.
+// Outlives the localities.
+class NodeEpochs final : eh::peers::MessageSender {
+public:
+    struct Parts {
+        core::Reactor& reactor;
+        core::EventSink& events;
+        core::Entropy& entropy;
+        eh::EpochSettings settings{};
+        std::string node_name{};
+        EpochStores* stores = nullptr;  // Not null if the settings have kind peers.
+    };
+    explicit NodeEpochs(const Parts& parts);
 
-    eh::LocalEpochHandler handler;
-    eh::LocalityFold fold;
+    eh::LocalityFold& fold() { return fold_; }
+    bool has_peers() const { return peers_ != nullptr; }
+
+    // -- with peers; otherwise these do nothing --
+
+    // Prepares the connections to other nodes.
+    Result<void> open(fabric::Transport& transport, const fabric::HostOptions& host,
+                      const Access& access);
+    // The node serves: it may join.
+    void begin();
+    void use_keys(const Access& access);
+    // Waits until the node takes part in no epochs, after its localities have left.
+    Task<void> leave(Instant deadline);
+    // Releases everything. Localities that still take part get no more epochs.
+    Task<void> close();
+    // Takes an epoch message, and replies to it.
+    void on_message(fabric::IncomingFop& fop);
+
+    // For an administrator; of kind local, only the epoch and the node itself.
+    eh::peers::EpochStatus status() const;
+
+    // -- from any thread --
+    void collect(core::MetricSink& sink) const;
+
+private:
+    struct Peers {
+        Peers(const Parts& parts, MessageSender& sender);
+        eh::peers::PeersHandler handler;
+        std::optional<eh::peers::Links> links{};  // Empty until open().
+    };
+
+    void send(const eh::peers::Peer& to, const eh::peers::Message& message) override;
+    eh::EpochHandler& handler();
+
+    const Parts parts_;
+    eh::LocalEpochHandler local_;
+    const eh::peers::EpochFigures none_;  // Of kind local: all 0.
+    std::unique_ptr<Peers> peers_;        // Null: of kind local.
+    eh::LocalityFold fold_;
 };
 
 }  // namespace fopd::daemon

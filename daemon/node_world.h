@@ -13,6 +13,7 @@
 #include "daemon/access.h"
 #include "daemon/configuration.h"
 #include "daemon/disk_bay.h"
+#include "daemon/epoch_stores.h"
 #include "daemon/service_manager.h"
 #include "daemon/start_problem.h"
 #include "devices/label.h"
@@ -36,6 +37,8 @@ struct NodeWorld {
     DiskBay* bay = nullptr;
     // Opens the tape library; null for a node that never has one.
     library::LibraryBay* library_bay = nullptr;
+    // Keeps what a member of epochs must not forget; null unless eh.kind is peers.
+    EpochStores* epoch_stores = nullptr;
     // The node's id in the labels of its disks.
     devices::NodeId id{};
     // Returns the transport for a scheme of fabric.listen, or null if the scheme has none.

@@ -25,12 +25,14 @@
 #include "daemon/data_dir.h"
 #include "daemon/health_metrics.h"
 #include "daemon/local_disk_bay.h"
+#include "daemon/local_epoch_stores.h"
 #include "daemon/local_library_bay.h"
 #include "daemon/locality_threads.h"
 #include "daemon/log.h"
 #include "daemon/node_id.h"
 #include "daemon/process_metrics.h"
 #include "daemon/version.h"
+#include "eh/settings.h"
 #include "fabric/network_transport.h"
 #include "fabric/settings.h"
 #include "library/settings.h"
@@ -141,6 +143,7 @@ private:
     Started<void> try_addresses() const;
     Started<std::unique_ptr<core::Offload>> make_offload(core::OffloadOptions options);
     Started<void> make_bay(std::size_t disk_count);
+    Started<void> make_epoch_offload();
     fabric::Transport* transport(std::string_view scheme);
     void make_api();
     Task<Started<void>> start_admin();
@@ -171,6 +174,8 @@ private:
     std::unique_ptr<core::Offload> disk_offload_;
     std::unique_ptr<LocalDiskBay> bay_;
     std::unique_ptr<LocalLibraryBay> library_bay_;
+    std::unique_ptr<core::Offload> epoch_offload_;
+    std::unique_ptr<LocalEpochStores> epoch_stores_;
     std::unique_ptr<Node> node_;
     std::unique_ptr<NodeMetrics> node_metrics_;
     HealthMetrics health_metrics_;
@@ -218,12 +223,17 @@ Started<void> Process::make() {
     if (auto fits = check_memory(localities); !fits) return fits;
     // Before the localities' threads: these end only when a node stops.
     if (auto made = make_bay(disks.size()); !made) return made;
+    if (auto made = make_epoch_offload(); !made) return made;
     auto threads = LocalityThreads::start(
         {.count = locality_count(localities), .spin = localities.spin, .sqpoll = localities.sqpoll},
         *control_, clock_, events_);
     if (!threads) return std::unexpected(threads.error());
     threads_ = std::move(*threads);
 
+    if (epoch_offload_ != nullptr) {
+        epoch_stores_ = std::make_unique<LocalEpochStores>(*threads_->reactors().front(),
+                                                           *epoch_offload_, data_dir_->path());
+    }
     node_ = std::make_unique<Node>(
         NodeWorld{.control = *control_,
                   .localities = threads_->reactors(),
@@ -234,6 +244,7 @@ Started<void> Process::make() {
                   .configuration = *configuration_,
                   .bay = bay_.get(),
                   .library_bay = library_bay_.get(),
+                  .epoch_stores = epoch_stores_.get(),
                   .id = *node_id,
                   .transport = [this](std::string_view scheme) { return transport(scheme); },
                   .load_access =
@@ -284,6 +295,16 @@ Started<void> Process::make_bay(std::size_t disk_count) {
     disk_offload_ = std::move(*offload);
     bay_ = std::make_unique<LocalDiskBay>(*disk_offload_, events_, data_dir_->path());
     library_bay_ = std::make_unique<LocalLibraryBay>(data_dir_->path());
+    return {};
+}
+
+// Before the localities' threads, as for disks.
+Started<void> Process::make_epoch_offload() {
+    const auto& settings = configuration_->current()->get<eh::EpochSettings>();
+    if (settings.kind == eh::EpochSettings::Kind::kLocal) return {};
+    auto offload = make_offload({.name = "fopd-epochs"});
+    if (!offload) return std::unexpected(offload.error());
+    epoch_offload_ = std::move(*offload);
     return {};
 }
 

@@ -6,7 +6,9 @@
 
 #include "config/section.h"
 #include "config/types.h"
+#include "daemon/configuration.h"
 #include "devices/settings.h"
+#include "eh/settings.h"
 #include "fabric/settings.h"
 #include "io_sched/settings.h"
 #include "library/settings.h"
@@ -141,6 +143,32 @@ std::vector<config::Mistake> check_pools(const config::Snapshot& settings) {
     return mistakes;
 }
 
+std::vector<config::Mistake> check_epochs(const config::Snapshot& settings) {
+    const auto& epochs = settings.get<eh::EpochSettings>();
+    auto mistakes = eh::check_epochs(epochs, node_name(settings));
+    if (epochs.kind == eh::EpochSettings::Kind::kLocal) return mistakes;
+    if (settings.get<AuthSettings>().peer_keys.empty()) {
+        mistakes.push_back({.wrong = "kind is peers, and there is no auth.peer_key",
+                            .right = "write auth.peer_key, the file of the key that all have",
+                            .key = "kind"});
+    }
+    const auto& listen = settings.get<fabric::FabricSettings>().listen;
+    if (listen.empty()) {
+        mistakes.push_back({.wrong = "kind is peers, and fabric.listen has no address",
+                            .right = "write the address at which the others reach this daemon",
+                            .key = "kind"});
+    }
+    for (std::size_t i = 0; i < epochs.members.size(); ++i) {
+        const std::string& scheme = epochs.members[i].address.scheme;
+        if (listen.empty() || listen.front().scheme == scheme) continue;
+        mistakes.push_back({.wrong = "this daemon listens at " + listen.front().scheme +
+                                     "://, and connects to no " + scheme + "://",
+                            .right = "write an address with " + listen.front().scheme + "://",
+                            .key = "members[" + std::to_string(i) + "].address"});
+    }
+    return mistakes;
+}
+
 std::vector<config::Mistake> check_staging(const config::Snapshot& settings) {
     return devices::check_staging(settings.get<std::vector<devices::PoolSettings>>());
 }
@@ -198,11 +226,13 @@ config::Schema make_schema() {
     schema.add(admin_section());
     schema.add(log_section());
     schema.add(lrs::lrs_section());
+    schema.add(eh::epoch_section());
     schema.add(store::store_section());
     schema.add(io_sched::io_sched_section());
     schema.add(devices::pools_section());
     schema.add(devices::devices_section());
     schema.add(library::libraries_section());
+    schema.rule("eh", {"node", "auth", "fabric"}, &check_epochs);
     schema.rule("pools", {}, &check_pools);
     schema.rule("pools", {}, &check_staging);
     schema.rule("pools", {"libraries"}, &check_libraries);

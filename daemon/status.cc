@@ -268,6 +268,7 @@ void NodeMetrics::collect_fabric(core::MetricSink& sink) const {
                    labels, static_cast<double>(locality->handler()->admission().allowed()));
         locality->requests()->collect(sink, index);
         fops.push_back(&locality->handler()->metrics());
+        if (std::as_const(*locality).epochs() != nullptr) locality->epochs()->collect(sink);
     }
     if (!fops.empty()) reqh::FopMetrics::collect(fops, sink);
     node_.class_ledger().collect(sink);

@@ -19,12 +19,15 @@ constexpr Duration kCloseLookInterval = 1s;
 // The smallest disk.
 constexpr std::uint64_t kDiskBytes = 16UL << 20;
 
-std::string client_name(std::uint32_t index) {
-    return "client-" + std::to_string(index);
+// Short enough for many epochs and evictions in a run.
+constexpr std::string_view kEpochTimes = "timeout: 1s, grace: 100ms, root_silent: 500ms";
+
+fop::Key peer_key() {
+    return fop::parse_key(std::string(64, '5')).value();
 }
 
-bool is_of_network(Fault::Kind kind) {
-    return kind >= Fault::Kind::kDelay && kind <= Fault::Kind::kRefuseConnects;
+std::string client_name(std::uint32_t index) {
+    return "client-" + std::to_string(index);
 }
 
 }  // namespace
@@ -35,7 +38,8 @@ Cluster::Cluster(std::uint64_t seed, ClusterOptions options)
       network_(world_, {.seed = seed, .delay = kDelay, .wire = options.wire}),
       book_(world_),
       excused_until_(options.nodes, Instant::min()),
-      restart_(options.nodes, false) {
+      restart_(options.nodes, false),
+      epochs_(options.nodes, eh::kFirstEpoch) {
     for (std::uint32_t i = 0; i < options_.nodes; ++i) {
         SimulatedNodeOptions node{.name = "node-" + std::to_string(i),
                                   .index = i,
@@ -45,7 +49,11 @@ Cluster::Cluster(std::uint64_t seed, ClusterOptions options)
         for (std::uint32_t disk = 0; disk < options_.disks; ++disk) {
             node.disks.push_back({.name = "d" + std::to_string(disk), .size_bytes = kDiskBytes});
         }
-        if (options_.clients > 0) {
+        if (options_.peers) {
+            node.epochs = epoch_configuration();
+            node.peer_key = peer_key();
+        }
+        if (options_.clients > 0 || options_.peers) {
             node.network = &network_.transport();
             node.listen = format_address(network_.address_of(node.name, 1));
             node.protection = network_.protection();
@@ -76,6 +84,17 @@ Cluster::Cluster(std::uint64_t seed, ClusterOptions options)
 }
 
 Cluster::~Cluster() = default;
+
+std::string Cluster::epoch_configuration() {
+    std::string members;
+    for (std::uint32_t i = 0; i < options_.nodes; ++i) {
+        const std::string name = "node-" + std::to_string(i);
+        members += "{ name: " + name + ", address: \"" +
+                   format_address(network_.address_of(name, 1)) + "\" }, ";
+    }
+    return "kind: peers, store: { root: node-0 }, " + std::string(kEpochTimes) + ", members: [ " +
+           members + "]";
+}
 
 void Cluster::start_all() {
     for (const auto& node : nodes_) node->start();
@@ -117,7 +136,10 @@ void Cluster::look_at_all() {
     book_.look();
     if (after(looked_closely_at_, kCloseLookInterval) <= world_.now()) {
         looked_closely_at_ = world_.now();
-        for (const auto& node : nodes_) look_for_broken_protocol(*node);
+        for (const auto& node : nodes_) {
+            look_for_broken_protocol(*node);
+            if (options_.peers) look_at_epochs(*node);
+        }
     }
     if (!book_.broken_promise().empty()) break_promise(book_.broken_promise());
 }
@@ -178,9 +200,14 @@ void Cluster::carry_out(const Fault& fault) {
     }
 }
 
-// Visits the link to the node of each client that the fault affects.
+// Visits the link to the node of each client, or of the other node, that the fault affects.
 template <typename Visit>
 void Cluster::for_each_link(const Fault& fault, Visit visit) {
+    if (fault.peer) {
+        visit(fabric::MemRoute{.from = nodes_[*fault.peer]->name(),
+                               .to = nodes_[fault.node]->name()});
+        return;
+    }
     for (std::uint32_t i = 0; i < options_.clients; ++i) {
         if (fault.client != Fault::kEveryClient && fault.client != i) continue;
         visit(fabric::MemRoute{.from = clients_[i]->name(), .to = nodes_[fault.node]->name()});
@@ -379,13 +406,49 @@ bool Cluster::part_all(Duration patience) {
     if (broken_promise_.empty() && book_.under_way() > 0)
         break_promise("a call outlasts its client");
     for (const auto& node : nodes_) {
-        if (!node->running() || !node->node().opened()) continue;
+        // Other nodes keep their sessions.
+        if (!node->running() || !node->node().opened() || options_.peers) continue;
         for (const auto& locality : node->node().localities()) {
             if (!locality->at_rest())
                 break_promise(node->name() + " still holds what was clients'");
         }
     }
     for (const auto& node : nodes_) look_for_unexplained_errors(*node);
+    return broken_promise_.empty();
+}
+
+// The numbers of epochs increase, also over the lives of a node.
+void Cluster::look_at_epochs(SimulatedNode& node) {
+    if (!node.running() || !node.node().opened()) return;
+    const eh::EpochNumber now = node.node().localities().front()->epochs()->status().epoch;
+    eh::EpochNumber& seen = epochs_[node.index()];
+    if (now == eh::kFirstEpoch) return;
+    if (now < seen) break_promise(node.name() + " went back to an earlier epoch");
+    seen = now;
+}
+
+bool Cluster::move_together(Duration patience) {
+    const Instant end_at = after(world_.now(), patience);
+    const std::vector<eh::EpochNumber> before = epochs_;
+    const auto moves = [&](const SimulatedNode& node) {
+        return epochs_[node.index()] > before[node.index()];
+    };
+    const auto is_member = [&](SimulatedNode& node) {
+        const auto status = node.node().localities().front()->epochs()->status();
+        const auto is_lost = [](const auto& each) {
+            return each.state == eh::peers::EpochStatus::Seen::State::kLost;
+        };
+        return std::ranges::none_of(status.members, is_lost);
+    };
+    std::string missing = "no node";
+    while (broken_promise_.empty() && !missing.empty() && world_.now() < end_at) {
+        step_until(after(world_.now(), 1s));
+        missing.clear();
+        for (const auto& node : nodes_) {
+            if (!node->running() || !is_member(*node) || !moves(*node)) missing = node->name();
+        }
+    }
+    if (!missing.empty()) break_promise(missing + " does not move from epoch to epoch with others");
     return broken_promise_.empty();
 }
 

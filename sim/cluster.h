@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/virtual_world.h"
+#include "eh/handler.h"
 #include "sim/call_book.h"
 #include "sim/fault_plan.h"
 #include "sim/simulated_client.h"
@@ -27,6 +28,7 @@ struct ClusterOptions {
     Duration client_pause_max = 20s;  // Between two rounds of calls on a line.
     bool quiet_clients = false;       // Clients make only the calls that a test asks for.
     Wire wire = Wire::kMessages;
+    bool peers = false;  // The nodes move from epoch to epoch together. Node 0 is their root.
 };
 
 // Many daemons and their clients in one process, on one time line, under the faults of a plan.
@@ -60,6 +62,8 @@ public:
     // Stops all clients. Returns false unless they end within `patience`, and no node holds
     // anything for a client any more.
     bool part_all(Duration patience);
+    // Whether all nodes are members of epochs, and begin new ones, within `patience`.
+    bool move_together(Duration patience);
     // Sends SIGTERM to every node. Returns whether all nodes end within `patience`.
     bool stop_all(Duration patience);
 
@@ -83,6 +87,8 @@ private:
     void for_each_link(const Fault& fault, Visit visit);
     void look_at_all();
     void look_at(SimulatedNode& node);
+    std::string epoch_configuration();
+    void look_at_epochs(SimulatedNode& node);
     void look_for_broken_protocol(SimulatedNode& node);
     void look_for_unexplained_errors(SimulatedNode& node);
     void step_until(Instant limit);
@@ -99,7 +105,8 @@ private:
     Instant looked_closely_at_ = Instant::min();
     std::vector<Instant>
         excused_until_;  // Per node: until then, a stall explains a late feed of the watchdog.
-    std::vector<bool> restart_;  // Per node: to be restarted when it has ended.
+    std::vector<bool> restart_;            // Per node: to be restarted when it has ended.
+    std::vector<eh::EpochNumber> epochs_;  // Per node: the newest epoch that it was seen in.
     std::string broken_promise_;
     std::uint64_t faults_carried_out_ = 0;
     std::set<Fault::Kind> carried_out_;

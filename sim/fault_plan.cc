@@ -14,6 +14,10 @@ constexpr std::uint64_t count_up_to(Fault::Kind last) {
 
 }  // namespace
 
+bool is_of_network(Fault::Kind kind) {
+    return kind >= Fault::Kind::kDelay && kind <= Fault::Kind::kRefuseConnects;
+}
+
 const char* to_string(Fault::Kind kind) {
     switch (kind) {
         case Fault::Kind::kCrash: return "crash";
@@ -55,10 +59,15 @@ std::vector<Fault> draw_fault_plan(core::Random random, const FaultPlanOptions& 
             const bool every = fault.kind != Fault::Kind::kCrashClient && random.below(3) == 0;
             fault.client = every ? Fault::kEveryClient : client;
         }
+        if (options.peers && is_of_network(fault.kind) && random.below(2) == 0) {
+            const auto others = static_cast<std::uint32_t>(random.below(options.nodes - 1));
+            fault.peer = (fault.node + 1 + others) % options.nodes;
+        }
         plan.push_back(fault);
     }
     const auto all_of = [](const Fault& fault) {
-        return std::tie(fault.at, fault.node, fault.locality, fault.kind, fault.span, fault.client);
+        return std::tie(fault.at, fault.node, fault.locality, fault.kind, fault.span, fault.client,
+                        fault.peer);
     };
     std::ranges::sort(plan, {}, all_of);  // Gives equal instants a fixed order, too.
     return plan;
@@ -66,9 +75,11 @@ std::vector<Fault> draw_fault_plan(core::Random random, const FaultPlanOptions& 
 
 std::string describe(const Fault& fault) {
     char text[160];
-    std::snprintf(text, sizeof text, "at %.6f s node %u locality %u client %d: %s for %.6f s",
+    std::snprintf(text, sizeof text, "at %.6f s node %u locality %u %s %d: %s for %.6f s",
                   in_seconds(fault.at.time_since_epoch()), fault.node, fault.locality,
-                  static_cast<int>(fault.client), to_string(fault.kind), in_seconds(fault.span));
+                  fault.peer ? "peer" : "client",
+                  static_cast<int>(fault.peer.value_or(fault.client)), to_string(fault.kind),
+                  in_seconds(fault.span));
     return text;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ struct Fault {
         kBadReload,      // SIGHUP with a broken configuration; it is repaired after `span`.
         kDrain,          // fopctl drain.
         kRestart,        // SIGTERM, then a restart when it has ended.
-        // Faults between the node and a client, or all clients.
+        // Faults between the node and a client, all clients, or another node.
         kDelay,           // Messages take up to half a second for `span`.
         kStallLink,       // Nothing passes for `span`, one way.
         kLose,            // Connections end, and both sides are notified.
@@ -41,6 +42,8 @@ struct Fault {
     std::uint32_t locality = 0;
     Duration span{0};
     std::uint32_t client = kEveryClient;
+    // Of a fault of the network: it is on the link to this node, and not to clients.
+    std::optional<std::uint32_t> peer{};
 };
 const char* to_string(Fault::Kind kind);
 
@@ -50,12 +53,16 @@ struct FaultPlanOptions {
     std::uint32_t clients = 0;  // 0: no faults of clients and of the network.
     Duration length = 600s;
     std::uint32_t fault_count = 20;
+    bool peers = false;  // Nodes connect to each other: half of the network's faults are there.
 };
 
 // A plan drawn from a seed, ordered by time.
 std::vector<Fault> draw_fault_plan(core::Random random, const FaultPlanOptions& options);
 
-// "at 12.500000 s node 3 locality 1 client 5: stall_link for 4.000000 s".
+bool is_of_network(Fault::Kind kind);
+
+// "at 12.500000 s node 3 locality 1 client 5: stall_link for 4.000000 s"; of a link between nodes,
+// "peer" and the other node in place of the client.
 std::string describe(const Fault& fault);
 
 }  // namespace fopd::sim

@@ -56,6 +56,7 @@ struct SimulatedNode::Process {
     std::vector<std::unique_ptr<core::Reactor>> localities;
     std::unique_ptr<core::WaitQueue> told_to_stop;
     std::unique_ptr<core::SeededEntropy> entropy;
+    std::unique_ptr<SimulatedEpochStores> epoch_stores;
     std::unique_ptr<daemon::Node> node;
     bool stopping = false;
     bool ended = false;
@@ -84,7 +85,8 @@ std::string SimulatedNode::good_configuration() const {
            fabric_configuration() +
            "store: { upload_timeout: " + config::format_duration(options_.upload_timeout) +
            ", overlay: " + std::to_string(options_.overlay_bytes >> 20) + "MiB }\n" +
-           disks_and_library();
+           (options_.epochs.empty() ? "" : "eh: { " + options_.epochs + " }\n") +
+           (options_.peer_key ? "auth: { peer_key: /sim/peer.key }\n" : "") + disks_and_library();
 }
 
 std::string SimulatedNode::disks_and_library() const {
@@ -130,6 +132,10 @@ void SimulatedNode::start() {
     }
     process.entropy = std::make_unique<core::SeededEntropy>(world_.random().next());
     process.told_to_stop = std::make_unique<core::WaitQueue>(*process.control);
+    process.epoch_stores = std::make_unique<SimulatedEpochStores>(
+        *localities.front(),
+        core::Random(core::mix(core::mix(world_.seed(), options_.index), life_count_)),
+        epoch_files_);
     process.node = std::make_unique<daemon::Node>(
         daemon::NodeWorld{.control = *process.control,
                           .localities = localities,
@@ -140,6 +146,7 @@ void SimulatedNode::start() {
                           .configuration = *process.configuration,
                           .bay = &disks_,
                           .library_bay = &library_,
+                          .epoch_stores = process.epoch_stores.get(),
                           .id = disks_.node_id(),
                           .transport = [this](std::string_view) { return options_.network; },
                           .load_access = [this](const config::Snapshot&) { return load_access(); },
@@ -157,13 +164,13 @@ daemon::NodeOptions SimulatedNode::node_options() const {
 }
 
 daemon::Started<daemon::AccessPtr> SimulatedNode::load_access() const {
-    return daemon::make_access({.principals_file = options_.name + "-principals.yaml",
-                                .principals = options_.principals,
-                                .peer_keys = {},
-                                .issuer = std::nullopt,
-                                .mode = options_.principals.empty()
-                                            ? daemon::AuthSettings::Mode::kNone
-                                            : daemon::AuthSettings::Mode::kRequired});
+    return daemon::make_access(
+        {.principals_file = options_.name + "-principals.yaml",
+         .principals = options_.principals,
+         .peer_keys = options_.peer_key ? std::vector{*options_.peer_key} : std::vector<fop::Key>{},
+         .issuer = std::nullopt,
+         .mode = options_.principals.empty() ? daemon::AuthSettings::Mode::kNone
+                                             : daemon::AuthSettings::Mode::kRequired});
 }
 
 Task<void> SimulatedNode::live(Process* process) {

@@ -12,8 +12,10 @@
 #include "daemon/node.h"
 #include "daemon/service_manager.h"
 #include "fabric/transport.h"
+#include "fop/key.h"
 #include "fop/protection.h"
 #include "sim/simulated_disks.h"
+#include "sim/simulated_epoch_stores.h"
 #include "sim/simulated_library.h"
 
 namespace fopd::sim {
@@ -107,6 +109,9 @@ struct SimulatedNodeOptions {
     SimulatedLibraryOptions library = {};
     std::optional<library::TapePoolOptions> tape_pool = {};
     std::string tape_io = {};  // In braces of YAML: values of io_sched.tape.
+    // In braces of YAML: values of eh. Those of kind peers need a key.
+    std::string epochs = {};
+    std::optional<fop::Key> peer_key = {};
     RecordedEvents::Observer observer = {};
 };
 
@@ -150,6 +155,7 @@ public:
     SimulatedManager& manager() { return manager_; }
     SimulatedDisks& disks() { return disks_; }
     SimulatedLibrary& library() { return library_; }
+    EpochFiles& epoch_files() { return epoch_files_; }
     // Sets the configuration for the next start or reload.
     void set_configuration(std::string text) { configuration_text_ = std::move(text); }
     std::string good_configuration() const;
@@ -182,6 +188,7 @@ private:
     SimulatedManager manager_;
     SimulatedDisks disks_;
     SimulatedLibrary library_;
+    EpochFiles epoch_files_;
     std::string configuration_text_;
     std::unique_ptr<Process> process_;
     std::uint64_t life_count_ = 0;

@@ -72,9 +72,13 @@ void Server::refuse(std::unique_ptr<ConnectionRequest> request, std::string_view
 
 void Server::drain() {
     draining_ = true;
-    host_.for_each([](Session& session) {
-        if (session.state() == Session::State::kOpen) session.say_bye("the node drains");
+    host_.for_each([this](Session& session) {
+        if (session.state() == Session::State::kOpen) say_bye(session);
     });
+}
+
+void Server::say_bye(Session& session) const {
+    if (session.identity().kind != fop::AuthKind::kPeer) session.say_bye("the node drains");
 }
 
 std::size_t Server::end_outdated() {

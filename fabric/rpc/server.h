@@ -81,7 +81,8 @@ public:
     void count_silent(std::uint32_t count) { host_.count_silent(count); }
 
     // From now on refuses new clients, and tells connected ones to send no more requests. Requests
-    // that arrive all the same are still passed on.
+    // that arrive all the same are still passed on. Peers go on with their sessions, over which the
+    // node leaves the epochs that it takes part in.
     void drain();
 
     // Ends the sessions whose keys or rights are no longer valid. Returns how many.
@@ -99,6 +100,7 @@ public:
 private:
     class Peer;
     class Incoming;
+    void say_bye(Session& session) const;
 
     // While there is anything to forget.
     static constexpr Duration kSweepInterval = 10s;

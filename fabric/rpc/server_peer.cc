@@ -35,7 +35,7 @@ void Server::Peer::on_open(Session& opened) {
         core::Reactor& reactor = server_.host_.reactor();
         reactor.arm(server_, after(reactor.now(), kSweepInterval));
     }
-    if (server_.draining_) opened.say_bye("the node drains");
+    if (server_.draining_) server_.say_bye(opened);
 }
 
 bool Server::Peer::on_requests(Session& session_now, const fop::RequestsView& requests) {

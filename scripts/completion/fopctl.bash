@@ -39,7 +39,7 @@ _fopctl() {
     local current=${COMP_WORDS[COMP_CWORD]}
     local previous=${COMP_WORDS[COMP_CWORD - 1]}
     local global_options="--server --key --token --protect --job --admin --json --quiet --wide --color --timeout --version --help"
-    local verbs="put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media drives format load unload export import drive repack rescue batch shell ping bench status health top sessions devices device scrub store lrs io-sched trace reload drain log-level keygen key token"
+    local verbs="put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media drives format load unload export import drive repack rescue batch shell ping bench status health top sessions devices device scrub store lrs epoch io-sched trace reload drain log-level keygen key token"
     COMPREPLY=()
 
     # The argument of an option.
@@ -87,7 +87,7 @@ _fopctl() {
             *)
                 if [[ -z $verb ]]; then
                     verb=$word
-                elif [[ $verb == key || $verb == token || $verb == device || $verb == drive || $verb == store || $verb == mirror || $verb == lrs || $verb == io-sched || $verb == "lrs rule" ]]; then
+                elif [[ $verb == key || $verb == token || $verb == device || $verb == drive || $verb == store || $verb == mirror || $verb == lrs || $verb == epoch || $verb == io-sched || $verb == "lrs rule" ]]; then
                     verb+=" $word"
                 else
                     first=${first:-$word}
@@ -195,6 +195,7 @@ _fopctl() {
         device) mapfile -t COMPREPLY < <(compgen -W "add remove forget" -- "$current") ;;
         drive) mapfile -t COMPREPLY < <(compgen -W "down up" -- "$current") ;;
         lrs) mapfile -t COMPREPLY < <(compgen -W "show set which save rule" -- "$current") ;;
+        epoch) mapfile -t COMPREPLY < <(compgen -W "show" -- "$current") ;;
         io-sched) mapfile -t COMPREPLY < <(compgen -W "show set" -- "$current") ;;
         "lrs rule") mapfile -t COMPREPLY < <(compgen -W "list add change del load" -- "$current") ;;
         store) mapfile -t COMPREPLY < <(compgen -W "check backup" -- "$current") ;;

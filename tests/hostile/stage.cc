@@ -149,12 +149,13 @@ HostileStage::HostileStage(const Kind& kind, const HostileOptions& options) {
     locality.host.send_buffer_count = options.send_buffer_count;
     server_loop_->run([&] {
         locality_ = std::make_unique<daemon::Locality>(0, server_loop_->reactor());
-        epochs_.emplace(server_loop_->reactor());
+        epochs_.emplace(daemon::NodeEpochs::Parts{
+            .reactor = server_loop_->reactor(), .events = events_, .entropy = entropy_});
         const daemon::LocalityWorld world{.events = events_,
                                           .entropy = entropy_,
                                           .clock = *clock_,
                                           .transport = transport_.get(),
-                                          .epochs = &epochs_->fold};
+                                          .epochs = &*epochs_};
         REQUIRE(locality_->open(locality, world).has_value());
         listener_ = std::make_unique<daemon::Listener>(
             std::vector<daemon::Locality*>{locality_.get()}, events_);

@@ -45,7 +45,7 @@ completes() {
     fi
 }
 
-completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media drives format load unload export import drive repack rescue batch shell ping bench status health top sessions devices device scrub store lrs io-sched trace reload drain log-level keygen key token" ""
+completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media drives format load unload export import drive repack rescue batch shell ping bench status health top sessions devices device scrub store lrs epoch io-sched trace reload drain log-level keygen key token" ""
 completes "read release repack rescue reload" re
 completes "chmod chown" ch
 completes "--pool" chmod 640 --po
@@ -69,7 +69,7 @@ completes "--yes" format A00001L9 --force --y
 completes "" nonsense
 completes "--server --key --token --protect --job --admin --json --quiet --wide --color --timeout --version --help" --
 completes "--job --json" --j
-completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media drives format load unload export import drive repack rescue batch shell ping bench status health top sessions devices device scrub store lrs io-sched trace reload drain log-level keygen key token" --json ""
+completes "put get read write append ls stat mv rm truncate punch chmod chown sync df quota mirror stage release queue cancel media drives format load unload export import drive repack rescue batch shell ping bench status health top sessions devices device scrub store lrs epoch io-sched trace reload drain log-level keygen key token" --json ""
 completes "load log-level" --timeout 5 lo
 completes "" --timeout ""
 completes "trace debug info warn error" log-level ""

@@ -1,0 +1,61 @@
+// The verb of the admin socket about epochs.
+#include "daemon/admin_api.h"
+#include "daemon/admin_reply.h"
+#include "daemon/json_writer.h"
+#include "eh/settings.h"
+
+namespace fopd::daemon {
+
+namespace {
+
+using eh::peers::EpochState;
+using eh::peers::EpochStatus;
+
+std::string_view in_words(EpochState state) {
+    switch (state) {
+        case EpochState::kIdle: return "idle";
+        case EpochState::kWaiting: return "waiting";
+        case EpochState::kClosing: return "closing";
+        case EpochState::kDetached: break;
+    }
+    return "detached";
+}
+
+std::string_view in_words(EpochStatus::Seen::State state) {
+    switch (state) {
+        case EpochStatus::Seen::State::kReady: return "ready";
+        case EpochStatus::Seen::State::kLost: return "lost";
+        case EpochStatus::Seen::State::kMember: break;
+    }
+    return "member";
+}
+
+}  // namespace
+
+// NOLINTNEXTLINE(readability-make-member-function-const)
+Task<AdminReply> AdminApi::epoch_show(AdminRequest) {
+    if (!parts_.node.life().serving()) co_return not_serving();
+    const auto& settings = parts_.configuration.current()->get<eh::EpochSettings>();
+    const bool has_peers = settings.kind == eh::EpochSettings::Kind::kPeers;
+    const EpochStatus status = co_await parts_.node.questions().epochs();
+    JsonWriter json;
+    json.begin_object()
+        .field("kind", std::string_view(has_peers ? "peers" : "local"))
+        .field("state", in_words(status.state))
+        .field("epoch", static_cast<std::uint64_t>(status.epoch))
+        .field("view", status.view)
+        .field("root", std::string_view(status.root));
+    json.key("members").begin_array();
+    for (const EpochStatus::Seen& each : status.members) {
+        json.begin_object()
+            .field("name", std::string_view(each.name))
+            .field("state", in_words(each.state))
+            .end_object();
+    }
+    json.end_array();
+    json.field("last_error", std::string_view(status.last_error));
+    json.end_object();
+    co_return json_reply(kOk, json.text());
+}
+
+}  // namespace fopd::daemon

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "core/task.h"
+#include "eh/small_file.h"
+#include "eh/view_store.h"
+
+namespace fopd::daemon {
+
+// What a member of epochs keeps outside of its process. Used on the reactor of the node's first
+// locality.
+class EpochStores {
+public:
+    virtual ~EpochStores() = default;
+
+    virtual eh::SmallFile& incarnation() = 0;
+    virtual eh::ViewStore& views() = 0;
+    // Waits for the calls in flight, which are still answered.
+    virtual Task<void> close() = 0;
+};
+
+}  // namespace fopd::daemon

@@ -1,0 +1,147 @@
+#include "daemon/node_epochs.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/ensure.h"
+#include "lrs/epoch_frame.h"
+
+namespace fopd::daemon {
+
+namespace {
+
+// Messages between members are short and few.
+constexpr std::uint32_t kLinkBuffers = 64;
+
+eh::EpochRules rules_of(const eh::EpochSettings& settings) {
+    return lrs::epoch_rules(settings.timeout);
+}
+
+eh::peers::Peer self_of(const eh::EpochSettings& settings, const std::string& name) {
+    const auto* const self = settings.find(name);
+    ENSURE(self != nullptr);
+    return {.name = name, .address = format_address(self->address)};
+}
+
+std::vector<std::string> names_of(const eh::EpochSettings& settings) {
+    std::vector<std::string> names;
+    for (const auto& each : settings.members) names.push_back(each.name);
+    return names;
+}
+
+}  // namespace
+
+NodeEpochs::Peers::Peers(const Parts& parts, MessageSender& sender)
+    : handler({.reactor = parts.reactor,
+               .events = parts.events,
+               .links = sender,
+               .incarnation = parts.stores->incarnation(),
+               .views = parts.stores->views()},
+              eh::member_options(parts.settings, rules_of(parts.settings), lrs::epoch_parts_hash()),
+              self_of(parts.settings, parts.node_name), names_of(parts.settings)) {}
+
+NodeEpochs::NodeEpochs(const Parts& parts)
+    : parts_(parts),
+      local_(rules_of(parts.settings)),
+      peers_(parts.settings.kind == eh::EpochSettings::Kind::kPeers
+                 ? std::make_unique<Peers>(parts, static_cast<MessageSender&>(*this))
+                 : nullptr),
+      fold_(parts.reactor, handler()) {}
+
+eh::EpochHandler& NodeEpochs::handler() {
+    if (peers_ != nullptr) return peers_->handler;
+    return local_;
+}
+
+Result<void> NodeEpochs::open(fabric::Transport& transport, const fabric::HostOptions& host,
+                              const Access& access) {
+    if (peers_ == nullptr) return {};
+    const eh::peers::Peer self = self_of(parts_.settings, parts_.node_name);
+    eh::peers::LinkOptions options{
+        .host = host, .name = self.name, .address = self.address, .keys = access.peer_keys};
+    options.host.machine.receive_buffer_count = kLinkBuffers;
+    options.host.send_buffer_count = kLinkBuffers;
+    options.host.inline_max = 0;
+    peers_->links.emplace(parts_.reactor, parts_.events, parts_.entropy, std::move(options));
+    return peers_->links->open(transport);
+}
+
+void NodeEpochs::begin() {
+    if (peers_ != nullptr) peers_->handler.begin();
+}
+
+void NodeEpochs::use_keys(const Access& access) {
+    const bool has_links = peers_ != nullptr && peers_->links.has_value();
+    if (has_links && !access.peer_keys.empty()) peers_->links->use_keys(access.peer_keys);
+}
+
+void NodeEpochs::send(const eh::peers::Peer& to, const eh::peers::Message& message) {
+    if (peers_->links) peers_->links->send(to, message);
+}
+
+Task<void> NodeEpochs::leave(Instant deadline) {
+    if (peers_ == nullptr) co_return;
+    const Instant patience = after(parts_.reactor.now(), 2 * parts_.settings.root_silent);
+    // Whoever is not heard of is evicted by the others.
+    [[maybe_unused]] const bool left = co_await peers_->handler.left(std::min(deadline, patience));
+}
+
+Task<void> NodeEpochs::close() {
+    if (peers_ == nullptr) co_return;
+    peers_->handler.stop();
+    co_await parts_.stores->close();
+    if (peers_->links) co_await peers_->links->close();
+}
+
+void NodeEpochs::on_message(fabric::IncomingFop& fop) {
+    const fop::Request& request = fop.request();
+    fop::Reply reply{.id = request.id, .status = request.fault, .words = request.fault_words};
+    if (reply.status == fop::Status::kDone && fop.caller().kind != fop::AuthKind::kPeer) {
+        reply.status = fop::Status::kDenied;
+        reply.words = "only daemons with the peer key take part in epochs";
+    }
+    if (reply.status == fop::Status::kDone && peers_ == nullptr) {
+        reply.status = fop::Status::kUnknownFop;
+        reply.words = "this daemon has epochs of its own: eh.kind is local";
+    }
+    if (reply.status == fop::Status::kDone) {
+        const auto& body = std::get<fop::EpochMessage>(request.body);
+        reply.body = fop::EpochMessageReply{};
+        peers_->handler.on_message(
+            {.name = fop.caller().principal, .address = std::string(body.from)},
+            std::as_bytes(static_cast<const std::span<const std::uint8_t>&>(body.message)));
+    }
+    fop.reply(reply);
+}
+
+eh::peers::EpochStatus NodeEpochs::status() const {
+    if (peers_ != nullptr) return peers_->handler.status();
+    eh::peers::EpochStatus status{.state = eh::peers::EpochState::kWaiting,
+                                  .epoch = local_.epoch(),
+                                  .root = parts_.node_name};
+    status.members.push_back({.name = parts_.node_name});
+    return status;
+}
+
+void NodeEpochs::collect(core::MetricSink& sink) const {
+    const eh::peers::EpochFigures& figures = peers_ == nullptr ? none_ : peers_->handler.figures();
+    const auto value = [](const core::Counter& counter) {
+        return static_cast<double>(counter.get());
+    };
+    sink.gauge("fopd_epoch_view", "The number of the view of members of epochs.", {},
+               value(figures.view));
+    sink.gauge("fopd_epoch_members",
+               "Members of epochs, by this daemon's view; 0 while it is none of them.", {},
+               value(figures.members));
+    sink.counter("fopd_epoch_failures", "Times at which this daemon got no next epoch.", {},
+                 value(figures.failed));
+    sink.counter("fopd_evictions", "Members that this daemon, as root, has evicted from epochs.",
+                 {}, value(figures.evictions));
+    sink.counter("fopd_epoch_messages_dropped", "Messages of other daemons that made no sense.", {},
+                 value(figures.dropped));
+    sink.time_histogram("fopd_epoch_seconds",
+                        "From the time this daemon is ready for an epoch until it begins.", {},
+                        figures.seconds, core::Buckets::kTwelve);
+}
+
+}  // namespace fopd::daemon

@@ -1,0 +1,52 @@
+#include "sim/simulated_epoch_stores.h"
+
+#include <utility>
+
+namespace fopd::sim {
+
+namespace {
+
+constexpr Error kFull{.code = Errc::kNoSpace, .context = "the disk is full"};
+
+}  // namespace
+
+void SimulatedSmallFile::read(eh::SmallFileUser& user) {
+    reactor_.spawn(work_, read_for(&user));
+}
+
+void SimulatedSmallFile::replace(std::vector<std::byte> bytes, eh::SmallFileUser& user) {
+    reactor_.spawn(work_, replace_for(&user, std::move(bytes)));
+}
+
+Task<void> SimulatedSmallFile::close() {
+    co_await work_.close(reactor_);
+}
+
+Duration SimulatedSmallFile::some_time() {
+    return Duration(static_cast<std::int64_t>(random_.below(5'000'000)));
+}
+
+Task<void> SimulatedSmallFile::read_for(eh::SmallFileUser* user) {
+    [[maybe_unused]] const auto slept = co_await reactor_.sleep_for(some_time());
+    if (bytes_) {
+        user->on_file_read(*bytes_);
+    } else {
+        user->on_file_read(
+            std::unexpected(Error{.code = Errc::kNotFound, .context = "no such file yet"}));
+    }
+}
+
+Task<void> SimulatedSmallFile::replace_for(eh::SmallFileUser* user, std::vector<std::byte> bytes) {
+    [[maybe_unused]] const auto written = co_await reactor_.sleep_for(some_time());
+    const bool is_full = files_.is_full;
+    if (!is_full) bytes_ = std::move(bytes);
+    [[maybe_unused]] const auto answered = co_await reactor_.sleep_for(some_time());
+    user->on_file_replaced(is_full ? Result<void>(std::unexpected(kFull)) : Result<void>());
+}
+
+Task<void> SimulatedEpochStores::close() {
+    co_await incarnation_.close();
+    co_await view_file_.close();
+}
+
+}  // namespace fopd::sim

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/gate.h"
+#include "core/random.h"
+#include "core/reactor.h"
+#include "daemon/epoch_stores.h"
+#include "eh/static_view_store.h"
+
+namespace fopd::sim {
+
+// The contents of the files of epochs, which outlive the processes of a node.
+struct EpochFiles {
+    std::optional<std::vector<std::byte>> incarnation{};
+    std::optional<std::vector<std::byte>> view{};
+    // While set, the files cannot be replaced: the disk is full.
+    bool is_full = false;
+};
+
+// A small file whose calls take a few milliseconds. A process that ends meanwhile leaves the old
+// bytes or the new ones.
+class SimulatedSmallFile final : public eh::SmallFile {
+public:
+    // All outlive it.
+    SimulatedSmallFile(core::Reactor& reactor, core::Random random, EpochFiles& files,
+                       std::optional<std::vector<std::byte>>& bytes)
+        : reactor_(reactor), random_(random), files_(files), bytes_(bytes) {}
+
+    void read(eh::SmallFileUser& user) override;
+    void replace(std::vector<std::byte> bytes, eh::SmallFileUser& user) override;
+    Task<void> close();
+
+private:
+    Task<void> read_for(eh::SmallFileUser* user);
+    Task<void> replace_for(eh::SmallFileUser* user, std::vector<std::byte> bytes);
+    Duration some_time();
+
+    core::Reactor& reactor_;
+    core::Random random_;
+    EpochFiles& files_;
+    std::optional<std::vector<std::byte>>& bytes_;
+    core::Gate work_;
+};
+
+// What one process of a simulated node uses of these files.
+class SimulatedEpochStores final : public daemon::EpochStores {
+public:
+    SimulatedEpochStores(core::Reactor& reactor, core::Random random, EpochFiles& files)
+        : incarnation_(reactor, random.fork(), files, files.incarnation),
+          view_file_(reactor, random.fork(), files, files.view),
+          views_(view_file_) {}
+
+    eh::SmallFile& incarnation() override { return incarnation_; }
+    eh::ViewStore& views() override { return views_; }
+    Task<void> close() override;
+
+private:
+    SimulatedSmallFile incarnation_;
+    SimulatedSmallFile view_file_;
+    eh::StaticViewStore views_;
+};
+
+}  // namespace fopd::sim

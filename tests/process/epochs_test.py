@@ -1,0 +1,164 @@
+"""Daemons that move from epoch to epoch together, from outside: they join, they are killed, stopped and drained, and they
+refuse what does not fit."""
+
+import json
+import signal
+import socket
+import unittest
+
+from fopd_process import CONFIG, DONE, GOOD_KEY, PROTECT, SCHEME, ProcessTestCase, run_fopd, wait_until
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+class EpochsTest(ProcessTestCase):
+    """A cluster of three, a, b and c, of which a is the root."""
+
+    names = ("a", "b", "c")
+
+    def setUp(self):
+        super().setUp()
+        ports = free_ports(len(self.names))
+        self.addresses = {name: f"{SCHEME}://127.0.0.1:{port}" for name, port in zip(self.names, ports)}
+        self.nodes = {name: self.make_node(name) for name in self.names}
+
+    def make_node(self, name, key=GOOD_KEY, directory=None, **eh):
+        node = self.node(directory or name)
+        key_path = node.path / "peer.key"
+        key_path.touch(0o600)
+        key_path.write_text(key)
+        settings = {"kind": "peers", "timeout": "2s", "grace": "300ms", "root_silent": "1s",
+                    "store": {"kind": "static", "root": "a"},
+                    "members": [{"name": each, "address": self.addresses[each]} for each in self.names]}
+        return node.write_config(node={"name": name, "data_dir": str(node.data_dir), "drain_timeout": "5s"},
+                                 fabric={"listen": [self.addresses[name]], "protect": PROTECT},
+                                 auth={"peer_key": str(key_path)}, eh=settings | eh)
+
+    def start_all(self):
+        daemons = {name: node.start() for name, node in self.nodes.items()}
+        for each in daemons.values():
+            each.wait_ready()
+        self.wait_members(daemons.values(), self.names)
+        return daemons
+
+    @staticmethod
+    def epochs(daemon):
+        done = daemon.ctl("--json", "epoch", "show")
+        if done.returncode != DONE:
+            raise AssertionError(f"epoch show: exit code {done.returncode}: {done.stderr}")
+        return json.loads(done.stdout)
+
+    def members(self, daemon):
+        return tuple(sorted(each["name"] for each in self.epochs(daemon)["members"] if each["state"] != "lost"))
+
+    def wait_members(self, daemons, names):
+        for each in daemons:
+            wait_until(lambda each=each: self.members(each) == tuple(names), f"the members are {names}")
+
+    def wait_epoch_after(self, daemon, epoch):
+        return wait_until(lambda: (lambda now: now if now > epoch else None)(self.epochs(daemon)["epoch"]),
+                          f"an epoch after {epoch}")
+
+    def test_three_daemons_are_in_the_same_epochs(self):
+        daemons = self.start_all()
+        first = self.epochs(daemons["b"])
+        self.assertEqual((first["kind"], first["root"], first["last_error"]), ("peers", "a", ""))
+        later = self.wait_epoch_after(daemons["b"], first["epoch"])
+        self.assertLessEqual(abs(later - self.epochs(daemons["c"])["epoch"]), 2)
+        page = daemons["a"].ctl("epoch", "show").stdout
+        self.assertRegex(page, r"(?m)^root: a$")
+        self.assertRegex(page, r"(?m)^b +(member|ready)$")
+        figures = daemons["a"].metrics()
+        self.assertEqual(figures["fopd_epoch_members"], 3)
+        self.assertGreater(figures["fopd_epoch_seconds_count"], 0)
+        for name, daemon in daemons.items():
+            self.nodes[name].stop(daemon)
+
+    def test_one_that_is_killed_or_hangs_is_evicted_and_returns(self):
+        daemons = self.start_all()
+        daemons["c"].kill()
+        self.wait_members([daemons["a"], daemons["b"]], "ab")
+        evicted = daemons["a"].wait_event("fopd.eh.evicts")[0]
+        self.assertEqual(evicted["member"], "c")
+        self.assertIn(evicted["reason"], ("silent", "did not acknowledge the epoch"))
+        self.wait_epoch_after(daemons["b"], self.epochs(daemons["b"])["epoch"])
+
+        daemons["c"] = self.nodes["c"].start_ready()
+        self.wait_members(daemons.values(), "abc")
+
+        daemons["b"].signal(signal.SIGSTOP)
+        self.wait_members([daemons["a"], daemons["c"]], "ac")
+        daemons["b"].signal(signal.SIGCONT)
+        self.wait_members(daemons.values(), "abc")
+        daemons["b"].wait_event("fopd.eh.epochs_again")
+
+    def test_without_the_root_there_are_none_until_it_returns(self):
+        daemons = self.start_all()
+        daemons["a"].kill()
+        daemons["b"].wait_event("fopd.eh.no_epochs")
+        before = self.epochs(daemons["b"])
+        self.assertIn("epoch", before["last_error"])
+        daemons["a"] = self.nodes["a"].start_ready()
+        self.wait_members(daemons.values(), "abc")
+        self.wait_epoch_after(daemons["b"], before["epoch"])
+        daemons["b"].wait_event("fopd.eh.epochs_again")
+
+    def test_one_that_stops_leaves_and_nobody_waits_for_it(self):
+        daemons = self.start_all()
+        self.nodes["c"].stop(daemons["c"])
+        self.assertEqual(len(daemons["c"].events("fopd.eh.left")), 1)
+        self.wait_members([daemons["a"], daemons["b"]], "ab")
+        self.assertEqual(daemons["a"].events("fopd.eh.evicts"), [])
+
+    def test_without_the_key_of_the_others_nobody_joins(self):
+        self.nodes["c"] = self.make_node("c", key="1" * 64, directory="stranger")
+        daemons = {name: node.start_ready() for name, node in self.nodes.items()}
+        self.wait_members([daemons["a"], daemons["b"]], "ab")
+        daemons["c"].wait_event("fopd.eh.peer_unreachable")
+        daemons["c"].wait_event("fopd.eh.no_epochs")
+        self.assertEqual(self.members(daemons["c"]), ())
+
+    def test_one_with_another_timeout_is_refused_and_both_say_so(self):
+        self.nodes["c"] = self.make_node("c", directory="other", timeout="3s")
+        daemons = {name: node.start_ready() for name, node in self.nodes.items()}
+        self.wait_members([daemons["a"], daemons["b"]], "ab")
+        self.assertEqual(daemons["a"].wait_event("fopd.eh.other_rules")[0]["member"], "c")
+        daemons["c"].wait_event("fopd.eh.other_rules")
+
+
+    def test_configurations_that_do_not_fit_are_refused_with_their_line(self):
+        node = self.nodes["b"]
+        good = node.settings["eh"] | {"expect": 1}
+        for change, word in (({"members": good["members"][::2]}, "this node, b, is not in members"),
+                             ({"store": {"kind": "static", "root": "z"}}, "z is not in members"),
+                             ({"expect": 9}, "it is more than there are members"),
+                             ({"members": good["members"] + [{"name": "d", "address": self.addresses["a"]}]},
+                              "two members have this address")):
+            with self.subTest(word):
+                node.write_config(eh=good | change)
+                done = run_fopd("--config", node.config_path, "--check-config")
+                self.assertEqual(done.returncode, CONFIG)
+                self.assertRegex(done.stderr, rf"fopd.yaml:\d+:\d+: eh[^\n]*{word}")
+        node.write_config(eh=good, auth={"peer_key": "none"})
+        done = run_fopd("--config", node.config_path, "--check-config")
+        self.assertEqual(done.returncode, CONFIG)
+        self.assertIn("there is no auth.peer_key", done.stderr)
+
+    def test_a_daemon_without_peers_has_epochs_of_its_own(self):
+        node = self.node("alone")
+        daemon = node.start_ready()
+        first = self.epochs(daemon)
+        self.assertEqual((first["kind"], first["state"]), ("local", "waiting"))
+        self.wait_epoch_after(daemon, first["epoch"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,194 @@
+// Goal: daemons that share a peer key move from epoch to epoch together over the real wire; one
+// that dies, hangs, leaves or is cut off stops the others for a bounded time only, and joins again.
+// Method: whole nodes in virtual time, and a swarm of them with clients, under plans of faults.
+
+#include <algorithm>
+#include <string>
+
+#include "tests/catch.h"
+#include "tests/sim/replayed_cluster.h"
+#include "tests/sim/seeds.h"
+
+using namespace fopd;
+using namespace fopd::sim;
+using fopd::sim::testing::ReplayedCluster;
+using fopd::sim::testing::run_swarm;
+
+namespace {
+
+using Seen = eh::peers::EpochStatus::Seen;
+
+// The longest call, 2.7 s with the times of a cluster, and a margin.
+constexpr Duration kCallMax = 4s;
+// Until a member that has lost its membership has joined again.
+constexpr Duration kBackOffMax = 30s + kCallMax;
+
+eh::peers::EpochStatus status_of(Cluster& cluster, std::uint32_t node) {
+    return cluster.node(node).node().localities().front()->epochs()->status();
+}
+
+eh::EpochNumber epoch_of(Cluster& cluster, std::uint32_t node) {
+    return status_of(cluster, node).epoch;
+}
+
+std::string state_of(Cluster& cluster, std::uint32_t at, const std::string& name) {
+    for (const Seen& each : status_of(cluster, at).members) {
+        if (each.name != name) continue;
+        return each.state == Seen::State::kLost ? "lost" : "member";
+    }
+    return "unknown";
+}
+
+struct Three : ReplayedCluster {
+    explicit Three(std::uint64_t seed, Wire wire = Wire::kMessages)
+        : ReplayedCluster(seed, {.nodes = 3, .wire = wire, .peers = true}) {
+        start_all();
+        const bool together = run_for(5s) && move_together(5s);
+        INFO(broken_promise());
+        REQUIRE(together);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("sim epochs: three nodes begin the same epochs", "[sim]") {
+    for (const Wire wire : {Wire::kMessages, Wire::kSealed, Wire::kEncrypted}) {
+        Three cluster(1, wire);
+        CHECK(status_of(cluster, 0).root == "node-0");
+        CHECK(status_of(cluster, 1).view == status_of(cluster, 2).view);
+        CHECK(cluster.node(1).events().count("eh.joined") == 1);
+        CHECK(cluster.node(1).events().count("eh.no_epochs") == 0);
+        REQUIRE(cluster.stop_all(30s));
+    }
+}
+
+TEST_CASE("sim epochs: a node that is killed is evicted, and joins again", "[sim]") {
+    Three cluster(2);
+    cluster.node(2).crash();
+    REQUIRE(cluster.run_for(kCallMax));
+    CHECK(state_of(cluster, 0, "node-2") == "lost");
+    CHECK(cluster.node(0).events().count("eh.evicts") == 1);
+    const eh::EpochNumber before = epoch_of(cluster, 1);
+    REQUIRE(cluster.run_for(5s));
+    CHECK(epoch_of(cluster, 1) > before + 5);
+
+    cluster.node(2).start();
+    REQUIRE(cluster.run_for(2s));
+    CHECK(state_of(cluster, 0, "node-2") == "member");
+    CHECK(epoch_of(cluster, 2) > before);
+}
+
+TEST_CASE("sim epochs: a node that is drained leaves at once", "[sim]") {
+    Three cluster(3);
+    const eh::EpochNumber before = epoch_of(cluster, 0);
+    cluster.node(1).drain();
+    REQUIRE(cluster.run_for(1s));
+    CHECK(state_of(cluster, 0, "node-1") == "lost");
+    CHECK(cluster.node(0).events().count("eh.evicts") == 0);
+    CHECK(cluster.node(1).events().count("eh.left") == 1);
+    CHECK(epoch_of(cluster, 0) > before);
+    REQUIRE(cluster.stop_all(30s));
+}
+
+TEST_CASE("sim epochs: without the root there are none until it is back", "[sim]") {
+    Three cluster(4);
+    const eh::EpochNumber before = epoch_of(cluster, 1);
+    cluster.node(0).crash();
+    REQUIRE(cluster.run_for(20s));
+    CHECK(epoch_of(cluster, 1) <= before + 1);
+    CHECK(cluster.node(1).events().count("eh.no_epochs") == 1);
+
+    cluster.node(0).start();
+    const bool together = cluster.move_together(kBackOffMax);
+    INFO(cluster.broken_promise());
+    REQUIRE(together);
+    CHECK(epoch_of(cluster, 1) > before + 1);
+    CHECK(cluster.node(1).events().count("eh.epochs_again") == 1);
+}
+
+TEST_CASE("sim epochs: all are killed, and numbers go on", "[sim]") {
+    Three cluster(5);
+    const eh::EpochNumber before = epoch_of(cluster, 1);
+    for (std::uint32_t i = 0; i < 3; ++i) cluster.node(i).lose_power();
+    for (std::uint32_t i = 0; i < 3; ++i) cluster.node(i).start();
+    const bool together = cluster.move_together(kBackOffMax);
+    INFO(cluster.broken_promise());
+    REQUIRE(together);
+    CHECK(epoch_of(cluster, 1) > before);
+}
+
+TEST_CASE("sim epochs: a hanging locality is left out, its node is not", "[sim]") {
+    Three cluster(6);
+    cluster.world().stall(cluster.node(1).locality(1), after(cluster.world().now(), 5s));
+    const eh::EpochNumber before = epoch_of(cluster, 1);
+    REQUIRE(cluster.run_for(4s));
+    CHECK(epoch_of(cluster, 1) > before);
+    CHECK(state_of(cluster, 0, "node-1") == "member");
+}
+
+TEST_CASE("sim epochs: a node that is cut off hears errors only, and joins again", "[sim]") {
+    Three cluster(7);
+    const Fault cut{.kind = Fault::Kind::kPartition, .at = {}, .node = 0, .span = 20s, .peer = 2};
+    REQUIRE(cluster.run_for(10s, {cut}));
+    const eh::EpochNumber before = epoch_of(cluster, 0);
+    CHECK(state_of(cluster, 0, "node-2") == "lost");
+    CHECK(cluster.node(2).events().count("eh.no_epochs") == 1);
+    CHECK(epoch_of(cluster, 2) < before);
+    REQUIRE(cluster.run_for(11s));
+    const bool together = cluster.move_together(kBackOffMax);
+    INFO(cluster.broken_promise());
+    REQUIRE(together);
+}
+
+TEST_CASE("sim epochs: a full disk at the root delays members, and no epoch", "[sim]") {
+    Three cluster(8);
+    cluster.node(0).epoch_files().is_full = true;
+    cluster.node(2).crash();
+    REQUIRE(cluster.run_for(10s));
+    const eh::EpochNumber before = epoch_of(cluster, 1);
+    cluster.node(0).epoch_files().is_full = false;
+    cluster.node(2).start();
+    const bool together = cluster.move_together(kBackOffMax);
+    INFO(cluster.broken_promise());
+    REQUIRE(together);
+    CHECK(epoch_of(cluster, 1) > before);
+}
+
+namespace {
+
+std::uint64_t run_seed(std::uint64_t seed) {
+    core::Random random(seed);
+    const auto upto = [&random](std::uint64_t most) {
+        return static_cast<std::uint32_t>(1 + random.below(most));
+    };
+    const ClusterOptions options{
+        .nodes = 1 + upto(3),
+        .localities = upto(3),
+        .drain_timeout = Duration{random.between(0, Duration(10s).count())},
+        .clients = upto(3),
+        .lines = 1,
+        .wire = draw_wire(seed),
+        .peers = true};
+    ReplayedCluster cluster(seed, options, ReplayedCluster::Seed::kOfSwarm);
+    const auto plan = draw_fault_plan(random.fork(), {.nodes = options.nodes,
+                                                      .localities = options.localities,
+                                                      .clients = options.clients,
+                                                      .length = 120s,
+                                                      .fault_count = upto(30),
+                                                      .peers = true});
+    cluster.start_all();
+
+    const bool kept = cluster.run_for(120s, plan) && cluster.recover(90s) &&
+                      cluster.move_together(kBackOffMax) && cluster.visit_all(60s) &&
+                      cluster.part_all(30s) && cluster.stop_all(120s);
+
+    INFO(cluster.broken_promise());
+    REQUIRE(kept);
+    return cluster.world().trace_hash();
+}
+
+}  // namespace
+
+TEST_CASE("sim epochs: after any faults all move together again", "[sim][swarm]") {
+    run_swarm(5, &run_seed);
+}
