@@ -331,7 +331,7 @@ private:
     bool keeps_majority(const Evictions& out, bool root_is_out) const;
     void retry_start(Instant now);
     bool wants_change(Instant now) const;
-    bool may_admit() const { return closing_since_ == kNever || !duty_->admitted_in_closing; }
+    bool may_admit() const;
     bool replaces(const std::string& name, const Joiner& joiner) const;
     void note_admission(Instant now);
     void maybe_change(Instant now);

@@ -236,6 +236,14 @@ bool Member::needs_block() const {
     return view.epoch_high - duty_->next < options_->block / 4;
 }
 
+// While the first epoch waits for members, each that comes is admitted. Later, each change of the
+// view delays those that are ready.
+bool Member::may_admit() const {
+    const bool is_bootstrapping = duty_->held_until > duty_->view_since &&
+                                  view_->participants() < options_->expect;
+    return is_bootstrapping || closing_since_ == kNever || !duty_->admitted_in_closing;
+}
+
 bool Member::wants_change(Instant now) const {
     const Duty& duty = *duty_;
     if (!duty.evict.empty() || !duty.to_front.empty() || duty.wants_bump) return true;

@@ -76,6 +76,22 @@ TEST_CASE("eh peers: members join, with a root that alone has the store, or with
     CHECK(world.laws().broken() == "");
 }
 
+TEST_CASE("eh peers: the first epoch waits for those expected, who are admitted one by one", "[eh]") {
+    EpochWorldOptions options = quick_world(5);
+    options.member.expect = 5;
+    EpochWorld world(options);
+    for (std::size_t i = 0; i < 5; ++i) {
+        CHECK(world.laws().newest() == 0);
+        world.run_participant(i, 10ms);
+        world.run_until(world.now() + 100ms);
+    }
+
+    CHECK(world.run_until_true(world.now() + 200ms, [&] { return world.laws().newest() > 0; }));
+    CHECK(world.all_joined());
+    for (std::size_t i = 0; i < 5; ++i) CHECK(errors_in(world, i) == 0);
+    CHECK(world.laws().broken() == "");
+}
+
 TEST_CASE("eh peers: an epoch costs three messages for each member but the root", "[eh]") {
     EpochWorld world(quick_world(7));
     world.begin_joined();
