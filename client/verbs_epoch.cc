@@ -23,7 +23,9 @@ std::string epoch_page(const json& answer) {
         page += "view: " + shown(answer.at("view")) + "\n" + "root: " +
                 (answer.at("root").get<std::string>().empty() ? "not known"
                                                               : shown(answer.at("root"))) +
-                "\n";
+                "\n" + "wait for an epoch: median " +
+                latency_of(answer.at("median_s").get<double>()) + ", 99 % within " +
+                latency_of(answer.at("p99_s").get<double>()) + "\n";
     }
     if (!answer.at("last_error").get<std::string>().empty())
         page += "last error: " + shown(answer.at("last_error")) + "\n";

@@ -53,6 +53,7 @@ Task<AdminReply> AdminApi::epoch_show(AdminRequest) {
             .end_object();
     }
     json.end_array();
+    json.field("median_s", in_seconds(status.median)).field("p99_s", in_seconds(status.p99));
     json.field("last_error", std::string_view(status.last_error));
     json.end_object();
     co_return json_reply(kOk, json.text());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <string_view>
+#include <utility>
 
 #include "config/text_check.h"
 #include "daemon/space_watch.h"
@@ -38,6 +39,7 @@ public:
         for (const DiskReport& each : disks) look_at_disk(each);
         look_at_pools(disks);
         look_at_localities();
+        look_at_epochs();
         look_at_configuration();
         look_at_quotas();
         look_at_tapes();
@@ -58,6 +60,7 @@ private:
     void look_at_scrub(const DiskReport& disk);
     void look_at_pools(const std::vector<DiskReport>& disks);
     void look_at_localities();
+    void look_at_epochs();
     void look_at_configuration();
     void look_at_quotas();
     void look_at_quota(const objects::QuotaAccount& account, const std::string& words);
@@ -97,6 +100,13 @@ std::string Examination::unreadable_objects(const MissingSlot& missing) const {
         if (each.pool == missing.pool) all += node_.missing().objects_of(each.slot).value_or(0);
     }
     return std::to_string(*lost) + " of " + number_of(all, "object") + " cannot be read";
+}
+
+void Examination::look_at_epochs() {
+    if (!node_.opened()) return;
+    const NodeEpochs* const epochs = std::as_const(*node_.localities().front()).epochs();
+    if (epochs == nullptr || !epochs->lacks_epochs()) return;
+    add(Cause::kNoEpochs, "the node gets no epochs from its peers: fopctl epoch show");
 }
 
 void Examination::look_at_missing_disks() {

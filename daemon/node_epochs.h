@@ -58,6 +58,10 @@ public:
     eh::peers::EpochStatus status() const;
 
     // -- from any thread --
+    // The last time that this node wanted an epoch of its peers, it got none.
+    bool lacks_epochs() const {
+        return peers_ != nullptr && peers_->handler.figures().failing.get() != 0;
+    }
     void collect(core::MetricSink& sink) const;
 
 private:

@@ -111,7 +111,8 @@ void PeersHandler::answer(Result<EpochNumber> epoch, std::span<const std::byte> 
 void PeersHandler::note_answer(const Result<EpochNumber>& epoch) {
     if (epoch) {
         figures_.seconds.record(parts_.reactor.now() - called_at_);
-        if (std::exchange(failing_, false)) {
+        if (figures_.failing.get() != 0) {
+            figures_.failing.set(0);
             emit(parts_.events, Level::kInfo, "eh.epochs_again",
                  {{"epoch", static_cast<std::int64_t>(*epoch)}, {"view", member_->view_number()}});
         }
@@ -120,7 +121,8 @@ void PeersHandler::note_answer(const Result<EpochNumber>& epoch) {
     if (epoch.error().code == Errc::kCancelled) return;
     figures_.failed.add(1);
     last_error_ = describe(epoch.error());
-    if (std::exchange(failing_, true)) return;
+    if (figures_.failing.get() != 0) return;
+    figures_.failing.set(1);
     emit(parts_.events, Level::kWarn, "eh.no_epochs", {{"reason", std::string_view(last_error_)}});
 }
 
@@ -311,7 +313,10 @@ void PeersHandler::report(const Event& event) {
 // -- what is seen --
 
 EpochStatus PeersHandler::status() const {
-    EpochStatus status{.last_error = last_error_};
+    const auto within = [this](double share) {
+        return Duration(static_cast<std::int64_t>(figures_.seconds.percentile(share)));
+    };
+    EpochStatus status{.last_error = last_error_, .median = within(0.5), .p99 = within(0.99)};
     const auto is_there = [&status](const std::string& name) {
         return std::ranges::find(status.members, name, &EpochStatus::Seen::name) !=
                status.members.end();

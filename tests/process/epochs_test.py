@@ -106,6 +106,7 @@ class EpochsTest(ProcessTestCase):
         daemons["b"].wait_event("fopd.eh.no_epochs")
         before = self.epochs(daemons["b"])
         self.assertIn("epoch", before["last_error"])
+        self.assertIn("no_epochs", daemons["b"].ctl("health", "--json").stdout)
         daemons["a"] = self.nodes["a"].start_ready()
         self.wait_members(daemons.values(), "abc")
         self.wait_epoch_after(daemons["b"], before["epoch"])
