@@ -239,8 +239,8 @@ bool Member::needs_block() const {
 // While the first epoch waits for members, each that comes is admitted. Later, each change of the
 // view delays those that are ready.
 bool Member::may_admit() const {
-    const bool is_bootstrapping = duty_->held_until > duty_->view_since &&
-                                  view_->participants() < options_->expect;
+    const bool is_bootstrapping =
+        duty_->held_until > duty_->view_since && view_->participants() < options_->expect;
     return is_bootstrapping || closing_since_ == kNever || !duty_->admitted_in_closing;
 }
 

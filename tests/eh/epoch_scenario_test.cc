@@ -76,7 +76,8 @@ TEST_CASE("eh peers: members join, with a root that alone has the store, or with
     CHECK(world.laws().broken() == "");
 }
 
-TEST_CASE("eh peers: the first epoch waits for those expected, who are admitted one by one", "[eh]") {
+TEST_CASE("eh peers: the first epoch waits for those expected, who are admitted one by one",
+          "[eh]") {
     EpochWorldOptions options = quick_world(5);
     options.member.expect = 5;
     EpochWorld world(options);

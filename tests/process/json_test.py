@@ -392,6 +392,7 @@ class JsonTest(StorageTestCase):
         self.assertEqual(settings["elevator_max_wait"], (2, "seconds"))
         self.assertEqual(settings["tape.read_algo"], ("grouped_read", ""))
         self.assertIn(b"\nelevator_max_wait=2s\n", self.ctl("io-sched", "show"))
+        self.assertEqual(self.printed("epoch", "show")["kind"], "local")
 
     def use_node(self):
         self.printed("status")
