@@ -79,6 +79,11 @@ EpochPartData EpochFrame::part(std::span<const std::byte> frame, std::string_vie
     return {};
 }
 
+bool EpochFrame::is_filled(std::span<const std::byte> frame) const {
+    return std::ranges::any_of(
+        parts_, [&](const EpochPart& each) { return part(frame, each.name).filled > 0; });
+}
+
 // A part that nobody has filled changes nothing.
 void EpochFrame::combine(std::span<std::byte> into, std::span<const std::byte> one,
                          std::span<const std::byte> other) const {
