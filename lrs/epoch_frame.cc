@@ -4,12 +4,13 @@
 #include <bit>
 
 #include "core/ensure.h"
+#include "lrs/epoch_groups/group_demand.h"
 
 namespace fopd::lrs {
 
 namespace {
 
-constexpr std::array<EpochPart, 0> kEpochParts{};
+constexpr std::array kEpochParts{kGroupsPart};
 static_assert(std::ranges::is_sorted(kEpochParts, {}, &EpochPart::name));
 
 std::uint32_t count_at(std::span<const std::byte> frame, std::size_t at) {

@@ -24,7 +24,7 @@ struct EpochPart {
     void (*swap_bytes)(std::span<std::byte> data) = nullptr;
 };
 
-// The parts of all policies, sorted by name. Today no policy has one.
+// The parts of all policies, sorted by name.
 std::span<const EpochPart> epoch_parts();
 
 // A policy's part of the frame of an epoch.

@@ -6,6 +6,7 @@
 #include "lrs/epoch_groups/group_demand.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <vector>
 
@@ -145,6 +146,22 @@ TEST_CASE("lrs demand: in the other byte order it is the same when swapped, and 
     }
     swap_group_part(foreign);
     CHECK(foreign == own);
+}
+
+TEST_CASE("lrs demand: the bytes are those of docs/formats/epoch.md", "[lrs]") {
+    EpochDemand demand;
+    std::vector<GroupDemand> groups{{.tag = next_tag({}, group_id_of("zone-a"), 1), .requests = 2}};
+    demand.set_groups(groups);
+    Bytes bytes = bytes_of(demand);
+    if (std::endian::native == std::endian::big) swap_group_part(bytes);
+    Bytes wanted(EpochDemand::kBytes);
+    wanted[16] = std::byte{1};
+    const Bytes id{std::byte{0xbf}, std::byte{0x66}, std::byte{0xf2}, std::byte{0x7d},
+                   std::byte{0xd0}, std::byte{0x98}, std::byte{0x4d}, std::byte{0x37}};
+    std::ranges::copy(id, wanted.begin() + 32);
+    wanted[40] = std::byte{2};
+    CHECK(bytes == wanted);
+    CHECK(kGroupsPart.size_bytes == 1560);
 }
 
 TEST_CASE("lrs demand: whatever bytes there are, reading them is bounded", "[lrs]") {
