@@ -49,11 +49,17 @@ std::string share_shown(const json& at, const char* key) {
     return at.contains("shares") ? shown(at.at("shares").at(key)) : "";
 }
 
+// Empty for a class without turns, or that is not among those whose turns are next.
+std::string turns_shown(const json& at, const char* key) {
+    const auto turns = at.find("turns");
+    return turns != at.end() && turns->contains(key) ? shown(turns->at(key)) : "";
+}
+
 struct ClassColumn {
     const char* title;
     std::string (*text)(const json& at);
-    bool is_wide = false;       // Only in wide tables.
-    bool is_of_shares = false;  // Only if a class has shares.
+    bool is_wide = false;         // Only in wide tables.
+    const char* needs = nullptr;  // Only if a class has this object.
 };
 constexpr std::array kClassColumns{
     ClassColumn{"CLASS", [](const json& at) { return shown(at.at("name")); }},
@@ -68,24 +74,33 @@ constexpr std::array kClassColumns{
     ClassColumn{"THROTTLED", &throttled_shown},
     ClassColumn{"OLDEST", [](const json& at) { return span_shown(at.at("oldest_s")); }},
     ClassColumn{"RESERVED", [](const json& at) { return share_shown(at, "served_reserved"); }, true,
-                true},
+                "shares"},
     ClassColumn{"BY WEIGHT", [](const json& at) { return share_shown(at, "served_by_weight"); },
-                true, true},
+                true, "shares"},
     ClassColumn{"OVER LIMIT", [](const json& at) { return share_shown(at, "served_over_limit"); },
-                true, true},
+                true, "shares"},
     ClassColumn{"GRANTED",
                 [](const json& at) {
                     return at.contains("shares") ? granted(at.at("shares")) : std::string();
                 },
-                false, true},
+                false, "shares"},
+    ClassColumn{"ON ALL NODES",
+                [](const json& at) { return turns_shown(at, "queued_on_all_nodes"); }, false,
+                "turns"},
+    ClassColumn{"TURNS", [](const json& at) { return turns_shown(at, "taken"); }, true, "turns"},
+    ClassColumn{"WEIGHT", [](const json& at) { return turns_shown(at, "weight"); }, false, "turns"},
 };
 
 std::string class_table(const json& classes) {
-    const auto has_shares = [](const json& at) { return at.contains("shares"); };
-    const bool have_shares = std::ranges::any_of(classes, has_shares);
+    const auto is_shown = [&classes](const ClassColumn& column) {
+        if (column.is_wide && !are_tables_wide()) return false;
+        if (column.needs == nullptr) return true;
+        return std::ranges::any_of(classes,
+                                   [&](const json& at) { return at.contains(column.needs); });
+    };
     std::vector<std::vector<std::string>> rows(1 + classes.size());
     for (const ClassColumn& each : kClassColumns) {
-        if ((each.is_wide && !are_tables_wide()) || (each.is_of_shares && !have_shares)) continue;
+        if (!is_shown(each)) continue;
         rows.front().emplace_back(each.title);
         for (std::size_t i = 0; i < classes.size(); ++i) {
             rows[i + 1].push_back(each.text(classes[i]));

@@ -37,6 +37,12 @@ void write_shares(JsonWriter& json, const lrs::ClassFigures& figures) {
         .end_object();
 }
 
+void write_turns(JsonWriter& json, const lrs::ClassTurns& turns) {
+    json.key("turns").begin_object().field("weight", turns.weight).field("taken", turns.taken);
+    if (turns.queued_in_all) json.field("queued_on_all_nodes", *turns.queued_in_all);
+    json.end_object();
+}
+
 void write_class(JsonWriter& json, const lrs::ClassFigures& figures) {
     json.begin_object()
         .field("name", std::string_view(figures.name))
@@ -49,6 +55,7 @@ void write_class(JsonWriter& json, const lrs::ClassFigures& figures) {
         .field("throttled_s", in_seconds(figures.throttled))
         .field("oldest_s", in_seconds(figures.oldest));
     if (figures.shares) write_shares(json, figures);
+    if (figures.turns) write_turns(json, *figures.turns);
     json.end_object();
 }
 

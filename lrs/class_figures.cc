@@ -26,7 +26,13 @@ void ClassNow::add(const ClassNow& other) {
     bytes_per_second += other.bytes_per_second;
 }
 
+void ClassTurns::add(const ClassTurns& other) {
+    taken = std::max(taken, other.taken);
+    queued_in_all = std::max(queued_in_all, other.queued_in_all);
+}
+
 void ClassFigures::add(const ClassFigures& other) {
+    if (turns && other.turns) turns->add(*other.turns);
     queued += other.queued;
     served += other.served;
     bytes += other.bytes;
@@ -63,7 +69,8 @@ ClassFigures figures_of(const ClassView& of, Instant now) {
                          .as_reserved = totals.as_reserved,
                          .by_weight = totals.by_weight,
                          .over_limit = totals.over_limit,
-                         .shares = of.shares};
+                         .shares = of.shares,
+                         .turns = of.turns};
     figures.throttled = of.tally.throttled_with(of.throttled_now);
     if (of.oldest != kNever) figures.oldest = now - of.oldest;
     return figures;

@@ -79,6 +79,17 @@ struct ClassShares {
     bool is_soft = false;  // Whether the limit is soft.
 };
 
+// The turns of a class whose turns are agreed on with other nodes.
+struct ClassTurns {
+    std::uint32_t weight = 1;
+    std::uint64_t taken = 0;  // Epochs that were the class's.
+    // Its requests at all nodes when the epoch began. Nothing: not among those who are next.
+    std::optional<std::uint64_t> queued_in_all{};
+
+    // Adds the figures of another locality, which counts the same epochs.
+    void add(const ClassTurns& other);
+};
+
 // The class that is shown for a policy without classes.
 inline constexpr std::string_view kAllClasses = "all";
 // The row that sums up the classes that did not fit into a list.
@@ -95,6 +106,7 @@ struct ClassView {
     Instant oldest = kNever;    // Arrival of the oldest waiting request.
     ClassTally& tally;
     std::optional<ClassShares> shares{};  // Only from a policy of shares.
+    std::optional<ClassTurns> turns{};    // Only from a policy of agreed turns.
 };
 using ClassVisitor = std::function<void(const ClassView&)>;
 
@@ -114,6 +126,7 @@ struct ClassFigures {
     std::uint64_t by_weight = 0;
     std::uint64_t over_limit = 0;
     std::optional<ClassShares> shares{};
+    std::optional<ClassTurns> turns{};
 
     // Raises each total to the same total of `totals`, if that is higher.
     void raise_to(const ClassTotals& totals);

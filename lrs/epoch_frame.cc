@@ -5,12 +5,13 @@
 
 #include "core/ensure.h"
 #include "core/random.h"
+#include "lrs/epoch_groups/group_demand.h"
 
 namespace fopd::lrs {
 
 namespace {
 
-constexpr std::array<EpochPart, 0> kEpochParts{};
+constexpr std::array kEpochParts{kGroupsPart};
 static_assert(std::ranges::is_sorted(kEpochParts, {}, &EpochPart::name));
 
 std::uint32_t count_at(std::span<const std::byte> frame, std::size_t at) {
@@ -87,6 +88,11 @@ EpochPartData EpochFrame::part(std::span<const std::byte> frame, std::string_vie
         at += kCountBytes + part.size_bytes;
     }
     return {};
+}
+
+bool EpochFrame::is_filled(std::span<const std::byte> frame) const {
+    return std::ranges::any_of(
+        parts_, [&](const EpochPart& each) { return part(frame, each.name).filled > 0; });
 }
 
 // A part that nobody has filled changes nothing.

@@ -24,7 +24,7 @@ struct EpochPart {
     void (*swap_bytes)(std::span<std::byte> data) = nullptr;
 };
 
-// The parts of all policies, sorted by name. Today no policy has one.
+// The parts of all policies, sorted by name.
 std::span<const EpochPart> epoch_parts();
 
 // A policy's part of the frame of an epoch.
@@ -47,6 +47,8 @@ public:
     std::span<std::byte> fill(std::span<std::byte> frame, std::string_view name) const;
     // Nothing if there is no such part, or if the frame has another size.
     EpochPartData part(std::span<const std::byte> frame, std::string_view name) const;
+    // Whether a node has filled any part.
+    bool is_filled(std::span<const std::byte> frame) const;
     void combine(std::span<std::byte> into, std::span<const std::byte> one,
                  std::span<const std::byte> other) const;
     void swap_bytes(std::span<std::byte> frame) const;

@@ -69,6 +69,32 @@ constexpr std::array kPolicies{
                    const PolicyParts& parts) { return make_delay(settings.delay, parts.seed); },
         .is_same = &same<&PolicySettings::delay>,
     },
+    PolicyEntry{
+        .name = "epoch_groups",
+        .summary = "All nodes of a cluster serve the same group of fops at a time.",
+        .scope = Scope::kCluster,
+        .client_order = ClientOrder::kMixed,
+        .make =
+            [](const PolicySettings& settings, const PolicyParts& parts) {
+                return make_epoch_groups(settings.epoch_groups, parts.share.epoch_groups,
+                                         parts.seed);
+            },
+        .is_same = &same<&PolicySettings::epoch_groups>,
+        .class_of =
+            [](const RequestAttributes& request, const PolicySettings& /*settings*/,
+               const PolicyParts& parts) {
+                return parts.share.epoch_groups.rules->rule_for(request).class_name(request);
+            },
+        .share =
+            [](PolicyNode& node, const PolicySettings& settings, Instant /*now*/) {
+                return PolicyShare{.epoch_groups = node.epoch_groups.share(settings.epoch_groups)};
+            },
+        .rule_book = [](PolicyNode& node) -> RuleBook& { return node.epoch_groups; },
+        .set_rules =
+            [](PolicySettings& settings, std::string_view file) {
+                return put_texts(settings.epoch_groups.rules, file, kGroupGrammar);
+            },
+    },
     PolicyEntry{.name = "fifo",
                 .summary = "In the order of arrival.",
                 .scope = Scope::kLocality,
@@ -176,6 +202,7 @@ PolicyShare PolicyChoice::share(PolicyNode& node, Instant now) const {
 
 PolicyChoice PolicyChoice::for_localities() const {
     PolicyChoice choice = *this;
+    choice.epoch_groups.rules.clear();
     choice.mclock.rules.clear();
     choice.tbf.rules.clear();
     return choice;

@@ -10,6 +10,7 @@
 
 #include "lrs/crr.h"
 #include "lrs/delay.h"
+#include "lrs/epoch_groups/epoch_groups.h"
 #include "lrs/mclock/mclock.h"
 #include "lrs/policy.h"
 #include "lrs/rule_book.h"
@@ -39,6 +40,7 @@ struct PolicySettings {
     SortedTurnsSettings trr;
     DelaySettings delay;
     DeadlineSettings deadline;
+    EpochGroupsSettings epoch_groups;
     MclockSettings mclock;
     TbfSettings tbf;
     friend bool operator==(const PolicySettings&, const PolicySettings&) = default;
@@ -49,6 +51,7 @@ struct PolicySettings {
 struct PolicyShare {
     TbfShare tbf{};
     MclockShare mclock{};
+    EpochGroupsShare epoch_groups{};
 
     friend bool operator==(const PolicyShare&, const PolicyShare&) = default;
 };
@@ -56,10 +59,11 @@ struct PolicyShare {
 struct PolicyNode {
     // Each version of the rules is higher than `version`.
     explicit PolicyNode(std::uint64_t seed, std::uint64_t version = 0)
-        : tbf(seed, version), mclock(seed, version) {}
+        : tbf(seed, version), mclock(seed, version), epoch_groups(seed, version) {}
 
     TbfNode tbf;
     MclockNode mclock;
+    EpochGroupsNode epoch_groups;
 };
 
 // The parts that a policy is created from, besides its settings.
@@ -69,9 +73,9 @@ struct PolicyParts {
 };
 
 struct PolicyEntry {
-    // Whether the policy's guarantees hold for the whole node, or for the requests of each
-    // locality.
-    enum class Scope : std::uint8_t { kLocality, kNode };
+    // Whether the policy's guarantees hold for all nodes that take part in epochs together, for the
+    // whole node, or for the requests of each locality.
+    enum class Scope : std::uint8_t { kLocality, kNode, kCluster };
     // Whether the requests of a client stay in the order of their arrival.
     enum class ClientOrder : std::uint8_t { kKept, kMixed };
 

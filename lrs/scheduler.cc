@@ -195,6 +195,7 @@ void Scheduler::on_epoch(Result<eh::EpochNumber> epoch, std::span<const std::byt
     ready_latest_ = after(now, epochs_->rules().timeout / 2);
     ready_at_ = ready_latest_;
     reactor_.arm(epoch_timer_, ready_at_);
+    is_others_epoch_ = frame_.is_filled(data);
     if (epoch) {
         // The policy may be another one than when this node became ready.
         policy_->start_epoch(*epoch, frame_.part(data, policy_->epoch_part()), now);
@@ -205,10 +206,13 @@ void Scheduler::on_epoch(Result<eh::EpochNumber> epoch, std::span<const std::byt
 }
 
 // An epoch that is over is asked about in a later turn: the handler may answer at once, and an
-// epoch without requests may be over at once.
+// epoch without requests may be over at once. A policy without a part in epochs does not keep those
+// of other nodes waiting, which change their policies one by one.
 void Scheduler::note_epoch_over() {
     if (ready_latest_ == kNever || is_shut_down_ || epoch_ == eh::kFirstEpoch) return;
-    const Instant over_at = std::max(policy_->epoch_over_at(), after(reactor_.now(), 1ns));
+    const bool is_bystander = is_others_epoch_ && policy_->epoch_part().empty();
+    const Instant policy_over_at = is_bystander ? Instant{} : policy_->epoch_over_at();
+    const Instant over_at = std::max(policy_over_at, after(reactor_.now(), 1ns));
     const Instant ready_at = std::min(over_at, ready_latest_);
     if (ready_at == ready_at_ || ready_at_ <= reactor_.now()) return;
     ready_at_ = ready_at;

@@ -64,6 +64,9 @@ config::Section<LrsSettings> lrs_section() {
                                     config::map_of(deadline_record()), summary_of("deadline"));
     section.field<DelaySettings>("delay", &LrsSettings::delay, config::map_of(delay_record()),
                                  summary_of("delay"));
+    section.field<EpochGroupsSettings>("epoch_groups", &LrsSettings::epoch_groups,
+                                       config::map_of(epoch_groups_record()),
+                                       summary_of("epoch_groups"));
     section.field<MclockSettings>("mclock", &LrsSettings::mclock, config::map_of(mclock_record()),
                                   summary_of("mclock"));
     section.field<SortedTurnsSettings>("orr", &LrsSettings::orr,
@@ -215,7 +218,7 @@ std::optional<RuleMistakes> set_rules(LrsSettings& settings, std::string_view po
         return entry->set_rules(settings, file);
     return RuleMistake{.column = 0,
                        .wrong = "the policy " + config::shown_key(decider) + " has no rules",
-                       .right = "tbf and mclock have some"};
+                       .right = "tbf, mclock and epoch_groups have some"};
 }
 
 std::vector<NamedValue> values_of(const LrsSettings& settings, const PolicyEntry& policy) {

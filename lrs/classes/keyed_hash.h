@@ -20,6 +20,8 @@ struct ClassHash {
 struct HashKey {
     std::uint64_t first = 0;
     std::uint64_t second = 0;
+
+    friend bool operator==(const HashKey&, const HashKey&) = default;
 };
 
 // A hash similar to SipHash-1-3, with a result of 128 bits, of the numbers and texts added one by

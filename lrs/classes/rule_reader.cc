@@ -294,13 +294,21 @@ const RuleToken* RuleReader::read_option_word(const char* right) {
     return nullptr;
 }
 
-bool RuleReader::read_rank(std::uint32_t& rank) {
+bool RuleReader::read_number(std::uint32_t& number, std::uint32_t min, std::uint32_t max) {
     const RuleToken& token = here();
     if (!read_plain_word("write a number")) return false;
-    const auto read = config::parse_integer(token.text, 0, ClassRule::kRankMax);
+    const auto read = config::parse_integer(token.text, min, max);
     if (!read) return fail(token.column, read.error().wrong, read.error().right);
-    rank = static_cast<std::uint32_t>(*read);
+    number = static_cast<std::uint32_t>(*read);
     return true;
+}
+
+bool RuleReader::read_rank(std::uint32_t& rank) {
+    return read_number(rank, 0, ClassRule::kRankMax);
+}
+
+bool RuleReader::read_weight(std::uint32_t& weight) {
+    return read_number(weight, 1, kWeightMax);
 }
 
 bool RuleReader::read_classes(KeySet& keys) {

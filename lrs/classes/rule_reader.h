@@ -23,10 +23,15 @@ inline constexpr std::array<std::string_view, 6> kTbfWords{"rate", "each", "burs
                                                            "all",  "rank", "by"};
 inline constexpr std::array<std::string_view, 6> kMclockWords{"reservation", "weight", "limit",
                                                               "soft_limit",  "rank",   "by"};
+inline constexpr std::array<std::string_view, 3> kGroupWords{"weight", "rank", "by"};
 // For all policies, so that a message can name the policy an option belongs to.
 inline constexpr RuleOptions kTbfOptions{.policy = "tbf", .words = kTbfWords};
 inline constexpr RuleOptions kMclockOptions{.policy = "mclock", .words = kMclockWords};
-inline constexpr std::array kRuleOptions{kMclockOptions, kTbfOptions};
+inline constexpr RuleOptions kGroupOptions{.policy = "epoch_groups", .words = kGroupWords};
+inline constexpr std::array kRuleOptions{kMclockOptions, kTbfOptions, kGroupOptions};
+
+// The highest weight of a class.
+inline constexpr std::uint32_t kWeightMax = 1000;
 
 // Parses the parts of rules that all policies share, one after the other: docs/formats/rules.md.
 // The read functions return false after recording a mistake.
@@ -69,8 +74,9 @@ public:
     bool read_key(Key& key);
     // Reads an option's word and its sign. The returned token stays valid.
     const RuleToken* read_option_word(const char* right);
-    // Read the value after "rank=" and "by=".
+    // Read the value after "rank=", "weight=" and "by=".
     bool read_rank(std::uint32_t& rank);
+    bool read_weight(std::uint32_t& weight);
     bool read_classes(KeySet& keys);
     // Checks that a rule named default matches everything. REQUIRES: the rule was read.
     bool check_default(const ClassRule& rule, const char* example);
@@ -82,6 +88,7 @@ private:
     bool read_conjunction(ClassRule& rule);
     bool read_test(Conjunction& conjunction, std::string& text);
     bool read_comparison(const RuleToken& sign, Test::Values& values, std::string& text);
+    bool read_number(std::uint32_t& number, std::uint32_t min, std::uint32_t max);
     bool open_list(std::size_t& column, std::string& text);
     // The next item of a list: a word or the list's end.
     enum class Item : std::uint8_t { kWord, kEnd, kMistake };

@@ -119,7 +119,7 @@ private:
         }
         if (word->text == "weight") {
             if (options.weight) return reader_.fail_double(*word);
-            return read_weight(options.weight.emplace());
+            return reader_.read_weight(options.weight.emplace());
         }
         if (word->text == "rank") {
             if (options.rank) return reader_.fail_double(*word);
@@ -144,15 +144,6 @@ private:
             return reader_.fail(token.column, token.shown() + " is no rate of a class", kRates);
         }
         per_second = rate->per_second;
-        return true;
-    }
-
-    bool read_weight(std::uint32_t& weight) {
-        const RuleToken& token = reader_.here();
-        if (!reader_.read_plain_word("write a number")) return false;
-        const auto read = config::parse_integer(token.text, 1, Shares::kWeightMax);
-        if (!read) return reader_.fail(token.column, read.error().wrong, read.error().right);
-        weight = static_cast<std::uint32_t>(*read);
         return true;
     }
 

@@ -17,8 +17,6 @@ namespace fopd::lrs {
 
 // The shares of each class of a rule. Rates are in requests without data per second.
 struct Shares {
-    static constexpr std::uint32_t kWeightMax = 1000;
-
     std::optional<std::uint64_t> reservation{};
     std::uint32_t weight = 1;
     std::optional<std::uint64_t> limit{};

@@ -146,10 +146,11 @@ _fopctl() {
     if [[ $verb == "lrs set" && $current != *=* && $previous != "=" ]]; then
         local words="max_foms= io_wait_goal="
         case $first in
-            "") words="crr deadline delay fifo mclock orr tbf trr $words" ;;
+            "") words="crr deadline delay epoch_groups fifo mclock orr tbf trr $words" ;;
             crr) words+=" quantum= by=" ;;
             deadline) words+=" policy= wait_max=" ;;
             delay) words+=" min= max= percent=" ;;
+            epoch_groups) words+=" length= at_end= others= rules=" ;;
             mclock) words+=" capacity= cost_unit= rules=" ;;
             orr | trr) words+=" quantum= ops= offsets=" ;;
             tbf) words+=" rules=" ;;

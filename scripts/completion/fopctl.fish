@@ -131,7 +131,7 @@ function __fopctl
         case 'io-sched set:words'
             __fopctl_io_sched_keys
         case 'lrs set:words'
-            test $count -gt 0; or printf '%s\n' crr deadline delay fifo mclock orr tbf trr
+            test $count -gt 0; or printf '%s\n' crr deadline delay epoch_groups fifo mclock orr tbf trr
     end
 end
 

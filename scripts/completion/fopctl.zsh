@@ -111,7 +111,7 @@ _fopctl() {
         *:name | *:old | *:prefix) _fopctl_offer _fopctl_objects ;;
         "log-level:level") compadd trace debug info warn error ;;
         "io-sched set:words") _fopctl_offer _fopctl_io_sched_keys ;;
-        "lrs set:words") (( count > 0 )) || compadd crr deadline delay fifo mclock orr tbf trr ;;
+        "lrs set:words") (( count > 0 )) || compadd crr deadline delay epoch_groups fifo mclock orr tbf trr ;;
     esac
 }
 

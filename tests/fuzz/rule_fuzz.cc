@@ -11,8 +11,10 @@
 #include "core/ensure.h"
 #include "core/utf8.h"
 #include "lrs/classes/described_request.h"
+#include "lrs/epoch_groups/rule_set.h"
 #include "lrs/mclock/edit.h"
 #include "lrs/mclock/rule.h"
+#include "lrs/policies.h"
 #include "tests/lrs/tbf/rule_edits.h"
 
 using namespace fopd;
@@ -72,6 +74,20 @@ void check_mclock_rule(const MclockRule& rule) {
     ENSURE(same.has_value() && same->text() == text);
 }
 
+void check_group_rule(const GroupRule& rule) {
+    const std::string text = rule.text();
+    const auto again = parse_group_rule(text);
+    ENSURE(again.has_value() || text.size() > kRuleBytesMax);
+    if (!again) return;
+    ENSURE(again->name == rule.name);
+    ENSURE(again->has_same_classes_as(rule));
+    ENSURE(again->weight == rule.weight);
+    ENSURE(again->rank == rule.rank);
+    ENSURE(again->text() == text);
+    const auto same = parse_group_change(rule.name, rule);
+    ENSURE(same.has_value() && same->text() == text);
+}
+
 void check_edits(std::string_view text) {
     RuleEdits book;
     ENSURE(book.add("a job=a* rate=1/s", kNow).has_value());
@@ -108,6 +124,25 @@ void check_mclock_edits(std::string_view text) {
     }
 }
 
+void check_group_edits(std::string_view text) {
+    using Verb = RuleEdit::Verb;
+    for (const Verb verb : {Verb::kAdd, Verb::kChange, Verb::kDel, Verb::kLoad}) {
+        EpochGroupsNode node(1);
+        PolicySettings settings;
+        settings.epoch_groups.rules = {"a job=a* weight=2"};
+        const OrderedRulesPtr before = node.rules(settings, kNow.now);
+        const auto wrong = node.edit(settings, {.verb = verb, .text = text}, kNow.now);
+        if (wrong) {
+            check_mistake(*wrong, text);
+            ENSURE(node.rules(settings, kNow.now) == before);
+            continue;
+        }
+        ENSURE(GroupRules::load(settings.epoch_groups.rules, 1).has_value());
+        const OrderedRulesPtr after = node.rules(settings, kNow.now);
+        ENSURE(after->count() <= kRulesMax + 1);
+    }
+}
+
 }  // namespace
 
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer calls it by this name.
@@ -138,7 +173,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     } else {
         check_mistake(mclock_rule.error(), text);
     }
+    const auto group_rule = parse_group_rule(text);
+    if (group_rule) {
+        check_group_rule(*group_rule);
+    } else {
+        check_mistake(group_rule.error(), text);
+    }
     check_edits(text);
     check_mclock_edits(text);
+    check_group_edits(text);
     return 0;
 }

@@ -52,6 +52,12 @@ SetPolicy with_mclock(std::string name, Rules rules) {
     return made;
 }
 
+SetPolicy with_groups(std::string name, Rules rules) {
+    SetPolicy made{.name = "epoch_groups, " + std::move(name)};
+    made.choice.epoch_groups.rules = std::move(rules);
+    return made;
+}
+
 // A row is there as it is when nothing is said; these are the other ways.
 std::vector<SetPolicy> other_settings(std::string_view policy) {
     std::vector<SetPolicy> all;
@@ -78,6 +84,15 @@ std::vector<SetPolicy> other_settings(std::string_view policy) {
         all.push_back(with_mclock("one a second", {"default * limit=1/s by=none"}));
         all.back().keeps_clients = true;
         all.back().is_slow = true;
+    } else if (policy == "epoch_groups") {
+        all.push_back(with_groups("a group for each client", {"a * by=client"}));
+        all.back().keeps_clients = true;
+        all.push_back(with_groups("weights, short turns, pauses",
+                                  {"gold " + first_two + "&size<768k weight=4",
+                                   "small size<256k by=client weight=2", "default * by=object"}));
+        all.back().choice.epoch_groups.length = 1ms;
+        all.back().choice.epoch_groups.at_end = AtEnd::kPause;
+        all.back().choice.epoch_groups.others = OtherGroups::kWait;
     } else if (policy == "crr") {
         all.push_back({.name = "crr, eight in a row"});
         all.back().choice.crr.quantum = 8;

@@ -271,6 +271,26 @@ TEST_CASE("lrs scheduler: a policy that came after the node was ready finds its 
     CHECK(policy.filled == std::vector<std::uint32_t>{0, 1});
 }
 
+TEST_CASE("lrs scheduler: a policy without a part keeps nobody waiting who has one", "[lrs]") {
+    EpochShell shell;
+    // Nobody has a part.
+    shell.epochs.answer(5);
+    shell.world.run_for(1s);
+    CHECK(shell.epochs.asked.size() == 1);
+    shell.world.run_for(1s);
+    REQUIRE(shell.epochs.waiting != nullptr);
+    // Another node has one.
+    const EpochFrame frame(kTwoParts);
+    frame.fill(shell.epochs.frame, "others")[0] = std::byte{1};
+    shell.epochs.answer(6);
+    shell.world.run_for(1ms);
+    CHECK(shell.epochs.asked == std::vector<eh::EpochNumber>{0, 5, 6});
+    // Its own contribution is empty, so that it does not keep itself going.
+    shell.epochs.answer(7);
+    shell.world.run_for(1s);
+    CHECK(shell.epochs.asked.size() == 3);
+}
+
 TEST_CASE("lrs frame: nodes with different policies take part in the same epoch", "[lrs]") {
     const EpochFrame frame(kTwoParts);
     const auto made_by = [&](std::string_view policy, int value) {

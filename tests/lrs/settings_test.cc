@@ -99,7 +99,8 @@ TEST_CASE("lrs settings: all of them change at run time", "[lrs]") {
     const auto before = schema.load_text("", "fopd.yaml");
     const auto after = schema.load_text(
         "lrs: { policy: orr, max_foms: 7, crr: { quantum: 2 }, orr: { quantum: 2, ops: writes },"
-        " trr: { quantum: 3 }, delay: { percent: 4 }, deadline: { wait_max: 5s, policy: orr } }",
+        " trr: { quantum: 3 }, delay: { percent: 4 }, deadline: { wait_max: 5s, policy: orr },"
+        " epoch_groups: { length: 1s, at_end: pause, others: wait, rules: [ a job=a ] } }",
         "fopd.yaml");
     REQUIRE(before.has_value());
     REQUIRE(after.has_value());
@@ -107,7 +108,7 @@ TEST_CASE("lrs settings: all of them change at run time", "[lrs]") {
 
     const auto applied = current.apply(*after);
 
-    CHECK(applied.live.size() == 9);
+    CHECK(applied.live.size() == 13);
     CHECK(applied.waiting.empty());
 }
 
@@ -115,7 +116,11 @@ TEST_CASE("lrs settings: impossible values are refused", "[lrs]") {
     for (const char* text :
          {"crr: { quantum: 0 }", "crr: { quantum: 65536 }", "orr: { ops: some }",
           "delay: { min: 2s, max: 1s }", "delay: { percent: 101 }", "delay: { percent: -1 }",
-          "deadline: { policy: deadline }", "deadline: { wait_max: 0s }", "fifo: {}"}) {
+          "deadline: { policy: deadline }", "deadline: { wait_max: 0s }", "fifo: {}",
+          "epoch_groups: { length: 0s }", "epoch_groups: { length: 11s }",
+          "epoch_groups: { at_end: stop }", "epoch_groups: { others: go_on }",
+          "epoch_groups: { rules: [ a job=a rate=1/s ] }",
+          "epoch_groups: { rules: [ a job=a, a job=b ] }"}) {
         CAPTURE(text);
         CHECK_FALSE(load("lrs: { " + std::string(text) + " }").has_value());
     }
@@ -239,8 +244,10 @@ TEST_CASE("lrs settings: a policy takes over together with its rules", "[lrs]") 
     CHECK(settings.tbf.rules == std::vector<std::string>{"a job=a rate=2/s"});
     CHECK(said("mclock", {}, "a job=a rate=1/s\nb jbo=b\n").find("\nline 2, column 3: ") !=
           std::string::npos);
-    CHECK(said("crr", {}, "") == "the policy crr has no rules; tbf and mclock have some");
-    CHECK(said("deadline", {}, "") == "the policy crr has no rules; tbf and mclock have some");
+    CHECK(said("crr", {}, "") ==
+          "the policy crr has no rules; tbf, mclock and epoch_groups have some");
+    CHECK(said("deadline", {}, "") ==
+          "the policy crr has no rules; tbf, mclock and epoch_groups have some");
     CHECK(settings.mclock.rules == std::vector<std::string>{"gold user=ann weight=4"});
 }
 

@@ -140,8 +140,9 @@ grep --quiet -- "--admin $scratch/admin.sock" "$scratch/asked" || {
 completes "check backup" store ""
 completes "show set which save rule" lrs ""
 completes "show set save" lrs s
-completes "crr deadline delay fifo mclock orr tbf trr max_foms= io_wait_goal=" lrs set ""
+completes "crr deadline delay epoch_groups fifo mclock orr tbf trr max_foms= io_wait_goal=" lrs set ""
 completes "max_foms= io_wait_goal= quantum= by=" lrs set crr ""
+completes "at_end=" lrs set epoch_groups at
 completes "policy=" lrs set deadline max_foms=4 p
 completes "max_foms=" lrs set max
 completes "" lrs set crr quantum =

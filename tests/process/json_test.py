@@ -380,6 +380,12 @@ class JsonTest(StorageTestCase):
         self.printed("write", "a", "--offset", 0, data=b"other")
         shares = [each["shares"] for each in self.printed("lrs show")["classes"]]
         self.assertTrue(any("limit" in each for each in shares) and any("soft_limit" in each for each in shares), shares)
+        self.printed("lrs set", "epoch_groups", "length=20ms", "others=wait")
+        settings = {each["name"]: (each["value"], each["unit"]) for each in self.printed("lrs show")["settings"] if each["policy"]}
+        self.assertEqual(settings, {"length": (0.02, "seconds"), "at_end": ("go_on", ""), "others": ("wait", "")})
+        self.printed("write", "a", "--offset", 0, data=b"again")
+        turns = [each["turns"] for each in self.printed("lrs show")["classes"]]
+        self.assertEqual([each["weight"] for each in turns], [1] * len(turns))
         for line in self.ctl("--json", "top", "--count", 2, "--interval", 0.05).splitlines():
             self.compare("top", line)
         self.printed("lrs rule list")
@@ -392,7 +398,7 @@ class JsonTest(StorageTestCase):
         self.assertEqual(settings["elevator_max_wait"], (2, "seconds"))
         self.assertEqual(settings["tape.read_algo"], ("grouped_read", ""))
         self.assertIn(b"\nelevator_max_wait=2s\n", self.ctl("io-sched", "show"))
-        self.assertEqual(self.printed("epoch", "show")["kind"], "local")
+        self.assertEqual(self.printed("epoch show")["kind"], "local")
 
     def use_node(self):
         self.printed("status")

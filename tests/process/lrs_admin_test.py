@@ -333,6 +333,51 @@ class LrsAdminTest(LrsTestCase):
         self.assertIn("colour", self.ctl("lrs", "which", "colour=red", code=USAGE).stderr)
         self.fopd.stop(self.daemon)
 
+    # -- epoch_groups --
+
+    def test_groups_have_turns_and_are_shown_and_set(self):
+        self.start(policy="epoch_groups", max_foms=1, io_wait_goal="none", epoch_groups={"rules": ["heavy job=heavy weight=3"]})
+        ended = [self.write_meanwhile(seconds=10, depth=10, job=job) for job in ("heavy", "a", "b")]
+        names = ["heavy{job=heavy}", "default{job=a}", "default{job=b}"]
+
+        def turns(name):
+            classes = {each["name"]: each for each in self.lrs()["classes"]}
+            return classes[name]["turns"] if name in classes else {"taken": 0}
+        wait_until(lambda: all(turns(name)["taken"] > 2 for name in names), "all have turns")
+        self.assertEqual([turns(name)["weight"] for name in names], [3, 1, 1])
+        wait_until(lambda: any("queued_on_all_nodes" in turns(name) for name in names), "what waits in all is known")
+        self.assertIn("ON ALL NODES", self.ctl("lrs", "show").stdout)
+
+        page = self.ctl("lrs", "which", "op=write job=a").stdout
+        self.assertEqual(page, "policy epoch_groups: class default{job=a}\nrule default * by=job\n")
+        page = self.ctl("lrs", "rule", "list").stdout
+        self.assertRegex(page, "^# rules of epoch_groups, version [0-9]+\nheavy ")
+        # Settings apply to the policy that is there.
+        taken = turns(names[1])["taken"]
+        self.ctl("lrs", "set", "epoch_groups", "length=5ms", "at_end=pause", "others=wait")
+        self.assertGreaterEqual(turns(names[1])["taken"], taken)
+        self.assertIn("epoch_groups: length=5ms at_end=pause others=wait\n", self.ctl("lrs", "show").stdout)
+        for words, said in ((["length=0s"], "lrs.epoch_groups.length"), (["others=none"], "lrs.epoch_groups.others"),
+                            (['rules=["a job=a rate=1/s"]'], "lrs.epoch_groups.rules[0]")):
+            self.assertIn(said, self.ctl("lrs", "set", "epoch_groups", *words, code=CONFIG).stderr)
+        for words, said in ((["add", "heavy job=b"], "already"), (["change", "heavy weight=0"], "column 14"),
+                            (["del", "default"], "default")):
+            self.assertIn(said, self.ctl("lrs", "rule", *words, code=CONFIG).stderr)
+        self.ctl("lrs", "rule", "add", "both job={a b} by=none weight=2")
+        self.assertEqual(self.rules()[1], ["heavy job=heavy weight=3", "both job={a b} weight=2 by=none", "default * by=job"])
+        wait_until(lambda: turns("both")["taken"] > 1, "the new group has turns")
+        self.ctl("lrs", "rule", "load", "-", input=page)
+        self.assertEqual(self.rules()[1], ["heavy job=heavy weight=3", "default * by=job"])
+        self.ctl("lrs", "rule", "del", "heavy")
+        self.ctl("lrs", "set", "deadline", "policy=epoch_groups", "wait_max=100ms")
+        wait_until(lambda: turns(names[1])["taken"] > 1, "below deadline it has turns, too")
+        self.assertEqual(self.daemon.status()["config"]["differs"],
+                         ["lrs.policy", "lrs.deadline.policy", "lrs.deadline.wait_max", "lrs.epoch_groups.length",
+                          "lrs.epoch_groups.at_end", "lrs.epoch_groups.others", "lrs.epoch_groups.rules"])
+        for each in ended:
+            each()
+        self.fopd.stop(self.daemon)
+
     # -- mclock --
 
     def test_classes_and_rules_of_mclock_are_shown_and_set_as_a_whole(self):

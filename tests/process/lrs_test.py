@@ -123,7 +123,7 @@ class RequestSchedulingTest(LrsTestCase):
         counts = []
         load = threading.Thread(target=lambda: counts.append(self.write(seconds=4)))
         load.start()
-        for policy in ("crr", "orr", "mclock", "trr", "delay", "tbf", "mclock", "delay", "deadline", "fifo", "crr"):
+        for policy in ("crr", "orr", "mclock", "trr", "delay", "tbf", "epoch_groups", "mclock", "delay", "deadline", "fifo", "crr"):
             self.assertIn("lrs.policy", self.reload(policy=policy).stdout)
         load.join()
         self.assertGreater(counts[0], 0)

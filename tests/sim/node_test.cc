@@ -261,6 +261,9 @@ TEST_CASE("sim node: another request scheduler takes over while clients are serv
           Row{"policy: orr"}, Row{"policy: trr"},
           Row{"policy: delay, delay: { min: 1ms, max: 30ms }"},
           Row{"policy: deadline, deadline: { policy: crr, wait_max: 5ms }"}, Row{"policy: mclock"},
+          Row{"policy: epoch_groups"},
+          Row{"policy: epoch_groups, epoch_groups: { length: 20ms, others: wait }", true},
+          Row{"policy: epoch_groups, epoch_groups: { rules: [ \"a op=echo weight=2\" ] }"},
           Row{"policy: tbf"}, Row{"policy: tbf, tbf: { rules: [ \"a op=echo rate=9/s\" ] }", true},
           Row{"policy: crr"}}) {
         CAPTURE(row.words);
