@@ -1,17 +1,25 @@
-// Measures the cost of an epoch, in virtual time with the real members.
+// Measures what epochs cost and bring, in virtual time with the real members and schedulers.
 //
 //     bench_epochs [--json]
 //
+// First the cost of an epoch.
 // All members of a view become ready at once; measured is the time from then until the last of them
 // has the epoch, and the messages. A message takes 20 us; a member handles one at a time, 1 us for
 // each that it gets or sends. Then how the time grows with the number of members.
+//
+// Then how much sooner applications are done when all servers serve the same one at a time (policy
+// epoch_groups), compared with servers that each go by the order of arrival (fifo), and what of
+// that is lost when epochs cost time, servers hear of them one after the other, requests take
+// unequal times, or applications use a part of the servers only.
 
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
 
+#include "bench/coordination.h"
 #include "bench/measure.h"
 #include "sim/epochs/epoch_world.h"
 
@@ -65,30 +73,140 @@ double growth(const Cost& few, const Cost& many) {
     return (many.us - few.us) / factors / step;
 }
 
-int run(bool as_json) {
-    std::vector<Cost> costs;
-    for (const std::size_t members : {10U, 100U, 1000U, 10'000U}) costs.push_back(measure(members));
-    const Cost& most = costs.back();
-    const double grows = growth(costs.front(), most);
-    if (as_json) {
-        std::printf(
-            "{\"latency_10k_us\": %.1f, \"messages_10k\": %llu, \"growth_per_factor\": %.2f, "
-            "\"latency\": [",
-            most.us, static_cast<unsigned long long>(most.messages), grows);
-        for (const Cost& cost : costs) {
-            std::printf("%s{\"members\": %zu, \"us\": %.1f, \"messages\": %llu}",
-                        &cost == &costs.front() ? "" : ", ", cost.members, cost.us,
-                        static_cast<unsigned long long>(cost.messages));
-        }
-        std::printf("]}\n");
-        return 0;
-    }
+void print_costs(const std::vector<Cost>& costs, double grows) {
     for (const Cost& cost : costs) {
         std::printf("%6zu members: %7.1f us, %llu messages\n", cost.members, cost.us,
                     static_cast<unsigned long long>(cost.messages));
     }
     std::printf("each factor of %zu adds %.2f times a hop and the handling of %zu\n", kFanout,
                 grows, kFanout);
+}
+
+// -- coordination --
+
+using bench::Comparison;
+using bench::Experiment;
+
+struct Ideal {
+    std::size_t servers;
+    std::size_t apps;
+    int trials;
+};
+constexpr std::array kIdeals{Ideal{1, 4, 50},   Ideal{4, 2, 1000}, Ideal{4, 4, 1000},
+                             Ideal{4, 8, 500},  Ideal{16, 8, 150}, Ideal{16, 16, 100},
+                             Ideal{64, 16, 30}, Ideal{64, 64, 10}};
+
+struct Measured {
+    const char* what;
+    Experiment experiment;
+    Comparison comparison;
+};
+
+std::vector<Measured> measure_ideals() {
+    std::vector<Measured> all;
+    for (const Ideal& ideal : kIdeals) {
+        const Experiment experiment{
+            .servers = ideal.servers, .apps = ideal.apps, .trials = ideal.trials};
+        all.push_back({"", experiment, bench::compare(experiment)});
+    }
+    return all;
+}
+
+// What takes from the gain, one thing at a time; 16 servers and 8 applications.
+std::vector<Measured> measure_losses() {
+    std::vector<Measured> all;
+    const auto add = [&all](const char* what, Experiment experiment) {
+        experiment.servers = 16;
+        experiment.apps = 8;
+        experiment.trials = 100;
+        all.push_back({what, experiment, bench::compare(experiment)});
+    };
+    add("nothing", {});
+    add("no epochs", {.has_epochs = false});
+    for (const double cost : {0.1, 0.5, 1.0, 2.0}) {
+        add("epoch cost, serve", {.epoch_cost = cost});
+        add("epoch cost, wait", {.epoch_cost = cost, .settings = "others: wait"});
+    }
+    for (const double raggedness : {0.5, 1.0, 2.0}) {
+        add("raggedness, serve", {.raggedness = raggedness});
+        add("raggedness, wait", {.raggedness = raggedness, .settings = "others: wait"});
+    }
+    for (const double spread : {0.25, 0.5, 0.9}) {
+        add("unequal times, serve", {.spread = spread});
+        add("unequal times, wait", {.spread = spread, .settings = "others: wait"});
+    }
+    for (const double striping : {0.75, 0.5, 0.25, 0.0625}) {
+        add("striping, serve", {.striping = striping});
+        add("striping, wait", {.striping = striping, .settings = "others: wait"});
+        add("striping, serve, 10 ms", {.striping = striping, .settings = "length: 10ms"});
+    }
+    return all;
+}
+
+// The one that is not what it is without.
+double amount(const Experiment& experiment) {
+    return experiment.epoch_cost + experiment.raggedness + experiment.spread +
+           (experiment.striping < 1 ? experiment.striping : 0);
+}
+
+void print_coordination(const std::vector<Measured>& ideals, const std::vector<Measured>& losses) {
+    std::printf("\nservers apps |   fifo expected | groups expected | reduction makespan\n");
+    for (const Measured& each : ideals) {
+        const auto& [fifo, groups] = each.comparison;
+        std::printf("%7zu %4zu | %6.2f %8.2f | %6.2f %8.2f | %7.1f %% %+6.1f %%\n",
+                    each.experiment.servers, each.experiment.apps, fifo.mean,
+                    bench::expected_fifo(each.experiment.servers, each.experiment.apps),
+                    groups.mean, bench::expected_groups(each.experiment.apps),
+                    100 * each.comparison.reduction(), 100 * (groups.makespan / fifo.makespan - 1));
+    }
+    std::printf(
+        "\n16 servers, 8 apps           | reduction makespan |  p99 of fifo, groups | "
+        "Jain of fifo, groups | epochs\n");
+    for (const Measured& each : losses) {
+        const auto& [fifo, groups] = each.comparison;
+        std::printf("%-21s %6.4g | %7.1f %% %+6.1f %% | %10.2f %8.2f | %11.3f %8.3f | %6.1f\n",
+                    each.what, amount(each.experiment), 100 * each.comparison.reduction(),
+                    100 * (groups.makespan / fifo.makespan - 1), fifo.p99, groups.p99, fifo.jain,
+                    groups.jain, groups.epochs);
+    }
+}
+
+void print_json(const std::vector<Cost>& costs, double grows, const std::vector<Measured>& ideals) {
+    std::printf("{\"coordination\": [");
+    for (const Measured& each : ideals) {
+        const auto& [fifo, groups] = each.comparison;
+        std::printf(
+            "%s{\"servers\": %zu, \"apps\": %zu, \"reduction\": %.4f, \"expected\": %.4f, "
+            "\"makespan\": %.4f}",
+            &each == &ideals.front() ? "" : ", ", each.experiment.servers, each.experiment.apps,
+            each.comparison.reduction(),
+            1 - bench::expected_groups(each.experiment.apps) /
+                    bench::expected_fifo(each.experiment.servers, each.experiment.apps),
+            groups.makespan / fifo.makespan);
+    }
+    std::printf(
+        "], \"latency_10k_us\": %.1f, \"messages_10k\": %llu, \"growth_per_factor\": %.2f, "
+        "\"latency\": [",
+        costs.back().us, static_cast<unsigned long long>(costs.back().messages), grows);
+    for (const Cost& cost : costs) {
+        std::printf("%s{\"members\": %zu, \"us\": %.1f, \"messages\": %llu}",
+                    &cost == &costs.front() ? "" : ", ", cost.members, cost.us,
+                    static_cast<unsigned long long>(cost.messages));
+    }
+    std::printf("]}\n");
+}
+
+int run(bool as_json) {
+    std::vector<Cost> costs;
+    for (const std::size_t members : {10U, 100U, 1000U, 10'000U}) costs.push_back(measure(members));
+    const double grows = growth(costs.front(), costs.back());
+    const std::vector<Measured> ideals = measure_ideals();
+    if (as_json) {
+        print_json(costs, grows, ideals);
+        return 0;
+    }
+    print_costs(costs, grows);
+    print_coordination(ideals, measure_losses());
     return 0;
 }
 

@@ -127,6 +127,10 @@ std::vector<Subject> subjects() {
     // Each reaches its limit with each request, and is below it again at the next.
     Subject limits{.name = "mclock_limits", .policy = "mclock", .step = 1us};
     limits.settings.mclock.rules = {"each * limit=100000000/s by=client"};
+    // Alone, each turn is of one request.
+    Subject groups{.name = "epoch_groups", .policy = "epoch_groups", .step = 1ms};
+    groups.settings.epoch_groups.rules = {"each * by=client"};
+    groups.settings.epoch_groups.length = 1ms;
     return {{.name = "fifo", .policy = "fifo"},
             {.name = "crr", .policy = "crr"},
             {.name = "orr", .policy = "orr"},
@@ -135,7 +139,8 @@ std::vector<Subject> subjects() {
             with_rules("tbf_1024_rules", "job#.0"),
             with_rules("tbf_1024_patterns", "*b#.*"),
             mclock,
-            limits};
+            limits,
+            groups};
 }
 
 double policy_ns(Requests& requests, const Subject& subject) {

@@ -104,11 +104,16 @@ void NodeEpochs::on_message(fabric::IncomingFop& fop) {
         reply.status = fop::Status::kUnknownFop;
         reply.words = "this daemon has epochs of its own: eh.kind is local";
     }
+    const auto* const sender = parts_.settings.find(fop.caller().principal);
+    if (reply.status == fop::Status::kDone && sender == nullptr) {
+        reply.status = fop::Status::kDenied;
+        reply.words = "the sender is not in eh.members";
+    }
     if (reply.status == fop::Status::kDone) {
         const auto& body = std::get<fop::EpochMessage>(request.body);
         reply.body = fop::EpochMessageReply{};
         peers_->handler.on_message(
-            {.name = fop.caller().principal, .address = std::string(body.from)},
+            {.name = sender->name, .address = format_address(sender->address)},
             std::as_bytes(static_cast<const std::span<const std::uint8_t>&>(body.message)));
     }
     fop.reply(reply);

@@ -40,8 +40,10 @@ Result<std::vector<std::byte>> read_small_file(const std::string& path) {
     }
 }
 
-Result<void> replace_small_file(const std::string& path, std::span<const std::byte> bytes) {
-    const std::string beside = path + ".new";
+namespace {
+
+// All but the rename. After an error the file has its old bytes.
+Result<void> write_beside(const std::string& beside, std::span<const std::byte> bytes) {
     const core::OwnedFd fd(
         ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR));
     if (fd.get() < 0) return std::unexpected(os_error(errno, "create a file of epochs"));
@@ -52,28 +54,33 @@ Result<void> replace_small_file(const std::string& path, std::span<const std::by
         at += static_cast<std::size_t>(put);
     }
     if (::fsync(fd.get()) != 0) return std::unexpected(os_error(errno, "sync a file of epochs"));
-    if (::rename(beside.c_str(), path.c_str()) != 0)
-        return std::unexpected(os_error(errno, "rename a file of epochs"));
-    return core::sync_directory(core::directory_of(path), "sync the directory of a file");
+    return {};
 }
 
-namespace {
-
-// The outcome of an offloaded call, whose Result is within that of the Offload.
-template <typename T>
-Result<T> unwrap(Result<Result<T>> outcome) {
-    if (!outcome) return std::unexpected(outcome.error());
-    return *std::move(outcome);
+std::unexpected<NotReplaced> not_replaced(const Error& error, bool has_old_bytes) {
+    return std::unexpected(NotReplaced{.error = error, .has_old_bytes = has_old_bytes});
 }
 
 }  // namespace
 
+Replaced replace_small_file(const std::string& path, std::span<const std::byte> bytes) {
+    const std::string beside = path + ".new";
+    if (const auto written = write_beside(beside, bytes); !written)
+        return not_replaced(written.error(), true);
+    if (::rename(beside.c_str(), path.c_str()) != 0)
+        return not_replaced(os_error(errno, "rename a file of epochs"), true);
+    const auto synced =
+        core::sync_directory(core::directory_of(path), "sync the directory of a file of epochs");
+    if (!synced) return not_replaced(synced.error(), false);
+    return {};
+}
+
 void PosixSmallFile::read(SmallFileUser& user) {
-    reactor_.spawn(work_, read_for(&user));
+    if (!work_.closed()) reactor_.spawn(work_, read_for(&user));
 }
 
 void PosixSmallFile::replace(std::vector<std::byte> bytes, SmallFileUser& user) {
-    reactor_.spawn(work_, replace_for(&user, std::move(bytes)));
+    if (!work_.closed()) reactor_.spawn(work_, replace_for(&user, std::move(bytes)));
 }
 
 Task<void> PosixSmallFile::close() {
@@ -83,13 +90,21 @@ Task<void> PosixSmallFile::close() {
 Task<void> PosixSmallFile::read_for(SmallFileUser* user) {
     auto call = [this] { return read_small_file(path_); };
     auto outcome = co_await offload_.run(reactor_, call);
-    user->on_file_read(unwrap(std::move(outcome)));
+    if (!outcome) {
+        user->on_file_read(std::unexpected(outcome.error()));
+    } else {
+        user->on_file_read(*std::move(outcome));
+    }
 }
 
 Task<void> PosixSmallFile::replace_for(SmallFileUser* user, std::vector<std::byte> bytes) {
     auto call = [this, &bytes] { return replace_small_file(path_, bytes); };
     auto outcome = co_await offload_.run(reactor_, call);
-    user->on_file_replaced(unwrap(std::move(outcome)));
+    if (!outcome) {
+        user->on_file_replaced(not_replaced(outcome.error(), true));
+    } else {
+        user->on_file_replaced(*outcome);
+    }
 }
 
 }  // namespace fopd::eh

@@ -14,9 +14,8 @@ namespace fopd::eh {
 
 // Both block. kNotFound if there is none.
 Result<std::vector<std::byte>> read_small_file(const std::string& path);
-// Durable when it returns: written beside, synced, renamed, and the directory synced. After an
-// error the file has the old bytes or the new ones.
-Result<void> replace_small_file(const std::string& path, std::span<const std::byte> bytes);
+// Durable when it returns: written beside, synced, renamed, and the directory synced.
+Replaced replace_small_file(const std::string& path, std::span<const std::byte> bytes);
 
 // A small file of a file system. Its calls block, so they run on threads of an Offload.
 class PosixSmallFile final : public SmallFile {

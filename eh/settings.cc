@@ -20,9 +20,11 @@ config::Record<EpochSettings::Node> node_record() {
     config::Record<EpochSettings::Node> record;
     record.field("name", &EpochSettings::Node::name, name_type(), "Its node.name.",
                  {.need = config::Need::kRequired, .example = "node-a"});
-    record.field("address", &EpochSettings::Node::address, fabric::address_type(),
-                 "The address at which the others reach it: one of its fabric.listen.",
-                 {.need = config::Need::kRequired, .example = "tcp://10.0.0.1:31470"});
+    record.field(
+        "address", &EpochSettings::Node::address, fabric::address_type(),
+        "The address at which the others reach it: where it listens, or with 0.0.0.0 there, "
+        "one of the machine's addresses.",
+        {.need = config::Need::kRequired, .example = "tcp://10.0.0.1:31470"});
     record.identified_by("name");
     return record;
 }
@@ -45,6 +47,11 @@ void check_members(const EpochSettings& settings, config::Complaints& complaints
         const std::string key = "members[" + std::to_string(i) + "]";
         if (each.name.empty())
             complaints.add(key + ".name", "a member without a name", "write its node.name");
+        const fabric::Address& at = each.address;
+        if (at.port == 0 || at.host == "0.0.0.0" || at.host == "::") {
+            complaints.add(key + ".address", "nobody can connect to " + format_address(at),
+                           "write the address and port at which the others reach it");
+        }
         const bool is_new = addresses.insert(format_address(each.address)).second;
         if (is_new) continue;
         complaints.add(key + ".address", "two members have this address",
@@ -102,7 +109,7 @@ config::Section<EpochSettings> epoch_section() {
                   "How many members report to one member.");
     section.field("expect", &EpochSettings::expect,
                   config::integer<std::uint32_t>({.min = 1, .max = kRosterMax}),
-                  "The first epoch waits until so many members have joined,");
+                  "The first epoch of a new cluster waits until so many members have joined,");
     section.field("bootstrap_timeout", &EpochSettings::bootstrap_timeout,
                   config::duration({.min = Duration{0}, .max = 24h}),
                   "but not longer than this time.");
@@ -133,12 +140,17 @@ std::vector<config::Mistake> check_epochs(const EpochSettings& settings,
 peers::MemberOptions member_options(const EpochSettings& settings, const EpochRules& rules,
                                     std::uint64_t parts_hash) {
     peers::MemberOptions options{.rules = rules};
-    options.rules_hash =
-        core::mix(parts_hash, static_cast<std::uint64_t>(settings.timeout.count()));
     options.fanout = settings.fanout;
     options.grace = settings.grace.value_or(std::clamp<Duration>(settings.timeout / 10, 50ms, 1s));
     options.resend = options.grace / 4;
     options.root_silent = settings.root_silent;
+    // Members with other trees or other patience would not understand each other.
+    options.rules_hash = parts_hash;
+    for (const std::int64_t each :
+         {settings.timeout.count(), options.grace.count(), settings.root_silent.count(),
+          static_cast<std::int64_t>(settings.fanout)}) {
+        options.rules_hash = core::mix(options.rules_hash, static_cast<std::uint64_t>(each));
+    }
     options.expect = settings.expect;
     options.bootstrap_timeout = settings.bootstrap_timeout;
     options.quorum = settings.quorum;

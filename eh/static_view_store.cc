@@ -45,9 +45,10 @@ void StaticViewStore::on_file_read(Result<std::vector<std::byte>> bytes) {
     std::exchange(user_, nullptr)->on_view_swapped(outcome);
 }
 
-void StaticViewStore::on_file_replaced(Result<void> replaced) {
+void StaticViewStore::on_file_replaced(Replaced replaced) {
     next_.reset();
-    const Swapped outcome = replaced ? Swapped::kYes : Swapped::kUnknown;
+    Swapped outcome = Swapped::kYes;
+    if (!replaced) outcome = replaced.error().has_old_bytes ? Swapped::kNo : Swapped::kUnknown;
     std::exchange(user_, nullptr)->on_view_swapped(outcome);
 }
 

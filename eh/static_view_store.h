@@ -21,7 +21,7 @@ public:
 
 private:
     void on_file_read(Result<std::vector<std::byte>> bytes) override;
-    void on_file_replaced(Result<void> replaced) override;
+    void on_file_replaced(Replaced replaced) override;
 
     SmallFile& file_;
     ViewStoreUser* user_ = nullptr;  // Of the call in flight.

@@ -58,10 +58,10 @@ def configuration(directory, names, i):
 
 def make_files(directory, names):
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    client_key = secrets.token_hex(32)
-    write_once(directory / "peer.key", secrets.token_hex(32) + "\n")
+    for name in ("peer.key", "client.key"):
+        write_once(directory / name, secrets.token_hex(32) + "\n")
     if not (directory / "principals.yaml").exists():
-        write_once(directory / "client.key", client_key + "\n")
+        client_key = (directory / "client.key").read_text(encoding="utf-8").strip()
         rights = ["read", "write", "create", "delete", "admin"]
         write_once(directory / "principals.yaml",
                    json.dumps({"principals": [{"name": "dev", "key": client_key, "rights": rights}]}, indent=1))
@@ -84,7 +84,8 @@ class Cluster:
         for name in self.names:
             with open(self.directory / name / "fopd.log", "ab") as log:
                 self.daemons[name] = subprocess.Popen([self.fopd, "--config", self.directory / name / "fopd.yaml"],
-                                                      stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                                                      stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                                      start_new_session=True)  # Ctrl-C is for this program.
 
     def ended(self):
         return [name for name, daemon in self.daemons.items() if daemon.poll() is not None]
@@ -95,7 +96,7 @@ class Cluster:
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
         if done.returncode != 0:
             return 0
-        return sum(each["state"] != "lost" for each in json.loads(done.stdout)["members"])
+        return sum(each["state"] in ("member", "ready") for each in json.loads(done.stdout)["members"])
 
     def wait_together(self):
         deadline = time.monotonic() + READY_SECONDS

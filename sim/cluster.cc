@@ -436,7 +436,8 @@ bool Cluster::move_together(Duration patience) {
     const auto is_member = [&](SimulatedNode& node) {
         const auto status = node.node().localities().front()->epochs()->status();
         const auto is_lost = [](const auto& each) {
-            return each.state == eh::peers::EpochStatus::Seen::State::kLost;
+            using State = eh::peers::EpochStatus::Seen::State;
+            return each.state == State::kLost || each.state == State::kUnknown;
         };
         return std::ranges::none_of(status.members, is_lost);
     };

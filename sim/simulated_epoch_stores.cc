@@ -11,11 +11,11 @@ constexpr Error kFull{.code = Errc::kNoSpace, .context = "the disk is full"};
 }  // namespace
 
 void SimulatedSmallFile::read(eh::SmallFileUser& user) {
-    reactor_.spawn(work_, read_for(&user));
+    if (!work_.closed()) reactor_.spawn(work_, read_for(&user));
 }
 
 void SimulatedSmallFile::replace(std::vector<std::byte> bytes, eh::SmallFileUser& user) {
-    reactor_.spawn(work_, replace_for(&user, std::move(bytes)));
+    if (!work_.closed()) reactor_.spawn(work_, replace_for(&user, std::move(bytes)));
 }
 
 Task<void> SimulatedSmallFile::close() {
@@ -41,7 +41,12 @@ Task<void> SimulatedSmallFile::replace_for(eh::SmallFileUser* user, std::vector<
     const bool is_full = files_.is_full;
     if (!is_full) bytes_ = std::move(bytes);
     [[maybe_unused]] const auto answered = co_await reactor_.sleep_for(some_time());
-    user->on_file_replaced(is_full ? Result<void>(std::unexpected(kFull)) : Result<void>());
+    if (is_full) {
+        user->on_file_replaced(
+            std::unexpected(eh::NotReplaced{.error = kFull, .has_old_bytes = true}));
+    } else {
+        user->on_file_replaced({});
+    }
 }
 
 Task<void> SimulatedEpochStores::close() {

@@ -118,7 +118,7 @@ void PeersHandler::note_answer(const Result<EpochNumber>& epoch) {
         }
         return;
     }
-    if (epoch.error().code == Errc::kCancelled) return;
+    if (epoch.error().code == Errc::kCancelled) return figures_.failing.set(0);
     figures_.failed.add(1);
     last_error_ = describe(epoch.error());
     if (figures_.failing.get() != 0) return;
@@ -141,12 +141,21 @@ void PeersHandler::on_message(const Peer& from, std::span<const std::byte> messa
 
 void PeersHandler::on_view_read(Result<ViewHandle> view) {
     if (!is_running()) return;
+    if (!view) {
+        last_error_ = "the view store: " + describe(view.error());
+        emit(parts_.events, Level::kWarn, "eh.view_not_read",
+             {{"reason", std::string_view(describe(view.error()))}});
+    }
     member_->on_view_read(view, parts_.reactor.now());
     settle();
 }
 
 void PeersHandler::on_view_swapped(Swapped outcome) {
     if (!is_running()) return;
+    if (outcome != Swapped::kYes) {
+        emit(parts_.events, Level::kWarn, "eh.view_not_written",
+             {{"outcome", outcome == Swapped::kNo ? "refused" : "unknown"}});
+    }
     member_->on_view_swapped(outcome, parts_.reactor.now());
     settle();
 }
@@ -169,8 +178,10 @@ void PeersHandler::on_time(core::Timer& timer) {
 void PeersHandler::on_file_read(Result<std::vector<std::byte>> bytes) {
     file_busy_ = false;
     if (stopped_) return;
+    // A damaged file is like a lost one: the roster of the others has a number to go on from.
     if (bytes && bytes->size() != sizeof(Incarnation)) {
-        bytes = std::unexpected(Error{.code = Errc::kCorrupt, .context = "it has no 8 bytes"});
+        report_file({.code = Errc::kCorrupt, .context = "the file has not 8 bytes"});
+        bytes = std::unexpected(Error{.code = Errc::kNotFound, .context = "no incarnation"});
     }
     if (!bytes && bytes.error().code != Errc::kNotFound) {
         report_file(bytes.error());
@@ -203,11 +214,11 @@ void PeersHandler::persist(Incarnation incarnation) {
     parts_.incarnation.replace(std::move(bytes), *this);
 }
 
-void PeersHandler::on_file_replaced(Result<void> replaced) {
+void PeersHandler::on_file_replaced(Replaced replaced) {
     file_busy_ = false;
     if (!is_running()) return;
     if (!replaced) {
-        report_file(replaced.error());
+        report_file(replaced.error().error);
         const Instant again = after(parts_.reactor.now(), kFileAgain);
         parts_.reactor.arm(*this, std::min(again, member_->next_deadline()));
         return;
@@ -335,9 +346,13 @@ EpochStatus PeersHandler::status() const {
                  .state = member_->is_ready(i) ? State::kReady : State::kMember});
         }
     }
+    const bool is_member = member_ && member_->is_seated();
     for (const std::string& name : expected_) {
         if (is_there(name)) continue;
-        status.members.push_back({.name = name, .state = EpochStatus::Seen::State::kLost});
+        const bool is_lost = is_member || name == self_.name;
+        status.members.push_back({.name = name,
+                                  .state = is_lost ? EpochStatus::Seen::State::kLost
+                                                   : EpochStatus::Seen::State::kUnknown});
     }
     return status;
 }

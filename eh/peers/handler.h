@@ -19,7 +19,7 @@
 
 namespace fopd::eh::peers {
 
-// Sends messages to other members. A message may be lost, and overtake others.
+// Sends messages to other members. A message may be lost, come late or twice, and overtake others.
 class MessageSender {
 public:
     virtual void send(const Peer& to, const Message& message) = 0;
@@ -32,8 +32,9 @@ protected:
 struct EpochStatus {
     struct Seen {
         std::string name{};
-        // kLost: it should be a member, and is not.
-        enum class State : std::uint8_t { kMember, kReady, kLost } state = State::kMember;
+        // kLost: it should be a member, and is not. kUnknown: this node, which is none, cannot
+        // tell.
+        enum class State : std::uint8_t { kMember, kReady, kLost, kUnknown } state = State::kMember;
     };
     EpochState state = EpochState::kDetached;
     EpochNumber epoch = kFirstEpoch;
@@ -85,7 +86,7 @@ public:
                             Participant& participant) override;
     void last_epoch(EpochNumber current) override;
 
-    // The session that brought the message has proved the name of its sender.
+    // The sender has proved the peer key, and states its name.
     void on_message(const Peer& from, std::span<const std::byte> message);
 
     EpochStatus status() const;
@@ -99,7 +100,7 @@ private:
     };
 
     void on_file_read(Result<std::vector<std::byte>> bytes) override;
-    void on_file_replaced(Result<void> replaced) override;
+    void on_file_replaced(Replaced replaced) override;
     void on_view_read(Result<ViewHandle> view) override;
     void on_view_swapped(Swapped outcome) override;
     static void on_time(core::Timer& timer);

@@ -214,23 +214,29 @@ void Links::close_idle() {
     const Instant now = reactor_.now();
     for (auto each = links_.begin(); each != links_.end();) {
         const auto next = std::next(each);
-        if (each->second->is_idle(now))
-            reactor_.spawn(work_, end(std::move(links_.extract(each).mapped())));
+        if (each->second->is_idle(now)) end(std::move(links_.extract(each).mapped()));
         each = next;
     }
     if (!links_.empty()) reactor_.arm(*this, after(now, kSweep));
 }
 
-Task<void> Links::end(std::unique_ptr<Link> link) {
+// The link outlives its coroutines, also when all are dropped at the end of a simulated process.
+void Links::end(std::unique_ptr<Link> link) {
+    ending_.push_back(std::move(link));
+    reactor_.spawn(work_, close_ending(ending_.back().get()));
+}
+
+Task<void> Links::close_ending(Link* link) {
     co_await link->close();
+    std::erase_if(ending_, [link](const auto& each) { return each.get() == link; });
 }
 
 Task<void> Links::close() {
     closing_ = true;
     disarm();
-    for (auto& [key, link] : links_) reactor_.spawn(work_, end(std::move(link)));
-    co_await work_.close(reactor_);
+    for (auto& [key, link] : links_) end(std::move(link));
     links_.clear();
+    co_await work_.close(reactor_);
     co_await host_.close();
 }
 

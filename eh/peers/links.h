@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -64,7 +65,8 @@ private:
 
     static void on_time(core::Timer& timer);
     void close_idle();
-    static Task<void> end(std::unique_ptr<Link> link);
+    void end(std::unique_ptr<Link> link);
+    Task<void> close_ending(Link* link);
 
     core::Reactor& reactor_;
     core::EventSink& events_;
@@ -72,6 +74,7 @@ private:
     fabric::SessionHost host_;
     std::map<std::pair<std::string, std::string>, std::unique_ptr<Link>>
         links_;  // By name, address.
+    std::list<std::unique_ptr<Link>> ending_;
     core::Gate work_;
     bool closing_ = false;
 };

@@ -73,10 +73,10 @@ void Member::use_record(const ViewHandle& record, Instant now) {
     if (position && record->at(*position).incarnation == incarnation_)
         return adopt(record, std::nullopt, now);
     record_ = record;
-    // The root was this node, and its earlier incarnation is gone. Another daemon of the same name
-    // is at another address.
-    if (position && *position == 0 && record->root().address == self_.address)
-        return begin_candidacy(record, now);
+    // The root was this node, and its earlier incarnation is gone. In a shared store a root at
+    // another address may be another daemon of the same name.
+    const bool is_own = !is_shared() || record->root().address == self_.address;
+    if (position && *position == 0 && is_own) return begin_candidacy(record, now);
     root_hint_ = {.name = record->root().name, .address = record->root().address};
     if (!is_new) return;
     root_heard_ = now;
@@ -267,7 +267,11 @@ void Member::on_settled(const Result<ViewHandle>& read, Instant now) {
     if (number >= swap_next_->number()) return lose_swap(record, now);
     if (phase_ == Phase::kRefused) {
         candidacy_.reset();
-        return forget_swap();
+        forget_swap();
+        if (!duty_) return;
+        // The store takes no view just now, and is asked again later; epochs go on meanwhile.
+        duty_->change_at = after(now, options_->grace);
+        return decide(now);
     }
     write_swap();
 }

@@ -30,7 +30,10 @@ public:
     void replace(std::vector<std::byte> next, SmallFileUser& user) override {
         later_.emplace_back([this, next = std::move(next), &user] {
             if (!fails_before) bytes = next;
-            if (fails_before || fails_after) return user.on_file_replaced(std::unexpected(kNoDisk));
+            if (fails_before || fails_after) {
+                return user.on_file_replaced(
+                    std::unexpected(NotReplaced{.error = kNoDisk, .has_old_bytes = fails_before}));
+            }
             user.on_file_replaced({});
         });
     }
@@ -90,13 +93,13 @@ TEST_CASE("eh store: views are written one after the other", "[eh]") {
     CHECK((*asking.ask())->view().writer.attempt == 4);
 }
 
-TEST_CASE("eh store: an error leaves it unknown whether the view was written", "[eh]") {
+TEST_CASE("eh store: an error says whether the view may have been written", "[eh]") {
     MemoryFile file;
     Asking asking(file);
     REQUIRE(asking.write(0, 1) == Swapped::kYes);
 
     file.fails_before = true;
-    CHECK(asking.write(1, 2) == Swapped::kUnknown);
+    CHECK(asking.write(1, 2) == Swapped::kNo);
     CHECK((*asking.ask())->view().writer.attempt == 1);
     file.fails_before = false;
     file.fails_after = true;
@@ -122,5 +125,7 @@ TEST_CASE("eh store: a file is replaced as a whole", "[eh]") {
     CHECK(read_small_file(path).value() == bytes(200'000, 7));
     REQUIRE(replace_small_file(path, bytes(10, 8)));
     CHECK(read_small_file(path).value() == bytes(10, 8));
-    CHECK_FALSE(replace_small_file(dir / "missing/epochs", bytes(1, 1)));
+    const auto failed = replace_small_file(dir / "missing/epochs", bytes(1, 1));
+    REQUIRE_FALSE(failed);
+    CHECK(failed.error().has_old_bytes);
 }

@@ -57,7 +57,7 @@ class EpochsTest(ProcessTestCase):
         return json.loads(done.stdout)
 
     def members(self, daemon):
-        return tuple(sorted(each["name"] for each in self.epochs(daemon)["members"] if each["state"] != "lost"))
+        return tuple(sorted(each["name"] for each in self.epochs(daemon)["members"] if each["state"] in ("member", "ready")))
 
     def wait_members(self, daemons, names):
         for each in daemons:
@@ -111,6 +111,18 @@ class EpochsTest(ProcessTestCase):
         self.wait_members(daemons.values(), "abc")
         self.wait_epoch_after(daemons["b"], before["epoch"])
         daemons["b"].wait_event("fopd.eh.epochs_again")
+
+    def test_all_get_other_addresses(self):
+        daemons = self.start_all()
+        before = self.epochs(daemons["a"])["epoch"]
+        for name, daemon in daemons.items():
+            self.nodes[name].stop(daemon)
+        self.addresses = {name: f"{SCHEME}://127.0.0.1:{port}" for name, port in zip(self.names, free_ports(3))}
+        members = [{"name": each, "address": self.addresses[each]} for each in self.names]
+        for name, node in self.nodes.items():
+            node.write_config(fabric={"listen": [self.addresses[name]]}, eh={"members": members})
+        daemons = self.start_all()
+        self.wait_epoch_after(daemons["a"], before)
 
     def test_one_that_stops_leaves_and_nobody_waits_for_it(self):
         daemons = self.start_all()

@@ -380,12 +380,6 @@ class JsonTest(StorageTestCase):
         self.printed("write", "a", "--offset", 0, data=b"other")
         shares = [each["shares"] for each in self.printed("lrs show")["classes"]]
         self.assertTrue(any("limit" in each for each in shares) and any("soft_limit" in each for each in shares), shares)
-        self.printed("lrs set", "epoch_groups", "length=20ms", "others=wait")
-        settings = {each["name"]: (each["value"], each["unit"]) for each in self.printed("lrs show")["settings"] if each["policy"]}
-        self.assertEqual(settings, {"length": (0.02, "seconds"), "at_end": ("go_on", ""), "others": ("wait", "")})
-        self.printed("write", "a", "--offset", 0, data=b"again")
-        turns = [each["turns"] for each in self.printed("lrs show")["classes"]]
-        self.assertEqual([each["weight"] for each in turns], [1] * len(turns))
         for line in self.ctl("--json", "top", "--count", 2, "--interval", 0.05).splitlines():
             self.compare("top", line)
         self.printed("lrs rule list")
@@ -393,6 +387,12 @@ class JsonTest(StorageTestCase):
         self.printed("lrs rule del", "s")
         self.printed("lrs rule load", "-", data=b"r op=read weight=2\n")
         self.printed("lrs save")
+        self.printed("lrs set", "epoch_groups", "length=20ms", "others=wait")
+        settings = {each["name"]: (each["value"], each["unit"]) for each in self.printed("lrs show")["settings"] if each["policy"]}
+        self.assertEqual(settings, {"length": (0.02, "seconds"), "at_end": ("go_on", ""), "others": ("wait", "")})
+        self.printed("write", "a", "--offset", 0, data=b"again")
+        turns = [each["turns"] for each in self.printed("lrs show")["classes"]]
+        self.assertEqual([each["weight"] for each in turns], [1] * len(turns))
         self.printed("io-sched set", "tape.read_algo=grouped_read", "elevator_max_wait=2s")
         settings = {each["name"]: (each["value"], each["unit"]) for each in self.printed("io-sched show")["settings"]}
         self.assertEqual(settings["elevator_max_wait"], (2, "seconds"))
