@@ -76,7 +76,11 @@ void NodeEpochs::use_keys(const Access& access) {
 }
 
 void NodeEpochs::send(const eh::peers::Peer& to, const eh::peers::Message& message) {
-    if (peers_->links) peers_->links->send(to, message);
+    if (!peers_->links) return;
+    // The view may have an address of before the last start.
+    const auto* const known = parts_.settings.find(to.name);
+    const std::string address = known == nullptr ? to.address : format_address(known->address);
+    peers_->links->send({.name = to.name, .address = address}, message);
 }
 
 Task<void> NodeEpochs::leave(Instant deadline) {

@@ -265,7 +265,7 @@ class JsonTest(StorageTestCase):
         self.assertEqual([each for each in unseen if not NOT_SEEN_HERE.match(each)], [])
 
     def use_objects(self):
-        names = "abcdefgh"  # On both disks.
+        names = "abcdefghijklmnop"  # On both disks.
         for name in names:
             self.printed("put", "-", name, data=b"bytes")
         self.printed("get", "a", self.directory / "a", "--explain")
@@ -390,9 +390,12 @@ class JsonTest(StorageTestCase):
         self.printed("lrs set", "epoch_groups", "length=20ms", "others=wait")
         settings = {each["name"]: (each["value"], each["unit"]) for each in self.printed("lrs show")["settings"] if each["policy"]}
         self.assertEqual(settings, {"length": (0.02, "seconds"), "at_end": ("go_on", ""), "others": ("wait", "")})
-        self.printed("write", "a", "--offset", 0, data=b"again")
-        turns = [each["turns"] for each in self.printed("lrs show")["classes"]]
-        self.assertEqual([each["weight"] for each in turns], [1] * len(turns))
+        self.printed("lrs set", "max_foms=1")
+        load = self.start_ctl("bench", "--op", "write", "--depth", 8, "--object-size", "64k", "--seconds", 600)
+        wait_until(lambda: any("queued_on_all_nodes" in each["turns"] for each in self.printed("lrs show")["classes"]), "fops wait")
+        self.assertEqual({each["turns"]["weight"] for each in self.printed("lrs show")["classes"]}, {1})
+        load.kill()
+        self.printed("lrs set", "crr", "max_foms=128")
         self.printed("io-sched set", "tape.read_algo=grouped_read", "elevator_max_wait=2s")
         settings = {each["name"]: (each["value"], each["unit"]) for each in self.printed("io-sched show")["settings"]}
         self.assertEqual(settings["elevator_max_wait"], (2, "seconds"))
