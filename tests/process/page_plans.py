@@ -44,6 +44,7 @@ COMMON = {
     "fopctl bench --op read": Run("fopctl bench --op read --seconds 0.1"),
     "fopctl bench --op write --durable": Run("fopctl bench --op write --durable --seconds 0.1"),
     "fopctl drain": Run("fopctl drain && end && begin"),
+    "fopctl epoch show": Run(again=True),
     "fopctl drain --unload": Run("fopctl drain --unload && end && begin"),
     "fopctl ls --fid FID": Run("fopctl ls --fid $fid"),
     "fopctl device add NAME": Run("fopctl device add d2", before=NEW_DISK),
