@@ -2,6 +2,7 @@
 // whoever reads the message.
 // Method: walk the bodies of all types. What a body is made of is found by the names of its parts,
 // so that a body that is added with such a part is walked, too; docs/formats/limits.md lists them.
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -52,7 +53,10 @@ const std::vector<Range> kManyRanges(kRangesMax + 1);
 const std::vector<std::uint32_t> kManyChecksums(kChecksumsMax + 1);
 const std::vector<Receipt> kManyReceipts(kReceiptsMax + 1);
 const std::vector<Fid> kManyTickets(kTicketsMax + 1, Fid{.high = 1, .low = 2});
-const std::vector<std::uint8_t> kManyStates(kTicketsMax + 1);
+// Of bytes: states of tickets, and an epoch message.
+const std::vector<std::uint8_t> kManyBytes(std::max<std::size_t>(kTicketsMax,
+                                                                 kEpochMessageBytesMax) +
+                                           1);
 
 void exceed(std::string_view& part) {
     part = kLongText;
@@ -70,7 +74,7 @@ void exceed(List<Fid>& part) {
     part = kManyTickets;
 }
 void exceed(List<std::uint8_t>& part) {
-    part = kManyStates;
+    part = kManyBytes;
 }
 
 // Calls `visit` with each number that says how long something is or where it lies, and with the
