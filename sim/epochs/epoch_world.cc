@@ -216,13 +216,14 @@ void EpochWorld::read_store(std::size_t index) {
 }
 
 eh::Swapped EpochWorld::write(const eh::peers::SwapStore& swap) {
-    if (history_.size() != swap.expected) return eh::Swapped::kNo;
+    if (history_.size() != swap.expected || now_ < store_full_until_) return eh::Swapped::kNo;
     history_.push_back(swap.next);
     laws_.on_commit(swap.next);
     return eh::Swapped::kYes;
 }
 
 void EpochWorld::swap_store(std::size_t index, const eh::peers::SwapStore& swap) {
+    ++swaps_;
     const auto answer_at = [this, index](Instant when, eh::Swapped outcome) {
         on_process(index, when, [this, index, outcome] {
             processes_[index].member->on_view_swapped(outcome, now_);

@@ -57,6 +57,8 @@ public:
     void pause(std::size_t member, Instant until);
     void block(std::size_t from, std::size_t to, Instant until);
     void break_store(Instant until) { store_broken_until_ = until; }
+    // Until then the store can be read, and writes nothing: it is full.
+    void fill_store(Instant until) { store_full_until_ = until; }
     // The next swap is answered kUnknown, and happens after this time; zero: at once.
     void lose_next_swap_answer(Duration happens_after) { lost_swap_ = happens_after; }
     // Draws faults until then from the seed; afterwards everything works and all members run.
@@ -87,6 +89,8 @@ public:
     }
     std::uint64_t messages() const { return messages_; }
     std::uint64_t messages(const std::string& kind) const;
+    // Swaps that members asked the store for.
+    std::uint64_t swaps() const { return swaps_; }
     std::uint64_t trace() const { return trace_; }
     // Events of members, such as evictions; empty with more than 64 members.
     struct Seen {
@@ -143,6 +147,8 @@ private:
     std::vector<eh::ViewHandle> history_;
     std::map<eh::ViewNumber, std::vector<eh::ViewHandle>> shared_;
     Instant store_broken_until_{};
+    Instant store_full_until_{};
+    std::uint64_t swaps_ = 0;
     std::optional<Duration> lost_swap_;
     std::uint32_t slow_ppm_ = 0;
     std::uint32_t leave_ppm_ = 0;

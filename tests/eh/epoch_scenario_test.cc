@@ -243,6 +243,29 @@ TEST_CASE("eh peers: without the store epochs go on with the same members", "[eh
     CHECK(world.laws().broken() == "");
 }
 
+TEST_CASE("eh peers: with a store that is full epochs go on, and it is tried now and then",
+          "[eh]") {
+    EpochWorldOptions options = quick_world(4);
+    options.member.block = 400;
+    EpochWorld world(options);
+    world.begin_joined();
+    run_all(world, 4, 10ms);
+    // From here on the root wants a view with more epoch numbers.
+    REQUIRE(world.run_until_true(world.now() + 10s, [&] { return world.laws().newest() > 290; }));
+    const Instant begin = world.now();
+    const std::uint64_t swaps = world.swaps();
+    world.fill_store(begin + 5s);
+    // 110 epochs, as quickly as participants call.
+    CHECK(world.run_until_true(begin + 1300ms, [&] { return world.laws().newest() == 400; }));
+    const auto tenths = static_cast<std::uint64_t>((world.now() - begin) / 100ms);
+    CHECK(world.swaps() - swaps >= tenths / 2);
+    CHECK(world.swaps() - swaps <= tenths + 1);
+    CHECK(world.count(EventKind::kAbdicates) == 0);
+    for (std::size_t i = 0; i < 4; ++i) CHECK(errors_in(world, i) == 0);
+    CHECK(world.run_until_true(begin + 6s, [&] { return world.laws().newest() > 410; }));
+    CHECK(world.laws().broken() == "");
+}
+
 TEST_CASE("eh peers: a broken link within the tree costs a place, not a member", "[eh]") {
     EpochWorld world(quick_world(7));
     world.begin_joined();
