@@ -8,7 +8,8 @@
 namespace fopd::eh {
 
 // The outcome of a compare-and-swap. After kUnknown it may have happened, may happen still, or
-// never: reading the store until it has a newer view tells, by the view's writer.
+// never: reading the store until it has a newer view tells, by the view's writer. kNo: the view was
+// not written and will not be, also by no earlier swap of the same view.
 enum class Swapped : std::uint8_t { kYes, kNo, kUnknown };
 
 // Receives the outcome of a call of a ViewStore.

@@ -1,5 +1,6 @@
-// Goal: a view store never has a view that it denied, and tells when it does not know. Method: a
-// file in memory that fails before or after it has the new bytes, and a real one.
+// Goal: a view store never has a view that it denied, and tells when it does not know. Method: one
+// suite for all kinds of stores; then a file in memory that fails before or after it has the new
+// bytes, and a real one.
 
 #include <deque>
 #include <functional>
@@ -8,11 +9,14 @@
 
 #include "eh/posix_small_file.h"
 #include "eh/static_view_store.h"
+#include "sim/epochs/simulated_view_store.h"
 #include "tests/catch.h"
+#include "tests/eh/view_store_suite.h"
 #include "tests/temp_dir.h"
 
 using namespace fopd;
 using namespace fopd::eh;
+using namespace fopd::eh::testing;
 
 namespace {
 
@@ -54,64 +58,156 @@ private:
     std::deque<std::function<void()>> later_;
 };
 
-struct Asking final : ViewStoreUser {
-    explicit Asking(MemoryFile& of) : file(of), store(of) {}
-    void on_view_read(Result<ViewHandle> view) override { read = view; }
-    void on_view_swapped(Swapped outcome) override { swapped = outcome; }
+class StaticStage final : public StoreStage {
+public:
+    std::vector<StoreUser*> users() override { return {&life_->user}; }
+    void restart() override { life_.emplace(file); }
+    StoreUser& user() { return life_->user; }
 
-    Result<ViewHandle> ask() {
-        store.read(*this);
-        file.finish();
-        return read;
+    MemoryFile file;
+
+private:
+    struct Life {
+        explicit Life(MemoryFile& of)
+            : store(of), user(store, [&of](StoreUser&) { of.finish(); }) {}
+        StaticViewStore store;
+        StoreUser user;
+    };
+    std::optional<Life> life_{std::in_place, file};
+};
+
+class SimulatedStage final : public StoreStage {
+public:
+    explicit SimulatedStage(std::uint64_t seed)
+        : harness_(core::testing::Kind::kVirtual), shared(*harness_.world(), seed) {
+        SimulatedStage::restart();
     }
-    Swapped write(ViewNumber expected, std::uint64_t attempt) {
-        View view{.number = expected + 1, .epoch_low = 1, .epoch_high = 9};
-        view.roster = {{.name = "a", .incarnation = 1, .address = "x", .joined = 1}};
-        view.writer = {.name = "a", .incarnation = 1, .attempt = attempt};
-        store.swap(expected, std::make_shared<const CommittedView>(std::move(view)), *this);
-        file.finish();
-        return swapped;
+    ~SimulatedStage() override { stop(); }
+    std::vector<StoreUser*> users() override { return {&lives_[0]->user, &lives_[1]->user}; }
+    void restart() override {
+        stop();
+        for (auto& life : lives_) life.emplace(shared, harness_);
+    }
+    core::VirtualWorld& world() { return *harness_.world(); }
+
+private:
+    struct Life {
+        Life(sim::SimulatedViewRegister& shared, core::testing::Harness& harness)
+            : store(shared, harness.reactor()), user(store, [&harness](StoreUser& of) {
+                  harness.run(of.answer(&harness.reactor()));
+              }) {}
+        sim::SimulatedViewStore store;
+        StoreUser user;
+    };
+    void stop() {
+        for (auto& life : lives_) {
+            if (life) harness_.run(life->store.stop());
+        }
     }
 
-    MemoryFile& file;
-    StaticViewStore store;
-    Result<ViewHandle> read;
-    Swapped swapped = Swapped::kUnknown;
+    core::testing::Harness harness_;
+
+public:
+    sim::SimulatedViewRegister shared;
+
+private:
+    std::array<std::optional<Life>, 2> lives_;
 };
 
 }  // namespace
 
-TEST_CASE("eh store: views are written one after the other", "[eh]") {
-    MemoryFile file;
-    Asking asking(file);
-    CHECK(asking.ask().value() == nullptr);
-    CHECK(asking.write(1, 1) == Swapped::kNo);
-    CHECK(asking.write(0, 2) == Swapped::kYes);
-    CHECK(asking.write(0, 3) == Swapped::kNo);
-    CHECK(asking.write(1, 4) == Swapped::kYes);
-    CHECK((*asking.ask())->number() == 2);
-    CHECK((*asking.ask())->view().writer.attempt == 4);
+TEST_CASE("eh store: each kind keeps the newest of views that follow each other", "[eh]") {
+    SECTION("in a file") {
+        StaticStage stage;
+        check_view_store(stage, false);
+    }
+    SECTION("simulated") {
+        SimulatedStage stage(3);
+        check_view_store(stage, true);
+    }
 }
 
 TEST_CASE("eh store: an error says whether the view may have been written", "[eh]") {
-    MemoryFile file;
-    Asking asking(file);
-    REQUIRE(asking.write(0, 1) == Swapped::kYes);
+    StaticStage stage;
+    MemoryFile& file = stage.file;
+    StoreUser& user = stage.user();
+    REQUIRE(user.swap(0, 1) == Swapped::kYes);
 
     file.fails_before = true;
-    CHECK(asking.write(1, 2) == Swapped::kNo);
-    CHECK((*asking.ask())->view().writer.attempt == 1);
+    CHECK(user.swap(1, 2) == Swapped::kNo);
+    CHECK((*user.read())->view().writer.attempt == 1);
     file.fails_before = false;
     file.fails_after = true;
-    CHECK(asking.write(1, 3) == Swapped::kUnknown);
-    CHECK((*asking.ask())->view().writer.attempt == 3);
+    CHECK(user.swap(1, 3) == Swapped::kUnknown);
+    CHECK((*user.read())->view().writer.attempt == 3);
 
     file.fails_read = true;
-    CHECK_FALSE(asking.ask());
-    CHECK(asking.write(2, 4) == Swapped::kUnknown);
+    CHECK_FALSE(user.read());
+    CHECK(user.swap(2, 4) == Swapped::kUnknown);
     file.fails_read = false;
     file.bytes->pop_back();
-    CHECK(asking.ask().error().code == Errc::kCorrupt);
+    CHECK(user.read().error().code == Errc::kCorrupt);
+}
+
+TEST_CASE("eh store: the simulated one fails as its seed says, and keeps its word", "[eh]") {
+    std::array<std::uint64_t, 3> outcomes{};
+    std::uint64_t failed_reads = 0;
+    std::uint64_t late = 0;
+    std::uint64_t settled = 0;
+    for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+        CAPTURE(seed);
+        SimulatedStage stage(seed);
+        stage.shared.set_faults({.failed_ppm = 100'000,
+                                 .lost_ppm = 100'000,
+                                 .unknown_ppm = 150'000,
+                                 .late_ppm = 150'000});
+        // What each attempt was told, by its number.
+        std::vector<Swapped> told;
+        ViewNumber number = 0;
+        for (std::uint64_t attempt = 0; attempt < 20; ++attempt) {
+            StoreUser* const user = stage.users()[attempt % 2];
+            if (const auto read = user->read()) {
+                number = *read == nullptr ? 0 : (*read)->number();
+            } else {
+                ++failed_reads;
+            }
+            told.push_back(user->swap(number, attempt));
+            ++outcomes[static_cast<std::size_t>(told.back())];
+            // The same once more, as whoever wants certainty does.
+            if (told.back() != Swapped::kUnknown || attempt % 3 != 0) continue;
+            told.back() = user->swap(number, attempt);
+            settled += told.back() == Swapped::kUnknown ? 0U : 1U;
+        }
+        const std::size_t at_once = stage.shared.history().size();
+        stage.world().run_for(20s);
+        late += stage.shared.history().size() - at_once;
+
+        std::vector<bool> is_written(told.size());
+        ViewNumber last = 0;
+        for (const ViewHandle& view : stage.shared.history()) {
+            CHECK(view->number() == ++last);
+            is_written[view->view().writer.attempt] = true;
+        }
+        for (std::size_t i = 0; i < told.size(); ++i) {
+            CAPTURE(i);
+            if (told[i] == Swapped::kYes) CHECK(is_written[i]);
+            if (told[i] == Swapped::kNo) CHECK_FALSE(is_written[i]);
+        }
+    }
+    for (const std::uint64_t outcome : outcomes) CHECK(outcome > 100);
+    CHECK(failed_reads > 100);
+    CHECK(late > 10);
+    CHECK(settled > 100);
+}
+
+TEST_CASE("eh store: while the simulated one is away, it denies all calls", "[eh]") {
+    SimulatedStage stage(1);
+    stage.shared.break_until(stage.world().now() + 1s);
+    CHECK_FALSE(stage.users()[0]->read());
+    CHECK(stage.users()[1]->swap(0, 1) == Swapped::kNo);
+    stage.world().run_for(1s);
+    CHECK(stage.users()[1]->swap(0, 1) == Swapped::kYes);
+    CHECK(stage.users()[0]->read().value()->number() == 1);
 }
 
 TEST_CASE("eh store: a file is replaced as a whole", "[eh]") {
