@@ -45,7 +45,8 @@ THIRD_PARTY = [
     ("CLI11", r"CLI/", r"CLI11", {"config", "daemon", "client"}),
     ("libsystemd", r"systemd/", r"systemd", {"daemon"}),
     ("libmicrohttpd", r"microhttpd\.h", r"microhttpd", {"daemon"}),
-    ("nlohmann-json", r"nlohmann/", r"nlohmann", {"client", "tests"}),
+    ("libcurl", r"curl/", r"libcurl", {"eh"}),
+    ("nlohmann-json", r"nlohmann/", r"nlohmann", {"client", "eh", "tests"}),
     ("libfopd", r"fopd/", r"libfopd", {"tests"}),  # Ours, as foreign programs have it.
     ("Catch2", r"catch2/", r"Catch2", {"tests"}),
 ]

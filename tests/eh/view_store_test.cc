@@ -7,10 +7,12 @@
 #include <optional>
 #include <utility>
 
+#include "eh/etcd/etcd_view_store.h"
 #include "eh/posix_small_file.h"
 #include "eh/static_view_store.h"
 #include "sim/epochs/simulated_view_store.h"
 #include "tests/catch.h"
+#include "tests/eh/fake_etcd.h"
 #include "tests/eh/view_store_suite.h"
 #include "tests/temp_dir.h"
 
@@ -114,6 +116,46 @@ private:
     std::array<std::optional<Life>, 2> lives_;
 };
 
+// The store of etcd in virtual time, over etcd as the gateway's pages describe it.
+class FakeEtcdStage final : public StoreStage {
+public:
+    FakeEtcdStage() : harness_(core::testing::Kind::kVirtual) {
+        offload_ = core::make_virtual_offload(*harness_.world(), {});
+        FakeEtcdStage::restart();
+    }
+    ~FakeEtcdStage() override { stop(); }
+    std::vector<StoreUser*> users() override { return {&lives_[0]->user, &lives_[1]->user}; }
+    void restart() override {
+        stop();
+        for (auto& life : lives_) life.emplace(*this);
+    }
+
+private:
+    struct Life {
+        explicit Life(FakeEtcdStage& stage)
+            : store({.endpoints = {"http://one:2379"}}, stage.etcd_, stage.clock_, stage.events_,
+                    stage.harness_.reactor(), *stage.offload_),
+              user(store, [&stage](StoreUser& of) {
+                  stage.harness_.run(of.answer(&stage.harness_.reactor()));
+              }) {}
+        EtcdViewStore store;
+        StoreUser user;
+    };
+    void stop() {
+        for (auto& life : lives_) {
+            if (life) harness_.run(life->store.stop());
+        }
+        etcd_.resume();
+    }
+
+    core::testing::Harness harness_;
+    ManualClock clock_;
+    core::NullEventSink events_;
+    FakeEtcd etcd_{clock_};
+    std::unique_ptr<core::Offload> offload_;
+    std::array<std::optional<Life>, 2> lives_;
+};
+
 }  // namespace
 
 TEST_CASE("eh store: each kind keeps the newest of views that follow each other", "[eh]") {
@@ -123,6 +165,10 @@ TEST_CASE("eh store: each kind keeps the newest of views that follow each other"
     }
     SECTION("simulated") {
         SimulatedStage stage(3);
+        check_view_store(stage, true);
+    }
+    SECTION("in etcd, simulated") {
+        FakeEtcdStage stage;
         check_view_store(stage, true);
     }
 }
