@@ -1,6 +1,6 @@
 // Goal: a view store never has a view that it denied, and tells when it does not know. Method: one
 // suite for all kinds of stores; then a file in memory that fails before or after it has the new
-// bytes, and a real one.
+// bytes, and a real one. etcd itself is in etcd_server_test.cc.
 
 #include <deque>
 #include <functional>
