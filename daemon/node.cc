@@ -23,6 +23,16 @@ constexpr Duration kDisksStep = 5s;
 // last replies to be sent.
 constexpr Duration kClosePatience = 4s;
 
+// The addresses of the options count before those of the configuration.
+std::vector<fabric::Address> addresses_of(const config::Snapshot& settings,
+                                          const NodeOptions& options) {
+    return options.listen.value_or(settings.get<fabric::FabricSettings>().listen);
+}
+
+eh::OwnNode own_node(const config::Snapshot& settings, const NodeOptions& options) {
+    return {.name = node_name(settings), .listen = addresses_of(settings, options)};
+}
+
 // Rule versions start from the wall clock, so that they continue to rise after a restart.
 std::uint64_t milliseconds_of(WallTime time) {
     return static_cast<std::uint64_t>(std::max<std::int64_t>(time.unix_ns, 0)) / 1'000'000;
@@ -43,7 +53,7 @@ Node::Node(NodeWorld world, NodeOptions options)
                .events = world_.events,
                .entropy = world_.entropy,
                .settings = world_.configuration.current()->get<eh::EpochSettings>(),
-               .node_name = node_name(*world_.configuration.current()),
+               .self = own_node(*world_.configuration.current(), options_),
                .stores = world_.epoch_stores}),
       orders_(world_.control),
       access_(world_, addresses_),
@@ -288,8 +298,7 @@ Task<void> Node::ask_for_time() {
 }
 
 std::vector<fabric::Address> Node::listen_addresses() const {
-    if (options_.listen) return *options_.listen;
-    return world_.configuration.current()->get<fabric::FabricSettings>().listen;
+    return addresses_of(*world_.configuration.current(), options_);
 }
 
 LocalityOptions Node::locality_options(std::uint32_t index) {

@@ -17,10 +17,10 @@ eh::EpochRules rules_of(const eh::EpochSettings& settings) {
     return lrs::epoch_rules(settings.timeout);
 }
 
-eh::peers::Peer self_of(const eh::EpochSettings& settings, const std::string& name) {
-    const auto* const self = settings.find(name);
-    ENSURE(self != nullptr);
-    return {.name = name, .address = format_address(self->address)};
+eh::peers::Peer self_of(const eh::EpochSettings& settings, const eh::OwnNode& self) {
+    const auto address = eh::own_address(settings, self);
+    ENSURE(address.has_value());
+    return {.name = self.name, .address = format_address(*address)};
 }
 
 std::vector<std::string> names_of(const eh::EpochSettings& settings) {
@@ -38,7 +38,7 @@ NodeEpochs::Peers::Peers(const Parts& parts, MessageSender& sender)
                .incarnation = parts.stores->incarnation(),
                .views = parts.stores->views()},
               eh::member_options(parts.settings, rules_of(parts.settings), lrs::epoch_parts_hash()),
-              self_of(parts.settings, parts.node_name), names_of(parts.settings)) {}
+              self_of(parts.settings, parts.self), names_of(parts.settings)) {}
 
 NodeEpochs::NodeEpochs(const Parts& parts)
     : parts_(parts),
@@ -56,7 +56,7 @@ eh::EpochHandler& NodeEpochs::handler() {
 Result<void> NodeEpochs::open(fabric::Transport& transport, const fabric::HostOptions& host,
                               const Access& access) {
     if (peers_ == nullptr) return {};
-    const eh::peers::Peer self = self_of(parts_.settings, parts_.node_name);
+    const eh::peers::Peer self = self_of(parts_.settings, parts_.self);
     eh::peers::LinkOptions options{
         .host = host, .name = self.name, .address = self.address, .keys = access.peer_keys};
     options.host.machine.receive_buffer_count = kLinkBuffers;
@@ -108,27 +108,39 @@ void NodeEpochs::on_message(fabric::IncomingFop& fop) {
         reply.status = fop::Status::kUnknownFop;
         reply.words = "this daemon has epochs of its own: eh.kind is local";
     }
-    const auto* const sender = parts_.settings.find(fop.caller().principal);
-    if (reply.status == fop::Status::kDone && sender == nullptr) {
+    if (reply.status != fop::Status::kDone) return fop.reply(reply);
+    const auto& body = std::get<fop::EpochMessage>(request.body);
+    const auto from = sender(fop.caller().principal, body.from);
+    if (!from) {
         reply.status = fop::Status::kDenied;
-        reply.words = "the sender is not in eh.members";
+        reply.words = parts_.settings.is_open() ? "nobody can connect to the sender's address"
+                                                : "the sender is not in eh.members";
+        return fop.reply(reply);
     }
-    if (reply.status == fop::Status::kDone) {
-        const auto& body = std::get<fop::EpochMessage>(request.body);
-        reply.body = fop::EpochMessageReply{};
-        peers_->handler.on_message(
-            {.name = sender->name, .address = format_address(sender->address)},
-            std::as_bytes(static_cast<const std::span<const std::uint8_t>&>(body.message)));
-    }
+    reply.body = fop::EpochMessageReply{};
+    peers_->handler.on_message(
+        *from, std::as_bytes(static_cast<const std::span<const std::uint8_t>&>(body.message)));
     fop.reply(reply);
+}
+
+std::optional<eh::peers::Peer> NodeEpochs::sender(std::string_view name,
+                                                  std::string_view address) const {
+    const auto* const known = parts_.settings.find(name);
+    if (known != nullptr)
+        return eh::peers::Peer{.name = known->name, .address = format_address(known->address)};
+    if (!parts_.settings.is_open()) return std::nullopt;
+    const auto at = fabric::parse_address(address);
+    const auto own = eh::own_address(parts_.settings, parts_.self);
+    if (!at || !eh::is_reachable(*at) || at->scheme != own->scheme) return std::nullopt;
+    return eh::peers::Peer{.name = std::string(name), .address = format_address(*at)};
 }
 
 eh::peers::EpochStatus NodeEpochs::status() const {
     if (peers_ != nullptr) return peers_->handler.status();
     eh::peers::EpochStatus status{.state = eh::peers::EpochState::kWaiting,
                                   .epoch = local_.epoch(),
-                                  .root = parts_.node_name};
-    status.members.push_back({.name = parts_.node_name});
+                                  .root = parts_.self.name};
+    status.members.push_back({.name = parts_.self.name});
     return status;
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/entropy.h"
 #include "core/events.h"
@@ -31,7 +32,7 @@ public:
         core::EventSink& events;
         core::Entropy& entropy;
         eh::EpochSettings settings{};
-        std::string node_name{};
+        eh::OwnNode self{};
         EpochStores* stores = nullptr;  // Not null if the settings have kind peers.
     };
     explicit NodeEpochs(const Parts& parts);
@@ -72,6 +73,9 @@ private:
     };
 
     void send(const eh::peers::Peer& to, const eh::peers::Message& message) override;
+    // The member that has sent a message, and says that it can be reached at `address`; empty if it
+    // may not take part.
+    std::optional<eh::peers::Peer> sender(std::string_view name, std::string_view address) const;
     eh::EpochHandler& handler();
 
     const Parts parts_;

@@ -144,6 +144,7 @@ private:
     Started<std::unique_ptr<core::Offload>> make_offload(core::OffloadOptions options);
     Started<void> make_bay(std::size_t disk_count);
     Started<void> make_epoch_offload();
+    void make_epoch_stores();
     fabric::Transport* transport(std::string_view scheme);
     void make_api();
     Task<Started<void>> start_admin();
@@ -175,6 +176,7 @@ private:
     std::unique_ptr<LocalDiskBay> bay_;
     std::unique_ptr<LocalLibraryBay> library_bay_;
     std::unique_ptr<core::Offload> epoch_offload_;
+    std::optional<EtcdAccess> etcd_access_;  // Until epoch_stores_ has it.
     std::unique_ptr<LocalEpochStores> epoch_stores_;
     std::unique_ptr<Node> node_;
     std::unique_ptr<NodeMetrics> node_metrics_;
@@ -230,10 +232,7 @@ Started<void> Process::make() {
     if (!threads) return std::unexpected(threads.error());
     threads_ = std::move(*threads);
 
-    if (epoch_offload_ != nullptr) {
-        epoch_stores_ = std::make_unique<LocalEpochStores>(*threads_->reactors().front(),
-                                                           *epoch_offload_, data_dir_->path());
-    }
+    make_epoch_stores();
     node_ = std::make_unique<Node>(
         NodeWorld{.control = *control_,
                   .localities = threads_->reactors(),
@@ -302,10 +301,25 @@ Started<void> Process::make_bay(std::size_t disk_count) {
 Started<void> Process::make_epoch_offload() {
     const auto& settings = configuration_->current()->get<eh::EpochSettings>();
     if (settings.kind == eh::EpochSettings::Kind::kLocal) return {};
-    auto offload = make_offload({.name = "fopd-epochs"});
+    auto access = read_etcd_access(settings.store);
+    if (!access) return std::unexpected(access.error());
+    etcd_access_ = *std::move(access);
+    auto offload =
+        make_offload({.name = "fopd-epochs", .thread_count = LocalEpochStores::kThreads});
     if (!offload) return std::unexpected(offload.error());
     epoch_offload_ = std::move(*offload);
     return {};
+}
+
+void Process::make_epoch_stores() {
+    if (epoch_offload_ == nullptr) return;
+    const auto& settings = configuration_->current()->get<eh::EpochSettings>();
+    epoch_stores_ = std::make_unique<LocalEpochStores>(
+        LocalEpochStores::World{.reactor = *threads_->reactors().front(),
+                                .offload = *epoch_offload_,
+                                .clock = clock_,
+                                .events = events_},
+        settings.store, std::move(etcd_access_), data_dir_->path());
 }
 
 fabric::Transport* Process::transport(std::string_view scheme) {

@@ -145,27 +145,33 @@ std::vector<config::Mistake> check_pools(const config::Snapshot& settings) {
 
 std::vector<config::Mistake> check_epochs(const config::Snapshot& settings) {
     const auto& epochs = settings.get<eh::EpochSettings>();
-    auto mistakes = eh::check_epochs(epochs, node_name(settings));
-    if (epochs.kind == eh::EpochSettings::Kind::kLocal) return mistakes;
+    const auto& listen = settings.get<fabric::FabricSettings>().listen;
+    if (epochs.kind == eh::EpochSettings::Kind::kLocal) return {};
+    auto mistakes = eh::check_epochs(epochs, {.name = node_name(settings), .listen = listen});
     if (settings.get<AuthSettings>().peer_keys.empty()) {
         mistakes.push_back({.wrong = "kind is peers, and there is no auth.peer_key",
                             .right = "write auth.peer_key, the file of the key that all have",
                             .key = "kind"});
     }
-    const auto& listen = settings.get<fabric::FabricSettings>().listen;
     if (listen.empty()) {
         mistakes.push_back({.wrong = "kind is peers, and fabric.listen has no address",
                             .right = "write the address at which the others reach this daemon",
                             .key = "kind"});
+        return mistakes;
     }
-    for (std::size_t i = 0; i < epochs.members.size(); ++i) {
-        const std::string& scheme = epochs.members[i].address.scheme;
-        if (listen.empty() || listen.front().scheme == scheme) continue;
-        mistakes.push_back({.wrong = "this daemon listens at " + listen.front().scheme +
+    const std::string& own_scheme = listen.front().scheme;
+    const auto check_scheme = [&](const std::string& scheme, const std::string& key) {
+        if (own_scheme == scheme) return;
+        mistakes.push_back({.wrong = "this daemon listens at " + own_scheme +
                                      "://, and connects to no " + scheme + "://",
-                            .right = "write an address with " + listen.front().scheme + "://",
-                            .key = "members[" + std::to_string(i) + "].address"});
+                            .right = "write an address with " + own_scheme + "://",
+                            .key = key});
+    };
+    for (std::size_t i = 0; i < epochs.members.size(); ++i) {
+        check_scheme(epochs.members[i].address.scheme,
+                     "members[" + std::to_string(i) + "].address");
     }
+    if (epochs.address) check_scheme(epochs.address->scheme, "address");
     return mistakes;
 }
 

@@ -29,15 +29,50 @@ config::Record<EpochSettings::Node> node_record() {
     return record;
 }
 
+config::Record<EpochSettings::Tls> tls_record() {
+    using Tls = EpochSettings::Tls;
+    config::Record<Tls> record;
+    record.field("ca", &Tls::ca, config::auto_or(config::path()),
+                 "The certificate of the authority that has signed etcd's. auto: any that this "
+                 "system trusts.");
+    record.field("cert", &Tls::cert, config::none_or(config::path()),
+                 "The certificate that etcd wants to see.");
+    record.field("key", &Tls::key, config::none_or(config::path()), "The key of cert.");
+    return record;
+}
+
 config::Record<EpochSettings::Store> store_record() {
     using Store = EpochSettings::Store;
     config::Record<Store> record;
-    record.field(
-        "kind", &Store::kind, config::choice<Store::Kind>({{"static", Store::Kind::kStatic}}),
-        "static: a file of one member, the root. While the root is down, no epochs begin.");
+    record.field("kind", &Store::kind,
+                 config::choice<Store::Kind>(
+                     {{"static", Store::Kind::kStatic}, {"etcd", Store::Kind::kEtcd}}),
+                 "static: a file of one member, the root. While the root is down, no epochs begin. "
+                 "etcd: when the root is lost, another member becomes root.");
     record.field("root", &Store::root, name_type(),
                  "static: the member that keeps the view, in its node.data_dir.");
+    record.field("endpoints", &Store::endpoints,
+                 config::list_of(config::text(), {.length_max = 16}),
+                 "etcd: its addresses, http://HOST:PORT or https://HOST:PORT. They are tried in "
+                 "turn.");
+    record.field("prefix", &Store::prefix, config::text({.length_min = 1}),
+                 "etcd: the view is at the key PREFIX/view. Each cluster has a prefix of its own.");
+    record.field("timeout", &Store::timeout, config::duration({.min = 50ms, .max = 1min}),
+                 "etcd: the longest time for a call.");
+    record.field("tls", &Store::tls, config::map_of(tls_record()),
+                 "etcd: certificates, for endpoints with https://.");
+    record.field("user", &Store::user, config::text(),
+                 "etcd: a user that may read and write the prefix; empty: none.");
+    record.field("password_file", &Store::password_file, config::none_or(config::path()),
+                 "etcd: a file with the password of the user.");
     return record;
+}
+
+void check_address(const fabric::Address& address, const std::string& key,
+                   config::Complaints& complaints) {
+    if (is_reachable(address)) return;
+    complaints.add(key, "nobody can connect to " + format_address(address),
+                   "write the address and port at which the others reach it");
 }
 
 void check_members(const EpochSettings& settings, config::Complaints& complaints) {
@@ -47,21 +82,21 @@ void check_members(const EpochSettings& settings, config::Complaints& complaints
         const std::string key = "members[" + std::to_string(i) + "]";
         if (each.name.empty())
             complaints.add(key + ".name", "a member without a name", "write its node.name");
-        const fabric::Address& at = each.address;
-        if (at.port == 0 || at.host == "0.0.0.0" || at.host == "::") {
-            complaints.add(key + ".address", "nobody can connect to " + format_address(at),
-                           "write the address and port at which the others reach it");
-        }
+        check_address(each.address, key + ".address", complaints);
         const bool is_new = addresses.insert(format_address(each.address)).second;
         if (is_new) continue;
         complaints.add(key + ".address", "two members have this address",
                        "each member has an address of its own");
     }
+    if (!settings.address) return;
+    check_address(*settings.address, "address", complaints);
+    if (settings.is_open()) return;
+    complaints.add("address", "members has the address of this daemon",
+                   "leave out one of the two keys");
 }
 
-void check_peers(const EpochSettings& settings, config::Complaints& complaints) {
-    if (settings.kind == EpochSettings::Kind::kLocal) return;
-    if (settings.members.empty()) {
+void check_static(const EpochSettings& settings, config::Complaints& complaints) {
+    if (settings.is_open()) {
         complaints.add("members", "there are none",
                        "list all daemons that take part, this one too");
         return;
@@ -72,7 +107,25 @@ void check_peers(const EpochSettings& settings, config::Complaints& complaints) 
         complaints.add("store.root", settings.store.root + " is not in members",
                        "write the name of a member");
     }
-    if (settings.expect > settings.members.size()) {
+    if (!settings.store.endpoints.empty())
+        complaints.add("store.endpoints", "a static store has none", "write kind: etcd");
+}
+
+void check_etcd(const EpochSettings::Store& store, config::Complaints& complaints) {
+    if (!store.root.empty())
+        complaints.add("store.root", "with etcd any member can become root", "leave it out");
+    const std::string problem = problem_of(etcd_options(store, store.password_file ? "-" : ""));
+    if (!problem.empty()) complaints.add("store", problem, "see eh.store in fopd.yaml(5)");
+}
+
+void check_peers(const EpochSettings& settings, config::Complaints& complaints) {
+    if (settings.kind == EpochSettings::Kind::kLocal) return;
+    if (settings.store.kind == EpochSettings::Store::Kind::kEtcd) {
+        check_etcd(settings.store, complaints);
+    } else {
+        check_static(settings, complaints);
+    }
+    if (!settings.is_open() && settings.expect > settings.members.size()) {
         complaints.add("expect", "it is more than there are members",
                        "at most " + std::to_string(settings.members.size()));
     }
@@ -94,6 +147,9 @@ config::Section<EpochSettings> epoch_section() {
                                                        {"peers", EpochSettings::Kind::kPeers}}),
                   "local: this daemon has epochs of its own. peers: it moves with others, which "
                   "have the same auth.peer_key.");
+    section.field("address", &EpochSettings::address, config::auto_or(fabric::address_type()),
+                  "Without members: the address at which the others reach this daemon. auto: the "
+                  "first of fabric.listen to which they can connect.");
     section.field("timeout", &EpochSettings::timeout, config::duration({.min = 20ms, .max = 10min}),
                   "How long the first that is ready for the next epoch waits for the others. "
                   "Those that are late are left out until they join again. The same everywhere.");
@@ -120,21 +176,53 @@ config::Section<EpochSettings> epoch_section() {
                   "than half. store: those whose root reaches the store.");
     section.field("store", &EpochSettings::store, config::map_of(store_record()),
                   "Where the list of members is kept.");
-    section.field("members", &EpochSettings::members,
-                  config::list_of(config::map_of(node_record()), {.length_max = 1024}),
-                  "All daemons that may take part.");
+    section.field(
+        "members", &EpochSettings::members,
+        config::list_of(config::map_of(node_record()), {.length_max = 1024}),
+        "All daemons that may take part. With etcd it may be left out: then all that have "
+        "the auth.peer_key may.");
     section.check(&check_members);
     section.check(&check_peers);
     return section;
 }
 
-std::vector<config::Mistake> check_epochs(const EpochSettings& settings,
-                                          std::string_view node_name) {
-    if (settings.kind == EpochSettings::Kind::kLocal || settings.find(node_name) != nullptr)
-        return {};
-    return {{.wrong = "this node, " + std::string(node_name) + ", is not in members",
-             .right = "add it, or set node.name to the name that it has there",
-             .key = "members"}};
+bool is_reachable(const fabric::Address& address) {
+    return address.port != 0 && address.host != "0.0.0.0" && address.host != "::";
+}
+
+std::vector<config::Mistake> check_epochs(const EpochSettings& settings, const OwnNode& node) {
+    if (settings.kind == EpochSettings::Kind::kLocal) return {};
+    if (!settings.is_open() && settings.find(node.name) == nullptr) {
+        return {{.wrong = "this node, " + node.name + ", is not in members",
+                 .right = "add it, or set node.name to the name that it has there",
+                 .key = "members"}};
+    }
+    if (!own_address(settings, node)) {
+        return {{.wrong = "the others cannot connect to any address of fabric.listen",
+                 .right = "write the address and port at which they reach this daemon",
+                 .key = "address"}};
+    }
+    return {};
+}
+
+std::optional<fabric::Address> own_address(const EpochSettings& settings, const OwnNode& node) {
+    const EpochSettings::Node* const self = settings.find(node.name);
+    if (self != nullptr) return self->address;
+    if (settings.address) return settings.address;
+    const auto found = std::ranges::find_if(node.listen, &is_reachable);
+    if (found == node.listen.end()) return std::nullopt;
+    return *found;
+}
+
+EtcdStoreOptions etcd_options(const EpochSettings::Store& store, std::string password) {
+    return {.endpoints = store.endpoints,
+            .prefix = store.prefix,
+            .ca = store.tls.ca.value_or(""),
+            .cert = store.tls.cert.value_or(""),
+            .key = store.tls.key.value_or(""),
+            .user = store.user,
+            .password = std::move(password),
+            .timeout = store.timeout};
 }
 
 peers::MemberOptions member_options(const EpochSettings& settings, const EpochRules& rules,

@@ -8,6 +8,7 @@
 
 #include "config/section.h"
 #include "core/time.h"
+#include "eh/etcd/options.h"
 #include "eh/peers/member.h"
 #include "fabric/address.h"
 
@@ -20,13 +21,27 @@ struct EpochSettings {
         std::string name{};
         fabric::Address address{};
     };
+    struct Tls {
+        std::optional<std::string> ca{};  // Files.
+        std::optional<std::string> cert{};
+        std::optional<std::string> key{};
+    };
     struct Store {
-        enum class Kind : std::uint8_t { kStatic };
+        enum class Kind : std::uint8_t { kStatic, kEtcd };
         Kind kind = Kind::kStatic;
+        // -- static --
         std::string root{};
+        // -- etcd --
+        std::vector<std::string> endpoints{};
+        std::string prefix = EtcdStoreOptions{}.prefix;
+        Duration timeout = EtcdStoreOptions{}.timeout;
+        Tls tls{};
+        std::string user{};
+        std::optional<std::string> password_file{};
     };
 
     Kind kind = Kind::kLocal;
+    std::optional<fabric::Address> address{};  // Unset: derived, see own_address().
     Duration timeout = 5s;
     std::optional<Duration> grace{};  // Unset: derived from the timeout.
     Duration root_silent = peers::MemberOptions{}.root_silent;
@@ -39,13 +54,31 @@ struct EpochSettings {
 
     // Null if there is no member of that name.
     const Node* find(std::string_view name) const;
+    // Whether a daemon that is not in `members` may take part.
+    bool is_open() const { return members.empty(); }
+};
+
+// What the other sections of the configuration say about this node.
+struct OwnNode {
+    std::string name{};
+    std::vector<fabric::Address> listen{};
 };
 
 config::Section<EpochSettings> epoch_section();
 
-// Mistakes that only the name of this node shows; empty if there are none.
-std::vector<config::Mistake> check_epochs(const EpochSettings& settings,
-                                          std::string_view node_name);
+// Whether another machine can connect to it.
+bool is_reachable(const fabric::Address& address);
+
+// Mistakes that only the name and the addresses of this node show; empty if there are none.
+std::vector<config::Mistake> check_epochs(const EpochSettings& settings, const OwnNode& node);
+
+// The address at which the other members reach this node: the one in `members`, or else `address`,
+// or else the first at which it listens and to which another machine can connect. Empty if there is
+// none.
+std::optional<fabric::Address> own_address(const EpochSettings& settings, const OwnNode& node);
+
+// REQUIRES: kind peers with etcd.
+EtcdStoreOptions etcd_options(const EpochSettings::Store& store, std::string password);
 
 // The options of this node as a member. `parts_hash`: members with another one are refused.
 // REQUIRES: kind peers, and check_epochs() found no mistake.

@@ -1,0 +1,72 @@
+"""A few daemons that move from epoch to epoch together."""
+
+import json
+import socket
+
+from fopd_process import DONE, GOOD_KEY, PROTECT, SCHEME, ProcessTestCase, wait_until
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+class EpochsTestCase(ProcessTestCase):
+    """A cluster of three, a, b and c."""
+
+    names = ("a", "b", "c")
+
+    def setUp(self):
+        super().setUp()
+        self.prepare()
+        ports = free_ports(len(self.names))
+        self.addresses = {name: f"{SCHEME}://127.0.0.1:{port}" for name, port in zip(self.names, ports)}
+        self.nodes = {name: self.make_node(name) for name in self.names}
+
+    def prepare(self):
+        """What the daemons need is started here."""
+
+    def store(self):
+        """Where the list of members is kept. a is the root, and no other daemon can be."""
+        return {"kind": "static", "root": "a"}
+
+    def make_node(self, name, key=GOOD_KEY, directory=None, **eh):
+        node = self.node(directory or name)
+        key_path = node.path / "peer.key"
+        key_path.touch(0o600)
+        key_path.write_text(key)
+        settings = {"kind": "peers", "timeout": "2s", "grace": "300ms", "root_silent": "1s", "store": self.store(),
+                    "members": [{"name": each, "address": self.addresses[each]} for each in self.names]}
+        return node.write_config(node={"name": name, "data_dir": str(node.data_dir), "drain_timeout": "5s"},
+                                 fabric={"listen": [self.addresses[name]], "protect": PROTECT},
+                                 auth={"peer_key": str(key_path)}, eh=settings | eh)
+
+    def start_all(self):
+        daemons = {name: node.start() for name, node in self.nodes.items()}
+        for each in daemons.values():
+            each.wait_ready()
+        self.wait_members(daemons.values(), self.names)
+        return daemons
+
+    @staticmethod
+    def epochs(daemon):
+        done = daemon.ctl("--json", "epoch", "show")
+        if done.returncode != DONE:
+            raise AssertionError(f"epoch show: exit code {done.returncode}: {done.stderr}")
+        return json.loads(done.stdout)
+
+    def members(self, daemon):
+        return tuple(sorted(each["name"] for each in self.epochs(daemon)["members"] if each["state"] in ("member", "ready")))
+
+    def wait_members(self, daemons, names):
+        for each in daemons:
+            wait_until(lambda each=each: self.members(each) == tuple(names), f"the members are {names}")
+
+    def wait_epoch_after(self, daemon, epoch):
+        return wait_until(lambda: (lambda now: now if now > epoch else None)(self.epochs(daemon)["epoch"]),
+                          f"an epoch after {epoch}")

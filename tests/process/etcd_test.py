@@ -1,0 +1,178 @@
+"""Daemons whose list of members is in etcd, from outside: another one becomes root, and etcd may be away."""
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import subprocess
+import unittest
+
+from epochs_process import EpochsTestCase, free_ports
+from fopd_process import CONFIG, KEY_FILE, run_fopd, wait_until
+
+PASSWORD = "correct horse"
+WRONG_PASSWORD = "battery staple"
+
+
+class Etcd:
+    """An etcd server of one test, with ports and a directory of its own."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.ports = free_ports(2)
+        self.url, self.peer_url = (f"http://127.0.0.1:{port}" for port in self.ports)
+        self.process = None
+
+    def start(self):
+        with open(self.directory / "etcd.log", "ab") as log:
+            self.process = subprocess.Popen(
+                ["etcd", "--name", "e", "--data-dir", self.directory / "etcd", "--listen-client-urls", self.url,
+                 "--advertise-client-urls", self.url, "--listen-peer-urls", self.peer_url,
+                 "--initial-advertise-peer-urls", self.peer_url, "--initial-cluster", f"e={self.peer_url}"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        wait_until(self.answers, "etcd answers")
+
+    def answers(self):
+        try:
+            return self.ask("/v3/maintenance/status", {})
+        except (OSError, http.client.HTTPException):
+            return None
+
+    def ask(self, path, body):
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports[0], timeout=10)
+        try:
+            connection.request("POST", path, json.dumps(body))
+            answer = connection.getresponse()
+            if answer.status != 200:
+                raise AssertionError(f"etcd: {path}: {answer.status}: {answer.read()}")
+            return json.loads(answer.read())
+        finally:
+            connection.close()
+
+    def turn_authentication_on(self):
+        for path, body in (("user/add", {"name": "root", "password": PASSWORD}), ("role/add", {"name": "root"}),
+                           ("user/grant", {"user": "root", "role": "root"}), ("enable", {})):
+            self.ask(f"/v3/auth/{path}", body)
+
+    def stop(self):
+        if self.process is None:
+            return
+        self.process.send_signal(signal.SIGCONT)
+        self.process.kill()
+        self.process.wait()
+        self.process = None
+
+
+@unittest.skipUnless("FOPD_FULL_RUN" in os.environ or shutil.which("etcd"), "etcd is not installed")
+class EtcdTest(EpochsTestCase):
+    def prepare(self):
+        self.etcd = Etcd(self.directory)
+        self.addCleanup(self.etcd.stop)
+        self.etcd.start()
+
+    def store(self):
+        return {"kind": "etcd", "endpoints": [self.etcd.url], "prefix": "/test", "timeout": "1s"}
+
+    def make_node(self, name, **others):
+        """None lists the others."""
+        return super().make_node(name, **({"members": []} | others))
+
+    def root(self, daemon):
+        return self.epochs(daemon)["root"]
+
+    def test_another_becomes_root_when_the_root_is_killed(self):
+        daemons = self.start_all()
+        first = self.root(daemons["a"])
+        others = [name for name in self.names if name != first]
+        before = self.epochs(daemons[others[0]])["epoch"]
+        daemons[first].kill()
+        self.wait_members([daemons[name] for name in others], others)
+        self.wait_epoch_after(daemons[others[0]], before)
+        self.assertIn(self.root(daemons[others[0]]), others)
+        self.assertEqual(self.root(daemons[others[0]]), self.root(daemons[others[1]]))
+
+        daemons[first] = self.nodes[first].start_ready()
+        self.wait_members(daemons.values(), self.names)
+        self.assertIn(self.root(daemons[first]), others)
+
+    def test_another_becomes_root_when_the_root_hangs(self):
+        daemons = self.start_all()
+        first = self.root(daemons["a"])
+        others = [name for name in self.names if name != first]
+        daemons[first].signal(signal.SIGSTOP)
+        self.wait_members([daemons[name] for name in others], others)
+        daemons[first].signal(signal.SIGCONT)
+        self.wait_members(daemons.values(), self.names)
+
+    def test_a_root_that_is_stopped_hands_over(self):
+        daemons = self.start_all()
+        first = self.root(daemons["a"])
+        others = [name for name in self.names if name != first]
+        self.nodes[first].stop(daemons[first])
+        self.wait_members([daemons[name] for name in others], others)
+        self.wait_epoch_after(daemons[others[0]], self.epochs(daemons[others[0]])["epoch"])
+        for name in others:
+            self.assertEqual(daemons[name].events("fopd.eh.no_epochs"), [])
+
+    def test_while_etcd_is_away_epochs_go_on(self):
+        daemons = self.start_all()
+        self.etcd.process.send_signal(signal.SIGSTOP)
+        before = self.epochs(daemons["b"])
+        self.wait_epoch_after(daemons["b"], before["epoch"] + 1)
+        self.assertEqual(self.epochs(daemons["b"])["view"], before["view"])
+        root = self.root(daemons["a"])
+        lost = next(name for name in self.names if name != root)
+        daemons[lost].kill()
+        # The root has to evict it, and cannot write that.
+        failed = daemons[root].wait_event("fopd.eh.etcd_failed")[0]
+        self.assertEqual(failed["endpoint"], self.etcd.url)
+        self.etcd.process.send_signal(signal.SIGCONT)
+        self.wait_members([daemons[name] for name in self.names if name != lost], [name for name in self.names if name != lost])
+        daemons[root].wait_event("fopd.eh.etcd_answers")
+
+    def test_all_are_killed_and_numbers_grow(self):
+        daemons = self.start_all()
+        before = self.epochs(daemons["a"])["epoch"]
+        for daemon in daemons.values():
+            daemon.kill()
+        daemons = self.start_all()
+        self.wait_epoch_after(daemons["a"], before)
+
+    def test_a_user_with_a_password(self):
+        self.etcd.turn_authentication_on()
+        for name in self.names:
+            path = self.nodes[name].path / "etcd.password"
+            path.touch(0o600)
+            path.write_text((WRONG_PASSWORD if name == "c" else PASSWORD) + "\n")
+            store = self.store() | {"user": "root", "password_file": str(path)}
+            self.nodes[name].write_config(eh=self.nodes[name].settings["eh"] | {"store": store})
+        daemons = {name: node.start_ready() for name, node in self.nodes.items()}
+        self.wait_members([daemons["a"], daemons["b"]], "ab")
+        daemons["c"].wait_event("fopd.eh.etcd_failed")
+        self.assertEqual(self.members(daemons["c"]), ())
+        for name, secret in (("a", PASSWORD), ("c", WRONG_PASSWORD)):
+            self.assertNotIn(secret, daemons[name].log())
+
+    def test_configurations_that_do_not_fit_are_refused(self):
+        node = self.nodes["b"]
+        good = dict(node.settings["eh"])
+        for change, word in (({"endpoints": []}, "etcd needs an endpoint"),
+                             ({"endpoints": ["127.0.0.1:2379"]}, "an endpoint begins with http"),
+                             ({"root": "a"}, "any member can become root"),
+                             ({"user": "u"}, "a user needs a password"),
+                             ({"tls": {"ca": "/ca.pem"}}, "with certificates, all endpoints begin with https"),
+                             ({"kind": "static"}, "there are none")):
+            with self.subTest(word):
+                node.write_config(eh=good | {"store": good["store"] | change})
+                done = run_fopd("--config", node.config_path, "--check-config")
+                self.assertEqual(done.returncode, CONFIG)
+                self.assertRegex(done.stderr, rf"fopd.yaml:\d+:\d+: eh[^\n]*{word}")
+        node.write_config(eh=good | {"store": good["store"] | {"user": "u", "password_file": str(node.path / "absent")}})
+        done = run_fopd("--config", node.config_path)
+        self.assertEqual(done.returncode, KEY_FILE)
+        self.assertIn("absent", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
