@@ -17,19 +17,21 @@ def free_ports(count):
 
 
 class EpochsTestCase(ProcessTestCase):
-    """A cluster of three, a, b and c."""
+    """A cluster of daemons, a, b and c."""
 
     names = ("a", "b", "c")
 
     def setUp(self):
         super().setUp()
         self.prepare()
-        ports = free_ports(len(self.names))
-        self.addresses = {name: f"{SCHEME}://127.0.0.1:{port}" for name, port in zip(self.names, ports)}
+        self.addresses = self.make_addresses()
         self.nodes = {name: self.make_node(name) for name in self.names}
 
     def prepare(self):
         """What the daemons need is started here."""
+
+    def make_addresses(self):
+        return {name: f"{SCHEME}://127.0.0.1:{port}" for name, port in zip(self.names, free_ports(len(self.names)))}
 
     def store(self):
         """Where the list of members is kept. a is the root, and no other daemon can be."""
@@ -46,8 +48,11 @@ class EpochsTestCase(ProcessTestCase):
                                  fabric={"listen": [self.addresses[name]], "protect": PROTECT},
                                  auth={"peer_key": str(key_path)}, eh=settings | eh)
 
+    def start(self, name):
+        return self.nodes[name].start()
+
     def start_all(self):
-        daemons = {name: node.start() for name, node in self.nodes.items()}
+        daemons = {name: self.start(name) for name in self.names}
         for each in daemons.values():
             each.wait_ready()
         self.wait_members(daemons.values(), self.names)
@@ -70,3 +75,15 @@ class EpochsTestCase(ProcessTestCase):
     def wait_epoch_after(self, daemon, epoch):
         return wait_until(lambda: (lambda now: now if now > epoch else None)(self.epochs(daemon)["epoch"]),
                           f"an epoch after {epoch}")
+
+    def assert_all_move(self, daemons):
+        """In one view, and a few epochs further."""
+        self.wait_members(daemons.values(), daemons)
+        before = {name: self.epochs(daemon)["epoch"] for name, daemon in daemons.items()}
+        for name, daemon in daemons.items():
+            self.wait_epoch_after(daemon, before[name] + 1)
+        wait_until(lambda: len({self.epochs(daemon)["view"] for daemon in daemons.values()}) == 1, "all have one view")
+
+    @staticmethod
+    def those(daemons, names):
+        return {name: daemons[name] for name in names}

@@ -4,8 +4,8 @@ refuse what does not fit."""
 import signal
 import unittest
 
-from epochs_process import EpochsTestCase, free_ports
-from fopd_process import CONFIG, SCHEME, run_fopd
+from epochs_process import EpochsTestCase
+from fopd_process import CONFIG, run_fopd
 
 
 class EpochsTest(EpochsTestCase):
@@ -59,7 +59,7 @@ class EpochsTest(EpochsTestCase):
         before = self.epochs(daemons["a"])["epoch"]
         for name, daemon in daemons.items():
             self.nodes[name].stop(daemon)
-        self.addresses = {name: f"{SCHEME}://127.0.0.1:{port}" for name, port in zip(self.names, free_ports(3))}
+        self.addresses = self.make_addresses()
         members = [{"name": each, "address": self.addresses[each]} for each in self.names]
         for name, node in self.nodes.items():
             node.write_config(fabric={"listen": [self.addresses[name]]}, eh={"members": members})

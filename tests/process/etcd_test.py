@@ -1,70 +1,17 @@
 """Daemons whose list of members is in etcd, from outside: another one becomes root, and etcd may be away."""
 
-import http.client
-import json
-import os
-import shutil
 import signal
-import subprocess
 import unittest
 
-from epochs_process import EpochsTestCase, free_ports
-from fopd_process import CONFIG, KEY_FILE, run_fopd, wait_until
+from epochs_process import EpochsTestCase
+from etcd_process import Etcd, needs_etcd
+from fopd_process import CONFIG, KEY_FILE, run_fopd
 
 PASSWORD = "correct horse"
 WRONG_PASSWORD = "battery staple"
 
 
-class Etcd:
-    """An etcd server of one test, with ports and a directory of its own."""
-
-    def __init__(self, directory):
-        self.directory = directory
-        self.ports = free_ports(2)
-        self.url, self.peer_url = (f"http://127.0.0.1:{port}" for port in self.ports)
-        self.process = None
-
-    def start(self):
-        with open(self.directory / "etcd.log", "ab") as log:
-            self.process = subprocess.Popen(
-                ["etcd", "--name", "e", "--data-dir", self.directory / "etcd", "--listen-client-urls", self.url,
-                 "--advertise-client-urls", self.url, "--listen-peer-urls", self.peer_url,
-                 "--initial-advertise-peer-urls", self.peer_url, "--initial-cluster", f"e={self.peer_url}"],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        wait_until(self.answers, "etcd answers")
-
-    def answers(self):
-        try:
-            return self.ask("/v3/maintenance/status", {})
-        except (OSError, http.client.HTTPException):
-            return None
-
-    def ask(self, path, body):
-        connection = http.client.HTTPConnection("127.0.0.1", self.ports[0], timeout=10)
-        try:
-            connection.request("POST", path, json.dumps(body))
-            answer = connection.getresponse()
-            if answer.status != 200:
-                raise AssertionError(f"etcd: {path}: {answer.status}: {answer.read()}")
-            return json.loads(answer.read())
-        finally:
-            connection.close()
-
-    def turn_authentication_on(self):
-        for path, body in (("user/add", {"name": "root", "password": PASSWORD}), ("role/add", {"name": "root"}),
-                           ("user/grant", {"user": "root", "role": "root"}), ("enable", {})):
-            self.ask(f"/v3/auth/{path}", body)
-
-    def stop(self):
-        if self.process is None:
-            return
-        self.process.send_signal(signal.SIGCONT)
-        self.process.kill()
-        self.process.wait()
-        self.process = None
-
-
-@unittest.skipUnless("FOPD_FULL_RUN" in os.environ or shutil.which("etcd"), "etcd is not installed")
+@needs_etcd
 class EtcdTest(EpochsTestCase):
     def prepare(self):
         self.etcd = Etcd(self.directory)

@@ -1,0 +1,68 @@
+"""An etcd server."""
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import subprocess
+import unittest
+
+from epochs_process import free_ports
+from fopd_process import wait_until
+
+
+needs_etcd = unittest.skipUnless("FOPD_FULL_RUN" in os.environ or shutil.which("etcd"), "etcd is not installed")
+
+
+class Etcd:
+    """An etcd server of one test, with ports and a directory of its own."""
+
+    def __init__(self, directory, host="127.0.0.1", within=()):
+        """`within`: a command that runs others in another network."""
+        self.directory, self.host, self.within = directory, host, [*within]
+        self.ports = free_ports(2)
+        self.url, self.peer_url = (f"http://{host}:{port}" for port in self.ports)
+        self.process = None
+
+    def start(self):
+        with open(self.directory / "etcd.log", "ab") as log:
+            self.process = subprocess.Popen(
+                [*self.within, "etcd", "--name", "e", "--data-dir", self.directory / "etcd", "--listen-client-urls", self.url,
+                 "--advertise-client-urls", self.url, "--listen-peer-urls", self.peer_url,
+                 "--initial-advertise-peer-urls", self.peer_url, "--initial-cluster", f"e={self.peer_url}"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        wait_until(self.is_ready, "etcd is ready")
+
+    def is_ready(self):
+        """It says so in its log: not every network can be reached from here."""
+        if self.process.poll() is not None:
+            raise AssertionError(f"etcd has ended:\n{self.log()}")
+        return "ready to serve client requests" in self.log()
+
+    def log(self):
+        return (self.directory / "etcd.log").read_text(errors="replace")
+
+    def ask(self, path, body):
+        connection = http.client.HTTPConnection(self.host, self.ports[0], timeout=10)
+        try:
+            connection.request("POST", path, json.dumps(body))
+            answer = connection.getresponse()
+            if answer.status != 200:
+                raise AssertionError(f"etcd: {path}: {answer.status}: {answer.read()}")
+            return json.loads(answer.read())
+        finally:
+            connection.close()
+
+    def turn_authentication_on(self):
+        for path, body in (("user/add", {"name": "root", "password": PASSWORD}), ("role/add", {"name": "root"}),
+                           ("user/grant", {"user": "root", "role": "root"}), ("enable", {})):
+            self.ask(f"/v3/auth/{path}", body)
+
+    def stop(self):
+        if self.process is None:
+            return
+        self.process.send_signal(signal.SIGCONT)
+        self.process.kill()
+        self.process.wait()
+        self.process = None
