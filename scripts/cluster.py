@@ -66,7 +66,7 @@ def configuration(directory, names, i, with_etcd):
     }, indent=1)
 
 
-def make_files(directory, names, with_etcd):
+def make_files(directory, names, with_etcd=False):
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name in ("peer.key", "client.key"):
         write_once(directory / name, secrets.token_hex(32) + "\n")
@@ -85,7 +85,7 @@ def make_files(directory, names, with_etcd):
 
 
 class Cluster:
-    def __init__(self, programs, directory, names, with_etcd):
+    def __init__(self, programs, directory, names, with_etcd=False):
         self.fopd, self.fopctl = programs / "fopd", programs / "fopctl"
         self.directory, self.names, self.with_etcd = directory, names, with_etcd
         self.daemons = {}

@@ -36,6 +36,7 @@ Cluster::Cluster(std::uint64_t seed, ClusterOptions options)
     : options_(options),
       world_(seed),
       network_(world_, {.seed = seed, .delay = kDelay, .wire = options.wire}),
+      views_(world_, seed, options.store_faults),
       book_(world_),
       excused_until_(options.nodes, Instant::min()),
       restart_(options.nodes, false),
@@ -52,6 +53,7 @@ Cluster::Cluster(std::uint64_t seed, ClusterOptions options)
         if (options_.peers) {
             node.epochs = epoch_configuration();
             node.peer_key = peer_key();
+            if (options_.shared_views) node.views = &views_;
         }
         if (options_.clients > 0 || options_.peers) {
             node.network = &network_.transport();
@@ -92,8 +94,12 @@ std::string Cluster::epoch_configuration() {
         members += "{ name: " + name + ", address: \"" +
                    format_address(network_.address_of(name, 1)) + "\" }, ";
     }
-    return "kind: peers, store: { root: node-0 }, " + std::string(kEpochTimes) + ", members: [ " +
-           members + "]";
+    // Nobody connects to this etcd: the nodes are given another store.
+    const std::string_view store = options_.shared_views
+                                       ? "{ kind: etcd, endpoints: [ \"http://etcd\" ] }"
+                                       : "{ root: node-0 }";
+    return "kind: peers, store: " + std::string(store) + ", " + std::string(kEpochTimes) +
+           ", members: [ " + members + "]";
 }
 
 void Cluster::start_all() {

@@ -9,6 +9,7 @@
 #include "core/virtual_world.h"
 #include "eh/handler.h"
 #include "sim/call_book.h"
+#include "sim/epochs/simulated_view_store.h"
 #include "sim/fault_plan.h"
 #include "sim/simulated_client.h"
 #include "sim/simulated_network.h"
@@ -28,7 +29,11 @@ struct ClusterOptions {
     Duration client_pause_max = 20s;  // Between two rounds of calls on a line.
     bool quiet_clients = false;       // Clients make only the calls that a test asks for.
     Wire wire = Wire::kMessages;
-    bool peers = false;  // The nodes move from epoch to epoch together. Node 0 is their root.
+    // The nodes move from epoch to epoch together. Their list of members is in a file of node 0,
+    // the root, or if it is shared, in a store that any node can reach; then any can be root.
+    bool peers = false;
+    bool shared_views = false;
+    ViewStoreFaults store_faults = {};  // Of the shared store.
 };
 
 // Many daemons and their clients in one process, on one time line, under the faults of a plan.
@@ -46,6 +51,7 @@ public:
     std::uint32_t node_count() const { return options_.nodes; }
     fabric::MemNetwork& network() { return network_.links(); }
     const fabric::MemSockets* sockets() const { return network_.sockets(); }
+    SimulatedViewRegister& views() { return views_; }
     SimulatedClient& client(std::uint32_t index) { return *clients_[index]; }
     CallBook& book() { return book_; }
 
@@ -98,6 +104,7 @@ private:
     const ClusterOptions options_;
     core::VirtualWorld world_;
     SimulatedNetwork network_;
+    SimulatedViewRegister views_;
     CallBook book_;
     std::vector<std::unique_ptr<SimulatedNode>> nodes_;
     std::vector<std::unique_ptr<SimulatedClient>> clients_;

@@ -49,7 +49,21 @@ Task<void> SimulatedSmallFile::replace_for(eh::SmallFileUser* user, std::vector<
     }
 }
 
+SimulatedEpochStores::SimulatedEpochStores(core::Reactor& reactor, core::Random random,
+                                           EpochFiles& files, SimulatedViewRegister* shared)
+    : incarnation_(reactor, random.fork(), files, files.incarnation),
+      view_file_(reactor, random.fork(), files, files.view),
+      file_views_(view_file_) {
+    if (shared != nullptr) shared_views_.emplace(*shared, reactor);
+}
+
+eh::ViewStore& SimulatedEpochStores::views() {
+    if (shared_views_) return *shared_views_;
+    return file_views_;
+}
+
 Task<void> SimulatedEpochStores::close() {
+    if (shared_views_) co_await shared_views_->stop();
     co_await incarnation_.close();
     co_await view_file_.close();
 }

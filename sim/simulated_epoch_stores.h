@@ -10,6 +10,7 @@
 #include "core/reactor.h"
 #include "daemon/epoch_stores.h"
 #include "eh/static_view_store.h"
+#include "sim/epochs/simulated_view_store.h"
 
 namespace fopd::sim {
 
@@ -49,19 +50,19 @@ private:
 // What one process of a simulated node uses of these files.
 class SimulatedEpochStores final : public daemon::EpochStores {
 public:
-    SimulatedEpochStores(core::Reactor& reactor, core::Random random, EpochFiles& files)
-        : incarnation_(reactor, random.fork(), files, files.incarnation),
-          view_file_(reactor, random.fork(), files, files.view),
-          views_(view_file_) {}
+    // Null `shared`: the view is in a file of the node. All outlive the stores.
+    SimulatedEpochStores(core::Reactor& reactor, core::Random random, EpochFiles& files,
+                         SimulatedViewRegister* shared);
 
     eh::SmallFile& incarnation() override { return incarnation_; }
-    eh::ViewStore& views() override { return views_; }
+    eh::ViewStore& views() override;
     Task<void> close() override;
 
 private:
     SimulatedSmallFile incarnation_;
     SimulatedSmallFile view_file_;
-    eh::StaticViewStore views_;
+    eh::StaticViewStore file_views_;
+    std::optional<SimulatedViewStore> shared_views_;
 };
 
 }  // namespace fopd::sim

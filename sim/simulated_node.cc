@@ -135,7 +135,7 @@ void SimulatedNode::start() {
     process.epoch_stores = std::make_unique<SimulatedEpochStores>(
         *localities.front(),
         core::Random(core::mix(core::mix(world_.seed(), options_.index), life_count_)),
-        epoch_files_);
+        epoch_files_, options_.views);
     process.node = std::make_unique<daemon::Node>(
         daemon::NodeWorld{.control = *process.control,
                           .localities = localities,

@@ -112,6 +112,9 @@ struct SimulatedNodeOptions {
     // In braces of YAML: values of eh. Those of kind peers need a key.
     std::string epochs = {};
     std::optional<fop::Key> peer_key = {};
+    // The view that it shares with other nodes; null: it is in a file of the root. Outlives the
+    // node.
+    SimulatedViewRegister* views = nullptr;
     RecordedEvents::Observer observer = {};
 };
 

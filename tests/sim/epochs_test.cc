@@ -41,8 +41,12 @@ std::string state_of(Cluster& cluster, std::uint32_t at, const std::string& name
 }
 
 struct Three : ReplayedCluster {
-    explicit Three(std::uint64_t seed, Wire wire = Wire::kMessages)
-        : ReplayedCluster(seed, {.nodes = 3, .wire = wire, .peers = true}) {
+    explicit Three(std::uint64_t seed, ClusterOptions options = {})
+        : ReplayedCluster(seed, {.nodes = 3,
+                                 .wire = options.wire,
+                                 .peers = true,
+                                 .shared_views = options.shared_views,
+                                 .store_faults = options.store_faults}) {
         start_all();
         const bool together = run_for(5s) && move_together(5s);
         INFO(broken_promise());
@@ -54,7 +58,7 @@ struct Three : ReplayedCluster {
 
 TEST_CASE("sim epochs: three nodes begin the same epochs", "[sim]") {
     for (const Wire wire : {Wire::kMessages, Wire::kSealed, Wire::kEncrypted}) {
-        Three cluster(1, wire);
+        Three cluster(1, {.wire = wire});
         CHECK(status_of(cluster, 0).root == "node-0");
         CHECK(status_of(cluster, 1).view == status_of(cluster, 2).view);
         CHECK(cluster.node(1).events().count("eh.joined") == 1);
@@ -160,6 +164,35 @@ TEST_CASE("sim epochs: a full disk at the root delays members, and no epoch", "[
     REQUIRE(together);
 }
 
+TEST_CASE("sim epochs: with a shared store another node becomes root", "[sim]") {
+    Three cluster(9, {.shared_views = true});
+    const std::string first = status_of(cluster, 0).root;
+    const auto root = static_cast<std::uint32_t>(first.back() - '0');
+    const std::uint32_t other = root == 0 ? 1 : 0;
+    const eh::EpochNumber before = epoch_of(cluster, other);
+    cluster.node(root).crash();
+    // Twice root_silent, and the timeout of the epoch that the root had to begin.
+    REQUIRE(cluster.run_for(kCallMax));
+    CHECK(status_of(cluster, other).root != first);
+    CHECK(epoch_of(cluster, other) > before + 1);
+
+    cluster.node(root).start();
+    const bool together = cluster.move_together(kBackOffMax);
+    INFO(cluster.broken_promise());
+    REQUIRE(together);
+    REQUIRE(cluster.stop_all(30s));
+}
+
+TEST_CASE("sim epochs: while the shared store is away epochs go on", "[sim]") {
+    Three cluster(10, {.shared_views = true});
+    cluster.views().break_until(after(cluster.world().now(), 20s));
+    const eh::EpochNumber before = epoch_of(cluster, 1);
+    REQUIRE(cluster.run_for(20s));
+    CHECK(epoch_of(cluster, 1) > before + 20);
+    CHECK(cluster.node(1).events().count("eh.no_epochs") == 0);
+    REQUIRE(cluster.stop_all(30s));
+}
+
 namespace {
 
 std::uint64_t run_seed(std::uint64_t seed) {
@@ -167,14 +200,20 @@ std::uint64_t run_seed(std::uint64_t seed) {
     const auto upto = [&random](std::uint64_t most) {
         return static_cast<std::uint32_t>(1 + random.below(most));
     };
+    const auto faulty = [&random] {
+        return static_cast<std::uint32_t>(random.below(4) == 0 ? random.below(200'000) : 0);
+    };
     const ClusterOptions options{
         .nodes = 1 + upto(3),
         .localities = upto(3),
+        .disks = static_cast<std::uint32_t>(random.below(2)),
         .drain_timeout = Duration{random.between(0, Duration(10s).count())},
         .clients = upto(3),
         .lines = 1,
         .wire = draw_wire(seed),
-        .peers = true};
+        .peers = true,
+        .shared_views = random.below(2) == 0,
+        .store_faults = {.failed_ppm = faulty(), .lost_ppm = faulty(), .unknown_ppm = faulty()}};
     ReplayedCluster cluster(seed, options, ReplayedCluster::Seed::kOfSwarm);
     const auto plan = draw_fault_plan(random.fork(), {.nodes = options.nodes,
                                                       .localities = options.localities,
