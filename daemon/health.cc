@@ -105,8 +105,16 @@ std::string Examination::unreadable_objects(const MissingSlot& missing) const {
 void Examination::look_at_epochs() {
     if (!node_.opened()) return;
     const NodeEpochs* const epochs = std::as_const(*node_.localities().front()).epochs();
-    if (epochs == nullptr || !epochs->lacks_epochs()) return;
-    add(Cause::kNoEpochs, "the node gets no epochs from its peers: fopctl epoch show");
+    if (epochs == nullptr) return;
+    if (epochs->lacks_epochs()) {
+        add(Cause::kNoEpochs, "the node gets no epochs from its peers: fopctl epoch show");
+        return;
+    }
+    const NodeEpochs::MemberCount members = epochs->member_count();
+    if (members.present == 0 || members.present >= members.expected) return;
+    add(Cause::kEpochMembersAway, std::to_string(members.present) + " of " +
+                                      std::to_string(members.expected) +
+                                      " daemons take part in epochs: fopctl epoch show");
 }
 
 void Examination::look_at_missing_disks() {

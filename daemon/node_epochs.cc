@@ -144,6 +144,13 @@ eh::peers::EpochStatus NodeEpochs::status() const {
     return status;
 }
 
+NodeEpochs::MemberCount NodeEpochs::member_count() const {
+    if (peers_ == nullptr) return {};
+    const eh::EpochSettings& settings = parts_.settings;
+    return {.present = peers_->handler.figures().members.get(),
+            .expected = settings.is_open() ? settings.expect : settings.members.size()};
+}
+
 void NodeEpochs::collect(core::MetricSink& sink) const {
     const eh::peers::EpochFigures& figures = peers_ == nullptr ? none_ : peers_->handler.figures();
     const auto value = [](const core::Counter& counter) {
@@ -154,6 +161,9 @@ void NodeEpochs::collect(core::MetricSink& sink) const {
     sink.gauge("fopd_epoch_members",
                "Members of epochs, by this daemon's view; 0 while it is none of them.", {},
                value(figures.members));
+    sink.gauge("fopd_epoch_members_expected",
+               "Daemons in eh.members, or without these eh.expect; 0 for a daemon without peers.",
+               {}, static_cast<double>(member_count().expected));
     sink.counter("fopd_epoch_failures", "Times at which this daemon got no next epoch.", {},
                  value(figures.failed));
     sink.counter("fopd_evictions", "Members that this daemon, as root, has evicted from epochs.",

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -63,6 +64,11 @@ public:
     bool lacks_epochs() const {
         return peers_ != nullptr && peers_->handler.figures().failing.get() != 0;
     }
+    struct MemberCount {
+        std::uint64_t present = 0;   // By the view of this node; 0 while it is no member.
+        std::uint64_t expected = 0;  // Those in eh.members, or without these eh.expect.
+    };
+    MemberCount member_count() const;
     void collect(core::MetricSink& sink) const;
 
 private:

@@ -118,13 +118,24 @@ void check_etcd(const EpochSettings::Store& store, config::Complaints& complaint
     if (!problem.empty()) complaints.add("store", problem, "see eh.store in fopd.yaml(5)");
 }
 
+void check_local(const EpochSettings& settings, config::Complaints& complaints) {
+    const EpochSettings::Store& store = settings.store;
+    const bool has_store = store.kind == EpochSettings::Store::Kind::kEtcd || !store.root.empty() ||
+                           !store.endpoints.empty();
+    if (has_store) complaints.add("store", "with kind: local there is none", "write kind: peers");
+    if (!settings.members.empty())
+        complaints.add("members", "with kind: local there are none", "write kind: peers");
+}
+
 void check_peers(const EpochSettings& settings, config::Complaints& complaints) {
-    if (settings.kind == EpochSettings::Kind::kLocal) return;
+    if (settings.kind == EpochSettings::Kind::kLocal) return check_local(settings, complaints);
     if (settings.store.kind == EpochSettings::Store::Kind::kEtcd) {
         check_etcd(settings.store, complaints);
     } else {
         check_static(settings, complaints);
     }
+    if (settings.grace && *settings.grace > settings.timeout)
+        complaints.add("grace", "it is longer than the timeout", "a tenth of the timeout is usual");
     if (!settings.is_open() && settings.expect > settings.members.size()) {
         complaints.add("expect", "it is more than there are members",
                        "at most " + std::to_string(settings.members.size()));
@@ -186,8 +197,18 @@ config::Section<EpochSettings> epoch_section() {
     return section;
 }
 
+bool is_wildcard(const std::string& host) {
+    return host == "0.0.0.0" || host == "::";
+}
+
+// Whether a daemon that listens at the one may be reached at the other. At 0.0.0.0 it may be in a
+// container, behind another port.
+bool serves(const fabric::Address& listen, const fabric::Address& address) {
+    return is_wildcard(listen.host) || (listen.host == address.host && listen.port == address.port);
+}
+
 bool is_reachable(const fabric::Address& address) {
-    return address.port != 0 && address.host != "0.0.0.0" && address.host != "::";
+    return address.port != 0 && !is_wildcard(address.host);
 }
 
 std::vector<config::Mistake> check_epochs(const EpochSettings& settings, const OwnNode& node) {
@@ -197,12 +218,19 @@ std::vector<config::Mistake> check_epochs(const EpochSettings& settings, const O
                  .right = "add it, or set node.name to the name that it has there",
                  .key = "members"}};
     }
-    if (!own_address(settings, node)) {
+    const auto address = own_address(settings, node);
+    if (!address) {
         return {{.wrong = "the others cannot connect to any address of fabric.listen",
                  .right = "write the address and port at which they reach this daemon",
                  .key = "address"}};
     }
-    return {};
+    const bool is_served =
+        settings.address.has_value() ||
+        std::ranges::any_of(node.listen, [&](const auto& each) { return serves(each, *address); });
+    if (is_served) return {};
+    return {{.wrong = "this node does not listen at " + format_address(*address),
+             .right = "write one of the addresses in fabric.listen",
+             .key = "members"}};
 }
 
 std::optional<fabric::Address> own_address(const EpochSettings& settings, const OwnNode& node) {

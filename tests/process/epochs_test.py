@@ -5,7 +5,7 @@ import signal
 import unittest
 
 from epochs_process import EpochsTestCase
-from fopd_process import CONFIG, run_fopd
+from fopd_process import CONFIG, SCHEME, run_fopd
 
 
 class EpochsTest(EpochsTestCase):
@@ -32,6 +32,7 @@ class EpochsTest(EpochsTestCase):
         self.assertEqual(evicted["member"], "c")
         self.assertIn(evicted["reason"], ("silent", "did not acknowledge the epoch"))
         self.wait_epoch_after(daemons["b"], self.epochs(daemons["b"])["epoch"])
+        self.assertIn("2 of 3 daemons take part in epochs", daemons["b"].ctl("health").stdout)
 
         daemons["c"] = self.nodes["c"].start_ready()
         self.wait_members(daemons.values(), "abc")
@@ -94,6 +95,10 @@ class EpochsTest(EpochsTestCase):
         for change, word in (({"members": good["members"][::2]}, "this node, b, is not in members"),
                              ({"store": {"kind": "static", "root": "z"}}, "z is not in members"),
                              ({"expect": 9}, "it is more than there are members"),
+                             ({"grace": "3s"}, "it is longer than the timeout"),
+                             ({"kind": "local"}, "with kind: local there are none"),
+                             ({"members": [{"name": "a", "address": self.addresses["a"]},
+                                           {"name": "b", "address": f"{SCHEME}://127.0.0.1:1"}]}, "this node does not listen at"),
                              ({"members": good["members"] + [{"name": "d", "address": self.addresses["a"]}]},
                               "two members have this address")):
             with self.subTest(word):

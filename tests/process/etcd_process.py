@@ -54,8 +54,8 @@ class Etcd:
         finally:
             connection.close()
 
-    def turn_authentication_on(self):
-        for path, body in (("user/add", {"name": "root", "password": PASSWORD}), ("role/add", {"name": "root"}),
+    def turn_authentication_on(self, password):
+        for path, body in (("user/add", {"name": "root", "password": password}), ("role/add", {"name": "root"}),
                            ("user/grant", {"user": "root", "role": "root"}), ("enable", {})):
             self.ask(f"/v3/auth/{path}", body)
 

@@ -87,7 +87,7 @@ class EtcdTest(EpochsTestCase):
         self.wait_epoch_after(daemons["a"], before)
 
     def test_a_user_with_a_password(self):
-        self.etcd.turn_authentication_on()
+        self.etcd.turn_authentication_on(PASSWORD)
         for name in self.names:
             path = self.nodes[name].path / "etcd.password"
             path.touch(0o600)
