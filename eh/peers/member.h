@@ -226,7 +226,7 @@ private:
         Instant resend_at = kNever;
     };
     enum class SwapKind : std::uint8_t { kNone, kDuty, kTakeOver, kCreate };
-    enum class ReadFor : std::uint8_t { kJoin, kCandidacy, kProbe, kSettle };
+    enum class ReadFor : std::uint8_t { kJoin, kNews, kCandidacy, kProbe, kSettle };
     struct Assembly {
         ViewNumber number = 0;  // 0: none.
         std::vector<std::byte> bytes{};
@@ -292,6 +292,7 @@ private:
     void back_off(Instant now);
     void tell_children();
     void send_view(const Peer& to, bool has_base);
+    void tell_successor(const CommittedView& next, const std::optional<ViewDifference>& news);
     void send_nack(const Peer& to, Incarnation incarnation);
     void want_view(const Peer& from, ViewNumber number, Instant now);
     void on_view_news(const Peer& from, const ViewNews& news, Instant now);

@@ -215,6 +215,9 @@ void Member::on_view_read(const Result<ViewHandle>& read, Instant now) {
         case ReadFor::kJoin:
             if (read && standing_ == Standing::kJoining && !seated_) use_record(*read, now);
             break;
+        case ReadFor::kNews:
+            if (read) learn(*read, now);
+            break;
         case ReadFor::kCandidacy:
             candidate_not_before_ = after(now, options_->grace);
             if (!read || *read == nullptr) break;
@@ -289,11 +292,7 @@ void Member::end_swap(Instant now) {
     std::optional<ViewDifference> news;
     if (seated_ && next->number() == view_number() + 1)
         news = difference(view_->view(), next->view());
-    // A root that leaves tells the next one.
-    if (duty_ && news && !next->empty() && !next->find(self_.name)) {
-        send({.name = next->root().name, .address = next->root().address},
-             ViewNews{.difference = *news});
-    }
+    if (duty_ && !next->empty() && !next->find(self_.name)) tell_successor(*next, news);
     adopt(next, std::move(news), now);
     bootstraps_ = false;
     if (duty_) maybe_change(now);

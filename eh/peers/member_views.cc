@@ -14,14 +14,14 @@ namespace {
 // Of a view's bytes in memory while its pieces arrive.
 constexpr std::size_t kViewBytesMax = kRosterMax * (kMemberNameMax + kMemberAddressMax + 32);
 
-// An upper bound of the bytes of its message.
-std::size_t bytes_at_most(const ViewDifference& difference) {
+bool fits_in_message(const ViewDifference& difference) {
+    // An upper bound of the bytes of its message.
     std::size_t bytes = 512 + difference.rest.carry.data.size();
     for (const GoneMember& gone : difference.rest.gone) bytes += 12 + gone.name.size();
     bytes += 4 * (difference.first.size() + difference.removed.size());
     for (const RosterEntry& entry : difference.added)
         bytes += 32 + entry.name.size() + entry.address.size();
-    return bytes;
+    return bytes <= kViewPieceMax;
 }
 
 }  // namespace
@@ -171,9 +171,19 @@ void Member::tell_children() {
 }
 
 void Member::send_view(const Peer& to, bool has_base) {
-    if (has_base && news_ && bytes_at_most(*news_) <= kViewPieceMax)
+    if (has_base && news_ && fits_in_message(*news_))
         return send(to, ViewNews{.difference = *news_});
     on_view_want(to, {.number = view_number(), .offset = 0});
+}
+
+// A root that leaves tells the next one, and does not stay to send a long view in pieces: the store
+// has it.
+void Member::tell_successor(const CommittedView& next, const std::optional<ViewDifference>& news) {
+    const Peer to{.name = next.root().name, .address = next.root().address};
+    const bool has_base = view_->find(to.name, next.root().incarnation).has_value();
+    if (has_base && news && fits_in_message(*news)) return send(to, ViewNews{.difference = *news});
+    send_round(to, static_cast<std::uint32_t>(next.root().incarnation),
+               Nack{.number = next.number(), .root = to.name, .root_address = to.address});
 }
 
 void Member::on_view_want(const Peer& from, const ViewWant& want) {
@@ -255,7 +265,16 @@ void Member::on_nack(const Peer& from, const Nack& nack, Instant now) {
     }
     if (nack.number <= view_number()) return;
     root_hint_ = {.name = nack.root, .address = nack.root_address};
+    const bool is_successor = nack.root == self_.name && !nack.is_excluded;
+    if (is_successor && !seated_ && standing_ == Standing::kJoining) {
+        read_at_ = now;
+        join_at_ = std::max(now, join_not_before_);
+    }
     if (!seated_) return;
+    if (is_successor && is_shared() && phase_ == Phase::kNone && !candidacy_ &&
+        ask_store(ReadFor::kNews)) {
+        return;
+    }
     if (!nack.is_excluded) return want_view(from, nack.number, now);
     tell_gone(nack.root);
     lose_seat(now);

@@ -225,6 +225,22 @@ TEST_CASE("eh peers: who leaves does not hold up the others", "[eh]") {
     CHECK(world.laws().broken() == "");
 }
 
+TEST_CASE("eh peers: a root that leaves tells the next one, however many join with that", "[eh]") {
+    EpochWorld world(quick_world(400));
+    run_all(world, 2, 10ms);
+    REQUIRE(world.run_until_true(world.now() + 2s, [&] { return world.laws().newest() > 5; }));
+    REQUIRE(world.member(0).is_root());
+    for (std::size_t i = 2; i < 400; ++i) world.run_participant(i, 10ms);
+    world.run_until(world.now() + 15ms);
+    REQUIRE(world.laws().history().back()->size() == 2);
+    world.leave(0);
+
+    // Before it could have noticed by itself that the root is silent.
+    CHECK(world.run_until_true(world.now() + 250ms, [&] { return world.member(1).is_root(); }));
+    CHECK(world.member(1).view()->size() > 300);
+    CHECK(world.laws().broken() == "");
+}
+
 TEST_CASE("eh peers: without the store epochs go on with the same members", "[eh]") {
     EpochWorld world(quick_world(4));
     world.begin_joined();
