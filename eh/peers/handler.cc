@@ -6,6 +6,7 @@
 
 #include "core/byte_order.h"
 #include "core/ensure.h"
+#include "core/random.h"
 
 namespace fopd::eh::peers {
 
@@ -189,7 +190,14 @@ void PeersHandler::on_file_read(Result<std::vector<std::byte>> bytes) {
         return;
     }
     file_failed_ = false;
-    use_incarnation(bytes ? load_little<Incarnation>(bytes->data()) : 0);
+    use_incarnation(bytes ? load_little<Incarnation>(bytes->data()) : first_incarnation());
+}
+
+// Two daemons that have the same name by mistake, and no file yet, do not begin with one number.
+Incarnation PeersHandler::first_incarnation() const {
+    constexpr Incarnation kSpread = 1 << 24;
+    const auto now = static_cast<std::uint64_t>(parts_.reactor.now().time_since_epoch().count());
+    return core::mix(1, now) % kSpread;
 }
 
 void PeersHandler::use_incarnation(Incarnation durable) {

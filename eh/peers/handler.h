@@ -105,6 +105,7 @@ private:
     void on_view_swapped(Swapped outcome) override;
     static void on_time(core::Timer& timer);
     bool is_running() const { return member_.has_value() && !stopped_; }
+    Incarnation first_incarnation() const;
     void use_incarnation(Incarnation durable);
     void settle();
     void execute(Effect& effect);

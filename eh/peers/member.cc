@@ -203,7 +203,19 @@ void Member::on_tree_message(const Peer& from, const Message& message, Instant n
     if (!seated_) {
         // The root has the request to join.
         if (std::holds_alternative<Beat>(body) && from.name == root_hint_.name) root_heard_ = now;
+        // It asks for the one that was at this address before.
+        if (std::holds_alternative<Poll>(body) && standing_ == Standing::kJoining &&
+            !is_persisting_) {
+            send(from, PollAck{});
+        }
         return;
+    }
+    if (duty_ && std::holds_alternative<PollAck>(body)) {
+        const auto joiner = duty_->joiners.find(from.name);
+        if (joiner != duty_->joiners.end() && joiner->second.incarnation == message.incarnation) {
+            joiner->second.not_before = Instant{};
+            return;
+        }
     }
     if (message.view < view_number()) return send_nack(from, message.incarnation);
     const auto position = view_->find(from.name, message.incarnation);
@@ -272,6 +284,7 @@ void Member::on_time(Instant now) {
         leave_at_ = after(now, options_->resend);
     }
     if (join_at_ != kNever && now >= join_at_) go_on_joining(now);
+    if (now >= claim_at_) claim(now);
     if (assembly_.number != 0 && now >= assembly_.again_at) {
         const bool is_old = assembly_.number <= std::max(view_number(), promised_);
         if (is_old || now >= after(root_heard_, 2 * options_->root_silent)) {
@@ -305,6 +318,7 @@ Instant Member::next_deadline() const {
         if (!duty_ && seated_) or_at(leave_at_);
     }
     or_at(join_at_);
+    or_at(claim_at_);
     if (assembly_.number != 0) or_at(assembly_.again_at);
     if (phase_ == Phase::kSettling || phase_ == Phase::kRefused) or_at(settle_at_);
     if (candidacy_) {
@@ -398,6 +412,7 @@ std::uint64_t Member::fingerprint(Instant now) const {
     add_text(root_hint_.name);
     add(record_ == nullptr ? 0 : record_->number());
     add_time(read_at_);
+    add_time(claim_at_);
     add_time(leave_until_);
     add_time(leave_at_);
     add((store_busy_ ? 1U : 0U) + (store_ignored_ ? 2U : 0U));

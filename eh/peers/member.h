@@ -186,7 +186,8 @@ private:
     struct Joiner {
         Incarnation incarnation = 0;
         std::string address{};
-        Instant not_before{};  // A member of this name has until then to say that it is alive.
+        // A member of this name has until then to say that it is alive. Zero: it is not.
+        Instant not_before{};
     };
     // Of a change of the view. kProbing: does the store answer, and still have this view?
     // kSettling: a swap's outcome is unknown. kRefused: another view was written first.
@@ -316,6 +317,8 @@ private:
     void forget_swap();
     bool ask_store(ReadFor reason);
     void learn(const ViewHandle& record, Instant now);
+    void pass_incarnation(Incarnation known);
+    void claim(Instant now);
 
     // member_root.cc
     void begin_duty(bool was_root, Instant now);
@@ -397,6 +400,7 @@ private:
     Peer root_hint_;                 // The daemon to ask for admission.
     ViewHandle record_;              // While joining: the view that the store had.
     Instant read_at_ = Instant{};    // When the store may be read next while joining.
+    Instant claim_at_ = kNever;      // Takes its own earlier place as root if nobody answers there.
     Instant leave_until_ = kNever;
     Instant leave_at_ = kNever;
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/ensure.h"
+#include "core/random.h"
 #include "eh/peers/member.h"
 
 namespace fopd::eh::peers {
@@ -14,6 +15,7 @@ void Member::begin_join(Instant now) {
     if (standing_ == Standing::kLeaving) unseat();
     standing_ = Standing::kJoining;
     join_at_ = kNever;
+    claim_at_ = kNever;
     if (!seated_) root_heard_ = now;
     if (std::exchange(is_persisting_, true)) return;
     effects_.emplace_back(Persist{.incarnation = durable_ + 1});
@@ -50,6 +52,21 @@ void Member::go_on_joining(Instant now) {
     send(root_hint_, Join{.address = self_.address, .rules_hash = options_->rules_hash});
 }
 
+// The roster or the root has a higher incarnation of this name. Another daemon of the name may hear
+// the same: the two must not go on with one number.
+void Member::pass_incarnation(Incarnation known) {
+    constexpr std::uint64_t kSpread = 1 << 16;
+    durable_ = std::max(durable_, known + 1 + core::mix(1, durable_) % kSpread);
+}
+
+// The root's next incarnation takes over from it: nobody else answers at the root's address.
+void Member::claim(Instant now) {
+    const bool may = claim_at_ != kNever && standing_ == Standing::kJoining && !seated_ &&
+                     !is_persisting_ && record_ != nullptr && phase_ == Phase::kNone && !candidacy_;
+    claim_at_ = kNever;
+    if (may) begin_candidacy(record_, now);
+}
+
 // Takes a view that was read from the store or received from another member. Null: ignored.
 void Member::learn(const ViewHandle& record, Instant now) {
     if (record == nullptr) return;
@@ -60,14 +77,14 @@ void Member::learn(const ViewHandle& record, Instant now) {
 void Member::use_record(const ViewHandle& record, Instant now) {
     if (is_persisting_ || phase_ != Phase::kNone || candidacy_) return;
     if (record != nullptr && record->gone(self_.name) >= incarnation_) {
-        durable_ = std::max(durable_, record->gone(self_.name));
+        pass_incarnation(record->gone(self_.name));
         return begin_join(now);
     }
     if (record == nullptr || record->empty()) return create_view(record);
     const bool is_new = record_ == nullptr || record_->number() < record->number();
     const auto position = record->find(self_.name);
     if (position && record->at(*position).incarnation > incarnation_) {
-        durable_ = record->at(*position).incarnation;
+        pass_incarnation(record->at(*position).incarnation);
         return begin_join(now);
     }
     if (position && record->at(*position).incarnation == incarnation_)
@@ -76,7 +93,14 @@ void Member::use_record(const ViewHandle& record, Instant now) {
     // The root was this node, and its earlier incarnation is gone. In a shared store a root at
     // another address may be another daemon of the same name.
     const bool is_own = !is_shared() || record->root().address == self_.address;
-    if (position && *position == 0 && is_own) return begin_candidacy(record, now);
+    if (position && *position == 0 && is_own) {
+        if (!is_shared()) return begin_candidacy(record, now);
+        if (claim_at_ != kNever) return;
+        // If another daemon has this name and lives, it answers. Otherwise this comes back.
+        claim_at_ = after(now, options_->grace);
+        return send({.name = self_.name, .address = self_.address},
+                    Join{.address = self_.address, .rules_hash = options_->rules_hash});
+    }
     root_hint_ = {.name = record->root().name, .address = record->root().address};
     if (!is_new) return;
     root_heard_ = now;
@@ -109,6 +133,7 @@ void Member::on_join(const Peer& from, const Message& message, const Join& join,
     };
     if (message.incarnation == 0) return drop(from);
     if (!duty_) {
+        if (from.name == self_.name && message.incarnation == incarnation_) return claim(now);
         if (seated_)
             send(to, Redirect{.root = root_peer().name, .root_address = root_peer().address});
         return;
@@ -132,7 +157,7 @@ void Member::on_join(const Peer& from, const Message& message, const Join& join,
         const auto known = duty_->joiners.find(from.name);
         const bool is_known =
             known != duty_->joiners.end() && known->second.incarnation == message.incarnation;
-        if (old.address != join.address && !is_known) {
+        if (!is_known) {
             // Two daemons of one name, unless the old one is gone.
             send(peer_at(*position), Poll{});
             not_before = after(now, options_->grace);
@@ -159,7 +184,7 @@ void Member::on_refuse(const Refuse& refuse, Instant now) {
     if (refuse.reason == RefuseReason::kSecondOfName) tell(EventKind::kSecondOfName, self_.name);
     if (standing_ != Standing::kJoining || seated_) return;
     if (refuse.reason == RefuseReason::kIncarnation) {
-        durable_ = std::max(durable_, refuse.incarnation);
+        pass_incarnation(refuse.incarnation);
         return begin_join(now);
     }
     standing_ = Standing::kDetached;

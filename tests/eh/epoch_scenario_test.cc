@@ -241,6 +241,18 @@ TEST_CASE("eh peers: a root that leaves tells the next one, however many join wi
     CHECK(world.laws().broken() == "");
 }
 
+TEST_CASE("eh peers: a member that is started again is back in less than the grace", "[eh]") {
+    const std::size_t one = GENERATE(0U, 2U);
+    EpochWorld world(quick_world(4));
+    world.begin_joined();
+    run_all(world, 4, 10ms);
+    world.run_until(world.now() + 200ms);
+    world.crash(one);
+    world.start(one);
+    CHECK(world.run_until_true(world.now() + 60ms, [&] { return world.all_joined(); }));
+    CHECK(world.laws().broken() == "");
+}
+
 TEST_CASE("eh peers: without the store epochs go on with the same members", "[eh]") {
     EpochWorld world(quick_world(4));
     world.begin_joined();

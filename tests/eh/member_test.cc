@@ -1,0 +1,217 @@
+// Goal: what a member does in cases that a world of members does not bring about by itself: two
+// daemons of one name. Method: a single member, told what others would tell it.
+
+#include "eh/peers/member.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "tests/catch.h"
+
+using namespace fopd;
+using namespace fopd::eh;
+using namespace fopd::eh::peers;
+
+namespace {
+
+constexpr Instant kNow{100s};
+const Peer kRoot{.name = "a", .address = "a"};
+const Peer kOther{.name = "b", .address = "b"};
+const Peer kThird{.name = "c", .address = "c"};
+
+// Of the members a, b and c, with the incarnation 5 each.
+View view_of_three(ViewNumber number) {
+    View view{.number = number, .epoch_low = 1, .epoch_high = 1'000'000'000};
+    for (const Peer& peer : {kRoot, kOther, kThird}) {
+        view.roster.push_back(
+            {.name = peer.name, .incarnation = 5, .address = peer.address, .joined = 1});
+    }
+    return view;
+}
+
+ViewHandle committed(View view) {
+    return std::make_shared<const CommittedView>(std::move(view));
+}
+
+Member seated(const MemberOptions& options, const Peer& self, View view) {
+    Member member(options, self, 5, kNow);
+    member.seat(committed(std::move(view)), kNow);
+    (void)member.take_effects();
+    return member;
+}
+
+// What a member has requested since.
+struct Seen {
+    explicit Seen(Member& member) : effects(member.take_effects()) {}
+
+    template <typename Kind>
+    const Kind* find() const {
+        for (const Effect& effect : effects) {
+            if (const auto* const found = std::get_if<Kind>(&effect)) return found;
+        }
+        return nullptr;
+    }
+    template <typename Kind>
+    const Send* sent(const std::string& to) const {
+        for (const Effect& effect : effects) {
+            const auto* const send = std::get_if<Send>(&effect);
+            if (send != nullptr && send->to.name == to &&
+                std::holds_alternative<Kind>(send->message.body)) {
+                return send;
+            }
+        }
+        return nullptr;
+    }
+    const Event* event(EventKind kind) const {
+        for (const Effect& effect : effects) {
+            const auto* const event = std::get_if<Event>(&effect);
+            if (event != nullptr && event->kind == kind) return event;
+        }
+        return nullptr;
+    }
+
+    std::vector<Effect> effects;
+};
+
+Message as_member(ViewNumber view, Incarnation incarnation, Body body) {
+    return {.view = view, .round = 1, .incarnation = incarnation, .body = std::move(body)};
+}
+
+// A member that has asked to join, with the incarnation 6.
+Member joining(const MemberOptions& options, const Peer& self) {
+    Member member(options, self, 5, kNow);
+    REQUIRE(member.next_epoch(kFirstEpoch, {}, kNow));
+    member.on_persisted(6, kNow);
+    return member;
+}
+
+}  // namespace
+
+// -- two daemons of one name --
+
+TEST_CASE("eh member: a second daemon of a living member's name and address is refused", "[eh]") {
+    const MemberOptions options;
+    Member root = seated(options, kRoot, view_of_three(1));
+    root.on_message(kOther, as_member(0, 6, Join{.address = kOther.address}), kNow);
+    const Seen asked(root);
+    REQUIRE(asked.sent<Poll>(kOther.name) != nullptr);
+    CHECK(asked.find<ReadStore>() == nullptr);
+
+    // The member lives, and is at that address.
+    root.on_message(kOther, as_member(1, 5, PollAck{}), kNow + 1ms);
+
+    const Seen answered(root);
+    REQUIRE(answered.event(EventKind::kSecondOfName) != nullptr);
+    CHECK(answered.event(EventKind::kSecondOfName)->name == kOther.name);
+    const Send* const refusal = answered.sent<Refuse>(kOther.name);
+    REQUIRE(refusal != nullptr);
+    CHECK(refusal->message.round == 6);
+    CHECK(std::get<Refuse>(refusal->message.body).reason == RefuseReason::kSecondOfName);
+    root.on_time(kNow + 10s);
+    CHECK(Seen(root).find<SwapStore>() == nullptr);
+}
+
+TEST_CASE("eh member: a daemon that was started again says so, and takes its place at once",
+          "[eh]") {
+    const MemberOptions options;
+    Member root = seated(options, kRoot, view_of_three(1));
+    root.on_message(kOther, as_member(0, 6, Join{.address = kOther.address}), kNow);
+    (void)root.take_effects();
+
+    Member again = joining(options, kOther);
+    (void)again.take_effects();
+    again.on_message(kRoot, as_member(1, 5, Poll{}), kNow);
+    const Seen said(again);
+    const Send* const ack = said.sent<PollAck>(kRoot.name);
+    REQUIRE(ack != nullptr);
+    CHECK(ack->message.incarnation == 6);
+    root.on_message(kOther, ack->message, kNow + 1ms);
+
+    const Seen taken(root);
+    CHECK(taken.event(EventKind::kSecondOfName) == nullptr);
+    CHECK(taken.find<ReadStore>() != nullptr);
+}
+
+TEST_CASE("eh member: one that does not answer is replaced after the grace", "[eh]") {
+    const MemberOptions options;
+    Member root = seated(options, kRoot, view_of_three(1));
+    root.on_message(kOther, as_member(0, 6, Join{.address = kOther.address}), kNow);
+    CHECK(Seen(root).find<ReadStore>() == nullptr);
+
+    root.on_time(kNow + options.grace);
+
+    CHECK(Seen(root).find<ReadStore>() != nullptr);
+}
+
+TEST_CASE("eh member: a second daemon of the root's name does not take its place", "[eh]") {
+    const MemberOptions options;
+    Member second = joining(options, kRoot);
+    (void)second.take_effects();
+    second.on_view_read(committed(view_of_three(1)), kNow);
+    const Seen asked(second);
+    CHECK(asked.sent<Promise>(kOther.name) == nullptr);
+    const Send* const join = asked.sent<Join>(kRoot.name);
+    REQUIRE(join != nullptr);
+
+    Member root = seated(options, kRoot, view_of_three(1));
+    root.on_message(kRoot, join->message, kNow);
+    const Seen refused(root);
+    CHECK(refused.event(EventKind::kSecondOfName) != nullptr);
+    const Send* const refusal = refused.sent<Refuse>(kRoot.name);
+    REQUIRE(refusal != nullptr);
+    second.on_message(kRoot, refusal->message, kNow + 1ms);
+
+    const Seen ended(second);
+    CHECK(ended.event(EventKind::kSecondOfName) != nullptr);
+    REQUIRE(ended.find<Answer>() != nullptr);
+    CHECK(ended.find<Answer>()->epoch.error().os_errno == EEXIST);
+    second.on_time(kNow + 10s);
+    CHECK(Seen(second).sent<Promise>(kOther.name) == nullptr);
+}
+
+TEST_CASE("eh member: the root's own next incarnation asks for promises at once", "[eh]") {
+    const MemberOptions options;
+    const bool is_heard = GENERATE(true, false);
+    Member again = joining(options, kRoot);
+    (void)again.take_effects();
+    again.on_view_read(committed(view_of_three(1)), kNow);
+    const Seen asked(again);
+    const Send* const join = asked.sent<Join>(kRoot.name);
+    REQUIRE(join != nullptr);
+
+    // What it has sent to the root's address comes back, or nobody is there.
+    if (is_heard) {
+        again.on_message(kRoot, join->message, kNow + 1ms);
+    } else {
+        again.on_time(kNow + options.grace);
+    }
+
+    CHECK(Seen(again).sent<Promise>(kOther.name) != nullptr);
+}
+
+TEST_CASE("eh member: two daemons of one name never get one incarnation from a refusal", "[eh]") {
+    const MemberOptions options;
+    const auto next_of = [&](Incarnation durable) {
+        Member member(options, kOther, durable, kNow);
+        REQUIRE(member.next_epoch(kFirstEpoch, {}, kNow));
+        member.on_persisted(durable + 1, kNow);
+        (void)member.take_effects();
+        member.on_message(
+            kRoot,
+            {.view = 1,
+             .round = static_cast<std::uint32_t>(durable + 1),
+             .incarnation = 5,
+             .body = Refuse{.reason = RefuseReason::kIncarnation, .incarnation = 1000}},
+            kNow);
+        const Seen seen(member);
+        REQUIRE(seen.find<Persist>() != nullptr);
+        return seen.find<Persist>()->incarnation;
+    };
+    CHECK(next_of(3) > 1000);
+    CHECK(next_of(3) != next_of(4));
+    CHECK(next_of(3) != 1001);
+}
