@@ -22,6 +22,16 @@ Error too_long() {
     return {.code = Errc::kInvalid, .os_errno = EMSGSIZE, .context = "too much data"};
 }
 
+// A line of a log does not grow with the cluster.
+std::string some_of(const std::vector<std::string>& names) {
+    constexpr std::size_t kMost = 8;
+    std::string text;
+    for (std::size_t i = 0; i < std::min(names.size(), kMost); ++i)
+        text += (i == 0 ? "" : ", ") + names[i];
+    if (names.size() > kMost) text += " and " + std::to_string(names.size() - kMost) + " more";
+    return text;
+}
+
 std::string_view words_of(EvictedFor reason) {
     switch (reason) {
         case EvictedFor::kSilence: return "silent";
@@ -308,7 +318,12 @@ void PeersHandler::report(const Event& event) {
                  {{"member", name}, {"view", view}, {"reason", words_of(event.reason)}});
             break;
         case EventKind::kTakesOver:
-            emit(events, Level::kWarn, "eh.takes_over", {{"from", name}, {"view", view}});
+            figures_.evictions.add(event.left_out.size());
+            emit(events, Level::kWarn, "eh.takes_over",
+                 {{"from", name},
+                  {"view", view},
+                  {"members", static_cast<std::uint64_t>(member_->view()->size())},
+                  {"left_out", std::string_view(some_of(event.left_out))}});
             break;
         case EventKind::kAbdicates:
             emit(events, Level::kWarn, "eh.abdicates", {{"view", view}});

@@ -135,6 +135,16 @@ void Member::tell_eviction(const std::string& name) {
               .reason = found == duty_->evicting.end() ? EvictedFor::kNothing : found->second});
 }
 
+// As the root after that of the view before.
+void Member::tell_takeover(const View& before) {
+    Event event{
+        .kind = EventKind::kTakesOver, .name = before.roster.front().name, .view = view_number()};
+    for (const RosterEntry& entry : before.roster) {
+        if (!view_->find(entry.name)) event.left_out.push_back(entry.name);
+    }
+    effects_.emplace_back(std::move(event));
+}
+
 void Member::drop(const Peer& from) {
     ++dropped_;
     tell(EventKind::kDropped, from.name);

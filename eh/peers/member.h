@@ -70,9 +70,9 @@ enum class EventKind : std::uint8_t {
     kLeft,          // It has left.
     kEvicted,       // It learned that it was evicted.
     kLost,          // Its call was not answered in time: it is on its own.
-    kView,          // This root committed a view.
+    kView,          // This root committed a view, or another root has handed it over.
     kEvicts,        // This root evicted `name`.
-    kTakesOver,     // This member became root after `name`.
+    kTakesOver,     // This member became root after `name`, by a view without those left out.
     kAbdicates,     // Another root has committed a view.
     kOtherBytes,    // `name` sent two contributions for one round. The first one counts.
     kSecondOfName,  // Two daemons have the name `name`.
@@ -111,6 +111,7 @@ struct Event {
     std::string name{};
     ViewNumber view = 0;
     EvictedFor reason = EvictedFor::kNothing;
+    std::vector<std::string> left_out{};  // Of the members before.
 };
 using Effect = std::variant<Send, Persist, ReadStore, SwapStore, Answer, Event>;
 
@@ -242,6 +243,7 @@ private:
     void tell(EventKind kind, std::string name);
     void tell_eviction(const std::string& name);
     void tell_gone(std::string root);
+    void tell_takeover(const View& before);
     void answer(Result<EpochNumber> epoch, std::vector<std::byte> data);
     void fail_call(Errc code, std::int32_t os_errno, const char* context);
     void drop(const Peer& from);
@@ -413,7 +415,7 @@ private:
     Instant settle_at_ = kNever;
     Instant candidate_not_before_ = Instant{};
     std::uint64_t attempts_ = 0;
-    bool bootstraps_ = false;  // The view that is being adopted is the first one.
+    SwapKind adopting_ = SwapKind::kNone;  // What has made the view that is being adopted.
 
     std::optional<Duty> duty_;
     std::optional<Candidacy> candidacy_;

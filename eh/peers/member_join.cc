@@ -310,16 +310,16 @@ void Member::end_swap(Instant now) {
     phase_ = Phase::kNone;
     swap_ = SwapKind::kNone;
     settle_at_ = kNever;
-    bootstraps_ = kind == SwapKind::kCreate;
-    if (kind == SwapKind::kTakeOver) {
-        tell(EventKind::kTakesOver, candidacy_ ? candidacy_->target->root().name : std::string());
-    }
+    const ViewHandle before = candidacy_ ? candidacy_->target : nullptr;
     std::optional<ViewDifference> news;
     if (seated_ && next->number() == view_number() + 1)
         news = difference(view_->view(), next->view());
     if (duty_ && !next->empty() && !next->find(self_.name)) tell_successor(*next, news);
+    adopting_ = kind;
     adopt(next, std::move(news), now);
-    bootstraps_ = false;
+    adopting_ = SwapKind::kNone;
+    const bool takes_over = kind == SwapKind::kTakeOver && before != nullptr;
+    if (takes_over && duty_ && view_number() == next->number()) tell_takeover(before->view());
     if (duty_) maybe_change(now);
 }
 

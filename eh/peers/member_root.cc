@@ -12,7 +12,9 @@ namespace fopd::eh::peers {
 void Member::begin_duty(bool was_root, Instant now) {
     if (!was_root) {
         duty_ = Duty{.next = view_->view().epoch_low};
-        if (bootstraps_) duty_->held_until = after(now, options_->bootstrap_timeout);
+        if (adopting_ == SwapKind::kCreate)
+            duty_->held_until = after(now, options_->bootstrap_timeout);
+        if (adopting_ != SwapKind::kTakeOver) tell(EventKind::kView, {});
     }
     duty_->view_since = now;
     duty_->beat_at = now;

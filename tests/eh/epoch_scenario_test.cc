@@ -253,6 +253,42 @@ TEST_CASE("eh peers: a member that is started again is back in less than the gra
     CHECK(world.laws().broken() == "");
 }
 
+TEST_CASE("eh peers: each view is told once, by its root", "[eh]") {
+    EpochWorld world(quick_world(5));
+    run_all(world, 4, 10ms);
+    world.run_until(world.now() + 500ms);
+    world.run_participant(4, 10ms);
+    world.run_until(world.now() + 500ms);
+    world.crash(3);  // Is evicted.
+    world.run_until(world.now() + 2s);
+    world.start(3);
+    world.run_until(world.now() + 1s);
+    world.crash(0);  // Another becomes root.
+    world.run_until(world.now() + 1s);
+    REQUIRE(world.member(1).is_root());
+    world.leave(1);  // It hands over.
+    world.run_until(world.now() + 1s);
+
+    REQUIRE(world.count(EventKind::kTakesOver) == 1);
+    const auto takeover = std::ranges::find_if(world.events(), [](const EpochWorld::Seen& seen) {
+        return seen.event.kind == EventKind::kTakesOver;
+    });
+    CHECK(takeover->event.name == "m0");
+    CHECK(takeover->event.left_out == std::vector<std::string>{"m0"});
+    for (const ViewHandle& view : world.laws().history()) {
+        const auto told = std::ranges::count_if(world.events(), [&](const EpochWorld::Seen& seen) {
+            const bool is_view =
+                seen.event.kind == EventKind::kView || seen.event.kind == EventKind::kTakesOver;
+            const bool is_root = view->root().name == sim::EpochLaws::name_of(seen.member);
+            return is_view && is_root && seen.event.view == view->number();
+        });
+        CAPTURE(view->number());
+        CHECK(told == 1);
+    }
+    CHECK(world.count(EventKind::kView) + 1 == world.laws().history().size());
+    CHECK(world.laws().broken() == "");
+}
+
 TEST_CASE("eh peers: without the store epochs go on with the same members", "[eh]") {
     EpochWorld world(quick_world(4));
     world.begin_joined();
