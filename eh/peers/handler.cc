@@ -32,6 +32,18 @@ std::string some_of(const std::vector<std::string>& names) {
     return text;
 }
 
+std::string_view name_of(UnlikeRule rule) {
+    switch (rule) {
+        case UnlikeRule::kTimeout: return "eh.timeout";
+        case UnlikeRule::kGrace: return "eh.grace";
+        case UnlikeRule::kRootSilent: return "eh.root_silent";
+        case UnlikeRule::kFanout: return "eh.fanout";
+        case UnlikeRule::kPolicies: return "the version";
+        case UnlikeRule::kNone: break;
+    }
+    return "not known";
+}
+
 std::string_view words_of(EvictedFor reason) {
     switch (reason) {
         case EvictedFor::kSilence: return "silent";
@@ -335,7 +347,8 @@ void PeersHandler::report(const Event& event) {
             emit(events, Level::kError, "eh.second_of_name", {{"member", name}});
             break;
         case EventKind::kRefused:
-            emit(events, Level::kError, "eh.other_rules", {{"member", name}});
+            emit(events, Level::kError, "eh.other_rules",
+                 {{"member", name}, {"differs", name_of(event.rule)}});
             break;
         case EventKind::kDropped:
             figures_.dropped.add(1);

@@ -145,6 +145,11 @@ void Member::tell_takeover(const View& before) {
     effects_.emplace_back(std::move(event));
 }
 
+void Member::tell_unlike(const std::string& name, UnlikeRule rule) {
+    effects_.emplace_back(
+        Event{.kind = EventKind::kRefused, .name = name, .view = view_number(), .rule = rule});
+}
+
 void Member::drop(const Peer& from) {
     ++dropped_;
     tell(EventKind::kDropped, from.name);
@@ -196,9 +201,10 @@ void Member::on_message(const Peer& from, Message message, Instant now) {
     } else if (const auto* const redirect = std::get_if<Redirect>(&body)) {
         on_redirect(*redirect, now);
     } else if (const auto* const refuse = std::get_if<Refuse>(&body)) {
-        if (message.round == static_cast<std::uint32_t>(incarnation_)) on_refuse(*refuse, now);
-    } else if (std::holds_alternative<Promise>(body)) {
-        on_promise(from, message, now);
+        if (message.round == static_cast<std::uint32_t>(incarnation_))
+            on_refuse(from, *refuse, now);
+    } else if (const auto* const promise = std::get_if<Promise>(&body)) {
+        on_promise(from, message, *promise, now);
     } else if (const auto* const ack = std::get_if<PromiseAck>(&body)) {
         on_promise_ack(from, message, *ack, now);
     } else {

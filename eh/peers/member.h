@@ -76,7 +76,7 @@ enum class EventKind : std::uint8_t {
     kAbdicates,     // Another root has committed a view.
     kOtherBytes,    // `name` sent two contributions for one round. The first one counts.
     kSecondOfName,  // Two daemons have the name `name`.
-    kRefused,       // The root has other rules.
+    kRefused,       // `name` has other rules.
     kDropped,       // A message of `name` made no sense.
 };
 
@@ -112,6 +112,7 @@ struct Event {
     ViewNumber view = 0;
     EvictedFor reason = EvictedFor::kNothing;
     std::vector<std::string> left_out{};  // Of the members before.
+    UnlikeRule rule = UnlikeRule::kNone;
 };
 using Effect = std::variant<Send, Persist, ReadStore, SwapStore, Answer, Event>;
 
@@ -244,6 +245,7 @@ private:
     void tell_eviction(const std::string& name);
     void tell_gone(std::string root);
     void tell_takeover(const View& before);
+    void tell_unlike(const std::string& name, UnlikeRule rule);
     void answer(Result<EpochNumber> epoch, std::vector<std::byte> data);
     void fail_call(Errc code, std::int32_t os_errno, const char* context);
     void drop(const Peer& from);
@@ -290,6 +292,7 @@ private:
     void adopt(const ViewHandle& next, std::optional<ViewDifference> news, Instant now);
     void take_seat(const ViewHandle& next, std::size_t position, Instant now);
     void take_carry(const View& next);
+    void refuse_view(const CommittedView& next, Instant now);
     void lose_seat(Instant now);
     void unseat();
     void back_off(Instant now);
@@ -304,13 +307,16 @@ private:
     void on_nack(const Peer& from, const Nack& nack, Instant now);
 
     // member_join.cc
+    CommonRules rules() const;
+    UnlikeRule unlike(const CommonRules& other) const;
+    void end_join(Errc code, std::int32_t os_errno, const char* context, Instant now);
     void begin_join(Instant now);
     void go_on_joining(Instant now);
     void use_record(const ViewHandle& record, Instant now);
     void create_view(const ViewHandle& record);
     void on_join(const Peer& from, const Message& message, const Join& join, Instant now);
     void on_redirect(const Redirect& redirect, Instant now);
-    void on_refuse(const Refuse& refuse, Instant now);
+    void on_refuse(const Peer& from, const Refuse& refuse, Instant now);
     void begin_swap(SwapKind kind, ViewHandle next);
     void write_swap();
     void on_settled(const Result<ViewHandle>& read, Instant now);
@@ -355,7 +361,7 @@ private:
     Instant candidate_at() const;
     Duration stagger(std::size_t position) const;
     void begin_candidacy(const ViewHandle& target, Instant now);
-    void on_promise(const Peer& from, const Message& message, Instant now);
+    void on_promise(const Peer& from, const Message& message, const Promise& promise, Instant now);
     void on_promise_ack(const Peer& from, const Message& message, const PromiseAck& ack,
                         Instant now);
     bool is_root_back(Instant now) const;
@@ -381,7 +387,8 @@ private:
     bool seated_ = false;
     std::size_t position_ = 0;
     std::uint32_t round_ = 1;
-    ViewNumber promised_ = 0;  // Takes part in no view up to this one.
+    ViewNumber promised_ = 0;       // Takes part in no view up to this one.
+    std::set<std::string> unlike_;  // Candidates for the next view that have other rules.
     std::vector<Child> children_;
     std::optional<ViewDifference> news_;  // How view_ follows from the one before.
     Instant news_at_ = kNever;  // When children that have not acknowledged view_ are told.

@@ -10,6 +10,32 @@
 
 namespace fopd::eh::peers {
 
+namespace {
+
+constexpr const char* kOtherRules = "other nodes have other rules for epochs";
+
+}  // namespace
+
+CommonRules Member::rules() const {
+    const auto ns = [](Duration span) { return static_cast<std::uint64_t>(span.count()); };
+    return {.hash = options_->rules_hash,
+            .timeout_ns = ns(options_->rules.timeout),
+            .grace_ns = ns(options_->grace),
+            .root_silent_ns = ns(options_->root_silent),
+            .fanout = static_cast<std::uint32_t>(options_->fanout)};
+}
+
+// kNone: the rules are the same.
+UnlikeRule Member::unlike(const CommonRules& other) const {
+    const CommonRules own = rules();
+    if (other.hash == own.hash) return UnlikeRule::kNone;
+    if (other.timeout_ns != own.timeout_ns) return UnlikeRule::kTimeout;
+    if (other.grace_ns != own.grace_ns) return UnlikeRule::kGrace;
+    if (other.root_silent_ns != own.root_silent_ns) return UnlikeRule::kRootSilent;
+    if (other.fanout != own.fanout) return UnlikeRule::kFanout;
+    return UnlikeRule::kPolicies;
+}
+
 // Each try to be a member has an incarnation of its own.
 void Member::begin_join(Instant now) {
     if (standing_ == Standing::kLeaving) unseat();
@@ -49,7 +75,7 @@ void Member::go_on_joining(Instant now) {
         if (ask_store(ReadFor::kJoin)) read_at_ = after(now, options_->root_silent);
     }
     if (!knows_root) return;
-    send(root_hint_, Join{.address = self_.address, .rules_hash = options_->rules_hash});
+    send(root_hint_, Join{.address = self_.address, .rules = rules()});
 }
 
 // The roster or the root has a higher incarnation of this name. Another daemon of the name may hear
@@ -99,12 +125,12 @@ void Member::use_record(const ViewHandle& record, Instant now) {
         // If another daemon has this name and lives, it answers. Otherwise this comes back.
         claim_at_ = after(now, options_->grace);
         return send({.name = self_.name, .address = self_.address},
-                    Join{.address = self_.address, .rules_hash = options_->rules_hash});
+                    Join{.address = self_.address, .rules = rules()});
     }
     root_hint_ = {.name = record->root().name, .address = record->root().address};
     if (!is_new) return;
     root_heard_ = now;
-    send(root_hint_, Join{.address = self_.address, .rules_hash = options_->rules_hash});
+    send(root_hint_, Join{.address = self_.address, .rules = rules()});
 }
 
 // There are no members.
@@ -117,6 +143,7 @@ void Member::create_view(const ViewHandle& record) {
         next.epoch_low = next.epoch_high + 1;
     }
     next.epoch_high = next.epoch_low + options_->block - 1;
+    next.rules_hash = options_->rules_hash;
     next.roster = {{.name = self_.name,
                     .incarnation = incarnation_,
                     .address = self_.address,
@@ -127,9 +154,10 @@ void Member::create_view(const ViewHandle& record) {
 
 void Member::on_join(const Peer& from, const Message& message, const Join& join, Instant now) {
     const Peer to{.name = from.name, .address = join.address};
-    const auto refuse = [&](RefuseReason reason, Incarnation incarnation) {
+    const auto refuse = [&](RefuseReason reason, Incarnation incarnation,
+                            UnlikeRule rule = UnlikeRule::kNone) {
         send_round(to, static_cast<std::uint32_t>(message.incarnation),
-                   Refuse{.reason = reason, .incarnation = incarnation});
+                   Refuse{.reason = reason, .incarnation = incarnation, .rule = rule});
     };
     if (message.incarnation == 0) return drop(from);
     if (!duty_) {
@@ -138,9 +166,9 @@ void Member::on_join(const Peer& from, const Message& message, const Join& join,
             send(to, Redirect{.root = root_peer().name, .root_address = root_peer().address});
         return;
     }
-    if (join.rules_hash != options_->rules_hash) {
-        tell(EventKind::kRefused, from.name);
-        return refuse(RefuseReason::kRules, 0);
+    if (const UnlikeRule rule = unlike(join.rules); rule != UnlikeRule::kNone) {
+        tell_unlike(from.name, rule);
+        return refuse(RefuseReason::kRules, 0, rule);
     }
     if (from.name == self_.name) {
         tell(EventKind::kSecondOfName, from.name);
@@ -180,22 +208,31 @@ void Member::on_redirect(const Redirect& redirect, Instant now) {
     join_at_ = std::max(now, join_not_before_);
 }
 
-void Member::on_refuse(const Refuse& refuse, Instant now) {
+void Member::on_refuse(const Peer& from, const Refuse& refuse, Instant now) {
     if (refuse.reason == RefuseReason::kSecondOfName) tell(EventKind::kSecondOfName, self_.name);
+    if (refuse.reason == RefuseReason::kRules) {
+        tell_unlike(from.name, refuse.rule);
+        // One that does not promise; others may.
+        if (candidacy_) return;
+    }
     if (standing_ != Standing::kJoining || seated_) return;
     if (refuse.reason == RefuseReason::kIncarnation) {
         pass_incarnation(refuse.incarnation);
         return begin_join(now);
     }
+    if (refuse.reason == RefuseReason::kRules) {
+        end_join(Errc::kInvalid, EPROTO, kOtherRules, now);
+    } else {
+        end_join(Errc::kDenied, EEXIST, "another daemon has this name", now);
+    }
+}
+
+void Member::end_join(Errc code, std::int32_t os_errno, const char* context, Instant now) {
     standing_ = Standing::kDetached;
     join_at_ = kNever;
+    claim_at_ = kNever;
     back_off(now);
-    if (refuse.reason == RefuseReason::kRules) {
-        tell(EventKind::kRefused, {});
-        fail_call(Errc::kInvalid, EPROTO, "other nodes have other rules for epochs");
-    } else {
-        fail_call(Errc::kDenied, EEXIST, "another daemon has this name");
-    }
+    fail_call(code, os_errno, context);
 }
 
 // -- the view store --

@@ -50,10 +50,17 @@ std::string Member::root_name_of(ViewNumber number) const {
 
 // Whoever promises must not have heard from the root for long, unless the root's own node asks:
 // then that root's incarnation is gone.
-void Member::on_promise(const Peer& from, const Message& message, Instant now) {
+void Member::on_promise(const Peer& from, const Message& message, const Promise& promise,
+                        Instant now) {
     if (duty_ && message.view == view_number()) return send(from, Beat{});
     if (seated_ && message.view < view_number()) return send_nack(from, message.incarnation);
     if (from.name == self_.name) return;
+    if (const UnlikeRule rule = unlike(promise.rules); rule != UnlikeRule::kNone) {
+        if (!unlike_.insert(from.name).second) return;
+        tell_unlike(from.name, rule);
+        return send_as(from, message.view, static_cast<std::uint32_t>(message.incarnation),
+                       Refuse{.reason = RefuseReason::kRules, .rule = rule});
+    }
     const bool root_is_gone = from.name == root_name_of(message.view);
     const bool is_silent = now >= after(root_heard_, options_->root_silent);
     if (!root_is_gone && !is_silent && promised_ < message.view) return;
@@ -118,6 +125,7 @@ View Member::taken_over() const {
     next.epoch_low = old.view().epoch_high + 1;
     next.epoch_high = next.epoch_low + options_->block - 1;
 
+    next.rules_hash = options_->rules_hash;
     const auto own = old.find(self_.name);
     const bool is_member = seated_ && own && view_->at(position_) == old.at(*own);
     next.roster.clear();
@@ -169,7 +177,7 @@ void Member::on_takeover_time(Instant now) {
     for (const RosterEntry& entry : candidacy_->target->view().roster) {
         if (entry.name == self_.name || candidacy_->granted.contains(entry.name)) continue;
         send_as({.name = entry.name, .address = entry.address}, candidacy_->target->number(), 0,
-                Promise{});
+                Promise{.rules = rules()});
     }
 }
 

@@ -56,6 +56,8 @@ void Member::adopt(const ViewHandle& next, std::optional<ViewDifference> news, I
         }
         return;
     }
+    // Whoever made the view has let this member in by mistake.
+    if (next->view().rules_hash != options_->rules_hash) return refuse_view(*next, now);
     take_carry(next->view());
     const bool takes_part = next->at(*position).takes_part;
     if (standing_ == Standing::kJoining && takes_part) {
@@ -76,6 +78,13 @@ void Member::adopt(const ViewHandle& next, std::optional<ViewDifference> news, I
     take_seat(next, *position, now);
 }
 
+void Member::refuse_view(const CommittedView& next, Instant now) {
+    tell_unlike(next.root().name, UnlikeRule::kNone);
+    if (seated_) return lose_seat(now);
+    if (standing_ == Standing::kJoining)
+        end_join(Errc::kInvalid, EPROTO, "the view has other rules", now);
+}
+
 void Member::take_seat(const ViewHandle& next, std::size_t position, Instant now) {
     const ViewHandle before = std::exchange(view_, next);
     const bool was_root = duty_.has_value();
@@ -91,6 +100,7 @@ void Member::take_seat(const ViewHandle& next, std::size_t position, Instant now
     record_.reset();
     join_at_ = standing_ == Standing::kJoining ? join_at_ : kNever;
     root_heard_ = now;
+    unlike_.clear();
     ask_at_ = after(now, options_->ask_after());
     if (swap_ != SwapKind::kNone) forget_swap();
     candidacy_.reset();

@@ -29,6 +29,15 @@ void choice(Wire& wire, Enum& value, Fields last) {
     }
 }
 
+template <typename Wire, typename Rules>
+void rules_fields(Wire& wire, Rules& rules) {
+    wire.number(rules.hash);
+    wire.number(rules.timeout_ns);
+    wire.number(rules.grace_ns);
+    wire.number(rules.root_silent_ns);
+    wire.number(rules.fanout);
+}
+
 template <typename Wire, typename B>
 void body_fields(Wire& wire, B& body) {
     using Kind = std::remove_const_t<B>;
@@ -76,13 +85,16 @@ void body_fields(Wire& wire, B& body) {
         wire.text(body.root_address, kMemberAddressMax);
     } else if constexpr (std::is_same_v<Kind, Join>) {
         wire.text(body.address, kMemberAddressMax);
-        wire.number(body.rules_hash);
+        rules_fields(wire, body.rules);
     } else if constexpr (std::is_same_v<Kind, Redirect>) {
         wire.text(body.root, kMemberNameMax);
         wire.text(body.root_address, kMemberAddressMax);
     } else if constexpr (std::is_same_v<Kind, Refuse>) {
         choice(wire, body.reason, RefuseReason::kSecondOfName);
         wire.number(body.incarnation);
+        choice(wire, body.rule, UnlikeRule::kPolicies);
+    } else if constexpr (std::is_same_v<Kind, Promise>) {
+        rules_fields(wire, body.rules);
     } else if constexpr (std::is_same_v<Kind, PromiseAck>) {
         wire.flag(body.is_member);
         wire.flag(body.wants_join);

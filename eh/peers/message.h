@@ -116,9 +116,22 @@ struct Nack {
 
 // -- joining --
 
+// What all members have in common.
+struct CommonRules {
+    std::uint64_t hash =
+        0;  // Of all rules; the others are here so that the one that differs shows.
+    std::uint64_t timeout_ns = 0;
+    std::uint64_t grace_ns = 0;
+    std::uint64_t root_silent_ns = 0;
+    std::uint32_t fanout = 0;
+    bool operator==(const CommonRules&) const = default;
+};
+// A rule that differs. kNone: it is not known which. kPolicies: how data are combined.
+enum class UnlikeRule : std::uint8_t { kNone, kTimeout, kGrace, kRootSilent, kFanout, kPolicies };
+
 struct Join {
     std::string address{};
-    std::uint64_t rules_hash = 0;
+    CommonRules rules{};
     bool operator==(const Join&) const = default;
 };
 struct Redirect {
@@ -130,6 +143,7 @@ enum class RefuseReason : std::uint8_t { kRules, kIncarnation, kSecondOfName };
 struct Refuse {
     RefuseReason reason = RefuseReason::kRules;
     Incarnation incarnation = 0;  // The one in the roster.
+    UnlikeRule rule = UnlikeRule::kNone;
     bool operator==(const Refuse&) const = default;
 };
 
@@ -138,6 +152,7 @@ struct Refuse {
 // The sender wants to be the root after this view. A receiver that has not heard from the root for
 // long promises to take part in this view no more.
 struct Promise {
+    CommonRules rules{};
     bool operator==(const Promise&) const = default;
 };
 struct PromiseAck {

@@ -353,7 +353,7 @@ TEST_CASE("eh peers: members with other rules are refused", "[eh]") {
     (void)root.take_effects();
 
     root.on_message({.name = "b", .address = "b"},
-                    {.incarnation = 5, .body = Join{.address = "b", .rules_hash = 99}},
+                    {.incarnation = 5, .body = Join{.address = "b", .rules = {.hash = 99}}},
                     Instant{1s});
 
     bool is_refused = false;
@@ -363,6 +363,18 @@ TEST_CASE("eh peers: members with other rules are refused", "[eh]") {
             is_refused = true;
     }
     CHECK(is_refused);
+}
+
+TEST_CASE("eh peers: each view says by which rules its members go", "[eh]") {
+    EpochWorldOptions options = quick_world(4);
+    options.member.rules_hash = 7;
+    EpochWorld world(options);
+    run_all(world, 4, 10ms);
+    world.run_until(world.now() + 500ms);
+    world.crash(0);
+    world.run_until(world.now() + 1s);
+    REQUIRE(world.count(EventKind::kTakesOver) > 0);
+    for (const ViewHandle& view : world.laws().history()) CHECK(view->view().rules_hash == 7);
 }
 
 TEST_CASE("eh peers: messages that make no sense change nothing", "[eh]") {

@@ -1,5 +1,6 @@
 // Goal: what a member does in cases that a world of members does not bring about by itself: two
-// daemons of one name. Method: a single member, told what others would tell it.
+// daemons of one name, other rules. Method: a single member, told
+// what others would tell it.
 
 #include "eh/peers/member.h"
 
@@ -214,4 +215,109 @@ TEST_CASE("eh member: two daemons of one name never get one incarnation from a r
     CHECK(next_of(3) > 1000);
     CHECK(next_of(3) != next_of(4));
     CHECK(next_of(3) != 1001);
+}
+
+// -- other rules --
+
+namespace {
+
+MemberOptions with_rules(std::uint64_t hash, Duration timeout, Duration grace) {
+    MemberOptions options;
+    options.rules_hash = hash;
+    options.rules.timeout = timeout;
+    options.grace = grace;
+    return options;
+}
+
+View view_with_rules(std::uint64_t hash) {
+    View view = view_of_three(1);
+    view.rules_hash = hash;
+    return view;
+}
+
+}  // namespace
+
+TEST_CASE("eh member: a daemon with another timeout is refused, and both say what differs",
+          "[eh]") {
+    const MemberOptions options = with_rules(1, 5s, 500ms);
+    MemberOptions other = with_rules(2, 7s, 500ms);
+    other.root = kRoot;
+    const Peer newcomer{.name = "d", .address = "d"};
+    Member root = seated(options, kRoot, view_with_rules(1));
+    Member refused = joining(other, newcomer);
+    const Seen asked(refused);
+    REQUIRE(asked.sent<Join>(kRoot.name) != nullptr);
+
+    root.on_message(newcomer, asked.sent<Join>(kRoot.name)->message, kNow);
+
+    const Seen told(root);
+    REQUIRE(told.event(EventKind::kRefused) != nullptr);
+    CHECK(told.event(EventKind::kRefused)->name == newcomer.name);
+    CHECK(told.event(EventKind::kRefused)->rule == UnlikeRule::kTimeout);
+    REQUIRE(told.sent<Refuse>(newcomer.name) != nullptr);
+    refused.on_message(kRoot, told.sent<Refuse>(newcomer.name)->message, kNow);
+    const Seen ended(refused);
+    REQUIRE(ended.event(EventKind::kRefused) != nullptr);
+    CHECK(ended.event(EventKind::kRefused)->name == kRoot.name);
+    CHECK(ended.event(EventKind::kRefused)->rule == UnlikeRule::kTimeout);
+    REQUIRE(ended.find<Answer>() != nullptr);
+    CHECK(ended.find<Answer>()->epoch.error().os_errno == EPROTO);
+}
+
+TEST_CASE("eh member: a candidate with other rules gets no promise", "[eh]") {
+    const MemberOptions options = with_rules(1, 5s, 500ms);
+    Member member = seated(options, kOther, view_with_rules(1));
+    const Instant silent = kNow + options.root_silent;
+    const CommonRules alike{.hash = 1};
+    CommonRules unlike{.hash = 2};
+    unlike.timeout_ns = static_cast<std::uint64_t>(Duration(5s).count());
+    unlike.grace_ns = static_cast<std::uint64_t>(Duration(200ms).count());
+
+    member.on_message(kThird, as_member(1, 5, Promise{.rules = unlike}), silent);
+    const Seen refused(member);
+    CHECK(refused.sent<PromiseAck>(kThird.name) == nullptr);
+    CHECK(refused.sent<Refuse>(kThird.name) != nullptr);
+    REQUIRE(refused.event(EventKind::kRefused) != nullptr);
+    CHECK(refused.event(EventKind::kRefused)->rule == UnlikeRule::kGrace);
+
+    // It is said once, and the member has promised nothing.
+    member.on_message(kThird, as_member(1, 5, Promise{.rules = unlike}), silent);
+    CHECK(Seen(member).effects.empty());
+    member.on_message(kThird, as_member(1, 5, Promise{.rules = alike}), silent);
+    CHECK(Seen(member).sent<PromiseAck>(kThird.name) != nullptr);
+}
+
+TEST_CASE("eh member: a candidate that one member refuses goes on with the others", "[eh]") {
+    const MemberOptions options = with_rules(1, 5s, 500ms);
+    Member member = seated(options, kOther, view_with_rules(1));
+    const Instant silent = kNow + options.root_silent;
+    member.on_time(silent);
+    REQUIRE(Seen(member).find<ReadStore>() != nullptr);
+    member.on_view_read(committed(view_with_rules(1)), silent);
+    REQUIRE(Seen(member).sent<Promise>(kThird.name) != nullptr);
+
+    const Refuse refuse{.reason = RefuseReason::kRules, .rule = UnlikeRule::kGrace};
+    member.on_message(kRoot, {.view = 1, .round = 5, .incarnation = 6, .body = refuse}, silent);
+    CHECK(Seen(member).event(EventKind::kRefused) != nullptr);
+    member.on_message(kThird, as_member(1, 5, PromiseAck{.is_member = true}), silent);
+    member.on_time(silent + options.grace);
+
+    const Seen seen(member);
+    REQUIRE(seen.find<SwapStore>() != nullptr);
+    CHECK(seen.find<SwapStore>()->next->view().rules_hash == 1);
+}
+
+TEST_CASE("eh member: a view with other rules is not taken part in", "[eh]") {
+    const MemberOptions options = with_rules(1, 5s, 500ms);
+    Member member = joining(options, kOther);
+    (void)member.take_effects();
+    View view = view_with_rules(2);
+    view.roster[1].incarnation = 6;
+    member.on_view_read(committed(std::move(view)), kNow);
+
+    CHECK_FALSE(member.is_seated());
+    const Seen seen(member);
+    CHECK(seen.event(EventKind::kRefused) != nullptr);
+    REQUIRE(seen.find<Answer>() != nullptr);
+    CHECK(seen.find<Answer>()->epoch.error().os_errno == EPROTO);
 }

@@ -57,7 +57,9 @@ std::vector<Message> one_of_each() {
         ViewWant{.number = 4, .offset = 12},
         ViewPiece{.number = 4, .offset = 0, .total = 40, .bytes = some_bytes(40)},
         Nack{.number = 5, .is_excluded = true, .root = "node-0", .root_address = "tcp://a:1"},
-        Join{.address = "tcp://b:1", .rules_hash = 3},
+        Join{
+            .address = "tcp://b:1",
+            .rules = {.hash = 3, .timeout_ns = 4, .grace_ns = 5, .root_silent_ns = 6, .fanout = 7}},
         Redirect{.root = "node-0", .root_address = "tcp://a:1"},
         Refuse{.reason = RefuseReason::kIncarnation, .incarnation = 4},
         Promise{},
