@@ -59,17 +59,27 @@ Result<void> Member::next_epoch(EpochNumber current, std::span<const std::byte> 
 void Member::last_epoch(Instant now) {
     if (call_) fail_call(Errc::kCancelled, ECANCELED, "left");
     epoch_ = kFirstEpoch;
-    if (standing_ != Standing::kMember) {
-        standing_ = standing_ == Standing::kLeaving ? standing_ : Standing::kDetached;
-        join_at_ = kNever;
+    if (standing_ == Standing::kLeaving) return;
+    join_at_ = kNever;
+    if (standing_ != Standing::kMember && !may_be_admitted()) {
+        standing_ = Standing::kDetached;
         return;
     }
     standing_ = Standing::kLeaving;
+    claim_at_ = kNever;
+    if (swap_ == SwapKind::kNone) candidacy_.reset();
     leave_until_ = after(now, options_->root_silent);
     leave_at_ = now;
     if (duty_) duty_->wants_out = true;
     try_fold(now);
     on_time(now);
+}
+
+// Whether it has asked to join, so that a view may have it in spite of what it wants now.
+bool Member::may_be_admitted() const {
+    if (standing_ != Standing::kJoining || is_persisting_) return false;
+    if (seated_ || swap_ != SwapKind::kNone) return swap_ != SwapKind::kNone;
+    return !root_hint_.name.empty() && root_hint_.name != self_.name;
 }
 
 void Member::answer(Result<EpochNumber> epoch, std::vector<std::byte> data) {
@@ -198,6 +208,9 @@ void Member::on_message(const Peer& from, Message message, Instant now) {
             on_nack(from, *nack, now);
     } else if (const auto* const join = std::get_if<Join>(&body)) {
         on_join(from, message, *join, now);
+    } else if (std::holds_alternative<Leave>(body) && duty_ &&
+               !view_->find(from.name, message.incarnation)) {
+        on_joiner_leaves(from, message.incarnation);
     } else if (const auto* const redirect = std::get_if<Redirect>(&body)) {
         on_redirect(*redirect, now);
     } else if (const auto* const refuse = std::get_if<Refuse>(&body)) {
@@ -295,8 +308,9 @@ void Member::on_time(Instant now) {
             standing_ = Standing::kDetached;
         }
     }
-    if (standing_ == Standing::kLeaving && !duty_ && seated_ && now >= leave_at_) {
-        send(root_peer(), Leave{});
+    if (standing_ == Standing::kLeaving && !duty_ && now >= leave_at_) {
+        const Peer& root = seated_ ? root_peer() : root_hint_;
+        if (!root.name.empty() && root.name != self_.name) send(root, Leave{});
         leave_at_ = after(now, options_->resend);
     }
     if (join_at_ != kNever && now >= join_at_) go_on_joining(now);
@@ -331,7 +345,7 @@ Instant Member::next_deadline() const {
     }
     if (standing_ == Standing::kLeaving) {
         or_at(leave_until_);
-        if (!duty_ && seated_) or_at(leave_at_);
+        if (!duty_) or_at(leave_at_);
     }
     or_at(join_at_);
     or_at(claim_at_);

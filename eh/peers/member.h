@@ -264,6 +264,7 @@ private:
     bool reaches_store() const { return is_shared() || options_->root.name == self_.name; }
     void on_tree_message(const Peer& from, const Message& message, Instant now);
     void on_watchdog(Instant now);
+    bool may_be_admitted() const;
 
     // member_tree.cc
     std::size_t first_child() const { return position_ * options_->fanout + 1; }
@@ -315,6 +316,7 @@ private:
     void use_record(const ViewHandle& record, Instant now);
     void create_view(const ViewHandle& record);
     void on_join(const Peer& from, const Message& message, const Join& join, Instant now);
+    void on_joiner_leaves(const Peer& from, Incarnation incarnation);
     void on_redirect(const Redirect& redirect, Instant now);
     void on_refuse(const Peer& from, const Refuse& refuse, Instant now);
     void begin_swap(SwapKind kind, ViewHandle next);

@@ -200,6 +200,18 @@ void Member::on_join(const Peer& from, const Message& message, const Join& join,
     note_admission(now);
 }
 
+// A daemon stops while it joins. If it is in the view that is being written, it leaves that one.
+void Member::on_joiner_leaves(const Peer& from, Incarnation incarnation) {
+    if (swap_next_ != nullptr && swap_next_->find(from.name, incarnation)) {
+        duty_->leavers.insert(from.name);
+        return;
+    }
+    const auto joiner = duty_->joiners.find(from.name);
+    if (joiner != duty_->joiners.end() && joiner->second.incarnation <= incarnation)
+        duty_->joiners.erase(joiner);
+    send_nack(from, incarnation);
+}
+
 void Member::on_redirect(const Redirect& redirect, Instant now) {
     if (standing_ != Standing::kJoining || seated_ || redirect.root == self_.name) return;
     const bool is_same = redirect.root == root_hint_.name;

@@ -14,6 +14,7 @@ void Member::begin_duty(bool was_root, Instant now) {
         duty_ = Duty{.next = view_->view().epoch_low};
         if (adopting_ == SwapKind::kCreate)
             duty_->held_until = after(now, options_->bootstrap_timeout);
+        duty_->wants_out = standing_ == Standing::kLeaving;
         if (adopting_ != SwapKind::kTakeOver) tell(EventKind::kView, {});
     }
     duty_->view_since = now;

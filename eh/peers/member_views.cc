@@ -273,6 +273,12 @@ void Member::on_nack(const Peer& from, const Nack& nack, Instant now) {
         if (duty_ && nack.number == view_number()) duty_->wants_bump = true;
         return;
     }
+    if (!seated_ && standing_ == Standing::kLeaving && nack.is_excluded && nack.root == from.name) {
+        // The root has taken the request to join back.
+        tell(EventKind::kLeft, {});
+        standing_ = Standing::kDetached;
+        return;
+    }
     if (nack.number <= view_number()) return;
     root_hint_ = {.name = nack.root, .address = nack.root_address};
     const bool is_successor = nack.root == self_.name && !nack.is_excluded;

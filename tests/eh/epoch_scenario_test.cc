@@ -225,6 +225,30 @@ TEST_CASE("eh peers: who leaves does not hold up the others", "[eh]") {
     CHECK(world.laws().broken() == "");
 }
 
+TEST_CASE("eh peers: who stops while it joins does not hold up the others", "[eh]") {
+    const bool is_shared = GENERATE(false, true);
+    const auto late = GENERATE(500, 2000, 10'000, 23'000, 26'000, 28'000, 32'000);
+    EpochWorldOptions options = quick_world(4);
+    options.is_shared = is_shared;
+    EpochWorld world(options);
+    run_all(world, 3, 10ms);
+    REQUIRE(world.run_until_true(world.now() + 2s, [&] { return world.laws().newest() > 5; }));
+    world.run_participant(3, 10ms);
+    world.run_until(world.now() + late * Duration(1us));
+    world.leave(3);
+    // As a daemon that stops: it ends when it has left.
+    const Instant left = world.now();
+    const auto has_left = [&] { return world.member(3).standing() == Standing::kDetached; };
+    CHECK(world.run_until_true(left + 200ms, has_left));
+    world.crash(3);
+    const EpochNumber last = world.laws().newest();
+    CHECK(world.run_until_true(left + 300ms, [&] { return world.laws().newest() > last + 3; }));
+    world.run_until(left + 3s);
+    CHECK(world.count(EventKind::kEvicts) == 0);
+    for (std::size_t i = 0; i < 3; ++i) CHECK(errors_in(world, i) == 0);
+    CHECK(world.laws().broken() == "");
+}
+
 TEST_CASE("eh peers: a root that leaves tells the next one, however many join with that", "[eh]") {
     EpochWorld world(quick_world(400));
     run_all(world, 2, 10ms);

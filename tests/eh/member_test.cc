@@ -1,5 +1,5 @@
 // Goal: what a member does in cases that a world of members does not bring about by itself: two
-// daemons of one name, other rules. Method: a single member, told
+// daemons of one name, other rules, an end in the middle of a join. Method: a single member, told
 // what others would tell it.
 
 #include "eh/peers/member.h"
@@ -320,4 +320,34 @@ TEST_CASE("eh member: a view with other rules is not taken part in", "[eh]") {
     CHECK(seen.event(EventKind::kRefused) != nullptr);
     REQUIRE(seen.find<Answer>() != nullptr);
     CHECK(seen.find<Answer>()->epoch.error().os_errno == EPROTO);
+}
+
+// -- an end in the middle of a join --
+
+TEST_CASE("eh member: one that stops while it joins takes its request back", "[eh]") {
+    const MemberOptions options;
+    MemberOptions only_root = options;
+    only_root.root = kRoot;
+    Member root = seated(options, kRoot, view_of_three(1));
+    const Peer newcomer{.name = "d", .address = "d"};
+    Member leaver = joining(only_root, newcomer);
+    const Seen asked(leaver);
+    REQUIRE(asked.sent<Join>(kRoot.name) != nullptr);
+    root.on_message(newcomer, asked.sent<Join>(kRoot.name)->message, kNow);
+    (void)root.take_effects();
+
+    leaver.last_epoch(kNow + 1ms);
+    const Seen left(leaver);
+    REQUIRE(left.find<Answer>() != nullptr);
+    CHECK(left.find<Answer>()->epoch.error().os_errno == ECANCELED);
+    REQUIRE(left.sent<Leave>(kRoot.name) != nullptr);
+    CHECK(leaver.standing() == Standing::kLeaving);
+    root.on_message(newcomer, left.sent<Leave>(kRoot.name)->message, kNow + 2ms);
+    const Seen told(root);
+    REQUIRE(told.sent<Nack>(newcomer.name) != nullptr);
+    leaver.on_message(kRoot, told.sent<Nack>(newcomer.name)->message, kNow + 3ms);
+
+    CHECK(leaver.standing() == Standing::kDetached);
+    root.on_time(kNow + 1s);
+    CHECK(Seen(root).find<ReadStore>() == nullptr);
 }
