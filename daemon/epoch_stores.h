@@ -6,7 +6,7 @@
 
 namespace fopd::daemon {
 
-// What a member of epochs keeps outside of its process. Used on the reactor of the node's first
+// What a node keeps of its epochs outside of its process. Used on the reactor of the node's first
 // locality.
 class EpochStores {
 public:
@@ -14,6 +14,8 @@ public:
 
     virtual eh::SmallFile& incarnation() = 0;
     virtual eh::ViewStore& views() = 0;
+    // Of epochs without peers.
+    virtual eh::SmallFile& numbers() = 0;
     // Waits for the calls in flight, which are still answered.
     virtual Task<void> close() = 0;
 };

@@ -55,7 +55,8 @@ LocalEpochStores::LocalEpochStores(const World& world, const eh::EpochSettings::
                                    std::optional<EtcdAccess> etcd, const std::string& data_dir)
     : incarnation_(world.reactor, world.offload, data_dir + "/epochs.incarnation"),
       view_file_(world.reactor, world.offload, data_dir + "/epochs.view"),
-      file_views_(view_file_) {
+      file_views_(view_file_),
+      numbers_(world.reactor, world.offload, data_dir + "/epochs.numbers") {
     if (!etcd) return;
     http_ = std::move(etcd->http);
     etcd_views_ = std::make_unique<eh::EtcdViewStore>(
@@ -72,6 +73,7 @@ Task<void> LocalEpochStores::close() {
     if (etcd_views_ != nullptr) co_await etcd_views_->stop();
     co_await incarnation_.close();
     co_await view_file_.close();
+    co_await numbers_.close();
 }
 
 }  // namespace fopd::daemon

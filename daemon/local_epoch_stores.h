@@ -28,8 +28,8 @@ struct EtcdAccess {
 // Empty: the view is not kept in etcd.
 Started<std::optional<EtcdAccess>> read_etcd_access(const eh::EpochSettings::Store& settings);
 
-// The incarnation in a file of the data directory (docs/formats/data_dir.md), and the view: in
-// another one at the root, or in etcd.
+// The incarnation, the numbers of epochs without peers and, at the root, the view in files of the
+// data directory (docs/formats/data_dir.md). The view may be in etcd instead.
 class LocalEpochStores final : public EpochStores {
 public:
     // All outlive the stores.
@@ -48,12 +48,14 @@ public:
 
     eh::SmallFile& incarnation() override { return incarnation_; }
     eh::ViewStore& views() override;
+    eh::SmallFile& numbers() override { return numbers_; }
     Task<void> close() override;
 
 private:
     eh::PosixSmallFile incarnation_;
     eh::PosixSmallFile view_file_;
     eh::StaticViewStore file_views_;
+    eh::PosixSmallFile numbers_;
     std::unique_ptr<eh::etcd::Http> http_;
     std::unique_ptr<eh::EtcdViewStore> etcd_views_;  // Null: the view is in the file.
 };

@@ -23,6 +23,12 @@ eh::peers::Peer self_of(const eh::EpochSettings& settings, const eh::OwnNode& se
     return {.name = self.name, .address = format_address(*address)};
 }
 
+std::optional<eh::LocalEpochHandler::Numbers> numbers_of(const NodeEpochs::Parts& parts) {
+    if (parts.stores == nullptr) return std::nullopt;
+    return eh::LocalEpochHandler::Numbers{
+        .reactor = parts.reactor, .events = parts.events, .file = parts.stores->numbers()};
+}
+
 std::vector<std::string> names_of(const eh::EpochSettings& settings) {
     std::vector<std::string> names;
     for (const auto& each : settings.members) names.push_back(each.name);
@@ -42,7 +48,7 @@ NodeEpochs::Peers::Peers(const Parts& parts, MessageSender& sender)
 
 NodeEpochs::NodeEpochs(const Parts& parts)
     : parts_(parts),
-      local_(rules_of(parts.settings)),
+      local_(rules_of(parts.settings), numbers_of(parts)),
       peers_(parts.settings.kind == eh::EpochSettings::Kind::kPeers
                  ? std::make_unique<Peers>(parts, static_cast<MessageSender&>(*this))
                  : nullptr),
@@ -91,10 +97,10 @@ Task<void> NodeEpochs::leave(Instant deadline) {
 }
 
 Task<void> NodeEpochs::close() {
-    if (peers_ == nullptr) co_return;
-    peers_->handler.stop();
-    co_await parts_.stores->close();
-    if (peers_->links) co_await peers_->links->close();
+    local_.stop();
+    if (peers_ != nullptr) peers_->handler.stop();
+    if (parts_.stores != nullptr) co_await parts_.stores->close();
+    if (peers_ != nullptr && peers_->links) co_await peers_->links->close();
 }
 
 void NodeEpochs::on_message(fabric::IncomingFop& fop) {

@@ -34,7 +34,8 @@ public:
         core::Entropy& entropy;
         eh::EpochSettings settings{};
         eh::OwnNode self{};
-        EpochStores* stores = nullptr;  // Not null if the settings have kind peers.
+        // Not null if the settings have kind peers. Of kind local, null: numbers begin with 1.
+        EpochStores* stores = nullptr;
     };
     explicit NodeEpochs(const Parts& parts);
 

@@ -300,7 +300,6 @@ Started<void> Process::make_bay(std::size_t disk_count) {
 // Before the localities' threads, as for disks.
 Started<void> Process::make_epoch_offload() {
     const auto& settings = configuration_->current()->get<eh::EpochSettings>();
-    if (settings.kind == eh::EpochSettings::Kind::kLocal) return {};
     auto access = read_etcd_access(settings.store);
     if (!access) return std::unexpected(access.error());
     etcd_access_ = *std::move(access);
@@ -312,7 +311,6 @@ Started<void> Process::make_epoch_offload() {
 }
 
 void Process::make_epoch_stores() {
-    if (epoch_offload_ == nullptr) return;
     const auto& settings = configuration_->current()->get<eh::EpochSettings>();
     epoch_stores_ = std::make_unique<LocalEpochStores>(
         LocalEpochStores::World{.reactor = *threads_->reactors().front(),

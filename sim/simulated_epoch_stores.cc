@@ -53,7 +53,8 @@ SimulatedEpochStores::SimulatedEpochStores(core::Reactor& reactor, core::Random 
                                            EpochFiles& files, SimulatedViewRegister* shared)
     : incarnation_(reactor, random.fork(), files, files.incarnation),
       view_file_(reactor, random.fork(), files, files.view),
-      file_views_(view_file_) {
+      file_views_(view_file_),
+      numbers_(reactor, random.fork(), files, files.numbers) {
     if (shared != nullptr) shared_views_.emplace(*shared, reactor);
 }
 
@@ -66,6 +67,7 @@ Task<void> SimulatedEpochStores::close() {
     if (shared_views_) co_await shared_views_->stop();
     co_await incarnation_.close();
     co_await view_file_.close();
+    co_await numbers_.close();
 }
 
 }  // namespace fopd::sim

@@ -18,6 +18,7 @@ namespace fopd::sim {
 struct EpochFiles {
     std::optional<std::vector<std::byte>> incarnation{};
     std::optional<std::vector<std::byte>> view{};
+    std::optional<std::vector<std::byte>> numbers{};
     // While set, the files cannot be replaced: the disk is full.
     bool is_full = false;
 };
@@ -56,6 +57,7 @@ public:
 
     eh::SmallFile& incarnation() override { return incarnation_; }
     eh::ViewStore& views() override;
+    eh::SmallFile& numbers() override { return numbers_; }
     Task<void> close() override;
 
 private:
@@ -63,6 +65,7 @@ private:
     SimulatedSmallFile view_file_;
     eh::StaticViewStore file_views_;
     std::optional<SimulatedViewStore> shared_views_;
+    SimulatedSmallFile numbers_;
 };
 
 }  // namespace fopd::sim

@@ -2,12 +2,17 @@
 
 #include "eh/local.h"
 
+#include <cerrno>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/virtual_world.h"
 #include "tests/catch.h"
+#include "tests/eh/fake_etcd.h"
+#include "tests/eh/memory_file.h"
 
 using namespace fopd;
 using namespace fopd::eh;
@@ -115,4 +120,124 @@ TEST_CASE("eh local: a participant that leaves within its callback gets no furth
 
     CHECK(participant.epochs.size() == 1);
     CHECK(handler.next_epoch(1, {}, participant).error().code == Errc::kInvalid);
+}
+
+// -- numbers from a file --
+
+namespace {
+
+using testing::EventLines;
+using testing::MemoryFile;
+
+// Is ready again at once, until so many epochs have begun.
+class Counting final : public Participant {
+public:
+    explicit Counting(EpochHandler& handler) : handler_(handler) {}
+
+    void on_epoch(Result<EpochNumber> epoch, std::span<const std::byte>) override {
+        if (epoch && --left > 0) (void)handler_.next_epoch(*epoch, {}, *this);
+    }
+
+    int left = 0;
+
+private:
+    EpochHandler& handler_;
+};
+
+// A process of a node, whose file outlives it.
+class Life {
+public:
+    explicit Life(MemoryFile& file)
+        : reactor_(world.make_reactor()),
+          handler({.timeout = 4s},
+                  LocalEpochHandler::Numbers{.reactor = *reactor_, .events = events, .file = file}),
+          participant(handler) {}
+
+    EpochNumber newest() const { return handler.epoch(); }
+
+    core::VirtualWorld world{1};
+
+private:
+    std::unique_ptr<core::Reactor> reactor_;
+
+public:
+    EventLines events;
+    LocalEpochHandler handler;
+    Noting participant;
+};
+
+}  // namespace
+
+TEST_CASE("eh local: numbers grow over restarts, whenever the process ends", "[eh]") {
+    MemoryFile file;
+    EpochNumber newest = 0;
+    for (int life = 0; life < 5; ++life) {
+        Life process(file);
+        REQUIRE(process.handler.next_epoch(kFirstEpoch, {}, process.participant));
+        // Not before the numbers are durable.
+        CHECK(process.participant.epochs.empty());
+        file.finish();
+        REQUIRE(process.participant.epochs.size() == 1);
+        REQUIRE(process.participant.epochs.front());
+        CHECK(process.newest() > newest);
+        process.participant.again = static_cast<std::uint64_t>(life);
+        REQUIRE(process.handler.next_epoch(process.newest(), {}, process.participant));
+        newest = process.newest();
+        // The next life has the file as this one leaves it.
+        if (life % 2 == 0) file.forget();
+    }
+}
+
+TEST_CASE("eh local: a block of numbers costs one write, and no epoch waits for the next", "[eh]") {
+    MemoryFile file;
+    Life process(file);
+    REQUIRE(process.handler.next_epoch(kFirstEpoch, {}, process.participant));
+    file.finish();
+    const std::size_t writes = file.writes;
+    CHECK(writes == 1);
+    Counting quick(process.handler);
+    while (process.newest() < 2 * LocalEpochHandler::kBlock) {
+        quick.left = 1000;
+        REQUIRE(process.handler.next_epoch(kFirstEpoch, {}, quick));
+        REQUIRE(quick.left == 0);
+        file.finish();
+    }
+    CHECK(file.writes == 3);
+}
+
+TEST_CASE("eh local: without a durable number calls end with an error, until there is one",
+          "[eh]") {
+    MemoryFile file;
+    Life process(file);
+    file.fails_before = true;
+    REQUIRE(process.handler.next_epoch(kFirstEpoch, {}, process.participant));
+    file.finish();
+    REQUIRE(process.participant.epochs.size() == 1);
+    CHECK_FALSE(process.participant.epochs[0]);
+    CHECK(process.events.take().size() == 1);
+
+    REQUIRE(process.handler.next_epoch(kFirstEpoch, {}, process.participant));
+    file.finish();
+    CHECK(process.participant.epochs.size() == 1);  // Waits for the next try.
+    file.fails_before = false;
+    process.world.run_for(1s);
+    file.finish();
+    REQUIRE(process.participant.epochs.size() == 2);
+    CHECK(process.participant.epochs[1]);
+}
+
+TEST_CASE("eh local: a file that hangs holds a call no longer than the timeout", "[eh]") {
+    MemoryFile file;
+    Life process(file);
+    REQUIRE(process.handler.next_epoch(kFirstEpoch, {}, process.participant));
+    process.world.run_for(3s);
+    CHECK(process.participant.epochs.empty());
+    process.world.run_for(1s);
+    REQUIRE(process.participant.epochs.size() == 1);
+    CHECK(process.participant.epochs[0].error().os_errno == ETIMEDOUT);
+    REQUIRE(process.handler.next_epoch(kFirstEpoch, {}, process.participant));
+    process.handler.stop();
+    REQUIRE(process.participant.epochs.size() == 2);
+    CHECK(process.participant.epochs[1].error().code == Errc::kCancelled);
+    CHECK_FALSE(process.handler.next_epoch(kFirstEpoch, {}, process.participant));
 }

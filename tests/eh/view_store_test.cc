@@ -2,8 +2,6 @@
 // suite for all kinds of stores; then a file in memory that fails before or after it has the new
 // bytes, and a real one. etcd itself is in etcd_server_test.cc.
 
-#include <deque>
-#include <functional>
 #include <optional>
 #include <utility>
 
@@ -13,6 +11,7 @@
 #include "sim/epochs/simulated_view_store.h"
 #include "tests/catch.h"
 #include "tests/eh/fake_etcd.h"
+#include "tests/eh/memory_file.h"
 #include "tests/eh/view_store_suite.h"
 #include "tests/temp_dir.h"
 
@@ -21,44 +20,6 @@ using namespace fopd::eh;
 using namespace fopd::eh::testing;
 
 namespace {
-
-constexpr Error kNoDisk{.code = Errc::kNoSpace, .context = "full"};
-
-class MemoryFile final : public SmallFile {
-public:
-    void read(SmallFileUser& user) override {
-        later_.emplace_back([this, &user] {
-            if (fails_read) return user.on_file_read(std::unexpected(kNoDisk));
-            if (!bytes) return user.on_file_read(std::unexpected(Error{.code = Errc::kNotFound}));
-            user.on_file_read(*bytes);
-        });
-    }
-    void replace(std::vector<std::byte> next, SmallFileUser& user) override {
-        later_.emplace_back([this, next = std::move(next), &user] {
-            if (!fails_before) bytes = next;
-            if (fails_before || fails_after) {
-                return user.on_file_replaced(
-                    std::unexpected(NotReplaced{.error = kNoDisk, .has_old_bytes = fails_before}));
-            }
-            user.on_file_replaced({});
-        });
-    }
-    void finish() {
-        while (!later_.empty()) {
-            const auto next = std::move(later_.front());
-            later_.pop_front();
-            next();
-        }
-    }
-
-    std::optional<std::vector<std::byte>> bytes;
-    bool fails_read = false;
-    bool fails_before = false;
-    bool fails_after = false;
-
-private:
-    std::deque<std::function<void()>> later_;
-};
 
 class StaticStage final : public StoreStage {
 public:
