@@ -109,6 +109,7 @@ Result<void> PeersHandler::next_epoch(EpochNumber current, std::span<const std::
     }
     participant_ = &participant;
     called_at_ = parts_.reactor.now();
+    if (!member_) arm_early();
     settle();
     return {};
 }
@@ -186,14 +187,35 @@ void PeersHandler::on_view_swapped(Swapped outcome) {
 void PeersHandler::on_time(core::Timer& timer) {
     auto& self = static_cast<PeersHandler&>(timer);
     if (self.stopped_) return;
-    if (!self.file_busy_ && !self.member_) {
-        self.file_busy_ = true;
-        return self.parts_.incarnation.read(self);
-    }
-    if (!self.member_) return;
+    if (!self.member_) return self.on_early_time();
     if (!self.file_busy_ && self.persisting_) self.persist(*self.persisting_);
     self.member_->on_time(self.parts_.reactor.now());
     self.settle();
+}
+
+// -- before there is a member --
+
+void PeersHandler::on_early_time() {
+    const Instant now = parts_.reactor.now();
+    if (began_ && !file_busy_ && now >= read_again_at_) {
+        file_busy_ = true;
+        parts_.incarnation.read(*this);
+    }
+    if (early_ && now >= after(called_at_, options_.watchdog())) {
+        early_.reset();
+        answer(std::unexpected(Error{.code = Errc::kTimedOut,
+                                     .os_errno = ETIMEDOUT,
+                                     .context = "this node takes part in no epochs yet"}),
+               {});
+    }
+    arm_early();
+}
+
+void PeersHandler::arm_early() {
+    Instant due = file_busy_ ? kNever : read_again_at_;
+    if (early_) due = std::min(due, after(called_at_, options_.watchdog()));
+    if (stopped_ || due == kNever) return disarm();
+    parts_.reactor.arm(*this, due);
 }
 
 // -- the file of the incarnation --
@@ -208,8 +230,8 @@ void PeersHandler::on_file_read(Result<std::vector<std::byte>> bytes) {
     }
     if (!bytes && bytes.error().code != Errc::kNotFound) {
         report_file(bytes.error());
-        parts_.reactor.arm(*this, after(parts_.reactor.now(), kFileAgain));
-        return;
+        read_again_at_ = after(parts_.reactor.now(), kFileAgain);
+        return arm_early();
     }
     file_failed_ = false;
     use_incarnation(bytes ? load_little<Incarnation>(bytes->data()) : first_incarnation());
@@ -227,8 +249,7 @@ void PeersHandler::use_incarnation(Incarnation durable) {
     member_.emplace(options_, self_, durable, now);
     if (early_) {
         const Early call = *std::exchange(early_, std::nullopt);
-        called_at_ = now;
-        const auto accepted = member_->next_epoch(call.current, call.data, now);
+        const auto accepted = member_->next_epoch(call.current, call.data, called_at_);
         // It was checked when it was made, but for its epoch.
         if (!accepted) answer(std::unexpected(accepted.error()), {});
     }

@@ -74,7 +74,8 @@ public:
     PeersHandler(const PeersHandler&) = delete;
     PeersHandler& operator=(const PeersHandler&) = delete;
 
-    // The node serves: it may join. A call that was made before counts from now on.
+    // The node serves: it may join. A call that was made before waits for that, and no longer than
+    // every other call.
     void begin();
     // Waits until the node has left, after last_epoch(); false if it has not by the deadline.
     Task<bool> left(Instant deadline);
@@ -93,7 +94,7 @@ public:
     const EpochFigures& figures() const { return figures_; }
 
 private:
-    // A call that waits for begin().
+    // A call that waits for begin(), and for the incarnation.
     struct Early {
         EpochNumber current = kFirstEpoch;
         std::vector<std::byte> data{};
@@ -107,6 +108,8 @@ private:
     bool is_running() const { return member_.has_value() && !stopped_; }
     Incarnation first_incarnation() const;
     void use_incarnation(Incarnation durable);
+    void on_early_time();
+    void arm_early();
     void settle();
     void execute(Effect& effect);
     void persist(Incarnation incarnation);
@@ -128,7 +131,8 @@ private:
     std::optional<Early> early_;
     std::optional<Incarnation> persisting_;
     bool file_busy_ = false;
-    bool file_failed_ = false;  // Its last failure was reported, and it has not worked since.
+    Instant read_again_at_ = kNever;  // The next try to read the file.
+    bool file_failed_ = false;        // Its last failure was reported, and it has not worked since.
     std::string last_error_;
     core::WaitQueue left_;
     EpochFigures figures_;

@@ -35,11 +35,13 @@ public:
         });
     }
     void finish() {
-        while (!later_.empty()) {
-            const auto next = std::move(later_.front());
-            later_.pop_front();
-            next();
-        }
+        while (!later_.empty()) finish_one();
+    }
+    // REQUIRES: a call is in flight.
+    void finish_one() {
+        const auto next = std::move(later_.front());
+        later_.pop_front();
+        next();
     }
 
     // The process has ended: it hears nothing of its calls.

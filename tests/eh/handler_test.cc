@@ -1,0 +1,137 @@
+// Goal: a node's epoch handler answers each call once and in time, whatever its file does. Method:
+// the handler alone in virtual time, with a file whose calls end when the test says so.
+
+#include "eh/peers/handler.h"
+
+#include <cerrno>
+#include <memory>
+#include <vector>
+
+#include "core/byte_order.h"
+#include "core/virtual_world.h"
+#include "tests/catch.h"
+#include "tests/eh/fake_etcd.h"
+#include "tests/eh/memory_file.h"
+
+using namespace fopd;
+using namespace fopd::eh;
+using namespace fopd::eh::peers;
+using fopd::eh::testing::EventLines;
+using fopd::eh::testing::MemoryFile;
+
+namespace {
+
+class NoLinks final : public MessageSender {
+public:
+    void send(const Peer&, const Message&) override {}
+};
+
+class SilentStore final : public ViewStore {
+public:
+    bool is_shared() const override { return true; }
+    void read(ViewStoreUser&) override {}
+    void swap(ViewNumber, ViewHandle, ViewStoreUser&) override {}
+};
+
+class Noting final : public Participant {
+public:
+    void on_epoch(Result<EpochNumber> epoch, std::span<const std::byte>) override {
+        answers.push_back(epoch);
+    }
+    std::vector<Result<EpochNumber>> answers;
+};
+
+class Node {
+public:
+    explicit Node(Duration starts_at = 1s)
+        : reactor_(world.make_reactor()),
+          handler({.reactor = *reactor_,
+                   .events = events,
+                   .links = links_,
+                   .incarnation = file,
+                   .views = store_},
+                  MemberOptions{}, {.name = "a", .address = "a"}, {}) {
+        run_for(starts_at);
+    }
+
+    // The reactor has a turn at the end, so that it knows the time.
+    void run_for(Duration span) {
+        world.run_for(span);
+        REQUIRE(world.run(*reactor_, turn(reactor_.get())));
+    }
+
+    core::VirtualWorld world{1};
+    EventLines events;
+    MemoryFile file;
+    Noting participant;
+
+private:
+    static Task<void> turn(core::Reactor* reactor) { co_await reactor->yield(); }
+
+    std::unique_ptr<core::Reactor> reactor_;
+    NoLinks links_;
+    SilentStore store_;
+
+public:
+    PeersHandler handler;
+};
+
+// A little longer than a call may wait.
+const Duration kPatience = MemberOptions{}.watchdog() + 1ms;
+
+}  // namespace
+
+TEST_CASE("eh handler: a call is answered in time, also before the node is a member", "[eh]") {
+    // 0: the node does not serve. 1: its file hangs while it is read; 2: it fails; 3: it hangs
+    // while it is written.
+    const int how = GENERATE(0, 1, 2, 3);
+    CAPTURE(how);
+    Node node;
+    REQUIRE(node.handler.next_epoch(kFirstEpoch, {}, node.participant));
+    if (how > 0) node.handler.begin();
+    if (how == 2) {
+        node.file.fails_read = true;
+        node.file.finish();
+    }
+    if (how == 3) node.file.finish_one();
+    for (Duration waited = 0s; waited < kPatience; waited += 500ms) {
+        node.run_for(500ms);
+        if (how == 2) node.file.finish();
+    }
+    REQUIRE(node.participant.answers.size() == 1);
+    CHECK(node.participant.answers[0].error().os_errno == ETIMEDOUT);
+
+    // The next call waits as long, and is answered once.
+    REQUIRE(node.handler.next_epoch(kFirstEpoch, {}, node.participant));
+    node.run_for(kPatience - 10ms);
+    if (how < 2) CHECK(node.participant.answers.size() == 1);
+    node.run_for(20ms);
+    CHECK(node.participant.answers.size() == 2);
+    node.handler.stop();
+    CHECK(node.participant.answers.size() == 2);
+}
+
+TEST_CASE("eh handler: the time before a node is a member counts for its call", "[eh]") {
+    Node node;
+    REQUIRE(node.handler.next_epoch(kFirstEpoch, {}, node.participant));
+    node.run_for(kPatience / 2);
+    node.handler.begin();
+    node.file.finish();
+    node.run_for(kPatience / 2 + 1ms);
+    REQUIRE(node.participant.answers.size() == 1);
+    CHECK(node.participant.answers[0].error().os_errno == ETIMEDOUT);
+}
+
+TEST_CASE("eh handler: daemons without a file begin with incarnations of their own", "[eh]") {
+    const auto first_of = [](Duration starts_at) {
+        Node node(starts_at);
+        REQUIRE(node.handler.next_epoch(kFirstEpoch, {}, node.participant));
+        node.handler.begin();
+        node.file.finish();
+        REQUIRE(node.file.bytes.has_value());
+        node.handler.stop();
+        return load_little<Incarnation>(node.file.bytes->data());
+    };
+    CHECK(first_of(1s) > 0);
+    CHECK(first_of(1s) != first_of(1s + 1ns));
+}
