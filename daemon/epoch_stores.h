@@ -16,8 +16,9 @@ public:
     virtual eh::ViewStore& views() = 0;
     // Of epochs without peers.
     virtual eh::SmallFile& numbers() = 0;
-    // Waits for the calls in flight, which are still answered.
-    virtual Task<void> close() = 0;
+    // Waits for the calls in flight, which are still answered. False: one has not ended by the
+    // deadline, and this must not be destroyed.
+    virtual Task<bool> close(Instant deadline) = 0;
 };
 
 }  // namespace fopd::daemon

@@ -69,11 +69,12 @@ eh::ViewStore& LocalEpochStores::views() {
     return file_views_;
 }
 
-Task<void> LocalEpochStores::close() {
+Task<bool> LocalEpochStores::close(Instant deadline) {
     if (etcd_views_ != nullptr) co_await etcd_views_->stop();
-    co_await incarnation_.close();
-    co_await view_file_.close();
-    co_await numbers_.close();
+    const bool incarnation_closed = co_await incarnation_.close(deadline);
+    const bool view_closed = co_await view_file_.close(deadline);
+    const bool numbers_closed = co_await numbers_.close(deadline);
+    co_return incarnation_closed && view_closed && numbers_closed;
 }
 
 }  // namespace fopd::daemon

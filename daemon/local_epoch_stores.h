@@ -49,7 +49,7 @@ public:
     eh::SmallFile& incarnation() override { return incarnation_; }
     eh::ViewStore& views() override;
     eh::SmallFile& numbers() override { return numbers_; }
-    Task<void> close() override;
+    Task<bool> close(Instant deadline) override;
 
 private:
     eh::PosixSmallFile incarnation_;

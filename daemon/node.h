@@ -70,6 +70,8 @@ public:
     // After stop(): drives had not ended their operations in time. All disks are closed, but the
     // node cannot be destroyed before the coroutines of its localities.
     bool left_on_tape() const { return left_on_tape_; }
+    // A file of epochs did not answer.
+    bool left_in_file() const { return epochs_.hangs(); }
 
     // Reads the configuration again and applies what can change at run time; see NodeReload.
     Task<NodeReload::Outcome> reload() { return reload_.run(); }

@@ -12,6 +12,8 @@ namespace {
 
 // Messages between members are short and few.
 constexpr std::uint32_t kLinkBuffers = 64;
+// How long close() waits for a file. Shorter than the node's patience with a locality that closes.
+constexpr Duration kFilePatience = 2s;
 
 eh::EpochRules rules_of(const eh::EpochSettings& settings) {
     return lrs::epoch_rules(settings.timeout);
@@ -99,7 +101,12 @@ Task<void> NodeEpochs::leave(Instant deadline) {
 Task<void> NodeEpochs::close() {
     local_.stop();
     if (peers_ != nullptr) peers_->handler.stop();
-    if (parts_.stores != nullptr) co_await parts_.stores->close();
+    if (parts_.stores != nullptr) {
+        const bool closed =
+            co_await parts_.stores->close(after(parts_.reactor.now(), kFilePatience));
+        hangs_.store(!closed);
+        if (!closed) emit(parts_.events, core::Level::kError, "eh.file_hangs");
+    }
     if (peers_ != nullptr && peers_->links) co_await peers_->links->close();
 }
 

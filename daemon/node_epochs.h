@@ -70,6 +70,8 @@ public:
         std::uint64_t expected = 0;  // Those in eh.members, or without these eh.expect.
     };
     MemberCount member_count() const;
+    // After close(): a file did not answer, so its call must not be destroyed.
+    bool hangs() const { return hangs_.load(); }
     void collect(core::MetricSink& sink) const;
 
 private:
@@ -86,6 +88,7 @@ private:
     eh::EpochHandler& handler();
 
     const Parts parts_;
+    std::atomic<bool> hangs_{false};
     eh::LocalEpochHandler local_;
     const eh::peers::EpochFigures none_;  // Of kind local: all 0.
     std::unique_ptr<Peers> peers_;        // Null: of kind local.

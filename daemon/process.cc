@@ -385,7 +385,7 @@ Task<int> Process::live() {
     const bool stopped = co_await node_->stop();
     if (!stopped) leave(kExitInternal);
     co_await stop_admin();
-    if (node_->left_on_tape()) leave(exit_code);
+    if (node_->left_on_tape() || node_->left_in_file()) leave(exit_code);
     const bool ended = co_await threads_->stop(after(control_->now(), kStopGrace));
     if (!ended) {
         emit(events_, core::Level::kError, "daemon.locality_does_not_stop");

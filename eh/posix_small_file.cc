@@ -83,8 +83,9 @@ void PosixSmallFile::replace(std::vector<std::byte> bytes, SmallFileUser& user) 
     if (!work_.closed()) reactor_.spawn(work_, replace_for(&user, std::move(bytes)));
 }
 
-Task<void> PosixSmallFile::close() {
-    co_await work_.close(reactor_);
+Task<bool> PosixSmallFile::close(Instant deadline) {
+    const auto closed = co_await work_.close_by(reactor_, deadline);
+    co_return closed.has_value();
 }
 
 Task<void> PosixSmallFile::read_for(SmallFileUser* user) {

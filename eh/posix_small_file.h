@@ -26,8 +26,9 @@ public:
 
     void read(SmallFileUser& user) override;
     void replace(std::vector<std::byte> bytes, SmallFileUser& user) override;
-    // Waits for the call in flight, which is still answered.
-    Task<void> close();
+    // Waits for the call in flight, which is still answered. False: it has not ended by the
+    // deadline, because the file system hangs, and this must not be destroyed.
+    Task<bool> close(Instant deadline);
 
 private:
     Task<void> read_for(SmallFileUser* user);

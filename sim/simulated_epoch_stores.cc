@@ -18,8 +18,9 @@ void SimulatedSmallFile::replace(std::vector<std::byte> bytes, eh::SmallFileUser
     if (!work_.closed()) reactor_.spawn(work_, replace_for(&user, std::move(bytes)));
 }
 
-Task<void> SimulatedSmallFile::close() {
-    co_await work_.close(reactor_);
+Task<bool> SimulatedSmallFile::close(Instant deadline) {
+    const auto closed = co_await work_.close_by(reactor_, deadline);
+    co_return closed.has_value();
 }
 
 Duration SimulatedSmallFile::some_time() {
@@ -37,6 +38,9 @@ Task<void> SimulatedSmallFile::read_for(eh::SmallFileUser* user) {
 }
 
 Task<void> SimulatedSmallFile::replace_for(eh::SmallFileUser* user, std::vector<std::byte> bytes) {
+    while (files_.hangs) {
+        [[maybe_unused]] const auto hung = co_await reactor_.sleep_for(1s);
+    }
     [[maybe_unused]] const auto written = co_await reactor_.sleep_for(some_time());
     const bool is_full = files_.is_full;
     if (!is_full) bytes_ = std::move(bytes);
@@ -63,11 +67,12 @@ eh::ViewStore& SimulatedEpochStores::views() {
     return file_views_;
 }
 
-Task<void> SimulatedEpochStores::close() {
+Task<bool> SimulatedEpochStores::close(Instant deadline) {
     if (shared_views_) co_await shared_views_->stop();
-    co_await incarnation_.close();
-    co_await view_file_.close();
-    co_await numbers_.close();
+    const bool incarnation_closed = co_await incarnation_.close(deadline);
+    const bool view_closed = co_await view_file_.close(deadline);
+    const bool numbers_closed = co_await numbers_.close(deadline);
+    co_return incarnation_closed && view_closed && numbers_closed;
 }
 
 }  // namespace fopd::sim

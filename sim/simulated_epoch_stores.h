@@ -21,6 +21,8 @@ struct EpochFiles {
     std::optional<std::vector<std::byte>> numbers{};
     // While set, the files cannot be replaced: the disk is full.
     bool is_full = false;
+    // While set, calls that replace a file do not end: the disk hangs.
+    bool hangs = false;
 };
 
 // A small file whose calls take a few milliseconds. A process that ends meanwhile leaves the old
@@ -34,7 +36,7 @@ public:
 
     void read(eh::SmallFileUser& user) override;
     void replace(std::vector<std::byte> bytes, eh::SmallFileUser& user) override;
-    Task<void> close();
+    Task<bool> close(Instant deadline);
 
 private:
     Task<void> read_for(eh::SmallFileUser* user);
@@ -58,7 +60,7 @@ public:
     eh::SmallFile& incarnation() override { return incarnation_; }
     eh::ViewStore& views() override;
     eh::SmallFile& numbers() override { return numbers_; }
-    Task<void> close() override;
+    Task<bool> close(Instant deadline) override;
 
 private:
     SimulatedSmallFile incarnation_;

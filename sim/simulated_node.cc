@@ -181,7 +181,7 @@ Task<void> SimulatedNode::live(Process* process) {
         [[maybe_unused]] const auto told = co_await process->told_to_stop->wait({});
     }
     const bool stopped = co_await process->node->stop();
-    process->clean = stopped && !process->node->left_on_tape();
+    process->clean = stopped && !process->node->left_on_tape() && !process->node->left_in_file();
     process->ended = true;
 }
 

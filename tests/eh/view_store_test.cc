@@ -232,3 +232,57 @@ TEST_CASE("eh store: a file is replaced as a whole", "[eh]") {
     REQUIRE_FALSE(failed);
     CHECK(failed.error().has_old_bytes);
 }
+
+// -- a file system that hangs --
+
+namespace {
+
+// A thread that is stuck in its first call until it is let go.
+class StuckOffload final : public core::Offload {
+public:
+    Result<void> grow(unsigned) override { return {}; }
+    bool submit(Job& job) override {
+        job_ = &job;
+        return true;
+    }
+    void let_go() {
+        Job& job = *std::exchange(job_, nullptr);
+        job.run(job);
+        job.home.post(job.done);
+    }
+
+private:
+    Job* job_ = nullptr;
+};
+
+class NoUser final : public SmallFileUser {
+public:
+    void on_file_read(Result<std::vector<std::byte>>) override {}
+    void on_file_replaced(Replaced replaced) override { outcome = replaced; }
+    std::optional<Replaced> outcome;
+};
+
+}  // namespace
+
+TEST_CASE("eh small file: close waits until its deadline for a call that hangs", "[eh]") {
+    const TempDir directory;
+    core::VirtualWorld world(1);
+    const auto reactor = world.make_reactor();
+    StuckOffload offload;
+    NoUser user;
+    PosixSmallFile file(*reactor, offload, directory / "file");
+    file.replace({std::byte{7}}, user);
+    world.run_for(1s);
+
+    const Instant deadline = after(world.now(), 2s);
+    const auto closed = world.run(*reactor, file.close(deadline));
+    REQUIRE(closed.has_value());
+    CHECK_FALSE(*closed);
+    CHECK(world.now() == deadline);
+
+    offload.let_go();
+    const auto closed_later = world.run(*reactor, file.close(after(world.now(), 2s)));
+    REQUIRE(closed_later.has_value());
+    CHECK(*closed_later);
+    CHECK(user.outcome.has_value());
+}

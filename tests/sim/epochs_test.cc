@@ -193,6 +193,28 @@ TEST_CASE("sim epochs: while the shared store is away epochs go on", "[sim]") {
     REQUIRE(cluster.stop_all(30s));
 }
 
+TEST_CASE("sim epochs: a node whose disk hangs stops in time, and says why", "[sim]") {
+    Three cluster(11);
+    cluster.node(2).terminate();
+    REQUIRE(cluster.run_for(2s));
+    REQUIRE_FALSE(cluster.node(2).running());
+    cluster.node(2).epoch_files().hangs = true;
+    cluster.node(2).start();
+    REQUIRE(cluster.run_for(2s));
+    CHECK(state_of(cluster, 0, "node-2") == "lost");
+    cluster.node(2).terminate();
+    REQUIRE(cluster.run_for(5s));
+    CHECK_FALSE(cluster.node(2).running());
+    CHECK(cluster.node(2).events().count("eh.file_hangs") == 1);
+    CHECK(cluster.node(2).events().count("daemon.not_stopped") == 0);
+
+    cluster.node(2).epoch_files().hangs = false;
+    cluster.node(2).start();
+    const bool together = cluster.move_together(kBackOffMax);
+    INFO(cluster.broken_promise());
+    REQUIRE(together);
+}
+
 namespace {
 
 std::uint64_t run_seed(std::uint64_t seed) {
