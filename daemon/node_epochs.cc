@@ -70,6 +70,7 @@ Result<void> NodeEpochs::open(fabric::Transport& transport, const fabric::HostOp
     options.host.machine.receive_buffer_count = kLinkBuffers;
     options.host.send_buffer_count = kLinkBuffers;
     options.host.inline_max = 0;
+    options.follow(peers_->handler.options());
     peers_->links.emplace(parts_.reactor, parts_.events, parts_.entropy, std::move(options));
     return peers_->links->open(transport);
 }
@@ -131,6 +132,7 @@ void NodeEpochs::on_message(fabric::IncomingFop& fop) {
         return fop.reply(reply);
     }
     reply.body = fop::EpochMessageReply{};
+    if (peers_->links) peers_->links->heard(from->name);
     peers_->handler.on_message(
         *from, std::as_bytes(static_cast<const std::span<const std::uint8_t>&>(body.message)));
     fop.reply(reply);

@@ -90,6 +90,7 @@ public:
     // The sender has proved the peer key, and states its name.
     void on_message(const Peer& from, std::span<const std::byte> message);
 
+    const MemberOptions& options() const { return options_; }
     EpochStatus status() const;
     const EpochFigures& figures() const { return figures_; }
 

@@ -24,6 +24,9 @@ const fop::FopType& epoch_type() {
     return *kType;
 }
 
+// No connection can be made in less.
+constexpr Duration kLifeMin = 50ms;
+
 // Epoch messages go to the locality that has the node's epoch handler.
 std::optional<fabric::Address> address_of(const Peer& peer) {
     auto address = fabric::parse_address(peer.address);
@@ -33,6 +36,15 @@ std::optional<fabric::Address> address_of(const Peer& peer) {
 }
 
 }  // namespace
+
+// Members repeat what matters at least once in a grace, and act on silence after it. The default
+// grace of 500 ms gives the defaults.
+void LinkOptions::follow(const MemberOptions& member) {
+    const Duration most = std::max(kLifeMin, member.rules.timeout);
+    message_life = std::clamp(2 * member.grace, kLifeMin, most);
+    back_off_max = std::clamp(4 * member.grace, kLifeMin, most);
+    answer_max = 2 * message_life;
+}
 
 // The connection to one member. It holds the newest message of each kind, so a member that is away
 // costs a bounded amount of memory.
@@ -63,9 +75,19 @@ public:
         return in_flight_ == 0 && after(sent_at_, owner_.options_.idle_max) <= now;
     }
 
+    // The peer is there: the next attempt comes now, if it would be later.
+    void heard() {
+        const Instant now = owner_.reactor_.now();
+        const bool has_failed = !client_->open() && !client_->last_problem().empty();
+        if (!has_failed || now < again_not_before_) return;
+        again_not_before_ = after(now, owner_.options_.message_life);
+        connect_again();
+    }
+
     Task<void> close() {
         closing_ = true;
         stop_.cancel();
+        if (attempt_) attempt_->cancel();
         wake_.wake_all();
         co_await work_.close(owner_.reactor_);
     }
@@ -86,6 +108,12 @@ private:
                                       .backoff_max = owner_.options_.back_off_max};
         client_ = std::make_unique<fabric::Client>(owner_.host_, std::move(options));
         client_->start();
+    }
+
+    void connect_again() {
+        again_ = true;
+        if (attempt_) attempt_->cancel();
+        wake_.wake_all();
     }
 
     // Sends what is pending, as far as the link is open.
@@ -112,8 +140,13 @@ private:
                     .from = owner_.options_.address,
                     .message = {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}},
             .deadline = after(owner_.reactor_.now(), owner_.options_.message_life)};
+        if (unanswered_since_ == kNever) unanswered_since_ = owner_.reactor_.now();
         const auto answer = co_await client_->call(request);
         --in_flight_;
+        if (answer) unanswered_since_ = kNever;
+        // The network may have come back long before the system tries this connection again.
+        const Instant patience = after(unanswered_since_, owner_.options_.answer_max);
+        if (client_->open() && owner_.reactor_.now() >= patience) connect_again();
         // Members repeat what matters. What is not delivered is no error here.
         if (answer && answer->status != fop::Status::kDone) report(answer->words);
         if (answer && answer->status == fop::Status::kDone) reported_.clear();
@@ -121,27 +154,42 @@ private:
         if (!order_.empty() && !client_->open()) wake_.wake_all();
     }
 
-    // While there is something to send, makes the connection anew whenever the peer has refused it.
+    // While there is something to send, makes the connection anew whenever the peer has refused it,
+    // or does not answer on it.
     Task<void> run() {
         Duration back_off = kBackOffMin;
         while (!closing_) {
+            if (std::exchange(again_, false)) {
+                co_await client_->close();
+                if (closing_) co_return;
+                unanswered_since_ = kNever;
+                back_off = kBackOffMin;
+                make_client();
+            }
             pump();
             if (order_.empty() || client_->open()) {
                 // No deadline: until there is a message that cannot be sent, or the link closes.
                 [[maybe_unused]] const auto woken = co_await wake_.wait({.cancel = &stop_});
                 continue;
             }
+            attempt_.emplace();
             const Instant until = after(owner_.reactor_.now(), owner_.options_.message_life);
-            const auto connected =
-                co_await client_->connected(until, fabric::Client::Tries::kUntilDeadline, &stop_);
-            if (connected) back_off = kBackOffMin;
-            if (connected || closing_) continue;
+            const auto connected = co_await client_->connected(
+                until, fabric::Client::Tries::kUntilDeadline, &*attempt_);
+            if (connected) {
+                back_off = kBackOffMin;
+                unanswered_since_ = kNever;
+            }
+            if (connected || closing_ || again_) continue;
             report(client_->last_problem());
             if (connected.error().code != Errc::kDenied) continue;
             // A client that was refused tries no more.
             co_await client_->close();
-            const auto slept = co_await owner_.reactor_.sleep_for(back_off, &stop_);
-            if (!slept) co_return;
+            if (closing_) co_return;
+            [[maybe_unused]] const auto slept =
+                co_await owner_.reactor_.sleep_for(back_off, &*attempt_);
+            if (closing_) co_return;
+            again_ = false;
             back_off = std::min(2 * back_off, owner_.options_.back_off_max);
             ++key_;
             make_client();
@@ -170,8 +218,12 @@ private:
     std::size_t in_flight_ = 0;
     core::WaitQueue wake_;
     core::CancelSource stop_;
+    std::optional<core::CancelSource> attempt_;  // Ends the wait for a connection.
     core::Gate work_;
     Instant sent_at_;
+    Instant unanswered_since_ = kNever;  // The first message that was sent since the last answer.
+    bool again_ = false;                 // The connection is to be made anew.
+    Instant again_not_before_{};
     std::string reported_;
     bool closing_ = false;
 };
@@ -203,6 +255,14 @@ void Links::send(const Peer& to, const Message& message) {
         if (!armed()) reactor_.arm(*this, after(reactor_.now(), kSweep));
     }
     found->second->send(message);
+}
+
+void Links::heard(const std::string& name) {
+    // By name, then by address.
+    for (auto each = links_.lower_bound({name, std::string()});
+         each != links_.end() && each->first.first == name; ++each) {
+        each->second->heard();
+    }
 }
 
 void Links::on_time(core::Timer& timer) {

@@ -35,6 +35,11 @@ struct LinkOptions {
     Duration idle_max{60s};     // A link without messages is closed after this time.
     Duration message_life{1s};  // A message that could not be sent in this time is dropped.
     Duration back_off_max{2s};  // Between two attempts to connect, or to be admitted.
+    // A connection on which no message was answered for this time is made anew.
+    Duration answer_max{2s};
+
+    // As long as members wait for each other.
+    void follow(const MemberOptions& member);
 };
 
 // The connections of a node to the other members, one for each, made when there is a message for
@@ -55,6 +60,8 @@ public:
     void use_keys(std::vector<fop::Key> keys) { options_.keys = std::move(keys); }
 
     void send(const Peer& to, const Message& message) override;
+    // A message of this peer has come, so links to it need not wait for their next attempt.
+    void heard(const std::string& name);
     std::size_t count() const { return links_.size(); }
 
 private:
