@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "core/random.h"
 
@@ -64,6 +65,43 @@ struct World {
     ExplorationBudget left;
 };
 
+// Hashes of 64 bits in one array: 8 bytes a state, at most half of them in use. That two of n
+// states have one hash, so that one is not gone on from, has a chance of n² / 2^65.
+class HashSet {
+public:
+    // False: it was there.
+    bool insert(std::uint64_t hash) {
+        if (2 * count_ >= slots_.size()) grow();
+        if (hash == kEmpty) hash = 1;
+        if (!put(hash)) return false;
+        ++count_;
+        return true;
+    }
+
+private:
+    static constexpr std::uint64_t kEmpty = 0;
+
+    bool put(std::uint64_t hash) {
+        std::size_t at = hash & (slots_.size() - 1);
+        while (slots_[at] != kEmpty) {
+            if (slots_[at] == hash) return false;
+            at = (at + 1) & (slots_.size() - 1);
+        }
+        slots_[at] = hash;
+        return true;
+    }
+    void grow() {
+        const std::vector<std::uint64_t> old = std::exchange(
+            slots_, std::vector<std::uint64_t>(std::max<std::size_t>(1024, 2 * slots_.size())));
+        for (const std::uint64_t hash : old) {
+            if (hash != kEmpty) put(hash);
+        }
+    }
+
+    std::vector<std::uint64_t> slots_;
+    std::size_t count_ = 0;
+};
+
 class Explorer {
 public:
     Explorer(const ExplorationBudget& budget, std::uint64_t states_max)
@@ -108,7 +146,7 @@ private:
             result_.is_whole = false;
             return;
         }
-        if (!seen_.insert(fingerprint(world)).second) return;
+        if (!seen_.insert(fingerprint(world))) return;
         ++result_.states;
         result_.depth = std::max(result_.depth, depth);
 
@@ -313,7 +351,7 @@ private:
     const MemberOptions options_;
     const ExplorationBudget budget_;
     const std::uint64_t states_max_;
-    std::unordered_set<std::uint64_t> seen_;
+    HashSet seen_;
     Explored result_;
 };
 
