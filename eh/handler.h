@@ -22,6 +22,9 @@ struct EpochRules {
     // Starts when the first participant is ready for the next epoch. Participants that are not
     // ready when it expires are left out of that epoch.
     Duration timeout = 5s;
+    // The least time from the beginning of an epoch until one of its participants can be left out
+    // of the next one, if that is less than the timeout.
+    Duration left_out_after = Duration::max();
     // Combines the data of two participants into one result, as long as the shorter of them. Must
     // be associative and commutative. `into` may be the same memory as `one`. Null: participants
     // contribute no data.

@@ -31,6 +31,9 @@ std::span<const EpochPart> epoch_parts();
 struct EpochPartData {
     std::uint32_t filled = 0;  // Nodes that have filled the part; 0: the bytes are zeros.
     std::span<const std::byte> bytes;
+    // Unless another epoch begins here before, the other nodes may be in a later one by then,
+    // without this node.
+    Instant expires_at = kNever;
 };
 
 // A frame has for each part the number of nodes that filled it, 4 bytes in the host's order, and

@@ -175,6 +175,7 @@ void Scheduler::shutdown() {
 void Scheduler::ask_for_epoch() {
     ready_latest_ = kNever;
     ready_at_ = kNever;
+    asked_at_ = reactor_.now();
     std::array<std::byte, eh::kEpochBytesMax> room{};
     const auto frame = std::span(room).first(frame_.size_bytes());
     const std::string_view name = policy_->epoch_part();
@@ -197,8 +198,12 @@ void Scheduler::on_epoch(Result<eh::EpochNumber> epoch, std::span<const std::byt
     reactor_.arm(epoch_timer_, ready_at_);
     is_others_epoch_ = frame_.is_filled(data);
     if (epoch) {
-        // The policy may be another one than when this node became ready.
-        policy_->start_epoch(*epoch, frame_.part(data, policy_->epoch_part()), now);
+        // The policy may be another one than when this node became ready. No node has begun the
+        // epoch before that.
+        EpochPartData part = frame_.part(data, policy_->epoch_part());
+        const eh::EpochRules& rules = epochs_->rules();
+        part.expires_at = after(asked_at_, std::min(rules.timeout, rules.left_out_after));
+        policy_->start_epoch(*epoch, part, now);
     } else {
         policy_->lose_epoch(epoch.error(), now);
     }
@@ -402,7 +407,8 @@ std::vector<ClassNews> Scheduler::take_class_news() {
                        .now = {.queued = of.queued,
                                .oldest = of.oldest == kNever ? Duration::zero() : now - of.oldest,
                                .operations_per_second = recent.requests,
-                               .bytes_per_second = recent.bytes}});
+                               .bytes_per_second = recent.bytes,
+                               .cluster = of.cluster}});
     });
     return all;
 }

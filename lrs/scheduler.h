@@ -208,6 +208,7 @@ private:
     EpochTimer epoch_timer_;
     eh::EpochNumber epoch_ = eh::kFirstEpoch;
     bool is_others_epoch_ = false;   // Policies of other nodes contributed to it.
+    Instant asked_at_{};             // When it became ready for the last epoch.
     Instant ready_latest_ = kNever;  // For the next epoch; kNever while it is asked for.
     Instant ready_at_ = kNever;      // When epoch_timer_ fires.
     std::array<LaneFigures, kLaneCount> figures_;

@@ -41,6 +41,7 @@ public:
         REQUIRE(data.bytes.size() == 1);
         heard.push_back(epoch);
         filled.push_back(data.filled);
+        expires_at = data.expires_at;
         open_ = data.bytes[0] == std::byte{2};
     }
     void lose_epoch(const Error& reason, Instant /*now*/) override {
@@ -53,6 +54,7 @@ public:
     std::vector<eh::EpochNumber> heard;
     std::vector<std::uint32_t> filled;
     std::vector<Errc> lost;
+    Instant expires_at = kNever;
 
 private:
     core::IntrusiveList<PolicyPlace> waiting_;
@@ -88,6 +90,7 @@ public:
     explicit HandedEpochs(const core::Reactor& reactor) : reactor_(reactor) {}
 
     const eh::EpochRules& rules() const override { return rules_; }
+    void leave_out_after(Duration span) { rules_.left_out_after = span; }
     Result<void> next_epoch(eh::EpochNumber current, std::span<const std::byte> data,
                             eh::Participant& participant) override {
         REQUIRE(waiting == nullptr);
@@ -117,7 +120,7 @@ public:
 
 private:
     const core::Reactor& reactor_;
-    const eh::EpochRules rules_{.timeout = 4s};
+    eh::EpochRules rules_{.timeout = 4s};
 };
 
 struct EpochShell : fopd::testing::Replay {
@@ -326,4 +329,22 @@ TEST_CASE("lrs frame: nodes with different policies take part in the same epoch"
     CHECK(frame.part(foreign, "others").bytes[1] == std::byte{5});
     frame.swap_bytes(foreign);
     CHECK(foreign == all);
+}
+
+TEST_CASE("lrs scheduler: an epoch counts from when the node was ready for it", "[lrs]") {
+    auto made = std::make_unique<InEpochs>();
+    InEpochs& policy = *made;
+    EpochShell shell(std::move(made));
+    const Instant ready = shell.world.now();
+    shell.world.run_for(3s);
+    shell.epochs.answer(7);
+    CHECK(policy.expires_at == ready + 4s);
+
+    // A participant may be left out earlier than by the timeout.
+    shell.epochs.leave_out_after(1s);
+    shell.world.run_for(2s);
+    const Instant again = shell.epochs.asked_at.back();
+    CHECK(again == ready + 5s);
+    shell.epochs.answer(8);
+    CHECK(policy.expires_at == again + 1s);
 }
