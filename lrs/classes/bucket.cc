@@ -29,6 +29,24 @@ Ticks carried_meter(const Meter& old, const std::optional<Limit>& old_limit,
 
 }  // namespace
 
+// The bucket is empty while it is paid until now + depth: what is paid for longer is a debt, what
+// is paid for less are tokens, both in the time of the share.
+void Meter::change_share(Share from, Share to, Ticks now, Ticks depth) {
+    from = std::max<Share>(from, 1);
+    to = std::max<Share>(to, 1);
+    if (from == to) return;
+    const Ticks empty = now + depth;
+    Ticks paid_at = paid_at_.load(std::memory_order_relaxed);
+    for (;;) {
+        const Ticks debt = std::max(paid_at, now) - empty;
+        // A smaller share has less room for tokens.
+        if (debt <= 0 && to < from) return;
+        const WideSigned changed = (static_cast<WideSigned>(debt) * from) / to;
+        const Ticks next = empty + static_cast<Ticks>(std::min<WideSigned>(changed, kTicksMax));
+        if (paid_at_.compare_exchange_weak(paid_at, next, std::memory_order_relaxed)) return;
+    }
+}
+
 BucketStart carried_over(const Bucket& old, const Limits& old_limits, const Limits& limits,
                          Ticks now) {
     return {.operations_paid_at =

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "lrs/classes/pace.h"
+#include "lrs/classes/share.h"
 #include "lrs/classes/ticks.h"
 
 namespace fopd::lrs {
@@ -38,6 +39,18 @@ public:
     }
     // REQUIRES: `cost` was taken.
     void give_back(Ticks cost) { paid_at_.fetch_sub(cost, std::memory_order_relaxed); }
+
+    // From now on the rate is the part `to` of a rate of which it was the part `from`. The tokens
+    // stay as many as they were, as far as the burst, which is divided like the rate, has room for
+    // them; debts stay what they are.
+    void change_share(Share from, Share to, Ticks now, Ticks depth);
+    // Tokens from before `time` are lost.
+    void empty_at(Ticks time, Ticks depth) {
+        Ticks paid_at = paid_at_.load(std::memory_order_relaxed);
+        while (paid_at < time + depth &&
+               !paid_at_.compare_exchange_weak(paid_at, time + depth, std::memory_order_relaxed)) {
+        }
+    }
 
     Ticks paid_at() const { return paid_at_.load(std::memory_order_relaxed); }
     void set_paid_at(Ticks ticks) { paid_at_.store(ticks, std::memory_order_relaxed); }
@@ -94,12 +107,24 @@ public:
     void start(const BucketStart& start) {
         operations.set_paid_at(start.operations_paid_at);
         bytes.set_paid_at(start.bytes_paid_at);
+        operations_share.set({});
+        bytes_share.set({});
+    }
+    // Unless it has shares.
+    void take_shares_of(const Bucket& other) {
+        EpochShares none;
+        operations_share.replace(none, other.operations_share.get());
+        none = {};
+        bytes_share.replace(none, other.bytes_share.get());
     }
     // Whether it is full at `now`, so that discarding it loses nothing.
     bool is_full(Ticks now) const { return operations.paid_at() <= now && bytes.paid_at() <= now; }
 
     Meter operations;
     Meter bytes;
+    // The node's shares of the two rates, if the limit is that of a cluster.
+    ShareCell operations_share;
+    ShareCell bytes_share;
 };
 
 // The start state of a bucket that keeps the tokens `old` has left, as far as the new limits have

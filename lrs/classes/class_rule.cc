@@ -51,6 +51,11 @@ std::string_view ClassRule::text_for(Key by, const RequestAttributes& attributes
 ClassHash ClassRule::class_of(const RequestAttributes& attributes, const HashKey& key) const {
     KeyedHash hash(key);
     hash.add(id);
+    add_values(hash, attributes);
+    return hash.result();
+}
+
+void ClassRule::add_values(KeyedHash& hash, const RequestAttributes& attributes) const {
     classes_by.for_each([&](Key by) {
         switch (by) {
             // Hashed as numbers: equal numbers have equal text.
@@ -72,7 +77,6 @@ ClassHash ClassRule::class_of(const RequestAttributes& attributes, const HashKey
             }
         }
     });
-    return hash.result();
 }
 
 ClassHash ClassRule::bucket_of(const ClassHash& of_class, const HashKey& key) const {
@@ -86,6 +90,19 @@ ClassHash ClassRule::bucket_of(const ClassHash& of_class, const HashKey& key) co
 ClassHash ClassRule::own_class(const HashKey& key) const {
     KeyedHash hash(key);
     hash.add(id);
+    return hash.result();
+}
+
+ClassHash ClassRule::cluster_class(const RequestAttributes& attributes, const HashKey& key) const {
+    KeyedHash hash(key);
+    hash.add(name);
+    add_values(hash, attributes);
+    return hash.result();
+}
+
+ClassHash ClassRule::own_cluster_class(const HashKey& key) const {
+    KeyedHash hash(key);
+    hash.add(name);
     return hash.result();
 }
 

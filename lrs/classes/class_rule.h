@@ -50,6 +50,10 @@ struct ClassRule {
     ClassHash class_of(const RequestAttributes& attributes, const HashKey& key) const;
     ClassHash bucket_of(const ClassHash& of_class, const HashKey& key) const;
     ClassHash own_class(const HashKey& key) const;
+    // The same class at all nodes that have the same key: by the rule's name instead of its id.
+    ClassHash cluster_class(const RequestAttributes& attributes, const HashKey& key) const;
+    // The class of the rule's own bucket.
+    ClassHash own_cluster_class(const HashKey& key) const;
     // "jobs{job=dd.0 op=read}", or the rule's name alone.
     std::string class_name(const RequestAttributes& attributes) const;
     // The name of the class that uses the rule's own bucket.
@@ -60,6 +64,7 @@ protected:
     std::string text_around(const std::string& options) const;
 
 private:
+    void add_values(KeyedHash& hash, const RequestAttributes& attributes) const;
     // The request's value of a key that names the class. For a caller with several groups, it is
     // the first group that would match the rule alone: so all members of a group that a rule tests
     // for are in one class, whatever other groups they have.

@@ -207,3 +207,65 @@ TEST_CASE("lrs bucket: another limit gives and takes no tokens", "[lrs]") {
     CHECK(left_after(50, limits_of(100, 50), limits_of(100, 80)) == 0);
     CHECK(left_after(5, Limits{}, limits_of(100, 80)) == 80);
 }
+
+TEST_CASE("lrs bucket: another share makes no tokens, and forgives no debt", "[lrs]") {
+    core::Random random(9);
+    const Pace pace({.per_second = 1000, .burst = 50}, Pace::Unit::kOperations);
+    for (int i = 0; i < 2000; ++i) {
+        const Ticks now = ticks_at(Instant{1000s});
+        const auto from = static_cast<Share>(1 + random.below(kWholeShare));
+        const auto to = static_cast<Share>(1 + random.below(kWholeShare));
+        Meter meter;
+        // From full, or fuller, to empty and to debts.
+        const Ticks paid_at =
+            now - pace.depth() +
+            static_cast<Ticks>(random.below(4 * static_cast<std::uint64_t>(pace.depth())));
+        meter.set_paid_at(paid_at);
+        meter.change_share(from, to, now, pace.depth());
+        const auto tokens = [&](Ticks paid, Share share) {
+            const Ticks left = now + pace.depth() - std::max(paid, now);
+            return static_cast<long double>(left) * share;
+        };
+        const long double before = tokens(paid_at, from);
+        const long double after = tokens(meter.paid_at(), to);
+        CAPTURE(from, to, before, after);
+        CHECK(after <= before + to);
+        // All that the smaller share has room for remains, but for what shrank with it.
+        if (to >= from || before < 0) CHECK(after >= before - 2.0L * to);
+    }
+}
+
+TEST_CASE("lrs bucket: without a share it grows no debt that no share could pay", "[lrs]") {
+    const Pace pace({.per_second = 1, .burst = 1}, Pace::Unit::kOperations);
+    const Ticks now = ticks_at(Instant{1000s});
+    Meter meter;
+    meter.set_paid_at(now + 2 * pace.depth());
+    meter.change_share(kWholeShare, 0, now, pace.depth());
+    CHECK(meter.paid_at() > now + pace.depth());
+    // Time does not pay it.
+    const Ticks later = now + 3600 * kTicksPerSecond;
+    meter.change_share(0, kWholeShare, later, pace.depth());
+    CHECK(meter.paid_at() - later > 2 * pace.depth() - pace.depth() / 100);
+    CHECK(meter.paid_at() - later <= 2 * pace.depth());
+}
+
+TEST_CASE("lrs bucket: a share makes a request cost more", "[lrs]") {
+    CHECK(cost_by(1000, kWholeShare) == 1000);
+    CHECK(cost_by(1000, kWholeShare / 2) >= 2000);
+    CHECK(cost_by(1000, kWholeShare / 2) <= 2001);
+    CHECK(cost_by(kTicksMax, 1) == kTicksMax);
+}
+
+TEST_CASE("lrs bucket: shares are one number, and one who was late sees that", "[lrs]") {
+    ShareCell cell;
+    EpochShares seen = cell.get();
+    CHECK(seen == EpochShares{});
+    const EpochShares first{.tag = epoch_tag(7), .before = 5, .now = kWholeShare};
+    CHECK(cell.replace(seen, first));
+    CHECK(cell.get() == first);
+    CHECK(first.usable() == 5);
+    CHECK_FALSE(cell.replace(seen, {.tag = 1}));
+    CHECK(seen == first);
+    for (eh::EpochNumber epoch = 1; epoch < 100'000; ++epoch)
+        REQUIRE(epoch_tag(epoch) != epoch_tag(epoch + 1));
+}
