@@ -122,6 +122,10 @@ std::vector<Subject> subjects() {
     // Each has no token left after each request, and one again at the next.
     Subject tbf_limits{.name = "tbf_limits", .policy = "tbf", .step = 1us};
     tbf_limits.settings.tbf.rules = {"each * rate=100000000/s burst=1 by=client"};
+    // The same, with the node's share of a limit of a cluster.
+    Subject tbf_cluster = tbf_limits;
+    tbf_cluster.name = "tbf_cluster";
+    tbf_cluster.settings.tbf.rules = {"each * rate=100000000/s burst=1 by=client scope=cluster"};
     Subject mclock{.name = "mclock", .policy = "mclock"};
     mclock.settings.mclock.rules = {"each * by=client"};
     // Each reaches its limit with each request, and is below it again at the next.
@@ -136,6 +140,7 @@ std::vector<Subject> subjects() {
             {.name = "orr", .policy = "orr"},
             tbf,
             tbf_limits,
+            tbf_cluster,
             with_rules("tbf_1024_rules", "job#.0"),
             with_rules("tbf_1024_patterns", "*b#.*"),
             mclock,

@@ -19,11 +19,24 @@ ClassTotals ClassTally::take_news(Duration throttled_now) {
     return news;
 }
 
+namespace {
+
+void add_to(std::optional<ClassInCluster>& sum, const std::optional<ClassInCluster>& other) {
+    if (sum && other) {
+        sum->add(*other);
+    } else if (other) {
+        sum = other;
+    }
+}
+
+}  // namespace
+
 void ClassNow::add(const ClassNow& other) {
     queued += other.queued;
     oldest = std::max(oldest, other.oldest);
     operations_per_second += other.operations_per_second;
     bytes_per_second += other.bytes_per_second;
+    add_to(cluster, other.cluster);
 }
 
 void ClassTurns::add(const ClassTurns& other) {
@@ -44,6 +57,7 @@ void ClassFigures::add(const ClassFigures& other) {
     as_reserved += other.as_reserved;
     by_weight += other.by_weight;
     over_limit += other.over_limit;
+    add_to(cluster, other.cluster);
 }
 
 void ClassFigures::raise_to(const ClassTotals& totals) {
@@ -70,7 +84,8 @@ ClassFigures figures_of(const ClassView& of, Instant now) {
                          .by_weight = totals.by_weight,
                          .over_limit = totals.over_limit,
                          .shares = of.shares,
-                         .turns = of.turns};
+                         .turns = of.turns,
+                         .cluster = of.cluster};
     figures.throttled = of.tally.throttled_with(of.throttled_now);
     if (of.oldest != kNever) figures.oldest = now - of.oldest;
     return figures;

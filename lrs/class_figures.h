@@ -90,6 +90,20 @@ struct ClassTurns {
     void add(const ClassTurns& other);
 };
 
+// The node's part of a limit that all nodes of its cluster share.
+struct ClassInCluster {
+    double share = 0;
+    bool is_cut_off = false;  // From the other nodes.
+    bool differs = false;     // The rule reads otherwise at another node.
+
+    // Adds the figures of another locality.
+    void add(const ClassInCluster& other) {
+        share = std::max(share, other.share);
+        is_cut_off = is_cut_off || other.is_cut_off;
+        differs = differs || other.differs;
+    }
+};
+
 // The class that is shown for a policy without classes.
 inline constexpr std::string_view kAllClasses = "all";
 // The row that sums up the classes that did not fit into a list.
@@ -105,8 +119,9 @@ struct ClassView {
     Duration throttled_now{};   // Not in the tally yet.
     Instant oldest = kNever;    // Arrival of the oldest waiting request.
     ClassTally& tally;
-    std::optional<ClassShares> shares{};  // Only from a policy of shares.
-    std::optional<ClassTurns> turns{};    // Only from a policy of agreed turns.
+    std::optional<ClassShares> shares{};      // Only from a policy of shares.
+    std::optional<ClassTurns> turns{};        // Only from a policy of agreed turns.
+    std::optional<ClassInCluster> cluster{};  // Only if its limits are those of a cluster.
 };
 using ClassVisitor = std::function<void(const ClassView&)>;
 
@@ -127,6 +142,7 @@ struct ClassFigures {
     std::uint64_t over_limit = 0;
     std::optional<ClassShares> shares{};
     std::optional<ClassTurns> turns{};
+    std::optional<ClassInCluster> cluster{};
 
     // Raises each total to the same total of `totals`, if that is higher.
     void raise_to(const ClassTotals& totals);
@@ -146,6 +162,7 @@ struct ClassNow {
     Duration oldest{};                 // The wait of the oldest waiting request.
     double operations_per_second = 0;  // Recent rate.
     double bytes_per_second = 0;
+    std::optional<ClassInCluster> cluster{};
 
     // Adds the figures of another locality.
     void add(const ClassNow& other);

@@ -6,12 +6,13 @@
 #include "core/ensure.h"
 #include "core/random.h"
 #include "lrs/epoch_groups/group_demand.h"
+#include "lrs/tbf/cluster_part.h"
 
 namespace fopd::lrs {
 
 namespace {
 
-constexpr std::array kEpochParts{kGroupsPart};
+constexpr std::array kEpochParts{kGroupsPart, kTbfPart};
 static_assert(std::ranges::is_sorted(kEpochParts, {}, &EpochPart::name));
 
 std::uint32_t count_at(std::span<const std::byte> frame, std::size_t at) {

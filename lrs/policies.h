@@ -61,6 +61,9 @@ struct PolicyNode {
     explicit PolicyNode(std::uint64_t seed, std::uint64_t version = 0)
         : tbf(seed, version), mclock(seed, version), epoch_groups(seed, version) {}
 
+    // Applies to shares that are made later.
+    void set_cluster(const ClusterFacts& facts) { tbf.set_facts(facts); }
+
     TbfNode tbf;
     MclockNode mclock;
     EpochGroupsNode epoch_groups;

@@ -19,8 +19,8 @@ struct RuleOptions {
     std::string_view policy{};
     std::span<const std::string_view> words{};
 };
-inline constexpr std::array<std::string_view, 6> kTbfWords{"rate", "each", "burst",
-                                                           "all",  "rank", "by"};
+inline constexpr std::array<std::string_view, 7> kTbfWords{"rate",  "each", "burst", "all",
+                                                           "scope", "rank", "by"};
 inline constexpr std::array<std::string_view, 6> kMclockWords{"reservation", "weight", "limit",
                                                               "soft_limit",  "rank",   "by"};
 inline constexpr std::array<std::string_view, 3> kGroupWords{"weight", "rank", "by"};

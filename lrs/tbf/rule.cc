@@ -46,6 +46,7 @@ std::string Rule::text() const {
     const std::string bursts = bursts_of(limits);
     if (!bursts.empty()) options += " burst=" + bursts;
     if (!all_limits.is_unlimited()) options += " all=" + rates_of(all_limits);
+    if (is_cluster) options += " scope=cluster";
     return text_around(options);
 }
 

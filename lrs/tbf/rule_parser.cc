@@ -44,6 +44,7 @@ struct Options {
     std::optional<std::uint64_t> operations_burst;
     std::optional<std::uint64_t> bytes_burst;
     std::optional<std::uint32_t> rank;
+    std::optional<bool> is_cluster;
     std::optional<KeySet> classes_by;
 };
 
@@ -81,6 +82,7 @@ private:
         if (word->text == "rate" || word->text == "each") return read_rates(*word, options.each);
         if (word->text == "all") return read_all(*word, options);
         if (word->text == "burst") return read_bursts(*word, options);
+        if (word->text == "scope") return read_scope(*word, options);
         if (word->text == "rank") {
             if (options.rank) return reader_.fail_double(*word);
             return reader_.read_rank(options.rank.emplace());
@@ -94,6 +96,16 @@ private:
         if (!options.all->is_blocked) return true;
         return reader_.fail(word.column, "all classes together are blocked when each is",
                             "write rate=block");
+    }
+
+    bool read_scope(const RuleToken& word, Options& options) {
+        if (options.is_cluster) return reader_.fail_double(word);
+        const RuleToken& token = reader_.here();
+        constexpr const char* kRight = "write scope=server or scope=cluster";
+        if (!reader_.read_plain_word(kRight)) return false;
+        options.is_cluster = token.text == "cluster";
+        if (*options.is_cluster || token.text == "server") return true;
+        return reader_.fail(token.column, token.shown() + " is no scope", kRight);
     }
 
     bool read_rates(const RuleToken& word, std::optional<Rates>& said) {
@@ -168,6 +180,7 @@ private:
         if (options.all) rule.all_limits = options.all->limits();
         if (!apply_burst(options, options.operations_burst, rule.limits.operations)) return false;
         if (!apply_burst(options, options.bytes_burst, rule.limits.bytes)) return false;
+        if (options.is_cluster) rule.is_cluster = *options.is_cluster;
         if (options.rank) rule.rank = *options.rank;
         if (options.classes_by) rule.classes_by = *options.classes_by;
         return true;

@@ -45,6 +45,9 @@ RuleRevisions::Edited RuleRevisions::apply(const RuleEdit& edit, Instant now) {
 }
 
 void RuleRevisions::settle(Rule& rule, const Rule* old, Instant now) {
+    KeyedHash terms({});
+    terms.add(rule.text());
+    rule.terms = static_cast<std::uint32_t>(terms.result().low);
     const bool is_same = old != nullptr && rule.has_same_classes_as(*old);
     rule.id = is_same ? old->id : ++last_id_;
     settle_all(rule, is_same ? old : nullptr, now);
@@ -59,6 +62,7 @@ void RuleRevisions::settle(Rule& rule, const Rule* old, Instant now) {
     const auto bucket = std::make_shared<Bucket>();
     if (is_same) {
         bucket->start(carried_over(*old->own_bucket, old->limits, rule.limits, ticks_at(now)));
+        bucket->take_shares_of(*old->own_bucket);
     }
     rule.own_bucket = bucket;
 }
@@ -74,6 +78,7 @@ void RuleRevisions::settle_all(Rule& rule, const Rule* old, Instant now) {
     if (old == nullptr) return;
     rule.all_bucket->start(
         carried_over(*old->all_bucket, old->all_limits, rule.all_limits, ticks_at(now)));
+    rule.all_bucket->take_shares_of(*old->all_bucket);
 }
 
 RuleRevisions::Edited RuleRevisions::put_in_force(std::vector<Rule> rules, Instant now) {

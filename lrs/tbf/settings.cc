@@ -37,6 +37,17 @@ config::Record<TbfSettings> tbf_record() {
     record.field(
         "rules", &TbfSettings::rules, config::list_of(rule_type(), {.length_max = kRulesMax + 1}),
         "The classes and their limits; docs/formats/rules.md.", {.reload = config::Reload::kLive});
+    record.field(
+        "cluster_interval", &TbfSettings::cluster_interval,
+        config::duration({.min = 10ms, .max = 10s}),
+        "How often the nodes of a cluster divide the limits of rules with scope=cluster by "
+        "what each of them needs.",
+        {.reload = config::Reload::kLive});
+    record.field("cut_off", &TbfSettings::cut_off,
+                 config::auto_or(config::integer<std::uint32_t>({.min = 1, .max = 100})),
+                 "The largest share of such a limit that a node uses while it is cut off from the "
+                 "others, in percent. auto: 100 divided by the number of nodes.",
+                 {.reload = config::Reload::kLive});
     record.check(check_rules);
     return record;
 }

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <memory>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "core/ensure.h"
-#include "core/random.h"
 #include "lrs/policies.h"
+#include "lrs/tbf/traffic_class.h"
 
 namespace fopd::lrs {
 
@@ -39,92 +38,26 @@ Duration in_duration(Ticks ticks) {
 
 }  // namespace
 
-struct alignas(64) Tbf::TrafficClass : KnownClass, Tbf::LinePlace {
-    TrafficClass(const ClassHash& of, const Rule& by, Bucket& from)
-        : KnownClass(of), bucket(&from), rule(&by) {}
-
-    Request& head() { return static_cast<Request&>(waiting.front()); }
-    bool is_own() const { return bucket == rule->own_bucket.get(); }
-    bool has_nothing() const { return queued == 0 && unmoved == 0; }
-    bool is_throttled(Ticks now) const { return queued > 0 && at > now; }
-    // How long it has been waiting for tokens.
-    Ticks throttled_ticks(Ticks now) const {
-        return queued == 0 ? 0 : std::max<Ticks>(0, std::min(at, now) - since);
-    }
-
-    // The members that each push and pop reads come first, in adjacent memory.
-    core::IntrusiveList<PolicyPlace> waiting;
-    Bucket* bucket;
-    const Rule* rule;         // Null: the rule was removed.
-    std::uint32_t order = 0;  // The order of its entry in the heap; 0: no entry.
-    std::uint64_t queued = 0;
-    Ticks since = 0;  // When the first request became the first.
-    Ticks at = 0;     // When the first request can be served.
-    ClassTally tally;
-
-    bool is_from_table = false;  // Whether the bucket is from the table.
-    std::uint64_t unmoved = 0;   // Requests from before a change of rules, not moved yet.
-    bool must_move = false;      // The unmoved requests may belong to another class.
-    std::string name;
-};
-
 std::unique_ptr<Policy> make_tbf(const TbfSettings& settings, const TbfShare& share,
                                  std::uint64_t seed) {
     const TbfShare used =
         share.buckets != nullptr ? share : TbfNode(seed).share(settings, Instant{});
-    return std::make_unique<Tbf>(used.buckets, used.rules, Tbf::Options{});
+    auto policy = std::make_unique<Tbf>(used.buckets, used.rules, Tbf::Options{}, used.cluster);
+    policy->set_cluster(settings.cluster_interval, settings.cut_off);
+    return policy;
 }
 
-TbfShare TbfNode::share(const TbfSettings& settings, Instant now) {
-    if (buckets_ == nullptr) {
-        core::Random random(seed_);
-        const HashKey key{.first = random.next(), .second = random.next()};
-        buckets_ = std::make_shared<BucketTable>(key);
-    }
-    return {.buckets = buckets_, .rules = revision(settings, now)};
-}
-
-const RuleSetPtr& TbfNode::revision(const TbfSettings& settings, Instant now) {
-    if (settings != settings_) {
-        const auto loaded = revisions_.load(settings.rules, now);
-        ENSURE(loaded.has_value());
-        settings_ = settings;
-    }
-    return revisions_.current();
-}
-
-OrderedRulesPtr TbfNode::rules(const PolicySettings& settings, Instant now) {
-    return revision(settings.tbf, now);
-}
-
-std::optional<RuleMistakes> TbfNode::edit(PolicySettings& settings, const RuleEdit& edit,
-                                          Instant now) {
-    revision(settings.tbf, now);
-    RuleRevisions changed = revisions_;
-    const auto edited = changed.apply(edit, now);
-    if (!edited) return edited.error();
-    std::vector<std::string> texts = texts_of((*edited)->rules(), kTbfGrammar);
-    // The generated texts must parse too, as they may be longer than the user's.
-    const std::unordered_set<std::string> known(settings_.rules.begin(), settings_.rules.end());
-    for (const std::string& text : texts) {
-        if (known.contains(text)) continue;
-        const auto parsed = parse_rule(text);
-        if (!parsed) return parsed.error();
-    }
-    revisions_ = std::move(changed);
-    settings_.rules = std::move(texts);
-    settings.tbf = settings_;
-    return std::nullopt;
-}
-
-Tbf::Tbf(std::shared_ptr<BucketTable> buckets, RuleSetPtr rules, const Options& options)
+Tbf::Tbf(std::shared_ptr<BucketTable> buckets, RuleSetPtr rules, const Options& options,
+         std::shared_ptr<ClusterNode> cluster)
     : buckets_(std::move(buckets)),
       rules_(std::move(rules)),
       options_(options),
+      shares_(cluster != nullptr ? std::move(cluster) : std::make_shared<ClusterNode>()),
       classes_(options.classes_max) {
     ENSURE(buckets_ != nullptr);
     ENSURE(rules_ != nullptr);
     lines_ = std::vector<RuleLine>(rules_->rules().size());
+    has_cluster_rules_ = std::ranges::any_of(rules_->rules(), &Rule::is_cluster);
 }
 
 Tbf::~Tbf() {
@@ -143,9 +76,11 @@ void Tbf::enter(TrafficClass& to, Request& request, Instant now) {
     static_cast<PolicyPlace&>(request).queue = &to;
     static_cast<PolicyPlace&>(request).number = generation_;
     to.waiting.push_back(request);
+    if (to.cluster != nullptr) to.cluster->queued_bytes += request.attributes.size_bytes;
     if (++to.queued > 1) return;
     to.KnownClass::unlink();
     to.since = ticks_at(now);
+    if (to.cluster != nullptr) wake_in_cluster(to);
     schedule(to);
 }
 
@@ -153,6 +88,7 @@ Policy::Next Tbf::pop(Instant now) {
     now_ = now;
     forget_idle(now);
     const Ticks ticks = ticks_at(now);
+    if (ticks >= look_again_at_) look_again();
     while (!ready_.empty()) {
         const ReadyHeap::Entry top = ready_.top();
         const bool is_line = (top.index & kOfLine) != 0;
@@ -165,7 +101,7 @@ Policy::Next Tbf::pop(Instant now) {
             ready_.pop_top();
             continue;
         }
-        if (top.at > ticks) return {.again = instant_at(top.at)};
+        if (top.at > ticks) return {.again = instant_at(std::min(top.at, look_again_at_))};
         if (is_line) {
             Request* const request = pop_line(line, now);
             if (request != nullptr) return {.request = request};
@@ -191,7 +127,14 @@ Policy::Next Tbf::pop(Instant now) {
         }
         return {.request = &request};
     }
-    return {};
+    return {.again = instant_at(look_again_at_)};
+}
+
+std::optional<Charge> Tbf::charge_for(TrafficClass& from, const Paces& paces, const Bucket& bucket,
+                                      Ticks now) const {
+    const Charge charge = charge_of(paces, from.head());
+    if (from.cluster == nullptr) return charge;
+    return charge_by_share(charge, bucket, now);
 }
 
 // REQUIRES: a request waits. If the line of its rule is not empty, the class joins the line.
@@ -201,12 +144,14 @@ Tbf::Taken Tbf::take_tokens(TrafficClass& from, Ticks now) const {
     const bool is_in_line = from.LinePlace::linked();
     if (has_all_limit && !is_in_line && !lines_[place_of(rule)].waiting.empty())
         return Taken::kNoneOfTheRule;
-    const Charge charge = charge_of(rule.paces, from.head());
-    if (!from.bucket->take(now, from.since, charge, rule.paces)) return Taken::kNoneOfItsOwn;
+    const auto charge = charge_for(from, rule.paces, *from.bucket, now);
+    if (!charge || !from.bucket->take(now, from.since, *charge, rule.paces))
+        return Taken::kNoneOfItsOwn;
     if (!has_all_limit) return Taken::kAll;
-    const Charge of_all = charge_of(rule.all_paces, from.head());
-    if (rule.all_bucket->take(now, from.since, of_all, rule.all_paces)) return Taken::kAll;
-    from.bucket->give_back(charge, rule.paces);
+    const auto of_all = charge_for(from, rule.all_paces, *rule.all_bucket, now);
+    if (of_all && rule.all_bucket->take(now, from.since, *of_all, rule.all_paces))
+        return Taken::kAll;
+    from.bucket->give_back(*charge, rule.paces);
     return Taken::kNoneOfTheRule;
 }
 
@@ -219,6 +164,7 @@ Request& Tbf::serve(TrafficClass& from, Instant now) {
     static_cast<PolicyPlace&>(request).unlink();
     from.since = ticks;
     --from.queued;
+    if (from.cluster != nullptr) from.cluster->queued_bytes -= request.attributes.size_bytes;
     return request;
 }
 
@@ -230,6 +176,7 @@ void Tbf::remove(Request& request) {
     }
     const bool was_head = &from.head() == &request;
     static_cast<PolicyPlace&>(request).unlink();
+    if (from.cluster != nullptr) from.cluster->queued_bytes -= request.attributes.size_bytes;
     if (from.queued == 1)
         from.tally.add_throttled(in_duration(from.throttled_ticks(ticks_at(now_))));
     if (--from.queued == 0) {
@@ -270,6 +217,10 @@ Tbf::TrafficClass& Tbf::class_of(const Request& request, const Rule& rule, Insta
     TrafficClass& made = classes_.add(hash, rule, *bucket);
     made.is_from_table = has_limit(rule);
     made.name = rule.class_name(request.attributes);
+    if (rule.is_cluster) {
+        made.cluster = std::make_unique<ClusterClass>(
+            rule.cluster_class(request.attributes, shares_.node().key));
+    }
     return made;
 }
 
@@ -278,6 +229,9 @@ Tbf::TrafficClass& Tbf::own_class_of(const Rule& rule) {
     if (TrafficClass* const known = classes_.find(hash)) return *known;
     TrafficClass& made = classes_.add(hash, rule, *rule.own_bucket);
     made.name = rule.own_class_name();
+    if (rule.is_cluster) {
+        made.cluster = std::make_unique<ClusterClass>(rule.own_cluster_class(shares_.node().key));
+    }
     return made;
 }
 
@@ -352,8 +306,10 @@ void Tbf::schedule_line(std::uint32_t place) {
     RuleLine& line = lines_[place];
     if (line.waiting.empty()) return;
     auto& first = static_cast<TrafficClass&>(line.waiting.front());
+    const Bucket& bucket = *first.rule->all_bucket;
     const Paces& paces = first.rule->all_paces;
-    const Ticks ready = first.rule->all_bucket->ready_at(charge_of(paces, first.head()), paces);
+    const auto charge = charge_for(first, paces, bucket, ticks_at(now_));
+    const Ticks ready = charge ? bucket.ready_at(*charge, paces) : kNeverTicks;
     line.order = next_order();
     ready_.push(
         {.at = std::max(ready, first.since), .order = line.order, .index = place | kOfLine});
@@ -372,8 +328,9 @@ void Tbf::schedule(TrafficClass& waiting) {
 }
 
 ReadyHeap::Entry Tbf::next_entry_of(TrafficClass& waiting) {
-    const Charge charge = charge_of(waiting.rule->paces, waiting.head());
-    const Ticks ready = waiting.bucket->ready_at(charge, waiting.rule->paces);
+    const Paces& paces = waiting.rule->paces;
+    const auto charge = charge_for(waiting, paces, *waiting.bucket, ticks_at(now_));
+    const Ticks ready = charge ? waiting.bucket->ready_at(*charge, paces) : kNeverTicks;
     waiting.at = std::max(ready, waiting.since);
     waiting.order = next_order();
     return {.at = waiting.at, .order = waiting.order, .index = waiting.index};
@@ -406,6 +363,7 @@ Policy::Adapted Tbf::set_rules(RuleSetPtr rules, Instant now) {
     ENSURE(rules != nullptr);
     now_ = now;
     const RuleSetPtr before = std::exchange(rules_, std::move(rules));
+    has_cluster_rules_ = std::ranges::any_of(rules_->rules(), &Rule::is_cluster);
     memo_ = {};
     const bool must_move = adopt_rules(*before, now);
     if (must_move) let_go_of_waiting();
@@ -480,6 +438,7 @@ void Tbf::doom(TrafficClass& gone) {
     gone.is_from_table = false;
     gone.bucket = nullptr;
     gone.rule = nullptr;
+    gone.cluster = nullptr;
     ++doomed_count_;
     if (!gone.has_nothing()) return;
     gone.KnownClass::unlink();
@@ -502,6 +461,7 @@ void Tbf::let_go_of_waiting() {
     classes_.for_each([](TrafficClass& known) {
         if (known.queued == 0) return;
         known.unmoved += std::exchange(known.queued, 0);
+        if (known.cluster != nullptr) known.cluster->queued_bytes = 0;
         std::destroy_at(&known.waiting);
         std::construct_at(&known.waiting);
     });
@@ -521,6 +481,7 @@ void Tbf::adopt_rule(TrafficClass& kept, const Rule& rule, Instant now) {
         bucket =
             buckets_->acquire(rule.bucket_of(kept.hash, buckets_->key()), ticks_at(now), start);
     }
+    if (bucket != nullptr && kept.cluster != nullptr) bucket->take_shares_of(*kept.bucket);
     if (kept.is_from_table) buckets_->release(*kept.bucket);
     kept.is_from_table = bucket != nullptr;
     kept.bucket = bucket != nullptr ? bucket : rule.own_bucket.get();
@@ -557,13 +518,16 @@ ClassView Tbf::view_of(TrafficClass& known, Instant now) const {
             .is_throttled = known.is_throttled(ticks),
             .throttled_now = in_duration(known.throttled_ticks(ticks)),
             .oldest = known.queued > 0 ? known.head().arrived_at() : kNever,
-            .tally = known.tally};
+            .tally = known.tally,
+            .cluster = in_cluster(known, ticks)};
 }
 
-Policy::Adapted Tbf::adapt(const PolicySettings& /*settings*/, const PolicyParts& parts,
-                           Instant now) {
-    if (parts.share.tbf.buckets != buckets_) return Adapted::kNot;
-    return set_rules(parts.share.tbf.rules, now);
+Policy::Adapted Tbf::adapt(const PolicySettings& settings, const PolicyParts& parts, Instant now) {
+    const TbfShare& share = parts.share.tbf;
+    // The ids of classes in the cluster depend on its key.
+    if (share.buckets != buckets_ || share.cluster.get() != &shares_.node()) return Adapted::kNot;
+    set_cluster(settings.tbf.cluster_interval, settings.tbf.cut_off);
+    return set_rules(share.rules, now);
 }
 
 bool Tbf::is_held_back(const Request& request, Instant now) const {

@@ -5,59 +5,28 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lrs/classes/bucket_table.h"
 #include "lrs/classes/class_table.h"
 #include "lrs/classes/ready_heap.h"
 #include "lrs/policy.h"
-#include "lrs/rule_book.h"
+#include "lrs/tbf/cluster_shares.h"
+#include "lrs/tbf/demand.h"
+#include "lrs/tbf/node.h"
 #include "lrs/tbf/rule_set.h"
-#include "lrs/tbf/settings.h"
 
 namespace fopd::lrs {
-
-// The shared state of the policies of a node's localities.
-struct TbfShare {
-    std::shared_ptr<BucketTable> buckets{};
-    RuleSetPtr rules{};
-
-    friend bool operator==(const TbfShare&, const TbfShare&) = default;
-};
-
-// Creates the policy of a locality. Without a share it has rules and buckets of its own, with a
-// hash key made from the seed. REQUIRES: the settings were checked.
-std::unique_ptr<Policy> make_tbf(const TbfSettings& settings, const TbfShare& share,
-                                 std::uint64_t seed);
-
-// Creates the shared state, and updates it to the settings. Used by one thread.
-class TbfNode final : public RuleBook {
-public:
-    // The versions of rules are higher than `version`.
-    explicit TbfNode(std::uint64_t seed, std::uint64_t version = 0)
-        : seed_(seed), revisions_(version + 1) {}
-
-    TbfShare share(const TbfSettings& settings, Instant now);
-    // Unchanged rules keep their classes and buckets. REQUIRES: the settings were checked.
-    const RuleSetPtr& revision(const TbfSettings& settings, Instant now);
-
-    OrderedRulesPtr rules(const PolicySettings& settings, Instant now) override;
-    std::optional<RuleMistakes> edit(PolicySettings& settings, const RuleEdit& edit,
-                                     Instant now) override;
-
-private:
-    const std::uint64_t seed_;
-    std::shared_ptr<BucketTable> buckets_;  // Made on first use.
-    RuleRevisions revisions_;
-    TbfSettings settings_{};
-};
 
 // Token buckets: rules divide the requests into classes, and each class has a bucket. Requests of a
 // class are served in the order of arrival. A class without tokens does not hold back others;
 // classes with tokens take turns. A rule may also have one bucket for all its classes together:
 // classes that wait for it stand in the rule's line, and take turns as well. Buckets belong to the
-// node: the policies of all its localities share one table of buckets and one rule set.
+// node: the policies of all its localities share one table of buckets and one rule set. A limit of
+// a cluster is divided among its nodes in each epoch; a bucket has the node's share.
 class Tbf final : public Policy {
 public:
     struct Options {
@@ -68,7 +37,9 @@ public:
         Duration forget_after = 60s;
     };
 
-    Tbf(std::shared_ptr<BucketTable> buckets, RuleSetPtr rules, const Options& options);
+    // Without a node of a cluster, it is one of its own.
+    Tbf(std::shared_ptr<BucketTable> buckets, RuleSetPtr rules, const Options& options,
+        std::shared_ptr<ClusterNode> cluster = nullptr);
     ~Tbf() override;
 
     void push(Request& request, Instant now) override;
@@ -82,6 +53,14 @@ public:
     bool visit_classes(Instant now, const ClassVisitor& visitor) override;
     ClassLabel class_of(const Request& request) const override;
 
+    std::string_view epoch_part() const override { return kTbfPart.name; }
+    void write_epoch(std::span<std::byte> room, Instant now) override;
+    void start_epoch(eh::EpochNumber epoch, const EpochPartData& data, Instant now) override;
+    void lose_epoch(const Error& reason, Instant now) override;
+    Instant epoch_over_at() const override;
+    // `cut_off` in percent of a limit; nothing: a part for each node.
+    void set_cluster(Duration interval, std::optional<std::uint32_t> cut_off);
+
     // Replaces the rules, also for waiting requests. The caller must call pop() again. Returns
     // kByMoves if a waiting request may belong to another class under the new rules.
     Adapted set_rules(RuleSetPtr rules, Instant now);
@@ -91,6 +70,7 @@ public:
     std::size_t class_count() const { return classes_.count(); }
 
 private:
+    struct ClusterClass;
     struct TrafficClass;
     // The list node of a class in its rule's line: classes that have tokens of their own and wait
     // for tokens of the rule's common bucket.
@@ -98,6 +78,11 @@ private:
     struct RuleLine {
         core::IntrusiveList<LinePlace> waiting;  // The longest waiting first.
         std::uint32_t order = 0;                 // The order of its entry in the heap; 0: no entry.
+        // Of all classes, if the limit is that of a cluster.
+        WantedAmount operations{};
+        WantedAmount bytes{};
+        SteadyDemand operations_demand{};
+        SteadyDemand bytes_demand{};
     };
     // Set in a heap entry's index if it is the index of a rule's line, not of a class.
     static constexpr std::uint32_t kOfLine = std::uint32_t{1} << 31;
@@ -145,6 +130,25 @@ private:
     void let_go_of_waiting();
     void schedule_all();
 
+    // -- limits of a cluster --
+
+    // What the class's first request costs now. Nothing: the node has no share of the rate.
+    std::optional<Charge> charge_for(TrafficClass& from, const Paces& paces, const Bucket& bucket,
+                                     Ticks now) const;
+    std::optional<Charge> charge_by_share(const Charge& charge, const Bucket& bucket,
+                                          Ticks now) const;
+    ClassHash ids_of_all(const Rule& rule) const;
+    void count_demands(Duration elapsed);
+    void count_demand(TrafficClass& known, Duration elapsed);
+    void count_one(SteadyDemand& steady, std::uint64_t id, const WantedAmount& wanted,
+                   const Pace& pace, Duration elapsed);
+    std::vector<ClusterDemand> told_demands();
+    void settle(const ClassHash& ids, Bucket& bucket, const Paces& paces);
+    void settle(TrafficClass& known);
+    void wake_in_cluster(TrafficClass& woken);
+    void look_again();
+    std::optional<ClassInCluster> in_cluster(const TrafficClass& known, Ticks now) const;
+
     static std::string_view rule_name(const TrafficClass& known);
     ClassView view_of(TrafficClass& known, Instant now) const;
 
@@ -152,6 +156,14 @@ private:
     RuleSetPtr rules_;
     RuleMemo memo_;  // Belongs to rules_.
     const Options options_;
+    ClusterShares shares_;
+    Duration cluster_interval_ = TbfSettings{}.cluster_interval;
+    bool has_cluster_rules_ = false;
+    bool has_news_ = false;    // A class has woken up since the last contribution to an epoch.
+    Instant counted_at_{};     // When demands were counted last,
+    std::uint64_t moved_ = 0;  // and the largest part of a rate by which one changed.
+    Instant begun_at_{};       // When the present epoch began.
+    Ticks look_again_at_ = kNeverTicks;  // When other localities will have added to shares.
 
     ClassTable<TrafficClass> classes_;
     std::size_t doomed_count_ = 0;            // Classes of removed rules.

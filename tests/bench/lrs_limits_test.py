@@ -13,7 +13,7 @@ RULES_NS_MAX = 300
 PATTERNS_NS_MAX = 800
 SWITCH_NS_MAX = 1000
 TRIES = 3
-POLICIES = ("crr", "orr", "tbf", "tbf_limits", "mclock", "mclock_limits")
+POLICIES = ("crr", "orr", "tbf", "tbf_limits", "tbf_cluster", "mclock", "mclock_limits")
 # Of 20 000 that wait, when rules change that are about them: in all, and in a turn of the reactor.
 CHANGE_MS_MAX = {"20k_100_classes": 10, "20k_10000_classes": 20}
 CHANGE_TURN_MS_MAX = 3

@@ -324,7 +324,7 @@ TEST_CASE("lrs rule: each mistake has its position and a remedy", "[lrs]") {
     check_mistake("r * rat=1/s", 5, "did you mean rate");
     check_mistake("r * rate=1/s weight=2", 14,
                   "\"weight\" is an option of the rules of mclock; those of tbf have rate=, each=, "
-                  "burst=, all=, rank= and by=");
+                  "burst=, all=, scope=, rank= and by=");
     check_mistake("r limit=2/s", 3, "is an option of the rules of mclock");
     check_mistake("r job=a AND op=read rate=1/s", 9,
                   "\"AND\" stands behind a test; and is written '&', or is written ','");
@@ -449,4 +449,19 @@ TEST_CASE("lrs rule: long and hostile texts are refused or read at once", "[lrs]
         CHECK(best < within);
     }
     CHECK_FALSE(parse_rule(std::string(kRuleBytesMax + 1, 'a')).has_value());
+}
+
+TEST_CASE("lrs rule: a limit is of the server, or of the cluster", "[lrs]") {
+    CHECK_FALSE(rule_of("r * rate=1/s").is_cluster);
+    CHECK_FALSE(rule_of("r * rate=1/s scope=server").is_cluster);
+    const Rule cluster = rule_of("r * rate=1/s scope=cluster rank=7");
+    CHECK(cluster.is_cluster);
+    CHECK(cluster.text() == "r * rate=1/s scope=cluster rank=7");
+    const auto changed = parse_change("r scope=server", cluster);
+    REQUIRE(changed.has_value());
+    CHECK(changed->text() == "r * rate=1/s rank=7");
+    CHECK(parse_change("r rate=2/s", cluster)->is_cluster);
+    check_mistake("r * rate=1/s scope=world", 20, "no scope");
+    check_mistake("r * rate=1/s scope=server scope=server", 27, "there twice");
+    check_mistake("r * rate=1/s scope={server}", 20, "no single value");
 }

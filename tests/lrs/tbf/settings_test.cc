@@ -66,3 +66,17 @@ TEST_CASE("lrs tbf settings: two rules of one name are refused", "[lrs]") {
     CAPTURE(said);
     CHECK(says(said, "f.yaml:5:9: lrs.tbf.rules[1]: there is a rule \"a\" already"));
 }
+
+TEST_CASE("lrs tbf settings: of a cluster, its interval and what a server keeps", "[lrs]") {
+    const TbfSettings usual;
+    CHECK(usual.cluster_interval == 100ms);
+    CHECK_FALSE(usual.cut_off.has_value());
+    const auto loaded = schema_around_tbf().load_text(
+        "lrs: { tbf: { cluster_interval: 50ms, cut_off: 20 } }", "f.yaml");
+    REQUIRE(loaded.has_value());
+    CHECK((*loaded)->get<Around>().tbf.cluster_interval == 50ms);
+    CHECK((*loaded)->get<Around>().tbf.cut_off == 20);
+    CHECK(says(problems_of("lrs: { tbf: { cut_off: 0 } }"), "lrs.tbf.cut_off"));
+    CHECK(says(problems_of("lrs: { tbf: { cut_off: 101 } }"), "lrs.tbf.cut_off"));
+    CHECK(says(problems_of("lrs: { tbf: { cluster_interval: 1ms } }"), "cluster_interval"));
+}

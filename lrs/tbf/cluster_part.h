@@ -1,0 +1,80 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "eh/handler.h"
+#include "lrs/epoch_frame.h"
+
+namespace fopd::lrs {
+
+// What a class wants of one of its rates. `demand` is in parts of that rate: kWholeDemand means as
+// much as the rate allows.
+struct ClusterDemand {
+    std::uint64_t id = 0;  // Of the class and of the rate's unit; the same at all nodes.
+    std::uint64_t demand = 0;
+    // The lowest and the highest hash of the rule's text: if they differ, so do the rules.
+    std::uint32_t terms_low = 0;
+    std::uint32_t terms_high = 0;
+
+    friend bool operator==(const ClusterDemand&, const ClusterDemand&) = default;
+};
+inline constexpr std::uint64_t kWholeDemand = std::uint64_t{1} << 24;
+// The sum of all that can take part is less than 2^63.
+inline constexpr std::uint64_t kDemandMax = std::uint64_t{1} << 40;
+
+// The part of tbf in the frame of an epoch, as its bytes are: docs/formats/epoch.md.
+struct ClusterPart {
+    static constexpr std::size_t kDemandsMax = 60;
+    // What a node counts in `nodes`; its localities divide it.
+    static constexpr std::uint64_t kOneNode = std::uint64_t{1} << 20;
+
+    // The epoch whose result the demands were chosen by; 0: none.
+    eh::EpochNumber basis = 0;
+    // Demands are in the order of id - first_id, modulo 2^64, and the first kDemandsMax remain.
+    std::uint64_t first_id = 0;
+    std::uint64_t nodes = 0;
+    // The lowest and the highest hash of the key of the ids.
+    std::uint32_t key_low = 0;
+    std::uint32_t key_high = 0;
+    std::uint32_t count = 0;
+    // How far demands have moved since the epoch of the basis: the sum over the contributions of
+    // the largest part of a rate by which one has changed.
+    std::uint32_t moved = 0;
+    std::array<ClusterDemand, kDemandsMax> demands{};
+
+    // As many zeros if the bytes are not those of a part.
+    static ClusterPart read(std::span<const std::byte> bytes);
+    void write(std::span<std::byte> bytes) const;
+
+    std::span<const ClusterDemand> all() const {
+        return std::span(demands).first(std::min<std::size_t>(count, kDemandsMax));
+    }
+    bool is_full() const { return count >= kDemandsMax; }
+    std::uint64_t place_of(std::uint64_t id) const { return id - first_id; }
+    // Whether the part would have a demand of that id if any node had one.
+    bool covers(std::uint64_t id) const {
+        return !is_full() || place_of(id) <= place_of(demands.back().id);
+    }
+    // Null: there is none.
+    const ClusterDemand* find(std::uint64_t id) const;
+
+    // Of contributions with different bases, the demands with the newest remain.
+    static ClusterPart combined(const ClusterPart& one, const ClusterPart& other);
+
+    friend bool operator==(const ClusterPart&, const ClusterPart&) = default;
+};
+
+void combine_cluster_parts(std::span<std::byte> into, std::span<const std::byte> one,
+                           std::span<const std::byte> other);
+void swap_cluster_part(std::span<std::byte> data);
+
+inline constexpr EpochPart kTbfPart{.name = "tbf",
+                                    .size_bytes = sizeof(ClusterPart),
+                                    .combine = combine_cluster_parts,
+                                    .swap_bytes = swap_cluster_part};
+
+}  // namespace fopd::lrs
