@@ -55,6 +55,16 @@ std::string turns_shown(const json& at, const char* key) {
     return turns != at.end() && turns->contains(key) ? shown(turns->at(key)) : "";
 }
 
+// The node's share of the limits of a cluster: "25%", "50% cut off", "33% rules differ".
+std::string cluster_shown(const json& at) {
+    if (!at.contains("cluster")) return {};
+    const json& cluster = at.at("cluster");
+    std::string text = fixed(100 * cluster.at("share").get<double>(), 1) + "%";
+    if (cluster.at("cut_off").get<bool>()) text += " cut off";
+    if (cluster.at("differs").get<bool>()) text += " rules differ";
+    return text;
+}
+
 struct ClassColumn {
     const char* title;
     std::string (*text)(const json& at);
@@ -89,6 +99,7 @@ constexpr std::array kClassColumns{
                 "turns"},
     ClassColumn{"TURNS", [](const json& at) { return turns_shown(at, "taken"); }, true, "turns"},
     ClassColumn{"WEIGHT", [](const json& at) { return turns_shown(at, "weight"); }, false, "turns"},
+    ClassColumn{"SHARE", &cluster_shown, false, "cluster"},
 };
 
 std::string class_table(const json& classes) {
@@ -317,7 +328,9 @@ std::string which_page(const json& which) {
         page +=
             "with " + shown(which.at("rules_of")) + ": class " + shown(by_rules.at("class")) + "\n";
     }
-    return page + "rule " + shown(by_rules.at("text")) + "\n";
+    page += "rule " + shown(by_rules.at("text")) + "\n";
+    if (which.contains("cluster")) page += "share " + cluster_shown(which) + "\n";
+    return page;
 }
 
 int run_lrs_which(const Call& call) {

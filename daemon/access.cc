@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstring>
+#include <span>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -21,6 +24,15 @@
 namespace fopd::daemon {
 
 namespace {
+
+lrs::HashKey class_key_of(const fop::Key& peer_key) {
+    constexpr std::string_view kUse = "fopd: classes of rules";
+    const fop::Hash hash = fop::hash({std::as_bytes(std::span(kUse)), peer_key.bytes()});
+    lrs::HashKey key;
+    std::memcpy(&key.first, hash.data(), sizeof key.first);
+    std::memcpy(&key.second, hash.data() + sizeof key.first, sizeof key.second);
+    return key;
+}
 
 // The entries of a principals file.
 struct QuotaEntry {
@@ -229,6 +241,7 @@ Started<AccessPtr> make_access(const AccessTexts& texts) {
     for (const fop::Key& key : texts.peer_keys) {
         access->peer_keys_hash = fop::hash({access->peer_keys_hash, key.bytes()});
     }
+    if (!texts.peer_keys.empty()) access->class_key = class_key_of(texts.peer_keys.front());
     if (texts.issuer) access->issuer_hash = fop::hash({texts.issuer->bytes});
     access->open_to_all = texts.mode == AuthSettings::Mode::kNone;
     std::ranges::sort(file.revoked.tokens);

@@ -16,6 +16,7 @@
 #include "fop/hash.h"
 #include "fop/principal.h"
 #include "fop/token.h"
+#include "lrs/classes/keyed_hash.h"
 #include "reqh/tokens.h"
 
 namespace fopd::daemon {
@@ -45,6 +46,8 @@ struct Access {
     std::string principals_file;               // The file's name in problem messages.
     fop::Hash principals_hash{};               // These are hashes of the files' contents.
     fop::Hash peer_keys_hash{};
+    // Made of the current peer key, for the hashes of classes. Nothing: there is no peer key.
+    std::optional<lrs::HashKey> class_key;
     fop::Hash issuer_hash{};
 
     fabric::Admission admission() const;

@@ -1,4 +1,5 @@
 // The verbs of the admin socket about the request scheduler.
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -43,6 +44,15 @@ void write_turns(JsonWriter& json, const lrs::ClassTurns& turns) {
     json.end_object();
 }
 
+void write_cluster(JsonWriter& json, const lrs::ClassInCluster& cluster) {
+    json.key("cluster")
+        .begin_object()
+        .field("share", cluster.share)
+        .field("cut_off", cluster.is_cut_off)
+        .field("differs", cluster.differs)
+        .end_object();
+}
+
 void write_class(JsonWriter& json, const lrs::ClassFigures& figures) {
     json.begin_object()
         .field("name", std::string_view(figures.name))
@@ -56,6 +66,7 @@ void write_class(JsonWriter& json, const lrs::ClassFigures& figures) {
         .field("oldest_s", in_seconds(figures.oldest));
     if (figures.shares) write_shares(json, figures);
     if (figures.turns) write_turns(json, *figures.turns);
+    if (figures.cluster) write_cluster(json, *figures.cluster);
     json.end_object();
 }
 
@@ -238,6 +249,11 @@ Task<AdminReply> AdminApi::lrs_which(AdminRequest request) {
     json.field("class", std::string_view(of_class));
     write_policy_of_rules(json, settings);
     write_rule_for(json, *parts_.node.lrs().rules(), attributes);
+    if (parts_.node.life().serving()) {
+        const auto classes = co_await parts_.node.questions().class_figures(kClassesShownMax);
+        const auto known = std::ranges::find(classes, of_class, &lrs::ClassFigures::name);
+        if (known != classes.end() && known->cluster) write_cluster(json, *known->cluster);
+    }
     json.end_object();
     co_return json_reply(kOk, json.text());
 }

@@ -26,7 +26,9 @@ void ClassLedger::take(std::size_t locality, std::span<const lrs::ClassNews> new
         }
     }
     std::erase_if(told_, [now](const auto& each) { return now - each.second.last > kQuietAfter; });
+    std::erase_if(differs_, [now](const auto& each) { return now - each.second > kQuietAfter; });
     for (const lrs::ClassNews& each : news) {
+        if (each.now.cluster && each.now.cluster->differs) tell_differs(each, now);
         if (each.added.throttled > Duration::zero()) tell(each, now);
     }
 }
@@ -99,6 +101,14 @@ void ClassLedger::tell(const lrs::ClassNews& news, Instant now) {
                 {"throttled_s", in_seconds(news.added.throttled)}});
 }
 
+void ClassLedger::tell_differs(const lrs::ClassNews& news, Instant now) {
+    const auto [known, is_new] = differs_.try_emplace(news.rule, now);
+    known->second = now;
+    if (!is_new) return;
+    core::emit(events_, core::Level::kWarn, "lrs.rule_differs",
+               {{"rule", std::string_view(news.rule)}, {"class", std::string_view(news.name)}});
+}
+
 void ClassLedger::complete(std::span<lrs::ClassFigures> classes) const {
     const std::lock_guard lock(mutex_);
     for (lrs::ClassFigures& each : classes) {
@@ -128,6 +138,14 @@ void ClassLedger::collect(core::MetricSink& sink) const {
                      in_seconds(entry.totals.throttled));
     };
     for (const auto& [name, entry] : named_) show(name, entry);
+    for (const auto& [name, entry] : named_) {
+        const auto cluster = entry.together().cluster;
+        if (!cluster) continue;
+        const std::array labels{core::Label{"class", std::string_view(name)}};
+        sink.gauge("fopd_lrs_class_share",
+                   "The node's share of the limits that a class has in the whole cluster.", labels,
+                   cluster->share);
+    }
     const bool has_others = !others_.totals.is_nothing() || !others_.now.empty();
     if (has_others) show(lrs::kOtherClasses, others_);
     for (const auto& [name, entry] : rules_) {

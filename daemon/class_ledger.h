@@ -64,6 +64,7 @@ private:
     void drop_former_rules();
     Entry& entry_of(const std::string& name, Instant now);
     void tell(const lrs::ClassNews& news, Instant now);
+    void tell_differs(const lrs::ClassNews& news, Instant now);
 
     core::EventSink& events_;
     mutable std::mutex mutex_;
@@ -77,6 +78,8 @@ private:
         Instant logged{};
     };
     std::map<std::string, Told, std::less<>> told_;
+    // Rules that read otherwise at another node, and when that was last heard.
+    std::map<std::string, Instant, std::less<>> differs_;
 };
 
 }  // namespace fopd::daemon

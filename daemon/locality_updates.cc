@@ -4,8 +4,18 @@
 #include <utility>
 
 #include "daemon/locality_messages.h"
+#include "eh/settings.h"
 
 namespace fopd::daemon {
+
+namespace {
+
+std::uint32_t members_of(const eh::EpochSettings& settings) {
+    if (settings.kind == eh::EpochSettings::Kind::kLocal) return 1;
+    return static_cast<std::uint32_t>(settings.members.size());
+}
+
+}  // namespace
 
 LocalityUpdates::LocalityUpdates(const Parts& parts) : parts_(parts) {}
 
@@ -19,6 +29,9 @@ LiveSettings LocalityUpdates::settings() const {
     const config::Snapshot& settings = *parts_.configuration.current();
     const auto& policy = settings.get<lrs::LrsSettings>();
     const auto& log = settings.get<LogSettings>();
+    parts_.policies.set_cluster({.key = parts_.access.current()->class_key,
+                                 .localities = static_cast<std::uint32_t>(updates_.size()),
+                                 .members = members_of(settings.get<eh::EpochSettings>())});
     lrs::PolicyShare share = policy.share(parts_.policies, parts_.control.now());
     std::vector<std::string> rules;
     if (policy.decides().rule_book != nullptr) rules = parts_.lrs.rules()->names();

@@ -16,7 +16,13 @@ constexpr std::uint32_t kLinkBuffers = 64;
 constexpr Duration kFilePatience = 2s;
 
 eh::EpochRules rules_of(const eh::EpochSettings& settings) {
-    return lrs::epoch_rules(settings.timeout);
+    eh::EpochRules rules = lrs::epoch_rules(settings.timeout);
+    if (settings.kind == eh::EpochSettings::Kind::kPeers) {
+        // Who does not confirm the beginning of an epoch is evicted after twice the grace; another
+        // root may begin the next epoch when this one has been silent.
+        rules.left_out_after = std::min(2 * settings.grace_in_force(), settings.root_silent);
+    }
+    return rules;
 }
 
 eh::peers::Peer self_of(const eh::EpochSettings& settings, const eh::OwnNode& self) {

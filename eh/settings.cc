@@ -144,6 +144,10 @@ void check_peers(const EpochSettings& settings, config::Complaints& complaints) 
 
 }  // namespace
 
+Duration EpochSettings::grace_in_force() const {
+    return grace.value_or(std::clamp<Duration>(timeout / 10, 50ms, 1s));
+}
+
 const EpochSettings::Node* EpochSettings::find(std::string_view name) const {
     const auto found = std::ranges::find(members, name, &Node::name);
     return found == members.end() ? nullptr : &*found;
@@ -257,7 +261,7 @@ peers::MemberOptions member_options(const EpochSettings& settings, const EpochRu
                                     std::uint64_t parts_hash) {
     peers::MemberOptions options{.rules = rules};
     options.fanout = settings.fanout;
-    options.grace = settings.grace.value_or(std::clamp<Duration>(settings.timeout / 10, 50ms, 1s));
+    options.grace = settings.grace_in_force();
     options.resend = options.grace / 4;
     options.root_silent = settings.root_silent;
     // Members with other trees or other patience would not understand each other.

@@ -52,6 +52,8 @@ struct EpochSettings {
     Store store{};
     std::vector<Node> members{};
 
+    // `grace`, or what follows from the timeout.
+    Duration grace_in_force() const;
     // Null if there is no member of that name.
     const Node* find(std::string_view name) const;
     // Whether a daemon that is not in `members` may take part.
