@@ -199,7 +199,9 @@ void ClusterShares::lose() {
 // -- shares --
 
 Share ClusterShares::cut_off() const {
-    return cut_off_ ? *cut_off_ : static_cast<Share>(kWholeShare / nodes_);
+    // Members that have not been heard of yet may be cut off, too.
+    const std::uint64_t members = std::max<std::uint64_t>(nodes_, node_->members);
+    return cut_off_.value_or(static_cast<Share>(kWholeShare / members));
 }
 
 // The share of a node that is cut off, which had `last` before.
