@@ -53,7 +53,10 @@ public:
     bool visit_classes(Instant now, const ClassVisitor& visitor) override;
     ClassLabel class_of(const Request& request) const override;
 
-    std::string_view epoch_part() const override { return kTbfPart.name; }
+    // Without limits of a cluster it has no part: it keeps nobody waiting.
+    std::string_view epoch_part() const override {
+        return has_cluster_rules_ ? kTbfPart.name : std::string_view();
+    }
     void write_epoch(std::span<std::byte> room, Instant now) override;
     void start_epoch(eh::EpochNumber epoch, const EpochPartData& data, Instant now) override;
     void lose_epoch(const Error& reason, Instant now) override;
@@ -159,10 +162,11 @@ private:
     ClusterShares shares_;
     Duration cluster_interval_ = TbfSettings{}.cluster_interval;
     bool has_cluster_rules_ = false;
-    bool has_news_ = false;    // A class has woken up since the last contribution to an epoch.
-    Instant counted_at_{};     // When demands were counted last,
-    std::uint64_t moved_ = 0;  // and the largest part of a rate by which one changed.
-    Instant begun_at_{};       // When the present epoch began.
+    bool has_news_ = false;      // A class has woken up since the last contribution to an epoch.
+    Instant counted_at_{};       // When demands were counted last,
+    std::uint64_t moved_ = 0;    // and the largest part of a rate by which one changed.
+    Instant begun_at_{};         // When the present epoch began,
+    Instant renew_at_ = kNever;  // and when another one is due so that no share ends.
     Ticks look_again_at_ = kNeverTicks;  // When other localities will have added to shares.
 
     ClassTable<TrafficClass> classes_;

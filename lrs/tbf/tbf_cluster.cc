@@ -129,6 +129,8 @@ std::vector<ClusterDemand> Tbf::told_demands() {
 void Tbf::start_epoch(eh::EpochNumber epoch, const EpochPartData& data, Instant now) {
     now_ = now;
     begun_at_ = now;
+    const bool has_end = data.expires_at != kNever;
+    renew_at_ = has_end ? now + std::max(Duration::zero(), (data.expires_at - now) / 2) : kNever;
     shares_.begin(epoch, data, ticks_at(now));
     if (!has_cluster_rules_) return;
     classes_.for_each([this](TrafficClass& known) {
@@ -152,9 +154,10 @@ void Tbf::lose_epoch(const Error& /*reason*/, Instant now) {
 }
 
 Instant Tbf::epoch_over_at() const {
+    if (!has_cluster_rules_) return kNever;
     if (shares_.is_moving()) return after(begun_at_, cluster_interval_ / kMovingParts);
     const bool is_in_use = has_news_ || shares_.has_demand();
-    return is_in_use ? after(begun_at_, cluster_interval_) : kNever;
+    return is_in_use ? std::min(after(begun_at_, cluster_interval_), renew_at_) : renew_at_;
 }
 
 void Tbf::settle(const ClassHash& ids, Bucket& bucket, const Paces& paces) {

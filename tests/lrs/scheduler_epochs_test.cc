@@ -344,7 +344,6 @@ TEST_CASE("lrs scheduler: an epoch counts from when the node was ready for it", 
     shell.epochs.leave_out_after(1s);
     shell.world.run_for(2s);
     const Instant again = shell.epochs.asked_at.back();
-    CHECK(again == ready + 5s);
     shell.epochs.answer(8);
     CHECK(policy.expires_at == again + 1s);
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "eh/settings.h"
 #include "lrs/tbf/tbf.h"
 #include "tests/catch.h"
 
@@ -13,11 +14,17 @@ namespace fopd::lrs::testing {
 
 class EpochHub::Timeout final : public core::Timer {
 public:
-    explicit Timeout(EpochHub& hub)
-        : Timer([](Timer& timer) { static_cast<Timeout&>(timer).hub_.on_timeout(); }), hub_(hub) {}
+    Timeout(EpochHub& hub, void (EpochHub::*on_time)())
+        : Timer([](Timer& timer) {
+              auto& self = static_cast<Timeout&>(timer);
+              (self.hub_.*self.on_time_)();
+          }),
+          hub_(hub),
+          on_time_(on_time) {}
 
 private:
     EpochHub& hub_;
+    void (EpochHub::*on_time_)();
 };
 
 class EpochHub::Seat final : public eh::EpochHandler, core::Timer {
@@ -61,6 +68,7 @@ private:
     void on_time() { answer(epoch_); }
     void answer(Result<eh::EpochNumber> epoch) {
         if (waiting_ == nullptr) return;
+        has_begun_ = true;
         const std::vector<std::byte> data = epoch ? result_ : std::vector<std::byte>();
         std::exchange(waiting_, nullptr)->on_epoch(epoch, data);
     }
@@ -73,17 +81,31 @@ private:
     Result<eh::EpochNumber> epoch_ = eh::kFirstEpoch;
     bool is_first_ = false;
     bool is_in_ = false;     // A member.
+    bool has_begun_ = true;  // Not on the way: the epoch that the hub has begun.
     bool is_ready_ = false;  // And the hub has heard it.
     bool is_cut_off_ = false;
 };
 
+namespace {
+
+// As a daemon has them.
+eh::EpochRules rules_of(const EpochHub::Options& options) {
+    const eh::EpochSettings settings{.timeout = options.timeout};
+    eh::EpochRules rules = epoch_rules(options.timeout);
+    rules.left_out_after = std::min(2 * settings.grace_in_force(), settings.root_silent);
+    return rules;
+}
+
+}  // namespace
+
 EpochHub::EpochHub(core::VirtualWorld& world, const Options& options)
     : world_(world),
       options_(options),
-      rules_(epoch_rules(options.timeout)),
+      rules_(rules_of(options)),
       reactor_(world.make_reactor()),
       random_(world.seed()),
-      timeout_(std::make_unique<Timeout>(*this)) {}
+      timeout_(std::make_unique<Timeout>(*this, &EpochHub::on_timeout)),
+      left_out_(std::make_unique<Timeout>(*this, &EpochHub::on_left_out)) {}
 
 EpochHub::~EpochHub() = default;
 
@@ -119,6 +141,11 @@ void EpochHub::on_timeout() {
     look();
 }
 
+void EpochHub::on_left_out() {
+    for (const auto& seat : seats_) seat->is_in_ = seat->is_in_ && seat->has_begun_;
+    look();
+}
+
 void EpochHub::decide() {
     timeout_->disarm();
     std::vector<std::vector<std::byte>> left;
@@ -135,9 +162,12 @@ void EpochHub::decide() {
     epoch_ += 1 + static_cast<eh::EpochNumber>(random_.below(3));
     ++begun_count_;
     begun_at.push_back(world_.now());
+    left_out_->disarm();
+    reactor_->arm(*left_out_, after(world_.now(), rules_.left_out_after));
     for (const auto& seat : seats_) {
         if (!std::exchange(seat->is_ready_, false)) continue;
         seat->is_in_ = true;
+        seat->has_begun_ = false;
         seat->result_ = left.front();
         const auto most = static_cast<std::uint64_t>(options_.ragged_max.count());
         seat->answer_after(Duration(static_cast<Duration::rep>(random_.below(most + 1))), epoch_);

@@ -20,12 +20,12 @@
 namespace fopd::lrs::testing {
 
 // The epochs of a cluster in the plainest way: a hub that knows who is ready. It combines what they
-// contribute in a drawn order, lets each node begin after a drawn delay, evicts who is not ready in
-// time, and takes back who asks again.
+// contribute in a drawn order, lets each node begin after a drawn delay, evicts who has not begun
+// or is not ready in time, and takes back who asks again.
 class EpochHub {
 public:
     struct Options {
-        Duration timeout = 4s;
+        Duration timeout = 5s;
         Duration ragged_max{};  // The most by which a node begins an epoch after the first one.
     };
     class Seat;
@@ -50,6 +50,7 @@ private:
     void look();
     void decide();
     void on_timeout();
+    void on_left_out();
 
     core::VirtualWorld& world_;
     const Options options_;
@@ -59,6 +60,7 @@ private:
     std::vector<std::unique_ptr<Seat>> seats_;
     class Timeout;
     const std::unique_ptr<Timeout> timeout_;
+    const std::unique_ptr<Timeout> left_out_;
     eh::EpochNumber epoch_ = eh::kFirstEpoch;
     std::uint64_t begun_count_ = 0;
 };
