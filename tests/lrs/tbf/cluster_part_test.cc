@@ -6,10 +6,16 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <map>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "core/random.h"
+#include "lrs/classes/described_request.h"
+#include "lrs/tbf/cluster_shares.h"
+#include "lrs/tbf/rule_set.h"
 #include "tests/catch.h"
 
 using namespace fopd;
@@ -158,4 +164,42 @@ TEST_CASE("lrs cluster part: bytes that nobody wrote do no harm", "[lrs]") {
         CHECK(ClusterPart::read(one).all().size() <= ClusterPart::kDemandsMax);
     }
     CHECK(ClusterPart::read(std::array<std::byte, 3>{}) == ClusterPart{});
+}
+
+TEST_CASE("lrs cluster part: the bytes are those of docs/formats/epoch.md", "[lrs]") {
+    RuleRevisions revisions(1);
+    const std::vector<std::string> texts{"jobs job=* rate=1000/s scope=cluster"};
+    REQUIRE(revisions.load(texts, Instant{}).has_value());
+    const Rule& rule = revisions.current()->rules().front();
+    const auto request = DescribedRequest::parse("job=dd.0");
+    REQUIRE(request.has_value());
+    const auto node = std::make_shared<ClusterNode>();
+    node->key = {.first = 1, .second = 2};
+    ClusterShares shares(node);
+    std::vector<ClusterDemand> demands{
+        {.id = rule.cluster_class((*request)->attributes(), node->key).low,
+         .demand = kWholeDemand / 2,
+         .terms_low = rule.terms,
+         .terms_high = rule.terms}};
+    Bytes bytes{};
+    shares.write(bytes, demands, kWholeDemand / 2);
+    if (std::endian::native == std::endian::big) swap_cluster_part(bytes);
+    std::string shown;
+    for (std::size_t i = 0; i < 64; ++i) {
+        constexpr std::string_view kDigits = "0123456789abcdef";
+        const auto byte = std::to_integer<unsigned>(bytes[i]);
+        shown += {kDigits[byte >> 4], kDigits[byte & 15], i % 8 == 7 ? '\n' : ' '};
+    }
+    CHECK(shown ==
+          "00 00 00 00 00 00 00 00\n"
+          "00 00 00 00 00 00 00 00\n"
+          "00 00 10 00 00 00 00 00\n"
+          "77 21 ea 14 77 21 ea 14\n"
+          "01 00 00 00 00 00 80 00\n"
+          "2d af a8 1a 3f f3 94 11\n"
+          "00 00 80 00 00 00 00 00\n"
+          "6b fc 78 c9 6b fc 78 c9\n");
+    CHECK(std::ranges::all_of(std::span(bytes).subspan(64),
+                              [](std::byte each) { return each == std::byte{}; }));
+    CHECK(kTbfPart.size_bytes == 1480);
 }
