@@ -27,7 +27,7 @@ namespace {
 
 lrs::HashKey class_key_of(const fop::Key& peer_key) {
     constexpr std::string_view kUse = "fopd: classes of rules";
-    const fop::Hash hash = fop::hash({std::as_bytes(std::span(kUse)), peer_key.bytes()});
+    const fop::Hash hash = fop::keyed_hash(peer_key, {std::as_bytes(std::span(kUse))});
     lrs::HashKey key;
     std::memcpy(&key.first, hash.data(), sizeof key.first);
     std::memcpy(&key.second, hash.data() + sizeof key.first, sizeof key.second);

@@ -102,6 +102,28 @@ TEST_CASE("access: principals that were added, removed or changed are named with
     CHECK(all.back().new_value == "5 more have changed");
 }
 
+TEST_CASE("access: classes have the same key wherever the peer key is the same", "[daemon]") {
+    const auto class_key = [](std::vector<std::uint8_t> firsts) {
+        std::vector<fop::Key> keys(firsts.size());
+        for (std::size_t i = 0; i < firsts.size(); ++i)
+            for (std::byte& byte : keys[i].writable()) byte = std::byte{firsts[i]};
+        auto made = make_access({.principals_file = "principals.yaml",
+                                 .principals = "principals: []\n",
+                                 .peer_keys = std::move(keys),
+                                 .issuer = std::nullopt});
+        REQUIRE(made.has_value());
+        return (*made)->class_key;
+    };
+    CHECK_FALSE(class_key({}).has_value());
+    REQUIRE(class_key({1}).has_value());
+    CHECK(class_key({1}) == class_key({1}));
+    CHECK_FALSE(class_key({1}) == class_key({2}));
+    // Former keys only let peers in.
+    CHECK(class_key({1, 2}) == class_key({1}));
+    // It tells nothing about the peer key.
+    CHECK(class_key({1})->first != 0x0101010101010101);
+}
+
 TEST_CASE("access: tokens that were revoked are named for the audit trail", "[daemon]") {
     const auto with = [](const std::string& revoked) {
         auto made = make_access({.principals_file = "principals.yaml",

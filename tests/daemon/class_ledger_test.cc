@@ -49,6 +49,10 @@ private:
 class ThrottledEvents final : public core::EventSink {
 public:
     void emit(core::Level, std::string_view name, std::span<const core::Field> fields) override {
+        if (name == "lrs.rule_differs") {
+            differing.emplace_back(std::get<std::string_view>(fields[0].value));
+            return;
+        }
         REQUIRE(name == "lrs.class_throttled");
         classes.emplace_back(std::get<std::string_view>(fields[0].value));
         last.clear();
@@ -58,6 +62,7 @@ public:
     bool wants(core::Level) const override { return true; }
 
     std::vector<std::string> classes;
+    std::vector<std::string> differing;  // Rules.
     std::map<std::string, decltype(core::Field::value)> last;
 };
 
@@ -225,4 +230,26 @@ TEST_CASE("class ledger: a report of throttling sums up all localities", "[daemo
     CHECK(std::get<double>(stage.events.last.at("oldest_s")) == 7);
     CHECK(std::get<double>(stage.events.last.at("ops_per_s")) == 5);
     CHECK(std::get<double>(stage.events.last.at("throttled_s")) == 0.5);
+}
+
+TEST_CASE("class ledger: a rule that differs is reported once while it does", "[daemon]") {
+    LedgerStage stage;
+    const auto in_cluster = [](std::string name, double share, bool differs) {
+        lrs::ClassNews news = news_of(std::move(name), 1, 1);
+        news.rule = "jobs";
+        news.now.cluster = lrs::ClassInCluster{.share = share, .differs = differs};
+        return news;
+    };
+    stage.take(0, {in_cluster("a", 0.25, false)}, 0s);
+    CHECK(stage.events.differing.empty());
+    CHECK(stage.figures().of("fopd_lrs_class_share", "a") == 0.25);
+    stage.take(0, {in_cluster("a", 0.5, true), in_cluster("b", 1, true)}, 1s);
+    stage.take(1, {in_cluster("a", 0.5, true)}, 1s);
+    stage.take(0, {in_cluster("b", 1, true)}, 2s);
+    CHECK(stage.events.differing == std::vector<std::string>{"jobs"});
+    CHECK(stage.figures().of("fopd_lrs_class_share", "a") == 0.5);
+    // It was the same for a while.
+    stage.take(0, {in_cluster("a", 0.5, false)}, 60s);
+    stage.take(0, {in_cluster("a", 0.5, true)}, 61s);
+    CHECK(stage.events.differing.size() == 2);
 }
