@@ -395,7 +395,13 @@ class JsonTest(StorageTestCase):
         wait_until(lambda: any("queued_on_all_nodes" in each["turns"] for each in self.printed("lrs show")["classes"]), "fops wait")
         self.assertEqual({each["turns"]["weight"] for each in self.printed("lrs show")["classes"]}, {1})
         load.kill()
-        self.printed("lrs set", "crr", "max_foms=128")
+        self.printed("lrs set", "tbf", "max_foms=128", "cluster_interval=50ms", "cut_off=20")
+        self.printed("lrs rule add", "w op=write rate=100000/s scope=cluster by=none")
+        self.printed("write", "a", "--offset", 0, data=b"other")
+        clusters = lambda: [each["cluster"] for each in self.printed("lrs show")["classes"] if "cluster" in each]
+        wait_until(lambda: clusters() == [{"share": 1, "cut_off": False, "differs": False}], "the node has the whole rate")
+        self.assertEqual(self.printed("lrs which", "op=write")["cluster"]["share"], 1)
+        self.printed("lrs set", "crr")
         self.printed("io-sched set", "tape.read_algo=grouped_read", "elevator_max_wait=2s")
         settings = {each["name"]: (each["value"], each["unit"]) for each in self.printed("io-sched show")["settings"]}
         self.assertEqual(settings["elevator_max_wait"], (2, "seconds"))
