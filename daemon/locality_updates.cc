@@ -1,5 +1,6 @@
 #include "daemon/locality_updates.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -12,7 +13,8 @@ namespace {
 
 std::uint32_t members_of(const eh::EpochSettings& settings) {
     if (settings.kind == eh::EpochSettings::Kind::kLocal) return 1;
-    return static_cast<std::uint32_t>(settings.members.size());
+    // The members of an open cluster are not in the configuration.
+    return std::max(settings.expect, static_cast<std::uint32_t>(settings.members.size()));
 }
 
 }  // namespace
