@@ -74,7 +74,8 @@ Task<bool> LocalEpochStores::close(Instant deadline) {
     const bool incarnation_closed = co_await incarnation_.close(deadline);
     const bool view_closed = co_await view_file_.close(deadline);
     const bool numbers_closed = co_await numbers_.close(deadline);
-    co_return incarnation_closed&& view_closed&& numbers_closed;
+    const bool all_closed = incarnation_closed && view_closed && numbers_closed;
+    co_return all_closed;
 }
 
 }  // namespace fopd::daemon
