@@ -29,11 +29,16 @@ Started<void> check_files(const eh::EpochSettings::Tls& tls) {
 Started<std::string> read_password(const std::optional<std::string>& path) {
     if (!path) return std::string();
     auto text = read_secret_file(*path);
-    if (!text) return text;
+    if (!text) {
+        return std::unexpected(
+            StartProblem{.exit_code = text.error().exit_code,
+                         .message = "eh.store.password_file: " + text.error().message});
+    }
     while (!text->empty() && (text->back() == '\n' || text->back() == '\r')) text->pop_back();
     if (!text->empty()) return text;
     return std::unexpected(
-        StartProblem{.exit_code = kExitKeyFile, .message = *path + ": it has no password"});
+        StartProblem{.exit_code = kExitKeyFile,
+                     .message = "eh.store.password_file: " + *path + ": it has no password"});
 }
 
 }  // namespace

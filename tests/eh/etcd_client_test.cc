@@ -165,17 +165,17 @@ TEST_CASE("eh etcd: options that cannot work are named", "[eh]") {
     };
     CHECK(problem([](auto& options) { options.endpoints.clear(); }) == "etcd needs an endpoint");
     CHECK(problem([](auto& options) { options.endpoints = {"10.0.0.1:2379"}; }) ==
-          "an endpoint begins with http:// or https://");
+          "an endpoint must begin with http:// or https://");
     CHECK(problem([](auto& options) { options.endpoints = {"http://:2379"}; }) ==
-          "an endpoint has a host");
+          "an endpoint needs a host");
     CHECK(problem([](auto& options) { options.endpoints = {"http://a:b@c:2379"}; }) ==
-          "user and password are no part of an endpoint");
+          "an endpoint must not have a user or password");
     CHECK(problem([](auto& options) { options.endpoints = {"http://a:2379/v3"}; }) ==
-          "an endpoint ends with its host and port");
+          "an endpoint must end with its host and port, such as https://10.0.1.1:2379");
     CHECK(problem([](auto& options) { options.endpoints.resize(17, options.endpoints[0]); }) ==
           "etcd has at most 16 endpoints");
     CHECK(problem([](auto& options) { options.ca = "ca.pem"; }) ==
-          "with certificates, all endpoints begin with https://");
+          "with certificates, all endpoints must begin with https://");
     CHECK(problem([](auto& options) {
               options.endpoints = {"https://a"};
               options.cert = "a.pem";
@@ -183,9 +183,9 @@ TEST_CASE("eh etcd: options that cannot work are named", "[eh]") {
     CHECK(problem([](auto& options) { options.user = "fopd"; }) ==
           "a user needs a password, and a password a user");
     CHECK(problem([](auto& options) { options.prefix = "/"; }) ==
-          "the prefix of keys is not empty and does not end with /");
+          "the prefix must not be empty or end with /");
     CHECK(problem([](auto& options) { options.timeout = 0s; }) ==
-          "the timeout of etcd is 50 ms to 60 s");
+          "the timeout must be 50 ms to 60 s");
 }
 
 TEST_CASE("eh etcd: a call takes no longer than the timeout, whatever the endpoints do", "[eh]") {

@@ -105,10 +105,10 @@ class EtcdTest(EpochsTestCase):
         node = self.nodes["b"]
         good = dict(node.settings["eh"])
         for change, word in (({"endpoints": []}, "etcd needs an endpoint"),
-                             ({"endpoints": ["127.0.0.1:2379"]}, "an endpoint begins with http"),
+                             ({"endpoints": ["127.0.0.1:2379"]}, "an endpoint must begin with http"),
                              ({"root": "a"}, "any member can become root"),
                              ({"user": "u"}, "a user needs a password"),
-                             ({"tls": {"ca": "/ca.pem"}}, "with certificates, all endpoints begin with https"),
+                             ({"tls": {"ca": "/ca.pem"}}, "with certificates, all endpoints must begin with https"),
                              ({"kind": "static"}, "there are none")):
             with self.subTest(word):
                 node.write_config(eh=good | {"store": good["store"] | change})
@@ -118,7 +118,7 @@ class EtcdTest(EpochsTestCase):
         node.write_config(eh=good | {"store": good["store"] | {"user": "u", "password_file": str(node.path / "absent")}})
         done = run_fopd("--config", node.config_path)
         self.assertEqual(done.returncode, KEY_FILE)
-        self.assertIn("absent", done.stderr)
+        self.assertRegex(done.stderr, "eh.store.password_file: [^\n]*absent")
 
 
 if __name__ == "__main__":
