@@ -75,11 +75,12 @@ eh::ViewStore& LocalEpochStores::views() {
 }
 
 Task<bool> LocalEpochStores::close(Instant deadline) {
-    if (etcd_views_ != nullptr) co_await etcd_views_->stop();
+    bool store_closed = true;
+    if (etcd_views_ != nullptr) store_closed = co_await etcd_views_->stop(deadline);
     const bool incarnation_closed = co_await incarnation_.close(deadline);
     const bool view_closed = co_await view_file_.close(deadline);
     const bool numbers_closed = co_await numbers_.close(deadline);
-    const bool all_closed = incarnation_closed && view_closed && numbers_closed;
+    const bool all_closed = store_closed && incarnation_closed && view_closed && numbers_closed;
     co_return all_closed;
 }
 

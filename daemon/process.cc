@@ -300,6 +300,15 @@ Started<void> Process::make_bay(std::size_t disk_count) {
 // Before the localities' threads, as for disks.
 Started<void> Process::make_epoch_offload() {
     const auto& settings = configuration_->current()->get<eh::EpochSettings>();
+    // The configuration was checked with the addresses in it, which an option may have replaced.
+    const auto mistakes = eh::check_epochs(
+        settings, {.name = node_name(*configuration_->current()), .listen = listen_addresses()});
+    if (!mistakes.empty()) {
+        const config::Mistake& first = mistakes.front();
+        return std::unexpected(
+            StartProblem{.exit_code = kExitConfig,
+                         .message = "eh." + first.key + ": " + first.wrong + ", " + first.right});
+    }
     auto access = read_etcd_access(settings.store);
     if (!access) return std::unexpected(access.error());
     etcd_access_ = *std::move(access);

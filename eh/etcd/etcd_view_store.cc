@@ -25,9 +25,10 @@ void EtcdViewStore::swap(ViewNumber expected, ViewHandle next, ViewStoreUser& us
     reactor_.spawn(calls_, run_swap(expected, std::move(next), &user));
 }
 
-Task<void> EtcdViewStore::stop() {
+Task<bool> EtcdViewStore::stop(Instant deadline) {
     http_.cancel();
-    co_await calls_.close(reactor_);
+    const auto closed = co_await calls_.close_by(reactor_, deadline);
+    co_return closed.has_value();
 }
 
 Task<void> EtcdViewStore::run_read(ViewStoreUser* user) {

@@ -17,6 +17,9 @@ constexpr Share kLeastParts = 8;
 // A smaller part of a rate may be lost for an interval.
 constexpr std::uint32_t kMoved = kWholeDemand / 64;
 
+// More nodes than a cluster has.
+constexpr std::uint64_t kNodesMax = 16'384;
+
 Share part_of_whole(std::uint64_t amount, std::uint64_t of) {
     return static_cast<Share>(static_cast<Wide>(kWholeShare) * amount / of);
 }
@@ -108,12 +111,15 @@ void ClusterShares::begin(eh::EpochNumber epoch, const EpochPartData& data, Tick
     nodes_before_ = nodes_;
     const std::uint64_t nodes =
         part.nodes / ClusterPart::kOneNode + (part.nodes % ClusterPart::kOneNode == 0 ? 0 : 1);
-    if (data.filled > 0) nodes_ = std::max<std::uint64_t>(nodes, 1);
+    // A peer may say anything.
+    if (data.filled > 0) nodes_ = std::clamp<std::uint64_t>(nodes, 1, kNodesMax);
     // Limits that have other ids elsewhere are divided equally.
     keys_differ_ = data.filled > 0 && part.key_low != part.key_high;
     has_demand_ = !part.all().empty();
     is_moving_ = part.moved >= kMoved;
-    if (keys_differ_) part.count = 0;
+    // Nobody can know the result of a later epoch than the last one.
+    const bool is_forged = goes_on_ && part.basis > before_;
+    if (keys_differ_ || is_forged) part.count = 0;
     note_covered(part);
     take_pieces(part);
     learn(part, now);

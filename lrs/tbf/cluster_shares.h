@@ -41,7 +41,7 @@ public:
     explicit ClusterShares(std::shared_ptr<ClusterNode> node);
 
     const ClusterNode& node() const { return *node_; }
-    // Nothing: one of the cluster's nodes.
+    // Nothing: 1 divided by the number of nodes.
     void set_cut_off(std::optional<Share> cut_off) { cut_off_ = cut_off; }
 
     // Writes the contribution to the next epoch. Changes the order of `demands`, which have

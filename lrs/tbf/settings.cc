@@ -46,7 +46,7 @@ config::Record<TbfSettings> tbf_record() {
     record.field("cut_off", &TbfSettings::cut_off,
                  config::auto_or(config::integer<std::uint32_t>({.min = 1, .max = 100})),
                  "The largest share of such a limit that a node uses while it is cut off from the "
-                 "others, in percent. auto: 100 divided by the number of nodes.",
+                 "others, in percent. auto: 100 divided by the number of members.",
                  {.reload = config::Reload::kLive});
     record.check(check_rules);
     return record;

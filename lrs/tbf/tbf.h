@@ -167,7 +167,9 @@ private:
     std::uint64_t moved_ = 0;    // and the largest part of a rate by which one changed.
     Instant begun_at_{};         // When the present epoch began,
     Instant renew_at_ = kNever;  // and when another one is due so that no share ends.
-    Ticks look_again_at_ = kNeverTicks;  // When other localities will have added to shares.
+    // When other localities will have added to shares, or shares end.
+    Ticks look_again_at_ = kNeverTicks;
+    Ticks shares_end_at_ = kNeverTicks;
 
     ClassTable<TrafficClass> classes_;
     std::size_t doomed_count_ = 0;            // Classes of removed rules.

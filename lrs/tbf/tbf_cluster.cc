@@ -36,6 +36,9 @@ void Tbf::set_cluster(Duration interval, std::optional<std::uint32_t> cut_off) {
 
 ClassHash Tbf::ids_of_all(const Rule& rule) const {
     KeyedHash hash(shares_.node().key);
+    // The hash of a class begins with the length of the rule's name. A client that chose its job's
+    // name could make a class with this id otherwise.
+    hash.add(~std::uint64_t{0});
     hash.add(rule.name);
     hash.add("all");
     return hash.result();
@@ -130,21 +133,26 @@ void Tbf::start_epoch(eh::EpochNumber epoch, const EpochPartData& data, Instant 
     now_ = now;
     begun_at_ = now;
     const bool has_end = data.expires_at != kNever;
+    shares_end_at_ = has_end ? ticks_at(data.expires_at) : kNeverTicks;
     renew_at_ = has_end ? now + std::max(Duration::zero(), (data.expires_at - now) / 2) : kNever;
     shares_.begin(epoch, data, ticks_at(now));
     if (!has_cluster_rules_) return;
     classes_.for_each([this](TrafficClass& known) {
         if (known.cluster == nullptr) return;
+        // A debt is in the time of the present share, so it is converted with each change.
         const bool is_in_use = known.queued > 0 || known.cluster->operations.told() > 0 ||
-                               known.cluster->bytes.told() > 0;
+                               known.cluster->bytes.told() > 0 ||
+                               !known.bucket->is_full(ticks_at(now));
         if (is_in_use) settle(known);
     });
     for (const Rule& rule : rules_->rules()) {
         if (rule.is_cluster) settle(ids_of_all(rule), *rule.all_bucket, rule.all_paces);
     }
     look_again();
-    if (shares_.node().localities > 1)
-        look_again_at_ = ticks_at(now + cluster_interval_ / kSettledParts);
+    if (shares_.node().localities > 1) {
+        look_again_at_ =
+            std::min(look_again_at_, ticks_at(now + cluster_interval_ / kSettledParts));
+    }
 }
 
 void Tbf::lose_epoch(const Error& /*reason*/, Instant now) {
@@ -155,7 +163,8 @@ void Tbf::lose_epoch(const Error& /*reason*/, Instant now) {
 
 Instant Tbf::epoch_over_at() const {
     if (!has_cluster_rules_) return kNever;
-    if (shares_.is_moving()) return after(begun_at_, cluster_interval_ / kMovingParts);
+    if (shares_.is_moving())
+        return std::min(after(begun_at_, cluster_interval_ / kMovingParts), renew_at_);
     const bool is_in_use = has_news_ || shares_.has_demand();
     return is_in_use ? std::min(after(begun_at_, cluster_interval_), renew_at_) : renew_at_;
 }
@@ -191,7 +200,8 @@ void Tbf::wake_in_cluster(TrafficClass& woken) {
 
 // The shares may be others than when the waiting classes were put into the heap.
 void Tbf::look_again() {
-    look_again_at_ = kNeverTicks;
+    // When the shares end, what is kept without them may be used.
+    look_again_at_ = ticks_at(now_) < shares_end_at_ ? shares_end_at_ : kNeverTicks;
     if (!has_cluster_rules_) return;
     classes_.for_each([this](TrafficClass& known) {
         if (known.cluster == nullptr || known.queued == 0 || known.order == 0) return;

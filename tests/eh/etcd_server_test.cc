@@ -39,7 +39,7 @@ public:
           http(*make_curl_http({.ca = options.ca, .cert = options.cert, .key = options.key})),
           store_(std::move(options), *http, clock_, events, harness.reactor(), offload),
           user(store_, [&harness](StoreUser& of) { harness.run(of.answer(&harness.reactor())); }) {}
-    ~Life() { harness_.run(store_.stop()); }
+    ~Life() { CHECK(harness_.run(store_.stop(kNever))); }
 
     HttpAnswer ask(const std::string& url, const std::string& body, const std::string& token = {}) {
         const auto answer =

@@ -104,7 +104,7 @@ private:
     };
     void stop() {
         for (auto& life : lives_) {
-            if (life) harness_.run(life->store.stop());
+            if (life) CHECK(harness_.run(life->store.stop(kNever)));
         }
         etcd_.resume();
     }

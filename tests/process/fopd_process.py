@@ -353,6 +353,15 @@ class Daemon:
     def file_target(self, fd):
         return os.readlink(self._proc(f"fd/{fd}"))
 
+    def file_targets(self):
+        targets = []
+        for each in self._proc("fd").iterdir():
+            try:
+                targets.append(os.readlink(each))
+            except FileNotFoundError:
+                pass  # It has just been closed.
+        return targets
+
     def threads(self):
         names = []
         for each in self._proc("task").iterdir():

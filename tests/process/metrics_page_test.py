@@ -54,9 +54,11 @@ class MetricsPageTest(StorageTestCase):
         self.ctl("key", "create", "ann", "--quota", "fast=1GiB,1000", "--out", self.directory / "ann.key")
         self.ctl("lrs", "set", "tbf")
         self.ctl("lrs", "rule", "add", "writes op={write upload_write} rate=unlimited")
+        self.ctl("lrs", "rule", "add", "shared * rate=1000000/s scope=cluster")
         self.put("object", b"bytes")
         self.assertEqual(self.get("object"), b"bytes")
         wait_until(lambda: "fopd_lrs_rule_served_total{" in self.daemon.metrics_text(), "the rule is in the metrics")
+        wait_until(lambda: "fopd_lrs_class_share{" in self.daemon.metrics_text(), "the share of a class is in the metrics")
         wait_until(lambda: "fopd_lrs_class_queued{" in self.daemon.metrics_text(), "the class is in the metrics")
 
     def test_page_and_scrape(self):

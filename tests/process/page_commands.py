@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 # A word by which a command is known, where no shell is needed to find it.
 PROGRAMS = frozenset("""
-    . apt blkdiscard cc cmake cp cpack ctest curl du export fopctl fopd install journalctl kill logrotate make man mv perf pkg-config
+    . apt blkdiscard cc cmake cp cpack ctest curl du etcdctl export fopctl fopd install journalctl kill logrotate make man mv perf pkg-config
     promtool scripts sh strace sudo sudoedit systemctl tar ulimit wipefs
     """.split())
 # Blocks that are something else: YAML, JSON, lines of a log, tables of bytes and numbers, rules, C.

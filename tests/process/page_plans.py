@@ -116,7 +116,16 @@ CONTRIBUTING = {
     "cmake --workflow --preset dev": Elsewhere("CMakePresets.json", '"workflowPresets"'),
 }
 
+NO_ETCDCTL = Not("it wants etcdctl, and an etcd with users")
+EPOCHS = dict.fromkeys([
+    "etcdctl compact $(etcdctl endpoint status --write-out=json | grep -o '\"revision\":[0-9]*' | grep -o '[0-9]*' | head -1)",
+    "etcdctl defrag --cluster && etcdctl alarm disarm",
+    "etcdctl user add fopd && etcdctl role add epochs",
+    "etcdctl role grant-permission epochs --prefix=true readwrite /fopd/ && etcdctl user grant-role fopd epochs",
+], NO_ETCDCTL)
+
 RUNNING = {
+    "etcdctl del /fopd/view": NO_ETCDCTL,
     **dict.fromkeys([
         "journalctl -u fopd -p err",
         "journalctl -u fopd -p warning --since today",
@@ -200,6 +209,7 @@ MEASUREMENTS = {
     **dict.fromkeys([
         "build/release/bin/bench_fabric --ofi",
         "build/release/bin/test_sim -d yes",
+        "FOPD_EXPLORE_STATES=800000 build/release/bin/test_eh '[.exploration]'",
         "FOPD_SWARM_SEEDS=2000 build/release/bin/test_sim '[swarm]'",
         "build/release/bin/bench_store /var/tmp 100000",
         "ctest --preset release -R 'network_(stopped|guests|ends_many)' --verbose",
@@ -286,6 +296,7 @@ PLANS = {
     "docs/running.md": Page(RUNNING),
     "docs/trials.md": Page({"fopctl --principals FILE key create ann": Run(status=2)}),
     "docs/tutorial.md": Page(TUTORIAL),
+    "docs/reference/epochs.md": Page(EPOCHS, has_node=False),
     "docs/reference/events.md": Page(EVENTS),
     "docs/man/fopctl.1": Page(FOPCTL),
     "docs/man/fopd.8": Page(FOPD),

@@ -13,6 +13,13 @@ class ResourcesTest(ProcessTestCase):
         super().setUp()
         self.fopd = self.node()
 
+    def start_ready(self):
+        """The number of the first epoch is written then: a file and its directory are open meanwhile."""
+        daemon = self.fopd.start_ready()
+        written = self.fopd.data_dir / "epochs.numbers"
+        wait_until(lambda: written.exists() and str(self.fopd.data_dir) not in daemon.file_targets(), "the number is written")
+        return daemon
+
     def taken(self, daemon):
         return daemon.files_count(), len(daemon.threads())
 
@@ -21,7 +28,7 @@ class ResourcesTest(ProcessTestCase):
         wait_until(lambda: self.taken(daemon) == before, f"descriptors and threads are {before} as before")
 
     def test_requests_leave_nothing(self):
-        daemon = self.fopd.start_ready()
+        daemon = self.start_ready()
         before = self.taken(daemon)
         for _ in range(100):
             self.assertEqual(daemon.ask("GET", "/v1/status")[0], 200)
@@ -37,7 +44,7 @@ class ResourcesTest(ProcessTestCase):
         self.fopd.stop(daemon)
 
     def test_refused_reloads_leave_nothing(self):
-        daemon = self.fopd.start_ready()
+        daemon = self.start_ready()
         before = self.taken(daemon)
         self.fopd.config_path.write_text("nonsense: 1\n")
         for _ in range(50):

@@ -265,6 +265,31 @@ TEST_CASE("lrs cluster shares: what a locality had that hangs is gone, and stays
     CHECK(node.parts[0]->is_in(ticks_at(kSharesStart)));
 }
 
+TEST_CASE("lrs cluster shares: whatever a peer says, a node goes on", "[lrs]") {
+    constexpr std::uint64_t kId = 5;
+    core::Random random(5);
+    const Ticks now = ticks_at(kSharesStart);
+    for (int i = 0; i < 500; ++i) {
+        SharingNode node(1, 4);
+        Bytes said{};
+        for (eh::EpochNumber epoch = 1; epoch <= 3; ++epoch) {
+            said = contribution(*node.parts[0], kId, kWholeDemand);
+            ClusterPart forged = ClusterPart::read(said);
+            // All are beyond 2^44 nodes, of which a share is nothing.
+            forged.nodes = ~std::uint64_t{0} - random.below(3);
+            if (i % 2 == 0) forged.basis = static_cast<eh::EpochNumber>(random.next() >> 1U);
+            if (i % 3 == 0) forged.demands.front().demand = random.next();
+            if (i % 5 == 0) forged.count = static_cast<std::uint32_t>(random.next());
+            forged.write(said);
+            node.parts[0]->begin(
+                epoch, {.filled = 1, .bytes = said, .expires_at = kSharesStart + 2s}, now);
+            node.settle(0, kId, now);
+        }
+        // Cut off, it keeps something.
+        CHECK(node.usable(kId, ticks_at(kSharesStart + 3s)) > 0);
+    }
+}
+
 TEST_CASE("lrs cluster shares: a share ends when others may have it", "[lrs]") {
     constexpr std::uint64_t kId = 5;
     SharingNode node(1, 4);

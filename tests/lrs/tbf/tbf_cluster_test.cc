@@ -311,6 +311,34 @@ TEST_CASE("lrs tbf cluster: whatever happens, a span has no more than burst, rat
     }
 }
 
+TEST_CASE("lrs tbf cluster: a client cannot give its job an id that the rule has", "[lrs]") {
+    ClusterStage stage({.rules = {"jobs job=* rate=100/s all=1000/s scope=cluster"}});
+    for (const std::string_view name : {"job=all", "job=user", "job=group", "job=pool"})
+        stage.keep_waiting(0, name, 1000);
+    stage.keep_waiting(0, kJob, 100);
+    stage.run_for(5s);
+    const Instant begin = stage.now();
+    stage.run_for(5s);
+    CHECK(stage.served_between(kJob, begin, stage.now()) >= 450);
+}
+
+TEST_CASE("lrs tbf cluster: a debt made with a small share does not outlast it", "[lrs]") {
+    ClusterStage stage({.rules = {"a job=a rate=10/s scope=cluster"}});
+    stage.keep_waiting(1, kJob, 200);
+    stage.run_for(3s);
+    // One request is served with a share of 1/201, and nothing more is wanted there.
+    stage.keep_waiting(0, kJob, 1);
+    stage.run_for(3s);
+    stage.keep_waiting(0, kJob, 0);
+    stage.run_for(2s);
+    stage.keep_waiting(1, kJob, 0);
+    stage.run_for(3s);
+    const Instant begin = stage.now();
+    stage.keep_waiting(0, kJob, 1);
+    stage.run_for(2s);
+    CHECK(stage.served_between(kJob, begin, stage.now()) >= 5);
+}
+
 TEST_CASE("lrs tbf cluster: a process that stood still uses no share that others have", "[lrs]") {
     ClusterStage stage(
         {.seed = 11, .servers = 3, .rules = rate_rule(10'000), .epochs = {.timeout = 1s}});
