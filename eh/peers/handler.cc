@@ -365,7 +365,8 @@ void PeersHandler::report(const Event& event) {
             emit(events, Level::kWarn, "eh.other_bytes", {{"member", name}, {"view", view}});
             break;
         case EventKind::kSecondOfName:
-            emit(events, Level::kError, "eh.second_of_name", {{"member", name}});
+            emit(events, Level::kError, "eh.second_of_name",
+                 {{"member", name}, {"address", std::string_view(event.address)}});
             break;
         case EventKind::kRefused:
             emit(events, Level::kError, "eh.other_rules",

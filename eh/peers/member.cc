@@ -155,6 +155,11 @@ void Member::tell_takeover(const View& before) {
     effects_.emplace_back(std::move(event));
 }
 
+void Member::tell_second(const std::string& name, const std::string& address) {
+    effects_.emplace_back(Event{
+        .kind = EventKind::kSecondOfName, .name = name, .view = view_number(), .address = address});
+}
+
 void Member::tell_unlike(const std::string& name, UnlikeRule rule) {
     effects_.emplace_back(
         Event{.kind = EventKind::kRefused, .name = name, .view = view_number(), .rule = rule});

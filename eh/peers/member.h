@@ -113,6 +113,7 @@ struct Event {
     EvictedFor reason = EvictedFor::kNothing;
     std::vector<std::string> left_out{};  // Of the members before.
     UnlikeRule rule = UnlikeRule::kNone;
+    std::string address{};  // Of the other daemon, with kSecondOfName.
 };
 using Effect = std::variant<Send, Persist, ReadStore, SwapStore, Answer, Event>;
 
@@ -245,6 +246,7 @@ private:
     void tell_eviction(const std::string& name);
     void tell_gone(std::string root);
     void tell_takeover(const View& before);
+    void tell_second(const std::string& name, const std::string& address);
     void tell_unlike(const std::string& name, UnlikeRule rule);
     void answer(Result<EpochNumber> epoch, std::vector<std::byte> data);
     void fail_call(Errc code, std::int32_t os_errno, const char* context);
@@ -316,6 +318,7 @@ private:
     void use_record(const ViewHandle& record, Instant now);
     void create_view(const ViewHandle& record);
     void on_join(const Peer& from, const Message& message, const Join& join, Instant now);
+    void refuse_second(const Peer& to, Incarnation incarnation);
     void on_joiner_leaves(const Peer& from, Incarnation incarnation);
     void on_redirect(const Redirect& redirect, Instant now);
     void on_refuse(const Peer& from, const Refuse& refuse, Instant now);
@@ -369,7 +372,8 @@ private:
     bool is_root_back(Instant now) const;
     void count_promises(Instant now);
     View taken_over() const;
-    std::string root_name_of(ViewNumber number) const;
+    Peer root_of(ViewNumber number) const;
+    bool is_restarted_root(const Peer& from, const Message& message, const Promise& promise) const;
     void on_takeover_time(Instant now);
 
     const MemberOptions* options_;

@@ -170,10 +170,7 @@ void Member::on_join(const Peer& from, const Message& message, const Join& join,
         tell_unlike(from.name, rule);
         return refuse(RefuseReason::kRules, 0, rule);
     }
-    if (from.name == self_.name) {
-        tell(EventKind::kSecondOfName, from.name);
-        return refuse(RefuseReason::kSecondOfName, incarnation_);
-    }
+    if (from.name == self_.name) return refuse_second(to, message.incarnation);
     if (view_->gone(from.name) >= message.incarnation)
         return refuse(RefuseReason::kIncarnation, view_->gone(from.name));
     Instant not_before{};
@@ -200,6 +197,15 @@ void Member::on_join(const Peer& from, const Message& message, const Join& join,
     note_admission(now);
 }
 
+// Another daemon has the name of this member, which lives.
+void Member::refuse_second(const Peer& to, Incarnation incarnation) {
+    tell_second(to.name, to.address);
+    send_round(to, static_cast<std::uint32_t>(incarnation),
+               Refuse{.reason = RefuseReason::kSecondOfName,
+                      .incarnation = sent_incarnation(),
+                      .address = self_.address});
+}
+
 // A daemon stops while it joins. If it is in the view that is being written, it leaves that one.
 void Member::on_joiner_leaves(const Peer& from, Incarnation incarnation) {
     if (swap_next_ != nullptr && swap_next_->find(from.name, incarnation)) {
@@ -221,7 +227,7 @@ void Member::on_redirect(const Redirect& redirect, Instant now) {
 }
 
 void Member::on_refuse(const Peer& from, const Refuse& refuse, Instant now) {
-    if (refuse.reason == RefuseReason::kSecondOfName) tell(EventKind::kSecondOfName, self_.name);
+    if (refuse.reason == RefuseReason::kSecondOfName) tell_second(self_.name, refuse.address);
     if (refuse.reason == RefuseReason::kRules) {
         tell_unlike(from.name, refuse.rule);
         // One that does not promise; others may.
@@ -234,7 +240,8 @@ void Member::on_refuse(const Peer& from, const Refuse& refuse, Instant now) {
     }
     if (refuse.reason == RefuseReason::kRules) {
         end_join(Errc::kInvalid, EPROTO, kOtherRules, now);
-    } else {
+    } else if (swap_ == SwapKind::kNone) {
+        candidacy_.reset();
         end_join(Errc::kDenied, EEXIST, "another daemon has this name", now);
     }
 }

@@ -115,11 +115,12 @@ void Member::on_poll_ack(const Peer& from, std::size_t position, const Message& 
     if (!duty_) return;
     const auto second = duty_->joiners.find(from.name);
     if (second != duty_->joiners.end() && second->second.not_before != Instant{}) {
-        tell(EventKind::kSecondOfName, from.name);
-        send_round(
-            {.name = from.name, .address = second->second.address},
-            static_cast<std::uint32_t>(second->second.incarnation),
-            Refuse{.reason = RefuseReason::kSecondOfName, .incarnation = message.incarnation});
+        tell_second(from.name, second->second.address);
+        send_round({.name = from.name, .address = second->second.address},
+                   static_cast<std::uint32_t>(second->second.incarnation),
+                   Refuse{.reason = RefuseReason::kSecondOfName,
+                          .incarnation = message.incarnation,
+                          .address = view_->at(position).address});
         duty_->joiners.erase(second);
     }
     if (message.round < round_) return answer_old_round(from, message.round);

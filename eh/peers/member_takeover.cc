@@ -41,27 +41,39 @@ void Member::begin_candidacy(const ViewHandle& target, Instant now) {
     on_takeover_time(now);
 }
 
-std::string Member::root_name_of(ViewNumber number) const {
-    if (view_ != nullptr && view_->number() == number) return view_->root().name;
-    if (record_ != nullptr && record_->number() == number && !record_->empty())
-        return record_->root().name;
-    return root_hint_.name;
+Peer Member::root_of(ViewNumber number) const {
+    for (const ViewHandle& view : {view_, record_}) {
+        if (view != nullptr && view->number() == number && !view->empty())
+            return {.name = view->root().name, .address = view->root().address};
+    }
+    return root_hint_;
 }
 
-// Whoever promises must not have heard from the root for long, unless the root's own node asks:
-// then that root's incarnation is gone.
+// Whether the candidate is the root's next process, so that the root's incarnation is gone. One at
+// another address may be a second daemon of the root's name, and the root may be alive.
+bool Member::is_restarted_root(const Peer& from, const Message& message,
+                               const Promise& promise) const {
+    const Peer root = root_of(message.view);
+    return from.name == root.name && promise.address == root.address;
+}
+
+// Whoever promises must not have heard from the root for long, unless the root was started again.
 void Member::on_promise(const Peer& from, const Message& message, const Promise& promise,
                         Instant now) {
+    if (from.name == self_.name) {
+        const bool is_second = seated_ && message.incarnation != sent_incarnation();
+        const Peer to{.name = from.name, .address = promise.address};
+        return is_second ? refuse_second(to, message.incarnation) : void();
+    }
     if (duty_ && message.view == view_number()) return send(from, Beat{});
     if (seated_ && message.view < view_number()) return send_nack(from, message.incarnation);
-    if (from.name == self_.name) return;
     if (const UnlikeRule rule = unlike(promise.rules); rule != UnlikeRule::kNone) {
         if (!unlike_.insert(from.name).second) return;
         tell_unlike(from.name, rule);
         return send_as(from, message.view, static_cast<std::uint32_t>(message.incarnation),
                        Refuse{.reason = RefuseReason::kRules, .rule = rule});
     }
-    const bool root_is_gone = from.name == root_name_of(message.view);
+    const bool root_is_gone = is_restarted_root(from, message, promise);
     const bool is_silent = now >= after(root_heard_, options_->root_silent);
     if (!root_is_gone && !is_silent && promised_ < message.view) return;
     if (promised_ < message.view) {
@@ -175,9 +187,11 @@ void Member::on_takeover_time(Instant now) {
         return;
     }
     for (const RosterEntry& entry : candidacy_->target->view().roster) {
-        if (entry.name == self_.name || candidacy_->granted.contains(entry.name)) continue;
+        // Another daemon of this one's name may live at another address, and says so.
+        const bool is_own = entry.name == self_.name && entry.address == self_.address;
+        if (is_own || candidacy_->granted.contains(entry.name)) continue;
         send_as({.name = entry.name, .address = entry.address}, candidacy_->target->number(), 0,
-                Promise{.rules = rules()});
+                Promise{.address = self_.address, .rules = rules()});
     }
 }
 

@@ -93,7 +93,9 @@ void body_fields(Wire& wire, B& body) {
         choice(wire, body.reason, RefuseReason::kSecondOfName);
         wire.number(body.incarnation);
         choice(wire, body.rule, UnlikeRule::kPolicies);
+        wire.text(body.address, kMemberAddressMax);
     } else if constexpr (std::is_same_v<Kind, Promise>) {
+        wire.text(body.address, kMemberAddressMax);
         rules_fields(wire, body.rules);
     } else if constexpr (std::is_same_v<Kind, PromiseAck>) {
         wire.flag(body.is_member);

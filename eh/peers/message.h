@@ -144,6 +144,7 @@ struct Refuse {
     RefuseReason reason = RefuseReason::kRules;
     Incarnation incarnation = 0;  // The one in the roster.
     UnlikeRule rule = UnlikeRule::kNone;
+    std::string address{};  // Of the daemon that has the name; with kSecondOfName.
     bool operator==(const Refuse&) const = default;
 };
 
@@ -152,6 +153,7 @@ struct Refuse {
 // The sender wants to be the root after this view. A receiver that has not heard from the root for
 // long promises to take part in this view no more.
 struct Promise {
+    std::string address{};  // The sender's.
     CommonRules rules{};
     bool operator==(const Promise&) const = default;
 };

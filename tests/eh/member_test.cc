@@ -194,6 +194,66 @@ TEST_CASE("eh member: the root's own next incarnation asks for promises at once"
     CHECK(Seen(again).sent<Promise>(kOther.name) != nullptr);
 }
 
+TEST_CASE("eh member: a promise before the root is silent is for its next process only", "[eh]") {
+    const MemberOptions options;
+    const Instant soon = kNow + 10ms;
+    const Promise elsewhere{.address = "elsewhere"};
+    Member member = seated(options, kOther, view_of_three(1));
+    member.on_message({.name = kRoot.name, .address = elsewhere.address},
+                      as_member(1, 6, elsewhere), soon);
+    CHECK(Seen(member).effects.empty());
+    // What the member knows of the root's address by itself says nothing of the candidate.
+    member.on_message(kRoot, as_member(1, 6, elsewhere), soon);
+    CHECK(Seen(member).effects.empty());
+
+    SECTION("the root was started again") {
+        member.on_message(kRoot, as_member(1, 6, Promise{.address = kRoot.address}), soon);
+        CHECK(Seen(member).sent<PromiseAck>(kRoot.name) != nullptr);
+    }
+    SECTION("the root has moved, and is silent") {
+        member.on_message(kRoot, as_member(1, 6, elsewhere), kNow + options.root_silent);
+        CHECK(Seen(member).sent<PromiseAck>(kRoot.name) != nullptr);
+    }
+}
+
+TEST_CASE("eh member: a living root refuses a candidate of its name", "[eh]") {
+    const MemberOptions options;
+    const Peer elsewhere{.name = kRoot.name, .address = "elsewhere"};
+    Member second = joining(options, elsewhere);
+    second.on_view_read(committed(view_of_three(1)), kNow);
+    (void)second.take_effects();
+    const Instant silent = kNow + options.root_silent;
+    // It asks the root once more, then for promises.
+    for (int i = 0; i < 2; ++i) {
+        second.on_time(silent);
+        second.on_view_read(committed(view_of_three(1)), silent);
+    }
+    const Seen asked(second);
+    const Send* const promise = asked.sent<Promise>(kRoot.name);
+    REQUIRE(promise != nullptr);
+    CHECK(promise->to.address == kRoot.address);
+    CHECK(asked.sent<Promise>(kOther.name) != nullptr);
+
+    Member root = seated(options, kRoot, view_of_three(1));
+    root.on_message(elsewhere, promise->message, silent);
+    const Seen refused(root);
+    REQUIRE(refused.event(EventKind::kSecondOfName) != nullptr);
+    CHECK(refused.event(EventKind::kSecondOfName)->address == elsewhere.address);
+    const Send* const refusal = refused.sent<Refuse>(kRoot.name);
+    REQUIRE(refusal != nullptr);
+    CHECK(refusal->to.address == elsewhere.address);
+    second.on_message(kRoot, refusal->message, silent + 1ms);
+
+    const Seen ended(second);
+    REQUIRE(ended.event(EventKind::kSecondOfName) != nullptr);
+    CHECK(ended.event(EventKind::kSecondOfName)->address == kRoot.address);
+    REQUIRE(ended.find<Answer>() != nullptr);
+    CHECK(ended.find<Answer>()->epoch.error().os_errno == EEXIST);
+    second.on_message(kOther, as_member(1, 5, PromiseAck{.is_member = true}), silent + 2ms);
+    second.on_time(silent + 10s);
+    CHECK(Seen(second).find<SwapStore>() == nullptr);
+}
+
 TEST_CASE("eh member: two daemons of one name never get one incarnation from a refusal", "[eh]") {
     const MemberOptions options;
     const auto next_of = [&](Incarnation durable) {

@@ -61,8 +61,8 @@ std::vector<Message> one_of_each() {
             .address = "tcp://b:1",
             .rules = {.hash = 3, .timeout_ns = 4, .grace_ns = 5, .root_silent_ns = 6, .fanout = 7}},
         Redirect{.root = "node-0", .root_address = "tcp://a:1"},
-        Refuse{.reason = RefuseReason::kIncarnation, .incarnation = 4},
-        Promise{},
+        Refuse{.reason = RefuseReason::kSecondOfName, .incarnation = 4, .address = "tcp://c:1"},
+        Promise{.address = "tcp://b:1"},
         PromiseAck{.is_member = true, .address = "tcp://b:1", .record = old.carry}};
     REQUIRE(bodies.size() == std::variant_size_v<Body>);
     std::vector<Message> messages;
