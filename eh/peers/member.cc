@@ -70,6 +70,7 @@ void Member::last_epoch(Instant now) {
     if (swap_ == SwapKind::kNone) candidacy_.reset();
     leave_until_ = after(now, options_->root_silent);
     leave_at_ = now;
+    leave_read_at_ = after(now, options_->grace);
     if (duty_) duty_->wants_out = true;
     try_fold(now);
     on_time(now);
@@ -313,11 +314,7 @@ void Member::on_time(Instant now) {
             standing_ = Standing::kDetached;
         }
     }
-    if (standing_ == Standing::kLeaving && !duty_ && now >= leave_at_) {
-        const Peer& root = seated_ ? root_peer() : root_hint_;
-        if (!root.name.empty() && root.name != self_.name) send(root, Leave{});
-        leave_at_ = after(now, options_->resend);
-    }
+    if (standing_ == Standing::kLeaving && !duty_) go_on_leaving(now);
     if (join_at_ != kNever && now >= join_at_) go_on_joining(now);
     if (now >= claim_at_) claim(now);
     if (assembly_.number != 0 && now >= assembly_.again_at) {
@@ -336,6 +333,23 @@ void Member::on_time(Instant now) {
     if (duty_) on_root_time(now);
 }
 
+// A root that leaves may end before its last messages are there, and its place is this member's
+// then: the store knows.
+bool Member::reads_while_leaving() const {
+    return standing_ == Standing::kLeaving && seated_ && !duty_ && is_shared();
+}
+
+void Member::go_on_leaving(Instant now) {
+    if (now >= leave_at_) {
+        const Peer& root = seated_ ? root_peer() : root_hint_;
+        if (!root.name.empty() && root.name != self_.name) send(root, Leave{});
+        leave_at_ = after(now, options_->resend);
+    }
+    if (!reads_while_leaving() || now < leave_read_at_) return;
+    leave_read_at_ = after(now, options_->grace);
+    ask_store(ReadFor::kNews);
+}
+
 Instant Member::next_deadline() const {
     Instant due = kNever;
     const auto or_at = [&](Instant at) { due = std::min(due, at); };
@@ -351,6 +365,7 @@ Instant Member::next_deadline() const {
     if (standing_ == Standing::kLeaving) {
         or_at(leave_until_);
         if (!duty_) or_at(leave_at_);
+        if (reads_while_leaving()) or_at(leave_read_at_);
     }
     or_at(join_at_);
     or_at(claim_at_);
@@ -450,6 +465,7 @@ std::uint64_t Member::fingerprint(Instant now) const {
     add_time(claim_at_);
     add_time(leave_until_);
     add_time(leave_at_);
+    add_time(leave_read_at_);
     add((store_busy_ ? 1U : 0U) + (store_ignored_ ? 2U : 0U));
     add(static_cast<std::uint64_t>(phase_));
     add(static_cast<std::uint64_t>(swap_));

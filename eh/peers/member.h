@@ -266,6 +266,8 @@ private:
     bool reaches_store() const { return is_shared() || options_->root.name == self_.name; }
     void on_tree_message(const Peer& from, const Message& message, Instant now);
     void on_watchdog(Instant now);
+    void go_on_leaving(Instant now);
+    bool reads_while_leaving() const;
     bool may_be_admitted() const;
 
     // member_tree.cc
@@ -302,6 +304,7 @@ private:
     void tell_children();
     void send_view(const Peer& to, bool has_base);
     void tell_successor(const CommittedView& next, const std::optional<ViewDifference>& news);
+    void release_leavers(const CommittedView& next);
     void send_nack(const Peer& to, Incarnation incarnation);
     void want_view(const Peer& from, ViewNumber number, Instant now);
     void on_view_news(const Peer& from, const ViewNews& news, Instant now);
@@ -337,6 +340,7 @@ private:
     void begin_duty(bool was_root, Instant now);
     bool is_frozen() const { return phase_ != Phase::kNone && phase_ != Phase::kProbing; }
     bool is_held(Instant now) const;
+    bool hands_over() const;
     void decide(Instant now);
     void start_epoch(Instant now);
     void abort_epoch();
@@ -418,6 +422,7 @@ private:
     Instant claim_at_ = kNever;      // Takes its own earlier place as root if nobody answers there.
     Instant leave_until_ = kNever;
     Instant leave_at_ = kNever;
+    Instant leave_read_at_ = kNever;  // The store may say that the root has let it go, or has left.
 
     bool store_busy_ = false;
     bool store_ignored_ = false;  // The answer belongs to something given up.

@@ -370,7 +370,10 @@ void Member::end_swap(Instant now) {
     std::optional<ViewDifference> news;
     if (seated_ && next->number() == view_number() + 1)
         news = difference(view_->view(), next->view());
-    if (duty_ && !next->empty() && !next->find(self_.name)) tell_successor(*next, news);
+    if (duty_ && !next->find(self_.name)) {
+        if (!next->empty()) tell_successor(*next, news);
+        release_leavers(*next);
+    }
     adopting_ = kind;
     adopt(next, std::move(news), now);
     adopting_ = SwapKind::kNone;

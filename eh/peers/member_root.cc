@@ -23,6 +23,11 @@ void Member::begin_duty(bool was_root, Instant now) {
     duty_->has_start.clear();
 }
 
+// The root leaves, and the next member becomes root. There may be none: then the view is empty.
+bool Member::hands_over() const {
+    return duty_->wants_out && is_shared() && standing_ == Standing::kLeaving;
+}
+
 bool Member::is_held(Instant now) const {
     return now < duty_->held_until && view_->participants() < options_->expect;
 }
@@ -251,13 +256,14 @@ bool Member::may_admit() const {
 bool Member::wants_change(Instant now) const {
     const Duty& duty = *duty_;
     if (!duty.evict.empty() || !duty.to_front.empty() || duty.wants_bump) return true;
-    if (duty.wants_out && (takes_part() || (is_shared() && standing_ == Standing::kLeaving)))
-        return true;
+    if (duty.wants_out && !hands_over() && takes_part()) return true;
     if (needs_block()) return true;
     if (duty.wants_in && standing_ == Standing::kJoining && !takes_part() && may_admit())
         return true;
     const bool is_time = now >= duty.admit_at;
     const auto is_here = [&](const std::string& name) { return view_->find(name).has_value(); };
+    // Others may leave at the same time.
+    if (is_time && hands_over()) return true;
     if (is_time && std::ranges::any_of(duty.leavers, is_here)) return true;
     return std::ranges::any_of(duty.joiners, [&](const auto& each) {
         const auto& [name, joiner] = each;
@@ -269,7 +275,7 @@ bool Member::wants_change(Instant now) const {
 // Asks the store first: as long as it does not answer, epochs go on with the same members.
 void Member::maybe_change(Instant now) {
     if (!duty_ || phase_ != Phase::kNone || store_busy_) return;
-    if (!duty_->leavers.empty()) note_admission(now);
+    if (!duty_->leavers.empty() || hands_over()) note_admission(now);
     if (duty_->change_at != kNever && now < duty_->change_at) return;
     duty_->change_at = kNever;
     if (!wants_change(now)) return;
@@ -313,8 +319,7 @@ View Member::next_view(Instant now) const {
                          .joined = next.number});
     }
     RosterEntry root = old.roster.front();
-    const bool hands_over = duty.wants_out && is_shared() && standing_ == Standing::kLeaving;
-    if (hands_over) {
+    if (hands_over()) {
         // The next root gets a block of its own.
         next.roster = std::move(first);
         next.epoch_low = old.epoch_high + 1;
@@ -402,7 +407,7 @@ Instant Member::next_root_deadline() const {
             change = std::min(change, std::max(joiner.not_before, duty.admit_at));
         }
     }
-    if (!duty.leavers.empty()) change = std::min(change, duty.admit_at);
+    if (!duty.leavers.empty() || hands_over()) change = std::min(change, duty.admit_at);
     if (duty.change_at != kNever) change = std::min(change, duty.change_at);
     if (change == kNever) return due;
     or_at(duty.change_at == kNever ? change : std::max(change, duty.change_at));

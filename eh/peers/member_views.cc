@@ -68,7 +68,7 @@ void Member::adopt(const ViewHandle& next, std::optional<ViewDifference> news, I
         // It has left since it asked to join.
         standing_ = Standing::kLeaving;
         leave_until_ = after(now, options_->root_silent);
-        leave_at_ = now;
+        leave_read_at_ = after(now, options_->grace);
     } else if (!takes_part && (standing_ == Standing::kLeaving || standing_ == Standing::kMember)) {
         if (call_ && standing_ == Standing::kMember) fail_call(Errc::kClosed, ESTALE, "evicted");
         tell_gone({});
@@ -117,6 +117,7 @@ void Member::take_seat(const ViewHandle& next, std::size_t position, Instant now
     } else {
         duty_.reset();
         if (phase_ == Phase::kProbing) forget_swap();
+        if (standing_ == Standing::kLeaving) leave_at_ = now;
         send(peer_at(parent_of(position_, options_->fanout)), ViewAck{});
     }
     if (!children_.empty()) {
@@ -194,6 +195,18 @@ void Member::tell_successor(const CommittedView& next, const std::optional<ViewD
     if (has_base && news && fits_in_message(*news)) return send(to, ViewNews{.difference = *news});
     send_round(to, static_cast<std::uint32_t>(next.root().incarnation),
                Nack{.number = next.number(), .root = to.name, .root_address = to.address});
+}
+
+// A root that leaves with others tells them that they are out.
+void Member::release_leavers(const CommittedView& next) {
+    for (const RosterEntry& entry : view_->view().roster) {
+        if (!duty_->leavers.contains(entry.name) || next.find(entry.name)) continue;
+        Nack nack{.number = next.number(), .is_excluded = true};
+        if (!next.empty()) nack.root = next.root().name;
+        if (!next.empty()) nack.root_address = next.root().address;
+        send_round({.name = entry.name, .address = entry.address},
+                   static_cast<std::uint32_t>(entry.incarnation), std::move(nack));
+    }
 }
 
 void Member::on_view_want(const Peer& from, const ViewWant& want) {

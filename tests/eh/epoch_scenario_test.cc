@@ -225,6 +225,42 @@ TEST_CASE("eh peers: who leaves does not hold up the others", "[eh]") {
     CHECK(world.laws().broken() == "");
 }
 
+TEST_CASE("eh peers: after all have left, some of them go on without the others", "[eh]") {
+    const Duration apart = GENERATE(0us, 300us, 1ms, 3ms, 10ms, 60ms);
+    // What the root sends while it leaves is lost, as it ends.
+    const bool is_lost = GENERATE(false, true);
+    CAPTURE(apart.count(), is_lost);
+    EpochWorld world(quick_world(3));
+    run_all(world, 3, 10ms);
+    REQUIRE(world.run_until_true(world.now() + 2s, [&] { return world.laws().newest() > 20; }));
+    for (std::size_t i = 0; i < 3; ++i) {
+        world.leave(i);
+        for (std::size_t other = i + 1; is_lost && other < 3; ++other)
+            world.block(i, other, world.now() + 5s);
+        world.run_until(world.now() + apart);
+    }
+    // As daemons that stop: each ends when it has left.
+    const auto has_left = [&](std::size_t i) {
+        return !world.runs(i) || world.member(i).standing() == Standing::kDetached;
+    };
+    const Instant left = world.now();
+    CHECK(world.run_until_true(left + 600ms, [&] {
+        for (std::size_t i = 0; i < 3; ++i) {
+            if (world.runs(i) && has_left(i)) world.crash(i);
+        }
+        return has_left(0) && has_left(1) && has_left(2);
+    }));
+    world.run_until(left + 6s);
+    const EpochNumber last = world.laws().newest();
+    CHECK(world.laws().history().back()->empty());
+    world.start(0);
+    world.start(1);
+    run_all(world, 2, 10ms);
+    CHECK(world.run_until_true(world.now() + 3s,
+                               [&] { return world.all_joined() && world.laws().newest() > last; }));
+    CHECK(world.laws().broken() == "");
+}
+
 TEST_CASE("eh peers: who stops while it joins does not hold up the others", "[eh]") {
     const bool is_shared = GENERATE(false, true);
     const auto late = GENERATE(500, 2000, 10'000, 23'000, 26'000, 28'000, 32'000);

@@ -138,6 +138,9 @@ TEST_CASE("eh view: it is read as it was written, and only if its roster is lawf
     View empty_block = view;
     empty_block.epoch_high = 0;
     CHECK(refused(empty_block));
+    View nobody = view;
+    nobody.roster.clear();
+    CHECK(decode_view(encode_view(nobody)).value() == nobody);
 }
 
 TEST_CASE("eh view: a difference leads from one view to the next", "[eh]") {
