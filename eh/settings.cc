@@ -272,6 +272,8 @@ peers::MemberOptions member_options(const EpochSettings& settings, const EpochRu
         options.rules_hash = core::mix(options.rules_hash, static_cast<std::uint64_t>(each));
     }
     options.expect = settings.expect;
+    for (const auto& each : settings.members)
+        options.others.push_back({.name = each.name, .address = format_address(each.address)});
     options.bootstrap_timeout = settings.bootstrap_timeout;
     options.quorum = settings.quorum;
     const EpochSettings::Node* const root = settings.find(settings.store.root);

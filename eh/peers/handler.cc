@@ -361,6 +361,10 @@ void PeersHandler::report(const Event& event) {
         case EventKind::kAbdicates:
             emit(events, Level::kWarn, "eh.abdicates", {{"view", view}});
             break;
+        case EventKind::kViewLost:
+            last_error_ = "the view store has an older list of members, or none";
+            emit(events, Level::kError, "eh.view_lost", {{"view", view}, {"found", event.found}});
+            break;
         case EventKind::kOtherBytes:
             emit(events, Level::kWarn, "eh.other_bytes", {{"member", name}, {"view", view}});
             break;

@@ -237,6 +237,10 @@ void Member::on_tree_message(const Peer& from, const Message& message, Instant n
     const Body& body = message.body;
     if (!seated_) {
         // The root has the request to join.
+        if (std::holds_alternative<Beat>(body) && create_at_ != kNever) {
+            found_member_ = true;
+            if (from.name != self_.name) root_hint_ = from;
+        }
         if (std::holds_alternative<Beat>(body) && from.name == root_hint_.name) root_heard_ = now;
         // It asks for the one that was at this address before.
         if (std::holds_alternative<Poll>(body) && standing_ == Standing::kJoining &&
@@ -462,11 +466,14 @@ std::uint64_t Member::fingerprint(Instant now) const {
     add_text(root_hint_.name);
     add(record_ == nullptr ? 0 : record_->number());
     add_time(read_at_);
+    add_time(create_at_);
+    add(found_member_ ? 1 : 0);
     add_time(claim_at_);
     add_time(leave_until_);
     add_time(leave_at_);
     add_time(leave_read_at_);
-    add((store_busy_ ? 1U : 0U) + (store_ignored_ ? 2U : 0U));
+    add((store_busy_ ? 1U : 0U) + (store_ignored_ ? 2U : 0U) + (is_view_lost_ ? 4U : 0U));
+    add(static_cast<std::uint64_t>(lost_pause_.count()));
     add(static_cast<std::uint64_t>(phase_));
     add(static_cast<std::uint64_t>(swap_));
     add(swap_next_ == nullptr ? 0 : swap_next_->number());

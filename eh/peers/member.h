@@ -53,6 +53,9 @@ struct MemberOptions {
     Duration bootstrap_timeout = 30s;  // The longest wait for them.
     std::int64_t block = 1 << 20;      // Epoch numbers that a root reserves at a time.
     Quorum quorum = Quorum::kParticipants;
+    // Daemons that may be members, as far as they are known. In a shared store that has no view,
+    // they are asked before one is made.
+    std::vector<Peer> others{};
     Peer root{};  // The only member that reaches the view store; no name: all do.
     ViewPool* pool = nullptr;
 
@@ -74,6 +77,7 @@ enum class EventKind : std::uint8_t {
     kEvicts,        // This root evicted `name`.
     kTakesOver,     // This member became root after `name`, by a view without those left out.
     kAbdicates,     // Another root has committed a view.
+    kViewLost,      // The store has an older view than this member, or none: `found`.
     kOtherBytes,    // `name` sent two contributions for one round. The first one counts.
     kSecondOfName,  // Two daemons have the name `name`.
     kRefused,       // `name` has other rules.
@@ -114,6 +118,7 @@ struct Event {
     std::vector<std::string> left_out{};  // Of the members before.
     UnlikeRule rule = UnlikeRule::kNone;
     std::string address{};  // Of the other daemon, with kSecondOfName.
+    ViewNumber found = 0;
 };
 using Effect = std::variant<Send, Persist, ReadStore, SwapStore, Answer, Event>;
 
@@ -319,6 +324,11 @@ private:
     void begin_join(Instant now);
     void go_on_joining(Instant now);
     void use_record(const ViewHandle& record, Instant now);
+    bool looks_for_members(Instant now);
+    bool lost_view(const ViewHandle& record) const;
+    void note_lost_view(const ViewHandle& record);
+    void note_found_view();
+    void on_probed(const Result<ViewHandle>& read, Instant now);
     void create_view(const ViewHandle& record);
     void on_join(const Peer& from, const Message& message, const Join& join, Instant now);
     void refuse_second(const Peer& to, Incarnation incarnation);
@@ -419,12 +429,16 @@ private:
     Peer root_hint_;                 // The daemon to ask for admission.
     ViewHandle record_;              // While joining: the view that the store had.
     Instant read_at_ = Instant{};    // When the store may be read next while joining.
+    Instant create_at_ = kNever;     // Makes the first view if no member answers by then.
+    bool found_member_ = false;      // One has answered.
     Instant claim_at_ = kNever;      // Takes its own earlier place as root if nobody answers there.
     Instant leave_until_ = kNever;
     Instant leave_at_ = kNever;
     Instant leave_read_at_ = kNever;  // The store may say that the root has let it go, or has left.
 
     bool store_busy_ = false;
+    bool is_view_lost_ = false;   // The store has lost the view of this member.
+    Duration lost_pause_{};       // Until it is asked again.
     bool store_ignored_ = false;  // The answer belongs to something given up.
     Phase phase_ = Phase::kNone;
     SwapKind swap_ = SwapKind::kNone;

@@ -42,6 +42,8 @@ void Member::begin_join(Instant now) {
     standing_ = Standing::kJoining;
     join_at_ = kNever;
     claim_at_ = kNever;
+    create_at_ = kNever;
+    found_member_ = false;
     if (!seated_) root_heard_ = now;
     if (std::exchange(is_persisting_, true)) return;
     effects_.emplace_back(Persist{.incarnation = durable_ + 1});
@@ -106,6 +108,7 @@ void Member::use_record(const ViewHandle& record, Instant now) {
         pass_incarnation(record->gone(self_.name));
         return begin_join(now);
     }
+    if (record == nullptr && looks_for_members(now)) return;
     if (record == nullptr || record->empty()) return create_view(record);
     const bool is_new = record_ == nullptr || record_->number() < record->number();
     const auto position = record->find(self_.name);
@@ -131,6 +134,18 @@ void Member::use_record(const ViewHandle& record, Instant now) {
     if (!is_new) return;
     root_heard_ = now;
     send(root_hint_, Join{.address = self_.address, .rules = rules()});
+}
+
+// Somebody may have removed the view while its members run, and a second cluster must not begin
+// beside them. True: not to be told yet, or there is one.
+bool Member::looks_for_members(Instant now) {
+    if (!is_shared() || options_->others.empty() || found_member_) return found_member_;
+    if (create_at_ != kNever) return now < create_at_;
+    create_at_ = after(now, options_->grace);
+    for (const Peer& other : options_->others) {
+        if (other.name != self_.name) send(other, Join{.address = self_.address, .rules = rules()});
+    }
+    return true;
 }
 
 // There are no members.
@@ -219,7 +234,9 @@ void Member::on_joiner_leaves(const Peer& from, Incarnation incarnation) {
 }
 
 void Member::on_redirect(const Redirect& redirect, Instant now) {
-    if (standing_ != Standing::kJoining || seated_ || redirect.root == self_.name) return;
+    if (standing_ != Standing::kJoining || seated_) return;
+    found_member_ = true;
+    if (redirect.root == self_.name) return;
     const bool is_same = redirect.root == root_hint_.name;
     if (!options_->root.name.empty() || is_same) return;
     root_hint_ = {.name = redirect.root, .address = redirect.root_address};
@@ -301,7 +318,13 @@ void Member::on_view_read(const Result<ViewHandle>& read, Instant now) {
             break;
         case ReadFor::kCandidacy:
             candidate_not_before_ = after(now, options_->grace);
+            if (read && lost_view(*read)) {
+                note_lost_view(*read);
+                candidate_not_before_ = after(now, lost_pause_);
+                break;
+            }
             if (!read || *read == nullptr) break;
+            note_found_view();
             if ((*read)->number() == view_number() && seated_ && !duty_) {
                 begin_candidacy(*read, now);
             } else if (standing_ == Standing::kJoining && !seated_ && record_ != nullptr &&
@@ -314,21 +337,50 @@ void Member::on_view_read(const Result<ViewHandle>& read, Instant now) {
         case ReadFor::kProbe:
             if (phase_ != Phase::kProbing) break;
             phase_ = Phase::kNone;
-            if (!duty_) break;
-            if (!read) {
-                duty_->change_at = after(now, options_->grace);
-            } else if (*read != nullptr && (*read)->view().writer == view_->view().writer &&
-                       (*read)->number() == view_number()) {
-                duty_->change_at = kNever;
-                change_view(now);
-            } else {
-                tell(EventKind::kAbdicates, {});
-                learn(*read, now);
-            }
+            if (duty_) on_probed(read, now);
             break;
         case ReadFor::kSettle: on_settled(read, now); break;
     }
     if (duty_) maybe_change(now);
+}
+
+// As root, before it changes the view.
+void Member::on_probed(const Result<ViewHandle>& read, Instant now) {
+    if (!read) {
+        duty_->change_at = after(now, options_->grace);
+    } else if (lost_view(*read)) {
+        note_lost_view(*read);
+        duty_->change_at = after(now, lost_pause_);
+    } else if ((*read)->number() == view_number()) {
+        note_found_view();
+        duty_->change_at = kNever;
+        change_view(now);
+    } else {
+        tell(EventKind::kAbdicates, {});
+        learn(*read, now);
+    }
+}
+
+// Whether the store has less than this member is in: its view was removed, or an older one put back
+// in its place, perhaps with other views after it. Then it is as if the store failed.
+bool Member::lost_view(const ViewHandle& record) const {
+    if (!seated_) return false;
+    if (record == nullptr || record->number() < view_number()) return true;
+    return record->number() == view_number() && record->view().writer != view_->view().writer;
+}
+
+void Member::note_lost_view(const ViewHandle& record) {
+    lost_pause_ = std::clamp(2 * lost_pause_, options_->grace,
+                             std::max(options_->grace, options_->back_off_max));
+    if (std::exchange(is_view_lost_, true)) return;
+    effects_.emplace_back(Event{.kind = EventKind::kViewLost,
+                                .view = view_number(),
+                                .found = record == nullptr ? 0 : record->number()});
+}
+
+void Member::note_found_view() {
+    is_view_lost_ = false;
+    lost_pause_ = {};
 }
 
 void Member::on_view_swapped(Swapped outcome, Instant now) {

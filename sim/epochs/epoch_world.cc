@@ -201,6 +201,7 @@ std::uint64_t EpochWorld::messages(const std::string& kind) const {
 // -- the view store --
 
 void EpochWorld::read_store(std::size_t index) {
+    ++reads_;
     if (now_ < store_broken_until_) {
         on_process(index, now_ + 10 * options_.store_time, [this, index] {
             processes_[index].member->on_view_read(

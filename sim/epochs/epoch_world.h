@@ -59,6 +59,8 @@ public:
     void break_store(Instant until) { store_broken_until_ = until; }
     // Until then the store can be read, and writes nothing: it is full.
     void fill_store(Instant until) { store_full_until_ = until; }
+    // The store has the first views only, as if somebody had put an old one back; 0: none.
+    void lose_views(std::size_t keeps) { history_.resize(keeps); }
     // The next swap is answered kUnknown, and happens after this time; zero: at once.
     void lose_next_swap_answer(Duration happens_after) { lost_swap_ = happens_after; }
     // Draws faults until then from the seed; afterwards everything works and all members run.
@@ -91,6 +93,7 @@ public:
     std::uint64_t messages(const std::string& kind) const;
     // Swaps that members asked the store for.
     std::uint64_t swaps() const { return swaps_; }
+    std::uint64_t reads() const { return reads_; }
     std::uint64_t trace() const { return trace_; }
     // Events of members, such as evictions; empty with more than 64 members.
     struct Seen {
@@ -149,6 +152,7 @@ private:
     Instant store_broken_until_{};
     Instant store_full_until_{};
     std::uint64_t swaps_ = 0;
+    std::uint64_t reads_ = 0;
     std::optional<Duration> lost_swap_;
     std::uint32_t slow_ppm_ = 0;
     std::uint32_t leave_ppm_ = 0;

@@ -390,6 +390,51 @@ TEST_CASE("eh peers: with a store that is full epochs go on, and it is tried now
     CHECK(world.laws().broken() == "");
 }
 
+TEST_CASE("eh peers: a view that the store has lost is told once, and epochs go on", "[eh]") {
+    const bool is_shared = GENERATE(true, false);
+    const std::size_t keeps = GENERATE(0U, 1U);
+    EpochWorldOptions options = quick_world(4);
+    options.is_shared = is_shared;
+    options.member.block = 400;
+    EpochWorld world(options);
+    run_all(world, 4, 10ms);
+    REQUIRE(world.run_until_true(world.now() + 10s, [&] { return world.laws().newest() > 250; }));
+    REQUIRE(world.laws().history().size() > keeps);
+    const Instant lost = world.now();
+    const std::uint64_t reads = world.reads();
+    world.lose_views(keeps);
+    CHECK(world.run_until_true(lost + 2s, [&] { return world.laws().newest() == 400; }));
+    world.run_until(lost + 5s);
+    // The grace is 100 ms, the longest pause a second.
+    CHECK(world.reads() - reads <= 12);
+    CHECK(world.count(EventKind::kViewLost) == 1);
+    CHECK(world.count(EventKind::kAbdicates) == 0);
+    CHECK(world.count(EventKind::kEvicts) == 0);
+    CHECK(world.member(0).is_root());
+    CHECK(world.laws().broken() == "");
+}
+
+TEST_CASE("eh peers: a newcomer makes no second cluster beside members that it knows", "[eh]") {
+    EpochWorldOptions options = quick_world(4);
+    for (std::size_t i = 0; i < 4; ++i) {
+        options.member.others.push_back(
+            {.name = sim::EpochLaws::name_of(i), .address = "a" + std::to_string(i)});
+    }
+    EpochWorld world(options);
+    run_all(world, 3, 10ms);
+    REQUIRE(world.run_until_true(world.now() + 2s, [&] { return world.laws().newest() > 20; }));
+    world.lose_views(0);
+    const std::uint64_t swaps = world.swaps();
+    const EpochNumber last = world.laws().newest();
+    world.run_participant(3, 10ms);
+    world.run_until(world.now() + 10s);
+    CHECK(world.swaps() == swaps);
+    CHECK_FALSE(world.member(3).is_seated());
+    CHECK(world.laws().newest() > last + 100);
+    CHECK(world.count(EventKind::kViewLost) == 1);
+    CHECK(world.laws().broken() == "");
+}
+
 TEST_CASE("eh peers: a broken link within the tree costs a place, not a member", "[eh]") {
     EpochWorld world(quick_world(7));
     world.begin_joined();
