@@ -258,7 +258,11 @@ void Member::on_tree_message(const Peer& from, const Message& message, Instant n
     }
     if (message.view < view_number()) return send_nack(from, message.incarnation);
     const auto position = view_->find(from.name, message.incarnation);
-    if (message.view > view_number()) return want_view(from, message.view, now);
+    if (message.view > view_number()) {
+        // The only root makes all views: this one is of before its file was lost.
+        if (duty_ && !is_shared()) return;
+        return want_view(from, message.view, now);
+    }
     if (!position || *position == position_) return drop(from);
     const bool is_order = is_one_of<Start, Abort, Closing, Poll, Beat>(body);
     if (has_promised()) {
@@ -322,7 +326,7 @@ void Member::on_time(Instant now) {
     if (join_at_ != kNever && now >= join_at_) go_on_joining(now);
     if (now >= claim_at_) claim(now);
     if (assembly_.number != 0 && now >= assembly_.again_at) {
-        const bool is_old = assembly_.number <= std::max(view_number(), promised_);
+        const bool is_old = assembly_.number <= over();
         if (is_old || now >= after(root_heard_, 2 * options_->root_silent)) {
             assembly_ = {};
         } else {
@@ -448,6 +452,7 @@ std::uint64_t Member::fingerprint(Instant now) const {
     add(seated_ ? position_ + 1 : 0);
     add(round_);
     add(promised_);
+    add(promised_anew_);
     for (const Child& child : children_) {
         add((child.is_ready ? 1U : 0U) + (child.has_view ? 2U : 0U) + (child.has_start ? 4U : 0U));
         if (child.is_ready) add_data(child.report.data);

@@ -196,6 +196,7 @@ private:
         std::string address{};
         // A member of this name has until then to say that it is alive. Zero: it is not.
         Instant not_before{};
+        EpochNumber newest = 0;  // That it has had.
     };
     // Of a change of the view. kProbing: does the store answer, and still have this view?
     // kSettling: a swap's outcome is unknown. kRefused: another view was written first.
@@ -305,6 +306,8 @@ private:
     void refuse_view(const CommittedView& next, Instant now);
     void lose_seat(Instant now);
     void unseat();
+    ViewNumber over() const;
+    void note_promise(ViewNumber number);
     void back_off(Instant now);
     void tell_children();
     void send_view(const Peer& to, bool has_base);
@@ -319,6 +322,8 @@ private:
 
     // member_join.cc
     CommonRules rules() const;
+    Join request_to_join() const;
+    void take_block(View& next, EpochNumber had) const;
     UnlikeRule unlike(const CommonRules& other) const;
     void end_join(Errc code, std::int32_t os_errno, const char* context, Instant now);
     void begin_join(Instant now);
@@ -408,6 +413,7 @@ private:
     std::size_t position_ = 0;
     std::uint32_t round_ = 1;
     ViewNumber promised_ = 0;       // Takes part in no view up to this one.
+    ViewNumber promised_anew_ = 0;  // The same, promised by the present incarnation.
     std::set<std::string> unlike_;  // Candidates for the next view that have other rules.
     std::vector<Child> children_;
     std::optional<ViewDifference> news_;  // How view_ follows from the one before.

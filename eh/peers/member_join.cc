@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <utility>
 
 #include "core/ensure.h"
@@ -23,6 +24,16 @@ CommonRules Member::rules() const {
             .grace_ns = ns(options_->grace),
             .root_silent_ns = ns(options_->root_silent),
             .fanout = static_cast<std::uint32_t>(options_->fanout)};
+}
+
+Join Member::request_to_join() const {
+    return {.address = self_.address, .rules = rules(), .newest = newest_};
+}
+
+// Gives the root of `next` a block of its own, behind all numbers up to `had`.
+void Member::take_block(View& next, EpochNumber had) const {
+    next.epoch_low = std::max(next.epoch_high, had) + 1;
+    next.epoch_high = next.epoch_low + options_->block - 1;
 }
 
 // kNone: the rules are the same.
@@ -59,6 +70,7 @@ void Member::on_persisted(Incarnation incarnation, Instant now) {
     durable_ = incarnation;
     if (standing_ != Standing::kJoining) return;
     incarnation_ = incarnation;
+    if (!seated_) promised_anew_ = 0;
     join_at_ = std::max(now, join_not_before_);
     read_at_ = join_at_;
     if (!seated_) root_heard_ = join_at_;
@@ -77,7 +89,7 @@ void Member::go_on_joining(Instant now) {
         if (ask_store(ReadFor::kJoin)) read_at_ = after(now, options_->root_silent);
     }
     if (!knows_root) return;
-    send(root_hint_, Join{.address = self_.address, .rules = rules()});
+    send(root_hint_, request_to_join());
 }
 
 // The roster or the root has a higher incarnation of this name. Another daemon of the name may hear
@@ -127,13 +139,12 @@ void Member::use_record(const ViewHandle& record, Instant now) {
         if (claim_at_ != kNever) return;
         // If another daemon has this name and lives, it answers. Otherwise this comes back.
         claim_at_ = after(now, options_->grace);
-        return send({.name = self_.name, .address = self_.address},
-                    Join{.address = self_.address, .rules = rules()});
+        return send({.name = self_.name, .address = self_.address}, request_to_join());
     }
     root_hint_ = {.name = record->root().name, .address = record->root().address};
     if (!is_new) return;
     root_heard_ = now;
-    send(root_hint_, Join{.address = self_.address, .rules = rules()});
+    send(root_hint_, request_to_join());
 }
 
 // Somebody may have removed the view while its members run, and a second cluster must not begin
@@ -143,7 +154,7 @@ bool Member::looks_for_members(Instant now) {
     if (create_at_ != kNever) return now < create_at_;
     create_at_ = after(now, options_->grace);
     for (const Peer& other : options_->others) {
-        if (other.name != self_.name) send(other, Join{.address = self_.address, .rules = rules()});
+        if (other.name != self_.name) send(other, request_to_join());
     }
     return true;
 }
@@ -151,13 +162,10 @@ bool Member::looks_for_members(Instant now) {
 // There are no members.
 void Member::create_view(const ViewHandle& record) {
     if (store_busy_) return;
-    View next{.number = 1, .epoch_low = 1};
-    if (record != nullptr) {
-        next = record->view();
-        ++next.number;
-        next.epoch_low = next.epoch_high + 1;
-    }
-    next.epoch_high = next.epoch_low + options_->block - 1;
+    View next;
+    if (record != nullptr) next = record->view();
+    ++next.number;
+    take_block(next, newest_);
     next.rules_hash = options_->rules_hash;
     next.roster = {{.name = self_.name,
                     .incarnation = incarnation_,
@@ -174,7 +182,9 @@ void Member::on_join(const Peer& from, const Message& message, const Join& join,
         send_round(to, static_cast<std::uint32_t>(message.incarnation),
                    Refuse{.reason = reason, .incarnation = incarnation, .rule = rule});
     };
-    if (message.incarnation == 0) return drop(from);
+    constexpr EpochNumber kNewestMax = std::numeric_limits<EpochNumber>::max() / 2;
+    const bool makes_sense = join.newest >= 0 && join.newest <= kNewestMax;
+    if (message.incarnation == 0 || !makes_sense) return drop(from);
     if (!duty_) {
         if (from.name == self_.name && message.incarnation == incarnation_) return claim(now);
         if (seated_)
@@ -207,8 +217,10 @@ void Member::on_join(const Peer& from, const Message& message, const Join& join,
     Joiner& joiner = duty_->joiners[from.name];
     send(to, Beat{});
     if (joiner.incarnation >= message.incarnation) return;
-    joiner = {
-        .incarnation = message.incarnation, .address = join.address, .not_before = not_before};
+    joiner = {.incarnation = message.incarnation,
+              .address = join.address,
+              .not_before = not_before,
+              .newest = join.newest};
     note_admission(now);
 }
 

@@ -17,6 +17,7 @@ void Member::begin_duty(bool was_root, Instant now) {
         duty_->wants_out = standing_ == Standing::kLeaving;
         if (adopting_ != SwapKind::kTakeOver) tell(EventKind::kView, {});
     }
+    duty_->next = std::max(duty_->next, view_->view().epoch_low);
     duty_->view_since = now;
     duty_->beat_at = now;
     duty_->start_due = kNever;
@@ -309,6 +310,7 @@ View Member::next_view(Instant now) const {
         (is_at_front(entry.name) ? first : others).push_back(entry);
     }
     first.insert(first.end(), others.begin(), others.end());
+    EpochNumber had = duty.next - 1;  // By a member of the next view.
     for (const auto& [name, joiner] : duty.joiners) {
         if (now < joiner.not_before || first.size() + 1 >= kRosterMax) continue;
         const auto known = view_->find(name);
@@ -317,17 +319,22 @@ View Member::next_view(Instant now) const {
                          .incarnation = joiner.incarnation,
                          .address = joiner.address,
                          .joined = next.number});
+        had = std::max(had, joiner.newest);
     }
     RosterEntry root = old.roster.front();
     if (hands_over()) {
         // The next root gets a block of its own.
         next.roster = std::move(first);
-        next.epoch_low = old.epoch_high + 1;
-        next.epoch_high = next.epoch_low + options_->block - 1;
+        take_block(next, had);
         note_gone(old, next);
         return next;
     }
-    if (needs_block()) next.epoch_high += options_->block;
+    if (had >= duty.next) {
+        // A member has had epochs of views that the store has lost.
+        take_block(next, had);
+    } else if (needs_block()) {
+        next.epoch_high += options_->block;
+    }
     if (duty.wants_out) root.takes_part = false;
     if (duty.wants_in && standing_ == Standing::kJoining && !root.takes_part) {
         root.takes_part = true;

@@ -77,7 +77,7 @@ void Member::on_promise(const Peer& from, const Message& message, const Promise&
     const bool is_silent = now >= after(root_heard_, options_->root_silent);
     if (!root_is_gone && !is_silent && promised_ < message.view) return;
     if (promised_ < message.view) {
-        promised_ = message.view;
+        note_promise(message.view);
         // Leaves the sender time before it tries the same.
         candidate_not_before_ = after(now, options_->root_silent);
     }
@@ -124,7 +124,7 @@ void Member::count_promises(Instant now) {
         return;
     }
     const View next = taken_over();
-    promised_ = std::max(promised_, candidacy.target->number());
+    note_promise(candidacy.target->number());
     candidacy.resend_at = kNever;
     candidacy.majority_at = kNever;
     begin_swap(SwapKind::kTakeOver, share(next));
@@ -136,6 +136,8 @@ View Member::taken_over() const {
     ++next.number;
     next.epoch_low = old.view().epoch_high + 1;
     next.epoch_high = next.epoch_low + options_->block - 1;
+    // It has had epochs of views that the store has lost.
+    if (newest_ > old.view().epoch_high) take_block(next, newest_);
 
     next.rules_hash = options_->rules_hash;
     const auto own = old.find(self_.name);

@@ -36,15 +36,30 @@ void Member::seat(ViewHandle view, Instant now) {
     news_at_ = kNever;
 }
 
+// Views up to this one are over for this member. No view has an incarnation that has not asked to
+// join yet: one that is new, and in no view, looks at its own promises only. For view numbers begin
+// again when a store has lost its view.
+ViewNumber Member::over() const {
+    const bool is_new = standing_ == Standing::kJoining && !seated_ && !is_persisting_;
+    return is_new ? promised_anew_ : std::max(view_number(), promised_);
+}
+
+void Member::note_promise(ViewNumber number) {
+    promised_ = std::max(promised_, number);
+    promised_anew_ = std::max(promised_anew_, number);
+}
+
 // Takes part in a committed view, or learns that it is not in it.
 void Member::adopt(const ViewHandle& next, std::optional<ViewDifference> news, Instant now) {
-    if (next->number() <= std::max(view_number(), promised_)) return;
+    if (next->number() <= over()) return;
+    const bool begins_again = next->number() <= std::max(view_number(), promised_);
     auto position = next->find(self_.name, sent_incarnation());
     // A root that contributes again has a new incarnation from this view on.
     if (!position && duty_) position = next->find(self_.name, incarnation_);
     // A member that has given up its membership stays out, even if the view has it: its next
     // incarnation joins.
     if (standing_ == Standing::kLost) position.reset();
+    if (!position && begins_again) return;
     if (!position) {
         if (seated_) {
             tell_gone(next->empty() ? std::string() : next->root().name);
@@ -58,6 +73,11 @@ void Member::adopt(const ViewHandle& next, std::optional<ViewDifference> news, I
     }
     // Whoever made the view has let this member in by mistake.
     if (next->view().rules_hash != options_->rules_hash) return refuse_view(*next, now);
+    if (begins_again) {
+        promised_ = promised_anew_;
+        last_start_ = {};
+        left_view_ = {};
+    }
     take_carry(next->view());
     const bool takes_part = next->at(*position).takes_part;
     if (standing_ == Standing::kJoining && takes_part) {
@@ -238,7 +258,7 @@ void Member::send_nack(const Peer& to, Incarnation incarnation) {
 // -- hearing --
 
 void Member::want_view(const Peer& from, ViewNumber number, Instant now) {
-    if (number <= std::max(view_number(), promised_)) return;
+    if (number <= over()) return;
     if (assembly_.number > number || (assembly_.number == number && now < assembly_.again_at))
         return;
     if (assembly_.number != number) assembly_ = {.number = number};
@@ -252,7 +272,7 @@ void Member::on_view_news(const Peer& from, const ViewNews& news, Instant now) {
     const ViewDifference& difference = news.difference;
     const ViewNumber number = difference.rest.number;
     if (seated_ && number == view_number()) return send(from, ViewAck{});
-    if (number <= std::max(view_number(), promised_)) return;
+    if (number <= over()) return;
     if (!seated_ || difference.base != view_number()) return want_view(from, number, now);
     auto next = apply(view_->view(), difference);
     if (!next) return drop(from);
@@ -261,7 +281,7 @@ void Member::on_view_news(const Peer& from, const ViewNews& news, Instant now) {
 
 void Member::on_view_piece(const Peer& from, const ViewPiece& piece, Instant now) {
     if (seated_ && piece.number == view_number()) return send(from, ViewAck{});
-    if (piece.number <= std::max(view_number(), promised_)) return;
+    if (piece.number <= over()) return;
     if (piece.total > kViewBytesMax || piece.bytes.empty()) return drop(from);
     if (piece.number < assembly_.number) return;
     if (piece.number != assembly_.number) assembly_ = {.number = piece.number};

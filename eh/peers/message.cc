@@ -86,6 +86,7 @@ void body_fields(Wire& wire, B& body) {
     } else if constexpr (std::is_same_v<Kind, Join>) {
         wire.text(body.address, kMemberAddressMax);
         rules_fields(wire, body.rules);
+        wire.signed_number(body.newest);
     } else if constexpr (std::is_same_v<Kind, Redirect>) {
         wire.text(body.root, kMemberNameMax);
         wire.text(body.root_address, kMemberAddressMax);

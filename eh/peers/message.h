@@ -132,6 +132,7 @@ enum class UnlikeRule : std::uint8_t { kNone, kTimeout, kGrace, kRootSilent, kFa
 struct Join {
     std::string address{};
     CommonRules rules{};
+    EpochNumber newest = 0;  // That the sender has had: its next ones must be higher.
     bool operator==(const Join&) const = default;
 };
 struct Redirect {

@@ -172,6 +172,11 @@ void EpochLaws::on_commit(const eh::ViewHandle& view) {
     history_.push_back(view);
 }
 
+void EpochLaws::on_views_lost() {
+    history_.clear();
+    final_.clear();
+}
+
 void EpochLaws::on_step(std::size_t member, const eh::peers::Member& state) {
     Process& process = processes_[member];
     require(state.contributions() <= fanout_ + 1, "I12", name_of(member));

@@ -34,6 +34,8 @@ public:
                    const eh::peers::Answer& answer, Duration frozen, Instant now);
     void on_crash(std::size_t member);
     void on_commit(const eh::ViewHandle& view);
+    // The numbers of views begin again, those of epochs do not.
+    void on_views_lost();
     // After each step of a member.
     void on_step(std::size_t member, const eh::peers::Member& state);
 

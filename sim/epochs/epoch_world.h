@@ -61,6 +61,11 @@ public:
     void fill_store(Instant until) { store_full_until_ = until; }
     // The store has the first views only, as if somebody had put an old one back; 0: none.
     void lose_views(std::size_t keeps) { history_.resize(keeps); }
+    // The store has no view, and nobody takes part in one any more. REQUIRES: the root is down.
+    void begin_views_again() {
+        history_.clear();
+        laws_.on_views_lost();
+    }
     // The next swap is answered kUnknown, and happens after this time; zero: at once.
     void lose_next_swap_answer(Duration happens_after) { lost_swap_ = happens_after; }
     // Draws faults until then from the seed; afterwards everything works and all members run.

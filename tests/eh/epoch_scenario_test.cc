@@ -435,6 +435,38 @@ TEST_CASE("eh peers: a newcomer makes no second cluster beside members that it k
     CHECK(world.laws().broken() == "");
 }
 
+TEST_CASE("eh peers: a static root that has lost its file goes on behind the numbers of others",
+          "[eh]") {
+    EpochWorldOptions options = quick_world(3);
+    options.is_shared = false;
+    // The root forgets its own numbers, too.
+    options.member.expect = 3;
+    EpochWorld world(options);
+    run_all(world, 3, 10ms);
+    world.run_until(world.now() + 1s);
+    // Views get higher numbers than they will have afterwards.
+    for (int i = 0; i < 4; ++i) {
+        world.crash(2);
+        world.start(2);
+        world.run_until(world.now() + 300ms);
+    }
+    world.crash(2);
+    world.crash(0);
+    const EpochNumber last = world.laws().newest();
+    REQUIRE(last > 50);
+    world.begin_views_again();
+    world.start(0);
+    world.start(2);
+    CHECK(world.run_until_true(
+        world.now() + 5s, [&] { return world.all_joined() && world.laws().newest() > last + 20; }));
+    const std::size_t errors = errors_in(world, 0);
+    world.run_until(world.now() + 10s);
+    CHECK(world.laws().newest() > last + 500);
+    CHECK(world.count(EventKind::kEvicts) == 0);
+    CHECK(errors_in(world, 0) == errors);
+    CHECK(world.laws().broken() == "");
+}
+
 TEST_CASE("eh peers: a broken link within the tree costs a place, not a member", "[eh]") {
     EpochWorld world(quick_world(7));
     world.begin_joined();

@@ -57,9 +57,9 @@ std::vector<Message> one_of_each() {
         ViewWant{.number = 4, .offset = 12},
         ViewPiece{.number = 4, .offset = 0, .total = 40, .bytes = some_bytes(40)},
         Nack{.number = 5, .is_excluded = true, .root = "node-0", .root_address = "tcp://a:1"},
-        Join{
-            .address = "tcp://b:1",
-            .rules = {.hash = 3, .timeout_ns = 4, .grace_ns = 5, .root_silent_ns = 6, .fanout = 7}},
+        Join{.address = "tcp://b:1",
+             .rules = {.hash = 3, .timeout_ns = 4, .grace_ns = 5, .root_silent_ns = 6, .fanout = 7},
+             .newest = 17},
         Redirect{.root = "node-0", .root_address = "tcp://a:1"},
         Refuse{.reason = RefuseReason::kSecondOfName, .incarnation = 4, .address = "tcp://c:1"},
         Promise{.address = "tcp://b:1"},
@@ -101,6 +101,28 @@ TEST_CASE("eh message: cut short, too long, or with another byte it is refused o
             if (read) REQUIRE(encode(*read) == other);
         }
     }
+}
+
+TEST_CASE("eh message: the worked example of a request to join", "[eh]") {
+    // docs/formats/epoch.md
+    const Message message{.round = 1,
+                          .incarnation = 6,
+                          .body = Join{.address = "b:1",
+                                       .rules = {.hash = 0xAB,
+                                                 .timeout_ns = 5'000'000'000,
+                                                 .grace_ns = 500'000'000,
+                                                 .root_silent_ns = 2'000'000'000,
+                                                 .fanout = 16},
+                                       .newest = 17}};
+    const std::vector<std::uint8_t> expected{
+        1,    16,   0,    0,    1,    0, 0,  0,   0,    0,    0,    0,    0, 0, 0, 0, 6,    0,
+        0,    0,    0,    0,    0,    0, 3,  'b', ':',  '1',  0xAB, 0,    0, 0, 0, 0, 0,    0,
+        0x00, 0xF2, 0x05, 0x2A, 0x01, 0, 0,  0,   0x00, 0x65, 0xCD, 0x1D, 0, 0, 0, 0, 0x00, 0x94,
+        0x35, 0x77, 0,    0,    0,    0, 16, 0,   0,    0,    17,   0,    0, 0, 0, 0, 0,    0};
+    const auto bytes = encode(message);
+    REQUIRE(bytes.size() == expected.size());
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+        CHECK(std::to_integer<std::uint8_t>(bytes[i]) == expected[i]);
 }
 
 TEST_CASE("eh message: the worked example of the documents", "[eh]") {
