@@ -134,6 +134,7 @@ void PeersHandler::answer(Result<EpochNumber> epoch, std::span<const std::byte> 
 
 void PeersHandler::note_answer(const Result<EpochNumber>& epoch) {
     if (epoch) {
+        is_lost_ = false;
         figures_.seconds.record(parts_.reactor.now() - called_at_);
         if (figures_.failing.get() != 0) {
             figures_.failing.set(0);
@@ -144,10 +145,20 @@ void PeersHandler::note_answer(const Result<EpochNumber>& epoch) {
     }
     if (epoch.error().code == Errc::kCancelled) return figures_.failing.set(0);
     figures_.failed.add(1);
-    last_error_ = describe(epoch.error());
+    last_error_ = reason_of(epoch.error());
     if (figures_.failing.get() != 0) return;
     figures_.failing.set(1);
     emit(parts_.events, Level::kWarn, "eh.no_epochs", {{"reason", std::string_view(last_error_)}});
+}
+
+// While the first epoch waits for daemons, nobody is silent.
+std::string PeersHandler::reason_of(const Error& error) const {
+    const bool is_waiting = error.os_errno == ENOLINK && member_->is_seated() &&
+                            member_->newest_epoch() == kFirstEpoch &&
+                            member_->view()->participants() < options_.expect;
+    if (!is_waiting) return describe(error);
+    return "waiting for " + std::to_string(options_.expect) + " daemons (eh.expect), " +
+           std::to_string(member_->view()->participants()) + " have joined";
 }
 
 // -- what comes in --
@@ -165,10 +176,11 @@ void PeersHandler::on_message(const Peer& from, std::span<const std::byte> messa
 
 void PeersHandler::on_view_read(Result<ViewHandle> view) {
     if (!is_running()) return;
-    if (!view) {
-        last_error_ = "the view store: " + describe(view.error());
+    const std::string reason = view ? std::string() : describe(view.error());
+    if (!view) last_error_ = "the view store: " + reason;
+    if (std::exchange(read_error_, reason) != reason && !view) {
         emit(parts_.events, Level::kWarn, "eh.view_not_read",
-             {{"reason", std::string_view(describe(view.error()))}});
+             {{"reason", std::string_view(reason)}});
     }
     member_->on_view_read(view, parts_.reactor.now());
     settle();
@@ -298,6 +310,7 @@ void PeersHandler::settle() {
     }
     settling_ = false;
     if (stopped_) return;
+    note_root();
     figures_.view.set(member_->view_number());
     figures_.members.set(member_->is_seated() ? member_->view()->size() : 0);
     Instant due = member_->next_deadline();
@@ -308,6 +321,17 @@ void PeersHandler::settle() {
         parts_.reactor.arm(*this, due);
     }
     if (member_->standing() == Standing::kDetached) left_.wake_all();
+}
+
+void PeersHandler::note_root() {
+    if (!member_->is_seated()) return;
+    const std::string& root = member_->view()->root().name;
+    if (root == root_) return;
+    const bool is_change = !root_.empty() && root != self_.name;
+    root_ = root;
+    if (!is_change) return;
+    emit(parts_.events, Level::kInfo, "eh.root",
+         {{"root", std::string_view(root_)}, {"view", member_->view_number()}});
 }
 
 void PeersHandler::execute(Effect& effect) {
@@ -339,7 +363,10 @@ void PeersHandler::report(const Event& event) {
         case EventKind::kEvicted:
             emit(events, Level::kWarn, "eh.evicted", {{"view", view}, {"by", name}});
             break;
-        case EventKind::kLost: emit(events, Level::kWarn, "eh.lost", {{"view", view}}); break;
+        case EventKind::kLost:
+            if (!std::exchange(is_lost_, true))
+                emit(events, Level::kWarn, "eh.lost", {{"view", view}});
+            break;
         case EventKind::kView:
             emit(events, Level::kInfo, "eh.view",
                  {{"view", member_->view_number()},
@@ -350,14 +377,7 @@ void PeersHandler::report(const Event& event) {
             emit(events, Level::kWarn, "eh.evicts",
                  {{"member", name}, {"view", view}, {"reason", words_of(event.reason)}});
             break;
-        case EventKind::kTakesOver:
-            figures_.evictions.add(event.left_out.size());
-            emit(events, Level::kWarn, "eh.takes_over",
-                 {{"from", name},
-                  {"view", view},
-                  {"members", static_cast<std::uint64_t>(member_->view()->size())},
-                  {"left_out", std::string_view(some_of(event.left_out))}});
-            break;
+        case EventKind::kTakesOver: report_takeover(event); break;
         case EventKind::kAbdicates:
             emit(events, Level::kWarn, "eh.abdicates", {{"view", view}});
             break;
@@ -381,6 +401,24 @@ void PeersHandler::report(const Event& event) {
             emit(events, Level::kWarn, "eh.message_dropped", {{"from", name}});
             break;
     }
+}
+
+// A root that was started again takes its own place up; that is nothing to look into.
+void PeersHandler::report_takeover(const Event& event) {
+    figures_.evictions.add(event.left_out.size());
+    const std::uint64_t members = member_->view()->size();
+    const std::string left_out = some_of(event.left_out);
+    if (event.name == self_.name) {
+        emit(
+            parts_.events, Level::kInfo, "eh.returns",
+            {{"view", event.view}, {"members", members}, {"left_out", std::string_view(left_out)}});
+        return;
+    }
+    emit(parts_.events, Level::kWarn, "eh.takes_over",
+         {{"from", std::string_view(event.name)},
+          {"view", event.view},
+          {"members", members},
+          {"left_out", std::string_view(left_out)}});
 }
 
 // -- what is seen --

@@ -116,6 +116,9 @@ private:
     void persist(Incarnation incarnation);
     void answer(Result<EpochNumber> epoch, std::span<const std::byte> data);
     void note_answer(const Result<EpochNumber>& epoch);
+    std::string reason_of(const Error& error) const;
+    void note_root();
+    void report_takeover(const Event& event);
     void report(const Event& event);
     void report_file(const Error& error);
 
@@ -135,6 +138,9 @@ private:
     Instant read_again_at_ = kNever;  // The next try to read the file.
     bool file_failed_ = false;        // Its last failure was reported, and it has not worked since.
     std::string last_error_;
+    std::string read_error_;  // Why the view was not read the last time; empty: it was.
+    bool is_lost_ = false;    // That was reported, and no epoch has come since.
+    std::string root_;        // Of the view; empty: not known yet.
     core::WaitQueue left_;
     EpochFigures figures_;
 };

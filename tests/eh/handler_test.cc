@@ -3,8 +3,12 @@
 
 #include "eh/peers/handler.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/byte_order.h"
@@ -26,11 +30,24 @@ public:
     void send(const Peer&, const Message&) override {}
 };
 
+// Answers when the test says so.
 class SilentStore final : public ViewStore {
 public:
     bool is_shared() const override { return true; }
-    void read(ViewStoreUser&) override {}
-    void swap(ViewNumber, ViewHandle, ViewStoreUser&) override {}
+    void read(ViewStoreUser& user) override { reader = &user; }
+    void swap(ViewNumber, ViewHandle next, ViewStoreUser& user) override {
+        view = std::move(next);
+        writer = &user;
+    }
+    void answer_read(Result<ViewHandle> with) {
+        if (auto* const user = std::exchange(reader, nullptr)) user->on_view_read(std::move(with));
+    }
+    void answer_swap() {
+        if (auto* const user = std::exchange(writer, nullptr)) user->on_view_swapped(Swapped::kYes);
+    }
+    ViewStoreUser* reader = nullptr;
+    ViewStoreUser* writer = nullptr;
+    ViewHandle view;
 };
 
 class Noting final : public Participant {
@@ -43,14 +60,14 @@ public:
 
 class Node {
 public:
-    explicit Node(Duration starts_at = 1s)
+    explicit Node(Duration starts_at = 1s, const MemberOptions& options = {})
         : reactor_(world.make_reactor()),
           handler({.reactor = *reactor_,
                    .events = events,
                    .links = links_,
                    .incarnation = file,
-                   .views = store_},
-                  MemberOptions{}, {.name = "a", .address = "a"}, {}) {
+                   .views = store},
+                  options, {.name = "a", .address = "a"}, {}) {
         run_for(starts_at);
     }
 
@@ -63,6 +80,7 @@ public:
     core::VirtualWorld world{1};
     EventLines events;
     MemoryFile file;
+    SilentStore store;
     Noting participant;
 
 private:
@@ -70,11 +88,17 @@ private:
 
     std::unique_ptr<core::Reactor> reactor_;
     NoLinks links_;
-    SilentStore store_;
 
 public:
     PeersHandler handler;
 };
+
+// How often it has told this since it was asked last.
+std::ptrdiff_t told(Node& node, std::string_view event) {
+    return std::ranges::count_if(node.events.take(), [&](const std::string& line) {
+        return line.find(event) != std::string::npos;
+    });
+}
 
 // A little longer than a call may wait.
 const Duration kPatience = MemberOptions{}.watchdog() + 1ms;
@@ -134,4 +158,52 @@ TEST_CASE("eh handler: daemons without a file begin with incarnations of their o
     };
     CHECK(first_of(1s) > 0);
     CHECK(first_of(1s) != first_of(1s + 1ns));
+}
+
+TEST_CASE("eh handler: a store that fails is reported once for each reason", "[eh]") {
+    Node node;
+    const Error one{.code = Errc::kTimedOut, .context = "one"};
+    const Error other{.code = Errc::kTimedOut, .context = "other"};
+    REQUIRE(node.handler.next_epoch(kFirstEpoch, {}, node.participant));
+    node.handler.begin();
+    for (int i = 0; i < 4; ++i) node.file.finish();
+    const auto fail = [&](const Error& error) {
+        REQUIRE(node.store.reader != nullptr);
+        node.store.answer_read(std::unexpected(error));
+        node.run_for(600ms);
+    };
+    fail(one);
+    fail(one);
+    CHECK(told(node, "eh.view_not_read") == 1);
+    fail(other);
+    CHECK(told(node, "eh.view_not_read") == 1);
+    node.handler.stop();
+}
+
+TEST_CASE("eh handler: while daemons are awaited, it says so", "[eh]") {
+    MemberOptions options;
+    options.expect = 3;
+    Node node(1s, options);
+    REQUIRE(node.handler.next_epoch(kFirstEpoch, {}, node.participant));
+    node.handler.begin();
+    for (int i = 0; i < 4; ++i) node.file.finish();
+    node.store.answer_read(ViewHandle{});
+    node.store.answer_swap();
+    node.run_for(kPatience);
+    REQUIRE(node.participant.answers.size() == 1);
+    CHECK(node.handler.status().last_error == "waiting for 3 daemons (eh.expect), 1 have joined");
+    node.handler.stop();
+}
+
+TEST_CASE("eh handler: without a root a node is lost once", "[eh]") {
+    Node node;
+    node.handler.begin();
+    node.file.finish();
+    for (std::size_t i = 1; i <= 3; ++i) {
+        REQUIRE(node.handler.next_epoch(kFirstEpoch, {}, node.participant));
+        node.run_for(kPatience);
+        REQUIRE(node.participant.answers.size() == i);
+    }
+    CHECK(told(node, "eh.lost") == 1);
+    node.handler.stop();
 }
