@@ -68,7 +68,8 @@ void Member::on_promise(const Peer& from, const Message& message, const Promise&
     if (duty_ && message.view == view_number()) return send(from, Beat{});
     if (seated_ && message.view < view_number()) return send_nack(from, message.incarnation);
     if (const UnlikeRule rule = unlike(promise.rules); rule != UnlikeRule::kNone) {
-        if (!unlike_.insert(from.name).second) return;
+        // Names are free where no list of members is configured.
+        if (unlike_.size() >= kRosterMax || !unlike_.insert(from.name).second) return;
         tell_unlike(from.name, rule);
         return send_as(from, message.view, static_cast<std::uint32_t>(message.incarnation),
                        Refuse{.reason = RefuseReason::kRules, .rule = rule});
