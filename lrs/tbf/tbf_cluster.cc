@@ -137,12 +137,13 @@ void Tbf::start_epoch(eh::EpochNumber epoch, const EpochPartData& data, Instant 
     renew_at_ = has_end ? now + std::max(Duration::zero(), (data.expires_at - now) / 2) : kNever;
     shares_.begin(epoch, data, ticks_at(now));
     if (!has_cluster_rules_) return;
-    classes_.for_each([this](TrafficClass& known) {
+    const Ticks ticks = ticks_at(now);
+    classes_.for_each([this, ticks](TrafficClass& known) {
         if (known.cluster == nullptr) return;
         // A debt is in the time of the present share, so it is converted with each change.
         const bool is_in_use = known.queued > 0 || known.cluster->operations.told() > 0 ||
                                known.cluster->bytes.told() > 0 ||
-                               !known.bucket->is_full(ticks_at(now));
+                               !known.bucket->is_full(ticks);
         if (is_in_use) settle(known);
     });
     for (const Rule& rule : rules_->rules()) {
