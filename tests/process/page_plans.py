@@ -126,6 +126,7 @@ EPOCHS = dict.fromkeys([
 
 RUNNING = {
     "etcdctl del /fopd/view": NO_ETCDCTL,
+    "scripts/quickstart --cluster 3 --etcd": Not("it builds, and runs until it is stopped"),
     **dict.fromkeys([
         "journalctl -u fopd -p err",
         "journalctl -u fopd -p warning --since today",
@@ -209,6 +210,7 @@ MEASUREMENTS = {
     **dict.fromkeys([
         "build/release/bin/bench_fabric --ofi",
         "build/release/bin/test_sim -d yes",
+        "scripts/test --long swarm",
         "FOPD_EXPLORE_STATES=800000 build/release/bin/test_eh '[.exploration]'",
         "FOPD_SWARM_SEEDS=2000 build/release/bin/test_sim '[swarm]'",
         "build/release/bin/bench_store /var/tmp 100000",
