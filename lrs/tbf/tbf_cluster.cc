@@ -142,8 +142,7 @@ void Tbf::start_epoch(eh::EpochNumber epoch, const EpochPartData& data, Instant 
         if (known.cluster == nullptr) return;
         // A debt is in the time of the present share, so it is converted with each change.
         const bool is_in_use = known.queued > 0 || known.cluster->operations.told() > 0 ||
-                               known.cluster->bytes.told() > 0 ||
-                               !known.bucket->is_full(ticks);
+                               known.cluster->bytes.told() > 0 || !known.bucket->is_full(ticks);
         if (is_in_use) settle(known);
     });
     for (const Rule& rule : rules_->rules()) {

@@ -38,7 +38,7 @@ constexpr ExplorationBudget kLong[] = {
     {.name = "a message twice and two roots", .calls = 1, .jumps = 2, .doubles = 1},
     {.name = "a crash, a return and two roots", .calls = 1, .jumps = 3, .crashes = 1},
 };
-constexpr std::uint64_t kFewStates = 20'000;
+constexpr std::uint64_t kFewStates = 6'000;
 constexpr std::uint64_t kManyStates = 2'000'000;
 
 }  // namespace

@@ -234,7 +234,8 @@ TEST_CASE("lrs tbf cluster: what a cut-off server keeps can be set, and it serve
 
 TEST_CASE("lrs tbf cluster: whatever happens, a span has no more than burst, rate and what is kept",
           "[lrs]") {
-    for (std::uint64_t seed = 1; seed <= 36 / fopd::testing::kSlowness; ++seed) {
+    constexpr std::uint64_t kSeeds = 36 / (fopd::testing::kSlowness * fopd::testing::kSlowness);
+    for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
         CAPTURE(seed);
         constexpr double kRate = 20'000;
         // Some have bursts that take longer than an epoch, and time to save them.
