@@ -211,6 +211,7 @@ MEASUREMENTS = {
         "build/release/bin/bench_fabric --ofi",
         "build/release/bin/test_sim -d yes",
         "scripts/test --long swarm",
+        "FOPD_SWARM_SEEDS=3000 build/release/bin/test_eh '[swarm]'",
         "FOPD_EXPLORE_STATES=800000 build/release/bin/test_eh '[.exploration]'",
         "FOPD_SWARM_SEEDS=2000 build/release/bin/test_sim '[swarm]'",
         "build/release/bin/bench_store /var/tmp 100000",
