@@ -121,7 +121,7 @@ void ClassLedger::complete(std::span<lrs::ClassFigures> classes) const {
 
 void ClassLedger::collect(core::MetricSink& sink) const {
     const std::lock_guard lock(mutex_);
-    const auto show = [&sink](std::string_view name, const Entry& entry) {
+    const auto show = [this, &sink](std::string_view name, const Entry& entry) {
         const std::array labels{core::Label{"class", name}};
         const lrs::ClassNow stands = entry.together();
         sink.gauge("fopd_lrs_class_queued", "Requests of a class that wait for their turn.", labels,
@@ -136,16 +136,13 @@ void ClassLedger::collect(core::MetricSink& sink) const {
         sink.counter("fopd_lrs_throttled_seconds",
                      "Time in which a class had requests waiting and was held back.", labels,
                      in_seconds(entry.totals.throttled));
-    };
-    for (const auto& [name, entry] : named_) show(name, entry);
-    for (const auto& [name, entry] : named_) {
-        const auto cluster = entry.together().cluster;
-        if (!cluster) continue;
-        const std::array labels{core::Label{"class", std::string_view(name)}};
+        // Classes that are counted together have no share.
+        if (!stands.cluster || &entry == &others_) return;
         sink.gauge("fopd_lrs_class_share",
                    "The node's share of the limits that a class has in the whole cluster.", labels,
-                   cluster->share);
-    }
+                   stands.cluster->share);
+    };
+    for (const auto& [name, entry] : named_) show(name, entry);
     const bool has_others = !others_.totals.is_nothing() || !others_.now.empty();
     if (has_others) show(lrs::kOtherClasses, others_);
     for (const auto& [name, entry] : rules_) {
