@@ -39,8 +39,8 @@ public:
         const core::Clock& clock;
         core::EventSink& events;
     };
-    // The threads that the offload should have: one for each store.
-    static constexpr unsigned kThreads = 2;
+    // The threads that the offload should have: one for the files, and one for etcd.
+    static unsigned thread_count(const std::optional<EtcdAccess>& etcd) { return etcd ? 2 : 1; }
 
     // REQUIRES: `etcd` is what read_etcd_access() returned for these settings.
     LocalEpochStores(const World& world, const eh::EpochSettings::Store& settings,

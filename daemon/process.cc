@@ -312,8 +312,8 @@ Started<void> Process::make_epoch_offload() {
     auto access = read_etcd_access(settings.store);
     if (!access) return std::unexpected(access.error());
     etcd_access_ = *std::move(access);
-    auto offload =
-        make_offload({.name = "fopd-epochs", .thread_count = LocalEpochStores::kThreads});
+    auto offload = make_offload(
+        {.name = "fopd-epochs", .thread_count = LocalEpochStores::thread_count(etcd_access_)});
     if (!offload) return std::unexpected(offload.error());
     epoch_offload_ = std::move(*offload);
     return {};
