@@ -1,7 +1,6 @@
 #include "daemon/node_epochs.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "core/ensure.h"
 #include "lrs/epoch_frame.h"
@@ -37,12 +36,6 @@ std::optional<eh::LocalEpochHandler::Numbers> numbers_of(const NodeEpochs::Parts
         .reactor = parts.reactor, .events = parts.events, .file = parts.stores->numbers()};
 }
 
-std::vector<std::string> names_of(const eh::EpochSettings& settings) {
-    std::vector<std::string> names;
-    for (const auto& each : settings.members) names.push_back(each.name);
-    return names;
-}
-
 }  // namespace
 
 NodeEpochs::Peers::Peers(const Parts& parts, MessageSender& sender)
@@ -52,7 +45,7 @@ NodeEpochs::Peers::Peers(const Parts& parts, MessageSender& sender)
                .incarnation = parts.stores->incarnation(),
                .views = parts.stores->views()},
               eh::member_options(parts.settings, rules_of(parts.settings), lrs::epoch_parts_hash()),
-              self_of(parts.settings, parts.self), names_of(parts.settings)) {}
+              self_of(parts.settings, parts.self)) {}
 
 NodeEpochs::NodeEpochs(const Parts& parts)
     : parts_(parts),

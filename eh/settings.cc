@@ -68,6 +68,16 @@ config::Record<EpochSettings::Store> store_record() {
     return record;
 }
 
+bool is_wildcard(const std::string& host) {
+    return host == "0.0.0.0" || host == "::";
+}
+
+// Whether a daemon that listens at the one may be reached at the other. At 0.0.0.0 it may be in a
+// container, behind another port.
+bool serves(const fabric::Address& listen, const fabric::Address& address) {
+    return is_wildcard(listen.host) || (listen.host == address.host && listen.port == address.port);
+}
+
 void check_address(const fabric::Address& address, const std::string& key,
                    config::Complaints& complaints) {
     if (is_reachable(address)) return;
@@ -199,16 +209,6 @@ config::Section<EpochSettings> epoch_section() {
     section.check(&check_members);
     section.check(&check_peers);
     return section;
-}
-
-bool is_wildcard(const std::string& host) {
-    return host == "0.0.0.0" || host == "::";
-}
-
-// Whether a daemon that listens at the one may be reached at the other. At 0.0.0.0 it may be in a
-// container, behind another port.
-bool serves(const fabric::Address& listen, const fabric::Address& address) {
-    return is_wildcard(listen.host) || (listen.host == address.host && listen.port == address.port);
 }
 
 bool is_reachable(const fabric::Address& address) {

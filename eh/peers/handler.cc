@@ -56,13 +56,11 @@ std::string_view words_of(EvictedFor reason) {
 
 }  // namespace
 
-PeersHandler::PeersHandler(const Parts& parts, const MemberOptions& options, Peer self,
-                           std::vector<std::string> expected)
+PeersHandler::PeersHandler(const Parts& parts, const MemberOptions& options, Peer self)
     : Timer(&on_time),
       parts_(parts),
       options_(options),
       self_(std::move(self)),
-      expected_(std::move(expected)),
       left_(parts.reactor) {}
 
 void PeersHandler::begin() {
@@ -447,10 +445,10 @@ EpochStatus PeersHandler::status() const {
         }
     }
     const bool is_member = member_ && member_->is_seated();
-    for (const std::string& name : expected_) {
-        if (is_there(name)) continue;
-        const bool is_lost = is_member || name == self_.name;
-        status.members.push_back({.name = name,
+    for (const Peer& other : options_.others) {
+        if (is_there(other.name)) continue;
+        const bool is_lost = is_member || other.name == self_.name;
+        status.members.push_back({.name = other.name,
                                   .state = is_lost ? EpochStatus::Seen::State::kLost
                                                    : EpochStatus::Seen::State::kUnknown});
     }

@@ -68,9 +68,7 @@ public:
         SmallFile& incarnation;  // Keeps the last incarnation that may have been used.
         ViewStore& views;
     };
-    // `expected`: the names of nodes that should be members, if they are known.
-    PeersHandler(const Parts& parts, const MemberOptions& options, Peer self,
-                 std::vector<std::string> expected);
+    PeersHandler(const Parts& parts, const MemberOptions& options, Peer self);
     PeersHandler(const PeersHandler&) = delete;
     PeersHandler& operator=(const PeersHandler&) = delete;
 
@@ -125,7 +123,6 @@ private:
     const Parts parts_;
     const MemberOptions options_;
     const Peer self_;
-    const std::vector<std::string> expected_;
     std::optional<Member> member_;  // Empty until the incarnation file was read.
     bool began_ = false;
     bool stopped_ = false;

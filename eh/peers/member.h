@@ -53,8 +53,8 @@ struct MemberOptions {
     Duration bootstrap_timeout = 30s;  // The longest wait for them.
     std::int64_t block = 1 << 20;      // Epoch numbers that a root reserves at a time.
     Quorum quorum = Quorum::kParticipants;
-    // Daemons that may be members, as far as they are known. In a shared store that has no view,
-    // they are asked before one is made.
+    // Daemons that should be members, as far as they are known; this one may be among them. In a
+    // shared store that has no view, they are asked before one is made.
     std::vector<Peer> others{};
     Peer root{};  // The only member that reaches the view store; no name: all do.
     ViewPool* pool = nullptr;

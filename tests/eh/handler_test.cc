@@ -67,7 +67,7 @@ public:
                    .links = links_,
                    .incarnation = file,
                    .views = store},
-                  options, {.name = "a", .address = "a"}, {}) {
+                  options, {.name = "a", .address = "a"}) {
         run_for(starts_at);
     }
 
