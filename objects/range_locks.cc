@@ -57,7 +57,8 @@ RangeLocks::~RangeLocks() {
 
 // Whether the lock conflicts with no earlier one in its bucket.
 bool RangeLocks::is_free_for(const RangeLock& lock) {
-    LockPlace* const first = bucket_of(lock.request_.fid).find([&lock](LockPlace& place) {
+    LockPlace* const first = bucket_of(lock.request_.fid).find([this, &lock](LockPlace& place) {
+        ++compared_count_;
         const RangeLock& other = RangeLock::at(place);
         return &other == &lock || lock.conflicts_with(other);
     });

@@ -120,6 +120,8 @@ public:
 
     // How many requests wait for a lock. For tests.
     std::size_t waiting_count() const { return waiting_count_; }
+    // How many locks were compared with another one since the start. For tests.
+    std::uint64_t compared_count() const { return compared_count_; }
 
 private:
     friend RangeLock;
@@ -141,6 +143,7 @@ private:
     std::array<Bucket, kBucketCount> buckets_;  // Held and waiting, the oldest first.
     std::size_t waiting_count_ = 0;
     std::uint64_t changes_ = 0;
+    std::uint64_t compared_count_ = 0;
 };
 
 // Used by co_await only.
