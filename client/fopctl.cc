@@ -22,6 +22,7 @@
 #include "client/exit_code.h"
 #include "client/table.h"
 #include "client/verb.h"
+#include "client/version.h"
 #include "core/core_dumps.h"
 #include "core/printable.h"
 
@@ -40,7 +41,7 @@ struct Settings {
 };
 
 void declare_settings(CLI::App& app, Settings& settings) {
-    app.set_version_flag("--version", "fopctl " FOPD_VERSION);
+    app.set_version_flag("--version", "fopctl " + std::string(version()));
     app.add_option("--admin", settings.admin, "The daemon's admin socket, for node and scheduler")
         ->envname("FOPD_ADMIN")
         ->capture_default_str();

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """scripts/demo.py against a stand-in daemon: it passes what is right, finds what is wrong, and leaves nothing.
 
-Method: two small programs with the names and answers of fopd and fopctl; FAULT in their text breaks one answer.
+Method: two small programs with the names and answers of fopd and fopctl; FAULT in their text breaks one answer. They
+are started some 400 times, so Python looks for no modules of others first (-IS).
 """
 
 import os
@@ -15,7 +16,7 @@ from pathlib import Path
 
 DEMO = Path(__file__).resolve().parent.parent / "demo.py"
 
-FOPD = """#!{python}
+FOPD = """#!{python} -IS
 import http.server, json, os, signal, sys, threading
 FAULT = {fault!r}
 node = sys.argv[sys.argv.index("--dev") + 1]
@@ -41,7 +42,7 @@ print("fopd.daemon.ready", flush=True)
 server.serve_forever()
 """
 
-FOPCTL = """#!{python}
+FOPCTL = """#!{python} -IS
 import json, os, sys
 FAULT = {fault!r}
 socket = os.environ["FOPD_ADMIN"]
