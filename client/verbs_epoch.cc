@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "client/table.h"
@@ -20,7 +21,8 @@ std::string epoch_page(const json& answer) {
                        "state: " + shown(answer.at("state")) + "\n" +
                        "epoch: " + shown(answer.at("epoch")) + "\n";
     if (answer.at("kind") == "peers") {
-        page += "view: " + shown(answer.at("view")) + "\n" + "root: " +
+        page += "view: " + shown(answer.at("view")) + ", kept by " +
+                (answer.at("store") == "etcd" ? "etcd" : "the root") + "\n" + "root: " +
                 (answer.at("root").get<std::string>().empty() ? "not known"
                                                               : shown(answer.at("root"))) +
                 "\n" + "wait for an epoch: median " +
@@ -28,7 +30,8 @@ std::string epoch_page(const json& answer) {
                 latency_of(answer.at("p99_s").get<double>()) + "\n";
     }
     if (!answer.at("last_error").get<std::string>().empty())
-        page += "last error: " + shown(answer.at("last_error")) + "\n";
+        page += "last error: " + shown(answer.at("last_error")) + ", " +
+                span_of(answer.at("last_error_age_s").get<double>()) + " ago\n";
     std::vector<std::vector<std::string>> rows{{"MEMBER", "STATE"}};
     for (const json& each : answer.at("members")) {
         rows.push_back({shown(each.at("name")), shown(each.at("state"))});
@@ -40,9 +43,27 @@ int run_epoch_show(const Call& call) {
     return show_answer(call, call.client.get("/v1/epoch"), &epoch_page);
 }
 
+void declare_epoch_force(CLI::App& app, VerbArguments& arguments) {
+    app.add_flag("--yes", arguments.is_sure,
+                 "Confirm that the members that do not answer are stopped");
+}
+
+std::string forced_page(const json& done) {
+    return "within " + latency_of(done.at("for_s").get<double>()) +
+           ", this daemon leaves out the members that do not answer, once, however many they are; "
+           "see fopctl epoch show\n";
+}
+
+int run_epoch_force(const Call& call) {
+    const std::string sure = call.arguments.is_sure ? "?sure=yes" : "";
+    return show_answer(call, call.client.post("/v1/epoch/force" + sure), &forced_page);
+}
+
 constexpr std::array kEpochVerbs{
     Verb{"epoch show", "Show the epoch, and the daemons that move from epoch to epoch together",
          "epoch show", kTimeoutDefault, nullptr, run_epoch_show},
+    Verb{"epoch force", "Let epochs go on, once, without most of the members",
+         "epoch force --yes", kTimeoutDefault, declare_epoch_force, run_epoch_force},
 };
 
 }  // namespace

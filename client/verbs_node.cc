@@ -90,6 +90,10 @@ std::string status_page(const json& status) {
     page += config_lines(status.at("config"));
     page += "log       " + shown(status.at("log_level")) + "\n";
     page += std::string("watchdog  ") + (status.at("watchdog").get<bool>() ? "on" : "off") + "\n";
+    if (const json epochs = status.value("epochs", json()); epochs.value("expected", 0) > 0) {
+        page += "epochs    " + shown(epochs.at("members")) + " of " + shown(epochs.at("expected")) +
+                " daemons\n";
+    }
     page += "\n" + locality_table(status.at("localities"));
     const json devices = status.value("devices", json::array());
     if (!devices.empty()) page += "\n" + disk_table(devices);

@@ -49,7 +49,7 @@ struct AdminApi::Verb {
     Duration patience;
 };
 
-constexpr std::array<AdminApi::Verb, 35> AdminApi::kVerbs{{
+constexpr std::array<AdminApi::Verb, 36> AdminApi::kVerbs{{
     {{.method = "GET", .path = "/v1/status"}, &AdminApi::status, 5s},
     {{.method = "GET", .path = "/v1/health"}, &AdminApi::health, 5s},
     {{.method = "GET", .path = "/v1/devices"}, &AdminApi::devices, 5s},
@@ -79,6 +79,7 @@ constexpr std::array<AdminApi::Verb, 35> AdminApi::kVerbs{{
     {{.method = "GET", .path = "/v1/media"}, &AdminApi::media, 5s},
     {{.method = "GET", .path = "/v1/drives"}, &AdminApi::drives, 5s},
     {{.method = "GET", .path = "/v1/epoch"}, &AdminApi::epoch_show, 5s},
+    {{.method = "POST", .path = "/v1/epoch/force"}, &AdminApi::epoch_force, 5s},
     {{.method = "GET", .path = "/v1/lrs"}, &AdminApi::lrs_show, 5s},
     {{.method = "POST", .path = "/v1/scrub"}, &AdminApi::scrub, 5s},
     {{.method = "POST", .path = "/v1/store/check"}, &AdminApi::store_check, 5s},

@@ -50,7 +50,7 @@ public:
 private:
     class Call;
     struct Verb;
-    static const std::array<Verb, 35> kVerbs;
+    static const std::array<Verb, 36> kVerbs;
 
     static const Verb& verb_of(const AdminRequest& request);
     // Not const, because all verbs in the table have the same signature.
@@ -79,6 +79,7 @@ private:
     Task<AdminReply> store_check_report(AdminRequest request);
 
     Task<AdminReply> epoch_show(AdminRequest request);
+    Task<AdminReply> epoch_force(AdminRequest request);
     Task<AdminReply> io_sched_show(
         AdminRequest request);  // NOLINT(readability-make-member-function-const)
     Task<AdminReply> io_sched_set(AdminRequest request);

@@ -1,4 +1,4 @@
-// The verb of the admin socket about epochs.
+// The verbs of the admin socket about epochs.
 #include "daemon/admin_api.h"
 #include "daemon/admin_reply.h"
 #include "daemon/json_writer.h"
@@ -39,9 +39,11 @@ Task<AdminReply> AdminApi::epoch_show(AdminRequest) {
     const auto& settings = parts_.configuration.current()->get<eh::EpochSettings>();
     const bool has_peers = settings.kind == eh::EpochSettings::Kind::kPeers;
     const EpochStatus status = co_await parts_.node.questions().epochs();
+    const bool has_etcd = settings.store.kind == eh::EpochSettings::Store::Kind::kEtcd;
     JsonWriter json;
     json.begin_object()
         .field("kind", std::string_view(has_peers ? "peers" : "local"))
+        .field("store", std::string_view(!has_peers ? "" : has_etcd ? "etcd" : "static"))
         .field("state", in_words(status.state))
         .field("epoch", static_cast<std::uint64_t>(status.epoch))
         .field("view", status.view)
@@ -56,7 +58,24 @@ Task<AdminReply> AdminApi::epoch_show(AdminRequest) {
     json.end_array();
     json.field("median_s", in_seconds(status.median)).field("p99_s", in_seconds(status.p99));
     json.field("last_error", std::string_view(status.last_error));
+    json.field_or_null("last_error_age_s", status.last_error_age.transform(&in_seconds));
     json.end_object();
+    co_return json_reply(kOk, json.text());
+}
+
+// NOLINTNEXTLINE(readability-make-member-function-const)
+Task<AdminReply> AdminApi::epoch_force(AdminRequest request) {
+    if (!parts_.node.life().serving()) co_return not_serving();
+    const auto sure = request.query.find("sure");
+    if (sure == request.query.end() || sure->second != "yes") {
+        co_return failure(kConflict,
+                          "nothing is done: --yes confirms that the members that do not answer are "
+                          "stopped; if they run, they may have epochs of their own");
+    }
+    const auto waived = co_await parts_.node.questions().waive_majority();
+    if (!waived) co_return failure(kConflict, waived.error());
+    JsonWriter json;
+    json.begin_object().field("for_s", in_seconds(*waived)).end_object();
     co_return json_reply(kOk, json.text());
 }
 

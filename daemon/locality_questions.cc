@@ -62,6 +62,14 @@ Task<eh::peers::EpochStatus> LocalityQuestions::epochs() {
     co_return co_await core::run_on(control_, first.reactor(), ask);
 }
 
+// NOLINTNEXTLINE(readability-make-member-function-const): changes the node's epochs.
+Task<std::expected<Duration, std::string>> LocalityQuestions::waive_majority() {
+    Locality& first = *localities_.front();
+    if (first.epochs() == nullptr) co_return std::unexpected("this daemon has no network");
+    auto waive = [&first] { return first.epochs()->waive_majority(); };
+    co_return co_await core::run_on(control_, first.reactor(), waive);
+}
+
 Task<std::vector<reqh::FopLoad::Row>> LocalityQuestions::load() {
     std::vector<reqh::FopLoad::Row> all;
     for (const auto& locality : localities_) {

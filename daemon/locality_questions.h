@@ -40,6 +40,7 @@ public:
     Task<std::optional<reqh::FopRecord>> trace(reqh::FopId id);
     // Detached if the node has no network.
     Task<eh::peers::EpochStatus> epochs();
+    Task<std::expected<Duration, std::string>> waive_majority();
     // Counts, bytes and latencies of the fops of each locality.
     Task<std::vector<reqh::FopLoad::Row>> load();
     // What is known about cartridges and drives. Empty without a tape library.

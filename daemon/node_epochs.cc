@@ -160,6 +160,11 @@ eh::peers::EpochStatus NodeEpochs::status() const {
     return status;
 }
 
+std::expected<Duration, std::string> NodeEpochs::waive_majority() {
+    if (peers_ != nullptr) return peers_->handler.waive_majority();
+    return std::unexpected("this daemon has epochs of its own: eh.kind is local");
+}
+
 NodeEpochs::MemberCount NodeEpochs::member_count() const {
     if (peers_ == nullptr) return {};
     const eh::EpochSettings& settings = parts_.settings;

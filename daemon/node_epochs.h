@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <expected>
 #include <memory>
 #include <optional>
 #include <string>
@@ -59,6 +60,8 @@ public:
 
     // For an administrator; of kind local, only the epoch and the node itself.
     eh::peers::EpochStatus status() const;
+    // As PeersHandler's.
+    std::expected<Duration, std::string> waive_majority();
 
     // -- from any thread --
     // The last time that this node wanted an epoch of its peers, it got none.

@@ -83,6 +83,15 @@ std::string status_json(const Node& node, const Configuration& configuration,
     json.list("listening", addresses);
     json.field("log_level", level_name(facts.log_level));
     json.field("watchdog", facts.watchdog_timeout.count() > 0);
+    if (const NodeEpochs* const epochs = std::as_const(*node.localities().front()).epochs();
+        epochs != nullptr) {
+        const NodeEpochs::MemberCount members = epochs->member_count();
+        json.key("epochs")
+            .begin_object()
+            .field("members", members.present)
+            .field("expected", members.expected)
+            .end_object();
+    }
     json.key("localities").begin_array();
     for (std::size_t index = 0; index < node.localities().size(); ++index) {
         write_locality(json, node, index, now,

@@ -143,10 +143,15 @@ void PeersHandler::note_answer(const Result<EpochNumber>& epoch) {
     }
     if (epoch.error().code == Errc::kCancelled) return figures_.failing.set(0);
     figures_.failed.add(1);
-    last_error_ = reason_of(epoch.error());
+    note_error(reason_of(epoch.error()));
     if (figures_.failing.get() != 0) return;
     figures_.failing.set(1);
     emit(parts_.events, Level::kWarn, "eh.no_epochs", {{"reason", std::string_view(last_error_)}});
+}
+
+void PeersHandler::note_error(std::string reason) {
+    last_error_ = std::move(reason);
+    last_error_at_ = parts_.reactor.now();
 }
 
 // While the first epoch waits for daemons, nobody is silent.
@@ -175,7 +180,7 @@ void PeersHandler::on_message(const Peer& from, std::span<const std::byte> messa
 void PeersHandler::on_view_read(Result<ViewHandle> view) {
     if (!is_running()) return;
     const std::string reason = view ? std::string() : describe(view.error());
-    if (!view) last_error_ = "the view store: " + reason;
+    if (!view) note_error("the view store: " + reason);
     if (std::exchange(read_error_, reason) != reason && !view) {
         emit(parts_.events, Level::kWarn, "eh.view_not_read",
              {{"reason", std::string_view(reason)}});
@@ -226,6 +231,18 @@ void PeersHandler::arm_early() {
     if (early_) due = std::min(due, after(called_at_, options_.watchdog()));
     if (stopped_ || due == kNever) return disarm();
     parts_.reactor.arm(*this, due);
+}
+
+std::expected<Duration, std::string> PeersHandler::waive_majority() {
+    if (!is_running()) return std::unexpected("this daemon takes part in no epochs yet");
+    if (!options_.root.name.empty() && options_.root.name != self_.name)
+        return std::unexpected("only the root can: " + options_.root.name);
+    const Duration lasts = options_.watchdog();
+    emit(parts_.events, Level::kWarn, "eh.majority_waived",
+         {{"for_s", std::chrono::duration<double>(lasts).count()}});
+    member_->waive_majority(parts_.reactor.now());
+    settle();
+    return lasts;
 }
 
 // -- the file of the incarnation --
@@ -290,7 +307,7 @@ void PeersHandler::on_file_replaced(Replaced replaced) {
 }
 
 void PeersHandler::report_file(const Error& error) {
-    last_error_ = "the incarnation of this node: " + describe(error);
+    note_error("the incarnation of this node: " + describe(error));
     if (std::exchange(file_failed_, true)) return;
     emit(parts_.events, Level::kError, "eh.incarnation_failed",
          {{"reason", std::string_view(describe(error))}});
@@ -380,7 +397,7 @@ void PeersHandler::report(const Event& event) {
             emit(events, Level::kWarn, "eh.abdicates", {{"view", view}});
             break;
         case EventKind::kViewLost:
-            last_error_ = "the view store has an older list of members, or none";
+            note_error("the view store has an older list of members, or none");
             emit(events, Level::kError, "eh.view_lost", {{"view", view}, {"found", event.found}});
             break;
         case EventKind::kOtherBytes:
@@ -430,6 +447,7 @@ EpochStatus PeersHandler::status() const {
         return std::ranges::find(status.members, name, &EpochStatus::Seen::name) !=
                status.members.end();
     };
+    if (!last_error_.empty()) status.last_error_age = parts_.reactor.now() - last_error_at_;
     if (member_) {
         status.state = member_->state();
         status.epoch = member_->newest_epoch();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <expected>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,6 +43,7 @@ struct EpochStatus {
     std::string root{};
     std::vector<Seen> members{};
     std::string last_error{};
+    std::optional<Duration> last_error_age{};  // Empty: there was none.
     // From a call to its epoch: half of them, and 99 of 100, took at most this time.
     Duration median{};
     Duration p99{};
@@ -84,6 +86,9 @@ public:
     Result<void> next_epoch(EpochNumber current, std::span<const std::byte> data,
                             Participant& participant) override;
     void last_epoch(EpochNumber current) override;
+    // Epochs may go on without a majority of the members: Member::waive_majority(). How long that
+    // lasts at most, or why this daemon cannot decide on it.
+    std::expected<Duration, std::string> waive_majority();
 
     // The sender has proved the peer key, and states its name.
     void on_message(const Peer& from, std::span<const std::byte> message);
@@ -114,6 +119,7 @@ private:
     void persist(Incarnation incarnation);
     void answer(Result<EpochNumber> epoch, std::span<const std::byte> data);
     void note_answer(const Result<EpochNumber>& epoch);
+    void note_error(std::string reason);
     std::string reason_of(const Error& error) const;
     void note_root();
     void report_takeover(const Event& event);
@@ -135,6 +141,7 @@ private:
     Instant read_again_at_ = kNever;  // The next try to read the file.
     bool file_failed_ = false;        // Its last failure was reported, and it has not worked since.
     std::string last_error_;
+    Instant last_error_at_{};
     std::string read_error_;  // Why the view was not read the last time; empty: it was.
     bool is_lost_ = false;    // That was reported, and no epoch has come since.
     std::string root_;        // Of the view; empty: not known yet.

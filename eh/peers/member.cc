@@ -76,6 +76,12 @@ void Member::last_epoch(Instant now) {
     on_time(now);
 }
 
+void Member::waive_majority(Instant now) {
+    majority_waived_until_ = after(now, options_->watchdog());
+    if (candidacy_ && phase_ == Phase::kNone) count_promises(now);
+    on_time(now);
+}
+
 // Whether it has asked to join, so that a view may have it in spite of what it wants now.
 bool Member::may_be_admitted() const {
     if (standing_ != Standing::kJoining || is_persisting_) return false;
@@ -463,6 +469,7 @@ std::uint64_t Member::fingerprint(Instant now) const {
     add_age(closing_since_);
     add_time(first_at_);
     add_age(root_heard_);
+    add_time(majority_waived_until_);
     add_time(ask_at_);
     add(assembly_.number);
     add_time(join_at_);

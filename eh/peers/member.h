@@ -143,6 +143,9 @@ public:
     // As EpochHandler's. Refusals come at once, without an Answer.
     Result<void> next_epoch(EpochNumber current, std::span<const std::byte> data, Instant now);
     void last_epoch(Instant now);
+    // An administrator knows that those that do not answer are gone. Until the next view, and for a
+    // watchdog() at most, evictions and take-overs that this member decides on need no majority.
+    void waive_majority(Instant now);
 
     // The transport names the sender, and where answers to it go.
     void on_message(const Peer& from, Message message, Instant now);
@@ -269,6 +272,7 @@ private:
     }
     bool has_promised() const { return promised_ >= view_number(); }
     bool is_shared() const { return options_->root.name.empty(); }
+    bool waives_majority(Instant now) const { return now < majority_waived_until_; }
     bool reaches_store() const { return is_shared() || options_->root.name == self_.name; }
     void on_tree_message(const Peer& from, const Message& message, Instant now);
     void on_watchdog(Instant now);
@@ -364,6 +368,7 @@ private:
     void on_poll_ack(const Peer& from, std::size_t position, const Message& message,
                      const PollAck& ack, Instant now);
     void decide_eviction(Instant now);
+    bool may_evict(const Evictions& out, bool root_is_out, Instant now) const;
     bool keeps_majority(const Evictions& out, bool root_is_out) const;
     void retry_start(Instant now);
     bool wants_change(Instant now) const;
@@ -425,6 +430,7 @@ private:
     Instant closing_since_ = kNever;  // A member is known to wait for others since then.
     Instant first_at_ = kNever;       // The time to tell the others that it waits.
     Instant root_heard_;
+    Instant majority_waived_until_{};
     Instant ask_at_ = kNever;
     Assembly assembly_;
 

@@ -168,7 +168,7 @@ void Member::decide_eviction(Instant now) {
         duty_->to_front = std::move(suspects);
         return maybe_change(now);
     }
-    if (options_->quorum == Quorum::kParticipants && !keeps_majority(out, root_is_out)) {
+    if (!may_evict(out, root_is_out, now)) {
         // More than half are silent: more likely this node is cut off than all of them.
         abort_epoch();
         if (duty_->doubt_since == kNever) {
@@ -183,6 +183,11 @@ void Member::decide_eviction(Instant now) {
     duty_->to_front = std::move(suspects);
     if (root_is_out) duty_->wants_out = true;
     maybe_change(now);
+}
+
+bool Member::may_evict(const Evictions& out, bool root_is_out, Instant now) const {
+    return options_->quorum == Quorum::kStore || waives_majority(now) ||
+           keeps_majority(out, root_is_out);
 }
 
 // More than half of the participants, or half of them with the lowest name.
@@ -225,7 +230,7 @@ void Member::retry_start(Instant now) {
     Evictions out;
     for (const std::uint32_t position : without)
         out.emplace(view_->at(position).name, EvictedFor::kNoStart);
-    if (options_->quorum == Quorum::kParticipants && !keeps_majority(out, false)) return;
+    if (!may_evict(out, false, now)) return;
     duty_->evict.merge(out);
     maybe_change(now);
 }

@@ -115,7 +115,10 @@ void Member::count_promises(Instant now) {
     Candidacy& candidacy = *candidacy_;
     const std::size_t votes = candidacy.granted.size() + 1;
     const std::size_t all = candidacy.target->size();
-    if (2 * votes <= all) return;
+    if (2 * votes <= all && !waives_majority(now)) {
+        candidacy.majority_at = kNever;
+        return;
+    }
     if (candidacy.majority_at == kNever) candidacy.majority_at = now;
     // Those that are late would have to join again.
     if (votes < all && now < after(candidacy.majority_at, options_->grace)) return;

@@ -78,6 +78,7 @@ void Member::adopt(const ViewHandle& next, std::optional<ViewDifference> news, I
         last_start_ = {};
         left_view_ = {};
     }
+    majority_waived_until_ = {};
     take_carry(next->view());
     const bool takes_part = next->at(*position).takes_part;
     if (standing_ == Standing::kJoining && takes_part) {

@@ -125,6 +125,7 @@ _fopctl() {
             scrub) options+=" --end --show --medium --pool" ;;
             format) options+=" --pool --force --yes" ;;
             "device forget") options+=" --slot --yes" ;;
+            "epoch force") options+=" --yes" ;;
             "store check") options+=" --end --show" ;;
             "lrs rule add" | "lrs rule change" | "lrs rule del" | "lrs rule load") options+=" --if-version" ;;
             "lrs set") options+=" --rules" ;;
@@ -196,7 +197,7 @@ _fopctl() {
         device) mapfile -t COMPREPLY < <(compgen -W "add remove forget" -- "$current") ;;
         drive) mapfile -t COMPREPLY < <(compgen -W "down up" -- "$current") ;;
         lrs) mapfile -t COMPREPLY < <(compgen -W "show set which save rule" -- "$current") ;;
-        epoch) mapfile -t COMPREPLY < <(compgen -W "show" -- "$current") ;;
+        epoch) mapfile -t COMPREPLY < <(compgen -W "force show" -- "$current") ;;
         io-sched) mapfile -t COMPREPLY < <(compgen -W "show set" -- "$current") ;;
         "lrs rule") mapfile -t COMPREPLY < <(compgen -W "list add change del load" -- "$current") ;;
         store) mapfile -t COMPREPLY < <(compgen -W "check backup" -- "$current") ;;

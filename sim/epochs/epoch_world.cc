@@ -286,6 +286,11 @@ void EpochWorld::leave(std::size_t index) {
     after_step(index);
 }
 
+void EpochWorld::waive_majority(std::size_t index) {
+    processes_[index].member->waive_majority(now_);
+    after_step(index);
+}
+
 void EpochWorld::answered(std::size_t index, const eh::peers::Answer& answer) {
     Process& process = processes_[index];
     if (options_.checks_laws) laws_.on_answer(index, *process.member, answer, process.frozen, now_);
@@ -356,7 +361,7 @@ void EpochWorld::draw_fault(Instant until) {
     at(now_ + Duration(random_.between(0, timeout.count())), [this, until, some, timeout] {
         if (now_ >= until) return;
         const std::size_t one = random_.below(processes_.size());
-        switch (random_.below(7)) {
+        switch (random_.below(8)) {
             case 0: {  // A partition.
                 const std::uint64_t side = random_.next();
                 const Instant end = some(4 * timeout);
@@ -383,6 +388,9 @@ void EpochWorld::draw_fault(Instant until) {
                     hears ? block(one, i, end) : block(i, one, end);
                 break;
             }
+            case 7:
+                if (runs(one)) waive_majority(one);
+                break;
             default: break;
         }
         draw_fault(until);

@@ -43,6 +43,8 @@ public:
     // Ready again `think` after each epoch, or a tenth of the timeout after an error.
     void run_participant(std::size_t member, Duration think);
     void leave(std::size_t member);
+    // As Member's. REQUIRES: the member runs.
+    void waive_majority(std::size_t member);
     // Participants are slow now and then, and leave and return.
     void be_irregular(std::uint32_t slow_ppm, std::uint32_t leave_ppm);
     // Everybody stops calling when its present call has ended.

@@ -180,6 +180,68 @@ TEST_CASE("eh peers: of a partition the majority goes on, the others get errors 
     CHECK(world.laws().broken() == "");
 }
 
+TEST_CASE("eh peers: an administrator lets a minority go on, and the others join it later", "[eh]") {
+    // 0: the root lives. 1: it lives, and a new root may be found. 2: another member has to become
+    // root. 3: all were killed, and the root alone comes back.
+    const int how = GENERATE(0, 1, 2, 3);
+    CAPTURE(how);
+    EpochWorldOptions options = quick_world(4);
+    options.is_shared = how == 1 || how == 2;
+    EpochWorld world(options);
+    run_all(world, 4, 10ms);
+    REQUIRE(world.run_until_true(world.now() + 5s, [&] { return world.all_joined(); }));
+    world.run_until(world.now() + 300ms);
+    const auto position = [&](std::size_t i) { return *world.member(0).view()->find("m" + std::to_string(i)); };
+    std::size_t survivor = 0;
+    while (position(survivor) != (how == 2 ? 2 : 0)) ++survivor;
+    for (std::size_t i = 0; i < 4; ++i) {
+        if (i != survivor || how == 3) world.crash(i);
+    }
+    if (how == 3) world.start(survivor);
+    const EpochNumber last = world.laws().newest();
+    const Instant waived = world.now() + 10s;
+    world.run_until(waived);
+    CHECK(world.laws().newest() == last);
+
+    world.waive_majority(survivor);
+    const Duration patience = options.member.watchdog();
+    CHECK(world.run_until_true(waived + patience, [&] { return world.laws().newest() > last + 5; }));
+    CHECK(world.member(survivor).view()->size() == 1);
+
+    for (std::size_t i = 0; i < 4; ++i) {
+        if (i != survivor) world.start(i);
+    }
+    CHECK(world.run_until_true(world.now() + 6s, [&] { return world.all_joined(); }));
+    CHECK(world.laws().broken() == "");
+}
+
+TEST_CASE("eh peers: a majority that was not needed is asked for again later", "[eh]") {
+    EpochWorldOptions options = quick_world(3);
+    EpochWorld world(options);
+    world.begin_joined();
+    run_all(world, 3, 10ms);
+    world.run_until(world.now() + 300ms);
+    const bool is_view_changed = GENERATE(false, true);
+    world.waive_majority(0);
+    if (is_view_changed) {
+        // The waiver is used up by this eviction.
+        world.crash(1);
+        world.run_until(world.now() + 3s);
+        REQUIRE(world.member(0).view()->size() == 2);
+        world.start(1);
+        REQUIRE(world.run_until_true(world.now() + 2s, [&] { return world.all_joined(); }));
+    } else {
+        world.run_until(world.now() + options.member.watchdog());
+    }
+    world.crash(1);
+    world.crash(2);
+    world.run_until(world.now() + 200ms);
+    const EpochNumber last = world.laws().newest();
+    world.run_until(world.now() + 20s);
+    CHECK(world.laws().newest() == last);
+    CHECK(world.laws().broken() == "");
+}
+
 TEST_CASE("eh peers: a paused root learns that others went on", "[eh]") {
     EpochWorld world(quick_world(4));
     world.begin_joined();

@@ -135,6 +135,25 @@ TEST_CASE("eh handler: a call is answered in time, also before the node is a mem
     CHECK(node.participant.answers.size() == 2);
 }
 
+TEST_CASE("eh handler: a majority is waived where that has an effect only", "[eh]") {
+    Node node;
+    CHECK_FALSE(node.handler.waive_majority());
+    node.handler.begin();
+    node.file.finish();
+    const auto lasts = node.handler.waive_majority();
+    REQUIRE(lasts);
+    CHECK(*lasts == MemberOptions{}.watchdog());
+    CHECK(told(node, "eh.majority_waived") == 1);
+
+    MemberOptions options;
+    options.root = {.name = "root", .address = "r"};
+    Node other(1s, options);
+    other.handler.begin();
+    other.file.finish();
+    CHECK(other.handler.waive_majority().error().ends_with("root"));
+    CHECK(told(other, "eh.majority_waived") == 0);
+}
+
 TEST_CASE("eh handler: the time before a node is a member counts for its call", "[eh]") {
     Node node;
     REQUIRE(node.handler.next_epoch(kFirstEpoch, {}, node.participant));

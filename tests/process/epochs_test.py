@@ -5,7 +5,7 @@ import signal
 import unittest
 
 from epochs_process import EpochsTestCase
-from fopd_process import CONFIG, SCHEME, run_fopd
+from fopd_process import CONFIG, DONE, SCHEME, run_fopd
 
 
 class EpochsTest(EpochsTestCase):
@@ -54,6 +54,27 @@ class EpochsTest(EpochsTestCase):
         self.wait_members(daemons.values(), "abc")
         self.wait_epoch_after(daemons["b"], before["epoch"])
         daemons["b"].wait_event("fopd.eh.epochs_again")
+
+    def test_an_administrator_lets_a_minority_go_on(self):
+        daemons = self.start_all()
+        daemons["b"].kill()
+        daemons["c"].kill()
+        daemons["a"].wait_event("fopd.eh.no_epochs")
+        done = daemons["a"].ctl("epoch", "force")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--yes", done.stderr)
+        self.assertEqual(daemons["a"].ctl("epoch", "force", "--yes").returncode, DONE)
+        daemons["a"].wait_event("fopd.eh.majority_waived")
+        self.wait_members([daemons["a"]], "a")
+        self.assertIn("epochs    1 of 3 daemons", daemons["a"].ctl("status").stdout)
+        before = self.epochs(daemons["a"])["epoch"]
+        self.wait_epoch_after(daemons["a"], before)
+        for name in "bc":
+            daemons[name] = self.nodes[name].start_ready()
+        self.assert_all_move(daemons)
+
+        done = daemons["b"].ctl("epoch", "force", "--yes")
+        self.assertEqual((done.returncode, done.stderr), (1, "fopctl: epoch force: only the root can: a\n"))
 
     def test_all_get_other_addresses(self):
         daemons = self.start_all()

@@ -10,6 +10,7 @@ import re
 import unittest
 from pathlib import Path
 
+from epochs_process import EpochsTestCase
 from fopd_process import DONE, NO_SERVER, wait_until
 from help_test import verbs
 from json_rules import faults
@@ -19,8 +20,8 @@ PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "formats" / "jso
 
 # What they print is not JSON, or nothing at all.
 VERBS_WITHOUT_JSON = {"read", "batch", "shell", "keygen", "key revoke", "token revoke"}
-# What only a check finds that meets a damaged index or log.
-NOT_SEEN_HERE = re.compile(r"`store check` checks\[\]\.found\[\]|`queue` recalls\[\]|`repack` failed\[\]|"
+# What only a check finds that meets a damaged index or log, and what a test of its own sees.
+NOT_SEEN_HERE = re.compile(r"`epoch force`|`store check` checks\[\]\.found\[\]|`queue` recalls\[\]|`repack` failed\[\]|"
                            r"`rescue` rescues\[\]\.failed\[\]|"
                            r"`scrub --medium`, `scrub --pool` scrubs\[\]\.failed\[\]")
 
@@ -230,6 +231,19 @@ class PageTest(unittest.TestCase):
             self.assertFalse(forms[verb].is_identifier(path), path)
 
 
+class EpochJsonTest(EpochsTestCase):
+    """A cluster of one daemon."""
+
+    names = ("a",)
+
+    def test_what_is_printed(self):
+        page, daemon = Page(), self.start_all()["a"]
+        for verb, arguments in (("epoch show", []), ("epoch force", ["--yes"]), ("status", [])):
+            done = daemon.ctl("--json", *verb.split(), *arguments)
+            self.assertEqual((done.returncode, done.stderr), (DONE, ""))
+            self.assertEqual(page.forms[verb].faults(parsed(done.stdout)), [], done.stdout)
+
+
 class JsonTest(StorageTestCase):
     def setUp(self):
         super().setUp()
@@ -260,7 +274,7 @@ class JsonTest(StorageTestCase):
         self.lose_a_disk()
         self.drain()
 
-        self.assertEqual(self.compared - {"errors"}, set(self.page.forms) - set(self.page.shared))
+        self.assertEqual(self.compared - {"errors"}, set(self.page.forms) - set(self.page.shared) - {"epoch force"})
         unseen = [row.name for row in self.page.rows if not row.is_seen]
         self.assertEqual([each for each in unseen if not NOT_SEEN_HERE.match(each)], [])
 

@@ -45,6 +45,8 @@ COMMON = {
     "fopctl bench --op write --durable": Run("fopctl bench --op write --durable --seconds 0.1"),
     "fopctl drain": Run("fopctl drain && end && begin"),
     "fopctl epoch show": Run(again=True),
+    "fopctl epoch force": Run(status=1),
+    "fopctl epoch force --yes": Run(status=1),
     "fopctl drain --unload": Run("fopctl drain --unload && end && begin"),
     "fopctl ls --fid FID": Run("fopctl ls --fid $fid"),
     "fopctl device add NAME": Run("fopctl device add d2", before=NEW_DISK),
