@@ -43,7 +43,9 @@ Task<AdminReply> AdminApi::epoch_show(AdminRequest) {
     JsonWriter json;
     json.begin_object()
         .field("kind", std::string_view(has_peers ? "peers" : "local"))
-        .field("store", std::string_view(!has_peers ? "" : has_etcd ? "etcd" : "static"))
+        .field("store", std::string_view(!has_peers ? ""
+                                         : has_etcd ? "etcd"
+                                                    : "static"))
         .field("state", in_words(status.state))
         .field("epoch", static_cast<std::uint64_t>(status.epoch))
         .field("view", status.view)

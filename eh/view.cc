@@ -33,11 +33,17 @@ std::vector<std::uint32_t> sorted_by_name(const View& view) {
 
 bool is_lawful(const View& view) {
     if (view.number == 0 || view.epoch_low < 1 || view.epoch_high < view.epoch_low) return false;
+    if (view.epoch_high > kEpochMax || view.carry.epoch < 0 || view.carry.epoch > view.epoch_high)
+        return false;
     for (std::size_t i = 0; i < view.roster.size(); ++i) {
         const RosterEntry& entry = view.roster[i];
         if (entry.name.empty() || entry.incarnation == 0) return false;
+        if (entry.incarnation > kIncarnationMax) return false;
         if (entry.joined == 0 || entry.joined > view.number) return false;
         if (i > 0 && !entry.takes_part) return false;
+    }
+    for (const GoneMember& gone : view.gone) {
+        if (gone.incarnation > kIncarnationMax) return false;
     }
     const auto order = sorted_by_name(view);
     const auto same = [&](std::uint32_t one, std::uint32_t other) {
@@ -166,6 +172,10 @@ Result<View> apply(const View& base, const ViewDifference& difference) {
     if (next.roster.size() > kRosterMax || !is_lawful(next))
         return std::unexpected(corrupt("a difference makes an unlawful view"));
     return next;
+}
+
+bool is_in_block(EpochNumber epoch, const View& view) {
+    return epoch >= view.epoch_low && epoch <= view.epoch_high;
 }
 
 std::size_t parent_of(std::size_t position, std::size_t fanout) {

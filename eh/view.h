@@ -19,6 +19,10 @@ using ViewNumber = std::uint64_t;
 // Counts the times a member joined; durable before it is used, so none is used twice.
 using Incarnation = std::uint64_t;
 
+// No view has numbers above these, and no honest daemon gets near them.
+inline constexpr EpochNumber kEpochMax = EpochNumber{1} << 62;
+inline constexpr Incarnation kIncarnationMax = Incarnation{1} << 62;
+
 inline constexpr std::size_t kMemberNameMax = 64;
 inline constexpr std::size_t kMemberAddressMax = 255;
 inline constexpr std::size_t kRosterMax = 16'384;
@@ -129,6 +133,9 @@ struct ViewDifference {
 std::optional<ViewDifference> difference(const View& base, const View& next);
 // kCorrupt if the difference does not fit the base.
 Result<View> apply(const View& base, const ViewDifference& difference);
+
+// Whether the view's root may have issued this number.
+bool is_in_block(EpochNumber epoch, const View& view);
 
 // The tree of a roster: the children of position i are i·fanout+1 … i·fanout+fanout.
 std::size_t parent_of(std::size_t position, std::size_t fanout);

@@ -39,6 +39,7 @@ std::string_view name_of(UnlikeRule rule) {
         case UnlikeRule::kRootSilent: return "eh.root_silent";
         case UnlikeRule::kFanout: return "eh.fanout";
         case UnlikeRule::kPolicies: return "the version";
+        case UnlikeRule::kRoot: return "eh.store.root";
         case UnlikeRule::kNone: break;
     }
     return "not known";
@@ -133,6 +134,7 @@ void PeersHandler::answer(Result<EpochNumber> epoch, std::span<const std::byte> 
 void PeersHandler::note_answer(const Result<EpochNumber>& epoch) {
     if (epoch) {
         is_lost_ = false;
+        awaited_.clear();
         figures_.seconds.record(parts_.reactor.now() - called_at_);
         if (figures_.failing.get() != 0) {
             figures_.failing.set(0);
@@ -393,6 +395,7 @@ void PeersHandler::report(const Event& event) {
                  {{"member", name}, {"view", view}, {"reason", words_of(event.reason)}});
             break;
         case EventKind::kTakesOver: report_takeover(event); break;
+        case EventKind::kAwaits: report_awaited(event); break;
         case EventKind::kAbdicates:
             emit(events, Level::kWarn, "eh.abdicates", {{"view", view}});
             break;
@@ -434,6 +437,15 @@ void PeersHandler::report_takeover(const Event& event) {
           {"view", event.view},
           {"members", members},
           {"left_out", std::string_view(left_out)}});
+}
+
+void PeersHandler::report_awaited(const Event& event) {
+    std::string names = some_of(event.left_out);
+    note_error("not enough of the last members have answered; missing: " + names);
+    if (awaited_ == names) return;
+    awaited_ = std::move(names);
+    emit(parts_.events, Level::kWarn, "eh.awaits_members",
+         {{"view", event.view}, {"missing", std::string_view(awaited_)}});
 }
 
 // -- what is seen --

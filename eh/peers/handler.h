@@ -123,6 +123,7 @@ private:
     std::string reason_of(const Error& error) const;
     void note_root();
     void report_takeover(const Event& event);
+    void report_awaited(const Event& event);
     void report(const Event& event);
     void report_file(const Error& error);
 
@@ -145,6 +146,7 @@ private:
     std::string read_error_;  // Why the view was not read the last time; empty: it was.
     bool is_lost_ = false;    // That was reported, and no epoch has come since.
     std::string root_;        // Of the view; empty: not known yet.
+    std::string awaited_;     // The members that were reported last as missing.
     core::WaitQueue left_;
     EpochFigures figures_;
 };

@@ -206,6 +206,7 @@ void Member::normalise(Message& message) const {
 }
 
 void Member::on_message(const Peer& from, Message message, Instant now) {
+    if (message.incarnation > kIncarnationMax) return drop(from);
     normalise(message);
     const Body& body = message.body;
     if (const auto* const news = std::get_if<ViewNews>(&body)) {
@@ -224,7 +225,7 @@ void Member::on_message(const Peer& from, Message message, Instant now) {
                !view_->find(from.name, message.incarnation)) {
         on_joiner_leaves(from, message.incarnation);
     } else if (const auto* const redirect = std::get_if<Redirect>(&body)) {
-        on_redirect(*redirect, now);
+        on_redirect(from, *redirect, now);
     } else if (const auto* const refuse = std::get_if<Refuse>(&body)) {
         if (message.round == static_cast<std::uint32_t>(incarnation_))
             on_refuse(from, *refuse, now);
@@ -388,7 +389,7 @@ Instant Member::next_deadline() const {
     if (candidacy_) {
         or_at(candidacy_->resend_at);
         if (candidacy_->majority_at != kNever && !store_busy_)
-            or_at(after(candidacy_->majority_at, options_->grace));
+            or_at(after(candidacy_->majority_at, wait_for_late()));
     } else {
         or_at(candidate_at());
     }
@@ -401,6 +402,7 @@ Instant Member::next_deadline() const {
 void Member::on_watchdog(Instant now) {
     tell(EventKind::kLost, {});
     const bool was_seated = seated_;
+    given_up_ = incarnation_;
     unseat();
     standing_ = Standing::kLost;
     if (was_seated) back_off(now);
@@ -442,6 +444,7 @@ std::uint64_t Member::fingerprint(Instant now) const {
     };
     add(durable_);
     add(incarnation_);
+    add(given_up_);
     add(is_persisting_ ? 1 : 0);
     add(static_cast<std::uint64_t>(standing_));
     add(call_ ? 1 : 0);

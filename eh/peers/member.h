@@ -76,6 +76,7 @@ enum class EventKind : std::uint8_t {
     kView,          // This root committed a view, or another root has handed it over.
     kEvicts,        // This root evicted `name`.
     kTakesOver,     // This member became root after `name`, by a view without those left out.
+    kAwaits,        // This member cannot become root without one of those left out.
     kAbdicates,     // Another root has committed a view.
     kViewLost,      // The store has an older view than this member, or none: `found`.
     kOtherBytes,    // `name` sent two contributions for one round. The first one counts.
@@ -169,6 +170,7 @@ public:
     const ViewHandle& view() const { return view_; }
     EpochNumber newest_epoch() const { return newest_; }
     Incarnation incarnation() const { return incarnation_; }
+    CommonRules rules() const;
     const LeftView& left_view() const { return left_view_; }
     // Whether the member at this position is known to be ready: this member, or a child with all
     // below it. REQUIRES: seated.
@@ -233,6 +235,8 @@ private:
     };
     struct Candidacy {
         ViewHandle target{};
+        Instant began{};
+        bool has_told = false;  // Which members it waits for.
         std::map<std::string, PromiseAck> granted{};
         std::map<std::string, Incarnation> incarnations{};
         Instant majority_at = kNever;
@@ -310,6 +314,8 @@ private:
     void refuse_view(const CommittedView& next, Instant now);
     void lose_seat(Instant now);
     void unseat();
+    bool is_new() const;
+    ViewNumber promised() const { return is_new() ? promised_anew_ : promised_; }
     ViewNumber over() const;
     void note_promise(ViewNumber number);
     void back_off(Instant now);
@@ -325,7 +331,7 @@ private:
     void on_nack(const Peer& from, const Nack& nack, Instant now);
 
     // member_join.cc
-    CommonRules rules() const;
+
     Join request_to_join() const;
     void take_block(View& next, EpochNumber had) const;
     UnlikeRule unlike(const CommonRules& other) const;
@@ -342,7 +348,7 @@ private:
     void on_join(const Peer& from, const Message& message, const Join& join, Instant now);
     void refuse_second(const Peer& to, Incarnation incarnation);
     void on_joiner_leaves(const Peer& from, Incarnation incarnation);
-    void on_redirect(const Redirect& redirect, Instant now);
+    void on_redirect(const Peer& from, const Redirect& redirect, Instant now);
     void on_refuse(const Peer& from, const Refuse& refuse, Instant now);
     void begin_swap(SwapKind kind, ViewHandle next);
     void write_swap();
@@ -360,6 +366,7 @@ private:
     bool is_frozen() const { return phase_ != Phase::kNone && phase_ != Phase::kProbing; }
     bool is_held(Instant now) const;
     bool hands_over() const;
+    bool is_leaving_root() const;
     void decide(Instant now);
     void start_epoch(Instant now);
     void abort_epoch();
@@ -394,9 +401,11 @@ private:
     void on_promise_ack(const Peer& from, const Message& message, const PromiseAck& ack,
                         Instant now);
     bool is_root_back(Instant now) const;
+    Duration wait_for_late() const;
     void count_promises(Instant now);
+    void tell_awaited(Instant now);
     View taken_over() const;
-    Peer root_of(ViewNumber number) const;
+    RosterEntry root_of(ViewNumber number) const;
     bool is_restarted_root(const Peer& from, const Message& message, const Promise& promise) const;
     void on_takeover_time(Instant now);
 
@@ -404,6 +413,7 @@ private:
     Peer self_;
     Incarnation durable_;          // The highest that may have been used.
     Incarnation incarnation_ = 0;  // Of the present or the last try to be a member; 0: none yet.
+    Incarnation given_up_ = 0;     // Up to this one, it is a member no more, whatever a view says.
     bool is_persisting_ = false;
 
     Standing standing_ = Standing::kDetached;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <limits>
 #include <utility>
 
 #include "core/ensure.h"
@@ -14,6 +13,16 @@ namespace fopd::eh::peers {
 namespace {
 
 constexpr const char* kOtherRules = "other nodes have other rules for epochs";
+// A request to join moves epoch numbers to this one at most, so that a liar leaves enough of them.
+constexpr EpochNumber kNewestHeeded = kEpochMax / 2;
+// A daemon whose incarnation nobody knows begins below the first number, and none is passed by more
+// than the second at a time: a liar that joins under a name leaves its owner room above.
+constexpr Incarnation kUnknownMax = Incarnation{1} << 40;
+constexpr Incarnation kLeapMax = Incarnation{1} << 32;
+
+bool is_plausible(Incarnation incarnation, Incarnation known) {
+    return incarnation <= std::max(known, kUnknownMax) + kLeapMax;
+}
 
 }  // namespace
 
@@ -56,6 +65,7 @@ void Member::begin_join(Instant now) {
     create_at_ = kNever;
     found_member_ = false;
     if (!seated_) root_heard_ = now;
+    if (!is_shared()) root_hint_ = options_->root;
     if (std::exchange(is_persisting_, true)) return;
     effects_.emplace_back(Persist{.incarnation = durable_ + 1});
 }
@@ -182,9 +192,7 @@ void Member::on_join(const Peer& from, const Message& message, const Join& join,
         send_round(to, static_cast<std::uint32_t>(message.incarnation),
                    Refuse{.reason = reason, .incarnation = incarnation, .rule = rule});
     };
-    constexpr EpochNumber kNewestMax = std::numeric_limits<EpochNumber>::max() / 2;
-    const bool makes_sense = join.newest >= 0 && join.newest <= kNewestMax;
-    if (message.incarnation == 0 || !makes_sense) return drop(from);
+    if (message.incarnation == 0 || join.newest < 0 || join.newest > kEpochMax) return drop(from);
     if (!duty_) {
         if (from.name == self_.name && message.incarnation == incarnation_) return claim(now);
         if (seated_)
@@ -196,11 +204,14 @@ void Member::on_join(const Peer& from, const Message& message, const Join& join,
         return refuse(RefuseReason::kRules, 0, rule);
     }
     if (from.name == self_.name) return refuse_second(to, message.incarnation);
+    const auto seat = view_->find(from.name);
+    const Incarnation here = seat ? view_->at(*seat).incarnation : view_->gone(from.name);
+    if (!is_plausible(message.incarnation, here)) return drop(from);
     if (view_->gone(from.name) >= message.incarnation)
         return refuse(RefuseReason::kIncarnation, view_->gone(from.name));
     Instant not_before{};
-    if (const auto position = view_->find(from.name)) {
-        const RosterEntry& old = view_->at(*position);
+    if (seat) {
+        const RosterEntry& old = view_->at(*seat);
         if (old.incarnation == message.incarnation) return send_view(to, false);
         if (old.incarnation > message.incarnation)
             return refuse(RefuseReason::kIncarnation, old.incarnation);
@@ -209,7 +220,7 @@ void Member::on_join(const Peer& from, const Message& message, const Join& join,
             known != duty_->joiners.end() && known->second.incarnation == message.incarnation;
         if (!is_known) {
             // Two daemons of one name, unless the old one is gone.
-            send(peer_at(*position), Poll{});
+            send(peer_at(*seat), Poll{});
             not_before = after(now, options_->grace);
         }
     }
@@ -220,7 +231,7 @@ void Member::on_join(const Peer& from, const Message& message, const Join& join,
     joiner = {.incarnation = message.incarnation,
               .address = join.address,
               .not_before = not_before,
-              .newest = join.newest};
+              .newest = std::min(join.newest, kNewestHeeded)};
     note_admission(now);
 }
 
@@ -245,12 +256,14 @@ void Member::on_joiner_leaves(const Peer& from, Incarnation incarnation) {
     send_nack(from, incarnation);
 }
 
-void Member::on_redirect(const Redirect& redirect, Instant now) {
+void Member::on_redirect(const Peer& from, const Redirect& redirect, Instant now) {
     if (standing_ != Standing::kJoining || seated_) return;
     found_member_ = true;
-    if (redirect.root == self_.name) return;
-    const bool is_same = redirect.root == root_hint_.name;
-    if (!options_->root.name.empty() || is_same) return;
+    if (redirect.root == self_.name || redirect.root == root_hint_.name) return;
+    if (!is_shared()) {
+        if (unlike_.insert(from.name).second) tell_unlike(from.name, UnlikeRule::kRoot);
+        return;
+    }
     root_hint_ = {.name = redirect.root, .address = redirect.root_address};
     join_at_ = std::max(now, join_not_before_);
 }
@@ -264,6 +277,7 @@ void Member::on_refuse(const Peer& from, const Refuse& refuse, Instant now) {
     }
     if (standing_ != Standing::kJoining || seated_) return;
     if (refuse.reason == RefuseReason::kIncarnation) {
+        if (!is_plausible(refuse.incarnation, durable_)) return drop(from);
         pass_incarnation(refuse.incarnation);
         return begin_join(now);
     }
@@ -339,8 +353,8 @@ void Member::on_view_read(const Result<ViewHandle>& read, Instant now) {
             note_found_view();
             if ((*read)->number() == view_number() && seated_ && !duty_) {
                 begin_candidacy(*read, now);
-            } else if (standing_ == Standing::kJoining && !seated_ && record_ != nullptr &&
-                       (*read)->number() == record_->number() && !is_persisting_) {
+            } else if (is_new() && record_ != nullptr && (*read)->find(self_.name) &&
+                       (*read)->number() == record_->number()) {
                 begin_candidacy(*read, now);
             } else {
                 learn(*read, now);
@@ -370,6 +384,7 @@ void Member::on_probed(const Result<ViewHandle>& read, Instant now) {
     } else {
         tell(EventKind::kAbdicates, {});
         learn(*read, now);
+        if (duty_ && view_number() < (*read)->number()) lose_seat(now);
     }
 }
 

@@ -17,7 +17,7 @@ void Member::begin_duty(bool was_root, Instant now) {
         duty_->wants_out = standing_ == Standing::kLeaving;
         if (adopting_ != SwapKind::kTakeOver) tell(EventKind::kView, {});
     }
-    duty_->next = std::max(duty_->next, view_->view().epoch_low);
+    duty_->next = std::max({duty_->next, view_->view().epoch_low, newest_ + 1});
     duty_->view_since = now;
     duty_->beat_at = now;
     duty_->start_due = kNever;
@@ -27,6 +27,11 @@ void Member::begin_duty(bool was_root, Instant now) {
 // The root leaves, and the next member becomes root. There may be none: then the view is empty.
 bool Member::hands_over() const {
     return duty_->wants_out && is_shared() && standing_ == Standing::kLeaving;
+}
+
+// Others may leave at the same time, and have to be let go, too.
+bool Member::is_leaving_root() const {
+    return duty_->wants_out && standing_ == Standing::kLeaving && (is_shared() || takes_part());
 }
 
 bool Member::is_held(Instant now) const {
@@ -262,14 +267,13 @@ bool Member::may_admit() const {
 bool Member::wants_change(Instant now) const {
     const Duty& duty = *duty_;
     if (!duty.evict.empty() || !duty.to_front.empty() || duty.wants_bump) return true;
-    if (duty.wants_out && !hands_over() && takes_part()) return true;
+    if (duty.wants_out && standing_ != Standing::kLeaving && takes_part()) return true;
     if (needs_block()) return true;
     if (duty.wants_in && standing_ == Standing::kJoining && !takes_part() && may_admit())
         return true;
     const bool is_time = now >= duty.admit_at;
     const auto is_here = [&](const std::string& name) { return view_->find(name).has_value(); };
-    // Others may leave at the same time.
-    if (is_time && hands_over()) return true;
+    if (is_time && is_leaving_root()) return true;
     if (is_time && std::ranges::any_of(duty.leavers, is_here)) return true;
     return std::ranges::any_of(duty.joiners, [&](const auto& each) {
         const auto& [name, joiner] = each;
@@ -281,7 +285,7 @@ bool Member::wants_change(Instant now) const {
 // Asks the store first: as long as it does not answer, epochs go on with the same members.
 void Member::maybe_change(Instant now) {
     if (!duty_ || phase_ != Phase::kNone || store_busy_) return;
-    if (!duty_->leavers.empty() || hands_over()) note_admission(now);
+    if (!duty_->leavers.empty() || is_leaving_root()) note_admission(now);
     if (duty_->change_at != kNever && now < duty_->change_at) return;
     duty_->change_at = kNever;
     if (!wants_change(now)) return;
@@ -334,7 +338,7 @@ View Member::next_view(Instant now) const {
         note_gone(old, next);
         return next;
     }
-    if (had >= duty.next) {
+    if (had >= duty.next || duty.next > old.epoch_high) {
         // A member has had epochs of views that the store has lost.
         take_block(next, had);
     } else if (needs_block()) {
@@ -419,7 +423,7 @@ Instant Member::next_root_deadline() const {
             change = std::min(change, std::max(joiner.not_before, duty.admit_at));
         }
     }
-    if (!duty.leavers.empty() || hands_over()) change = std::min(change, duty.admit_at);
+    if (!duty.leavers.empty() || is_leaving_root()) change = std::min(change, duty.admit_at);
     if (duty.change_at != kNever) change = std::min(change, duty.change_at);
     if (change == kNever) return due;
     or_at(duty.change_at == kNever ? change : std::max(change, duty.change_at));

@@ -36,25 +36,26 @@ Instant Member::candidate_at() const {
 }
 
 void Member::begin_candidacy(const ViewHandle& target, Instant now) {
-    candidacy_ = Candidacy{.target = target, .resend_at = now};
+    candidacy_ = Candidacy{.target = target, .began = now, .resend_at = now};
     count_promises(now);
     on_takeover_time(now);
 }
 
-Peer Member::root_of(ViewNumber number) const {
+// Incarnation 0: not known.
+RosterEntry Member::root_of(ViewNumber number) const {
     for (const ViewHandle& view : {view_, record_}) {
-        if (view != nullptr && view->number() == number && !view->empty())
-            return {.name = view->root().name, .address = view->root().address};
+        if (view != nullptr && view->number() == number && !view->empty()) return view->root();
     }
-    return root_hint_;
+    return {.name = root_hint_.name, .address = root_hint_.address};
 }
 
 // Whether the candidate is the root's next process, so that the root's incarnation is gone. One at
 // another address may be a second daemon of the root's name, and the root may be alive.
 bool Member::is_restarted_root(const Peer& from, const Message& message,
                                const Promise& promise) const {
-    const Peer root = root_of(message.view);
-    return from.name == root.name && promise.address == root.address;
+    const RosterEntry root = root_of(message.view);
+    return from.name == root.name && promise.address == root.address &&
+           message.incarnation > root.incarnation;
 }
 
 // Whoever promises must not have heard from the root for long, unless the root was started again.
@@ -65,8 +66,14 @@ void Member::on_promise(const Peer& from, const Message& message, const Promise&
         const Peer to{.name = from.name, .address = promise.address};
         return is_second ? refuse_second(to, message.incarnation) : void();
     }
+    if (!is_shared() && from.name != options_->root.name) return drop(from);
     if (duty_ && message.view == view_number()) return send(from, Beat{});
     if (seated_ && message.view < view_number()) return send_nack(from, message.incarnation);
+    if (duty_) {
+        // Another root has made a newer view, if the sender is right: the store knows.
+        if (phase_ == Phase::kNone) ask_store(ReadFor::kNews);
+        return;
+    }
     if (const UnlikeRule rule = unlike(promise.rules); rule != UnlikeRule::kNone) {
         // Names are free where no list of members is configured.
         if (unlike_.size() >= kRosterMax || !unlike_.insert(from.name).second) return;
@@ -76,8 +83,9 @@ void Member::on_promise(const Peer& from, const Message& message, const Promise&
     }
     const bool root_is_gone = is_restarted_root(from, message, promise);
     const bool is_silent = now >= after(root_heard_, options_->root_silent);
-    if (!root_is_gone && !is_silent && promised_ < message.view) return;
-    if (promised_ < message.view) {
+    const bool has_promised_it = promised() >= message.view;
+    if (!root_is_gone && !is_silent && !has_promised_it) return;
+    if (!has_promised_it) {
         note_promise(message.view);
         // Leaves the sender time before it tries the same.
         candidate_not_before_ = after(now, options_->root_silent);
@@ -96,7 +104,15 @@ void Member::on_promise_ack(const Peer& from, const Message& message, const Prom
     if (phase_ == Phase::kSwapping || phase_ == Phase::kSettling) return;
     const auto position = candidacy_->target->find(from.name);
     if (!position || from.name == self_.name) return drop(from);
-    if (message.incarnation < candidacy_->target->at(*position).incarnation) return;
+    const Incarnation known_to_all = candidacy_->target->at(*position).incarnation;
+    if (message.incarnation < known_to_all) {
+        // It has lost its file, and can only join with a higher number.
+        if (ack.wants_join) {
+            send_as(from, message.view, static_cast<std::uint32_t>(message.incarnation),
+                    Refuse{.reason = RefuseReason::kIncarnation, .incarnation = known_to_all});
+        }
+        return;
+    }
     const auto known = candidacy_->incarnations.find(from.name);
     if (known != candidacy_->incarnations.end() && known->second > message.incarnation) return;
     candidacy_->granted[from.name] = ack;
@@ -111,17 +127,25 @@ bool Member::is_root_back(Instant now) const {
            now < after(root_heard_, options_->root_silent);
 }
 
+// Those that are late would have to join again. Those that are cut off use their shares for a while
+// after the last epoch; only the root's next process has not waited for its silence before.
+Duration Member::wait_for_late() const {
+    const bool is_own = candidacy_->target->root().name == self_.name;
+    return is_own ? 2 * options_->grace : options_->grace;
+}
+
 void Member::count_promises(Instant now) {
     Candidacy& candidacy = *candidacy_;
     const std::size_t votes = candidacy.granted.size() + 1;
     const std::size_t all = candidacy.target->size();
-    if (2 * votes <= all && !waives_majority(now)) {
+    // No other daemon can be root of a view that only this one keeps.
+    const bool is_enough = !is_shared() && options_->quorum == Quorum::kStore;
+    if (2 * votes <= all && !is_enough && !waives_majority(now)) {
         candidacy.majority_at = kNever;
         return;
     }
     if (candidacy.majority_at == kNever) candidacy.majority_at = now;
-    // Those that are late would have to join again.
-    if (votes < all && now < after(candidacy.majority_at, options_->grace)) return;
+    if (votes < all && now < after(candidacy.majority_at, wait_for_late())) return;
     if (store_busy_ || phase_ != Phase::kNone) return;
     if (is_root_back(now)) {
         candidacy_.reset();
@@ -132,6 +156,20 @@ void Member::count_promises(Instant now) {
     candidacy.resend_at = kNever;
     candidacy.majority_at = kNever;
     begin_swap(SwapKind::kTakeOver, share(next));
+}
+
+// As a candidate that too few members answer.
+void Member::tell_awaited(Instant now) {
+    Candidacy& candidacy = *candidacy_;
+    if (candidacy.majority_at != kNever || now < after(candidacy.began, options_->root_silent))
+        return;
+    if (std::exchange(candidacy.has_told, true)) return;
+    Event event{.kind = EventKind::kAwaits, .view = candidacy.target->number()};
+    for (const RosterEntry& entry : candidacy.target->view().roster) {
+        if (entry.name != self_.name && !candidacy.granted.contains(entry.name))
+            event.left_out.push_back(entry.name);
+    }
+    effects_.emplace_back(std::move(event));
 }
 
 View Member::taken_over() const {
@@ -159,7 +197,10 @@ View Member::taken_over() const {
         if (found == candidacy_->granted.end()) continue;
         const PromiseAck& ack = found->second;
         const Incarnation incarnation = candidacy_->incarnations.at(entry.name);
-        if (ack.record.view == old.number() && ack.record.epoch > newest.epoch) newest = ack.record;
+        if (ack.record.view == old.number() && is_in_block(ack.record.epoch, old.view()) &&
+            ack.record.epoch > newest.epoch) {
+            newest = ack.record;
+        }
         if (ack.is_member && incarnation == entry.incarnation) {
             next.roster.push_back(entry);
             next.roster.back().takes_part = true;
@@ -192,6 +233,7 @@ void Member::on_takeover_time(Instant now) {
         candidacy_.reset();
         return;
     }
+    tell_awaited(now);
     for (const RosterEntry& entry : candidacy_->target->view().roster) {
         // Another daemon of this one's name may live at another address, and says so.
         const bool is_own = entry.name == self_.name && entry.address == self_.address;

@@ -147,6 +147,7 @@ void Member::on_start(const Peer& from, std::size_t position, const Message& mes
         return;
     }
     if (message.round != round_ || !is_reported_ || start.epoch <= newest_) return;
+    if (!is_in_block(start.epoch, view_->view())) return drop(from);
     take_start({.view = view_number(),
                 .round = round_,
                 .epoch = start.epoch,

@@ -40,8 +40,11 @@ void Member::seat(ViewHandle view, Instant now) {
 // join yet: one that is new, and in no view, looks at its own promises only. For view numbers begin
 // again when a store has lost its view.
 ViewNumber Member::over() const {
-    const bool is_new = standing_ == Standing::kJoining && !seated_ && !is_persisting_;
-    return is_new ? promised_anew_ : std::max(view_number(), promised_);
+    return is_new() ? promised() : std::max(view_number(), promised());
+}
+
+bool Member::is_new() const {
+    return standing_ == Standing::kJoining && !seated_ && !is_persisting_;
 }
 
 void Member::note_promise(ViewNumber number) {
@@ -58,7 +61,7 @@ void Member::adopt(const ViewHandle& next, std::optional<ViewDifference> news, I
     if (!position && duty_) position = next->find(self_.name, incarnation_);
     // A member that has given up its membership stays out, even if the view has it: its next
     // incarnation joins.
-    if (standing_ == Standing::kLost) position.reset();
+    if (!seated_ && incarnation_ <= given_up_) position.reset();
     if (!position && begins_again) return;
     if (!position) {
         if (seated_) {
@@ -154,6 +157,7 @@ void Member::take_carry(const View& next) {
     const StartRecord& carry = next.carry;
     if (!seated_ || carry.view != view_number() || carry.round != round_) return;
     if (!call_ || !call_->is_folded || carry.epoch <= newest_) return;
+    if (!is_in_block(carry.epoch, view_->view())) return;
     last_start_ = carry;
     newest_ = epoch_ = carry.epoch;
     answer(epoch_, carry.data);
@@ -161,6 +165,7 @@ void Member::take_carry(const View& next) {
 
 // The others go on without this member.
 void Member::lose_seat(Instant now) {
+    given_up_ = incarnation_;
     unseat();
     if (standing_ != Standing::kLeaving) back_off(now);
     standing_ = Standing::kDetached;

@@ -126,8 +126,17 @@ struct CommonRules {
     std::uint32_t fanout = 0;
     bool operator==(const CommonRules&) const = default;
 };
-// A rule that differs. kNone: it is not known which. kPolicies: how data are combined.
-enum class UnlikeRule : std::uint8_t { kNone, kTimeout, kGrace, kRootSilent, kFanout, kPolicies };
+// A rule that differs. kNone: it is not known which. kPolicies: how data are combined. kRoot: which
+// daemon the root is; not in messages.
+enum class UnlikeRule : std::uint8_t {
+    kNone,
+    kTimeout,
+    kGrace,
+    kRootSilent,
+    kFanout,
+    kPolicies,
+    kRoot
+};
 
 struct Join {
     std::string address{};

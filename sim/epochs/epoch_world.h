@@ -56,6 +56,8 @@ public:
 
     void start(std::size_t member);
     void crash(std::size_t member);
+    // Its file is lost. REQUIRES: it does not run.
+    void forget_incarnation(std::size_t member) { processes_[member].durable = 0; }
     void pause(std::size_t member, Instant until);
     void block(std::size_t from, std::size_t to, Instant until);
     void break_store(Instant until) { store_broken_until_ = until; }

@@ -2,6 +2,9 @@
 // virtual time; the laws of epochs are checked at each step.
 
 #include <algorithm>
+#include <cerrno>
+#include <string>
+#include <vector>
 
 #include "tests/catch.h"
 #include "tests/eh/epoch_scenarios.h"
@@ -180,7 +183,8 @@ TEST_CASE("eh peers: of a partition the majority goes on, the others get errors 
     CHECK(world.laws().broken() == "");
 }
 
-TEST_CASE("eh peers: an administrator lets a minority go on, and the others join it later", "[eh]") {
+TEST_CASE("eh peers: an administrator lets a minority go on, and the others join it later",
+          "[eh]") {
     // 0: the root lives. 1: it lives, and a new root may be found. 2: another member has to become
     // root. 3: all were killed, and the root alone comes back.
     const int how = GENERATE(0, 1, 2, 3);
@@ -191,7 +195,9 @@ TEST_CASE("eh peers: an administrator lets a minority go on, and the others join
     run_all(world, 4, 10ms);
     REQUIRE(world.run_until_true(world.now() + 5s, [&] { return world.all_joined(); }));
     world.run_until(world.now() + 300ms);
-    const auto position = [&](std::size_t i) { return *world.member(0).view()->find("m" + std::to_string(i)); };
+    const auto position = [&](std::size_t i) {
+        return *world.member(0).view()->find("m" + std::to_string(i));
+    };
     std::size_t survivor = 0;
     while (position(survivor) != (how == 2 ? 2 : 0)) ++survivor;
     for (std::size_t i = 0; i < 4; ++i) {
@@ -205,7 +211,8 @@ TEST_CASE("eh peers: an administrator lets a minority go on, and the others join
 
     world.waive_majority(survivor);
     const Duration patience = options.member.watchdog();
-    CHECK(world.run_until_true(waived + patience, [&] { return world.laws().newest() > last + 5; }));
+    CHECK(
+        world.run_until_true(waived + patience, [&] { return world.laws().newest() > last + 5; }));
     CHECK(world.member(survivor).view()->size() == 1);
 
     for (std::size_t i = 0; i < 4; ++i) {
@@ -291,8 +298,11 @@ TEST_CASE("eh peers: after all have left, some of them go on without the others"
     const Duration apart = GENERATE(0us, 300us, 1ms, 3ms, 10ms, 60ms);
     // What the root sends while it leaves is lost, as it ends.
     const bool is_lost = GENERATE(false, true);
-    CAPTURE(apart.count(), is_lost);
-    EpochWorld world(quick_world(3));
+    const bool is_shared = GENERATE(true, false);
+    CAPTURE(apart.count(), is_lost, is_shared);
+    EpochWorldOptions options = quick_world(3);
+    options.is_shared = is_shared;
+    EpochWorld world(options);
     run_all(world, 3, 10ms);
     REQUIRE(world.run_until_true(world.now() + 2s, [&] { return world.laws().newest() > 20; }));
     for (std::size_t i = 0; i < 3; ++i) {
@@ -314,7 +324,9 @@ TEST_CASE("eh peers: after all have left, some of them go on without the others"
     }));
     world.run_until(left + 6s);
     const EpochNumber last = world.laws().newest();
-    CHECK(world.laws().history().back()->empty());
+    // A root that alone has the store cannot let go those that leave after it.
+    if (is_shared || apart < options.member.join_batch)
+        CHECK(world.laws().history().back()->participants() == 0);
     world.start(0);
     world.start(1);
     run_all(world, 2, 10ms);
@@ -527,6 +539,182 @@ TEST_CASE("eh peers: a static root that has lost its file goes on behind the num
     CHECK(world.count(EventKind::kEvicts) == 0);
     CHECK(errors_in(world, 0) == errors);
     CHECK(world.laws().broken() == "");
+}
+
+TEST_CASE("eh peers: a member that has lost its file comes back after all were killed", "[eh]") {
+    EpochWorldOptions options = quick_world(2);
+    options.is_shared = GENERATE(false, true);
+    EpochWorld world(options);
+    run_all(world, 2, 10ms);
+    for (int i = 0; i < 10; ++i) {
+        REQUIRE(world.run_until_true(world.now() + 2s, [&] { return world.all_joined(); }));
+        world.crash(1);
+        world.start(1);
+    }
+    REQUIRE(world.run_until_true(world.now() + 2s, [&] { return world.all_joined(); }));
+    world.crash(0);
+    world.crash(1);
+    world.forget_incarnation(1);
+    const EpochNumber last = world.laws().newest();
+    world.start(0);
+    world.start(1);
+    CHECK(world.run_until_true(world.now() + 3s,
+                               [&] { return world.all_joined() && world.laws().newest() > last; }));
+    CHECK(world.laws().broken() == "");
+}
+
+TEST_CASE("eh peers: a root that comes back alone says whom it waits for, or waits for nobody",
+          "[eh]") {
+    EpochWorldOptions options = quick_world(3);
+    options.is_shared = false;
+    options.member.quorum = GENERATE(Quorum::kParticipants, Quorum::kStore);
+    EpochWorld world(options);
+    run_all(world, 3, 10ms);
+    REQUIRE(world.run_until_true(world.now() + 2s, [&] { return world.all_joined(); }));
+    for (std::size_t i = 0; i < 3; ++i) world.crash(i);
+    const EpochNumber last = world.laws().newest();
+    world.start(0);
+    world.run_until(world.now() + options.member.root_silent + 1s);
+    const bool waits = options.member.quorum == Quorum::kParticipants;
+    CHECK((world.laws().newest() == last) == waits);
+    REQUIRE(world.count(EventKind::kAwaits) == (waits ? 1U : 0U));
+    if (waits) {
+        const auto told = std::ranges::find(world.events(), EventKind::kAwaits,
+                                            [](const auto& seen) { return seen.event.kind; });
+        CHECK(told->event.left_out == std::vector<std::string>{"m1", "m2"});
+    }
+    world.start(1);
+    world.start(2);
+    CHECK(world.run_until_true(world.now() + 3s,
+                               [&] { return world.all_joined() && world.laws().newest() > last; }));
+    CHECK(world.laws().broken() == "");
+}
+
+TEST_CASE("eh peers: a liar's request to join leaves numbers for those that join later", "[eh]") {
+    EpochWorld world(quick_world(4));
+    world.begin_joined();
+    run_all(world, 4, 10ms);
+    world.run_until(world.now() + 100ms);
+    world.crash(3);
+    for (Incarnation incarnation = 2; incarnation < 5; ++incarnation) {
+        // In the name of a member that does not run.
+        world.inject(
+            0, {.name = "m3", .address = "a3"},
+            {.incarnation = incarnation,
+             .body = Join{.address = "a3", .rules = world.member(0).rules(), .newest = kEpochMax}});
+        world.run_until(world.now() + 3s);
+    }
+    CHECK(world.laws().newest() > kEpochMax / 2);
+    world.crash(2);
+    world.start(2);
+    const EpochNumber last = world.laws().newest();
+    CHECK(world.run_until_true(
+        world.now() + 5s, [&] { return world.all_joined() && world.laws().newest() > last + 10; }));
+    CHECK(world.laws().broken() == "");
+}
+
+TEST_CASE("eh peers: of two halves the one with the lowest name goes on if it has the root",
+          "[eh]") {
+    const bool is_shared = GENERATE(false, true);
+    EpochWorldOptions options = quick_world(4);
+    options.is_shared = is_shared;
+    EpochWorld world(options);
+    world.begin_joined();
+    run_all(world, 4, 10ms);
+    world.run_until(world.now() + 300ms);
+    const Instant healed = world.now() + 10s;
+    const bool has_lowest = GENERATE(false, true);
+    // m0 is the root, and has the lowest name, which it loses with that in a root of another name.
+    const std::size_t with_root = has_lowest ? 1 : 3;
+    for (const std::size_t one : {std::size_t{0}, with_root}) {
+        for (std::size_t other = 1; other < 4; ++other) {
+            if (other == with_root) continue;
+            world.block(one, other, healed);
+            world.block(other, one, healed);
+        }
+    }
+    world.run_until(world.now() + 5s);
+    const std::size_t moved = world.answers(0).size();
+    const std::size_t stayed = world.answers(2).size();
+    world.run_until(healed - 1ms);
+    CHECK(world.answers(0).size() > moved + 10);
+    for (std::size_t i = stayed; i < world.answers(2).size(); ++i) CHECK_FALSE(world.answers(2)[i]);
+    CHECK(world.run_until_true(healed + 6s, [&] { return world.all_joined(); }));
+    CHECK(world.laws().broken() == "");
+}
+
+TEST_CASE("eh peers: each error says what has happened to the call", "[eh]") {
+    const auto codes_of = [](const EpochWorld& world, std::size_t member) {
+        std::vector<int> codes;
+        for (const auto& answer : world.answers(member)) {
+            if (!answer) codes.push_back(answer.error().os_errno);
+        }
+        return codes;
+    };
+    EpochWorldOptions options = quick_world(4);
+    EpochWorld world(options);
+    world.begin_joined();
+    run_all(world, 4, 10ms);
+    world.run_until(world.now() + 300ms);
+
+    SECTION("a member that was paused has been evicted") {
+        world.pause(3, world.now() + 2500ms);
+        world.run_until(world.now() + 5s);
+        CHECK(codes_of(world, 3) == std::vector<int>{ESTALE});
+        CHECK(codes_of(world, 0).empty());
+        CHECK(world.all_joined());
+    }
+    SECTION("the root hears too few, and they stay members") {
+        for (std::size_t i = 1; i < 4; ++i) world.crash(i);
+        world.run_until(world.now() + options.member.rules.timeout + 3 * options.member.grace);
+        CHECK(codes_of(world, 0) == std::vector<int>{ENOLINK});
+        CHECK(world.member(0).view()->size() == 4);
+    }
+    SECTION("the store is away while a member is to be evicted") {
+        world.break_store(world.now() + 20s);
+        const Instant began = world.now();
+        world.crash(3);
+        world.run_until(began + options.member.watchdog());
+        REQUIRE_FALSE(codes_of(world, 0).empty());
+        CHECK(codes_of(world, 0).front() == ENOLINK);
+    }
+    CHECK(world.laws().broken() == "");
+}
+
+TEST_CASE("eh peers: a member that gets no start is evicted, and its call ends in time", "[eh]") {
+    EpochWorldOptions options = quick_world(3);
+    options.is_shared = false;
+    EpochWorld world(options);
+    world.begin_joined();
+    run_all(world, 3, 10ms);
+    world.run_until(world.now() + 300ms);
+    world.block(0, 2, world.now() + 20s);
+    const std::size_t before = world.answers(2).size();
+    world.run_until(world.now() + options.member.watchdog() + 100ms);
+    REQUIRE(world.answers(2).size() == before + 1);
+    CHECK(world.answers(2).back().error().os_errno == ETIMEDOUT);
+    const auto evicted = std::ranges::find(world.events(), EventKind::kEvicts,
+                                           [](const auto& seen) { return seen.event.kind; });
+    REQUIRE(evicted != world.events().end());
+    CHECK(evicted->event.name == "m2");
+    CHECK(evicted->event.reason == EvictedFor::kNoStart);
+    CHECK(world.laws().broken() == "");
+}
+
+TEST_CASE("eh peers: of two contributions for one round the first one counts", "[eh]") {
+    EpochWorld world(quick_world(3));
+    world.begin_joined();
+    run_all(world, 3, 10ms);
+    world.run_until(world.now() + 105ms);
+    const auto round_of = [&] { return static_cast<std::uint32_t>(world.laws().newest() + 1); };
+    // m1's for the present round, made up, then its own.
+    world.inject(0, {.name = "m1", .address = "a1"},
+                 {.view = 1,
+                  .round = round_of(),
+                  .incarnation = 1,
+                  .body = Ready{.count = 1, .data = std::vector<std::byte>(3)}});
+    world.run_until(world.now() + 100ms);
+    CHECK(world.count(EventKind::kOtherBytes) == 1);
 }
 
 TEST_CASE("eh peers: a broken link within the tree costs a place, not a member", "[eh]") {

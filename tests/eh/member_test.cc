@@ -6,91 +6,16 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <memory>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "tests/catch.h"
+#include "tests/eh/member_stage.h"
 
 using namespace fopd;
 using namespace fopd::eh;
 using namespace fopd::eh::peers;
-
-namespace {
-
-constexpr Instant kNow{100s};
-const Peer kRoot{.name = "a", .address = "a"};
-const Peer kOther{.name = "b", .address = "b"};
-const Peer kThird{.name = "c", .address = "c"};
-
-// Of the members a, b and c, with the incarnation 5 each.
-View view_of_three(ViewNumber number) {
-    View view{.number = number, .epoch_low = 1, .epoch_high = 1'000'000'000};
-    for (const Peer& peer : {kRoot, kOther, kThird}) {
-        view.roster.push_back(
-            {.name = peer.name, .incarnation = 5, .address = peer.address, .joined = 1});
-    }
-    return view;
-}
-
-ViewHandle committed(View view) {
-    return std::make_shared<const CommittedView>(std::move(view));
-}
-
-Member seated(const MemberOptions& options, const Peer& self, View view) {
-    Member member(options, self, 5, kNow);
-    member.seat(committed(std::move(view)), kNow);
-    (void)member.take_effects();
-    return member;
-}
-
-// What a member has requested since.
-struct Seen {
-    explicit Seen(Member& member) : effects(member.take_effects()) {}
-
-    template <typename Kind>
-    const Kind* find() const {
-        for (const Effect& effect : effects) {
-            if (const auto* const found = std::get_if<Kind>(&effect)) return found;
-        }
-        return nullptr;
-    }
-    template <typename Kind>
-    const Send* sent(const std::string& to) const {
-        for (const Effect& effect : effects) {
-            const auto* const send = std::get_if<Send>(&effect);
-            if (send != nullptr && send->to.name == to &&
-                std::holds_alternative<Kind>(send->message.body)) {
-                return send;
-            }
-        }
-        return nullptr;
-    }
-    const Event* event(EventKind kind) const {
-        for (const Effect& effect : effects) {
-            const auto* const event = std::get_if<Event>(&effect);
-            if (event != nullptr && event->kind == kind) return event;
-        }
-        return nullptr;
-    }
-
-    std::vector<Effect> effects;
-};
-
-Message as_member(ViewNumber view, Incarnation incarnation, Body body) {
-    return {.view = view, .round = 1, .incarnation = incarnation, .body = std::move(body)};
-}
-
-// A member that has asked to join, with the incarnation 6.
-Member joining(const MemberOptions& options, const Peer& self) {
-    Member member(options, self, 5, kNow);
-    REQUIRE(member.next_epoch(kFirstEpoch, {}, kNow));
-    member.on_persisted(6, kNow);
-    return member;
-}
-
-}  // namespace
+using namespace fopd::eh::peers::testing;
 
 // -- two daemons of one name --
 
@@ -204,6 +129,10 @@ TEST_CASE("eh member: a promise before the root is silent is for its next proces
     CHECK(Seen(member).effects.empty());
     // What the member knows of the root's address by itself says nothing of the candidate.
     member.on_message(kRoot, as_member(1, 6, elsewhere), soon);
+    CHECK(Seen(member).effects.empty());
+
+    // A message of the root's process of before, or of a daemon that was copied from it.
+    member.on_message(kRoot, as_member(1, 5, Promise{.address = kRoot.address}), soon);
     CHECK(Seen(member).effects.empty());
 
     SECTION("the root was started again") {

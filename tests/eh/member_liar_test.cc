@@ -1,0 +1,185 @@
+// Goal: a holder of the peer key that lies, or a daemon with a damaged file or another
+// configuration, holds up a member no longer than its messages arrive. Method: a single member,
+// told what nobody honest would tell it.
+
+#include <limits>
+
+#include "tests/catch.h"
+#include "tests/eh/member_stage.h"
+
+using namespace fopd;
+using namespace fopd::eh;
+using namespace fopd::eh::peers;
+using namespace fopd::eh::peers::testing;
+
+namespace {
+
+const Peer kNewcomer{.name = "d", .address = "d"};
+
+MemberOptions with_static_root() {
+    MemberOptions options;
+    options.root = kRoot;
+    return options;
+}
+
+// Whether a root whose view is this one takes such a request to join up.
+bool heeds(View view, const Peer& from, Incarnation incarnation, EpochNumber newest) {
+    const MemberOptions options;
+    Member root = seated(options, kRoot, std::move(view));
+    root.on_message(
+        from, as_member(0, incarnation, Join{.address = from.address, .newest = newest}), kNow);
+    const Seen seen(root);
+    return seen.sent<Beat>(from.name) != nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("eh member: a root promises to take part in no view", "[eh]") {
+    const Instant later = kNow + 10s;
+    const Promise promise{.address = kOther.address};
+
+    SECTION("a root that alone keeps the view knows that there is no other") {
+        const MemberOptions options = with_static_root();
+        Member root = seated(options, kRoot, view_of_three(1));
+        root.on_message(kOther, as_member(2, 6, promise), later);
+        const Seen seen(root);
+        CHECK(seen.sent<PromiseAck>(kOther.name) == nullptr);
+        CHECK(seen.event(EventKind::kDropped) != nullptr);
+        Member member = seated(options, kThird, view_of_three(1));
+        member.on_message(kOther, as_member(1, 5, promise), later);
+        CHECK(Seen(member).sent<PromiseAck>(kOther.name) == nullptr);
+    }
+    SECTION("another root asks the store for the newer view") {
+        const MemberOptions options;
+        Member root = seated(options, kRoot, view_of_three(1));
+        root.on_message(kOther, as_member(2, 6, promise), later);
+        const Seen seen(root);
+        CHECK(seen.sent<PromiseAck>(kOther.name) == nullptr);
+        REQUIRE(seen.find<ReadStore>() != nullptr);
+
+        const bool is_true = GENERATE(false, true);
+        root.on_view_read(committed(view_of_three(is_true ? 2 : 1)), later);
+        CHECK(root.view_number() == (is_true ? 2U : 1U));
+    }
+}
+
+TEST_CASE("eh member: an epoch outside of its view's numbers does not begin", "[eh]") {
+    const MemberOptions options;
+    View view = view_of_three(1);
+    view.epoch_high = 1000;
+    Member member = seated(options, kOther, view);
+    REQUIRE(member.next_epoch(kFirstEpoch, {}, kNow));
+    const EpochNumber epoch =
+        GENERATE(EpochNumber{0}, 1001, std::numeric_limits<EpochNumber>::max());
+    member.on_message(kRoot, as_member(1, 5, Start{.epoch = epoch, .count = 3}), kNow);
+    CHECK(member.is_pending());
+    CHECK(member.newest_epoch() == 0);
+    member.on_message(kRoot, as_member(1, 5, Start{.epoch = 1000, .count = 3}), kNow);
+    CHECK(member.newest_epoch() == 1000);
+}
+
+TEST_CASE("eh member: a request to join moves the numbers of epochs to a bound only", "[eh]") {
+    constexpr EpochNumber kMost = std::numeric_limits<EpochNumber>::max();
+    CHECK(heeds(view_of_three(1), kNewcomer, 6, kEpochMax));
+    CHECK_FALSE(heeds(view_of_three(1), kNewcomer, 6, kEpochMax + 1));
+    CHECK_FALSE(heeds(view_of_three(1), kNewcomer, 6, kMost));
+    CHECK_FALSE(heeds(view_of_three(1), kNewcomer, 6, -1));
+
+    const MemberOptions options;
+    Member root = seated(options, kRoot, view_of_three(1));
+    root.on_message(kNewcomer, as_member(0, 6, Join{.address = "d", .newest = kEpochMax}), kNow);
+    (void)root.take_effects();
+    root.on_time(kNow + options.join_batch);
+    REQUIRE(Seen(root).find<ReadStore>() != nullptr);
+    root.on_view_read(committed(view_of_three(1)), kNow + 1s);
+    const Seen seen(root);
+    REQUIRE(seen.find<SwapStore>() != nullptr);
+    CHECK(seen.find<SwapStore>()->next->view().epoch_high < kEpochMax / 2 + 2 * options.block);
+}
+
+TEST_CASE("eh member: a name is not locked out by a high incarnation", "[eh]") {
+    constexpr Incarnation kMost = std::numeric_limits<Incarnation>::max();
+    constexpr Incarnation kFar = Incarnation{1} << 48;
+    CHECK(heeds(view_of_three(1), kNewcomer, 1 << 24, 0));
+    CHECK_FALSE(heeds(view_of_three(1), kNewcomer, kFar, 0));
+    CHECK_FALSE(heeds(view_of_three(1), kNewcomer, kIncarnationMax, 0));
+    CHECK_FALSE(heeds(view_of_three(1), kNewcomer, kMost, 0));
+    // The owner of a name that somebody has used joins above it.
+    View view = view_of_three(1);
+    view.gone = {{.name = kNewcomer.name, .incarnation = kFar}};
+    CHECK(heeds(view, kNewcomer, kFar + (1 << 17), 0));
+    CHECK_FALSE(heeds(view, kNewcomer, kFar, 0));
+
+    const MemberOptions options = with_static_root();
+    for (const Incarnation known : {Incarnation{1000}, kFar, kIncarnationMax, kMost}) {
+        CAPTURE(known);
+        Member member = joining(options, kOther);
+        (void)member.take_effects();
+        const Refuse refusal{.reason = RefuseReason::kIncarnation, .incarnation = known};
+        member.on_message(kRoot, {.view = 1, .round = 6, .incarnation = 5, .body = refusal}, kNow);
+        const Seen seen(member);
+        CHECK((seen.find<Persist>() != nullptr) == (known == 1000));
+    }
+}
+
+TEST_CASE("eh member: a view with numbers that no daemon gets near is none", "[eh]") {
+    const auto is_lawful = [](const View& view) {
+        return decode_view(encode_view(view)).has_value();
+    };
+    View view = view_of_three(1);
+    CHECK(is_lawful(view));
+    view.epoch_high = kEpochMax + 1;
+    CHECK_FALSE(is_lawful(view));
+    view = view_of_three(1);
+    view.carry.epoch = view.epoch_high + 1;
+    CHECK_FALSE(is_lawful(view));
+    view = view_of_three(1);
+    view.roster[1].incarnation = kIncarnationMax + 1;
+    CHECK_FALSE(is_lawful(view));
+    view = view_of_three(1);
+    view.gone = {{.name = "d", .incarnation = kIncarnationMax + 1}};
+    CHECK_FALSE(is_lawful(view));
+}
+
+TEST_CASE("eh member: a member asks the configured root, whatever others call the root", "[eh]") {
+    const MemberOptions options = with_static_root();
+    Member member = seated(options, kOther, view_of_three(1));
+    member.on_message({.name = "x", .address = "x"},
+                      {.view = 9, .round = 5, .body = Nack{.number = 9, .is_excluded = true}},
+                      kNow);
+    REQUIRE_FALSE(member.is_seated());
+    REQUIRE(member.next_epoch(kFirstEpoch, {}, kNow));
+    member.on_persisted(6, kNow);
+    CHECK(Seen(member).sent<Join>(kRoot.name) != nullptr);
+}
+
+TEST_CASE("eh member: daemons with different roots in their configurations say so once", "[eh]") {
+    const MemberOptions options = with_static_root();
+    Member member = joining(options, kThird);
+    (void)member.take_effects();
+    const Redirect redirect{.root = kOther.name, .root_address = kOther.address};
+    member.on_message(kRoot, as_member(1, 5, redirect), kNow);
+    const Seen told(member);
+    REQUIRE(told.event(EventKind::kRefused) != nullptr);
+    CHECK(told.event(EventKind::kRefused)->rule == UnlikeRule::kRoot);
+    member.on_message(kRoot, as_member(1, 5, redirect), kNow + 1s);
+    CHECK(Seen(member).event(EventKind::kRefused) == nullptr);
+}
+
+TEST_CASE("eh member: a seat that was given up is not taken again by an older view", "[eh]") {
+    const MemberOptions options;
+    Member root = seated(options, kRoot, view_of_three(1));
+    // It learns of a view without it, then gets the one before that.
+    root.on_message(kOther, {.view = 3, .round = 5, .body = Nack{.number = 3, .is_excluded = true}},
+                    kNow);
+    REQUIRE_FALSE(root.is_seated());
+    const std::vector<std::byte> bytes = encode_view(view_of_three(2));
+    root.on_message(kOther,
+                    as_member(2, 5,
+                              ViewPiece{.number = 2,
+                                        .total = static_cast<std::uint32_t>(bytes.size()),
+                                        .bytes = bytes}),
+                    kNow + 1ms);
+    CHECK_FALSE(root.is_seated());
+    CHECK_FALSE(root.is_root());
+}
