@@ -188,21 +188,30 @@ ViewHandle Member::share(View view) const {
 }
 
 // Data of the other byte order are converted before they are combined or delivered.
+void Member::swap_bytes(std::vector<std::byte>& data) const {
+    const std::size_t excess = data.size() % options_->rules.granule;
+    data.erase(data.end() - static_cast<std::ptrdiff_t>(excess), data.end());
+    if (options_->rules.swap_bytes != nullptr) options_->rules.swap_bytes(data);
+}
+
+void Member::normalise(StartRecord& record) const {
+    if (std::exchange(record.is_foreign, false)) swap_bytes(record.data);
+}
+
 void Member::normalise(Message& message) const {
-    const auto swap = [&](std::vector<std::byte>& data) {
-        const std::size_t excess = data.size() % options_->rules.granule;
-        data.erase(data.end() - static_cast<std::ptrdiff_t>(excess), data.end());
-        if (options_->rules.swap_bytes != nullptr) options_->rules.swap_bytes(data);
-    };
-    const auto swap_record = [&](StartRecord& record) {
-        if (std::exchange(record.is_foreign, false)) swap(record.data);
-    };
-    if (auto* const ack = std::get_if<PromiseAck>(&message.body)) swap_record(ack->record);
+    if (auto* const ack = std::get_if<PromiseAck>(&message.body)) normalise(ack->record);
     if (auto* const news = std::get_if<ViewNews>(&message.body))
-        swap_record(news->difference.rest.carry);
+        normalise(news->difference.rest.carry);
     if (!std::exchange(message.is_foreign, false)) return;
-    if (auto* const ready = std::get_if<Ready>(&message.body)) swap(ready->data);
-    if (auto* const start = std::get_if<Start>(&message.body)) swap(start->data);
+    if (auto* const ready = std::get_if<Ready>(&message.body)) swap_bytes(ready->data);
+    if (auto* const start = std::get_if<Start>(&message.body)) swap_bytes(start->data);
+}
+
+Result<ViewHandle> Member::normalised(const Result<ViewHandle>& read) const {
+    if (!read || *read == nullptr || !(*read)->view().carry.is_foreign) return read;
+    View view = (*read)->view();
+    normalise(view.carry);
+    return share(std::move(view));
 }
 
 void Member::on_message(const Peer& from, Message message, Instant now) {

@@ -151,7 +151,7 @@ public:
     // The transport names the sender, and where answers to it go.
     void on_message(const Peer& from, Message message, Instant now);
     void on_persisted(Incarnation incarnation, Instant now);
-    void on_view_read(const Result<ViewHandle>& read, Instant now);
+    void on_view_read(const Result<ViewHandle>& stored, Instant now);
     void on_view_swapped(Swapped outcome, Instant now);
     void on_time(Instant now);
     // When on_time() is due.
@@ -264,7 +264,10 @@ private:
     void answer(Result<EpochNumber> epoch, std::vector<std::byte> data);
     void fail_call(Errc code, std::int32_t os_errno, const char* context);
     void drop(const Peer& from);
+    void swap_bytes(std::vector<std::byte>& data) const;
+    void normalise(StartRecord& record) const;
     void normalise(Message& message) const;
+    Result<ViewHandle> normalised(const Result<ViewHandle>& read) const;
     Peer peer_at(std::size_t position) const;
     Peer root_peer() const { return peer_at(0); }
     ViewHandle share(View view) const;

@@ -332,9 +332,10 @@ void Member::forget_swap() {
     settle_at_ = kNever;
 }
 
-void Member::on_view_read(const Result<ViewHandle>& read, Instant now) {
+void Member::on_view_read(const Result<ViewHandle>& stored, Instant now) {
     store_busy_ = false;
     if (std::exchange(store_ignored_, false)) return;
+    const Result<ViewHandle> read = normalised(stored);
     switch (read_for_) {
         case ReadFor::kJoin:
             if (read && standing_ == Standing::kJoining && !seated_) use_record(*read, now);

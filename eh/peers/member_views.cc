@@ -301,8 +301,7 @@ void Member::on_view_piece(const Peer& from, const ViewPiece& piece, Instant now
     auto view = decode_view(assembly_.bytes);
     assembly_ = {};
     if (!view) return drop(from);
-    if (std::exchange(view->carry.is_foreign, false) && options_->rules.swap_bytes != nullptr)
-        options_->rules.swap_bytes(view->carry.data);
+    normalise(view->carry);
     adopt(share(*std::move(view)), std::nullopt, now);
 }
 

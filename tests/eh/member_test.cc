@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "tests/catch.h"
 #include "tests/eh/member_stage.h"
@@ -309,6 +311,69 @@ TEST_CASE("eh member: a view with other rules is not taken part in", "[eh]") {
     CHECK(seen.event(EventKind::kRefused) != nullptr);
     REQUIRE(seen.find<Answer>() != nullptr);
     CHECK(seen.find<Answer>()->epoch.error().os_errno == EPROTO);
+}
+
+// -- hosts of the other byte order --
+
+TEST_CASE(
+    "eh member: data of a host of the other byte order are converted, wherever they come from",
+    "[eh]") {
+    using Bytes = std::vector<std::byte>;
+    MemberOptions options;
+    options.rules.granule = 2;
+    options.rules.combine = [](std::span<std::byte> into, std::span<const std::byte> one,
+                               std::span<const std::byte> other) {
+        for (std::size_t i = 0; i < into.size(); ++i) into[i] = one[i] | other[i];
+    };
+    options.rules.swap_bytes = [](std::span<std::byte> data) { std::ranges::reverse(data); };
+    const Bytes foreign{std::byte{1}, std::byte{2}, std::byte{9}};
+    const Bytes native{std::byte{2}, std::byte{1}};
+    const auto from_foreign = [](Message message) {
+        message.is_foreign = true;
+        return message;
+    };
+
+    SECTION("in the start of an epoch") {
+        Member member = seated(options, kOther, view_of_three(1));
+        REQUIRE(member.next_epoch(kFirstEpoch, Bytes(2), kNow));
+        (void)member.take_effects();
+        member.on_message(
+            kRoot, from_foreign(as_member(1, 5, Start{.epoch = 7, .count = 3, .data = foreign})),
+            kNow);
+        const Seen seen(member);
+        REQUIRE(seen.find<Answer>() != nullptr);
+        CHECK(seen.find<Answer>()->data == native);
+    }
+    SECTION("in what a member contributes") {
+        Member root = seated(options, kRoot, view_of_three(1));
+        REQUIRE(root.next_epoch(kFirstEpoch, Bytes(4), kNow));
+        root.on_message(kOther, from_foreign(as_member(1, 5, Ready{.count = 1, .data = foreign})),
+                        kNow);
+        root.on_message(kThird, as_member(1, 5, Ready{.count = 1, .data = Bytes(4)}), kNow);
+        const Seen seen(root);
+        REQUIRE(seen.find<Answer>() != nullptr);
+        CHECK(seen.find<Answer>()->data == native);
+    }
+    SECTION("in the last epoch of a view, that the next one has in the store or in a message") {
+        View next = view_of_three(2);
+        next.carry = {
+            .view = 1, .round = 1, .epoch = 7, .count = 3, .data = foreign, .is_foreign = true};
+        Member member = seated(options, kOther, view_of_three(1));
+        REQUIRE(member.next_epoch(kFirstEpoch, Bytes(2), kNow));
+        (void)member.take_effects();
+        if (GENERATE(false, true)) {
+            // The root is silent, so it looks into the store.
+            member.on_time(kNow + options.root_silent);
+            REQUIRE(Seen(member).find<ReadStore>() != nullptr);
+            member.on_view_read(committed(next), kNow + options.root_silent);
+        } else {
+            const auto difference = eh::difference(view_of_three(1), next);
+            member.on_message(kRoot, as_member(1, 5, ViewNews{.difference = *difference}), kNow);
+        }
+        const Seen seen(member);
+        REQUIRE(seen.find<Answer>() != nullptr);
+        CHECK(seen.find<Answer>()->data == native);
+    }
 }
 
 // -- an end in the middle of a join --
