@@ -124,12 +124,9 @@ void LocalityFold::End::Ready::answer(Result<EpochNumber> begun, std::span<const
 
 Result<void> LocalityFold::End::next_epoch(EpochNumber current, std::span<const std::byte> data,
                                            Participant& participant) {
-    if (current != kFirstEpoch && current != epoch_)
-        return std::unexpected(Error{.code = Errc::kInvalid, .context = "not the current epoch"});
-    if (data.size() > next_.size())
-        return std::unexpected(Error{.code = Errc::kInvalid, .context = "too much data"});
-    if (waiting_ != nullptr)
-        return std::unexpected(Error{.code = Errc::kBusy, .context = "waiting for an epoch"});
+    if (current != kFirstEpoch && current != epoch_) return std::unexpected(kOtherEpoch);
+    if (data.size() > next_.size()) return std::unexpected(kTooMuchData);
+    if (waiting_ != nullptr) return std::unexpected(kAlreadyWaiting);
     waiting_ = &participant;
     ++asks_;
     next_bytes_ = data.size();

@@ -63,7 +63,7 @@ private:
     Instant begun_at_{};               // When that epoch began.
     bool is_asking_ = false;           // The node waits for the next epoch.
     std::vector<Seat> seats_;
-    std::array<std::byte, kEpochBytesMax> data_{};
+    alignas(8) std::array<std::byte, kEpochBytesMax> data_{};
 };
 
 // The epoch handler of a locality, on its reactor.
@@ -105,7 +105,7 @@ private:
 
         End& end_;
         std::size_t size_bytes_ = 0;
-        std::array<std::byte, kEpochBytesMax> data_{};
+        alignas(8) std::array<std::byte, kEpochBytesMax> data_{};
     };
     class Leave final : public core::RoundTrip {
     public:

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -36,6 +37,14 @@ struct EpochRules {
     void (*swap_bytes)(std::span<std::byte> data) = nullptr;
 };
 
+// Why next_epoch() refuses a call at once.
+inline constexpr Error kTooMuchData{
+    .code = Errc::kInvalid, .os_errno = EMSGSIZE, .context = "too much data"};
+inline constexpr Error kAlreadyWaiting{
+    .code = Errc::kBusy, .os_errno = EALREADY, .context = "waiting for an epoch"};
+inline constexpr Error kOtherEpoch{
+    .code = Errc::kInvalid, .os_errno = EINVAL, .context = "not the current epoch"};
+
 // Callback interface of a participant.
 class Participant {
 public:
@@ -58,8 +67,8 @@ public:
     virtual const EpochRules& rules() const = 0;
 
     // The participant is ready for the epoch after `current`, and contributes `data`, which is
-    // copied. Errors, without a later callback: kInvalid if `current` is neither kFirstEpoch nor
-    // the participant's epoch, or the data is too long; kBusy if it is waiting already.
+    // copied. Errors, without a later callback: kOtherEpoch if `current` is neither kFirstEpoch
+    // nor the participant's epoch, kTooMuchData, kAlreadyWaiting.
     virtual Result<void> next_epoch(EpochNumber current, std::span<const std::byte> data,
                                     Participant& participant) = 0;
     // The participant leaves immediately. It may rejoin with kFirstEpoch.

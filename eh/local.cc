@@ -33,12 +33,9 @@ LocalEpochHandler::LocalEpochHandler(EpochRules rules, std::optional<Numbers> nu
 Result<void> LocalEpochHandler::next_epoch(EpochNumber current, std::span<const std::byte> data,
                                            Participant& participant) {
     const bool knows = is_member_ && current == epoch_;
-    if (current != kFirstEpoch && !knows)
-        return std::unexpected(Error{.code = Errc::kInvalid, .context = "not the current epoch"});
-    if (data.size() > data_.size())
-        return std::unexpected(Error{.code = Errc::kInvalid, .context = "too much data"});
-    if (ready_ != nullptr)
-        return std::unexpected(Error{.code = Errc::kBusy, .context = "waiting for an epoch"});
+    if (current != kFirstEpoch && !knows) return std::unexpected(kOtherEpoch);
+    if (data.size() > data_.size()) return std::unexpected(kTooMuchData);
+    if (ready_ != nullptr) return std::unexpected(kAlreadyWaiting);
     if (stopped_)
         return std::unexpected(Error{.code = Errc::kClosed, .context = "the node is stopping"});
     ready_ = &participant;

@@ -18,10 +18,6 @@ using core::Level;
 // Between two tries to write or read the file of the incarnation.
 constexpr Duration kFileAgain = 1s;
 
-Error too_long() {
-    return {.code = Errc::kInvalid, .os_errno = EMSGSIZE, .context = "too much data"};
-}
-
 // A line of a log does not grow with the cluster.
 std::string some_of(const std::vector<std::string>& names) {
     constexpr std::size_t kMost = 8;
@@ -93,11 +89,8 @@ Task<bool> PeersHandler::left(Instant deadline) {
 
 Result<void> PeersHandler::next_epoch(EpochNumber current, std::span<const std::byte> data,
                                       Participant& participant) {
-    if (data.size() > kEpochBytesMax) return std::unexpected(too_long());
-    if (participant_ != nullptr) {
-        return std::unexpected(Error{
-            .code = Errc::kBusy, .os_errno = EALREADY, .context = "a call is pending already"});
-    }
+    if (data.size() > kEpochBytesMax) return std::unexpected(kTooMuchData);
+    if (participant_ != nullptr) return std::unexpected(kAlreadyWaiting);
     if (stopped_)
         return std::unexpected(Error{.code = Errc::kClosed, .context = "the node is stopping"});
     if (is_running()) {

@@ -36,10 +36,9 @@ Member::Member(const MemberOptions& options, Peer self, Incarnation durable, Ins
 // -- the contract --
 
 Result<void> Member::next_epoch(EpochNumber current, std::span<const std::byte> data, Instant now) {
-    if (data.size() > kEpochBytesMax) return refused(Errc::kInvalid, EMSGSIZE, "too much data");
-    if (call_) return refused(Errc::kBusy, EALREADY, "waiting for an epoch");
-    if (current != kFirstEpoch && current != epoch_)
-        return refused(Errc::kInvalid, EINVAL, "not the current epoch");
+    if (data.size() > kEpochBytesMax) return std::unexpected(kTooMuchData);
+    if (call_) return std::unexpected(kAlreadyWaiting);
+    if (current != kFirstEpoch && current != epoch_) return std::unexpected(kOtherEpoch);
     const std::size_t whole = data.size() - data.size() % options_->rules.granule;
     call_ = Call{.data{data.begin(), data.begin() + static_cast<std::ptrdiff_t>(whole)},
                  .began = now,
