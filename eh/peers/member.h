@@ -384,6 +384,7 @@ private:
     bool wants_change(Instant now) const;
     bool may_admit() const;
     bool replaces(const std::string& name, const Joiner& joiner) const;
+    bool replaces_at_once(const std::string& name, const Joiner& joiner) const;
     void note_admission(Instant now);
     void maybe_change(Instant now);
     void change_view(Instant now);

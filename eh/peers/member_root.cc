@@ -251,6 +251,12 @@ bool Member::replaces(const std::string& name, const Joiner& joiner) const {
     return position && view_->at(*position).incarnation < joiner.incarnation;
 }
 
+// The others wait for the process that is gone. Each change of the view delays them, so those that
+// return after the first one are collected.
+bool Member::replaces_at_once(const std::string& name, const Joiner& joiner) const {
+    return replaces(name, joiner) && !duty_->admitted_in_closing;
+}
+
 bool Member::needs_block() const {
     const View& view = view_->view();
     return view.epoch_high - duty_->next < options_->block / 4;
@@ -278,7 +284,8 @@ bool Member::wants_change(Instant now) const {
     return std::ranges::any_of(duty.joiners, [&](const auto& each) {
         const auto& [name, joiner] = each;
         if (now < joiner.not_before) return false;
-        return replaces(name, joiner) || (is_time && may_admit());
+        if (is_time) return replaces(name, joiner) || may_admit();
+        return replaces_at_once(name, joiner);
     });
 }
 
@@ -417,9 +424,9 @@ Instant Member::next_root_deadline() const {
     if (phase_ != Phase::kNone || store_busy_) return due;
     Instant change = kNever;
     for (const auto& [name, joiner] : duty.joiners) {
-        if (replaces(name, joiner)) {
+        if (replaces_at_once(name, joiner)) {
             change = std::min(change, joiner.not_before);
-        } else if (may_admit()) {
+        } else if (replaces(name, joiner) || may_admit()) {
             change = std::min(change, std::max(joiner.not_before, duty.admit_at));
         }
     }

@@ -387,6 +387,27 @@ TEST_CASE("eh peers: a member that is started again is back in less than the gra
     CHECK(world.laws().broken() == "");
 }
 
+TEST_CASE("eh peers: many that are started again together cost a few views", "[eh]") {
+    constexpr std::size_t kMembers = 24;
+    EpochWorldOptions options = quick_world(kMembers);
+    EpochWorld world(options);
+    world.begin_joined();
+    run_all(world, kMembers, 10ms);
+    world.run_until(world.now() + 300ms);
+    const std::size_t views = world.laws().history().size();
+    const EpochNumber last = world.laws().newest();
+    // One after the other, within twice the time for which newcomers are collected.
+    for (std::size_t i = 4; i < kMembers; ++i) {
+        world.crash(i);
+        world.start(i);
+        world.run_until(world.now() + options.member.join_batch / 10);
+    }
+    CHECK(world.run_until_true(
+        world.now() + 2s, [&] { return world.all_joined() && world.laws().newest() > last + 10; }));
+    CHECK(world.laws().history().size() <= views + 6);
+    CHECK(world.laws().broken() == "");
+}
+
 TEST_CASE("eh peers: each view is told once, by its root", "[eh]") {
     EpochWorld world(quick_world(5));
     run_all(world, 4, 10ms);
