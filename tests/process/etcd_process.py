@@ -1,4 +1,4 @@
-"""An etcd server."""
+"""An etcd server, alone or one of a few."""
 
 import http.client
 import json
@@ -18,21 +18,26 @@ needs_etcd = unittest.skipUnless("FOPD_FULL_RUN" in os.environ or shutil.which("
 class Etcd:
     """An etcd server of one test, with ports and a directory of its own."""
 
-    def __init__(self, directory, host="127.0.0.1", within=()):
+    def __init__(self, directory, host="127.0.0.1", within=(), name="e"):
         """`within`: a command that runs others in another network."""
-        self.directory, self.host, self.within = directory, host, [*within]
+        self.directory, self.host, self.within, self.name = directory, host, [*within], name
         self.ports = free_ports(2)
         self.url, self.peer_url = (f"http://{host}:{port}" for port in self.ports)
+        self.members = [self]
         self.process = None
 
     def start(self):
-        with open(self.directory / "etcd.log", "ab") as log:
-            self.process = subprocess.Popen(
-                [*self.within, "etcd", "--name", "e", "--data-dir", self.directory / "etcd", "--listen-client-urls", self.url,
-                 "--advertise-client-urls", self.url, "--listen-peer-urls", self.peer_url,
-                 "--initial-advertise-peer-urls", self.peer_url, "--initial-cluster", f"e={self.peer_url}"],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.launch()
         wait_until(self.is_ready, "etcd is ready")
+
+    def launch(self):
+        with open(self.directory / "etcd.log", "wb") as log:
+            self.process = subprocess.Popen(
+                [*self.within, "etcd", "--name", self.name, "--data-dir", self.directory / "etcd", "--listen-client-urls", self.url,
+                 "--advertise-client-urls", self.url, "--listen-peer-urls", self.peer_url,
+                 "--initial-advertise-peer-urls", self.peer_url,
+                 "--initial-cluster", ",".join(f"{each.name}={each.peer_url}" for each in self.members)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def is_ready(self):
         """It says so in its log: not every network can be reached from here."""
@@ -66,3 +71,34 @@ class Etcd:
         self.process.kill()
         self.process.wait()
         self.process = None
+
+
+class EtcdCluster:
+    """Three etcd servers of one test."""
+
+    def __init__(self, directory):
+        self.servers = []
+        for name in ("e1", "e2", "e3"):
+            (directory / name).mkdir()
+            self.servers.append(Etcd(directory / name, name=name))
+        for each in self.servers:
+            each.members = self.servers
+
+    def start(self):
+        for each in self.servers:
+            each.launch()
+        for each in self.servers:
+            wait_until(each.is_ready, f"{each.name} is ready")
+
+    def leader(self):
+        """That of those that run."""
+        for each in self.servers:
+            if each.process is not None:
+                status = each.ask("/v3/maintenance/status", {})
+                if status["leader"] == status["header"]["member_id"]:
+                    return each
+        return None
+
+    def stop(self):
+        for each in self.servers:
+            each.stop()

@@ -4,8 +4,8 @@ import signal
 import unittest
 
 from epochs_process import EpochsTestCase
-from etcd_process import Etcd, needs_etcd
-from fopd_process import CONFIG, KEY_FILE, run_fopd
+from etcd_process import Etcd, EtcdCluster, needs_etcd
+from fopd_process import CONFIG, KEY_FILE, run_fopd, wait_until
 
 PASSWORD = "correct horse"
 WRONG_PASSWORD = "battery staple"
@@ -119,6 +119,41 @@ class EtcdTest(EpochsTestCase):
         done = run_fopd("--config", node.config_path)
         self.assertEqual(done.returncode, KEY_FILE)
         self.assertRegex(done.stderr, "eh.store.password_file: [^\n]*absent")
+
+
+@needs_etcd
+class ThreeEtcdServersTest(EpochsTestCase):
+    def prepare(self):
+        self.etcd = EtcdCluster(self.directory)
+        self.addCleanup(self.etcd.stop)
+        self.etcd.start()
+
+    def store(self):
+        return {"kind": "etcd", "endpoints": [each.url for each in self.etcd.servers], "prefix": "/test", "timeout": "1s"}
+
+    def test_etcd_loses_its_leader_then_its_majority(self):
+        daemons = self.start_all()
+        root = self.epochs(daemons["a"])["root"]
+        member = next(name for name in self.names if name != root)
+        lost = wait_until(self.etcd.leader, "etcd has a leader")
+        lost.stop()
+        # Two of three go on, also for a change of the members.
+        daemons[member].kill()
+        daemons[root].wait_event("fopd.eh.evicts")
+        daemons[member] = self.nodes[member].start_ready()
+        self.assert_all_move(daemons)
+
+        wait_until(self.etcd.leader, "etcd has a leader").stop()
+        before = self.epochs(daemons[root])
+        after = self.wait_epoch_after(daemons[root], before["epoch"] + 3)
+        self.wait_epoch_after(daemons[member], after)
+        self.assertEqual(self.epochs(daemons[root])["view"], before["view"])
+
+        lost.start()
+        daemons[member].kill()
+        self.wait_members([daemons[name] for name in self.names if name != member], [name for name in self.names if name != member])
+        daemons[member] = self.nodes[member].start_ready()
+        self.assert_all_move(daemons)
 
 
 if __name__ == "__main__":
