@@ -27,6 +27,28 @@ std::string hex(const fop::Key& key) {
     return fop::to_text(key);
 }
 
+// Keeps one of the metrics that have no labels.
+class FigureSink final : public core::MetricSink {
+public:
+    explicit FigureSink(std::string_view name) : name_(name) {}
+
+    void counter(std::string_view name, std::string_view, std::span<const core::Label>,
+                 double value) override {
+        if (name == name_) found = value;
+    }
+    void gauge(std::string_view name, std::string_view, std::span<const core::Label>,
+               double value) override {
+        if (name == name_) found = value;
+    }
+    void time_histogram(std::string_view, std::string_view, std::span<const core::Label>,
+                        const core::Histogram&, core::Buckets) override {}
+
+    std::optional<double> found;
+
+private:
+    const std::string_view name_;
+};
+
 }  // namespace
 
 // -- the bystander --
@@ -148,9 +170,9 @@ HostileStage::HostileStage(const Kind& kind, const HostileOptions& options) {
     locality.host.inline_max = options.inline_max;
     locality.host.send_buffer_count = options.send_buffer_count;
     server_loop_->run([&] {
-        locality_ = std::make_unique<daemon::Locality>(0, server_loop_->reactor());
-        epochs_.emplace(daemon::NodeEpochs::Parts{
-            .reactor = server_loop_->reactor(), .events = events_, .entropy = entropy_});
+        locality_ =
+            std::make_unique<daemon::Locality>(options.server.locality, server_loop_->reactor());
+        make_epochs(options.epochs);
         const daemon::LocalityWorld world{.events = events_,
                                           .entropy = entropy_,
                                           .clock = *clock_,
@@ -165,6 +187,7 @@ HostileStage::HostileStage(const Kind& kind, const HostileOptions& options) {
                                              {.silence_max = locality.host.handshake_timeout});
         REQUIRE(place.has_value());
         address_ = *place;
+        epochs_->begin();
     });
     hostile_.emplace(*transport_, *hostile_loop_,
                      MachineOptions{.receive_buffer_bytes = 36U << 10, .host = "hostile"});
@@ -181,17 +204,31 @@ HostileStage::~HostileStage() {
     }
     peers_.clear();
     hostile_.reset();
-    finish(*server_loop_, [this]() -> Task<void> {
-        auto close = [](daemon::Locality* locality) -> Task<void> {
-            [[maybe_unused]] const auto left = co_await locality->close();
-        };
-        return close(locality_.get());
-    });
+    finish(*server_loop_, [this] { return close_locality(); });
     server_loop_->run([this] {
         listener_.reset();
         locality_.reset();
         epochs_.reset();
+        epoch_stores_.reset();
     });
+}
+
+Task<void> HostileStage::close_locality() {
+    // The first locality does this itself.
+    if (locality_->epochs() == nullptr) co_await epochs_->close();
+    [[maybe_unused]] const auto left = co_await locality_->close();
+}
+
+void HostileStage::make_epochs(const eh::EpochSettings& settings) {
+    core::Reactor& reactor = server_loop_->reactor();
+    daemon::NodeEpochs::Parts parts{
+        .reactor = reactor, .events = events_, .entropy = entropy_, .settings = settings};
+    if (settings.kind == eh::EpochSettings::Kind::kPeers) {
+        epoch_stores_.emplace(reactor, core::Random(1), epoch_files_, nullptr);
+        parts.self.name = kMemberName;
+        parts.stores = &*epoch_stores_;
+    }
+    epochs_.emplace(parts);
 }
 
 std::unique_ptr<Loop> HostileStage::make_loop() {
@@ -252,6 +289,19 @@ std::vector<SessionInfo> HostileStage::sessions() {
     std::vector<SessionInfo> list;
     server_loop_->run([&] { list = locality_->sessions(); });
     return list;
+}
+
+eh::peers::EpochStatus HostileStage::epochs() {
+    eh::peers::EpochStatus status;
+    server_loop_->run([&] { status = epochs_->status(); });
+    return status;
+}
+
+double HostileStage::epoch_figure(std::string_view name) {
+    FigureSink sink(name);
+    epochs_->collect(sink);
+    REQUIRE(sink.found.has_value());
+    return *sink.found;
 }
 
 std::size_t HostileStage::fops_held() {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/entropy.h"
@@ -13,7 +14,9 @@
 #include "daemon/listener.h"
 #include "daemon/locality.h"
 #include "daemon/node_epochs.h"
+#include "eh/settings.h"
 #include "fop/token.h"
+#include "sim/simulated_epoch_stores.h"
 #include "tests/fabric/rpc_stage.h"
 #include "tests/hostile/raw_peer.h"
 
@@ -64,6 +67,8 @@ struct HostileOptions {
     ServerOptions server{.incarnation = 42};
     std::uint32_t send_buffer_count = 512;
     bool open_to_all = false;
+    // With kind peers the daemon is the member HostileStage::kMemberName.
+    eh::EpochSettings epochs{};
 };
 
 // A daemon's locality and listener, a bystander who must not notice anything, and a process for
@@ -88,6 +93,7 @@ public:
     // Of `poor`, who has no rights.
     static fop::Key poor_key() { return key_of(4); }
     static fop::Key unknown_key() { return key_of(9); }
+    static constexpr std::string_view kMemberName = "server";
     static fop::Issuer issuer() { return fop::Issuer(key_of(77)); }
 
     // A peer that has said nothing yet.
@@ -112,6 +118,9 @@ public:
     void settle() { REQUIRE(bystander().go_on(5)); }
     std::vector<SessionInfo> sessions();
     std::size_t fops_held();
+    eh::peers::EpochStatus epochs();
+    // One of the metrics of epochs.
+    double epoch_figure(std::string_view name);
 
     Bystander& bystander() { return *bystander_; }
     Process& hostile() { return *hostile_; }
@@ -126,6 +135,8 @@ public:
 private:
     const HostStatistics& statistics() const { return *locality_->host_statistics(); }
     std::unique_ptr<Loop> make_loop();
+    void make_epochs(const eh::EpochSettings& settings);
+    Task<void> close_locality();
     static daemon::LiveSettings live_settings(const Reload& files);
 
     std::optional<ReplayedWorld> world_;
@@ -137,6 +148,8 @@ private:
     std::unique_ptr<Loop> server_loop_;
     std::unique_ptr<Loop> hostile_loop_;
     std::unique_ptr<Loop> bystander_loop_;
+    sim::EpochFiles epoch_files_;
+    std::optional<sim::SimulatedEpochStores> epoch_stores_;
     std::optional<daemon::NodeEpochs> epochs_;
     std::unique_ptr<daemon::Locality> locality_;
     std::unique_ptr<daemon::Listener> listener_;
