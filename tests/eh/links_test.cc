@@ -1,6 +1,7 @@
 // Goal: links between members do not stand still when the network works again, whatever the
-// network's own timers are. Method: the links of one node in the simulated world, and another node
-// that does not answer, or that nobody can connect to.
+// network's own timers are, nor when the key of the peers is changed. Method: the links of one node
+// in the simulated world, and another node that does not answer, that nobody can connect to, or
+// that knows other keys.
 
 #include "eh/peers/links.h"
 
@@ -19,23 +20,33 @@ namespace {
 
 const Peer kPeer{.name = "b", .address = "mem://server:1"};
 
+using Keys = std::vector<fop::Key>;
+
+fabric::Admission admission_of(Keys keys) {
+    auto ring = fop::KeyRing::make({.principals = {}, .peer_keys = std::move(keys)});
+    REQUIRE(ring.has_value());
+    return {.keys = std::make_shared<const fop::KeyRing>(*std::move(ring))};
+}
+
 class LinkStage {
 public:
-    LinkStage()
+    struct PeerKeys {
+        Keys server{key_of(3)};
+        Keys links{key_of(3)};
+    };
+    LinkStage() : LinkStage(PeerKeys{}) {}
+    explicit LinkStage(const PeerKeys& keys)
         : transport({.seed = 7, .delay = fabric::kSimulatedDelay}),
           server_reactor_(world.make_reactor()),
           links_reactor_(world.make_reactor()) {
-        auto ring = fop::KeyRing::make({.principals = {}, .peer_keys = {key_of(3)}});
-        REQUIRE(ring.has_value());
-        server = std::make_unique<ServerSide>(
-            transport, *server_reactor_,
-            fabric::Admission{.keys = std::make_shared<const fop::KeyRing>(*std::move(ring))},
-            server_host_options(), 1, "mem://server:1");
+        server =
+            std::make_unique<ServerSide>(transport, *server_reactor_, admission_of(keys.server),
+                                         server_host_options(), 1, "mem://server:1");
         // Nothing is answered.
         server->foms.hold = true;
         LinkOptions options{
             .host = client_host_options(), .name = "a", .address = "mem://client:1"};
-        options.keys = {key_of(3)};
+        options.keys = keys.links;
         options.message_life = 200ms;
         options.answer_max = 400ms;
         options.back_off_max = 10s;
@@ -44,8 +55,7 @@ public:
     }
     ~LinkStage() {
         CHECK(world.run(*links_reactor_, links->close()));
-        for (fabric::IncomingFop* each : std::exchange(server->foms.held, {}))
-            each->reply({.body = fop::EpochMessageReply{}});
+        answer();
         CHECK(world.run(*server_reactor_, server->stop()));
     }
 
@@ -53,14 +63,25 @@ public:
     void send_for(Duration span) {
         const Instant end = after(world.now(), span);
         while (world.now() < end) {
-            CHECK(world.run(*links_reactor_, send_one(links.get())));
+            send();
             world.run_for(100ms);
         }
+    }
+    void send() { CHECK(world.run(*links_reactor_, send_one(links.get()))); }
+    // What has arrived is answered.
+    void answer() {
+        for (fabric::IncomingFop* each : std::exchange(server->foms.held, {}))
+            each->reply({.body = fop::EpochMessageReply{}});
+    }
+    // The server reloads the keys of the peers.
+    void reload(Keys keys) {
+        CHECK(world.run(*server_reactor_, admit(&server->server, admission_of(std::move(keys)))));
     }
     void hear() { CHECK(world.run(*links_reactor_, hear_one(links.get()))); }
     std::size_t arrived() const { return server->foms.arrived; }
     // Sessions so far.
     std::uint64_t opened() const { return server->host.statistics().opened.get(); }
+    std::uint64_t refused() const { return server->host.statistics().refused.get(); }
 
     core::VirtualWorld world{1};
     fabric::MemTransport transport;
@@ -72,6 +93,12 @@ private:
     }
     static Task<void> hear_one(Links* links) {
         links->heard(kPeer.name);
+        co_return;
+    }
+
+    static Task<void> admit(fabric::Server* server, fabric::Admission admission) {
+        server->admit(std::move(admission));
+        server->end_outdated();
         co_return;
     }
 
@@ -107,6 +134,57 @@ TEST_CASE("eh links: a message of the peer ends the back-off of the links to it"
     if (is_heard) stage.hear();
     stage.send_for(300ms);
     CHECK((stage.arrived() > 0) == is_heard);
+}
+
+TEST_CASE("eh links: a key that is refused is followed by the next one", "[eh]") {
+    LinkStage stage({.server = {key_of(3)}, .links = {key_of(4), key_of(3)}});
+    stage.send();
+    // The first back-off is 50 ms.
+    stage.world.run_for(70ms);
+    CHECK(stage.arrived() == 1);
+    CHECK(stage.refused() == 1);
+    stage.answer();
+    stage.send_for(300ms);
+    CHECK(stage.arrived() == 4);
+    CHECK(stage.opened() == 1);
+}
+
+TEST_CASE("eh links: after the last key of the ring comes the first one", "[eh]") {
+    LinkStage stage({.server = {key_of(5)}, .links = {key_of(4), key_of(3)}});
+    stage.send_for(400ms);
+    REQUIRE(stage.arrived() == 0);
+    REQUIRE(stage.refused() == 4);
+    // The fifth attempt is with the first key, 750 ms after the first attempt.
+    stage.reload({key_of(4)});
+    stage.send_for(500ms);
+    CHECK(stage.arrived() > 0);
+    CHECK(stage.refused() == 4);
+}
+
+TEST_CASE("eh links: when the peer's key is changed they connect with the new one", "[eh]") {
+    const bool keeps_old = GENERATE(true, false);
+    const bool is_told = GENERATE(true, false);
+    CAPTURE(keeps_old, is_told);
+    LinkStage stage;
+    stage.send();
+    stage.world.run_for(100ms);
+    stage.answer();
+    REQUIRE(stage.arrived() == 1);
+
+    // The session goes on for as long as the server accepts its key.
+    stage.reload({key_of(4), key_of(3)});
+    if (is_told) stage.links->use_keys(keeps_old ? Keys{key_of(4), key_of(3)} : Keys{key_of(4)});
+    stage.send();
+    stage.world.run_for(100ms);
+    stage.answer();
+    REQUIRE(stage.arrived() == 2);
+    REQUIRE(stage.opened() == 1);
+
+    stage.reload({key_of(4)});
+    stage.world.run_for(100ms);
+    stage.send_for(300ms);
+    CHECK((stage.arrived() > 2) == is_told);
+    CHECK(stage.opened() == (is_told ? 2 : 1));
 }
 
 TEST_CASE("eh links: their times follow those of members", "[eh]") {
