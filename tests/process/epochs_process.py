@@ -39,14 +39,19 @@ class EpochsTestCase(ProcessTestCase):
 
     def make_node(self, name, key=GOOD_KEY, directory=None, **eh):
         node = self.node(directory or name)
-        key_path = node.path / "peer.key"
-        key_path.touch(0o600)
-        key_path.write_text(key)
+        key_path = self.write_key(node, "peer.key", key)
         settings = {"kind": "peers", "timeout": "2s", "grace": "300ms", "root_silent": "1s", "store": self.store(),
                     "members": [{"name": each, "address": self.addresses[each]} for each in self.names]}
         return node.write_config(node={"name": name, "data_dir": str(node.data_dir), "drain_timeout": "5s"},
                                  fabric={"listen": [self.addresses[name]], "protect": PROTECT},
                                  auth={"peer_key": str(key_path)}, eh=settings | eh)
+
+    @staticmethod
+    def write_key(node, file_name, key):
+        path = node.path / file_name
+        path.touch(0o600)
+        path.write_text(key)
+        return path
 
     def start(self, name):
         return self.nodes[name].start()

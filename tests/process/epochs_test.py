@@ -1,6 +1,7 @@
 """Daemons that move from epoch to epoch together, from outside: they join, they are killed, stopped and drained, and they
 refuse what does not fit."""
 
+import json
 import signal
 import unittest
 
@@ -102,6 +103,26 @@ class EpochsTest(EpochsTestCase):
         daemons["c"].wait_event("fopd.eh.peer_unreachable")
         daemons["c"].wait_event("fopd.eh.no_epochs")
         self.assertEqual(self.members(daemons["c"]), ())
+
+    def test_the_key_of_the_peers_is_changed_by_reloads_and_epochs_go_on(self):
+        daemons = self.start_all()
+        failures = {name: daemon.events("fopd.eh.no_epochs") for name, daemon in daemons.items()}
+        for node in self.nodes.values():
+            self.write_key(node, "new.key", "2" * 64)
+        for files in (("new.key", "peer.key"), ("new.key",)):
+            for name, daemon in daemons.items():
+                node = self.nodes[name]
+                node.write_config(auth={"peer_key": [str(node.path / each) for each in files]})
+                done = daemon.ctl("--json", "reload")
+                self.assertEqual((done.returncode, json.loads(done.stdout)["changed"]), (DONE, ["auth.peer_key"]), done.stderr)
+                self.assert_all_move(daemons)
+        self.assertEqual({name: daemon.events("fopd.eh.no_epochs") for name, daemon in daemons.items()}, failures)
+        # The old key opens nothing any more.
+        daemons["c"].kill()
+        self.nodes["c"].write_config(auth={"peer_key": str(self.nodes["c"].path / "peer.key")})
+        daemons["c"] = self.nodes["c"].start_ready()
+        daemons["c"].wait_event("fopd.eh.no_epochs")
+        self.wait_members([daemons["a"], daemons["b"]], "ab")
 
     def test_one_with_another_timeout_is_refused_and_both_say_so(self):
         self.nodes["c"] = self.make_node("c", directory="other", timeout="3s")
