@@ -43,7 +43,8 @@ NodeEpochs::Peers::Peers(const Parts& parts, MessageSender& sender)
                .events = parts.events,
                .links = sender,
                .incarnation = parts.stores->incarnation(),
-               .views = parts.stores->views()},
+               .views = parts.stores->views(),
+               .observer = parts.observer},
               eh::member_options(parts.settings, rules_of(parts.settings), lrs::epoch_parts_hash()),
               self_of(parts.settings, parts.self)) {}
 

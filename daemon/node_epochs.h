@@ -37,6 +37,7 @@ public:
         eh::OwnNode self{};
         // Not null if the settings have kind peers. Of kind local, null: numbers begin with 1.
         EpochStores* stores = nullptr;
+        eh::peers::EpochObserver* observer = nullptr;
     };
     explicit NodeEpochs(const Parts& parts);
 

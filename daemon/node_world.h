@@ -17,6 +17,7 @@
 #include "daemon/service_manager.h"
 #include "daemon/start_problem.h"
 #include "devices/label.h"
+#include "eh/peers/handler.h"
 #include "fabric/transport.h"
 #include "library/library_bay.h"
 #include "library/options.h"
@@ -39,6 +40,8 @@ struct NodeWorld {
     library::LibraryBay* library_bay = nullptr;
     // Keeps what a member of epochs must not forget; null unless eh.kind is peers.
     EpochStores* epoch_stores = nullptr;
+    // Of epochs with peers; null in a daemon.
+    eh::peers::EpochObserver* epoch_observer = nullptr;
     // The node's id in the labels of its disks.
     devices::NodeId id{};
     // Returns the transport for a scheme of fabric.listen, or null if the scheme has none.

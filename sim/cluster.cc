@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "core/ensure.h"
+#include "eh/view.h"
+
 namespace fopd::sim {
 
 namespace {
@@ -30,6 +33,12 @@ std::string client_name(std::uint32_t index) {
     return "client-" + std::to_string(index);
 }
 
+eh::ViewHandle view_in(const std::vector<std::byte>& file) {
+    auto view = eh::decode_view(file);
+    ENSURE(view.has_value());
+    return std::make_shared<const eh::CommittedView>(*std::move(view));
+}
+
 }  // namespace
 
 Cluster::Cluster(std::uint64_t seed, ClusterOptions options)
@@ -39,8 +48,7 @@ Cluster::Cluster(std::uint64_t seed, ClusterOptions options)
       views_(world_, seed, options.store_faults),
       book_(world_),
       excused_until_(options.nodes, Instant::min()),
-      restart_(options.nodes, false),
-      epochs_(options.nodes, eh::kFirstEpoch) {
+      restart_(options.nodes, false) {
     for (std::uint32_t i = 0; i < options_.nodes; ++i) {
         SimulatedNodeOptions node{.name = "node-" + std::to_string(i),
                                   .index = i,
@@ -53,6 +61,7 @@ Cluster::Cluster(std::uint64_t seed, ClusterOptions options)
         if (options_.peers) {
             node.epochs = epoch_configuration();
             node.peer_key = peer_key();
+            node.epoch_observer = this;
             if (options_.shared_views) node.views = &views_;
         }
         if (options_.clients > 0 || options_.peers) {
@@ -140,12 +149,10 @@ void Cluster::look_at_all() {
         client->look();
     }
     book_.look();
+    if (options_.peers) look_at_views();
     if (after(looked_closely_at_, kCloseLookInterval) <= world_.now()) {
         looked_closely_at_ = world_.now();
-        for (const auto& node : nodes_) {
-            look_for_broken_protocol(*node);
-            if (options_.peers) look_at_epochs(*node);
-        }
+        for (const auto& node : nodes_) look_for_broken_protocol(*node);
     }
     if (!book_.broken_promise().empty()) break_promise(book_.broken_promise());
 }
@@ -423,21 +430,30 @@ bool Cluster::part_all(Duration patience) {
     return broken_promise_.empty();
 }
 
-// The numbers of epochs increase, also over the lives of a node.
-void Cluster::look_at_epochs(SimulatedNode& node) {
-    if (!node.running() || !node.node().opened()) return;
-    const eh::EpochNumber now = node.node().localities().front()->epochs()->status().epoch;
-    eh::EpochNumber& seen = epochs_[node.index()];
-    if (now == eh::kFirstEpoch) return;
-    if (now < seen) break_promise(node.name() + " went back to an earlier epoch");
-    seen = now;
+void Cluster::on_epoch(const std::string& node, const eh::peers::Answer& answer) {
+    look_at_views();
+    epochs_.on_epoch(node, answer);
+}
+
+// The views that were committed since the last look.
+void Cluster::look_at_views() {
+    const std::size_t known = epochs_.views().size();
+    if (options_.shared_views) {
+        const auto& all = views_.history();
+        for (std::size_t i = known; i < all.size(); ++i) epochs_.on_commit(all[i]);
+    } else {
+        const auto& all = nodes_.front()->epoch_files().view;
+        for (std::size_t i = known; i < all.size(); ++i) epochs_.on_commit(view_in(all[i]));
+    }
+    if (!epochs_.broken().empty()) break_promise(epochs_.broken());
 }
 
 bool Cluster::move_together(Duration patience) {
     const Instant end_at = after(world_.now(), patience);
-    const std::vector<eh::EpochNumber> before = epochs_;
+    std::vector<eh::EpochNumber> before;
+    for (const auto& node : nodes_) before.push_back(epochs_.newest(node->name()));
     const auto moves = [&](const SimulatedNode& node) {
-        return epochs_[node.index()] > before[node.index()];
+        return epochs_.newest(node.name()) > before[node.index()];
     };
     const auto is_member = [&](SimulatedNode& node) {
         const auto status = node.node().localities().front()->epochs()->status();

@@ -8,7 +8,9 @@
 
 #include "core/virtual_world.h"
 #include "eh/handler.h"
+#include "eh/peers/handler.h"
 #include "sim/call_book.h"
+#include "sim/epochs/epoch_watch.h"
 #include "sim/epochs/simulated_view_store.h"
 #include "sim/fault_plan.h"
 #include "sim/simulated_client.h"
@@ -37,12 +39,12 @@ struct ClusterOptions {
 };
 
 // Many daemons and their clients in one process, on one time line, under the faults of a plan.
-// After every step the cluster checks the daemons' promises. It keeps the first broken promise as a
-// sentence.
-class Cluster {
+// After every step the cluster checks the daemons' promises, and at each epoch that one begins the
+// laws of epochs. It keeps the first broken promise as a sentence.
+class Cluster : eh::peers::EpochObserver {
 public:
     Cluster(std::uint64_t seed, ClusterOptions options);
-    ~Cluster();
+    virtual ~Cluster();
     Cluster(const Cluster&) = delete;
     Cluster& operator=(const Cluster&) = delete;
 
@@ -52,6 +54,7 @@ public:
     fabric::MemNetwork& network() { return network_.links(); }
     const fabric::MemSockets* sockets() const { return network_.sockets(); }
     SimulatedViewRegister& views() { return views_; }
+    const EpochWatch& epochs() const { return epochs_; }
     SimulatedClient& client(std::uint32_t index) { return *clients_[index]; }
     CallBook& book() { return book_; }
 
@@ -94,7 +97,8 @@ private:
     void look_at_all();
     void look_at(SimulatedNode& node);
     std::string epoch_configuration();
-    void look_at_epochs(SimulatedNode& node);
+    void on_epoch(const std::string& node, const eh::peers::Answer& answer) override;
+    void look_at_views();
     void look_for_broken_protocol(SimulatedNode& node);
     void look_for_unexplained_errors(SimulatedNode& node);
     void step_until(Instant limit);
@@ -112,8 +116,8 @@ private:
     Instant looked_closely_at_ = Instant::min();
     std::vector<Instant>
         excused_until_;  // Per node: until then, a stall explains a late feed of the watchdog.
-    std::vector<bool> restart_;            // Per node: to be restarted when it has ended.
-    std::vector<eh::EpochNumber> epochs_;  // Per node: the newest epoch that it was seen in.
+    std::vector<bool> restart_;  // Per node: to be restarted when it has ended.
+    EpochWatch epochs_;
     std::string broken_promise_;
     std::uint64_t faults_carried_out_ = 0;
     std::set<Fault::Kind> carried_out_;

@@ -29,11 +29,11 @@ Duration SimulatedSmallFile::some_time() {
 
 Task<void> SimulatedSmallFile::read_for(eh::SmallFileUser* user) {
     [[maybe_unused]] const auto slept = co_await reactor_.sleep_for(some_time());
-    if (bytes_) {
-        user->on_file_read(*bytes_);
-    } else {
+    if (contents_.empty()) {
         user->on_file_read(
             std::unexpected(Error{.code = Errc::kNotFound, .context = "no such file yet"}));
+    } else {
+        user->on_file_read(contents_.back());
     }
 }
 
@@ -43,7 +43,7 @@ Task<void> SimulatedSmallFile::replace_for(eh::SmallFileUser* user, std::vector<
     }
     [[maybe_unused]] const auto written = co_await reactor_.sleep_for(some_time());
     const bool is_full = files_.is_full;
-    if (!is_full) bytes_ = std::move(bytes);
+    if (!is_full) contents_.push_back(std::move(bytes));
     [[maybe_unused]] const auto answered = co_await reactor_.sleep_for(some_time());
     if (is_full) {
         user->on_file_replaced(

@@ -14,11 +14,13 @@
 
 namespace fopd::sim {
 
-// The contents of the files of epochs, which outlive the processes of a node.
+// The files of epochs, which outlive the processes of a node.
 struct EpochFiles {
-    std::optional<std::vector<std::byte>> incarnation{};
-    std::optional<std::vector<std::byte>> view{};
-    std::optional<std::vector<std::byte>> numbers{};
+    // All contents that a file has had, the present one last; empty: there is no file yet.
+    using Contents = std::vector<std::vector<std::byte>>;
+    Contents incarnation{};
+    Contents view{};
+    Contents numbers{};
     // While set, the files cannot be replaced: the disk is full.
     bool is_full = false;
     // While set, calls that replace a file do not end: the disk hangs.
@@ -31,8 +33,8 @@ class SimulatedSmallFile final : public eh::SmallFile {
 public:
     // All outlive it.
     SimulatedSmallFile(core::Reactor& reactor, core::Random random, EpochFiles& files,
-                       std::optional<std::vector<std::byte>>& bytes)
-        : reactor_(reactor), random_(random), files_(files), bytes_(bytes) {}
+                       EpochFiles::Contents& contents)
+        : reactor_(reactor), random_(random), files_(files), contents_(contents) {}
 
     void read(eh::SmallFileUser& user) override;
     void replace(std::vector<std::byte> bytes, eh::SmallFileUser& user) override;
@@ -46,7 +48,7 @@ private:
     core::Reactor& reactor_;
     core::Random random_;
     EpochFiles& files_;
-    std::optional<std::vector<std::byte>>& bytes_;
+    EpochFiles::Contents& contents_;
     core::Gate work_;
 };
 

@@ -147,6 +147,7 @@ void SimulatedNode::start() {
                           .bay = &disks_,
                           .library_bay = &library_,
                           .epoch_stores = process.epoch_stores.get(),
+                          .epoch_observer = options_.epoch_observer,
                           .id = disks_.node_id(),
                           .transport = [this](std::string_view) { return options_.network; },
                           .load_access = [this](const config::Snapshot&) { return load_access(); },

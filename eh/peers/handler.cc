@@ -354,6 +354,8 @@ void PeersHandler::execute(Effect& effect) {
     } else if (auto* const swap = std::get_if<SwapStore>(&effect)) {
         parts_.views.swap(swap->expected, std::move(swap->next), *this);
     } else if (auto* const answered = std::get_if<Answer>(&effect)) {
+        if (answered->epoch && parts_.observer != nullptr)
+            parts_.observer->on_epoch(self_.name, *answered);
         answer(answered->epoch, answered->data);
     } else {
         report(std::get<Event>(effect));

@@ -29,6 +29,16 @@ protected:
     ~MessageSender() = default;
 };
 
+// Told of the epochs that begin at a node, each before its participant is. For tests.
+class EpochObserver {
+public:
+    // REQUIRES: the answer has an epoch.
+    virtual void on_epoch(const std::string& node, const Answer& answer) = 0;
+
+protected:
+    ~EpochObserver() = default;
+};
+
 // The epochs of a node, as an administrator sees them.
 struct EpochStatus {
     struct Seen {
@@ -69,6 +79,7 @@ public:
         MessageSender& links;
         SmallFile& incarnation;  // Keeps the last incarnation that may have been used.
         ViewStore& views;
+        EpochObserver* observer = nullptr;  // Null: none.
     };
     PeersHandler(const Parts& parts, const MemberOptions& options, Peer self);
     PeersHandler(const PeersHandler&) = delete;

@@ -1,8 +1,8 @@
 #include "sim/epochs/epoch_laws.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
+#include <span>
 
 #include "core/random.h"
 
@@ -28,10 +28,6 @@ void add_places(std::span<std::byte> into, std::span<const std::byte> one,
     }
 }
 
-std::size_t member_of(const std::string& name) {
-    return std::strtoull(name.c_str() + 1, nullptr, 10);
-}
-
 }  // namespace
 
 EpochLaws::EpochLaws(std::size_t members, std::size_t fanout, Duration watchdog)
@@ -43,11 +39,6 @@ eh::EpochRules EpochLaws::rules(Duration timeout) {
 
 std::string EpochLaws::name_of(std::size_t member) {
     return "m" + std::to_string(member);
-}
-
-void EpochLaws::require(bool holds, const char* law, std::string about) {
-    if (holds || !broken_.empty()) return;
-    broken_ = std::string(law) + ": " + std::move(about);
 }
 
 // -- calls --
@@ -92,18 +83,12 @@ void EpochLaws::on_answer(std::size_t member, const eh::peers::Member& state,
 
 void EpochLaws::check_result(std::size_t member, const eh::peers::Member& state,
                              const eh::peers::Answer& answer) {
-    Process& process = processes_[member];
-    const eh::EpochNumber epoch = *answer.epoch;
-    const std::string who = name_of(member) + " in epoch " + std::to_string(epoch);
-    require(epoch > process.newest, "I2", who);
-    process.newest = epoch;
-    const auto [known, is_new] = epochs_.try_emplace(epoch, answer.view, answer.data);
-    require(known->second == std::pair(answer.view, answer.data), "I1", who);
-    if (answer.view == 0 || answer.view > history_.size())
-        return require(false, "I7", who + " of no committed view");
-    const eh::CommittedView& view = *history_[answer.view - 1];
-    require(epoch >= view.view().epoch_low && epoch <= view.view().epoch_high, "I11",
-            who + " beyond its block");
+    const Process& process = processes_[member];
+    const std::string who = name_of(member) + " in epoch " + std::to_string(*answer.epoch);
+    watch_.on_epoch(name_of(member), answer);
+    const eh::CommittedView* const of = watch_.view(answer.view);
+    if (of == nullptr) return;
+    const eh::CommittedView& view = *of;
     if (process.pending == 0) return;
     require(answer.data.size() <= calls_[process.pending - 1].bytes, "I9", who);
 
@@ -118,7 +103,7 @@ void EpochLaws::check_result(std::size_t member, const eh::peers::Member& state,
         const std::uint64_t call = place_in(answer.data, i);
         const std::string whose = who + " of " + name_of(i);
         require((call & kTwice) == 0, "I3", whose + " twice");
-        if (!broken_.empty()) return;
+        if (!broken().empty()) return;
         if (call == 0) {
             if (!in_roster || !view.at(*in_roster).takes_part) continue;
             require(left_.contains({i, view.at(*in_roster).incarnation}), "I3",
@@ -127,7 +112,7 @@ void EpochLaws::check_result(std::size_t member, const eh::peers::Member& state,
         }
         require(in_roster.has_value(), "I8", whose + " who is no member");
         require(call <= calls_.size() && calls_[call - 1].member == i, "I3", whose);
-        if (!broken_.empty()) return;
+        if (!broken().empty()) return;
         shortest = std::min(shortest, calls_[call - 1].bytes);
         if (i == member) require(call == process.pending, "I3", whose + " has another call");
         // A call whose answer was an error may be in, but not one that began an epoch before.
@@ -136,44 +121,19 @@ void EpochLaws::check_result(std::size_t member, const eh::peers::Member& state,
     }
     if (sees_all) require(answer.data.size() == shortest, "I3", who + " has another length");
     // Whoever is in a later view that has begun epochs is beyond this one.
-    if (epochs_.rbegin()->second.first > answer.view) {
-        for (auto later = epochs_.rbegin(); later != epochs_.rend(); ++later) {
-            if (later->second.first <= answer.view) break;
-            const eh::CommittedView& newer = *history_[later->second.first - 1];
-            require(!newer.find(name_of(member), state.incarnation()), "I7",
-                    who + " of an old view");
-        }
+    const auto& epochs = watch_.epochs();
+    for (auto later = epochs.rbegin(); later != epochs.rend(); ++later) {
+        if (later->second.view <= answer.view) break;
+        const eh::CommittedView* const newer = watch_.view(later->second.view);
+        require(newer == nullptr || !newer->find(name_of(member), state.incarnation()), "I7",
+                who + " of an old view");
     }
 }
 
 // -- views --
 
-void EpochLaws::on_commit(const eh::ViewHandle& view) {
-    const std::string which = "view " + std::to_string(view->number());
-    require(view->number() == history_.size() + 1, "store", which);
-    if (!history_.empty()) {
-        const eh::View& old = history_.back()->view();
-        const eh::View& next = view->view();
-        const bool same_root = !view->empty() && !old.roster.empty() &&
-                               old.roster.front().name == next.roster.front().name &&
-                               next.epoch_low == old.epoch_low;
-        require(same_root ? next.epoch_high >= old.epoch_high
-                          : next.epoch_low > old.epoch_high || view->empty(),
-                "I11", which);
-        for (const eh::RosterEntry& entry : old.roster) {
-            if (!view->find(entry.name, entry.incarnation))
-                removed_.emplace(member_of(entry.name), entry.incarnation);
-        }
-    }
-    for (const eh::RosterEntry& entry : view->view().roster) {
-        require(!removed_.contains({member_of(entry.name), entry.incarnation}), "I8",
-                which + " has " + entry.name + " again");
-    }
-    history_.push_back(view);
-}
-
 void EpochLaws::on_views_lost() {
-    history_.clear();
+    watch_.on_views_lost();
     final_.clear();
 }
 
@@ -183,8 +143,8 @@ void EpochLaws::on_step(std::size_t member, const eh::peers::Member& state) {
     require(state.is_pending() == (process.pending != 0), "I5", name_of(member) + " lost its call");
     if (state.is_seated() && state.view_number() != process.seen_view) {
         process.seen_view = state.view_number();
-        const bool is_known = process.seen_view <= history_.size();
-        require(is_known && history_[process.seen_view - 1]->view() == state.view()->view(), "I7",
+        const eh::CommittedView* const committed = watch_.view(process.seen_view);
+        require(committed != nullptr && committed->view() == state.view()->view(), "I7",
                 name_of(member) + " is in an uncommitted view");
     }
     if (process.left == state.left_view()) return;
@@ -199,13 +159,13 @@ void EpochLaws::on_step(std::size_t member, const eh::peers::Member& state) {
 
 std::uint64_t EpochLaws::fingerprint() const {
     std::uint64_t hash = calls_.size();
-    for (const Process& process : processes_) {
-        hash = core::mix(hash, process.pending);
-        hash = core::mix(hash, static_cast<std::uint64_t>(process.newest));
+    for (std::size_t i = 0; i < processes_.size(); ++i) {
+        hash = core::mix(hash, processes_[i].pending);
+        hash = core::mix(hash, static_cast<std::uint64_t>(watch_.newest(name_of(i))));
     }
-    for (const auto& [epoch, of] : epochs_) {
+    for (const auto& [epoch, of] : watch_.epochs()) {
         hash = core::mix(hash, static_cast<std::uint64_t>(epoch));
-        hash = core::mix(hash, of.first);
+        hash = core::mix(hash, of.view);
     }
     for (const auto& [view, newest] : final_) {
         hash = core::mix(hash, view);
@@ -213,7 +173,7 @@ std::uint64_t EpochLaws::fingerprint() const {
     }
     for (const auto& [member, incarnation] : left_)
         hash = core::mix(hash, member * 97 + incarnation);
-    return core::mix(hash, history_.size());
+    return core::mix(hash, history().size());
 }
 
 }  // namespace fopd::sim

@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <map>
 #include <set>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "eh/peers/member.h"
+#include "sim/epochs/epoch_watch.h"
 
 namespace fopd::sim {
 
@@ -33,19 +33,19 @@ public:
     void on_answer(std::size_t member, const eh::peers::Member& state,
                    const eh::peers::Answer& answer, Duration frozen, Instant now);
     void on_crash(std::size_t member);
-    void on_commit(const eh::ViewHandle& view);
+    void on_commit(const eh::ViewHandle& view) { watch_.on_commit(view); }
     // The numbers of views begin again, those of epochs do not.
     void on_views_lost();
     // After each step of a member.
     void on_step(std::size_t member, const eh::peers::Member& state);
 
     // Something else that must not be.
-    void fail(std::string how) { require(false, "world", std::move(how)); }
+    void fail(const std::string& how) { watch_.require(false, "world", how); }
     // The first law that was broken, and how; empty: none.
-    const std::string& broken() const { return broken_; }
-    const std::vector<eh::ViewHandle>& history() const { return history_; }
-    std::uint64_t epochs() const { return epochs_.size(); }
-    eh::EpochNumber newest() const { return epochs_.empty() ? 0 : epochs_.rbegin()->first; }
+    const std::string& broken() const { return watch_.broken(); }
+    const std::vector<eh::ViewHandle>& history() const { return watch_.views(); }
+    std::uint64_t epochs() const { return watch_.epochs().size(); }
+    eh::EpochNumber newest() const { return watch_.newest(); }
     std::uint64_t fingerprint() const;
 
 private:
@@ -57,26 +57,24 @@ private:
     struct Process {
         std::uint64_t pending = 0;  // The number of its call; 0: none.
         Instant called_at{};
-        eh::EpochNumber newest = 0;
         eh::peers::LeftView left{};
         eh::ViewNumber seen_view = 0;
     };
 
-    void require(bool holds, const char* law, std::string about);
+    void require(bool holds, const char* law, const std::string& about) {
+        watch_.require(holds, law, about);
+    }
     void check_result(std::size_t member, const eh::peers::Member& state,
                       const eh::peers::Answer& answer);
 
     std::size_t fanout_;
     Duration watchdog_;
+    EpochWatch watch_;
     std::vector<Process> processes_;
-    std::vector<Call> calls_;              // Call n is at n - 1.
-    std::vector<eh::ViewHandle> history_;  // View n is at n - 1.
-    std::set<Identity> left_;              // Called last_epoch().
-    std::set<Identity> removed_;           // Was in a roster, and is in none any more.
-    std::map<eh::EpochNumber, std::pair<eh::ViewNumber, std::vector<std::byte>>> epochs_;
+    std::vector<Call> calls_;                            // Call n is at n - 1.
+    std::set<Identity> left_;                            // Called last_epoch().
     std::set<std::pair<std::uint64_t, Identity>> seen_;  // Contributions, and who got them.
     std::map<eh::ViewNumber, eh::EpochNumber> final_;    // Of views that members moved on from.
-    std::string broken_;
 };
 
 }  // namespace fopd::sim
