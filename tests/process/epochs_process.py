@@ -20,6 +20,7 @@ class EpochsTestCase(ProcessTestCase):
     """A cluster of daemons, a, b and c."""
 
     names = ("a", "b", "c")
+    times = {"timeout": "2s", "grace": "300ms", "root_silent": "1s"}
 
     def setUp(self):
         super().setUp()
@@ -40,7 +41,7 @@ class EpochsTestCase(ProcessTestCase):
     def make_node(self, name, key=GOOD_KEY, directory=None, **eh):
         node = self.node(directory or name)
         key_path = self.write_key(node, "peer.key", key)
-        settings = {"kind": "peers", "timeout": "2s", "grace": "300ms", "root_silent": "1s", "store": self.store(),
+        settings = {"kind": "peers", **self.times, "store": self.store(),
                     "members": [{"name": each, "address": self.addresses[each]} for each in self.names]}
         return node.write_config(node={"name": name, "data_dir": str(node.data_dir), "drain_timeout": "5s"},
                                  fabric={"listen": [self.addresses[name]], "protect": PROTECT},

@@ -3,6 +3,7 @@
 import time
 import unittest
 
+from epochs_process import EpochsTestCase
 from fopd_process import IS_SANITIZED, ProcessTestCase, wait_until
 from storage_process import StorageTestCase, content
 
@@ -44,6 +45,24 @@ class IdleLibraryTest(StorageTestCase):
         self.ctl("release", "a", *cold)
         check_idle(self, self.daemon)
         self.assertEqual(self.ctl("get", "a", "-", *cold), content(5000))
+
+
+@unittest.skipIf(IS_SANITIZED, "the sanitizers take more than the daemon")
+class IdleEpochsTest(EpochsTestCase):
+    """Members that have nothing to do go from epoch to epoch."""
+
+    times = {}  # The defaults.
+
+    def test_a_root_and_a_member(self):
+        for node in self.nodes.values():
+            node.write_config(localities={"cores": 2}, lrs={"policy": "fifo"})
+        daemons = self.start_all()
+        before = self.epochs(daemons["b"])
+        check_idle(self, daemons["a"])
+        check_idle(self, daemons["b"])
+        after = self.epochs(daemons["b"])
+        self.assertEqual(after["view"], before["view"])
+        self.assertGreater(after["epoch"], before["epoch"] + 4)
 
 
 if __name__ == "__main__":
