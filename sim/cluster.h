@@ -110,6 +110,7 @@ private:
     SimulatedNetwork network_;
     SimulatedViewRegister views_;
     CallBook book_;
+    EpochWatch epochs_;
     std::vector<std::unique_ptr<SimulatedNode>> nodes_;
     std::vector<std::unique_ptr<SimulatedClient>> clients_;
     std::vector<Due> due_;  // In the order of their start.
@@ -117,7 +118,6 @@ private:
     std::vector<Instant>
         excused_until_;  // Per node: until then, a stall explains a late feed of the watchdog.
     std::vector<bool> restart_;  // Per node: to be restarted when it has ended.
-    EpochWatch epochs_;
     std::string broken_promise_;
     std::uint64_t faults_carried_out_ = 0;
     std::set<Fault::Kind> carried_out_;

@@ -115,6 +115,7 @@ struct SimulatedNodeOptions {
     // The view that it shares with other nodes; null: it is in a file of the root. Outlives the
     // node.
     SimulatedViewRegister* views = nullptr;
+    // Of epochs with peers; null: none. Outlives the node.
     eh::peers::EpochObserver* epoch_observer = nullptr;
     RecordedEvents::Observer observer = {};
 };

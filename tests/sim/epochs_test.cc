@@ -1,6 +1,7 @@
 // Goal: daemons that share a peer key move from epoch to epoch together over the real wire; one
 // that dies, hangs, leaves or is cut off stops the others for a bounded time only, and joins again.
-// Method: whole nodes in virtual time, and a swarm of them with clients, under plans of faults.
+// Method: whole nodes in virtual time, and a swarm of them with clients, under plans of faults. The
+// laws of epochs are checked at each epoch that a node begins.
 
 #include <algorithm>
 #include <string>
@@ -63,6 +64,8 @@ TEST_CASE("sim epochs: three nodes begin the same epochs", "[sim]") {
         CHECK(status_of(cluster, 1).view == status_of(cluster, 2).view);
         CHECK(cluster.node(1).events().count("eh.joined") == 1);
         CHECK(cluster.node(1).events().count("eh.no_epochs") == 0);
+        CHECK(cluster.epochs().newest() == cluster.epochs().newest("node-1"));
+        CHECK(cluster.epochs().views().size() == status_of(cluster, 0).view);
         REQUIRE(cluster.stop_all(30s));
     }
 }
