@@ -15,10 +15,10 @@ PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "a
 # What has to be given for an answer, and what must be done before.
 PARAMETERS = {"/v1/lrs/which": "request=op%3Dread", "/v1/log-level": "level=info", "/v1/lrs/rule/add": "rule=" + quote("a job=x rate=9/s"),
               "/v1/lrs/rule/change": "rule=" + quote("a rate=5/s"), "/v1/lrs/rule/del": "name=a", "/v1/lrs/set": "policy=tbf", "/v1/io_sched/set": "tape.read_algo=fifo"}
-# These change the disks, end the node's work, need a body or answer with bytes; tests of their own run them. The last one
-# needs a file that was saved.
+# These change the disks, end the node's work, need a body or peers, or answer with bytes; tests of their own run them. The last
+# one needs a file that was saved.
 NOT_ASKED = {"/v1/device/add", "/v1/device/remove", "/v1/device/forget", "/v1/drain", "/v1/store/backup-part",
-             "/v1/store/backup-end", "/v1/lrs/rule/load", "/v1/lrs/saved"}
+             "/v1/store/backup-end", "/v1/lrs/rule/load", "/v1/epoch/force", "/v1/lrs/saved"}
 # By verb, when the arguments are not the verb alone.
 ARGUMENTS = {"lrs which": ["op=read"], "log-level": ["info"], "lrs rule add": ["b job=y rate=7/s"], "lrs rule change": ["b rate=6/s"],
              "lrs rule del": ["b"], "lrs set": ["tbf", "max_foms=99"], "io-sched set": ["tape.write_algo=fifo"]}
