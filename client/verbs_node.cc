@@ -90,7 +90,8 @@ std::string status_page(const json& status) {
     page += config_lines(status.at("config"));
     page += "log       " + shown(status.at("log_level")) + "\n";
     page += std::string("watchdog  ") + (status.at("watchdog").get<bool>() ? "on" : "off") + "\n";
-    if (const json epochs = status.value("epochs", json()); epochs.value("expected", 0) > 0) {
+    if (const json epochs = status.value("epochs", json::object());
+        epochs.value("expected", 0) > 0) {
         page += "epochs    " + shown(epochs.at("members")) + " of " + shown(epochs.at("expected")) +
                 " daemons\n";
     }
