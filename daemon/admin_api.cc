@@ -297,7 +297,7 @@ Task<AdminReply> AdminApi::device_forget(AdminRequest request) {
         return found == request.query.end() ? std::string() : found->second;
     };
     DeviceRequests::LostDevice lost{.name = value_of("device"),
-                                    .is_sure = value_of("sure") == "yes"};
+                                    .is_sure = is_yes(request, "sure")};
     const std::string slot = value_of("slot");
     if (lost.name.empty() == slot.empty()) {
         co_return failure(kBadRequest, "name the lost disk by either device or slot");
@@ -372,8 +372,7 @@ std::string words_of(const std::vector<library::DriveRow>& left) {
 }  // namespace
 
 Task<AdminReply> AdminApi::drain(AdminRequest request) {
-    const auto word = request.query.find("unload");
-    const bool unloads = word != request.query.end() && word->second == "yes";
+    const bool unloads = is_yes(request, "unload");
     const NodeState before = parts_.node.state();
     if (before == NodeState::kStarting || before >= NodeState::kStopping) {
         co_return failure(kUnavailable,
@@ -465,8 +464,7 @@ Task<AdminReply> AdminApi::store_check_report(AdminRequest request) {
     constexpr Duration kLookAgainAfter = 20ms;
     const auto device = request.query.find("device");
     const std::string wanted = device == request.query.end() ? "" : device->second;
-    const auto wait = request.query.find("wait");
-    const bool waits = wait != request.query.end() && wait->second == "yes";
+    const bool waits = is_yes(request, "wait");
     const Instant end = after(parts_.control.now(), kWaitMax);
     for (;;) {
         if (!parts_.node.life().serving()) co_return not_serving();

@@ -68,8 +68,7 @@ Task<AdminReply> AdminApi::epoch_show(AdminRequest) {
 // NOLINTNEXTLINE(readability-make-member-function-const)
 Task<AdminReply> AdminApi::epoch_force(AdminRequest request) {
     if (!parts_.node.life().serving()) co_return not_serving();
-    const auto sure = request.query.find("sure");
-    if (sure == request.query.end() || sure->second != "yes") {
+    if (!is_yes(request, "sure")) {
         co_return failure(kConflict,
                           "nothing is done: --yes confirms that the members that do not answer are "
                           "stopped; if they run, they may have epochs of their own");

@@ -33,8 +33,7 @@ Task<AdminReply> AdminApi::trace(AdminRequest request) {
     const auto id = has_id ? reqh::parse_fop_id(word->second) : std::nullopt;
     if (has_id && !id)
         co_return failure(kBadRequest, "id is a session and a request, such as 5f3a-17");
-    const auto slow = request.query.find("slow");
-    const bool is_slow = slow != request.query.end() && slow->second == "yes";
+    const bool is_slow = is_yes(request, "slow");
     if (has_id && is_slow) co_return failure(kBadRequest, "either id or slow");
     if (!parts_.node.life().serving()) co_return not_serving();
     if (!has_id) {

@@ -49,6 +49,11 @@ std::optional<std::uint64_t> number_in(const AdminRequest& request, const std::s
     return core::whole_number(word->second);
 }
 
+bool is_yes(const AdminRequest& request, const std::string& key) {
+    const auto word = request.query.find(key);
+    return word != request.query.end() && word->second == "yes";
+}
+
 AdminReply not_changed(const Configuration::Refused& refused) {
     if (refused.busy) return failure(kUnavailable, "not changed: " + refused.problems.front());
     if (refused.is_unknown) return not_found("nothing was changed", refused.problems);

@@ -34,5 +34,7 @@ void write_setting_value(JsonWriter& json, std::string_view text);
 
 // The query parameter as a number; nothing if it is missing or not a number.
 std::optional<std::uint64_t> number_in(const AdminRequest& request, const std::string& key);
+// Whether the query parameter is `yes`.
+bool is_yes(const AdminRequest& request, const std::string& key);
 
 }  // namespace fopd::daemon

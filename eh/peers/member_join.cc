@@ -205,10 +205,10 @@ void Member::on_join(const Peer& from, const Message& message, const Join& join,
     }
     if (from.name == self_.name) return refuse_second(to, message.incarnation);
     const auto seat = view_->find(from.name);
-    const Incarnation here = seat ? view_->at(*seat).incarnation : view_->gone(from.name);
-    if (!is_plausible(message.incarnation, here)) return drop(from);
-    if (view_->gone(from.name) >= message.incarnation)
-        return refuse(RefuseReason::kIncarnation, view_->gone(from.name));
+    const Incarnation gone = view_->gone(from.name);  // 0 for a member.
+    const Incarnation newest = seat ? view_->at(*seat).incarnation : gone;
+    if (!is_plausible(message.incarnation, newest)) return drop(from);
+    if (gone >= message.incarnation) return refuse(RefuseReason::kIncarnation, gone);
     Instant not_before{};
     if (seat) {
         const RosterEntry& old = view_->at(*seat);

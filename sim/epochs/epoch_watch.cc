@@ -62,8 +62,7 @@ void EpochWatch::on_epoch(const std::string& member, const eh::peers::Answer& an
     require(known->second == seen, "I1", who);
     const eh::CommittedView* const of = view(answer.view);
     if (of == nullptr) return require(false, "I7", who + " of no committed view");
-    require(epoch >= of->view().epoch_low && epoch <= of->view().epoch_high, "I11",
-            who + " beyond its block");
+    require(eh::is_in_block(epoch, of->view()), "I11", who + " beyond its block");
     require(of->find(member).has_value(), "I8", who + " is no member");
 }
 
