@@ -296,8 +296,7 @@ Task<AdminReply> AdminApi::device_forget(AdminRequest request) {
         const auto found = request.query.find(key);
         return found == request.query.end() ? std::string() : found->second;
     };
-    DeviceRequests::LostDevice lost{.name = value_of("device"),
-                                    .is_sure = is_yes(request, "sure")};
+    DeviceRequests::LostDevice lost{.name = value_of("device"), .is_sure = is_yes(request, "sure")};
     const std::string slot = value_of("slot");
     if (lost.name.empty() == slot.empty()) {
         co_return failure(kBadRequest, "name the lost disk by either device or slot");

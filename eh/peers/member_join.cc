@@ -203,7 +203,11 @@ void Member::on_join(const Peer& from, const Message& message, const Join& join,
         tell_unlike(from.name, rule);
         return refuse(RefuseReason::kRules, 0, rule);
     }
-    if (from.name == self_.name) return refuse_second(to, message.incarnation);
+    if (from.name == self_.name) {
+        // Its own, from before it became root, or that of a second daemon.
+        const bool is_own = message.incarnation == sent_incarnation();
+        return is_own ? void() : refuse_second(to, message.incarnation);
+    }
     const auto seat = view_->find(from.name);
     const Incarnation gone = view_->gone(from.name);  // 0 for a member.
     const Incarnation newest = seat ? view_->at(*seat).incarnation : gone;

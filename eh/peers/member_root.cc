@@ -391,6 +391,7 @@ void Member::note_change_committed(const View& old, Instant now) {
 // -- time --
 
 void Member::on_root_time(Instant now) {
+    if (now >= duty_->held_until) duty_->held_until = Instant{};
     if (now >= duty_->beat_at) {
         send_down(Beat{}, round_);
         duty_->beat_at = after(now, options_->beat());

@@ -738,6 +738,23 @@ TEST_CASE("eh peers: of two contributions for one round the first one counts", "
     CHECK(world.count(EventKind::kOtherBytes) == 1);
 }
 
+TEST_CASE("eh peers: a root that relays for nobody is idle after the time for members is over",
+          "[eh]") {
+    EpochWorldOptions options = quick_world(1);
+    options.is_shared = false;
+    options.member.expect = 3;
+    options.member.bootstrap_timeout = 1s;
+    EpochWorld world(options);
+    run_all(world, 1, 10ms);
+    world.run_until(world.now() + 300ms);
+    REQUIRE(world.member(0).is_root());
+    world.leave(0);
+    // A deadline that stays behind would stop the time of this world.
+    world.run_until(world.now() + 5s);
+    CHECK(world.member(0).is_root());
+    CHECK(world.laws().broken() == "");
+}
+
 TEST_CASE("eh peers: a broken link within the tree costs a place, not a member", "[eh]") {
     EpochWorld world(quick_world(7));
     world.begin_joined();

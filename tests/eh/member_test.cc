@@ -185,6 +185,16 @@ TEST_CASE("eh member: a living root refuses a candidate of its name", "[eh]") {
     CHECK(Seen(second).find<SwapStore>() == nullptr);
 }
 
+TEST_CASE("eh member: a root's own request to join, which comes late, is no second daemon",
+          "[eh]") {
+    const MemberOptions options;
+    Member root = seated(options, kRoot, view_of_three(1));
+    root.on_message(kRoot, as_member(0, 5, Join{.address = kRoot.address}), kNow);
+    CHECK(Seen(root).event(EventKind::kSecondOfName) == nullptr);
+    root.on_message(kRoot, as_member(0, 6, Join{.address = kRoot.address}), kNow);
+    CHECK(Seen(root).event(EventKind::kSecondOfName) != nullptr);
+}
+
 TEST_CASE("eh member: two daemons of one name never get one incarnation from a refusal", "[eh]") {
     const MemberOptions options;
     const auto next_of = [&](Incarnation durable) {
