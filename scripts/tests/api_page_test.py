@@ -12,7 +12,7 @@ SOURCES = [ROOT / "daemon" / f"admin_{name}.cc" for name in ("api", "epochs", "f
 STATUSES = {"kBadRequest": 400, "kNotFound": 404, "kConflict": 409, "kUnprocessable": 422, "kUnavailable": 503,
             "not_valid": 422, "not_found": 404}
 # How the source names parameters.
-PARAMETER = re.compile(r'(?:query\.find\(|query\[|query\.contains\(|number_in\(request, |value_of\()("\w+"|k\w+Key)')
+PARAMETER = re.compile(r'(?:query\.find\(|query\[|query\.contains\(|number_in\(request, |is_yes\(request, |value_of\()("\w+"|k\w+Key)')
 
 
 def functions():
