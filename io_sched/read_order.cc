@@ -1,6 +1,7 @@
 #include "io_sched/read_order.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <numeric>
 #include <tuple>
@@ -27,7 +28,9 @@ bool is_forward(std::uint32_t wrap) {
 class LocateTable {
 public:
     LocateTable(const DriveModel& model, TapePlace start, std::span<const TapeStretch> files)
-        : model_(model), middle_(model.lpos_begin + model.lpos_length / 2) {
+        : model_(model),
+          middle_(model.lpos_begin + model.lpos_length / 2),
+          floor_(floor_of(model.costs)) {
         begins_.reserve(files.size());
         ends_.reserve(files.size() + 1);
         for (const TapeStretch& file : files) {
@@ -55,6 +58,11 @@ public:
         }
         return std::max<Cost>(time, 0);
     }
+    // No more than between(), and quickly known.
+    Cost between_at_least(std::uint32_t from, std::uint32_t to) const {
+        const Cost far = std::abs(ends_[from].lpos - begins_[to].lpos);
+        return far == 0 ? 0 : std::max<Cost>(floor_ + far * model_.costs.per_lpos.count(), 0);
+    }
     std::uint32_t start() const { return static_cast<std::uint32_t>(begins_.size()); }
 
     Cost total(std::span<const std::uint32_t> order) const {
@@ -75,6 +83,15 @@ private:
         bool forward;
         bool upper;
     };
+    // What any locate costs, whatever changes on its way.
+    static Cost floor_of(const devices::LocateCosts& costs) {
+        Cost floor = costs.base.count();
+        for (const Duration change : {costs.half_change, costs.step_back, costs.wrap_change,
+                                      costs.band_change, costs.direction_change}) {
+            floor += std::min<Cost>(change.count(), 0);
+        }
+        return floor;
+    }
     Point point_of(TapePlace place) const {
         const auto band = std::uint64_t{place.wrap} * devices::kTapeBands / model_.wraps;
         return {.lpos = static_cast<Cost>(place.lpos),
@@ -86,6 +103,7 @@ private:
 
     const DriveModel& model_;
     const std::uint64_t middle_;
+    const Cost floor_;
     std::vector<Point> begins_;
     std::vector<Point> ends_;  // The last is that of the start.
 };
@@ -134,6 +152,7 @@ Plan sltf_order(const LocateTable& table, std::uint32_t from, const Plan& order)
             std::size_t best = 0;
             std::pair least(std::numeric_limits<Cost>::max(), std::uint32_t{0});
             for (std::size_t i = 0; i < left.size(); ++i) {
+                if (table.between_at_least(from, left[i]) > least.first) continue;
                 const std::pair cost(table.between(from, left[i]), left[i]);
                 if (cost >= least) continue;
                 least = cost;
