@@ -224,7 +224,9 @@ HandOver change_rules(Requests& requests, std::size_t count, std::string_view po
         if (left > 0) scheduler.incoming(request);
         left -= left > 0 ? 1 : 0;
     });
-    choice.tbf.rules.insert(choice.tbf.rules.begin(), "new op=write rate=100/s rank=1");
+    const std::string added =
+        "new op=write rate=100/s rank=1";  // GCC 12 warns without cause if a temporary is inserted.
+    choice.tbf.rules.insert(choice.tbf.rules.begin(), added);
     choice.tbf.rules.back() = "every * rate=block by=object";
     choice.mclock.rules.back() = "every * by=object";
     const HandOver times = time_hand_over(reactor, scheduler, [&] {
