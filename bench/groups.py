@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Whether it helps applications that their servers serve the same one at a time: fifo beside the policy epoch_groups.
 
-    bench/groups.py [BIN] [--daemons N] [--apps M] [--mib SIZE] [--rounds R]
+    bench/groups.py [BIN] [--daemons N] [--apps M] [--mib SIZE] [--rounds R] [--length TIME]
 
 Starts N daemons (3) on loopback that move from epoch to epoch together. In each round M applications (4) begin at the same
 time, each with a file of SIZE MiB (64) for each daemon, `fopctl --job put`; an application is done when all of its files are
-stored. Rounds with fifo and with epoch_groups take turns. Prints for both the mean time of an application, of all
-applications and rounds, and the mean time until the last one is done.
+stored. Rounds with fifo and with epoch_groups, whose epochs last at most TIME (50ms), take turns. Prints for both the mean time
+of an application, of all applications and rounds, and the mean time until the last one is done.
 """
 
 import argparse
@@ -22,8 +22,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "scripts"))
 import cluster as clusters  # noqa: E402
-
-POLICIES = {"fifo": ["fifo"], "epoch_groups": ["epoch_groups", "length=50ms"]}
 
 
 class Bench:
@@ -64,8 +62,10 @@ def main():
     parser.add_argument("--apps", type=int, default=4)
     parser.add_argument("--mib", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--length", default="50ms")
     asked = parser.parse_args()
-    times = {policy: [] for policy in POLICIES}
+    policies = {"fifo": ["fifo"], "epoch_groups": ["epoch_groups", f"length={asked.length}"]}
+    times = {policy: [] for policy in policies}
     with tempfile.TemporaryDirectory(prefix="fopd-groups-") as scratch:
         directory, names = Path(scratch), clusters.names_of(asked.daemons)
         clusters.make_files(directory, names)
@@ -76,7 +76,7 @@ def main():
                 sys.exit("the daemons did not find each other")
             bench.run_round()  # Makes the objects.
             for _ in range(asked.rounds):
-                for policy, words in POLICIES.items():
+                for policy, words in policies.items():
                     bench.set_policy(words)
                     times[policy].append(bench.run_round())
         finally:
@@ -84,8 +84,8 @@ def main():
     result = {policy: {"mean_s": round(statistics.mean(each for one in rounds for each in one), 3),
                        "last_s": round(statistics.mean(one[-1] for one in rounds), 3)} for policy, rounds in times.items()}
     change = 100 * (result["epoch_groups"]["mean_s"] / result["fifo"]["mean_s"] - 1)
-    print(json.dumps({"daemons": asked.daemons, "apps": asked.apps, "mib": asked.mib, "rounds": asked.rounds, **result,
-                      "mean_change_percent": round(change, 1)}))
+    print(json.dumps({"daemons": asked.daemons, "apps": asked.apps, "mib": asked.mib, "rounds": asked.rounds,
+                      "length": asked.length, **result, "mean_change_percent": round(change, 1)}))
     return 0
 
 
