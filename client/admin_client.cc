@@ -195,6 +195,7 @@ std::expected<HttpAnswer, AdminProblem> AdminClient::ask(Method method, const st
     Exchange with(deadline, interrupt_fd);
     const auto bytes = exchange(with, socket_path_, request);
     if (!bytes) return std::unexpected(problem_of(bytes.error().kind, bytes.error().why));
+    if (bytes->empty()) return std::unexpected(problem_of(AdminFailure::kEnded, {}));
     auto answer = parse_http_answer(*bytes);
     if (!answer) return std::unexpected(problem_of(AdminFailure::kBadAnswer, answer.error()));
     return *std::move(answer);
@@ -209,6 +210,9 @@ AdminProblem AdminClient::problem_of(AdminFailure kind, std::string_view why) co
         case AdminFailure::kDenied:
             return {.kind = kind,
                     .message = name_ + ": not allowed; be root or a member of the socket's group"};
+        case AdminFailure::kEnded:
+            return {.kind = kind,
+                    .message = "fopd at " + name_ + " ended before it answered; see its log"};
         case AdminFailure::kBadAnswer:
             return {.kind = kind,
                     .message = "the program at " + name_ +

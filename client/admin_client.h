@@ -11,7 +11,14 @@
 
 namespace fopd::client {
 
-enum class AdminFailure : std::uint8_t { kNoServer, kBadAnswer, kDenied, kTimedOut, kInterrupted };
+enum class AdminFailure : std::uint8_t {
+    kNoServer,
+    kEnded,  // It took the connection, and closed it without a word.
+    kBadAnswer,
+    kDenied,
+    kTimedOut,
+    kInterrupted,
+};
 
 struct AdminProblem {
     AdminFailure kind;

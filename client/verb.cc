@@ -60,6 +60,7 @@ void declare_explain(CLI::App& app, VerbArguments& arguments) {
 int exit_code_of(AdminFailure failure) {
     switch (failure) {
         case AdminFailure::kNoServer:
+        case AdminFailure::kEnded:
         case AdminFailure::kBadAnswer: return kExitNoServer;
         case AdminFailure::kDenied: return kExitNotAllowed;
         case AdminFailure::kTimedOut: return kExitTryLater;

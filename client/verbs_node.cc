@@ -136,6 +136,7 @@ std::expected<HttpAnswer, AdminProblem> wait_for_state(const Call& call, Interru
         // One that ends cuts the connection, one that begins is not there yet.
         using Failure = AdminFailure;
         const bool may_come = answer || answer.error().kind == Failure::kNoServer ||
+                              answer.error().kind == Failure::kEnded ||
                               answer.error().kind == Failure::kBadAnswer;
         const bool has_time = !is_limited || clock.now() < end;
         // The last question may have had too little time for an answer.
@@ -385,7 +386,8 @@ int run_health(const Call& call) {
     if (!answer) {
         // A daemon that does not run, or hangs, serves nobody.
         const AdminFailure kind = answer.error().kind;
-        const bool is_down = kind == AdminFailure::kNoServer || kind == AdminFailure::kTimedOut;
+        const bool is_down = kind == AdminFailure::kNoServer || kind == AdminFailure::kEnded ||
+                             kind == AdminFailure::kTimedOut;
         return show_health_without_daemon(call, is_down ? "critical" : "unknown",
                                           answer.error().message);
     }

@@ -437,6 +437,7 @@ TEST_CASE("fopctl foreign server: an answer that is not fopd's ends with 69", "[
     REQUIRE(ran.exit_code == 69);
     REQUIRE(ran.out.empty());
     REQUIRE(count_of(ran.err, "\n") == 1);
+    CHECK(reply.empty() == ran.err.contains("ended before it answered; see its log"));
 }
 
 TEST_CASE("fopctl: a word that is no verb of its group is named, with those there are",

@@ -142,7 +142,8 @@ class TopTest(StorageTestCase):
         self.daemon.kill()
         self.assertEqual(terminal.wait_end(), NO_SERVER)
         # What is wrong can be read: it comes when the screen is given back. The daemon may have been killed before an answer.
-        self.assertRegex(terminal.output.rpartition(LEAVE)[2], "fopctl: (no fopd answers at .*admin.sock|.*admin.sock .*it is empty)")
+        self.assertRegex(terminal.output.rpartition(LEAVE)[2],
+                         "fopctl: (no fopd answers at .*admin.sock|fopd at .*admin.sock ended before it answered)")
         self.assertTrue(terminal.modes() & termios.ICANON)
 
     def test_it_ends_while_the_daemon_is_silent(self):
