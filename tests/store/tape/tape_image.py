@@ -44,6 +44,10 @@ def crc32c_table():
 
 
 CRC_TABLE = crc32c_table()
+# Of each number in the table its lowest byte, and so on to its highest.
+CRC_TABLE_BYTES = [bytes(value >> shift & 0xFF for value in CRC_TABLE) for shift in (0, 8, 16, 24)]
+MANY_BLOCKS = 24
+BLOCKS_AT_ONCE = 1024
 
 
 def crc32c(data):
@@ -53,10 +57,33 @@ def crc32c(data):
     return crc ^ 0xFFFFFFFF
 
 
+def checksums_side_by_side(data):
+    """As crc32c() of each 4096 bytes, and for many of these several times as fast: each step takes the next byte of all blocks.
+
+    The state of all blocks are four numbers: the first has the lowest byte of each block's sum, the last the highest.
+    """
+    count = len(data) // 4096
+    sums = [int.from_bytes(b"\xff" * count, "little")] * 4
+    for at in range(4096):
+        mixed = sums[0] ^ int.from_bytes(data[at::4096], "little")
+        places = mixed.to_bytes(count, "little")
+        added = [int.from_bytes(places.translate(table), "little") for table in CRC_TABLE_BYTES]
+        sums = [sums[1] ^ added[0], sums[2] ^ added[1], sums[3] ^ added[2], added[3]]
+    columns = [each.to_bytes(count, "little") for each in sums]
+    return [int.from_bytes(four, "little") ^ 0xFFFFFFFF for four in zip(*columns)]
+
+
 def block_checksums(data):
     """The checksum of each 4096 bytes, the last ones filled up with zeros."""
-    for at in range(0, len(data), 4096):
-        yield crc32c(data[at:at + 4096].ljust(4096, b"\0"))
+    checksums = []
+    for begin in range(0, len(data), BLOCKS_AT_ONCE * 4096):
+        some = data[begin:begin + BLOCKS_AT_ONCE * 4096]
+        some = some.ljust(-(-len(some) // 4096) * 4096, b"\0")
+        if len(some) >= MANY_BLOCKS * 4096:
+            checksums += checksums_side_by_side(some)
+        else:
+            checksums += [crc32c(some[at:at + 4096]) for at in range(0, len(some), 4096)]
+    return checksums
 
 
 def checksum_of(checksums):
@@ -140,7 +167,7 @@ class Member:
         self.data = archive.extractfile(info).read()
         require(info.offset_data % 4096 == 0, f"{self.name}: bytes do not begin at a multiple of 4096")
         require(len(self.data) == int(self.fopd["size"]), f"{self.name}: size")
-        self.checksums = list(block_checksums(self.data))
+        self.checksums = block_checksums(self.data)
         require(checksum_of(self.checksums) == int(self.fopd["checksum"], 16), f"{self.name}: checksum")
 
     def check_list(self, name, data):
