@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "tests/catch.h"
+#include "tests/slowness.h"
 
 using namespace fopd::eh::testing;
 
@@ -56,7 +57,7 @@ TEST_CASE("eh exploration: the laws of epochs hold in every state of small world
 TEST_CASE("eh exploration: they hold in the first states of larger ones", "[eh]") {
     for (const ExplorationBudget& budget : kLarge) {
         CAPTURE(budget.name);
-        const Explored explored = explore(budget, kFewStates);
+        const Explored explored = explore(budget, fopd::testing::few_of(kFewStates));
         CHECK(explored.wrong == "");
     }
 }

@@ -831,8 +831,8 @@ TEST_CASE("eh peers: messages that make no sense change nothing", "[eh]") {
 }
 
 TEST_CASE("eh peers: one rule decides each of these worlds", "[eh]") {
-    CHECK(testing::busy_member_and_dead_root() == "");
-    CHECK(testing::lost_answer_of_store() == "");
-    CHECK(testing::late_swap() == "");
-    CHECK(testing::start_reaches_one() == "");
+    CHECK(eh::testing::busy_member_and_dead_root() == "");
+    CHECK(eh::testing::lost_answer_of_store() == "");
+    CHECK(eh::testing::late_swap() == "");
+    CHECK(eh::testing::start_reaches_one() == "");
 }

@@ -9,12 +9,13 @@
 #include <optional>
 
 #include "tests/catch.h"
+#include "tests/slowness.h"
 
 using namespace fopd::eh::testing;
 
 namespace {
 
-constexpr std::uint64_t kFewSeeds = 400;
+constexpr std::uint64_t kFewSeeds = fopd::testing::few_of(400);
 
 std::optional<std::uint64_t> number_in(const char* name) {
     const char* const text = std::getenv(name);

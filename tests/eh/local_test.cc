@@ -126,8 +126,8 @@ TEST_CASE("eh local: a participant that leaves within its callback gets no furth
 
 namespace {
 
-using testing::EventLines;
-using testing::MemoryFile;
+using eh::testing::EventLines;
+using eh::testing::MemoryFile;
 
 // Is ready again at once, until so many epochs have begun.
 class Counting final : public Participant {

@@ -95,7 +95,7 @@ Task<void> end_and_begin(TapeLibrary* library, std::string barcode, std::vector<
 // Begins another rescue when the first has ended, and its end is not saved yet.
 Task<void> begin_when_over(TapeStage* stage, std::string barcode, std::vector<Kind>* kinds) {
     while (cartridge(*stage, barcode).rescue == Rescue::kRunning) {
-        [[maybe_unused]] const auto slept = co_await stage->reactor(0).sleep_for(100us);
+        [[maybe_unused]] const auto slept = co_await stage->reactor(0).sleep_for(1ms);
     }
     CHECK(stage->events.count("library.rescue_ended") == 0);
     co_await begin(&stage->library(), barcode, kinds);

@@ -21,6 +21,7 @@
 #include "tests/reqh/buffered_object.h"
 #include "tests/reqh/store_model.h"
 #include "tests/reqh/store_stage.h"
+#include "tests/slowness.h"
 
 namespace fopd::reqh::testing {
 
@@ -574,7 +575,7 @@ constexpr const char* kTags = "[reqh][swarm]";
 
 TEST_CASE("reqh store: crashes lose nothing that was acknowledged, and double nothing", kTags) {
     const std::uint64_t first = number_in("FOPD_SEED", 1);
-    const std::uint64_t count = number_in("FOPD_SWARM_SEEDS", 40);
+    const std::uint64_t count = number_in("FOPD_SWARM_SEEDS", fopd::testing::few_of(40));
     for (std::uint64_t seed = first; seed < first + count; ++seed) {
         CAPTURE(seed);
         History history(seed);

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "tests/sim/disk_machine.h"
+#include "tests/slowness.h"
 
 using namespace fopd;
 using namespace fopd::sim;
@@ -76,7 +77,7 @@ std::uint64_t run_lives(std::uint64_t seed) {
 
 TEST_CASE("sim disks: nothing acknowledged is lost, however lives end", "[sim][swarm]") {
     std::uint64_t first = 1;
-    std::uint64_t count = 60;
+    std::uint64_t count = fopd::testing::few_of(60);
     bool all_twice = false;
     if (const char* const seed = std::getenv("FOPD_SEED"); seed != nullptr) {
         first = std::strtoull(seed, nullptr, 10);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "tests/catch.h"
+#include "tests/slowness.h"
 
 namespace fopd::sim::testing {
 
@@ -21,7 +22,7 @@ inline void run_swarm(std::uint64_t few, std::uint64_t (*run)(std::uint64_t seed
     const auto first = number_in("FOPD_SEED");
     const auto many = number_in("FOPD_SWARM_SEEDS");
     const std::uint64_t begin = first.value_or(1);
-    const std::uint64_t end = begin + many.value_or(first ? 1 : few);
+    const std::uint64_t end = begin + many.value_or(first ? 1 : fopd::testing::few_of(few));
     for (std::uint64_t seed = begin; seed < end; ++seed) {
         const std::uint64_t hash = run(seed);
         if (!first && !many && seed % 4 != 0) continue;

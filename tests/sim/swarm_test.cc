@@ -8,6 +8,7 @@
 #include "tests/catch.h"
 #include "tests/sim/replayed_cluster.h"
 #include "tests/sim/seeds.h"
+#include "tests/slowness.h"
 
 using namespace fopd;
 using namespace fopd::sim;
@@ -16,8 +17,8 @@ using fopd::sim::testing::ReplayedCluster;
 
 namespace {
 
-constexpr std::uint64_t kFewSeeds = 100;
-constexpr std::uint64_t kFewSeedsWithClients = 5;
+constexpr std::uint64_t kFewSeeds = fopd::testing::few_of(100);
+constexpr std::uint64_t kFewSeedsWithClients = fopd::testing::few_of(5);
 constexpr std::uint64_t kSeedsForEachWithClients = 10;
 
 struct SwarmPlan {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "tests/catch.h"
+#include "tests/slowness.h"
 #include "tests/store/names_stage.h"
 
 namespace fopd::store::names_testing {
@@ -37,7 +38,7 @@ std::uint64_t first_seed() {
 
 std::uint64_t seeds() {
     const char* const text = std::getenv("FOPD_SWARM_SEEDS");
-    return text != nullptr ? std::strtoull(text, nullptr, 10) : 60;
+    return text != nullptr ? std::strtoull(text, nullptr, 10) : fopd::testing::few_of(60);
 }
 
 // Now and then so little memory that a replay makes a checkpoint after each entry.

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tests/catch.h"
+#include "tests/slowness.h"
 #include "tests/store/volume_stage.h"
 
 namespace fopd::store::testing {
@@ -37,7 +38,7 @@ unsigned boots_of(std::uint64_t seed) {
 
 std::uint64_t seeds() {
     const char* const text = std::getenv("FOPD_SWARM_SEEDS");
-    return text != nullptr ? std::strtoull(text, nullptr, 10) : 25;
+    return text != nullptr ? std::strtoull(text, nullptr, 10) : fopd::testing::few_of(25);
 }
 
 TEST_CASE("volume: an orderly life keeps everything", "[store]") {
@@ -106,7 +107,7 @@ TEST_CASE("volume: nothing that anybody needs is discarded", "[store][swarm]") {
 }
 
 TEST_CASE("volume: a log that has come around several times still says everything", "[store]") {
-    for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+    for (std::uint64_t seed = 1; seed <= fopd::testing::few_of(2); ++seed) {
         CAPTURE(seed);
         Remains remains(kDiskBytes);
 
