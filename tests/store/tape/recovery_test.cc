@@ -101,7 +101,8 @@ void check_recovery(TapeStage& stage, const Written& written, TapeEnd known) {
 TEST_CASE("store tape recovery: after a cut at every record all that was durable is there",
           "[store][tape]") {
     std::uint64_t cuts = 0;
-    // Each record is two steps; a cut between them leaves a record that the writer knows nothing of.
+    // Each record is two steps. A cut between them leaves a record that the writer knows nothing
+    // of, which is not looked at here.
     constexpr std::uint64_t kStep = fopd::testing::kSlowness == 1 ? 2 : 6;
     for (std::uint64_t cut = 11;; cut += kStep) {
         CAPTURE(cut);
