@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace fopd::testing {
@@ -14,10 +15,12 @@ inline constexpr int kSlowness = 3;
 inline constexpr int kSlowness = 1;
 #endif
 
-// How many of so many seeds a test runs unless it is told a number. With a sanitizer fewer: it
-// looks at what each of them does, and seeds that break a law are searched for with other builds.
+// How many of so many seeds a test runs unless it is told a number: with a sanitizer fewer, but not
+// fewer than four if there are so many, because swarms run each fourth seed twice. The long tier
+// runs all of them, and more, in other builds.
 constexpr std::uint64_t few_of(std::uint64_t seeds) {
-    return kSlowness == 1 ? seeds : (seeds + kSlowness - 1) / kSlowness;
+    constexpr std::uint64_t kFewest = 4;
+    return std::max(std::min(seeds, kFewest), seeds / kSlowness);
 }
 
 }  // namespace fopd::testing

@@ -212,7 +212,7 @@ Bytes contribution(ClusterShares& from, std::uint64_t id, std::uint64_t demand) 
 TEST_CASE("lrs cluster shares: they never make more than the rate, in whatever order epochs begin",
           "[lrs]") {
     std::size_t whole = 0;
-    constexpr std::uint64_t kSeeds = 60 / fopd::testing::kSlowness;
+    constexpr std::uint64_t kSeeds = fopd::testing::few_of(60);
     for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
         CAPTURE(seed);
         Cluster cluster(seed);
