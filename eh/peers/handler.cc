@@ -130,10 +130,8 @@ void PeersHandler::note_answer(const Result<EpochNumber>& epoch) {
         awaited_.clear();
         const Duration waited = parts_.reactor.now() - called_at_;
         figures_.seconds.record(waited);
-        if (parts_.events.wants(Level::kDebug)) {
-            emit(parts_.events, Level::kDebug, "eh.epoch",
-                 {{"epoch", static_cast<std::int64_t>(*epoch)}, {"waited_us", waited / 1us}});
-        }
+        emit(parts_.events, Level::kDebug, "eh.epoch",
+             {{"epoch", static_cast<std::int64_t>(*epoch)}, {"waited_us", waited / 1us}});
         if (figures_.failing.get() != 0) {
             figures_.failing.set(0);
             emit(parts_.events, Level::kInfo, "eh.epochs_again",
