@@ -217,6 +217,7 @@ MEASUREMENTS = {
         "FOPD_EXPLORE_STATES=800000 build/release/bin/test_eh '[.exploration]'",
         "FOPD_SWARM_SEEDS=2000 build/release/bin/test_sim '[swarm]'",
         'FOPD_SWARM_SEEDS=2000 build/release/bin/test_sim "sim epochs: after any faults all move together again"',
+        "bench/epochs.py --seconds 10",
         "bench/groups.py --rounds 5",
         "build/release/bin/bench_store /var/tmp 100000",
         "ctest --preset release -R 'network_(stopped|guests|ends_many)' --verbose",
