@@ -224,8 +224,8 @@ HandOver change_rules(Requests& requests, std::size_t count, std::string_view po
         if (left > 0) scheduler.incoming(request);
         left -= left > 0 ? 1 : 0;
     });
-    const std::string added =
-        "new op=write rate=100/s rank=1";  // GCC 12 warns without cause if a temporary is inserted.
+    // GCC 12 warns without cause if a temporary is inserted.
+    const std::string added = "new op=write rate=100/s rank=1";
     choice.tbf.rules.insert(choice.tbf.rules.begin(), added);
     choice.tbf.rules.back() = "every * rate=block by=object";
     choice.mclock.rules.back() = "every * by=object";
