@@ -3,10 +3,10 @@
 
 /* libfopd: use a fopd from a C program. C++ programs find the same in <fopd/fopd.hpp>.
  *
- * A client is a session with one server, over one thread of the library's own. It connects in the
- * background, and reconnects whenever the connection is lost: calls in flight are then sent again
- * if that can do no harm. Otherwise they end as FOPD_OUTCOME_UNKNOWN when the server cannot tell
- * whether they were executed.
+ * A client is a session with one server, run by a thread of the library. It connects in the
+ * background, and reconnects when the connection is lost. Calls in flight are then sent again if
+ * that is safe. Other calls end as FOPD_OUTCOME_UNKNOWN if the server cannot tell whether they were
+ * executed.
  *
  * Every call may be made from any thread, and any number of calls may be in flight. A call takes a
  * completion function, which the library calls once, on its own thread, when the call has ended.
@@ -29,14 +29,14 @@
 extern "C" {
 #endif
 
-/* How a call ended. Numbers are added to, never changed. */
+/* How a call ended. Later versions may add numbers, and never change existing ones. */
 enum fopd_status {
     FOPD_OK = 0,
     FOPD_INVALID = 1,          /* The request is not valid. */
     FOPD_UNREACHABLE = 2,      /* No fopd answers at the address. */
     FOPD_DENIED = 3,           /* The key is not accepted, or a right is missing. */
-    FOPD_TRY_AGAIN = 4,        /* The server is busy or draining, also after retries for 10 s;
-                                  nothing was begun. */
+    FOPD_TRY_AGAIN = 4,        /* The server is still busy or draining after retries for 10 s. It
+                                  has not begun the call. */
     FOPD_TIMED_OUT = 5,        /* The timeout passed before the call ended. */
     FOPD_CLOSED = 6,           /* The client was closed before the call ended. */
     FOPD_CANCELLED = 7,        /* The call was cancelled. */
@@ -55,7 +55,7 @@ enum fopd_status {
                                   and the bytes. */
 };
 
-/* "denied"; "unknown" for a number this library does not know. */
+/* The name of a status, such as "denied"; "unknown" if this library does not know the number. */
 FOPD_API const char* fopd_status_name(int status);
 
 #define FOPD_WORDS_MAX 256
@@ -67,7 +67,7 @@ typedef struct fopd_result {
                                    terminal. */
 } fopd_result;
 
-/* `result` is borrowed for the call. */
+/* `result` is valid until the function returns. */
 typedef void (*fopd_done)(const fopd_result* result, void* context);
 
 /* -- the client -- */
@@ -78,11 +78,12 @@ typedef struct fopd_client fopd_client;
 #define FOPD_TIMEOUT_NEVER UINT64_MAX /* As long as it takes. */
 
 typedef struct fopd_options {
-    size_t size;          /* Set by fopd_options_init(): which of the fields this program knows. */
-    const char* server;   /* "tcp://host:port", or "tcp://host:port/locality". A name is looked up
-                             when there was no session yet; all its addresses are tried. Schemes
-                             are tcp, verbs and ofi+tcp; the latter two need the plug-in
-                             for libfabric (package fopd-ofi). */
+    size_t size;          /* Set by fopd_options_init(). It says which fields the program knows. */
+    const char* server;   /* "tcp://host:port", or "tcp://host:port/locality". A host name is
+                             resolved until a first session is open, and all its addresses are
+                             tried; reconnects use the address of that session. Schemes are tcp,
+                             verbs and ofi+tcp; the latter two need the plug-in for libfabric
+                             (package fopd-ofi). */
     const char* key_file; /* The file with a principal's key, 64 hexadecimal digits. It is refused
                              if others can read it. Without a key file the server must accept
                              clients without a key. */
@@ -93,14 +94,14 @@ typedef struct fopd_options {
     uint64_t timeout_us;  /* Of calls without a timeout of their own; 30 s by default. */
     const char* token;    /* A capability token or its file, which is sent with each call; null for
                              none. To use several, open a client for each. */
-    const char* protect;  /* "seal", as for null: messages are authenticated, and can be read on
-                             the path. "encrypt": everything after the handshake is encrypted, only
-                             over tcp. A server with another fabric.protect refuses. */
+    const char* protect;  /* "seal", also if null: messages are authenticated, but not encrypted.
+                             "encrypt", for tcp only: everything after the handshake is encrypted.
+                             A server with another fabric.protect refuses the session. */
     int explain;          /* Not 0: the server reports where the time of each fop went; see
                              fopd_get_times(). */
 } fopd_options;
 
-/* Sets the defaults. `size` is sizeof(fopd_options): which of the fields this program knows. */
+/* Sets the defaults. `size` is sizeof(fopd_options); it says which fields the program knows. */
 FOPD_API void fopd_options_init_sized(fopd_options* options, size_t size);
 /* The same. The function of this name is for programs that were built with version 0.1.0, whose
  * options end before `explain`. */
@@ -112,13 +113,13 @@ FOPD_API void fopd_options_init(fopd_options* options);
 FOPD_API int fopd_open(const fopd_options* options, fopd_client** client, fopd_result* why);
 
 /* Ends the calls in flight as FOPD_CLOSED, waits until all of them have ended, and frees the
- * client, which may be null. It also waits for a lookup of the server's name. No other call may be
- * running in another thread. On the library's thread it does not wait: calls in flight end after
- * it has returned. */
+ * client, which may be null. It also waits while the server's host name is being resolved. No
+ * other call may be running in another thread. On the library's thread it does not wait: calls in
+ * flight end after it has returned. */
 FOPD_API void fopd_close(fopd_client* client);
 
-/* Where the time of all fops that were answered since the client was opened went: sums, in
- * nanoseconds. A call may need several fops, which may overlap. */
+/* How the time of the fops was spent: sums, in nanoseconds, over all fops that were answered since
+ * the client was opened. A call may need several fops, which may overlap. */
 typedef struct fopd_times {
     uint64_t fops;
     uint64_t total_ns;      /* From the call to the answer. */
@@ -136,7 +137,7 @@ typedef struct fopd_times {
     uint64_t server_ns;     /* The server computed: the rest of its time. */
 } fopd_times;
 /* Needs fopd_options.explain; otherwise, or from a server of version 0.1.0, all are 0. `size` is
- * sizeof(fopd_times): which of the fields this program knows. */
+ * sizeof(fopd_times); it says which fields the program knows. */
 FOPD_API void fopd_get_times(fopd_client* client, fopd_times* times, size_t size);
 
 /* -- calls -- */
@@ -168,8 +169,8 @@ FOPD_API void fopd_echo(fopd_client* client, const fopd_call* call, const void* 
 FOPD_API int fopd_echo_wait(fopd_client* client, const fopd_call* call, const void* data,
                             void* into, size_t bytes, fopd_result* result);
 
-/* The same for up to 16 MiB: the server fetches the bytes from this program's memory and writes
- * them back to other memory of it. */
+/* The same for up to 16 MiB: the server fetches the bytes from `data` and writes them back to
+ * `into`. */
 FOPD_API void fopd_bulk_echo(fopd_client* client, const fopd_call* call, const void* data,
                              void* into, size_t bytes, fopd_done done, void* context);
 FOPD_API int fopd_bulk_echo_wait(fopd_client* client, const fopd_call* call, const void* data,
@@ -178,8 +179,8 @@ FOPD_API int fopd_bulk_echo_wait(fopd_client* client, const fopd_call* call, con
 /* -- objects --
  *
  * An object is a sparse array of bytes with a name that is unique in its pool. Calls that work on
- * its bytes name it by its fid, which stays the same when its name changes; fopd_lookup() has it.
- * A pool that is null is the server's default one.
+ * its bytes identify it by its fid, which stays the same when its name changes; fopd_lookup()
+ * returns the fid. A null pool means the server's default pool.
  *
  * A buffered write is acknowledged as soon as it is visible. The client keeps its data until they
  * are durable, and writes them again if the server has restarted and lost them; fopd_sync() waits
@@ -189,10 +190,10 @@ FOPD_API int fopd_bulk_echo_wait(fopd_client* client, const fopd_call* call, con
  * A lost buffered write is not written again if another client has changed the bytes or removed
  * the object since, or if the server refuses it for a lasting reason, such as a full disk.
  * FOPD_LOST reports it once, with words that name the object by its fid, the bytes and the reason.
- * It ends the next call about the object, which has done nothing and may be repeated, or a sync,
- * whichever comes first. A write that fails for a temporary reason is retried by the next calls;
- * until then calls that look at the object or append to it, and fopd_sync(), end with that reason.
- * All other calls have their own outcome. */
+ * The next call about the object or the next sync, whichever comes first, fails with FOPD_LOST; the
+ * call about the object has done nothing, and may be repeated. If a lost write cannot be written
+ * again for a temporary reason, the next calls retry it. Until one succeeds, fopd_sync() and calls
+ * that look at the object or append to it fail with that reason. Other calls are not affected. */
 
 #define FOPD_NAME_MAX 480
 #define FOPD_PRINCIPAL_MAX 64
@@ -214,11 +215,11 @@ typedef struct fopd_object {
     char owner[FOPD_PRINCIPAL_MAX + 1];
     char group[FOPD_PRINCIPAL_MAX + 1];
     char name[FOPD_NAME_MAX + 1];
-    char collection[FOPD_PRINCIPAL_MAX + 1]; /* Empty: that of the group. */
+    char collection[FOPD_PRINCIPAL_MAX + 1]; /* Empty: the objects of its group form one. */
 } fopd_object;
 FOPD_API void fopd_object_init(fopd_object* object);
 
-/* How an object is made. */
+/* The parameters of a new object. */
 typedef struct fopd_new_object {
     size_t size; /* As in fopd_options; set by fopd_new_object_init(). */
     const char* name;
@@ -226,7 +227,8 @@ typedef struct fopd_new_object {
     const char* group;      /* Null: the first group of the principal. */
     uint32_t mode;          /* 0640 by default. */
     int no_replace;         /* FOPD_EXISTS instead of replacing an object of that name. */
-    const char* collection; /* What is kept together on tape. Null: what has the same group. */
+    const char* collection; /* Objects of a collection are kept together on tape. Null: those of
+                               `group` are. */
 } fopd_new_object;
 FOPD_API void fopd_new_object_init(fopd_new_object* object);
 
@@ -301,11 +303,12 @@ FOPD_API int fopd_punch_wait(fopd_client* client, const fopd_call* call, const f
 /* Owner, group and mode of an object. */
 #define FOPD_MODE_KEPT UINT32_MAX
 typedef struct fopd_attributes {
-    size_t size; /* As in fopd_options; set by fopd_attributes_init(), which changes nothing. */
-    const char* owner; /* Null: stays. For administrators only. */
-    const char* group; /* Null: stays; "" for none. */
+    size_t size;       /* As in fopd_options; set by fopd_attributes_init(). */
+    const char* owner; /* Null: unchanged. For administrators only. */
+    const char* group; /* Null: unchanged; "": none. */
     uint32_t mode;     /* Nine permission bits, or FOPD_MODE_KEPT. */
 } fopd_attributes;
+/* Sets values that change no attribute. */
 FOPD_API void fopd_attributes_init(fopd_attributes* attributes);
 FOPD_API void fopd_set_attributes(fopd_client* client, const fopd_call* call, const fopd_fid* fid,
                                   const fopd_attributes* attributes, fopd_done done, void* context);
@@ -332,14 +335,14 @@ FOPD_API int fopd_remove_wait(fopd_client* client, const fopd_call* call, const 
 FOPD_API void fopd_sync(fopd_client* client, const fopd_call* call, fopd_done done, void* context);
 FOPD_API int fopd_sync_wait(fopd_client* client, const fopd_call* call, fopd_result* result);
 
-/* Some of the names that begin with a prefix, in the order of their bytes. FOPD_MEDIUM_MISSING
- * behind the last one that is known: there may be others, on a disk of the pool that is missing or
- * incomplete. */
+/* fopd_list() lists some of the names that begin with a prefix, in byte order. When it has listed
+ * the last name that is known, it ends as FOPD_MEDIUM_MISSING if a disk of the pool is missing or
+ * incomplete, and may have others. */
 typedef struct fopd_entry {
     fopd_fid fid;
-    uint64_t size_bytes; /* UINT64_MAX: it is on a disk that is missing, */
-    uint64_t changed_ns; /* and this is 0. */
-    const char* name;    /* Borrowed for the call. */
+    uint64_t size_bytes; /* UINT64_MAX: unknown, because the object's disk is missing. */
+    uint64_t changed_ns; /* 0 if the size is unknown. */
+    const char* name;    /* Valid until each() returns. */
 } fopd_entry;
 typedef struct fopd_listing {
     size_t size; /* As in fopd_options; set by fopd_listing_init(). */
@@ -348,8 +351,8 @@ typedef struct fopd_listing {
     /* Called for each name on the library's thread, before `done` is, under the same rules. */
     void (*each)(const fopd_entry* entry, void* context);
     void* context;
-    int end;                        /* Set when there are no more names. Otherwise: */
-    char cursor[FOPD_NAME_MAX + 1]; /* Where the next call with this listing goes on. */
+    int end;                        /* Not 0: there are no more names. */
+    char cursor[FOPD_NAME_MAX + 1]; /* If `end` is 0: where the next call continues. */
 } fopd_listing;
 FOPD_API void fopd_listing_init(fopd_listing* listing);
 FOPD_API void fopd_list(fopd_client* client, const fopd_call* call, fopd_listing* listing,
@@ -357,7 +360,7 @@ FOPD_API void fopd_list(fopd_client* client, const fopd_call* call, fopd_listing
 FOPD_API int fopd_list_wait(fopd_client* client, const fopd_call* call, fopd_listing* listing,
                             fopd_result* result);
 
-/* How much room there is in a pool, or null for all of them together. */
+/* The space in a pool, or in all pools together if `pool` is null. */
 typedef struct fopd_space {
     size_t size; /* As in fopd_options; set by fopd_space_init(). */
     uint64_t total_bytes;
@@ -374,10 +377,10 @@ FOPD_API int fopd_statfs_wait(fopd_client* client, const fopd_call* call, const 
 /* The use and the limits of an owner, or of all owners together, in a pool. */
 #define FOPD_NO_LIMIT UINT64_MAX
 typedef struct fopd_quota_use {
-    const char* pool;  /* Both are borrowed for the call. */
+    const char* pool;  /* Both are valid until each() returns. */
     const char* owner; /* Null: all that is in the pool. */
     uint64_t used_bytes;
-    uint64_t limit_bytes; /* Or FOPD_NO_LIMIT, both. */
+    uint64_t limit_bytes; /* FOPD_NO_LIMIT: none; so is limit_objects. */
     uint64_t used_objects;
     uint64_t limit_objects;
 } fopd_quota_use;

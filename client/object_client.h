@@ -29,7 +29,7 @@ struct ObjectInfo {
     std::string group{};
     std::string name{};
     std::uint16_t mode = 0;
-    std::string collection{};  // Empty: that of the group.
+    std::string collection{};  // Empty: the objects of its group form one.
 };
 
 struct ObjectPage {
@@ -70,11 +70,11 @@ struct QuotaUse {
 // atomic, and so is each fop, but a long write is not. The client computes the checksums when it
 // writes, and compares them when it reads.
 //
-// Buffered writes are kept until they are durable. When a reply shows that the server is in another
-// life, the writes that it has lost are written again: those of the reply's object before the reply
-// is used, so that a read always finds what was written, and those of other objects of its slot
-// afterwards. Changes of an object wait while it is written again. If two writes to the same bytes
-// are in flight at once, either may win.
+// Buffered writes are kept until they are durable. When a reply shows that the server has
+// restarted, the writes that it has lost are written again: those of the reply's object before the
+// reply is used, so that a read always finds what was written, and those of other objects of its
+// slot afterwards. Changes of an object wait while its lost writes are written again. If two writes
+// to the same bytes are in flight at once, either may win.
 //
 // A lost write is not written again if others may have changed its bytes since, or if the server
 // refuses it permanently, for example because a right was revoked or a disk is full. This loss is
@@ -94,9 +94,9 @@ struct QuotaUse {
 // A call that needs bytes which are on tape only waits until the server has brought them back to a
 // disk, and is then made again. It ends as kStaging at its deadline; the recall goes on.
 //
-// Memory that a call borrows stays valid until the call has returned. A call ends by its deadline
-// or its cancel source, or, without either, when the server answers. Lives on the reactor of its
-// host.
+// The caller keeps memory that a call borrows valid until the call has returned. A call ends by its
+// deadline or its cancel source, or, without either, when the server answers. Lives on the reactor
+// of its host.
 class ObjectClient {
 public:
     ObjectClient(fabric::SessionHost& host, ObjectClientOptions options);
@@ -131,8 +131,8 @@ public:
     // For one pool; empty: for all. An administrator gets the uses of all owners.
     Task<Outcome<std::vector<QuotaUse>>> quota(std::string pool, Wait wait);
 
-    // Returns the number of bytes before the end of the object. The memory behind them may have
-    // changed.
+    // Returns the number of bytes read, which is less than asked for only at the end of the object.
+    // The rest of `into` may have been overwritten.
     Task<Outcome<std::uint64_t>> read(fop::Fid fid, std::uint64_t offset, std::span<std::byte> into,
                                       Wait wait);
     using WriteWish = client::WriteWish;
@@ -172,7 +172,7 @@ public:
     Uploads& uploads() { return uploads_; }
     TapeCalls& tape() { return tape_; }
 
-    // The first session; its locality may be any. REQUIRES: started.
+    // The first session, with any locality of the server. REQUIRES: started.
     fabric::Client& home() { return slots_.home(); }
     // The bytes of buffered writes that are kept until they are durable. For tests.
     std::uint64_t held_bytes() { return writes_.held().bytes(); }

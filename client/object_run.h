@@ -27,18 +27,18 @@ std::string advice(const Call& call, ObjectSession::Failure::Kind kind);
 // Prints the reason why there is no session. Returns the exit code.
 int complain_about(const Call& call, const ObjectSession::Failure& failure);
 
-// A session and threads for files, shared by verbs about objects that are run one after another.
+// A session and threads for file I/O, shared by object verbs that are run one after another.
 class SharedSession {
 public:
     SharedSession() = default;
     SharedSession(const SharedSession&) = delete;
     SharedSession& operator=(const SharedSession&) = delete;
 
-    // The session that there is, if it was opened with the same options; otherwise a new one takes
-    // its place.
+    // Returns the open session if it has the same options; otherwise replaces it by a new session.
     std::expected<ObjectSession*, ObjectSession::Failure> open(
         const ObjectSession::Options& options);
-    // The next open() connects anew. A session whose key was refused is refused for good.
+    // Closes the session; the next open() connects again. A session whose key was refused stays
+    // refused, so it must be closed before another try.
     void close() {
         offload_.reset();  // Its thread may be about to leave the session's reactor.
         session_.reset();
@@ -54,7 +54,7 @@ private:
     std::unique_ptr<core::Offload> offload_;
 };
 
-// One run of a verb about objects: its session, which ends when a signal arrives.
+// A run of an object verb in a session. A signal ends it.
 class ObjectRun {
 public:
     ObjectRun(const Call& asked, ObjectSession& connected, core::Offload& files,

@@ -15,7 +15,7 @@ template <typename Count>
 struct LocalityLoad {
     std::uint64_t index = 0;
     nlohmann::json core;
-    double busy = 0;  // Seconds; of rates, the share of the time.
+    double busy = 0;  // In seconds; in rates, as a share of the time.
     Count turns = 0;
     Count sleeps = 0;
     Count resumed = 0;
@@ -38,7 +38,7 @@ struct LoadSample {
     std::string name;
     std::uint64_t count = 0;
     std::uint64_t bytes = 0;
-    std::map<std::uint64_t, std::uint64_t> latency;  // By the longest of each bucket, in ns.
+    std::map<std::uint64_t, std::uint64_t> latency;  // Counts of buckets, by upper bound in ns.
 };
 
 // The figures of the daemon at one time.
@@ -49,14 +49,14 @@ struct TopSample {
     double uptime_s = 0;
     std::vector<LocalityLoad<std::uint64_t>> localities;
     std::vector<ClassSample> classes;
-    bool has_load = false;  // Of the members below.
+    bool has_load = false;  // Whether the members below are set.
     // Fops by operation, by class and by principal; reads and writes of devices.
     std::vector<LoadSample> ops;
     std::vector<LoadSample> class_loads;
     std::vector<LoadSample> principals;
     std::vector<LoadSample> devices;
 };
-// Of the answers of /v1/status, /v1/lrs and /v1/load.
+// These read the answers to /v1/status, /v1/lrs and /v1/load.
 TopSample sample_of(const nlohmann::json& status);
 void add_classes(TopSample& sample, const nlohmann::json& lrs);
 void add_load(TopSample& sample, const nlohmann::json& load);
@@ -80,7 +80,7 @@ struct TopRates {
     double interval_s = 0;
     std::vector<LocalityLoad<double>> localities;
     std::vector<ClassRates> classes;  // Those with the most requests queued first.
-    std::vector<LoadRates> ops;       // Those with the most operations first, also below.
+    std::vector<LoadRates> ops;       // Those with the most operations first; likewise below.
     std::vector<LoadRates> principals;
     std::vector<LoadRates> devices;
 };

@@ -31,10 +31,11 @@ public:
     // Transfers with a progress line. May be called for several trees, one after another. Removed
     // objects are counted apart, unless the verb only removes.
     Task<void> transfer(TreeTransfer* tree, Doing doing, std::string label);
-    // Whether something failed that removing objects cannot mend: not a full disk or quota.
+    // Whether a failure had another reason than a full disk or quota, so that removing objects
+    // would not help.
     bool has_failed_with_space_left() const { return has_failed_with_space_left_; }
     bool has_failed() const { return failures_.count() > 0; }
-    // For a notice that is not about one file.
+    // Prints a notice about the whole run, not about one file. It does not count to the limit.
     void remark_once(std::string_view words) const;
     // Prints the summary. Returns the exit code: that of the first failure.
     int end();

@@ -9,7 +9,8 @@ class Current {
 public:
     explicit Current(SnapshotPtr snapshot);
 
-    // The newest snapshot. It stays valid for those that copy the pointer.
+    // The snapshot in force. Settings that need a restart keep their old values in it. A copy of
+    // the pointer keeps it alive.
     const SnapshotPtr& snapshot() const { return newest_; }
 
     // The result of a reload.

@@ -64,8 +64,10 @@ public:
     };
     explicit DeviceChanges(const Parts& parts) : parts_(parts) {}
 
-    // One call at a time. REQUIRES for both: the node has disks, and serves. Afterwards the disk is
-    // one of the node's disks, even if it had to be given up.
+    // Only one call of add(), remove() or forget() may run at a time. REQUIRES for add() and
+    // remove(): the node has disks, and serves.
+    //
+    // Adds a disk. Afterwards it is one of the node's disks, even if it could not be opened.
     Task<DeviceOutcome> add(devices::DeviceSettings settings);
     // `keep`: the disk stays in the reports, as removed. REQUIRES: the node has such a disk.
     enum class Keep : std::uint8_t { kNo, kYes };

@@ -78,7 +78,7 @@ public:
                             Participant& participant) override;
     void last_epoch(EpochNumber current) override;
 
-    // Waits until nothing of it is at the fold. REQUIRES: the participant has left.
+    // Waits until the fold uses nothing of it any more. REQUIRES: the participant has left.
     Task<void> close();
 
 private:

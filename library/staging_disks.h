@@ -42,7 +42,7 @@ struct CopiesThere {
     std::uint64_t objects = 0;
     std::uint64_t only_here = 0;  // Objects without bytes on a disk or on another good cartridge.
     static constexpr std::size_t kNamesMax = 3;
-    std::vector<std::string> names = {};  // The names of some of these.
+    std::vector<std::string> names = {};  // Of some of the objects in only_here.
 };
 
 // A recall, as the home of the object reports it to the library, again after each change.
@@ -68,7 +68,7 @@ struct StagingNews {
 // Implements Staging, and what the library needs of a locality. Lives on the reactor of the stores.
 class StagingDisks final : public Staging, RoomMaker, objects::ObjectObserver {
 public:
-    // The stores outlive it. Its coroutines enter the gate of their duties.
+    // The stores outlive it. Its coroutines enter the gate of the stores' duties.
     StagingDisks(objects::Stores& stores, const LibraryOptions& options);
     StagingDisks(const StagingDisks&) = delete;
     StagingDisks& operator=(const StagingDisks&) = delete;
@@ -159,8 +159,8 @@ public:
     };
     // The live copies on a cartridge from a place on, a page at a time. kBusy: a disk is missing.
     Result<Moves> list_moves(store::Cartridge on, store::CopyPlace from);
-    // Drops the copies on a cartridge of those of the objects that other, good cartridges have as
-    // often as the pool wants. Durable on return.
+    // Drops the copies on a cartridge of each of the objects that has as many copies on other, good
+    // cartridges as the pool wants. Durable on return.
     Task<Result<void>> drop_moved(store::Cartridge on, std::vector<store::Fid> fids);
 
     // Records copies that are durable on tape. Leaves out the copies of an object that would still
@@ -185,8 +185,8 @@ public:
     Task<Result<bool>> fail_recall(store::Fid fid, RecallEnd failure);
     // Counts the copies on a cartridge of the objects on present disks.
     Task<Result<CopiesThere>> count_copies(store::VsnText vsn);
-    // Forgets all copies on a cartridge. Durable on return. kBusy: objects need them, and `loss`
-    // refuses that these are lost.
+    // Forgets all copies on a cartridge. Durable on return. kBusy: objects need them, and `loss` is
+    // kRefused.
     Task<Result<void>> forget_cartridge(store::VsnText vsn, store::Volume::Loss loss);
     // The number of objects on tape only whose last recall has failed.
     std::uint64_t unreadable_count() const;

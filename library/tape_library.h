@@ -67,9 +67,9 @@ public:
     // its reactor's coroutines. REQUIRES: the stores of all localities still serve, and the
     // scheduler is not stopped.
     Task<std::uint64_t> stop(Instant deadline);
-    // Drives end their operations, put their cartridges back and are used no more, until `deadline`
-    // or the stop. Returns the drives that still have a cartridge, or could not be unloaded. For a
-    // node that serves nobody any more; stop() follows.
+    // Lets the drives end their operations, puts their cartridges back, and does not use the drives
+    // again. Waits until `deadline` or stop() at the latest. Returns the drives that still have a
+    // cartridge, or could not be unloaded. For a node that serves nobody any more; stop() follows.
     Task<std::vector<DriveRow>> unload_all(Instant deadline);
     // The gate for tasks of other localities that use the library.
     core::Gate& gate() { return gate_; }
@@ -119,7 +119,7 @@ private:
         std::unique_ptr<DriveUnit> drive;
         io_sched::IoDevice* device = nullptr;
         bool is_handled = false;  // An administrator's operation uses the drive.
-        CartridgeId loads = 0;    // The cartridge that such a load brings; 0: none.
+        CartridgeId loads = 0;    // The cartridge that load() is mounting; 0: none.
         bool is_indexing = false;
         bool is_emptying = false;  // By unload_all().
         bool rests = false;        // It is one of resting_.
@@ -139,7 +139,8 @@ private:
         std::uint32_t batches = 0;        // Batches in progress.
         std::uint64_t failures = 0;       // Failed batches since the last successful one.
         std::uint64_t failures_ever = 0;  // Failed batches.
-        // No batch begins earlier; set after a failure. A new wait for copies ends only the first.
+        // No batch begins before either time. Both are set after failures. A new caller that waits
+        // for copies resets not_before, but not paused_until.
         Instant not_before{};
         Instant paused_until{};
         bool is_short_of_tape = false;    // The event library.no_cartridge was emitted.
@@ -176,10 +177,10 @@ private:
 
     // -- tape_migration.cc --
     struct Due;
-    // When the objects of a group were written last, and why they could not be.
+    // When a batch of a group last began, and what the last try lacked.
     struct Turn {
         Instant begun_at{};
-        std::uint64_t stuck = 0;  // Of stuck_count_, at the last try; 0: it was not stuck.
+        std::uint64_t stuck = 0;  // stuck_count_ at the last try, if that was stuck; 0: it was not.
         bool lacks_drives = false;
     };
     Instant begin_batches();
@@ -205,7 +206,7 @@ private:
     // Promises a blank cartridge to the pool if it needs one, and returns its room then.
     Room room_for(const Pool& pool, std::uint64_t needed_bytes);
     Task<bool> has_waiting(StagedObjects::GroupKey group);
-    // Gives up the waiting objects that are larger. Returns how many.
+    // Gives up the waiting objects that have more than `bytes`. Returns how many.
     Task<std::size_t> give_up_larger(StagedObjects::GroupKey group, std::uint64_t bytes);
     void say_short_of_tape(Pool& pool);
     // Whether enough drives are up: each copy of a batch needs one.

@@ -21,7 +21,7 @@
 
 namespace fopd::lrs {
 
-// Which requests a getter asks for.
+// The lanes that a getter asks for.
 enum class Asked : std::uint8_t { kAny, kControl };
 
 // Links a getter into the scheduler's list of waiting getters.
@@ -119,9 +119,9 @@ public:
     std::vector<ClassFigures> class_figures();
     // News of the classes that have changed since the last call or have waiting requests.
     std::vector<ClassNews> take_class_news();
-    // The class of a request that waits, or that a getter has just received; empty: a control
-    // request, which has none, or one that no policy has chosen or holds. Valid until on_request()
-    // ends, or until the next call.
+    // The class of a request that waits, or that a getter has just received. Empty for a control
+    // request, and for a request that no policy holds or has chosen. Valid until on_request() ends,
+    // or, outside of it, until the next call of the scheduler.
     // REQUIRES: request.queued() or request.delivered().
     ClassLabel class_of(const Request& request) const;
     // Any thread.
@@ -143,7 +143,7 @@ private:
     bool asks_for_data() { return !getters_.empty() && getters_.front().asked_ == Asked::kAny; }
     bool has_data() const { return figures(Lane::kData).queued.get() > 0; }
 
-    // Says when this scheduler is ready for the next epoch.
+    // Fires when this scheduler becomes ready for the next epoch.
     class EpochTimer final : public core::Timer {
     public:
         explicit EpochTimer(Scheduler& owner)
@@ -209,7 +209,7 @@ private:
     eh::EpochNumber epoch_ = eh::kFirstEpoch;
     bool is_others_epoch_ = false;   // Policies of other nodes contributed to it.
     Instant asked_at_{};             // When it became ready for the last epoch.
-    Instant ready_latest_ = kNever;  // For the next epoch; kNever while it is asked for.
+    Instant ready_latest_ = kNever;  // Latest time to ask for the next epoch; kNever: asked.
     Instant ready_at_ = kNever;      // When epoch_timer_ fires.
     std::array<LaneFigures, kLaneCount> figures_;
     core::IntrusiveList<ArrivalPlace> control_;  // Waiting requests, the oldest first.

@@ -20,7 +20,7 @@ struct SimulatedClientOptions {
     CallBook* book = nullptr;
     // Returns the number of the node's present life if it takes new work, else 0.
     std::function<std::uint64_t(std::uint32_t node)> life_of;
-    // The number of nodes it calls concurrently; after some calls, a line changes to another node.
+    // The number of its connections. Each goes to one node, and to another node after some calls.
     std::uint32_t lines = 2;
     // The longest pause between two rounds of calls on a line.
     Duration pause_max = 20s;
@@ -50,7 +50,7 @@ public:
 
     // Tells the book which sessions belong to this client. Called at each new instant.
     void look();
-    // The longest time for which one of its connections is down now.
+    // The longest time for which one of its connections has been down.
     Duration longest_disconnection() const;
     // Connects to each node and makes calls there, which must all succeed within `patience`.
     void visit_all(Duration patience);
@@ -81,8 +81,9 @@ private:
     Line& add_line(Process& process, std::uint32_t node);
     Wish draw_wish(Process& process) const;
     void judge_memory(const CallBook::Entry& entry, bool kept);
-    // The word for the outcome. Breaks a promise if the call must not end in this way.
     struct Outcome;
+    // Returns the word for the outcome. Reports a broken promise to the book if the call must not
+    // end in this way.
     std::string_view judge(const Outcome& outcome);
 
     core::VirtualWorld& world_;

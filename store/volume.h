@@ -51,7 +51,7 @@ struct VolumeOptions {
     Duration flush_interval = 1s;
     Duration gather_time = LogOptions{}.gather_time;
     Duration checkpoint_interval = 5s;
-    // How far ahead of the data zeros are written, on disks with slow holes.
+    // How far ahead of the data blocks are zeroed, on devices whose first write to a block is slow.
     std::uint64_t zeros_ahead_bytes = 64ULL << 20;
     // Whether segments that stay empty for the interval are discarded on the device.
     bool discard = false;
@@ -66,13 +66,13 @@ struct VolumeParts {
     Index& index;
     core::EventSink& events;
     NameSink* names = nullptr;  // Learns the names of the objects; may be null.
-    // The same device, for reads of the log by its cleaning and by checks, for zeros and for
-    // discards, which nobody waits for; null: `device`.
+    // The same device, for background I/O: reads of the log for cleaning and checks, zeroing, and
+    // discards. Null: `device`.
     devices::Device* background = nullptr;
 };
 
-// A change of objects that happens as a whole: its records, and its way into the log. May be used
-// again when it has ended.
+// An atomic change of objects: its records, and its commit in the log. May be reused when it has
+// ended.
 class Change {
 public:
     Change() = default;
@@ -87,7 +87,7 @@ public:
         cleared_blocks_ = 0;
         grant_ = {};
     }
-    // How many blocks more its objects have because of it, once it has begun.
+    // By how many blocks it makes its objects larger, once it has begun; may be negative.
     std::int64_t net_blocks() const { return effects_.net_blocks; }
 
 private:
@@ -104,7 +104,7 @@ private:
 // later. Readers and writers of the same blocks exclude each other by locks that the callers take.
 //
 // To change: reserve(), allocate(), then in ONE turn start the writes of the data and begin(); then
-// data_done(), if there is data, and finish(). To read: the extents of map() under a Reading.
+// data_done(), if there is data, and finish(). To read: begin_read(), then the extents of map().
 // Lives on one reactor.
 class Volume final : SegmentSource, ChangeLog, core::Poller {
 public:
@@ -118,17 +118,19 @@ public:
     Task<Result<void>> format();
 
     enum class Mode : std::uint8_t { kServe, kReadOnly };
-    // Replays the log into the index, finds out which blocks are in use, and serves. Once; close()
-    // follows in every case. kCorrupt: flushed entries of the log are missing, or the index has
-    // applied more than the log holds; a volume opened read-only shows the readable rest instead.
+    // Replays the log into the index, finds out which blocks are in use, and serves. Called once.
+    // close() must be called afterwards, even after an error. kCorrupt: flushed entries of the log
+    // are missing, or the index has applied more than the log holds; a volume opened read-only
+    // shows the readable rest instead.
     Task<Result<void>> open(Mode mode);
     // REQUIRES: no change is in progress.
     Task<Result<void>> close();
 
     // Whether changes are accepted. Once false, it stays false.
     bool serving() const { return serving_ && log_.failed() == nullptr; }
-    // Set while the index has no room, or no reserve: then only changes that free space are
-    // accepted, as long as the index or the log has room for them.
+    // Set while the index is full, or lacks the reserve with which it can be written when the disk
+    // is full. Then only changes that free space are accepted, and only while the index or the log
+    // has room for them.
     const std::optional<Error>& index_failure() const { return index_failure_; }
     // Why serving() is false.
     const Error& failure() const { return log_.failed() != nullptr ? *log_.failed() : failure_; }
@@ -141,14 +143,14 @@ public:
     const Replayed& replayed() const { return replayed_; }
     const LogDamage& damage() const { return log_.damage(); }
 
-    // The objects and their extents. Only changes may change it. Views that the map returns are
-    // valid in this turn only.
+    // The objects and their extents, for reading: only the volume modifies them. Views that the map
+    // returns are valid in this turn only.
     ObjectMap& map() { return map_; }
     // Counts the blocks of an object, a bounded number a turn. REQUIRES: the object does not change
     // meanwhile.
     Task<Result<std::uint64_t>> count_blocks(Fid fid, core::WaitOptions wait);
-    // How many blocks count for the owner of an object or upload: those on the disk, or of a
-    // released object those that it had when it was released. As count_blocks().
+    // Counts the blocks that are charged to the owner of an object or upload: its blocks on the
+    // disk, or those that a released object had at its release. Otherwise like count_blocks().
     Task<Result<std::uint64_t>> count_owned(Fid fid, core::WaitOptions wait);
     // Whether blocks of removed or truncated objects are still to be freed. For tests.
     bool sweeping() const { return has_to_sweep_; }
@@ -159,6 +161,7 @@ public:
     Task<Result<PoolShares>> count_owners();
     // How many recorded replies each client had at the end of open(), by ascending client.
     const std::vector<ClientReplies>& replies_at_open() const { return census_.replies(); }
+    // When the newest of these replies was made, in the disk's service time; 0: there is none.
     Duration newest_reply_at_open() const { return census_.newest_reply(); }
 
     // -- changes --
@@ -198,8 +201,8 @@ public:
         log_.data_done(*change.commit_, result);
     }
     // Waits until a change begun with Durability::kDurable is durable, and until the name sink has
-    // the names that it changes. REQUIRES: a change of names is begun so, and finished before its
-    // fom reserves again, because a checkpoint waits for it.
+    // the names that it changes. REQUIRES: a change of names is begun with Durability::kDurable,
+    // and its fom calls finish() before it reserves again, because a checkpoint waits for it.
     Task<Result<Receipt>> finish(Change* change);
     // Waits until everything begun so far is durable.
     Task<Result<void>> sync(core::WaitOptions wait) { return log_.sync(wait); }
@@ -224,18 +227,17 @@ public:
     };
     // Records copies of any objects, all in one commit, which is durable when it returns. A copy
     // replaces the one of the same object, offset and cartridge; the same copy again changes
-    // nothing. Dead ones are only counted. kBusy: copies of an older generation of a cartridge are
-    // still recorded, see forget_cartridge(), or a copy would replace a longer one of a released
-    // object. kInvalid: the generation is older than the recorded
-    // one, a place has another copy, a range does not lie within its object, or an object would
-    // have more than kCopiesOfObjectMax copies; then none is recorded. REQUIRES: at most
+    // nothing. Dead copies are only counted. kBusy and kInvalid: none is recorded. kBusy: copies of
+    // an older generation of a cartridge are still recorded, see forget_cartridge(), or a copy
+    // would replace a longer one of a released object. kInvalid: the generation is older than the
+    // recorded one, another copy has the same place on the cartridge, a range does not lie within
+    // its object, or an object would have more than kCopiesOfObjectMax copies. REQUIRES: at most
     // kCopiesAtOnceMax.
     Task<Result<CopiesAdded>> add_copies(std::vector<Copy> copies, core::WaitOptions wait);
-    // Whether copies may be dropped that are the last ones of bytes of a released object, which are
-    // lost then.
+    // Whether the last copy of bytes of a released object may be dropped, so that they are lost.
     enum class Loss : std::uint8_t { kRefused, kAccepted };
-    // Ends copies, which become dead; durable when it returns. Keys without a copy are ignored.
-    // kBusy: a released object needs one of them, and `loss` refuses that; then none is dropped.
+    // Makes copies dead; durable when it returns. Keys without a copy are ignored. kBusy: a
+    // released object needs one of them, and `loss` is kRefused; then none is dropped.
     // REQUIRES: at most kCopiesAtOnceMax.
     Task<Result<void>> drop_copies(std::vector<CopyKey> copies, Loss loss, core::WaitOptions wait);
     // Drops all copies on a cartridge, in several commits, and its totals with the last one.
@@ -260,15 +262,15 @@ public:
         Receipt receipt{};
         std::uint64_t blocks = 0;  // How many the object had; they still count for its owner.
     };
-    // An object that is known from its copies on cartridges alone, as of another node: with them it
-    // becomes a released object here, or replaces a released one that has older content. The caller
-    // begins the change in the same turn, and finishes it. kInvalid: the copies do not have all of
-    // its bytes, or as of add_copies(); kBusy: as of add_copies(). REQUIRES: at most
-    // kCopiesAtOnceMax copies, all of the object's content; the change is empty; the caller locks
-    // the object.
+    // Adds to the change an object that is known only from its copies on cartridges, such as one of
+    // another node. It becomes a released object here, or replaces a released object that has older
+    // content. The caller calls begin() in the same turn, and then finish(). kInvalid: the copies
+    // do not have all bytes of the object, or for a reason of add_copies(). kBusy: as for
+    // add_copies(). REQUIRES: at most kCopiesAtOnceMax copies, all of the object's content; the
+    // change is empty; the caller locks the object.
     Result<void> put_from_tape(Change& change, Fid fid, const Object& object,
                                std::vector<Copy> copies);
-    // What to reserve for its records.
+    // How many bytes to reserve() for the records of put_from_tape().
     static std::uint32_t from_tape_bytes(std::size_t copies);
     // Takes the bytes of an object off the disk. Their blocks become free when the record is
     // durable. kBusy: the object has another content than `content_version`; kInvalid: it has no
@@ -286,9 +288,9 @@ public:
     // kNotFound: there is no such object; kInvalid: it is not released. REQUIRES: the caller locks
     // the object, here and in end_bringing_back().
     Task<Result<BringingBack>> begin_bringing_back(Fid fid, core::WaitOptions wait);
-    // Like begin(), of a change that has only extents of the object within `range`. Blocks of the
-    // range that it leaves out are holes; of a range without any extent the attempt is told by
-    // attempt.add(range) alone. kBusy: the object has changed or is not released any more.
+    // Like begin(), for a change that has only extents of the object within `range`. Blocks of the
+    // range without an extent are holes. If all of the range is a hole, call attempt.add(range)
+    // instead. kBusy: the object has changed or is not released any more.
     Result<void> begin_part(BringingBack& attempt, Change& change, BlockRange range,
                             Reservation reservation, Data data);
     // Ends the released state, and the recall; `kept` is the remaining part of the recall, such as
@@ -303,7 +305,8 @@ public:
 
     // -- recalls and pins --
     //
-    // At most one of an object. Ends with end_recall(), end_bringing_back(), or with the object.
+    // An object has at most one recall. It ends with end_recall(), with end_bringing_back(), or
+    // with the object.
     // Tickets made of the epoch of the log and a counter never repeat: (newest().epoch << 32) + n.
 
     // Stores or replaces the recall of an object, durably. kNotFound: there is no such object.
@@ -315,8 +318,8 @@ public:
 
     // -- reads --
 
-    // Blocks in use now are not allocated again while the reading lasts. A reading that rests ends
-    // when a change finds no free block.
+    // Blocks in use now are not allocated again while the reading lasts. A reading that is paused
+    // by Reading::rest() is ended when a change finds no free block.
     void begin_read(Reading& reading) { space_->begin_read(reading); }
 
     // -- figures --

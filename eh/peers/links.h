@@ -29,8 +29,8 @@ struct LinkOptions {
     fabric::HostOptions host{};
     std::string name{};  // This node's name and address, as other members know them.
     std::string address{};
-    // The keys that the daemons of the cluster share. The current one first; while it is changed,
-    // others may not have it yet. Not empty.
+    // The keys that the daemons of the cluster share, the current one first. While the key is being
+    // changed, other daemons may not have it yet. Not empty.
     std::vector<fop::Key> keys{};
     Duration idle_max{60s};     // A link without messages is closed after this time.
     Duration message_life{1s};  // A message that could not be sent in this time is dropped.
@@ -38,7 +38,7 @@ struct LinkOptions {
     // A connection on which no message was answered for this time is made anew.
     Duration answer_max{2s};
 
-    // As long as members wait for each other.
+    // Derives message_life, back_off_max and answer_max from the times for which members wait.
     void follow(const MemberOptions& member);
 };
 
@@ -48,7 +48,7 @@ class Links final : public MessageSender, core::Timer {
 public:
     Links(core::Reactor& reactor, core::EventSink& events, core::Entropy& entropy,
           LinkOptions options);
-    // REQUIRES: closed. Does not hold at the end of a simulated world.
+    // REQUIRES: closed, except at the end of a simulated world.
     ~Links();
     Links(const Links&) = delete;
     Links& operator=(const Links&) = delete;
@@ -56,7 +56,7 @@ public:
     Result<void> open(fabric::Transport& transport) { return host_.open(transport); }
     // Sends nothing more, and releases everything. Once.
     Task<void> close();
-    // New connections use these keys. REQUIRES: there is one.
+    // New connections use these keys. REQUIRES: `keys` is not empty.
     void use_keys(std::vector<fop::Key> keys) { options_.keys = std::move(keys); }
 
     void send(const Peer& to, const Message& message) override;
@@ -67,7 +67,7 @@ public:
 private:
     class Link;
     static constexpr std::size_t kKinds = std::variant_size_v<Body>;
-    // Of one sender more than this would be a storm.
+    // Limits the memory for links to members, some of which may have a new address.
     static constexpr std::size_t kLinksMax = 2 * kRosterMax;
 
     static void on_time(core::Timer& timer);

@@ -24,13 +24,13 @@ struct Peer {
     std::string address{};
 };
 
-// Which evictions a root may decide on.
+// The evictions that a root may decide on.
 enum class Quorum : std::uint8_t {
     kParticipants,  // Those that keep more than half of the participants.
     kStore,         // Any that the view store commits.
 };
 
-// Lets equal views of many members in one process be one object.
+// Makes many members in one process share one object for equal views.
 class ViewPool {
 public:
     virtual ViewHandle share(View view) = 0;
@@ -73,10 +73,10 @@ enum class EventKind : std::uint8_t {
     kLeft,          // It has left.
     kEvicted,       // It learned that it was evicted.
     kLost,          // Its call was not answered in time: it is on its own.
-    kView,          // This root committed a view, or another root has handed it over.
+    kView,          // This root committed a view, or became root by another root's view.
     kEvicts,        // This root evicted `name`.
-    kTakesOver,     // This member became root after `name`, by a view without those left out.
-    kAwaits,        // This member cannot become root without one of those left out.
+    kTakesOver,     // This member became root after `name`, with a view without `left_out`.
+    kAwaits,        // This member cannot become root without an answer of one of `left_out`.
     kAbdicates,     // Another root has committed a view.
     kViewLost,      // The store has an older view than this member, or none: `found`.
     kOtherBytes,    // `name` sent two contributions for one round. The first one counts.
@@ -116,7 +116,9 @@ struct Event {
     std::string name{};
     ViewNumber view = 0;
     EvictedFor reason = EvictedFor::kNothing;
-    std::vector<std::string> left_out{};  // Of the members before.
+    // kTakesOver: members of the view before that are not in the new one. kAwaits: members that
+    // have not answered this candidate.
+    std::vector<std::string> left_out{};
     UnlikeRule rule = UnlikeRule::kNone;
     std::string address{};  // Of the other daemon, with kSecondOfName.
     ViewNumber found = 0;
@@ -141,14 +143,14 @@ public:
     // `durable` is the last incarnation that was made durable. `options` outlives the member.
     Member(const MemberOptions& options, Peer self, Incarnation durable, Instant now);
 
-    // As EpochHandler's. Refusals come at once, without an Answer.
+    // Like those of EpochHandler. A refusal is returned at once, without an Answer.
     Result<void> next_epoch(EpochNumber current, std::span<const std::byte> data, Instant now);
     void last_epoch(Instant now);
     // An administrator knows that those that do not answer are gone. Until the next view, and for a
     // watchdog() at most, evictions and take-overs that this member decides on need no majority.
     void waive_majority(Instant now);
 
-    // The transport names the sender, and where answers to it go.
+    // `from` is the sender as the transport knows it, with the address for answers.
     void on_message(const Peer& from, Message message, Instant now);
     void on_persisted(Incarnation incarnation, Instant now);
     void on_view_read(const Result<ViewHandle>& stored, Instant now);
@@ -187,7 +189,7 @@ private:
     struct Call {
         std::vector<std::byte> data{};
         Instant began{};
-        Instant ready_since{};   // The member is ready since then; others do not wait for it.
+        Instant ready_since{};   // When the call was made or the member joined, whichever is later.
         bool is_folded = false;  // It is in the report of this round.
     };
     struct Child {
@@ -199,12 +201,13 @@ private:
     struct Joiner {
         Incarnation incarnation = 0;
         std::string address{};
-        // A member of this name has until then to say that it is alive. Zero: it is not.
+        // It is not admitted before this time, until which a member of this name may answer that it
+        // is alive. Zero: there is no such member, or its process is known to be gone.
         Instant not_before{};
-        EpochNumber newest = 0;  // That it has had.
+        EpochNumber newest = 0;  // The newest epoch that it took part in.
     };
-    // Of a change of the view. kProbing: does the store answer, and still have this view?
-    // kSettling: a swap's outcome is unknown. kRefused: another view was written first.
+    // The phase of a change of the view. kProbing: checks that the store answers, and still has
+    // this view. kSettling: a swap's outcome is unknown. kRefused: another view was written first.
     enum class Phase : std::uint8_t { kNone, kProbing, kSwapping, kSettling, kRefused };
     using Evictions = std::map<std::string, EvictedFor>;
     // The state that only a root has, besides its state as a member.
@@ -218,7 +221,8 @@ private:
         std::set<std::uint32_t> polled{};
         Instant start_due = kNever;  // When the last start must have been acknowledged.
         bool start_retried = false;
-        std::set<std::uint32_t> has_start{};  // Members that have it, but not all below them.
+        // Members that have the last start, while not all below them have it.
+        std::set<std::uint32_t> has_start{};
         std::map<std::string, Joiner> joiners{};
         std::set<std::string> leavers{};
         Evictions evict{};
@@ -236,7 +240,7 @@ private:
     struct Candidacy {
         ViewHandle target{};
         Instant began{};
-        bool has_told = false;  // Which members it waits for.
+        bool has_told = false;  // kAwaits was emitted.
         std::map<std::string, PromiseAck> granted{};
         std::map<std::string, Incarnation> incarnations{};
         Instant majority_at = kNever;
@@ -417,7 +421,7 @@ private:
     Peer self_;
     Incarnation durable_;          // The highest that may have been used.
     Incarnation incarnation_ = 0;  // Of the present or the last try to be a member; 0: none yet.
-    Incarnation given_up_ = 0;     // Up to this one, it is a member no more, whatever a view says.
+    Incarnation given_up_ = 0;     // With this one or an older one it is no member any more.
     bool is_persisting_ = false;
 
     Standing standing_ = Standing::kDetached;
@@ -431,17 +435,17 @@ private:
     bool seated_ = false;
     std::size_t position_ = 0;
     std::uint32_t round_ = 1;
-    ViewNumber promised_ = 0;       // Takes part in no view up to this one.
+    ViewNumber promised_ = 0;       // It has promised to take part in no view up to this one.
     ViewNumber promised_anew_ = 0;  // The same, promised by the present incarnation.
     std::set<std::string> unlike_;  // Candidates for the next view that have other rules.
     std::vector<Child> children_;
     std::optional<ViewDifference> news_;  // How view_ follows from the one before.
-    Instant news_at_ = kNever;  // When children that have not acknowledged view_ are told.
-    bool is_reported_ = false;  // All at and below this member are ready:
-    Ready report_;              // their contributions together.
+    Instant news_at_ = kNever;  // When children that have not acknowledged view_ are told again.
+    bool is_reported_ = false;  // This member and all below it are ready, and report_ is set.
+    Ready report_;              // Their contributions together.
     Instant resend_at_ = kNever;
     Duration resend_step_{};
-    Instant closing_since_ = kNever;  // A member is known to wait for others since then.
+    Instant closing_since_ = kNever;  // Since when a member is known to wait for others.
     Instant first_at_ = kNever;       // The time to tell the others that it waits.
     Instant root_heard_;
     Instant majority_waived_until_{};
@@ -457,15 +461,16 @@ private:
     Instant read_at_ = Instant{};    // When the store may be read next while joining.
     Instant create_at_ = kNever;     // Makes the first view if no member answers by then.
     bool found_member_ = false;      // One has answered.
-    Instant claim_at_ = kNever;      // Takes its own earlier place as root if nobody answers there.
+    Instant claim_at_ = kNever;      // When it takes over from its earlier incarnation as root.
     Instant leave_until_ = kNever;
     Instant leave_at_ = kNever;
-    Instant leave_read_at_ = kNever;  // The store may say that the root has let it go, or has left.
+    // While leaving: when to read the store, which may say that the root has let it go or has left.
+    Instant leave_read_at_ = kNever;
 
     bool store_busy_ = false;
     bool is_view_lost_ = false;   // The store has lost the view of this member.
     Duration lost_pause_{};       // Until it is asked again.
-    bool store_ignored_ = false;  // The answer belongs to something given up.
+    bool store_ignored_ = false;  // The next answer is for an operation that was given up.
     Phase phase_ = Phase::kNone;
     SwapKind swap_ = SwapKind::kNone;
     ViewHandle swap_next_;
@@ -473,7 +478,7 @@ private:
     Instant settle_at_ = kNever;
     Instant candidate_not_before_ = Instant{};
     std::uint64_t attempts_ = 0;
-    SwapKind adopting_ = SwapKind::kNone;  // What has made the view that is being adopted.
+    SwapKind adopting_ = SwapKind::kNone;  // The kind of swap that made the view being adopted.
 
     std::optional<Duty> duty_;
     std::optional<Candidacy> candidacy_;
