@@ -15,6 +15,10 @@ endif()
 
 option(FOPD_FUZZ "Build the fuzz targets (clang with libFuzzer)" OFF)
 
+# Links the tests, if it is installed: ld takes five times as long for 150 programs of up to 200 MB. What is released is
+# linked by the linker of the system.
+find_program(FOPD_MOLD mold)
+
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     add_compile_options(-fpch-preprocess)
     if(CMAKE_UNITY_BUILD)
@@ -141,6 +145,11 @@ function(fopd_compile_alone)
     set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
+# The programs of all tests that run no program of ours, and of those labelled `input`: tests of the folders that read
+# bytes of strangers.
+add_custom_target(code_tests)
+add_custom_target(input_tests)
+
 # fopd_add_test(<area> SOURCES <cc...> DEPENDS <targets...> [LABELS <label...>] [ARGUMENTS <arg...>])
 # One Catch2 program test_<area> and one CTest entry of that name.
 function(fopd_add_test area)
@@ -149,8 +158,15 @@ function(fopd_add_test area)
     target_link_libraries(test_${area} PRIVATE ${arg_DEPENDS} fopd::catch fopd::warnings)
     target_precompile_headers(test_${area} REUSE_FROM fopd_catch_main)
     fopd_compile_soon(test_${area})
+    if(FOPD_MOLD)
+        target_link_options(test_${area} PRIVATE -fuse-ld=mold)
+    endif()
     add_test(NAME ${area} COMMAND test_${area} ${arg_ARGUMENTS} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
     set_tests_properties(${area} PROPERTIES TIMEOUT 1200 LABELS "${arg_LABELS}")
+    add_dependencies(code_tests test_${area})
+    if(input IN_LIST arg_LABELS)
+        add_dependencies(input_tests test_${area})
+    endif()
 endfunction()
 
 # fopd_add_fuzz(<name> SOURCES <cc...> DEPENDS <targets...>)
