@@ -24,10 +24,10 @@ Peer peer_number(std::size_t index) {
     return {.name = sim::EpochLaws::name_of(index), .address = sim::EpochLaws::name_of(index)};
 }
 
-MemberOptions small_options() {
+MemberOptions small_options(std::size_t fanout) {
     MemberOptions options;
     options.rules = sim::EpochLaws::rules(1s);
-    options.fanout = 2;
+    options.fanout = fanout;
     options.grace = 1s;
     options.root_silent = 1s;
     options.resend = 1s;
@@ -52,6 +52,8 @@ struct Waiting {
 };
 
 struct World {
+    explicit World(const ExplorationBudget& budget) : left(budget) {}
+
     std::vector<std::optional<Member>> members;
     std::array<Incarnation, kMembers> durable{};
     std::array<Instant, kMembers> clocks{};
@@ -61,8 +63,8 @@ struct World {
     std::array<bool, kMembers> away{};
     std::vector<Flying> flying;
     std::vector<ViewHandle> history;
-    sim::EpochLaws laws{kMembers, 2, 1h};
     ExplorationBudget left;
+    sim::EpochLaws laws{kMembers, left.fanout, 1h};
 };
 
 // Hashes of 64 bits in one array: 8 bytes a state, at most half of them in use. That two of n
@@ -105,11 +107,10 @@ private:
 class Explorer {
 public:
     Explorer(const ExplorationBudget& budget, std::uint64_t states_max)
-        : options_(small_options()), budget_(budget), states_max_(states_max) {}
+        : options_(small_options(budget.fanout)), budget_(budget), states_max_(states_max) {}
 
     Explored run() {
-        World world;
-        world.left = budget_;
+        World world(budget_);
         View view{.number = 1, .epoch_low = 1, .epoch_high = options_.block};
         for (std::size_t i = 0; i < kMembers; ++i) {
             const Peer peer = peer_number(i);

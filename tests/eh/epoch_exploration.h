@@ -21,6 +21,8 @@ struct ExplorationBudget {
     int doubles = 0;
     int leaves = 0;
     int unknown = 0;  // Answers of the store that get lost.
+    // Two: the root has two children. One: the root, a child, and the child's child.
+    std::size_t fanout = 2;
 };
 
 struct Explored {
