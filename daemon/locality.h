@@ -144,9 +144,6 @@ public:
     library::TapeLibrary* library() { return library_.get(); }
     // Null without a tape library. From any thread after open().
     library::StagingDisks* staging() { return store_ == nullptr ? nullptr : store_->staging(); }
-    // How this locality reaches the tape library and the staging disks of all localities. Set by
-    // serve_objects().
-    const library::LibraryDoor& library_door() const { return library_door_; }
 
     // Accepts no new work, answers queued fops with "try again", and waits until no fop runs, at
     // most until `deadline`. Returns the number still running.
@@ -237,6 +234,8 @@ private:
     core::Gate duties_;
     std::unique_ptr<io_sched::MainScheduler> io_;
     std::unique_ptr<Store> store_;  // Null without disks.
+    // How this locality reaches the tape library and the staging disks of all localities. Set by
+    // serve_objects().
     library::LibraryDoor library_door_;
     std::unique_ptr<library::TapeLibrary> library_;  // On one locality of a node that has one.
     std::unique_ptr<Fabric> fabric_;

@@ -42,7 +42,7 @@ struct PlanOptions {
 std::vector<std::uint32_t> plan_reads(const devices::DriveModel& model, devices::TapePlace start,
                                       std::span<const TapeStretch> files,
                                       const PlanOptions& options);
-// The time that all locates of that order take.
+// The time that all locates of that order take. For tests and measurements.
 Duration locate_total(const devices::DriveModel& model, devices::TapePlace start,
                       std::span<const TapeStretch> files, std::span<const std::uint32_t> order);
 

@@ -103,7 +103,6 @@ public:
         friend auto operator<=>(const Age&, const Age&) = default;
     };
     std::optional<Age> oldest_with_copy(const std::optional<Age>& after, store::Slot slot) const;
-    std::uint64_t with_copy_count() const { return with_copy_.size(); }
 
 private:
     enum class State : std::uint8_t { kWaits, kTaken, kTakenAndChanged, kGivenUp };

@@ -23,7 +23,6 @@ struct CartridgeUse {
     std::uint64_t total_copies = 0;  // Live and dead.
     std::uint64_t total_bytes = 0;
 
-    std::uint64_t dead_copies() const { return total_copies - live_copies; }
     std::uint64_t dead_bytes() const { return total_bytes - live_bytes; }
 };
 

@@ -32,7 +32,6 @@ Task<Result<void>> Discards::discard_some(Allocator* space, core::CancelSource* 
         space->end_hold(*segment, Allocator::Content::kDiscarded);
         released_.wake_all();
         if (!discarded) co_return discarded;
-        ++discarded_segments_;
         const auto slept = co_await reactor_.sleep_for(options_.pause, stop);
         if (!slept) co_return slept;
     }

@@ -41,7 +41,6 @@ public:
 
     // Runs until it is cancelled. The allocator outlives it.
     Task<void> run(Allocator* space, core::CancelSource* stop);
-    std::uint64_t discarded_segments() const { return discarded_segments_; }
 
 private:
     Task<Result<void>> discard_some(Allocator* space, core::CancelSource* stop);
@@ -51,7 +50,6 @@ private:
     core::EventSink& events_;
     core::WaitQueue& released_;
     const Options options_;
-    std::uint64_t discarded_segments_ = 0;
 };
 
 }  // namespace fopd::store

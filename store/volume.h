@@ -324,13 +324,12 @@ public:
 
     // -- figures --
     SpaceUse space_use() const { return space_ ? space_->use() : SpaceUse{}; }
-    // Whether the block is free: no object, pending change or reader needs its content.
+    // Whether the block is free: no object, pending change or reader needs its content. For tests.
     bool is_free(std::uint64_t block) const { return serving() && space_->is_free(block); }
     // Memory of changes that are not in the index yet.
     std::uint64_t changed_bytes() const { return index_.changed_bytes(); }
     // Changes that only add are refused until something is freed.
     bool is_log_full() const { return log_.is_full(); }
-    std::uint64_t discarded_segments() const { return discards_.discarded_segments(); }
     // For tests.
     LogSpaceFigures log_space() const { return log_.space(); }
     std::uint64_t checkpoint_count() const { return checkpoint_count_; }

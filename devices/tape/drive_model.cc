@@ -187,22 +187,6 @@ TapePlace place_of_byte(const DriveModel& model, std::uint64_t byte) {
     return place_in(model, wrap, part, model.capacity_bytes);
 }
 
-TapePlace place_of_block(const DriveModel& model, std::uint64_t block,
-                         std::span<const std::uint64_t> wrap_ends) {
-    ENSURE(!wrap_ends.empty());
-    const auto end = std::ranges::upper_bound(wrap_ends, block);
-    const auto wrap = static_cast<std::size_t>(end - wrap_ends.begin());
-    const auto begin_of = [&](std::size_t number) {
-        return number == 0 ? std::uint64_t{0} : wrap_ends[number - 1];
-    };
-    if (end != wrap_ends.end()) {
-        return place_in(model, wrap, block - begin_of(wrap), *end - begin_of(wrap));
-    }
-    const std::uint64_t each = std::max<std::uint64_t>(1, wrap_ends.back() - begin_of(wrap - 1));
-    const std::uint64_t beyond = block - wrap_ends.back();
-    return place_in(model, wrap + beyond / each, beyond % each, each);
-}
-
 Duration locate_time(const DriveModel& model, TapePlace from, TapePlace to) {
     if (from == to) return Duration{0};
     const LocateCosts& costs = model.costs;

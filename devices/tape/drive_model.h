@@ -78,11 +78,6 @@ struct TapePlace {
 TapePlace beginning_of(const DriveModel& model);
 // The place at which so many bytes precede, if all wraps hold equally many; at most the end.
 TapePlace place_of_byte(const DriveModel& model, std::uint64_t byte);
-// The place of a block, if `wrap_ends` says for each wrap, from the first one on, which block is
-// the first behind it. Blocks of a wrap are equally far apart. Wraps that it does not have are as
-// long as the last one that it has. REQUIRES: `wrap_ends` increases, and is not empty.
-TapePlace place_of_block(const DriveModel& model, std::uint64_t block,
-                         std::span<const std::uint64_t> wrap_ends);
 
 // The time from the end of one operation to the first byte of the next one: 0 if that is at the
 // same place.

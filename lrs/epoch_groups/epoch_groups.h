@@ -93,9 +93,6 @@ public:
     void lose_epoch(const Error& reason, Instant now) override;
     Instant epoch_over_at() const override;
 
-    // The number of groups it keeps. For tests.
-    std::size_t group_count() const { return groups_.count(); }
-
 private:
     struct Group;
     // The group of the epoch, in the list of those whose turn it is.

@@ -48,7 +48,6 @@ public:
 
     // REQUIRES: a line has been taken.
     const IndexHead& head() const { return *head_; }
-    bool has_head() const { return head_.has_value(); }
     bool complete() const { return complete_; }
 
 private:

@@ -2,7 +2,6 @@
 #include "devices/tape/drive_model.h"
 
 #include <algorithm>
-#include <array>
 
 #include "core/random.h"
 #include "tests/catch.h"
@@ -88,23 +87,6 @@ TEST_CASE("devices drive model: a small cartridge has the same wraps with fewer 
 
     REQUIRE(place_of_byte(small, 1'000) == place_of_byte(lto9(), lto9().capacity_bytes / 280 + 1));
     REQUIRE(place_of_byte(small, 279'999).wrap == 279);
-}
-
-TEST_CASE("devices drive model: blocks are spread evenly over the wrap that has them",
-          "[devices]") {
-    const DriveModel& model = lto9();
-    constexpr std::array<std::uint64_t, 3> kEnds{1'000, 1'500, 2'500};
-    const auto at = [&](std::uint64_t block) { return place_of_block(model, block, kEnds); };
-
-    REQUIRE(at(0) == beginning_of(model));
-    REQUIRE(at(500) == place(model, 0, 500));
-    REQUIRE(at(1'000) == place(model, 1, 1000));
-    REQUIRE(at(1'250).lpos == model.lpos_begin + model.lpos_length - model.lpos_length / 2);
-    REQUIRE(at(2'000) == place(model, 2, 500));
-    // The fourth wrap, which is not known, is taken to have 1000 blocks, too.
-    REQUIRE(at(3'000).wrap == 3);
-    REQUIRE(at(3'000).lpos == model.lpos_begin + model.lpos_length - model.lpos_length / 2);
-    REQUIRE(at(1'000'000).wrap == 279);
 }
 
 TEST_CASE("devices drive model: a locate costs its parts", "[devices]") {

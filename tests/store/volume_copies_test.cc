@@ -75,7 +75,8 @@ TEST_CASE("store tape: a change of the content makes copies dead, one of attribu
         const CartridgeUse use = bench.volume->cartridges().at(kFirst);
         REQUIRE(use.live_bytes == 0);
         REQUIRE(use.dead_bytes() == kBytes);
-        REQUIRE(use.dead_copies() == 1);
+        REQUIRE(use.live_copies == 0);
+        REQUIRE(use.total_copies == 1);
         REQUIRE(bench.fault() == "");
         bench.start_again(how);
     }

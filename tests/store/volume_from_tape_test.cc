@@ -89,7 +89,8 @@ TEST_CASE("store tape: newer content from tape replaces what is on tape only", "
     const auto copies = bench.volume->copies_of(kObject);
     REQUIRE(copies->size() == 1);
     CHECK(copies->front().place.file == 2);
-    CHECK(bench.volume->cartridges().at(kFirst).dead_copies() == 1);
+    CHECK(bench.volume->cartridges().at(kFirst).live_copies == 1);
+    CHECK(bench.volume->cartridges().at(kFirst).total_copies == 2);
     CHECK(bench.fault() == "");
 }
 
