@@ -73,7 +73,7 @@ ClassFigures figures_of(const ClassView& of, Instant now) {
     const ClassTotals& totals = of.tally.totals();
     const RecentRate::PerSecond recent = of.tally.per_second(now);
     ClassFigures figures{.name = std::string(of.name),
-                         .place = of.place,
+                         .sort_position = of.sort_position,
                          .queued = of.queued,
                          .served = totals.served,
                          .bytes = totals.bytes,
@@ -93,7 +93,7 @@ ClassFigures figures_of(const ClassView& of, Instant now) {
 
 std::vector<ClassFigures> together(std::vector<ClassFigures> parts, std::size_t count_max) {
     const auto by_name = [](const ClassFigures& figures) {
-        return std::tuple(figures.place, std::string_view(figures.name));
+        return std::tuple(figures.sort_position, std::string_view(figures.name));
     };
     std::ranges::sort(parts, {}, by_name);
     std::vector<ClassFigures> all;

@@ -111,9 +111,9 @@ inline constexpr std::string_view kOtherClasses = "other";
 
 // A policy's report on a class, passed to a visitor. Valid during the visitor's call only.
 struct ClassView {
-    std::string_view name;    // The same in all localities.
-    std::string_view rule{};  // The rule that made the class, if any.
-    std::uint32_t place = 0;  // Sort position: lower ones come first.
+    std::string_view name;            // The same in all localities.
+    std::string_view rule{};          // The rule that made the class, if any.
+    std::uint32_t sort_position = 0;  // Classes with a lower one come first in lists.
     std::uint64_t queued = 0;
     bool is_throttled = false;  // Requests wait and are held back.
     Duration throttled_now{};   // Not in the tally yet.
@@ -128,7 +128,7 @@ using ClassVisitor = std::function<void(const ClassView&)>;
 // The figures of a class, in one locality or in all.
 struct ClassFigures {
     std::string name;
-    std::uint32_t place = 0;
+    std::uint32_t sort_position = 0;
     std::uint64_t queued = 0;
     std::uint64_t served = 0;
     std::uint64_t bytes = 0;

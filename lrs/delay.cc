@@ -19,11 +19,11 @@ public:
         const auto span =
             delayed ? Duration(random_.between(settings_.min.count(), settings_.max.count()))
                     : Duration::zero();
-        const auto [place, is_new] = waiting_.emplace(
+        const auto [at, is_new] = waiting_.emplace(
             std::pair(after(request.arrived_at(), span), ++last_number_), &request);
         ENSURE(is_new);
         // The map entry, by which remove() finds it.
-        request.PolicyPlace::queue = &*place;
+        request.PolicyPlace::queue = &*at;
     }
     Next pop(Instant now) override {
         if (waiting_.empty()) return {};

@@ -364,7 +364,7 @@ void Scheduler::visit_classes(Instant now, const ClassVisitor& visitor) {
         // Requests that are not handed over yet have no class.
         ClassTally none;
         return visitor({.name = kOtherClasses,
-                        .place = std::numeric_limits<std::uint32_t>::max(),
+                        .sort_position = std::numeric_limits<std::uint32_t>::max(),
                         .queued = data.queued.get() - shown,
                         .tally = none});
     }

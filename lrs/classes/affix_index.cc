@@ -58,9 +58,9 @@ const std::uint32_t* AffixIndex::find(std::string_view text) const {
         affixes_.begin(), affixes_.end(), text,
         [this](std::string_view of, const Affix& affix) { return is_before(of, affix); });
     if (behind == affixes_.begin()) return nullptr;
-    auto place = static_cast<std::size_t>(std::prev(behind) - affixes_.begin());
-    while (place != kNone && !fits(affixes_[place], text)) place = affixes_[place].shorter;
-    return place == kNone ? nullptr : &affixes_[place].row;
+    auto index = static_cast<std::size_t>(std::prev(behind) - affixes_.begin());
+    while (index != kNone && !fits(affixes_[index], text)) index = affixes_[index].shorter;
+    return index == kNone ? nullptr : &affixes_[index].row;
 }
 
 }  // namespace fopd::lrs

@@ -36,7 +36,7 @@ constexpr std::uint32_t kLooksMax = 64;
 
 }  // namespace
 
-struct alignas(64) BucketTable::Place : Bucket {
+struct alignas(64) BucketTable::Cell : Bucket {
     std::atomic<std::uint64_t> hash_high = 0;
     std::atomic<std::uint64_t> hash_low = 0;
     std::atomic<std::uint64_t> use = 0;
@@ -82,7 +82,7 @@ BucketTable::BucketTable(const HashKey& key, std::size_t capacity)
     : key_(key),
       capacity_(capacity),
       group_mask_(std::bit_ceil(capacity * 2) - 1),
-      places_(capacity),
+      cells_(capacity),
       groups_(group_mask_ + 1) {
     ENSURE(capacity >= 1);
     ENSURE(capacity <= kCapacityMax);
@@ -94,12 +94,12 @@ Bucket* BucketTable::acquire(const ClassHash& hash, Ticks now, const BucketStart
     Group& group = group_of(hash);
     for (;;) {
         std::uint64_t seen = group.load(std::memory_order_acquire);
-        if (Place* const place = find(seen, hash)) {
-            if (!place->enter()) continue;
+        if (Cell* const cell = find(seen, hash)) {
+            if (!cell->enter()) continue;
             // The group is unchanged, so the entry belongs to the class; while it has a user, it
             // stays.
-            if (group.load(std::memory_order_acquire) == seen) return place;
-            place->leave();
+            if (group.load(std::memory_order_acquire) == seen) return cell;
+            cell->leave();
             continue;
         }
 
@@ -109,37 +109,37 @@ Bucket* BucketTable::acquire(const ClassHash& hash, Ticks now, const BucketStart
             if (!retire_one_of(group, now)) return nullptr;
             continue;
         }
-        Place* const place = take_free();
-        if (place == nullptr) {
+        Cell* const cell = take_free();
+        if (cell == nullptr) {
             if (!retire_some(now)) return nullptr;
             continue;
         }
-        place->prepare(hash, start);
-        const auto number = static_cast<std::uint64_t>(place - places_.get()) + 1;
+        cell->prepare(hash, start);
+        const auto number = static_cast<std::uint64_t>(cell - cells_.get()) + 1;
         if (group.compare_exchange_strong(seen, with_lane(seen, lane, number),
                                           std::memory_order_acq_rel, std::memory_order_relaxed)) {
             count_.fetch_add(1, std::memory_order_relaxed);
-            return place;
+            return cell;
         }
-        place->take_back();
-        put_free(*place);
+        cell->take_back();
+        put_free(*cell);
     }
 }
 
 void BucketTable::release(Bucket& bucket) {
-    auto& place = static_cast<Place&>(bucket);
-    ENSURE(&place >= places_.get());
-    ENSURE(&place < places_.get() + capacity_);
-    place.leave();
+    auto& cell = static_cast<Cell&>(bucket);
+    ENSURE(&cell >= cells_.get());
+    ENSURE(&cell < cells_.get() + capacity_);
+    cell.leave();
 }
 
 // The class's entry, unless it is being retired.
-BucketTable::Place* BucketTable::find(std::uint64_t group, const ClassHash& hash) {
+BucketTable::Cell* BucketTable::find(std::uint64_t group, const ClassHash& hash) {
     for (int lane = 0; lane < kWays; ++lane) {
         const std::uint64_t number = lane_of(group, lane);
         if (number == 0) continue;
-        Place& place = places_[number - 1];
-        if (!place.is_retired() && place.hash() == hash) return &place;
+        Cell& cell = cells_[number - 1];
+        if (!cell.is_retired() && cell.hash() == hash) return &cell;
     }
     return nullptr;
 }
@@ -149,7 +149,7 @@ bool BucketTable::retire_one_of(Group& group, Ticks now) {
     for (int lane = 0; lane < kWays; ++lane) {
         const std::uint64_t number = lane_of(seen, lane);
         if (number == 0) return true;
-        if (retire(places_[number - 1], now)) return true;
+        if (retire(cells_[number - 1], now)) return true;
     }
     return false;
 }
@@ -157,16 +157,16 @@ bool BucketTable::retire_one_of(Group& group, Ticks now) {
 bool BucketTable::retire_some(Ticks now) {
     for (std::uint32_t i = 0; i < kLooksMax; ++i) {
         const std::uint32_t number = hand_.fetch_add(1, std::memory_order_relaxed);
-        if (retire(places_[number % capacity_], now)) return true;
+        if (retire(cells_[number % capacity_], now)) return true;
     }
     return false;
 }
 
 // Removes an unused full entry from its group and frees it.
-bool BucketTable::retire(Place& place, Ticks now) {
-    if (!place.retire(now)) return false;
-    const auto number = static_cast<std::uint64_t>(&place - places_.get()) + 1;
-    Group& group = group_of(place.hash());
+bool BucketTable::retire(Cell& cell, Ticks now) {
+    if (!cell.retire(now)) return false;
+    const auto number = static_cast<std::uint64_t>(&cell - cells_.get()) + 1;
+    Group& group = group_of(cell.hash());
     std::uint64_t seen = group.load(std::memory_order_acquire);
     for (;;) {
         int lane = 0;
@@ -178,39 +178,39 @@ bool BucketTable::retire(Place& place, Ticks now) {
         }
     }
     count_.fetch_sub(1, std::memory_order_relaxed);
-    put_free(place);
+    put_free(cell);
     return true;
 }
 
-BucketTable::Place* BucketTable::take_free() {
+BucketTable::Cell* BucketTable::take_free() {
     std::uint64_t seen = free_.load(std::memory_order_acquire);
     for (;;) {
         const std::uint64_t number = seen & kFreeMask;
         if (number == 0) return take_unused();
-        Place& place = places_[number - 1];
-        const std::uint64_t next = place.next_free.load(std::memory_order_relaxed);
+        Cell& cell = cells_[number - 1];
+        const std::uint64_t next = cell.next_free.load(std::memory_order_relaxed);
         const std::uint64_t changed = (seen & ~kFreeMask) + kOneFreeChange;
         if (free_.compare_exchange_weak(seen, changed | next, std::memory_order_acq_rel,
                                         std::memory_order_acquire)) {
-            return &place;
+            return &cell;
         }
     }
 }
 
-BucketTable::Place* BucketTable::take_unused() {
+BucketTable::Cell* BucketTable::take_unused() {
     std::size_t index = unused_from_.load(std::memory_order_relaxed);
     do {
         if (index == capacity_) return nullptr;
     } while (!unused_from_.compare_exchange_weak(index, index + 1, std::memory_order_relaxed));
-    return &places_[index];
+    return &cells_[index];
 }
 
-void BucketTable::put_free(Place& place) {
-    const auto number = static_cast<std::uint64_t>(&place - places_.get()) + 1;
+void BucketTable::put_free(Cell& cell) {
+    const auto number = static_cast<std::uint64_t>(&cell - cells_.get()) + 1;
     std::uint64_t seen = free_.load(std::memory_order_relaxed);
     for (;;) {
-        place.next_free.store(static_cast<std::uint32_t>(seen & kFreeMask),
-                              std::memory_order_relaxed);
+        cell.next_free.store(static_cast<std::uint32_t>(seen & kFreeMask),
+                             std::memory_order_relaxed);
         const std::uint64_t changed = (seen & ~kFreeMask) + kOneFreeChange;
         if (free_.compare_exchange_weak(seen, changed | number, std::memory_order_acq_rel,
                                         std::memory_order_relaxed)) {

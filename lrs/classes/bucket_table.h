@@ -37,24 +37,24 @@ public:
     std::size_t count() const { return count_.load(std::memory_order_relaxed); }
 
 private:
-    struct Place;
-    // Up to three entries of places_, each as index + 1, and a change count, 16 bits each. All
+    struct Cell;
+    // Up to three entries of cells_, each as index + 1, and a change count, 16 bits each. All
     // change in one atomic step, so no class is ever in a group twice.
     using Group = std::atomic<std::uint64_t>;
 
     Group& group_of(const ClassHash& hash) { return groups_[hash.low & group_mask_]; }
-    Place* find(std::uint64_t group, const ClassHash& hash);
+    Cell* find(std::uint64_t group, const ClassHash& hash);
     bool retire_one_of(Group& group, Ticks now);
     bool retire_some(Ticks now);
-    bool retire(Place& place, Ticks now);
-    Place* take_free();
-    Place* take_unused();
-    void put_free(Place& place);
+    bool retire(Cell& cell, Ticks now);
+    Cell* take_free();
+    Cell* take_unused();
+    void put_free(Cell& cell);
 
     const HashKey key_;
     const std::size_t capacity_;
     const std::size_t group_mask_;
-    const core::ZeroedArray<Place> places_;
+    const core::ZeroedArray<Cell> cells_;
     const core::ZeroedArray<Group> groups_;
     // The entries from this index on were never used.
     std::atomic<std::size_t> unused_from_ = 0;

@@ -45,8 +45,8 @@ public:
     Class* at(std::uint32_t index) const {
         const Chunk* const chunk = chunks_[index / kChunkClasses].get();
         if (chunk == nullptr) return nullptr;
-        const std::uint32_t place = index % kChunkClasses;
-        return (chunk->used >> place & 1) == 0 ? nullptr : chunk->at(place);
+        const std::uint32_t at = index % kChunkClasses;
+        return (chunk->used >> at & 1) == 0 ? nullptr : chunk->at(at);
     }
     // In the order of their indices. REQUIRES: `visit` does not add or drop classes.
     template <typename Visit>
@@ -79,9 +79,9 @@ public:
     }
 
     void drop(Class& gone) {
-        KnownClass** place = &chains_[chain_of(gone.hash)];
-        while (*place != &gone) place = &(*place)->next_;
-        *place = gone.KnownClass::next_;
+        KnownClass** link = &chains_[chain_of(gone.hash)];
+        while (*link != &gone) link = &(*link)->next_;
+        *link = gone.KnownClass::next_;
         const std::uint32_t index = gone.index;
         auto& chunk = chunks_[index / kChunkClasses];
         chunk->destroy(index % kChunkClasses);
@@ -124,19 +124,19 @@ private:
         Chunk(const Chunk&) = delete;
         Chunk& operator=(const Chunk&) = delete;
 
-        Class* at(std::uint32_t place) const {
-            return std::launder(reinterpret_cast<Class*>(memory + place * sizeof(Class)));
+        Class* at(std::uint32_t number) const {
+            return std::launder(reinterpret_cast<Class*>(memory + number * sizeof(Class)));
         }
         template <typename... Parts>
-        Class& make(std::uint32_t place, Parts&&... parts) {
+        Class& make(std::uint32_t number, Parts&&... parts) {
             Class* const made =
-                new (memory + place * sizeof(Class)) Class(std::forward<Parts>(parts)...);
-            used |= std::uint64_t{1} << place;
+                new (memory + number * sizeof(Class)) Class(std::forward<Parts>(parts)...);
+            used |= std::uint64_t{1} << number;
             return *made;
         }
-        void destroy(std::uint32_t place) {
-            used &= ~(std::uint64_t{1} << place);
-            std::destroy_at(at(place));
+        void destroy(std::uint32_t number) {
+            used &= ~(std::uint64_t{1} << number);
+            std::destroy_at(at(number));
         }
 
         std::uint64_t used = 0;

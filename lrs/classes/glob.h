@@ -12,18 +12,19 @@ namespace fopd::lrs {
 // in the length of the text, whatever the pattern is.
 class Glob {
 public:
-    // The texts between the gaps: {"a", "b"} is a*b, {"", ""} is *. REQUIRES: not empty.
-    explicit Glob(std::vector<std::string> pieces);
+    // The literals, which are the texts between the gaps: {"a", "b"} is a*b, {"", ""} is *.
+    // REQUIRES: not empty.
+    explicit Glob(std::vector<std::string> literals);
 
     bool matches(std::string_view text) const;
-    const std::vector<std::string>& pieces() const { return pieces_; }
+    const std::vector<std::string>& literals() const { return literals_; }
 
-    friend bool operator==(const Glob& a, const Glob& b) { return a.pieces_ == b.pieces_; }
+    friend bool operator==(const Glob& a, const Glob& b) { return a.literals_ == b.literals_; }
 
 private:
-    std::vector<std::string> pieces_;
-    // For each byte of each piece between two gaps, concatenated: the length of the longest proper
-    // prefix of the piece that ends at this byte (as in Knuth-Morris-Pratt).
+    std::vector<std::string> literals_;
+    // For each byte of each literal between two gaps, concatenated: the length of the longest
+    // proper prefix of the literal that ends at this byte (as in Knuth-Morris-Pratt).
     std::vector<std::uint32_t> borders_;
     std::size_t size_min_ = 0;
 };

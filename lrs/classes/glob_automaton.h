@@ -18,40 +18,40 @@ namespace fopd::lrs {
 // the number of states divided by 64, whatever the text is.
 class GlobAutomaton {
 public:
-    static constexpr std::size_t kPlacesMax = 16384;
+    static constexpr std::size_t kStatesMax = 16384;
 
     // The number of states a glob needs.
-    static std::size_t places_of(const Glob& glob);
+    static std::size_t states_of(const Glob& glob);
 
     // REQUIRES: there is room for its states.
     void add(const Glob& glob, std::uint32_t number);
     // After the last add(), before the first find().
     void finish();
 
-    bool empty() const { return place_count_ == 0; }
+    bool empty() const { return state_count_ == 0; }
     // Calls `visit` with the number of each glob that the text matches.
     template <typename Visit>
     void find(std::string_view text, Visit visit) const {
         if (empty()) return;
-        Places places;
-        run(text, places);
-        BitRows::for_each(std::span(places).first(words_),
-                          [&](std::size_t place) { visit(number_at_[place]); });
+        States states;
+        run(text, states);
+        BitRows::for_each(std::span(states).first(words_),
+                          [&](std::size_t state) { visit(number_at_[state]); });
     }
 
 private:
     using Word = BitRows::Word;
-    using Places = std::array<Word, kPlacesMax / BitRows::kWordBits>;
+    using States = std::array<Word, kStatesMax / BitRows::kWordBits>;
 
     struct Added {
-        std::vector<std::string> pieces;
+        std::vector<std::string> literals;
         std::uint32_t number;
     };
 
-    void run(std::string_view text, Places& places) const;
+    void run(std::string_view text, States& states) const;
 
     std::vector<Added> added_;  // Empty after finish().
-    std::size_t place_count_ = 0;
+    std::size_t state_count_ = 0;
     std::size_t words_ = 0;
     BitRows by_byte_;          // For each byte: the states it can lead to.
     std::vector<Word> first_;  // The first state of each glob,

@@ -6,14 +6,14 @@ namespace fopd::lrs {
 
 void ReadyHeap::push(const Entry& entry) {
     entries_.push_back(entry);
-    std::size_t place = entries_.size() - 1;
-    while (place > 0) {
-        const std::size_t parent = (place - 1) / kWays;
+    std::size_t index = entries_.size() - 1;
+    while (index > 0) {
+        const std::size_t parent = (index - 1) / kWays;
         if (!is_before(entry, entries_[parent])) break;
-        entries_[place] = entries_[parent];
-        place = parent;
+        entries_[index] = entries_[parent];
+        index = parent;
     }
-    entries_[place] = entry;
+    entries_[index] = entry;
 }
 
 void ReadyHeap::pop_top() {
@@ -26,9 +26,9 @@ void ReadyHeap::replace_top(const Entry& entry) {
     sink(0, entry);
 }
 
-void ReadyHeap::sink(std::size_t place, const Entry& entry) {
+void ReadyHeap::sink(std::size_t index, const Entry& entry) {
     for (;;) {
-        const std::size_t first = place * kWays + 1;
+        const std::size_t first = index * kWays + 1;
         if (first >= entries_.size()) break;
         const std::size_t end = std::min(first + kWays, entries_.size());
         std::size_t least = first;
@@ -36,10 +36,10 @@ void ReadyHeap::sink(std::size_t place, const Entry& entry) {
             if (is_before(entries_[child], entries_[least])) least = child;
         }
         if (!is_before(entries_[least], entry)) break;
-        entries_[place] = entries_[least];
-        place = least;
+        entries_[index] = entries_[least];
+        index = least;
     }
-    entries_[place] = entry;
+    entries_[index] = entry;
 }
 
 }  // namespace fopd::lrs

@@ -34,7 +34,7 @@ private:
         if (a.at != b.at) return a.at < b.at;
         return static_cast<std::int32_t>(a.order - b.order) < 0;
     }
-    void sink(std::size_t place, const Entry& entry);
+    void sink(std::size_t index, const Entry& entry);
 
     std::vector<Entry> entries_;
 };

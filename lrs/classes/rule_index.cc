@@ -45,8 +45,8 @@ std::optional<RuleMistake> RuleSum::add(const Expression& expression) {
     if (ranges_ > kRangesMax) {
         return too_much("ranges", kRangesMax, "let ranges that lie side by side be one");
     }
-    if (glob_places_ > kGlobPlacesMax) {
-        return too_much("bytes of patterns with '*' elsewhere than at one end", kGlobPlacesMax,
+    if (glob_states_ > kGlobStatesMax) {
+        return too_much("bytes of patterns with '*' elsewhere than at one end", kGlobStatesMax,
                         "let patterns have '*' at their end or at their start alone");
     }
     if (doubles_ > kDoubleMax) {
@@ -59,7 +59,7 @@ std::optional<RuleMistake> RuleSum::add(const Expression& expression) {
 void RuleSum::add(const Test::Values& values) {
     values_ += values.texts.size() + values.globs.size();
     for (const Glob& glob : values.globs) {
-        if (!is_begin(glob) && !is_end(glob)) glob_places_ += GlobAutomaton::places_of(glob);
+        if (!is_begin(glob) && !is_end(glob)) glob_states_ += GlobAutomaton::states_of(glob);
     }
     ranges_ += values.numbers.size() + values.addresses.size();
 }
@@ -105,12 +105,12 @@ void RuleIndex::finish() {
 
 void RuleIndex::find_hits(Key key, const RequestAttributes& attributes, RuleMemo* memo,
                           std::span<BitRows::Word> hits) const {
-    const auto place = static_cast<std::size_t>(key);
-    const ValueIndex& values = keys_[place].values;
+    const auto index = static_cast<std::size_t>(key);
+    const ValueIndex& values = keys_[index].values;
     if (key == Key::kSize) return values.find(attributes.size_bytes, hits);
     for_each_text(key, attributes, [&](std::string_view text) {
         if (memo != nullptr && values.is_dear()) {
-            memo->by_key[place].find(values, text, hits);
+            memo->by_key[index].find(values, text, hits);
         } else {
             values.find(text, hits);
         }

@@ -22,7 +22,7 @@ public:
     static constexpr std::size_t kValuesMax = 16384;
     static constexpr std::size_t kRangesMax = 4096;
     // States of globs that are not only a prefix or suffix.
-    static constexpr std::size_t kGlobPlacesMax = GlobAutomaton::kPlacesMax;
+    static constexpr std::size_t kGlobStatesMax = GlobAutomaton::kStatesMax;
     // Alternatives with several tests of one key; these are evaluated one by one.
     static constexpr std::size_t kDoubleMax = 64;
 
@@ -35,7 +35,7 @@ private:
     std::size_t alternatives_ = 0;
     std::size_t values_ = 0;
     std::size_t ranges_ = 0;
-    std::size_t glob_places_ = 0;
+    std::size_t glob_states_ = 0;
     std::size_t doubles_ = 0;
 };
 

@@ -137,10 +137,11 @@ private:
 
     void read_gap(RuleToken& token) {
         advance();
-        if (!token.has_gaps()) token.pieces.push_back(token.text);
+        if (!token.has_gaps()) token.literals.push_back(token.text);
         token.text += '*';
         // Adjacent gaps are one gap.
-        if (token.pieces.size() == 1 || !token.pieces.back().empty()) token.pieces.emplace_back();
+        if (token.literals.size() == 1 || !token.literals.back().empty())
+            token.literals.emplace_back();
     }
 
     bool read_quoted(RuleToken& token) {
@@ -165,7 +166,7 @@ private:
 
     static void add(RuleToken& token, std::string_view text) {
         token.text += text;
-        if (token.has_gaps()) token.pieces.back() += text;
+        if (token.has_gaps()) token.literals.back() += text;
     }
 
     std::string_view text_;
@@ -175,17 +176,17 @@ private:
     std::optional<RuleMistake> mistake_;
 };
 
-void append_piece(std::string& to, std::string_view piece, bool in_quotes) {
+void append_literal(std::string& to, std::string_view literal, bool in_quotes) {
     // Unquoted, two dots are a range.
-    in_quotes = in_quotes || piece.find("..") != std::string_view::npos;
+    in_quotes = in_quotes || literal.find("..") != std::string_view::npos;
     in_quotes =
-        in_quotes || std::ranges::any_of(piece, [](char c) { return c == '*' || ends_word(c); });
+        in_quotes || std::ranges::any_of(literal, [](char c) { return c == '*' || ends_word(c); });
     if (!in_quotes) {
-        to += piece;
+        to += literal;
         return;
     }
     to += '"';
-    for (const char c : piece) {
+    for (const char c : literal) {
         if (c == '"' || c == '\\') to += '\\';
         to += c;
     }
@@ -233,15 +234,15 @@ std::expected<std::vector<RuleToken>, RuleMistake> split_rule(std::string_view t
 }
 
 void append_rule_word(std::string& to, std::string_view text) {
-    append_piece(to, text, text.empty());
+    append_literal(to, text, text.empty());
 }
 
-void append_rule_word(std::string& to, const std::vector<std::string>& pieces) {
+void append_rule_word(std::string& to, const std::vector<std::string>& literals) {
     bool is_first = true;
-    for (const std::string& piece : pieces) {
+    for (const std::string& literal : literals) {
         if (!is_first) to += '*';
         is_first = false;
-        append_piece(to, piece, false);
+        append_literal(to, literal, false);
     }
 }
 

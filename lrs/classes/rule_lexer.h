@@ -55,10 +55,10 @@ struct RuleToken {
     std::size_t column = 1;
     std::string text;  // The text of a word, without quotes; gaps are written as '*'.
     // The texts between the gaps of a word that has gaps.
-    std::vector<std::string> pieces;
+    std::vector<std::string> literals;
     bool has_quotes = false;
 
-    bool has_gaps() const { return !pieces.empty(); }
+    bool has_gaps() const { return !literals.empty(); }
     // The token as the user wrote it, for messages.
     std::string shown() const;
 };
@@ -66,8 +66,8 @@ struct RuleToken {
 // The tokens of a rule; the last is kEnd.
 std::expected<std::vector<RuleToken>, RuleMistake> split_rule(std::string_view text);
 
-// Appends a word that parses to this text, or to these pieces with gaps between them.
+// Appends a word that parses to this text, or to these literals with gaps between them.
 void append_rule_word(std::string& to, std::string_view text);
-void append_rule_word(std::string& to, const std::vector<std::string>& pieces);
+void append_rule_word(std::string& to, const std::vector<std::string>& literals);
 
 }  // namespace fopd::lrs

@@ -112,9 +112,9 @@ std::expected<std::vector<AnyRule>, RuleMistakes> edited_rules(
     }
     auto parsed = grammar.parse_change(edit.text, *old);
     if (!parsed) return std::unexpected(std::move(parsed.error()));
-    const bool has_same_place = parsed->rank == old->rank;
+    const bool has_same_rank = parsed->rank == old->rank;
     *old = *std::move(parsed);
-    if (!has_same_place) std::rotate(old, old + 1, rules.end());
+    if (!has_same_rank) std::rotate(old, old + 1, rules.end());
     return rules;
 }
 

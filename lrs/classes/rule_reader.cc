@@ -22,7 +22,7 @@ bool is_name(std::string_view text) {
 }
 
 bool is_everything(const RuleToken& token) {
-    return token.kind == RuleToken::Kind::kWord && token.pieces.size() == 2 &&
+    return token.kind == RuleToken::Kind::kWord && token.literals.size() == 2 &&
            token.text.size() == 1;
 }
 

@@ -124,16 +124,16 @@ private:
     }
 
     bool add_word(const RuleToken& token) {
-        return token.has_gaps() ? add_glob(token.pieces) : add_one(token.text);
+        return token.has_gaps() ? add_glob(token.literals) : add_one(token.text);
     }
     bool add_one(const std::string& text) {
         append_rule_word(text_, text);
         values_.texts.push_back(text);
         return true;
     }
-    bool add_glob(const std::vector<std::string>& pieces) {
-        append_rule_word(text_, pieces);
-        values_.globs.emplace_back(pieces);
+    bool add_glob(const std::vector<std::string>& literals) {
+        append_rule_word(text_, literals);
+        values_.globs.emplace_back(literals);
         return true;
     }
 
@@ -195,16 +195,16 @@ private:
 
     // 32 hexadecimal digits, or a pattern of them.
     bool add_id(const RuleToken& token) {
-        std::vector<std::string> pieces = token.pieces;
-        if (!token.has_gaps()) pieces.push_back(token.text);
+        std::vector<std::string> literals = token.literals;
+        if (!token.has_gaps()) literals.push_back(token.text);
         bool is_good = token.has_gaps() || token.text.size() == Digits{}.size();
-        for (std::string& piece : pieces) {
-            for (char& c : piece) {
+        for (std::string& literal : literals) {
+            for (char& c : literal) {
                 if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
                 is_good = is_good && kHex.find(c) != std::string_view::npos;
             }
         }
-        if (is_good) return token.has_gaps() ? add_glob(pieces) : add_one(pieces.front());
+        if (is_good) return token.has_gaps() ? add_glob(literals) : add_one(literals.front());
         return fail(token, token.shown() + " is no id",
                     "write 32 hexadecimal digits, or '*' for some of them");
     }
@@ -250,18 +250,18 @@ private:
 
     // A pattern of an address; after '%' comes an interface's name.
     bool add_address_glob(const RuleToken& token) {
-        std::vector<std::string> pieces = token.pieces;
+        std::vector<std::string> literals = token.literals;
         bool has_dot = false;
-        for (std::string& piece : pieces) {
-            for (char& c : piece) {
-                if (c == '%') return add_glob(pieces);
+        for (std::string& literal : literals) {
+            for (char& c : literal) {
+                if (c == '%') return add_glob(literals);
                 if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
                 has_dot = has_dot || c == '.';
                 const std::string_view allowed = has_dot ? kIpEnd : kIp;
                 if (allowed.find(c) == std::string_view::npos) return fail_address(token);
             }
         }
-        return add_glob(pieces);
+        return add_glob(literals);
     }
 
     bool fail_address(const RuleToken& token) {

@@ -13,9 +13,9 @@ void ValueIndex::add(const Test::Values& values, std::uint32_t owner) {
 
 void ValueIndex::add_glob(const Glob& glob, std::uint32_t owner) {
     if (is_begin(glob)) {
-        begins_.add(glob.pieces().front(), owner);
+        begins_.add(glob.literals().front(), owner);
     } else if (is_end(glob)) {
-        ends_.add(glob.pieces().back(), owner);
+        ends_.add(glob.literals().back(), owner);
     } else {
         globs_.add(glob, owner);
     }

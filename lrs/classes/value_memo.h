@@ -25,26 +25,26 @@ public:
     // `owners` has a bit for each owner.
     void find(const ValueIndex& index, std::string_view text, std::span<BitRows::Word> owners) {
         if (text.size() > kTextBytesMax) return index.find(text, owners);
-        if (places_.empty()) places_.resize(kPlaces);
-        Place& place = places_[std::hash<std::string_view>()(text) % kPlaces];
-        if (!place.is_of(text)) {
+        if (cells_.empty()) cells_.resize(kCells);
+        Cell& cell = cells_[std::hash<std::string_view>()(text) % kCells];
+        if (!cell.is_of(text)) {
             std::array<BitRows::Word, BitRows::words_for(kOwnersMax)> row;
             const auto found = std::span(row).first(owners.size());
             std::ranges::fill(found, 0);
             index.find(text, found);
-            place.begin(text);
-            BitRows::for_each(found, [&](std::size_t owner) { place.add(owner); });
+            cell.begin(text);
+            BitRows::for_each(found, [&](std::size_t owner) { cell.add(owner); });
             return BitRows::add_all(owners, found);
         }
-        for (std::size_t i = 0; i < place.count; ++i) BitRows::set(owners, place.owners[i]);
+        for (std::size_t i = 0; i < cell.count; ++i) BitRows::set(owners, cell.owners[i]);
     }
 
 private:
-    static constexpr std::size_t kPlaces = 1024;
+    static constexpr std::size_t kCells = 1024;
     static constexpr std::size_t kTextBytesMax = 40;  // All addresses are shorter.
     static constexpr std::uint8_t kRememberedMax = 11;
 
-    struct alignas(64) Place {
+    struct alignas(64) Cell {
         bool is_of(std::string_view asked) const {
             return count <= kRememberedMax && asked == std::string_view(text.data(), size);
         }
@@ -63,9 +63,9 @@ private:
         std::array<char, kTextBytesMax> text;
         std::array<std::uint16_t, kRememberedMax> owners;
     };
-    static_assert(sizeof(Place) == 64);
+    static_assert(sizeof(Cell) == 64);
 
-    std::vector<Place> places_;  // Allocated on first use.
+    std::vector<Cell> cells_;  // Allocated on first use.
 };
 
 }  // namespace fopd::lrs

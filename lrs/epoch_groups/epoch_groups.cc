@@ -20,8 +20,8 @@ struct EpochGroups::Group : KnownClass, TurnPlace {
     const GroupRule* rule;
     const std::string name;
     const GroupId id;
-    Line::iterator place;   // In the line, while requests wait.
-    Line::node_type entry;  // Of the line, while none waits; empty until it was there once.
+    Line::iterator entry_at;  // The entry in the line, while requests wait.
+    Line::node_type entry;    // Of the line, while none waits; empty until it was there once.
     std::uint64_t turns = 0;
     ClassTally tally;
 };
@@ -161,16 +161,16 @@ void EpochGroups::begin_waiting(Group& group) {
     group.KnownClass::unlink();
     const Tag tag = next_tag(own_last_, group.id, group.rule->weight);
     if (group.entry.empty()) {
-        group.place = line_.emplace(tag, &group);
+        group.entry_at = line_.emplace(tag, &group);
     } else {
         group.entry.key() = tag;
-        group.place = line_.insert(std::move(group.entry));
+        group.entry_at = line_.insert(std::move(group.entry));
     }
     if (turn_ == group.id) turn_groups_.push_back(group);
 }
 
 void EpochGroups::stop_waiting(Group& group) {
-    group.entry = line_.extract(group.place);
+    group.entry = line_.extract(group.entry_at);
     group.TurnPlace::unlink();
     if (own_turn_ == &group) own_turn_ = nullptr;
     groups_.fell_idle(group, now_);
@@ -179,10 +179,10 @@ void EpochGroups::stop_waiting(Group& group) {
 // To the group's next tag after own_last_. REQUIRES: requests wait.
 void EpochGroups::move_tag(Group& group) {
     const Tag tag = next_tag(own_last_, group.id, group.rule->weight);
-    if (tag == group.place->first) return;
-    auto entry = line_.extract(group.place);
+    if (tag == group.entry_at->first) return;
+    auto entry = line_.extract(group.entry_at);
     entry.key() = tag;
-    group.place = line_.insert(std::move(entry));
+    group.entry_at = line_.insert(std::move(entry));
 }
 
 // -- epochs --
@@ -221,9 +221,9 @@ void EpochGroups::start_epoch(eh::EpochNumber /*epoch*/, const EpochPartData& da
 void EpochGroups::begin_turn() {
     own_last_ = last_;
     own_turn_ = nullptr;
-    for (auto place = line_.begin(); place != line_.end();) {
-        Group& group = *place->second;
-        ++place;
+    for (auto at = line_.begin(); at != line_.end();) {
+        Group& group = *at->second;
+        ++at;
         move_tag(group);
         if (group.id != turn_ || group.TurnPlace::linked()) continue;
         turn_groups_.push_back(group);
@@ -299,15 +299,16 @@ ClassLabel EpochGroups::class_of(const Request& request) const {
 // The rules of a set are contiguous, in their order.
 bool EpochGroups::visit_classes(Instant /*now*/, const ClassVisitor& visitor) {
     groups_.for_each([&](Group& known) {
-        visitor({.name = known.name,
-                 .rule = known.rule->name,
-                 .place = static_cast<std::uint32_t>(known.rule - share_.rules->rules().data()),
-                 .queued = known.queued,
-                 .oldest = known.queued > 0 ? known.head().arrived_at() : kNever,
-                 .tally = known.tally,
-                 .turns = ClassTurns{.weight = known.rule->weight,
-                                     .taken = known.turns,
-                                     .queued_in_all = in_all_.requests_of(known.id)}});
+        visitor(
+            {.name = known.name,
+             .rule = known.rule->name,
+             .sort_position = static_cast<std::uint32_t>(known.rule - share_.rules->rules().data()),
+             .queued = known.queued,
+             .oldest = known.queued > 0 ? known.head().arrived_at() : kNever,
+             .tally = known.tally,
+             .turns = ClassTurns{.weight = known.rule->weight,
+                                 .taken = known.turns,
+                                 .queued_in_all = in_all_.requests_of(known.id)}});
     });
     return true;
 }

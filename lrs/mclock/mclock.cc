@@ -459,7 +459,7 @@ ClassView Mclock::view_of(TrafficClass& known, Instant now) const {
     const Ticks ticks = ticks_at(now);
     return {.name = known.name,
             .rule = known.rule->name,
-            .place = static_cast<std::uint32_t>(known.rule - share_.rules->rules().data()),
+            .sort_position = static_cast<std::uint32_t>(known.rule - share_.rules->rules().data()),
             .queued = known.queued,
             .is_throttled = known.queued > 0 && known.is_at_limit(ticks),
             .throttled_now = in_duration_of(known.throttled_ticks(ticks)),

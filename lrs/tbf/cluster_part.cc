@@ -46,7 +46,7 @@ void merge(const ClusterPart& one, const ClusterPart& other, ClusterPart& into) 
         } else if (ones[i].id == others[j].id) {
             next = sum_of(ones[i++], others[j++]);
         } else {
-            next = one.place_of(ones[i].id) < one.place_of(others[j].id) ? ones[i++] : others[j++];
+            next = one.index_of(ones[i].id) < one.index_of(others[j].id) ? ones[i++] : others[j++];
         }
     }
 }
@@ -87,8 +87,8 @@ void ClusterPart::write(std::span<std::byte> bytes) const {
 }
 
 const ClusterDemand* ClusterPart::find(std::uint64_t id) const {
-    const auto place = [this](const ClusterDemand& each) { return place_of(each.id); };
-    const auto found = std::ranges::lower_bound(all(), place_of(id), {}, place);
+    const auto index = [this](const ClusterDemand& each) { return index_of(each.id); };
+    const auto found = std::ranges::lower_bound(all(), index_of(id), {}, index);
     return found == all().end() || found->id != id ? nullptr : &*found;
 }
 

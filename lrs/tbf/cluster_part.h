@@ -54,10 +54,10 @@ struct ClusterPart {
         return std::span(demands).first(std::min<std::size_t>(count, kDemandsMax));
     }
     bool is_full() const { return count >= kDemandsMax; }
-    std::uint64_t place_of(std::uint64_t id) const { return id - first_id; }
+    std::uint64_t index_of(std::uint64_t id) const { return id - first_id; }
     // Whether the part would have a demand of that id if any node had one.
     bool covers(std::uint64_t id) const {
-        return !is_full() || place_of(id) <= place_of(demands.back().id);
+        return !is_full() || index_of(id) <= index_of(demands.back().id);
     }
     // Null: there is none.
     const ClusterDemand* find(std::uint64_t id) const;

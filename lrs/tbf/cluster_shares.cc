@@ -35,7 +35,7 @@ Share base_by(std::uint64_t demand, std::uint64_t nodes) {
     return part_of_whole(kept_of(demand), kWholeDemand * nodes);
 }
 
-Share piece_by(std::uint64_t own, std::uint64_t demand) {
+Share gain_by(std::uint64_t own, std::uint64_t demand) {
     const Share divided = part_of_whole(kWholeDemand - kept_of(demand), kWholeDemand);
     return static_cast<Share>(static_cast<Wide>(divided) * std::min(own, demand) /
                               std::max<std::uint64_t>(demand, 1));
@@ -67,9 +67,9 @@ void ClusterShares::write(std::span<std::byte> room, std::vector<ClusterDemand>&
     part.nodes = ClusterPart::kOneNode / std::max(node_->localities, 1U);
     part.key_low = part.key_high = check_of(node_->key);
     part.moved = static_cast<std::uint32_t>(std::min(moved, kWholeDemand));
-    const auto place = [&part](const ClusterDemand& each) { return part.place_of(each.id); };
+    const auto index = [&part](const ClusterDemand& each) { return part.index_of(each.id); };
     part.count = static_cast<std::uint32_t>(std::min(demands.size(), ClusterPart::kDemandsMax));
-    std::ranges::partial_sort(demands, demands.begin() + part.count, {}, place);
+    std::ranges::partial_sort(demands, demands.begin() + part.count, {}, index);
     std::copy_n(demands.begin(), part.count, part.demands.begin());
     part.write(room);
 
@@ -121,7 +121,7 @@ void ClusterShares::begin(eh::EpochNumber epoch, const EpochPartData& data, Tick
     const bool is_forged = goes_on_ && part.basis > before_;
     if (keys_differ_ || is_forged) part.count = 0;
     note_covered(part);
-    take_pieces(part);
+    note_gains(part);
     learn(part, now);
 }
 
@@ -130,17 +130,17 @@ void ClusterShares::note_covered(const ClusterPart& part) {
     if (had_unheard_ && part.first_id != next_first_id_) unheard_ = kAllIds;
     first_id_ = part.first_id;
     is_full_ = part.is_full();
-    last_place_ = is_full_ ? part.place_of(part.demands.back().id) : kAllIds;
+    last_index_ = is_full_ ? part.index_of(part.demands.back().id) : kAllIds;
     next_first_id_ = is_full_ ? part.demands.back().id + 1 : 0;
     // Each epoch says something about the ids that follow those of the epoch before.
-    unheard_ -= std::min(unheard_, last_place_);
+    unheard_ -= std::min(unheard_, last_index_);
 }
 
-void ClusterShares::take_pieces(const ClusterPart& part) {
+void ClusterShares::note_gains(const ClusterPart& part) {
     const bool is_counted = has_share_ && written_basis_ == part.basis;
     for (Written& each : written_) {
         const ClusterDemand* const all = is_counted ? part.find(each.id) : nullptr;
-        each.piece = all == nullptr ? 0 : piece_by(each.demand, all->demand);
+        each.gain = all == nullptr ? 0 : gain_by(each.demand, all->demand);
     }
 }
 
@@ -253,11 +253,11 @@ Share ClusterShares::base_before(std::uint64_t id) const {
     return known->second.base;
 }
 
-// Each piece is taken once.
-Share ClusterShares::piece_of(std::uint64_t id) {
+// Each gain is taken once.
+Share ClusterShares::take_gain(std::uint64_t id) {
     const auto written = std::ranges::lower_bound(written_, id, {}, &Written::id);
     if (written == written_.end() || written->id != id) return 0;
-    return std::exchange(written->piece, 0);
+    return std::exchange(written->gain, 0);
 }
 
 bool ClusterShares::differs(std::uint64_t id) const {
@@ -268,7 +268,7 @@ bool ClusterShares::differs(std::uint64_t id) const {
 void ClusterShares::settle(const ClusterMeter& of, Ticks now) {
     if (!has_share_) return;
     const std::uint32_t tag = epoch_tag(epoch_);
-    const Share piece = piece_of(of.id);
+    const Share gain = take_gain(of.id);
     EpochShares seen = of.share.get();
     for (;;) {
         EpochShares next{.tag = tag, .before = seen.before, .now = seen.now};
@@ -283,7 +283,7 @@ void ClusterShares::settle(const ClusterMeter& of, Ticks now) {
                                    : limited(seen.tag == 0 ? cut_off() : seen.usable());
             next.now = is_covered(of.id) ? base_now(of.id) : next.before;
         }
-        next.now = std::min(next.now + piece, kWholeShare);
+        next.now = std::min(next.now + gain, kWholeShare);
         Share from = seen.usable();
         if (!is_begun && seen.tag == 0) from = cut_off();
         if (!is_begun && seen.tag != 0 && was_cut_off_) from = limited(from);

@@ -94,20 +94,20 @@ private:
     struct Written {
         std::uint64_t id = 0;
         std::uint64_t demand = 0;
-        Share piece = 0;  // What it brings in the present epoch, until it is taken.
+        Share gain = 0;  // What it brings in the present epoch, until it is taken.
     };
 
     void note_newest(eh::EpochNumber epoch);
     void learn(const ClusterPart& part, Ticks now);
-    void take_pieces(const ClusterPart& part);
+    void note_gains(const ClusterPart& part);
     void forget();
     Share cut_off() const;
     Share limited(Share last) const;
     Share base_now(std::uint64_t id) const;
     Share base_before(std::uint64_t id) const;
-    bool is_covered(std::uint64_t id) const { return !is_full_ || id - first_id_ <= last_place_; }
+    bool is_covered(std::uint64_t id) const { return !is_full_ || id - first_id_ <= last_index_; }
     void note_covered(const ClusterPart& part);
-    Share piece_of(std::uint64_t id);
+    Share take_gain(std::uint64_t id);
 
     const std::shared_ptr<ClusterNode> node_;
     std::optional<Share> cut_off_;
@@ -128,7 +128,7 @@ private:
     // Which ids the present epoch says something about, and where those of the next one begin.
     bool is_full_ = false;
     std::uint64_t first_id_ = 0;
-    std::uint64_t last_place_ = 0;
+    std::uint64_t last_index_ = 0;
     std::uint64_t next_first_id_ = 0;
 
     bool has_written_ = false;

@@ -149,9 +149,9 @@ private:
             return reader_.fail(token.column, token.shown() + " is too large",
                                 "write at most " + config::format_rate(limit) + ", or unlimited");
         }
-        auto& place = is_bytes ? rates.bytes : rates.operations;
-        if (place) return reader_.fail_double(token);
-        place = rate->per_second;
+        auto& limit = is_bytes ? rates.bytes : rates.operations;
+        if (limit) return reader_.fail_double(token);
+        limit = rate->per_second;
         return true;
     }
 
@@ -164,9 +164,9 @@ private:
             const auto count = core::whole_number(token.text);
             std::uint64_t burst = count.value_or(0);
             if (!count && !reader_.read_size(token, burst)) return false;
-            auto& place = count ? options.operations_burst : options.bytes_burst;
-            if (place) return reader_.fail_double(token);
-            place = burst;
+            auto& limit = count ? options.operations_burst : options.bytes_burst;
+            if (limit) return reader_.fail_double(token);
+            limit = burst;
             if (burst > 0) return true;
             return reader_.fail(token.column, "a burst of nothing lets nothing through",
                                 "write at least 1, or rate=block");

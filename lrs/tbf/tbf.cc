@@ -142,7 +142,7 @@ Tbf::Taken Tbf::take_tokens(TrafficClass& from, Ticks now) const {
     const Rule& rule = *from.rule;
     const bool has_all_limit = has_limit(rule.all_paces);
     const bool is_in_line = from.LinePlace::linked();
-    if (has_all_limit && !is_in_line && !lines_[place_of(rule)].waiting.empty())
+    if (has_all_limit && !is_in_line && !lines_[index_of(rule)].waiting.empty())
         return Taken::kNoneOfTheRule;
     const auto charge = charge_for(from, rule.paces, *from.bucket, now);
     if (!charge || !from.bucket->take(now, from.since, *charge, rule.paces))
@@ -267,14 +267,14 @@ void Tbf::forget_idle(Instant now) {
 
 void Tbf::line_up(TrafficClass& waiting) {
     waiting.at = kNeverTicks;  // Unknown.
-    const std::uint32_t place = place_of(*waiting.rule);
-    lines_[place].waiting.push_back(waiting);
-    if (lines_[place].order == 0) schedule_line(place);
+    const std::uint32_t index = index_of(*waiting.rule);
+    lines_[index].waiting.push_back(waiting);
+    if (lines_[index].order == 0) schedule_line(index);
 }
 
 // REQUIRES: the line's entry is at the top.
-Request* Tbf::pop_line(std::uint32_t place, Instant now) {
-    RuleLine& line = lines_[place];
+Request* Tbf::pop_line(std::uint32_t index, Instant now) {
+    RuleLine& line = lines_[index];
     ready_.pop_top();
     line.order = 0;
     --scheduled_count_;
@@ -297,13 +297,13 @@ Request* Tbf::pop_line(std::uint32_t place, Instant now) {
             break;
         case Taken::kNoneOfTheRule: break;
     }
-    schedule_line(place);
+    schedule_line(index);
     return served;
 }
 
 // Puts the line into the heap, at the time at which its first class is ready.
-void Tbf::schedule_line(std::uint32_t place) {
-    RuleLine& line = lines_[place];
+void Tbf::schedule_line(std::uint32_t index) {
+    RuleLine& line = lines_[index];
     if (line.waiting.empty()) return;
     auto& first = static_cast<TrafficClass&>(line.waiting.front());
     const Bucket& bucket = *first.rule->all_bucket;
@@ -312,7 +312,7 @@ void Tbf::schedule_line(std::uint32_t place) {
     const Ticks ready = charge ? bucket.ready_at(*charge, paces) : kNeverTicks;
     line.order = next_order();
     ready_.push(
-        {.at = std::max(ready, first.since), .order = line.order, .index = place | kOfLine});
+        {.at = std::max(ready, first.since), .order = line.order, .index = index | kOfLine});
     ++scheduled_count_;
 }
 
@@ -350,10 +350,10 @@ void Tbf::tidy_heap() {
         if (known.order == 0) return;
         ready_.push({.at = known.at, .order = known.order, .index = known.index});
     });
-    for (std::uint32_t place = 0; place < lines_.size(); ++place) {
-        if (std::exchange(lines_[place].order, 0) == 0) continue;
+    for (std::uint32_t index = 0; index < lines_.size(); ++index) {
+        if (std::exchange(lines_[index].order, 0) == 0) continue;
         --scheduled_count_;
-        schedule_line(place);
+        schedule_line(index);
     }
 }
 
@@ -510,10 +510,10 @@ ClassView Tbf::view_of(TrafficClass& known, Instant now) const {
     const Ticks ticks = ticks_at(now);
     const auto& rules = rules_->rules();
     const bool is_doomed = known.rule == nullptr;
-    const auto place = is_doomed ? std::ssize(rules) : known.rule - rules.data();
+    const auto index = is_doomed ? std::ssize(rules) : known.rule - rules.data();
     return {.name = known.name,
             .rule = rule_name(known),
-            .place = static_cast<std::uint32_t>(place),
+            .sort_position = static_cast<std::uint32_t>(index),
             .queued = known.queued + known.unmoved,
             .is_throttled = known.is_throttled(ticks),
             .throttled_now = in_duration(known.throttled_ticks(ticks)),

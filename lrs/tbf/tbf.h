@@ -115,9 +115,9 @@ private:
     Request& serve(TrafficClass& from, Instant now);
 
     void line_up(TrafficClass& waiting);
-    Request* pop_line(std::uint32_t place, Instant now);
-    void schedule_line(std::uint32_t place);
-    std::uint32_t place_of(const Rule& rule) const {
+    Request* pop_line(std::uint32_t index, Instant now);
+    void schedule_line(std::uint32_t index);
+    std::uint32_t index_of(const Rule& rule) const {
         return static_cast<std::uint32_t>(&rule - rules_->rules().data());
     }
 

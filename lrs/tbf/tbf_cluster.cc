@@ -67,7 +67,7 @@ void Tbf::count_demands(Duration elapsed) {
     });
     for (const Rule& rule : rules_->rules()) {
         if (!rule.is_cluster) continue;
-        RuleLine& line = lines_[place_of(rule)];
+        RuleLine& line = lines_[index_of(rule)];
         const ClassHash ids = ids_of_all(rule);
         const Paces& paces = rule.all_paces;
         count_one(line.operations_demand, ids.low, line.operations, paces.operations, elapsed);
@@ -94,7 +94,7 @@ void Tbf::count_demand(TrafficClass& known, Duration elapsed) {
     const Paces& paces = known.rule->paces;
     count_one(cluster.operations, cluster.ids.low, operations, paces.operations, elapsed);
     count_one(cluster.bytes, cluster.ids.high, bytes, paces.bytes, elapsed);
-    RuleLine& line = lines_[place_of(*known.rule)];
+    RuleLine& line = lines_[index_of(*known.rule)];
     add_to(line.operations, operations);
     add_to(line.bytes, bytes);
 }
@@ -121,8 +121,8 @@ std::vector<ClusterDemand> Tbf::told_demands() {
     });
     for (const Rule& rule : rules_->rules()) {
         if (!rule.is_cluster) continue;
-        add(ids_of_all(rule).low, lines_[place_of(rule)].operations_demand, rule);
-        add(ids_of_all(rule).high, lines_[place_of(rule)].bytes_demand, rule);
+        add(ids_of_all(rule).low, lines_[index_of(rule)].operations_demand, rule);
+        add(ids_of_all(rule).high, lines_[index_of(rule)].bytes_demand, rule);
     }
     return demands;
 }
@@ -209,11 +209,11 @@ void Tbf::look_again() {
         schedule(known);
     });
     for (const Rule& rule : rules_->rules()) {
-        RuleLine& line = lines_[place_of(rule)];
+        RuleLine& line = lines_[index_of(rule)];
         if (!rule.is_cluster || line.order == 0) continue;
         line.order = 0;
         --scheduled_count_;
-        schedule_line(place_of(rule));
+        schedule_line(index_of(rule));
     }
     tidy_heap();
 }

@@ -766,9 +766,9 @@ TEST_CASE("config bad file: an empty file reports missing top-level keys", "[con
 
 TEST_CASE("config bad file: size, depth and number of values are bounded, at once and in one line",
           "[config]") {
-    const auto repeated = [](std::string_view piece, std::size_t count) {
+    const auto repeated = [](std::string_view unit, std::size_t count) {
         std::string text;
-        while (count-- > 0) text += piece;
+        while (count-- > 0) text += unit;
         return text;
     };
     struct Large {

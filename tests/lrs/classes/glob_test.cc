@@ -15,15 +15,15 @@ using namespace fopd::lrs;
 namespace {
 
 Glob glob_of(std::string_view pattern) {
-    std::vector<std::string> pieces{""};
+    std::vector<std::string> literals{""};
     for (const char c : pattern) {
         if (c == '*') {
-            pieces.emplace_back();
+            literals.emplace_back();
         } else {
-            pieces.back() += c;
+            literals.back() += c;
         }
     }
-    return Glob(std::move(pieces));
+    return Glob(std::move(literals));
 }
 
 bool is_match(std::string_view pattern, std::string_view text) {

@@ -34,7 +34,7 @@ Bytes bytes_of(const ClusterPart& part) {
 // The demands in the order of the part, cut to size, as a node writes them.
 void put(ClusterPart& part, std::vector<ClusterDemand> demands) {
     std::ranges::sort(demands, {},
-                      [&](const ClusterDemand& each) { return part.place_of(each.id); });
+                      [&](const ClusterDemand& each) { return part.index_of(each.id); });
     part.count = static_cast<std::uint32_t>(std::min(demands.size(), ClusterPart::kDemandsMax));
     std::copy_n(demands.begin(), part.count, part.demands.begin());
 }

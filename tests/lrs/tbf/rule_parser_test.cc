@@ -406,9 +406,9 @@ TEST_CASE("lrs rule: a rule that is printed reads back to the same", "[lrs]") {
 }
 
 TEST_CASE("lrs rule: long and hostile texts are refused or read at once", "[lrs]") {
-    const auto repeated = [](std::string_view piece, std::size_t bytes) {
+    const auto repeated = [](std::string_view unit, std::size_t bytes) {
         std::string text;
-        while (text.size() + piece.size() <= bytes) text += piece;
+        while (text.size() + unit.size() <= bytes) text += unit;
         return text;
     };
     constexpr std::size_t kRoom = kRuleBytesMax - 32;
