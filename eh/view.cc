@@ -118,16 +118,16 @@ std::optional<ViewDifference> difference(const View& base, const View& next) {
     ViewDifference made{.base = base.number, .rest = next};
     made.rest.roster.clear();
     const CommittedView old(base);
-    const auto place_in_base = [&](const RosterEntry& entry) -> std::optional<std::size_t> {
-        const auto place = old.find(entry.name, entry.incarnation);
-        return place && old.at(*place) == entry ? place : std::nullopt;
+    const auto index_in_base = [&](const RosterEntry& entry) -> std::optional<std::size_t> {
+        const auto index = old.find(entry.name, entry.incarnation);
+        return index && old.at(*index) == entry ? index : std::nullopt;
     };
-    std::vector<std::size_t> kept;  // Positions in the base, in the order of `next`.
+    std::vector<std::size_t> kept;  // Indices in the roster of the base, in the order of `next`.
     for (const RosterEntry& entry : next.roster) {
-        const auto place = place_in_base(entry);
-        if (place && !made.added.empty()) return std::nullopt;
-        if (place) {
-            kept.push_back(*place);
+        const auto index = index_in_base(entry);
+        if (index && !made.added.empty()) return std::nullopt;
+        if (index) {
+            kept.push_back(*index);
         } else {
             made.added.push_back(entry);
         }
@@ -153,17 +153,17 @@ Result<View> apply(const View& base, const ViewDifference& difference) {
         return std::unexpected(corrupt("a difference of another view"));
     View next = difference.rest;
     std::vector<bool> is_used(base.roster.size());
-    const auto use = [&](std::uint32_t place) {
-        if (place >= is_used.size() || is_used[place]) return false;
-        is_used[place] = true;
+    const auto use = [&](std::uint32_t index) {
+        if (index >= is_used.size() || is_used[index]) return false;
+        is_used[index] = true;
         return true;
     };
-    for (const std::uint32_t place : difference.removed) {
-        if (!use(place)) return std::unexpected(corrupt("a difference removes twice"));
+    for (const std::uint32_t index : difference.removed) {
+        if (!use(index)) return std::unexpected(corrupt("a difference removes twice"));
     }
-    for (const std::uint32_t place : difference.first) {
-        if (!use(place)) return std::unexpected(corrupt("a difference moves twice"));
-        next.roster.push_back(base.roster[place]);
+    for (const std::uint32_t index : difference.first) {
+        if (!use(index)) return std::unexpected(corrupt("a difference moves twice"));
+        next.roster.push_back(base.roster[index]);
     }
     for (std::size_t i = 0; i < is_used.size(); ++i) {
         if (!is_used[i]) next.roster.push_back(base.roster[i]);

@@ -219,8 +219,8 @@ void Member::on_message(const Peer& from, Message message, Instant now) {
     const Body& body = message.body;
     if (const auto* const news = std::get_if<ViewNews>(&body)) {
         on_view_news(from, *news, now);
-    } else if (const auto* const piece = std::get_if<ViewPiece>(&body)) {
-        on_view_piece(from, *piece, now);
+    } else if (const auto* const part = std::get_if<ViewPart>(&body)) {
+        on_view_part(from, *part, now);
     } else if (const auto* const want = std::get_if<ViewWant>(&body)) {
         on_view_want(from, *want);
     } else if (const auto* const nack = std::get_if<Nack>(&body)) {

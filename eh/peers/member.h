@@ -333,7 +333,7 @@ private:
     void send_nack(const Peer& to, Incarnation incarnation);
     void want_view(const Peer& from, ViewNumber number, Instant now);
     void on_view_news(const Peer& from, const ViewNews& news, Instant now);
-    void on_view_piece(const Peer& from, const ViewPiece& piece, Instant now);
+    void on_view_part(const Peer& from, const ViewPart& part, Instant now);
     void on_view_want(const Peer& from, const ViewWant& want);
     void on_nack(const Peer& from, const Nack& nack, Instant now);
 

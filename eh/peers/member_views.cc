@@ -11,7 +11,7 @@ namespace fopd::eh::peers {
 
 namespace {
 
-// Of a view's bytes in memory while its pieces arrive.
+// Of a view's bytes in memory while its parts arrive.
 constexpr std::size_t kViewBytesMax = kRosterMax * (kMemberNameMax + kMemberAddressMax + 32);
 
 bool fits_in_message(const ViewDifference& difference) {
@@ -21,7 +21,7 @@ bool fits_in_message(const ViewDifference& difference) {
     bytes += 4 * (difference.first.size() + difference.removed.size());
     for (const RosterEntry& entry : difference.added)
         bytes += 32 + entry.name.size() + entry.address.size();
-    return bytes <= kViewPieceMax;
+    return bytes <= kViewPartMax;
 }
 
 }  // namespace
@@ -213,7 +213,7 @@ void Member::send_view(const Peer& to, bool has_base) {
     on_view_want(to, {.number = view_number(), .offset = 0});
 }
 
-// A root that leaves tells the next one, and does not stay to send a long view in pieces: the store
+// A root that leaves tells the next one, and does not stay to send a long view in parts: the store
 // has it.
 void Member::tell_successor(const CommittedView& next, const std::optional<ViewDifference>& news) {
     const Peer to{.name = next.root().name, .address = next.root().address};
@@ -240,12 +240,12 @@ void Member::on_view_want(const Peer& from, const ViewWant& want) {
     const std::vector<std::byte>& bytes = view_->bytes();
     const std::size_t offset = want.number == view_number() ? want.offset : 0;
     if (offset >= bytes.size()) return;
-    const std::size_t size = std::min(kViewPieceMax, bytes.size() - offset);
+    const std::size_t size = std::min(kViewPartMax, bytes.size() - offset);
     const auto first = bytes.begin() + static_cast<std::ptrdiff_t>(offset);
-    send(from, ViewPiece{.number = view_number(),
-                         .offset = static_cast<std::uint32_t>(offset),
-                         .total = static_cast<std::uint32_t>(bytes.size()),
-                         .bytes{first, first + static_cast<std::ptrdiff_t>(size)}});
+    send(from, ViewPart{.number = view_number(),
+                        .offset = static_cast<std::uint32_t>(offset),
+                        .total = static_cast<std::uint32_t>(bytes.size()),
+                        .bytes{first, first + static_cast<std::ptrdiff_t>(size)}});
     // Asked whether it is ready, the member found out that it was in an older view.
     const bool is_last = offset + size == bytes.size();
     if (duty_ && duty_->polled_at != kNever && is_last) send(from, Poll{});
@@ -285,19 +285,19 @@ void Member::on_view_news(const Peer& from, const ViewNews& news, Instant now) {
     adopt(share(*std::move(next)), difference, now);
 }
 
-void Member::on_view_piece(const Peer& from, const ViewPiece& piece, Instant now) {
-    if (seated_ && piece.number == view_number()) return send(from, ViewAck{});
-    if (piece.number <= over()) return;
-    if (piece.total > kViewBytesMax || piece.bytes.empty()) return drop(from);
-    if (piece.number < assembly_.number) return;
-    if (piece.number != assembly_.number) assembly_ = {.number = piece.number};
-    if (piece.offset != assembly_.bytes.size() || piece.offset + piece.bytes.size() > piece.total) {
+void Member::on_view_part(const Peer& from, const ViewPart& part, Instant now) {
+    if (seated_ && part.number == view_number()) return send(from, ViewAck{});
+    if (part.number <= over()) return;
+    if (part.total > kViewBytesMax || part.bytes.empty()) return drop(from);
+    if (part.number < assembly_.number) return;
+    if (part.number != assembly_.number) assembly_ = {.number = part.number};
+    if (part.offset != assembly_.bytes.size() || part.offset + part.bytes.size() > part.total) {
         return;
     }
     assembly_.from = from;
-    assembly_.bytes.insert(assembly_.bytes.end(), piece.bytes.begin(), piece.bytes.end());
+    assembly_.bytes.insert(assembly_.bytes.end(), part.bytes.begin(), part.bytes.end());
     assembly_.again_at = Instant{};
-    if (assembly_.bytes.size() < piece.total) return want_view(from, piece.number, now);
+    if (assembly_.bytes.size() < part.total) return want_view(from, part.number, now);
     auto view = decode_view(assembly_.bytes);
     assembly_ = {};
     if (!view) return drop(from);

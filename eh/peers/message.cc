@@ -72,11 +72,11 @@ void body_fields(Wire& wire, B& body) {
     } else if constexpr (std::is_same_v<Kind, ViewWant>) {
         wire.number(body.number);
         wire.number(body.offset);
-    } else if constexpr (std::is_same_v<Kind, ViewPiece>) {
+    } else if constexpr (std::is_same_v<Kind, ViewPart>) {
         wire.number(body.number);
         wire.number(body.offset);
         wire.number(body.total);
-        wire.data(body.bytes, kViewPieceMax);
+        wire.data(body.bytes, kViewPartMax);
     } else if constexpr (std::is_same_v<Kind, Nack>) {
         wire.number(body.number);
         wire.flag(body.is_excluded);

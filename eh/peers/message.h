@@ -16,7 +16,7 @@ namespace fopd::eh::peers {
 // A fop carries it in one message of at most 16 KiB.
 inline constexpr std::size_t kMessageBytesMax = 15 * 1024;
 // Of a view's bytes in one message.
-inline constexpr std::size_t kViewPieceMax = 12 * 1024;
+inline constexpr std::size_t kViewPartMax = 12 * 1024;
 
 // -- a reduction, up and down the tree --
 
@@ -96,12 +96,13 @@ struct ViewWant {
     std::uint32_t offset = 0;
     bool operator==(const ViewWant&) const = default;
 };
-struct ViewPiece {
+// A part of the bytes of a view, in answer to ViewWant.
+struct ViewPart {
     ViewNumber number = 0;
     std::uint32_t offset = 0;
     std::uint32_t total = 0;
     std::vector<std::byte> bytes{};
-    bool operator==(const ViewPiece&) const = default;
+    bool operator==(const ViewPart&) const = default;
 };
 // The receiver's view is old. Or, with `is_promised`, the sender has promised not to take part in
 // the view any more.
@@ -178,7 +179,7 @@ struct PromiseAck {
 
 // The number on the wire is the position.
 using Body = std::variant<Ready, First, Closing, Start, StartAck, Abort, Poll, PollAck, Leave, Beat,
-                          Ask, ViewNews, ViewAck, ViewWant, ViewPiece, Nack, Join, Redirect, Refuse,
+                          Ask, ViewNews, ViewAck, ViewWant, ViewPart, Nack, Join, Redirect, Refuse,
                           Promise, PromiseAck>;
 
 struct Message {

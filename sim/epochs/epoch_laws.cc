@@ -12,17 +12,17 @@ namespace {
 
 constexpr std::uint64_t kTwice = std::uint64_t{1} << 63;
 
-std::uint64_t place_in(std::span<const std::byte> data, std::size_t place) {
+std::uint64_t number_at(std::span<const std::byte> data, std::size_t index) {
     std::uint64_t value = 0;
-    std::memcpy(&value, data.data() + 8 * place, sizeof value);
+    std::memcpy(&value, data.data() + 8 * index, sizeof value);
     return value;
 }
 
-void add_places(std::span<std::byte> into, std::span<const std::byte> one,
-                std::span<const std::byte> other) {
+void add_numbers(std::span<std::byte> into, std::span<const std::byte> one,
+                 std::span<const std::byte> other) {
     for (std::size_t i = 0; 8 * i < into.size(); ++i) {
-        const std::uint64_t a = place_in(one, i);
-        const std::uint64_t b = place_in(other, i);
+        const std::uint64_t a = number_at(one, i);
+        const std::uint64_t b = number_at(other, i);
         const std::uint64_t sum = a != 0 && b != 0 ? (a + b) | kTwice : a + b;
         std::memcpy(into.data() + 8 * i, &sum, sizeof sum);
     }
@@ -34,7 +34,7 @@ EpochLaws::EpochLaws(std::size_t members, std::size_t fanout, Duration watchdog)
     : fanout_(fanout), watchdog_(watchdog), processes_(members) {}
 
 eh::EpochRules EpochLaws::rules(Duration timeout) {
-    return {.timeout = timeout, .combine = add_places, .granule = 8};
+    return {.timeout = timeout, .combine = add_numbers, .granule = 8};
 }
 
 std::string EpochLaws::name_of(std::size_t member) {
@@ -100,7 +100,7 @@ void EpochLaws::check_result(std::size_t member, const eh::peers::Member& state,
             sees_all = false;
             continue;
         }
-        const std::uint64_t call = place_in(answer.data, i);
+        const std::uint64_t call = number_at(answer.data, i);
         const std::string whose = who + " of " + name_of(i);
         require((call & kTwice) == 0, "I3", whose + " twice");
         if (!broken().empty()) return;

@@ -176,9 +176,9 @@ TEST_CASE("eh member: a seat that was given up is not taken again by an older vi
     const std::vector<std::byte> bytes = encode_view(view_of_three(2));
     root.on_message(kOther,
                     as_member(2, 5,
-                              ViewPiece{.number = 2,
-                                        .total = static_cast<std::uint32_t>(bytes.size()),
-                                        .bytes = bytes}),
+                              ViewPart{.number = 2,
+                                       .total = static_cast<std::uint32_t>(bytes.size()),
+                                       .bytes = bytes}),
                     kNow + 1ms);
     CHECK_FALSE(root.is_seated());
     CHECK_FALSE(root.is_root());

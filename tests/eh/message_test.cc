@@ -55,7 +55,7 @@ std::vector<Message> one_of_each() {
         ViewNews{.difference = *difference(old, next)},
         ViewAck{},
         ViewWant{.number = 4, .offset = 12},
-        ViewPiece{.number = 4, .offset = 0, .total = 40, .bytes = some_bytes(40)},
+        ViewPart{.number = 4, .offset = 0, .total = 40, .bytes = some_bytes(40)},
         Nack{.number = 5, .is_excluded = true, .root = "node-0", .root_address = "tcp://a:1"},
         Join{.address = "tcp://b:1",
              .rules = {.hash = 3, .timeout_ns = 4, .grace_ns = 5, .root_silent_ns = 6, .fanout = 7},
