@@ -24,8 +24,8 @@ namespace fopd::bench {
 
 namespace {
 
-constexpr std::size_t kTargetPieces = 32;
-constexpr std::size_t kPiecesMax = 16;
+constexpr std::size_t kTargetBuffers = 32;
+constexpr std::size_t kInFlightMax = 16;
 constexpr std::uint64_t kKey = 7;
 
 void check(long code, const char* what) {
@@ -113,7 +113,7 @@ struct Side {
 
 // The side whose memory it is.
 void serve(const Child::Parent& parent) {
-    std::vector<std::byte> memory(kTargetPieces * kPieceBytes);
+    std::vector<std::byte> memory(kTargetBuffers * kBufferBytes);
     Side side(info_of("0", FI_SOURCE));
     fid_pep* listening = nullptr;
     check(fi_passive_ep(side.fabric.get(), side.info.get(), &listening, nullptr), "fi_passive_ep");
@@ -162,17 +162,17 @@ public:
 
     double mbps(Direction direction, std::size_t depth, Duration span) {
         const Instant start = kClock.now();
-        std::uint64_t pieces = 0;
+        std::uint64_t transfers = 0;
         std::size_t under_way = 0;
         for (; under_way < depth; ++under_way) begin(direction, under_way);
         while (under_way > 0) {
-            std::array<fi_cq_entry, kPiecesMax> done;
+            std::array<fi_cq_entry, kInFlightMax> done;
             const ssize_t count = fi_cq_read(side_.completions.get(), done.data(), done.size());
             if (count == -FI_EAGAIN) continue;
             check(count, "fi_cq_read");
             const bool enough = kClock.now() - start >= span;
             for (const fi_cq_entry& each : std::span(done).first(static_cast<std::size_t>(count))) {
-                ++pieces;
+                ++transfers;
                 const auto slot = static_cast<std::size_t>(
                     static_cast<fi_context2*>(each.op_context) - contexts_.data());
                 if (enough) {
@@ -183,24 +183,24 @@ public:
             }
         }
         const auto took = static_cast<double>((kClock.now() - start).count());
-        return static_cast<double>(pieces * kPieceBytes) / took * 1000;
+        return static_cast<double>(transfers * kBufferBytes) / took * 1000;
     }
 
 private:
     void begin(Direction direction, std::size_t slot) {
-        std::byte* const local = memory_.data() + slot * kPieceBytes;
-        const std::uint64_t remote = next_++ % kTargetPieces * kPieceBytes;
+        std::byte* const local = memory_.data() + slot * kBufferBytes;
+        const std::uint64_t remote = next_++ % kTargetBuffers * kBufferBytes;
         const ssize_t begun = direction == Direction::kRead
-                                  ? fi_read(side_.endpoint.get(), local, kPieceBytes, nullptr,
+                                  ? fi_read(side_.endpoint.get(), local, kBufferBytes, nullptr,
                                             FI_ADDR_UNSPEC, remote, kKey, &contexts_[slot])
-                                  : fi_write(side_.endpoint.get(), local, kPieceBytes, nullptr,
+                                  : fi_write(side_.endpoint.get(), local, kBufferBytes, nullptr,
                                              FI_ADDR_UNSPEC, remote, kKey, &contexts_[slot]);
         check(begun, "fi_read or fi_write");
     }
 
     const Child target_;
-    std::vector<std::byte> memory_ = std::vector<std::byte>(kPiecesMax * kPieceBytes);
-    std::array<fi_context2, kPiecesMax> contexts_{};
+    std::vector<std::byte> memory_ = std::vector<std::byte>(kInFlightMax * kBufferBytes);
+    std::array<fi_context2, kInFlightMax> contexts_{};
     std::uint64_t next_ = 0;
     Side side_;
 };

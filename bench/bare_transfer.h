@@ -19,7 +19,7 @@ public:
     BareTransfer(const BareTransfer&) = delete;
     BareTransfer& operator=(const BareTransfer&) = delete;
 
-    // Megabytes in a second, `depth` pieces under way.
+    // Megabytes in a second, `depth` transfers in flight.
     double mbps(Direction direction, std::size_t depth, Duration span);
 
 private:

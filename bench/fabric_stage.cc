@@ -52,9 +52,9 @@ void expect(const Result<void>& result, const char* what) {
 class Answers final : public fabric::IncomingUser {
 public:
     Answers(core::Reactor& reactor, Service service) : reactor_(reactor), service_(service) {
-        for (std::size_t i = memory_.size(); i > 0; i -= kPieceBytes) {
-            free_pieces_.push_back({.data = memory_.data() + i - kPieceBytes,
-                                    .size_bytes = static_cast<std::uint32_t>(kPieceBytes)});
+        for (std::size_t i = memory_.size(); i > 0; i -= kBufferBytes) {
+            free_buffers_.push_back({.data = memory_.data() + i - kBufferBytes,
+                                     .size_bytes = static_cast<std::uint32_t>(kBufferBytes)});
         }
     }
 
@@ -79,18 +79,18 @@ public:
 private:
     Task<void> move(IncomingFop* fop) {
         const auto body = std::get<fop::BulkEcho>(fop->request().body);
-        if (free_pieces_.empty()) fail("more calls than pieces");
-        const core::Buffer piece = free_pieces_.back();
-        free_pieces_.pop_back();
+        if (free_buffers_.empty()) fail("more calls than buffers");
+        const core::Buffer buffer = free_buffers_.back();
+        free_buffers_.pop_back();
         Result<void> moved;
-        for (std::uint64_t at = 0; moved && at < body.bytes; at += kPieceBytes) {
+        for (std::uint64_t at = 0; moved && at < body.bytes; at += kBufferBytes) {
             if (service_ == Service::kPull) {
-                moved = co_await fop->pull(&body.source, at, piece);
+                moved = co_await fop->pull(&body.source, at, buffer);
             } else {
-                moved = co_await fop->push(&body.target, at, piece);
+                moved = co_await fop->push(&body.target, at, buffer);
             }
         }
-        free_pieces_.push_back(piece);
+        free_buffers_.push_back(buffer);
         fop->reply({.status = moved ? fop::Status::kDone : fop::status_of(moved.error().code),
                     .body = fop::BulkEchoReply{.bytes = body.bytes}});
     }
@@ -98,8 +98,8 @@ private:
     core::Reactor& reactor_;
     const Service service_;
     core::Gate gate_;
-    std::vector<std::byte> memory_ = std::vector<std::byte>(16 * kPieceBytes);
-    std::vector<core::Buffer> free_pieces_;
+    std::vector<std::byte> memory_ = std::vector<std::byte>(16 * kBufferBytes);
+    std::vector<core::Buffer> free_buffers_;
 };
 
 class ServerProcess final : fabric::RequestUser {

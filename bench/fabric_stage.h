@@ -16,13 +16,13 @@
 
 namespace fopd::bench {
 
-inline constexpr std::size_t kPieceBytes = 256U << 10;
+inline constexpr std::size_t kBufferBytes = 256U << 10;
 
 // The server's action on a request.
 enum class Service : std::uint8_t {
     kEcho,     // The payload goes back.
     kReply4k,  // 4 KiB come back.
-    kPull,     // Memory of the client is fetched, piece after piece.
+    kPull,     // Memory of the client is fetched, buffer after buffer.
     kPush,     // Memory of the client is written.
 };
 

@@ -321,13 +321,13 @@ bool UringServer::receive_once(std::uint32_t number) {
     const bool is_bulk = sizes_.request_bytes >= kBulkBytes;
     const std::size_t at = peer.received % sizes_.request_bytes;
     const std::size_t direct = is_bulk && at > 0 ? sizes_.request_bytes - at : 0;
-    std::array pieces{
+    std::array parts{
         iovec{.iov_base = place_.data() + at, .iov_len = direct},
         iovec{.iov_base = arrivals_.data(), .iov_len = is_bulk ? kBytesBesideBulk : kArrivalsBytes},
     };
     msghdr message{};
-    message.msg_iov = pieces.data();
-    message.msg_iovlen = pieces.size();
+    message.msg_iov = parts.data();
+    message.msg_iovlen = parts.size();
     ++calls_;
     const ssize_t received = ::recvmsg(static_cast<int>(number), &message, MSG_DONTWAIT);
     if (received < 0 && errno == EAGAIN) return true;
@@ -337,7 +337,7 @@ bool UringServer::receive_once(std::uint32_t number) {
     }
     const auto bytes = static_cast<std::size_t>(received);
     count_received(number, bytes);
-    return bytes < direct + pieces[1].iov_len;
+    return bytes < direct + parts[1].iov_len;
 }
 
 void UringServer::count_received(std::uint32_t number, std::size_t bytes) {
@@ -383,13 +383,13 @@ void UringServer::flush(std::uint32_t number) {
 void UringServer::gather(Peer& peer) {
     std::size_t count = 0;
     std::uint64_t from = peer.sent;
-    while (from < peer.to_send && count + 2 <= peer.pieces.size()) {
+    while (from < peer.to_send && count + 2 <= peer.parts.size()) {
         const std::size_t at = from % sizes_.reply_bytes;
         const std::size_t end = at < kHeaderBytes ? kHeaderBytes : sizes_.reply_bytes;
-        peer.pieces[count++] = {.iov_base = replies_.data() + at, .iov_len = end - at};
+        peer.parts[count++] = {.iov_base = replies_.data() + at, .iov_len = end - at};
         from += end - at;
     }
-    peer.message.msg_iov = peer.pieces.data();
+    peer.message.msg_iov = peer.parts.data();
     peer.message.msg_iovlen = count;
 }
 
@@ -404,7 +404,7 @@ void UringServer::send_by_calls(std::uint32_t number) {
         if (sent < 0 && errno != EAGAIN) return close(number);
         if (sent > 0) peer.sent += static_cast<std::uint64_t>(sent);
         std::uint64_t total = 0;
-        for (std::size_t p = 0; p < peer.message.msg_iovlen; ++p) total += peer.pieces[p].iov_len;
+        for (std::size_t p = 0; p < peer.message.msg_iovlen; ++p) total += peer.parts[p].iov_len;
         if (sent == static_cast<ssize_t>(total)) continue;
         io_uring_sqe* const entry = next_entry();
         io_uring_prep_poll_add(entry, static_cast<int>(number), POLLOUT);
@@ -441,8 +441,8 @@ void UringServer::send_linked(std::uint32_t number) {
     for (std::size_t i = 0; i < count; ++i) {
         const bool is_last = i + 1 == count;
         io_uring_sqe* const entry = next_entry();
-        io_uring_prep_send(entry, static_cast<int>(number), peer.pieces[i].iov_base,
-                           peer.pieces[i].iov_len,
+        io_uring_prep_send(entry, static_cast<int>(number), peer.parts[i].iov_base,
+                           peer.parts[i].iov_len,
                            MSG_NOSIGNAL | MSG_WAITALL | (is_last ? 0 : MSG_MORE));
         mark_peer(entry, Tag::kSent, number);
         if (!is_last) entry->flags |= IOSQE_IO_LINK;

@@ -74,7 +74,7 @@ private:
         std::uint64_t sent = 0;
         std::uint64_t to_send = 0;  // With what was sent.
         msghdr message{};
-        std::array<iovec, 2 * kFramesPerSend> pieces{};
+        std::array<iovec, 2 * kFramesPerSend> parts{};
     };
 
     io_uring_sqe* next_entry();

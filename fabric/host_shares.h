@@ -46,9 +46,9 @@ public:
     // another. REQUIRES: a place is left.
     Host& take(const Key& key) {
         ENSURE(taken_ < count_max_);
-        const auto [place, is_new] = hosts_.try_emplace(key);
-        Host& host = place->second;
-        host.self_ = place;
+        const auto [at, is_new] = hosts_.try_emplace(key);
+        Host& host = at->second;
+        host.self_ = at;
         if (!is_new) --hosts_with_[host.count_];
         ++hosts_with_[++host.count_];
         if (host.count_ > most_) most_ = host.count_;

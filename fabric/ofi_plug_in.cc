@@ -82,7 +82,7 @@ OwnFolder own_folder() {
 // The plug-in's possible paths. Those relative to this file come first, so that a program that was
 // built or unpacked anywhere finds its own. A setuid program may be started through a link in a
 // folder of its caller, so it looks in the system's folder only.
-std::vector<fs::path> places() {
+std::vector<fs::path> possible_paths() {
     std::vector<fs::path> folders;
     if (::getauxval(AT_SECURE) == 0) {
         const auto [folder, owner, is_program] = own_folder();
@@ -128,8 +128,8 @@ Error unusable(core::EventSink& events, std::string_view file, std::string_view 
 Result<const OfiPlugIn*> load(core::EventSink& events) {
     std::error_code failed;
     std::string file;
-    for (const fs::path& place : places()) {
-        if (file.empty() && fs::exists(place, failed)) file = place.string();
+    for (const fs::path& path : possible_paths()) {
+        if (file.empty() && fs::exists(path, failed)) file = path.string();
     }
     if (file.empty()) {
         return std::unexpected(

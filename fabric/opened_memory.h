@@ -19,7 +19,8 @@ public:
     // From now on, memory that find() returns for this key must not be touched. REQUIRES: the key
     // is in use.
     void take_back(std::uint64_t key);
-    // The `count` bytes at a place that a peer names; nothing if they are not opened for this use.
+    // The `count` bytes at an address that a peer names; nothing if they are not opened for this
+    // use.
     struct Found {
         std::span<std::byte> bytes;
         bool is_taken_back = false;

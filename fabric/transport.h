@@ -25,8 +25,8 @@ namespace fopd::fabric {
 //               sent a message longer than a receive buffer. Transports that cannot detect the
 //               latter two report kClosed.
 
-// The place of a memory region that a peer has opened for a transfer. Only the peer interprets the
-// numbers; they arrive in a descriptor that the peer has sealed.
+// The address of a memory region that a peer has opened for a transfer. Only the peer interprets
+// the numbers; they arrive in a descriptor that the peer has sealed.
 struct RemoteMemory {
     std::uint64_t address = 0;
     std::uint64_t key = 0;

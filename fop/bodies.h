@@ -497,7 +497,7 @@ struct LoadMediumReply {
     bool operator==(const LoadMediumReply&) const = default;
 };
 
-// Takes the cartridge of an idle drive back to its slot.
+// Takes the cartridge of an idle drive back to its storage element.
 struct UnloadDrive {
     std::string_view drive{};
     bool operator==(const UnloadDrive&) const = default;

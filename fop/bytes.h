@@ -59,10 +59,10 @@ public:
 
     template <std::unsigned_integral T>
     void number(T value) {
-        store_little(place(sizeof(T)), value);
+        store_little(take(sizeof(T)), value);
     }
     void put(std::span<const std::byte> bytes) {
-        std::byte* const to = place(bytes.size());
+        std::byte* const to = take(bytes.size());
         if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
     }
     void short_text(std::string_view text) {
@@ -75,7 +75,7 @@ public:
     std::span<const std::byte> written() const { return into_.first(size_); }
 
 private:
-    std::byte* place(std::size_t count) {
+    std::byte* take(std::size_t count) {
         ENSURE(count <= into_.size() - size_);
         std::byte* const at = into_.data() + size_;
         size_ += count;

@@ -55,8 +55,8 @@ std::optional<TimeSpent> read_times(const wire::TimeSpent* from) {
 // Payloads follow each other in the order of the records, each at the first possible offset, and
 // the envelope follows in the same way: so every byte is covered by the MAC or a checksum.
 template <typename Record>
-bool payloads_in_place(std::span<const std::byte> message,
-                       const flat::Vector<flat::Offset<Record>>& records) {
+bool payloads_are_in_order(std::span<const std::byte> message,
+                           const flat::Vector<flat::Offset<Record>>& records) {
     const std::size_t envelope_start = message.size() - envelope_of(message).size();
     std::size_t end = kPrefixBytes;
     const auto padding_is_zero = [&](std::size_t until) {
@@ -123,7 +123,7 @@ Result<RequestsView> read_requests(std::span<const std::byte> message) {
             return invalid("text in the header of requests");
         }
     }
-    if (!payloads_in_place(message, *fops)) return invalid("payload of a request");
+    if (!payloads_are_in_order(message, *fops)) return invalid("payload of a request");
     return RequestsView(message, *root);
 }
 
@@ -139,7 +139,7 @@ Result<RepliesView> read_replies(std::span<const std::byte> message) {
             return invalid("words of a reply");
         }
     }
-    if (!payloads_in_place(message, *replies)) return invalid("payload of a reply");
+    if (!payloads_are_in_order(message, *replies)) return invalid("payload of a reply");
     return RepliesView(message, *root);
 }
 

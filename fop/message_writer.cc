@@ -22,14 +22,14 @@ using FlatBuilder = flat::FlatBufferBuilder;
 // vtable. Too small a value would fail the tests with full buffers, because seal() checks the sum.
 constexpr std::size_t kRecordBytesMax = 112;  // A Request or Reply without the data it refers to.
 constexpr std::size_t kRootBytesMax = 96;
-constexpr std::size_t kPlaceBytes = sizeof(flat::uoffset_t);  // In the root's list of records.
+constexpr std::size_t kOffsetBytes = sizeof(flat::uoffset_t);  // In the root's list of records.
 
 static_assert(kPrefixBytes + kMessageAlignment + 3 * list_bytes_max(kHeaderTextBytesMax) +
-                  kRecordBytesMax + kBodyBytesMax + list_bytes_max(kTokenBytesMax) + kPlaceBytes +
+                  kRecordBytesMax + kBodyBytesMax + list_bytes_max(kTokenBytesMax) + kOffsetBytes +
                   kRootBytesMax <=
               kRequestOverheadMax);
 static_assert(kPrefixBytes + kMessageAlignment + kRecordBytesMax + kBodyBytesMax +
-                  list_bytes_max(kWordsBytesMax) + kPlaceBytes + kRootBytesMax <=
+                  list_bytes_max(kWordsBytesMax) + kOffsetBytes + kRootBytesMax <=
               kReplyOverheadMax);
 // The ids may be in one list or in both.
 static_assert(kPrefixBytes + list_bytes_max(kCancelsMax * sizeof(std::uint64_t)) +
@@ -73,10 +73,10 @@ std::optional<wire::TimeSpent> wire_times(const std::optional<TimeSpent>& times)
 // The root's list of records.
 template <typename Record>
 flat::Offset<flat::Vector<flat::Offset<Record>>> records(FlatBuilder& builder,
-                                                         std::span<const flat::uoffset_t> places) {
-    std::array<flat::Offset<Record>, kFopsMax> offsets;
-    std::ranges::copy(places, offsets.begin());
-    return builder.CreateVector(offsets.data(), places.size());
+                                                         std::span<const flat::uoffset_t> offsets) {
+    std::array<flat::Offset<Record>, kFopsMax> list;
+    std::ranges::copy(offsets, list.begin());
+    return builder.CreateVector(list.data(), offsets.size());
 }
 
 }  // namespace
@@ -114,7 +114,7 @@ private:
     bool started_ = false;
     std::size_t payload_end_ = 0;
     std::size_t count_ = 0;
-    std::array<flat::uoffset_t, kFopsMax> places_{};
+    std::array<flat::uoffset_t, kFopsMax> offsets_{};
     flat::Offset<flat::String> job_;
     flat::Offset<flat::String> pool_;
     flat::Offset<flat::String> user_;
@@ -149,7 +149,7 @@ void MessageWriter::Builder::start_requests(std::span<std::byte> buffer,
 bool MessageWriter::Builder::fits(std::size_t payload_bytes, std::size_t envelope_bytes) const {
     if (count_ == kFopsMax) return false;
     const std::size_t others =
-        aligned(payload_end_) + builder_.GetSize() + kRootBytesMax + (count_ + 1) * kPlaceBytes;
+        aligned(payload_end_) + builder_.GetSize() + kRootBytesMax + (count_ + 1) * kOffsetBytes;
     // Compared separately, so that no sum of the caller's lengths overflows.
     if (others + envelope_bytes > buffer_.size()) return false;
     const std::size_t left = buffer_.size() - others - envelope_bytes;
@@ -180,7 +180,7 @@ bool MessageWriter::Builder::add(const Request& request) {
     const WrittenPayload payload = put_payload(request.payload, request.payload_crc);
     const auto token = wire_bytes(builder_, request.token);
     const auto table = write_body(builder_, request.body);
-    places_[count_++] =
+    offsets_[count_++] =
         wire::CreateRequest(builder_, request.id, request.type, timeout_us, token, payload.offset,
                             payload.bytes, payload.crc,
                             static_cast<wire::RequestBody>(request.body.index()), table)
@@ -200,7 +200,7 @@ bool MessageWriter::Builder::add(const Reply& reply) {
     const auto why = wire_text(builder_, words);
     const auto table = write_body(builder_, reply.body);
     const auto times = wire_times(reply.times);
-    places_[count_++] =
+    offsets_[count_++] =
         wire::CreateReply(builder_, reply.id, static_cast<std::uint16_t>(reply.status), why,
                           payload.offset, payload.bytes, payload.crc,
                           static_cast<wire::ReplyBody>(reply.body.index()), table,
@@ -226,13 +226,13 @@ std::size_t MessageWriter::Builder::finish(flat::Offset<Root> root, const Prefix
 std::size_t MessageWriter::Builder::seal(const PrefixFields& fields) {
     ENSURE(started_);
     ENSURE(count_ > 0);
-    const auto places = std::span<const flat::uoffset_t>(places_).first(count_);
+    const auto offsets = std::span<const flat::uoffset_t>(offsets_).first(count_);
     count_ = 0;
     if (kind_ == MessageKind::kReplies) {
-        const auto replies = records<wire::Reply>(builder_, places);
+        const auto replies = records<wire::Reply>(builder_, offsets);
         return finish(wire::CreateReplies(builder_, replies), fields);
     }
-    const auto fops = records<wire::Request>(builder_, places);
+    const auto fops = records<wire::Request>(builder_, offsets);
     return finish(wire::CreateRequests(builder_, job_, pool_, priority_, user_, fops, wants_times_),
                   fields);
 }

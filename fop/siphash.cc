@@ -24,7 +24,7 @@ SipHash::~SipHash() {
 }
 
 void SipHash::add(std::span<const std::byte> bytes) {
-    // The piece starts `shift` bits into a word: each of its words completes the pending one, and
+    // The data start `shift` bits into a word: each of their words completes the pending one, and
     // its upper part becomes the new pending one.
     const unsigned shift = 8 * static_cast<unsigned>(size_bytes_ & 7);
     size_bytes_ += bytes.size();

@@ -10,9 +10,9 @@
 
 namespace fopd::fop {
 
-// SipHash-2-4 with 128 bits of output, over data given in pieces of any length. Equal to
-// libsodium's crypto_shorthash_siphashx24 over the concatenated pieces; that function takes only
-// one piece.
+// SipHash-2-4 with 128 bits of output, over data given in parts of any length. Equal to
+// libsodium's crypto_shorthash_siphashx24 over the concatenated parts; that function takes only
+// one.
 class SipHash {
 public:
     explicit SipHash(const SecretBytes<16>& key);
@@ -21,7 +21,7 @@ public:
     SipHash& operator=(const SipHash&) = delete;
 
     void add(std::span<const std::byte> bytes);
-    // Returns the hash. Called once, after the last piece.
+    // Returns the hash. Called once, after the last part.
     std::array<std::byte, 16> finish();
 
 private:

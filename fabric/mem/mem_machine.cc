@@ -422,22 +422,22 @@ void MemMachine::take_message(MemConnection& connection, const MemPacket& packet
 
 void MemMachine::serve_transfer(MemConnection& connection, std::unique_ptr<MemPacket> request) {
     const Access wanted = request->kind == Kind::kRead ? Access::kRead : Access::kWrite;
-    const auto place = opened_.find(request->remote, request->size, wanted);
-    if (!place) {
+    const auto target = opened_.find(request->remote, request->size, wanted);
+    if (!target) {
         connection.tell_peer(Kind::kReset);
         lose(connection, kNotOpened);
         return;
     }
     if (request->kind == Kind::kWrite) {
-        if (!place->is_taken_back) core::copy_bytes(request->bytes, place->bytes);
+        if (!target->is_taken_back) core::copy_bytes(request->bytes, target->bytes);
         connection.tell_peer(Kind::kWriteDone);
         return;
     }
     auto answer = connection.packet(Kind::kReadDone);
-    if (place->is_taken_back) {
+    if (target->is_taken_back) {
         answer->bytes.resize(request->size);
     } else {
-        answer->set_bytes(place->bytes);
+        answer->set_bytes(target->bytes);
     }
     connection.peer_.station->push(std::move(answer));
 }

@@ -110,13 +110,13 @@ MemStation& MemNetwork::make_station(core::Reactor& reactor, const std::string& 
 
 MemLink& MemNetwork::link(const MemRoute& route) {
     const std::lock_guard lock(mutex_);
-    auto& place = links_[{std::string(route.from), std::string(route.to)}];
-    if (place == nullptr) {
-        place = std::make_unique<MemLink>(static_cast<std::uint32_t>(links_.size()));
-        place->delay_min_ns.store(options_.delay.min.count());
-        place->delay_max_ns.store(options_.delay.max.count());
+    auto& made = links_[{std::string(route.from), std::string(route.to)}];
+    if (made == nullptr) {
+        made = std::make_unique<MemLink>(static_cast<std::uint32_t>(links_.size()));
+        made->delay_min_ns.store(options_.delay.min.count());
+        made->delay_max_ns.store(options_.delay.max.count());
     }
-    return *place;
+    return *made;
 }
 
 std::uint16_t MemNetwork::occupy(const std::string& host, std::uint16_t port, MemStation& station) {
@@ -136,10 +136,10 @@ void MemNetwork::vacate(const std::string& host, std::uint16_t port) {
 }
 
 // Delivered under the lock, so that an acceptor that stops gets every request that found it.
-std::unique_ptr<MemPacket> MemNetwork::deliver_request(const Place& place,
+std::unique_ptr<MemPacket> MemNetwork::deliver_request(const HostPort& at,
                                                        std::unique_ptr<MemPacket> packet) {
     const std::lock_guard lock(mutex_);
-    const auto found = listening_.find(place);
+    const auto found = listening_.find(at);
     if (found == listening_.end()) return packet;
     packet->to = {.station = found->second, .connection = 0};
     found->second->push(std::move(packet));

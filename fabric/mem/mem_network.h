@@ -98,17 +98,16 @@ private:
     friend class MemMachine;
     friend class MemAcceptor;
     friend class MemSockets;
-    // Host and port.
-    using Place = std::pair<std::string, std::uint16_t>;
+    using HostPort = std::pair<std::string, std::uint16_t>;
 
     MemStation& make_station(core::Reactor& reactor, const std::string& host);
     MemLink& link(const MemRoute& route);
     // Registers a station; returns its port, or 0 if the address is in use.
     std::uint16_t occupy(const std::string& host, std::uint16_t port, MemStation& station);
     void vacate(const std::string& host, std::uint16_t port);
-    // Delivers a request to connect to the station at the place. Returns the packet if no station
-    // listens there.
-    std::unique_ptr<MemPacket> deliver_request(const Place& place,
+    // Delivers a request to connect to the station at that host and port. Returns the packet if no
+    // station listens there.
+    std::unique_ptr<MemPacket> deliver_request(const HostPort& at,
                                                std::unique_ptr<MemPacket> packet);
     // Makes the machines at both ends check the link again.
     void nudge_ends(const MemRoute& route);
@@ -123,7 +122,7 @@ private:
     std::map<std::pair<std::string, std::string>, std::unique_ptr<MemLink>> links_;
     // All stations ever made: packets in flight may refer to one whose owner is gone.
     std::vector<std::unique_ptr<MemStation>> stations_;
-    std::map<Place, MemStation*> listening_;
+    std::map<HostPort, MemStation*> listening_;
 };
 
 }  // namespace fopd::fabric

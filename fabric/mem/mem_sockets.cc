@@ -27,9 +27,9 @@ constexpr std::uint64_t kShortSends = 8;
 constexpr std::uint64_t kSplitSends = 4;
 constexpr std::uint64_t kCutReceives = 4;
 
-std::size_t total_of(std::span<const iovec> pieces) {
+std::size_t total_of(std::span<const iovec> parts) {
     std::size_t total = 0;
-    for (const iovec& each : pieces) total += each.iov_len;
+    for (const iovec& each : parts) total += each.iov_len;
     return total;
 }
 
@@ -54,14 +54,14 @@ MemSockets::~MemSockets() {
 // -- hosts --
 
 SocketAddress MemSockets::name_of(const std::string& host, std::uint16_t port) {
-    const auto [place, is_new] =
+    const auto [at, is_new] =
         host_numbers_.try_emplace(host, static_cast<std::uint32_t>(hosts_.size()));
     if (is_new) hosts_.push_back(host);
     SocketAddress name;
     auto& four = reinterpret_cast<sockaddr_in&>(name.storage);
     four.sin_family = AF_INET;
     four.sin_port = htons(port);
-    four.sin_addr.s_addr = htonl(kFirstHost + place->second);
+    four.sin_addr.s_addr = htonl(kFirstHost + at->second);
     name.size = sizeof four;
     return name;
 }
@@ -109,16 +109,16 @@ Result<Sockets::Listening> MemSockets::listen(const Address& address, int) {
     const auto name = socket_address(address, kTcpScheme);
     if (!name) return std::unexpected(name.error());
     const std::string host = host_of(*name);
-    Address place = address;
-    while (place.port == 0 || (address.port == 0 && listening_at(host, place.port) != nullptr)) {
-        place.port = next_port_++;
+    Address bound = address;
+    while (bound.port == 0 || (address.port == 0 && listening_at(host, bound.port) != nullptr)) {
+        bound.port = next_port_++;
     }
-    if (listening_at(host, place.port) != nullptr) {
+    if (listening_at(host, bound.port) != nullptr) {
         return std::unexpected(os_error(EADDRINUSE, "bind"));
     }
     Socket& made = make(host);
-    made.port = place.port;
-    return Listening{.socket = OwnedSocket(*this, made.fd), .address = std::move(place)};
+    made.port = bound.port;
+    return Listening{.socket = OwnedSocket(*this, made.fd), .address = std::move(bound)};
 }
 
 Result<OwnedSocket> MemSockets::connect(const std::string& host, const SocketAddress& peer) {
@@ -261,10 +261,10 @@ Instant MemSockets::due(Stream& stream, std::size_t bytes) {
     return stream.last_due;
 }
 
-ssize_t MemSockets::send(int fd, std::span<iovec> pieces, Follows) {
+ssize_t MemSockets::send(int fd, std::span<iovec> parts, Follows) {
     Socket& socket = of(fd);
     if (socket.is_ended || socket.is_lost) return -EPIPE;
-    const std::size_t total = total_of(pieces);
+    const std::size_t total = total_of(parts);
     if (socket.peer == nullptr) {
         // The peer has ended, and answers with a reset. Later sends find that out.
         if (arrives_at(socket.in.reset, *socket.in.link) <= world_.now()) return -ECONNRESET;
@@ -282,7 +282,7 @@ ssize_t MemSockets::send(int fd, std::span<iovec> pieces, Follows) {
     if (count > 1 && random_.below(kShortSends) == 0) count = draw_length(count);
     std::vector<std::byte> bytes;
     bytes.reserve(count);
-    for (const iovec& each : pieces) {
+    for (const iovec& each : parts) {
         const auto* const from = static_cast<const std::byte*>(each.iov_base);
         const std::size_t part = std::min(each.iov_len, count - bytes.size());
         bytes.insert(bytes.end(), from, from + part);
@@ -302,7 +302,7 @@ ssize_t MemSockets::send(int fd, std::span<iovec> pieces, Follows) {
     return static_cast<ssize_t>(count);
 }
 
-ssize_t MemSockets::receive(int fd, std::span<iovec> pieces) {
+ssize_t MemSockets::receive(int fd, std::span<iovec> parts) {
     Socket& socket = of(fd);
     Stream& in = socket.in;
     if (socket.is_ended) return 0;
@@ -313,12 +313,12 @@ ssize_t MemSockets::receive(int fd, std::span<iovec> pieces) {
             in.has_end && in.end_errno == 0 && passes_at(*in.link, in.end_due) <= world_.now();
         return in_order ? 0 : -ECONNRESET;
     }
-    std::size_t left = total_of(pieces);
+    std::size_t left = total_of(parts);
     const bool cuts =
         in.cut == Cut::kAlways || (in.cut == Cut::kSometimes && random_.below(kCutReceives) == 0);
     if (cuts && left > 0) left = draw_length(left);
     std::size_t count = 0;
-    for (const iovec& each : pieces) {
+    for (const iovec& each : parts) {
         auto* into = static_cast<std::byte*>(each.iov_base);
         std::size_t room = std::min(each.iov_len, left);
         while (room > 0 && !in.segments.empty() && in.segments.front().due <= world_.now()) {
@@ -337,7 +337,7 @@ ssize_t MemSockets::receive(int fd, std::span<iovec> pieces) {
     }
     in.unread -= count;
     received_.bytes += count;
-    ++received_.pieces;
+    ++received_.receives;
     if (socket.peer != nullptr) world_.descriptor_changed(socket.peer->fd);
     return static_cast<ssize_t>(count);
 }

@@ -20,7 +20,7 @@ namespace fopd::fabric {
 // a MemNetwork, with its delays, stalls, partitions and losses. As with the kernel's, a stream has
 // limited room for bytes that were not received. Each send may take a part of the bytes only, and
 // each receive may return a part of those that have arrived: the seed draws how the streams are cut
-// into pieces.
+// into parts.
 //
 // The host of an address is numeric; address_of() names it.
 class MemSockets final : public Sockets, core::VirtualDescriptors, MemNetwork::Watcher {
@@ -34,10 +34,10 @@ public:
     Address address_of(const std::string& host, std::uint16_t port);
     // How many bytes a stream has room for that were not received.
     std::size_t room_bytes() const { return room_; }
-    // Bytes received so far, and the receives that returned them.
+    // Bytes received so far, and how many receives returned them.
     struct Received {
         std::uint64_t bytes = 0;
-        std::uint64_t pieces = 0;
+        std::uint64_t receives = 0;
     };
     const Received& received() const { return received_; }
 
@@ -47,8 +47,8 @@ public:
     int accept(int listening, SocketAddress& peer) override;
     Result<OwnedSocket> connect(const std::string& host, const SocketAddress& peer) override;
     int connect_error(int fd) override;
-    ssize_t receive(int fd, std::span<iovec> pieces) override;
-    ssize_t send(int fd, std::span<iovec> pieces, Follows follows) override;
+    ssize_t receive(int fd, std::span<iovec> parts) override;
+    ssize_t send(int fd, std::span<iovec> parts, Follows follows) override;
     void end(int fd) override;
     void close(int fd) override;
 
@@ -58,7 +58,7 @@ private:
         Instant due;
         std::vector<std::byte> bytes;
     };
-    // How a stream is cut into pieces by its receives.
+    // How a stream is cut into parts by its receives.
     enum class Cut : std::uint8_t { kNever, kSometimes, kAlways };
     // The answer to something that was sent over `way` and arrives there at `asked_due`.
     struct Answer {

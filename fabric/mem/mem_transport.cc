@@ -20,13 +20,13 @@ Result<std::unique_ptr<Acceptor>> MemTransport::listen(core::Reactor& reactor,
         return std::unexpected(Error{.code = Errc::kInvalid, .context = "not a mem:// address"});
     }
     MemStation& station = network_.make_station(reactor, address.host);
-    Address place = address;
-    place.port = network_.occupy(address.host, address.port, station);
-    if (place.port == 0) {
+    Address bound = address;
+    bound.port = network_.occupy(address.host, address.port, station);
+    if (bound.port == 0) {
         station.close();
         return std::unexpected(Error{.code = Errc::kBusy, .context = "the address is in use"});
     }
-    return std::make_unique<MemAcceptor>(network_, reactor, station, std::move(place), requests);
+    return std::make_unique<MemAcceptor>(network_, reactor, station, std::move(bound), requests);
 }
 
 }  // namespace fopd::fabric

@@ -344,9 +344,9 @@ Duration OfiMachine::sleep_max() {
 
 void OfiMachine::post_receives() {
     while (!unposted_.empty()) {
-        Receive& place = *unposted_.back();
-        if (fi_recv(shared_receive_.get(), place.bytes, receive_bytes_, receive_descriptor_,
-                    FI_ADDR_UNSPEC, &place.context) != 0) {
+        Receive& receive = *unposted_.back();
+        if (fi_recv(shared_receive_.get(), receive.bytes, receive_bytes_, receive_descriptor_,
+                    FI_ADDR_UNSPEC, &receive.context) != 0) {
             return;  // The next poll tries again.
         }
         unposted_.pop_back();
@@ -354,9 +354,9 @@ void OfiMachine::post_receives() {
 }
 
 OfiMachine::Receive* OfiMachine::receive_at(void* context) {
-    auto* const place = static_cast<Receive*>(context);
-    return place >= receives_.data() && place < receives_.data() + receives_.size() ? place
-                                                                                    : nullptr;
+    auto* const receive = static_cast<Receive*>(context);
+    return receive >= receives_.data() && receive < receives_.data() + receives_.size() ? receive
+                                                                                        : nullptr;
 }
 
 std::uint32_t OfiMachine::read_completions() {
@@ -380,10 +380,10 @@ std::uint32_t OfiMachine::read_completions() {
         }
         for (const fi_cq_data_entry& entry :
              std::span(entries).first(static_cast<std::size_t>(count))) {
-            if (Receive* const place = receive_at(entry.op_context); place != nullptr) {
+            if (Receive* const receive = receive_at(entry.op_context); receive != nullptr) {
                 // With some hardware a write with a notification uses up a receive, too.
-                if ((entry.flags & FI_RECV) != 0) take_message(*place, entry.len);
-                unposted_.push_back(place);
+                if ((entry.flags & FI_RECV) != 0) take_message(*receive, entry.len);
+                unposted_.push_back(receive);
                 post_receives();
             } else if (entry.op_context != nullptr) {
                 complete(*static_cast<TransferOp*>(entry.op_context), entry.len);
@@ -401,9 +401,9 @@ std::uint32_t OfiMachine::read_completions() {
     return found;
 }
 
-void OfiMachine::take_message(const Receive& place, std::size_t told_bytes) {
+void OfiMachine::take_message(const Receive& receive, std::size_t told_bytes) {
     if (told_bytes > receive_bytes_) return warn_too_long();
-    messages_.on_message({place.bytes, told_bytes});
+    messages_.on_message({receive.bytes, told_bytes});
 }
 
 void OfiMachine::warn_too_long() {
@@ -423,8 +423,8 @@ void OfiMachine::complete(TransferOp& op, std::size_t told_bytes) {
 std::uint32_t OfiMachine::read_completion_error() {
     fi_cq_err_entry entry{};
     if (fi_cq_readerr(completions_.get(), &entry, 0) <= 0) return 0;
-    if (Receive* const place = receive_at(entry.op_context); place != nullptr) {
-        unposted_.push_back(place);
+    if (Receive* const receive = receive_at(entry.op_context); receive != nullptr) {
+        unposted_.push_back(receive);
         if (entry.err == FI_ETRUNC) warn_too_long();
     } else if (entry.op_context != nullptr) {
         // Completed after the queue was found empty, because some versions report a failure twice

@@ -81,7 +81,7 @@ private:
     }
     std::uint32_t read_completions();
     // `told_bytes` is the length that the provider reports.
-    void take_message(const Receive& place, std::size_t told_bytes);
+    void take_message(const Receive& receive, std::size_t told_bytes);
     void warn_too_long();
     void complete(TransferOp& op, std::size_t told_bytes);
     std::uint32_t read_completion_error();

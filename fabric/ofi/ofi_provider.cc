@@ -15,12 +15,12 @@ namespace {
 constexpr std::uint32_t kApiVersion = FI_VERSION(1, 17);
 
 // freeinfo() frees addresses with free(), so they are allocated with malloc().
-bool put_address(const SocketAddress& address, void*& place, std::size_t& place_bytes) {
-    std::free(place);
-    place = std::malloc(address.size);
-    place_bytes = place == nullptr ? 0 : address.size;
-    if (place == nullptr) return false;
-    std::memcpy(place, &address.storage, address.size);
+bool put_address(const SocketAddress& address, void*& target, std::size_t& target_bytes) {
+    std::free(target);
+    target = std::malloc(address.size);
+    target_bytes = target == nullptr ? 0 : address.size;
+    if (target == nullptr) return false;
+    std::memcpy(target, &address.storage, address.size);
     return true;
 }
 

@@ -132,8 +132,8 @@ bool SilentSockets::is_ours(const std::string& local) const {
 }
 
 bool SilentSockets::was_silent(const Suspect& suspect) const {
-    const auto place = std::ranges::lower_bound(suspects_, suspect.fd, {}, &Suspect::fd);
-    return place != suspects_.end() && *place == suspect;
+    const auto at = std::ranges::lower_bound(suspects_, suspect.fd, {}, &Suspect::fd);
+    return at != suspects_.end() && *at == suspect;
 }
 
 // Whether the descriptor is a socket whose peer has sent no request.

@@ -29,13 +29,13 @@ std::uint64_t seed_from(core::Entropy& entropy) {
     return entropy.number();
 }
 
-// Visits the bodies that may have descriptors.
-template <typename Place>
-void place_descriptors(fop::RequestBody& body, Place place) {
+// Calls `fill` with each descriptor that a body may have.
+template <typename Fill>
+void fill_descriptors(fop::RequestBody& body, Fill fill) {
     std::visit(
-        [&place](auto& each) {
-            if constexpr (requires { each.source; }) place(each.source, Access::kRead);
-            if constexpr (requires { each.target; }) place(each.target, Access::kWrite);
+        [&fill](auto& each) {
+            if constexpr (requires { each.source; }) fill(each.source, Access::kRead);
+            if constexpr (requires { each.target; }) fill(each.target, Access::kWrite);
         },
         body);
 }
@@ -526,7 +526,7 @@ void Client::give_up(Call& call, Errc why) {
 bool Client::Call::open_memory(const Session& session, fop::RequestBody& body) {
     bool opened = true;
     TransferMachine& machine = client_.host_.machine();
-    place_descriptors(body, [&](auto& place, Access access) {
+    fill_descriptors(body, [&](auto& descriptor, Access access) {
         const bool readable = access == Access::kRead;
         const std::span<std::byte> memory = readable ? request_.source : request_.target;
         std::optional<RemoteMemory>& kept = open_memory_[readable ? 0 : 1];
@@ -539,14 +539,14 @@ bool Client::Call::open_memory(const Session& session, fop::RequestBody& body) {
             }
             kept = *remote;
         }
-        place = fop::seal(fop::Descriptor{.use = readable ? fop::DescriptorUse::kPeerReads
-                                                          : fop::DescriptorUse::kPeerWrites,
-                                          .session = session.id(),
-                                          .operation = id_,
-                                          .address = kept->address,
-                                          .key = kept->key,
-                                          .bytes = memory.size()},
-                          session.descriptor_key());
+        descriptor = fop::seal(fop::Descriptor{.use = readable ? fop::DescriptorUse::kPeerReads
+                                                               : fop::DescriptorUse::kPeerWrites,
+                                               .session = session.id(),
+                                               .operation = id_,
+                                               .address = kept->address,
+                                               .key = kept->key,
+                                               .bytes = memory.size()},
+                               session.descriptor_key());
     });
     return opened;
 }

@@ -21,7 +21,7 @@ namespace fopd::fabric {
 
 class Client;
 
-// The base of a call's place in the client's lists of calls.
+// The base of a call for the node by which it is in the client's lists of calls.
 class InCalls : public core::ListNode {};
 
 // The server gives up a call this much earlier than the caller, who has `left` time, so that the

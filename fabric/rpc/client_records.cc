@@ -40,8 +40,8 @@ std::uint64_t cost_of(const RememberedFop& fop) {
 
 PrincipalShare* ClientRecords::take_session(const fop::Identity& identity) {
     std::string name = fop::share_name(identity);
-    const auto [place, is_new] = shares_.try_emplace(name);
-    PrincipalShare& share = place->second;
+    const auto [at, is_new] = shares_.try_emplace(name);
+    PrincipalShare& share = at->second;
     if (is_new) share.name = std::move(name);
     if (!may_have_more(share.sessions, sessions_, limits_.sessions_max)) {
         release_if_empty(share);
@@ -78,15 +78,15 @@ ClientRecord* ClientRecords::find(const fop::ClientId& id, const fop::Identity& 
 
 ClientRecord& ClientRecords::enter(const fop::ClientId& id, const fop::Identity& identity,
                                    PrincipalShare& share, ClientLine& line) {
-    auto& place = clients_[key_of(id, identity)];
-    if (place == nullptr) {
-        place = std::make_unique<ClientRecord>(id, identity, share);
+    auto& client = clients_[key_of(id, identity)];
+    if (client == nullptr) {
+        client = std::make_unique<ClientRecord>(id, identity, share);
         ++share.clients;
     }
-    set_idle(*place, false);
-    ClientLine* const before = std::exchange(place->line_, &line);
+    set_idle(*client, false);
+    ClientLine* const before = std::exchange(client->line_, &line);
     if (before != nullptr) before->replaced();
-    return *place;
+    return *client;
 }
 
 void ClientRecords::leave(ClientRecord& client, const ClientLine& line, Instant now) {
@@ -191,20 +191,20 @@ void ClientRecords::end_running(ClientRecord& client, Instant now) {
 }
 
 bool ClientRecords::may_record(ClientRecord& client, std::uint64_t request) {
-    const auto place = std::ranges::lower_bound(client.recorded_, place_of(request), {}, place_of);
-    if (place != client.recorded_.end() && place_of(*place) == place_of(request)) return true;
+    const auto at = std::ranges::lower_bound(client.recorded_, place_of(request), {}, place_of);
+    if (at != client.recorded_.end() && place_of(*at) == place_of(request)) return true;
     return make_room(client.share_);
 }
 
 void ClientRecords::note_recorded(ClientRecord& client, std::uint64_t request) {
     if (request < client.acknowledged_before_) return;  // The client gave it up.
     auto& recorded = client.recorded_;
-    const auto place = std::ranges::lower_bound(recorded, place_of(request), {}, place_of);
-    if (place != recorded.end() && place_of(*place) == place_of(request)) {
-        *place = request;
+    const auto at = std::ranges::lower_bound(recorded, place_of(request), {}, place_of);
+    if (at != recorded.end() && place_of(*at) == place_of(request)) {
+        *at = request;
         return;
     }
-    recorded.insert(place, request);
+    recorded.insert(at, request);
     count_recorded(client);
 }
 

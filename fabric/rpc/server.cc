@@ -95,7 +95,7 @@ std::size_t Server::end_outdated() {
 std::vector<SessionInfo> Server::sessions() {
     std::vector<SessionInfo> list;
     const Instant now = host_.reactor().now();
-    for (const auto& [place, peer] : peers_) {
+    for (const auto& [key, peer] : peers_) {
         Session* const session = peer->session;
         if (session == nullptr || session->state() != Session::State::kOpen) continue;
         const CreditGrant& grant = session->fop_grant(fop::Lane::kData);

@@ -92,7 +92,7 @@ void Server::Incoming::end_waiting() {
 
 Task<Result<void>> Server::Incoming::transfer(Transfer::Direction direction,
                                               const fop::SealedDescriptor* descriptor,
-                                              std::uint64_t offset, core::Buffer piece) {
+                                              std::uint64_t offset, core::Buffer buffer) {
     Session* const session = peer_->session;
     if (session == nullptr || session->state() != Session::State::kOpen) {
         co_return std::unexpected(Error{.code = Errc::kClosed, .context = "session"});
@@ -102,12 +102,12 @@ Task<Result<void>> Server::Incoming::transfer(Transfer::Direction direction,
                                               : fop::DescriptorUse::kPeerWrites,
                                    .session = session->id(),
                                    .operation = request_.id,
-                                   .bytes = offset + piece.size_bytes};
+                                   .bytes = offset + buffer.size_bytes};
     const auto opened = fop::check_descriptor(*descriptor, session->descriptor_key(), need);
     if (!opened) co_return std::unexpected(opened.error());
     const TransferWait::What what{
         .direction = direction,
-        .local = {.bytes = piece.span(), .registration = server_.registration_},
+        .local = {.bytes = buffer.span(), .registration = server_.registration_},
         .remote = {.address = opened->address + offset, .key = opened->key}};
     const core::WaitOptions wait{.deadline = deadline_, .cancel = &*cancel_};
     TransferWait waiting(session, what, wait);

@@ -60,7 +60,7 @@ private:
     friend Server;
     Task<Result<void>> transfer(Transfer::Direction direction,
                                 const fop::SealedDescriptor* descriptor, std::uint64_t offset,
-                                core::Buffer piece);
+                                core::Buffer buffer);
     // Tells a client that gave up the fop that its memory is no longer in use.
     void let_go_if_idle();
     template <typename Bytes>

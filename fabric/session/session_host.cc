@@ -10,9 +10,9 @@ namespace fopd::fabric {
 
 namespace {
 
-// How many pieces the transport works on at a time, in total. Enough to keep a link busy; pieces
-// that still wait can be withdrawn. The fewer places are free, the fewer a session may take, so
-// that peers whose transfers stand still cannot take all of them.
+// How many parts of transfers the transport works on at a time, in total. Enough to keep a link
+// busy; parts that still wait can be withdrawn. The fewer places for them are free, the fewer a
+// session may take, so that peers whose transfers stand still cannot take all of them.
 constexpr std::uint32_t kTransfersMax = 256;
 constexpr std::uint32_t kTransfersOfOneMax = 16;
 constexpr std::uint32_t kShareOfOne = 8;  // A session may take this part of the free places.
@@ -431,7 +431,7 @@ void SessionHost::answer_greetings() {
     }
 }
 
-// Starts one piece of each principal in turn, and of each of its sessions in turn, so that a client
+// Starts one part of each principal in turn, and of each of its sessions in turn, so that a client
 // with a long queue does not delay others.
 void SessionHost::start_transfers() {
     const auto may_take = [this](const TrafficShare& share) {

@@ -9,7 +9,7 @@ namespace fopd::fabric {
 
 class Session;
 
-// One piece of a transfer from or to memory that a session's peer has opened. It is filled in and
+// A part of a transfer from or to memory that a session's peer has opened. It is filled in and
 // started at the session, which calls `done` once. Until then it is neither moved nor destroyed,
 // like every TransferOp.
 struct Transfer : TransferOp, core::ListNode {

@@ -54,8 +54,8 @@ Result<void> FrameReader::begin_frame() {
     in_body_ = true;
     kind_ = destination->kind;
     body_left_ = frame_.body_bytes();
-    place_ = kind_ == DestinationKind::kMemory ? destination->memory : std::span<std::byte>();
-    ENSURE(kind_ != DestinationKind::kMemory || place_.size() == body_left_);
+    target_ = kind_ == DestinationKind::kMemory ? destination->memory : std::span<std::byte>();
+    ENSURE(kind_ != DestinationKind::kMemory || target_.size() == body_left_);
     if (body_left_ == 0) return end_body({});
     return {};
 }
@@ -63,9 +63,9 @@ Result<void> FrameReader::begin_frame() {
 Result<std::size_t> FrameReader::take_body(std::span<const std::byte> bytes) {
     const auto part = bytes.first(std::min(body_left_, bytes.size()));
     if (kind_ == DestinationKind::kMemory) {
-        core::copy_bytes(part, place_);
-        if (const auto placed_part = placed(part.size()); !placed_part) {
-            return std::unexpected(placed_part.error());
+        core::copy_bytes(part, target_);
+        if (const auto filled_part = filled(part.size()); !filled_part) {
+            return std::unexpected(filled_part.error());
         }
         return part.size();
     }
@@ -85,8 +85,8 @@ Result<std::size_t> FrameReader::take_body(std::span<const std::byte> bytes) {
     return part.size();
 }
 
-Result<void> FrameReader::placed(std::size_t count) {
-    place_ = place_.subspan(count);
+Result<void> FrameReader::filled(std::size_t count) {
+    target_ = target_.subspan(count);
     body_left_ -= count;
     if (body_left_ > 0) return {};
     return end_body({});
@@ -95,12 +95,12 @@ Result<void> FrameReader::placed(std::size_t count) {
 void FrameReader::skip_rest() {
     ENSURE(in_body_ && kind_ == DestinationKind::kMemory);
     kind_ = DestinationKind::kNowhere;
-    place_ = {};
+    target_ = {};
 }
 
 Result<void> FrameReader::end_body(std::span<const std::byte> body) {
     in_body_ = false;
-    place_ = {};
+    target_ = {};
     const Frame frame = frame_;
     if (!user_.on_body(frame, body)) return std::unexpected(kStopped);
     return {};

@@ -16,7 +16,7 @@ public:
     // Where the body of a frame goes.
     struct Destination {
         enum class Kind : std::uint8_t {
-            kWhole,    // To on_body(), in one piece.
+            kWhole,    // To on_body(), as a whole.
             kMemory,   // Into `memory`, which has the length of the body, as its bytes arrive.
             kNowhere,  // The bytes are skipped.
         };
@@ -41,7 +41,7 @@ void hold_part(std::vector<std::byte>& held, std::span<const std::byte> part,
                std::size_t total_bytes);
 
 // Splits a stream of bytes into frames. Pure: the caller receives the bytes. For a body that must
-// be delivered in one piece it holds memory, at most twice the bytes that have arrived.
+// be delivered as a whole it holds memory, at most twice the bytes that have arrived.
 class FrameReader {
 public:
     explicit FrameReader(FrameUser& user) : user_(user) {}
@@ -55,13 +55,13 @@ public:
 
     // The memory that the next bytes of the stream belong to, so that the caller can receive
     // directly into it; empty if they must go through take(). At most this many bytes are then
-    // reported with placed(), which returns as take() does.
-    std::span<std::byte> place() const { return place_; }
-    Result<void> placed(std::size_t count);
+    // reported with filled(), which returns as take() does.
+    std::span<std::byte> target() const { return target_; }
+    Result<void> filled(std::size_t count);
     // The rest of a body that goes into memory is skipped instead.
     void skip_rest();
 
-    // The memory that it has for a body that must be delivered in one piece and is incomplete.
+    // The memory that it has for a body that must be delivered as a whole and is incomplete.
     std::size_t held_bytes() const { return incomplete_.capacity(); }
     // Frees it. REQUIRES: nothing more is read.
     void drop_incomplete() { std::vector<std::byte>().swap(incomplete_); }
@@ -86,7 +86,7 @@ private:
     bool in_body_ = false;
     FrameUser::Destination::Kind kind_ = FrameUser::Destination::Kind::kWhole;
     std::size_t body_left_ = 0;          // How many bytes of the body have not arrived.
-    std::span<std::byte> place_;         // With kMemory: where the next bytes of the body go.
+    std::span<std::byte> target_;        // With kMemory: where the next bytes of the body go.
     std::vector<std::byte> incomplete_;  // With kWhole: the bytes of the body that have arrived.
 };
 

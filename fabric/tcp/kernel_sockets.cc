@@ -23,10 +23,10 @@ void send_at_once(int fd) {
     [[maybe_unused]] const int done = ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-msghdr message_of(std::span<iovec> pieces) {
+msghdr message_of(std::span<iovec> parts) {
     msghdr message{};
-    message.msg_iov = pieces.data();
-    message.msg_iovlen = pieces.size();
+    message.msg_iov = parts.data();
+    message.msg_iovlen = parts.size();
     return message;
 }
 
@@ -39,9 +39,9 @@ Result<Sockets::Listening> KernelSockets::listen(const Address& address, int bac
     if (::getsockname(fd->get(), real.get(), &real.size) != 0) {
         return std::unexpected(os_error(errno, "listen"));
     }
-    Address place = address;
-    place.port = address_of(kTcpScheme, real.get(), real.size).port;
-    return Listening{.socket = OwnedSocket(*this, fd->release()), .address = std::move(place)};
+    Address bound = address;
+    bound.port = address_of(kTcpScheme, real.get(), real.size).port;
+    return Listening{.socket = OwnedSocket(*this, fd->release()), .address = std::move(bound)};
 }
 
 int KernelSockets::accept(int listening, SocketAddress& peer) {
@@ -73,21 +73,21 @@ int KernelSockets::connect_error(int fd) {
     return ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &size) == 0 ? failed : errno;
 }
 
-ssize_t KernelSockets::receive(int fd, std::span<iovec> pieces) {
-    msghdr message = message_of(pieces);
+ssize_t KernelSockets::receive(int fd, std::span<iovec> parts) {
+    msghdr message = message_of(parts);
     const ssize_t received = ::recvmsg(fd, &message, MSG_DONTWAIT);
     return received < 0 ? -errno : received;
 }
 
-ssize_t KernelSockets::send(int fd, std::span<iovec> pieces, Follows follows) {
+ssize_t KernelSockets::send(int fd, std::span<iovec> parts, Follows follows) {
     // The kernel sends the last bytes in one segment with those that follow.
     const int more = follows == Follows::kMore ? MSG_MORE : 0;
     const int flags = MSG_NOSIGNAL | MSG_DONTWAIT | more;
     ssize_t sent;
-    if (pieces.size() == 1) {
-        sent = ::send(fd, pieces[0].iov_base, pieces[0].iov_len, flags);
+    if (parts.size() == 1) {
+        sent = ::send(fd, parts[0].iov_base, parts[0].iov_len, flags);
     } else {
-        const msghdr message = message_of(pieces);
+        const msghdr message = message_of(parts);
         sent = ::sendmsg(fd, &message, flags);
     }
     return sent < 0 ? -errno : sent;

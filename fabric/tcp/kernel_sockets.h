@@ -13,8 +13,8 @@ public:
     int accept(int listening, SocketAddress& peer) override;
     Result<OwnedSocket> connect(const std::string& host, const SocketAddress& peer) override;
     int connect_error(int fd) override;
-    ssize_t receive(int fd, std::span<iovec> pieces) override;
-    ssize_t send(int fd, std::span<iovec> pieces, Follows follows) override;
+    ssize_t receive(int fd, std::span<iovec> parts) override;
+    ssize_t send(int fd, std::span<iovec> parts, Follows follows) override;
     void end(int fd) override;
     void close(int fd) override;
 };

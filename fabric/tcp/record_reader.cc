@@ -62,11 +62,11 @@ Result<void> RecordReader::open(std::span<const std::byte> record, FrameReader& 
     const auto label = record.first(kRecordLabelBytes);
     const auto sealed = record.subspan(kRecordLabelBytes);
     const std::size_t plain_bytes = sealed.size() - fop::RecordCipher::kTagBytes;
-    if (frames.place().size() >= plain_bytes) {
-        if (!cipher_.open(label, sealed, frames.place().first(plain_bytes))) {
+    if (frames.target().size() >= plain_bytes) {
+        if (!cipher_.open(label, sealed, frames.target().first(plain_bytes))) {
             return std::unexpected(kForged);
         }
-        return frames.placed(plain_bytes);
+        return frames.filled(plain_bytes);
     }
     const auto plain = scratch.first(plain_bytes);
     if (!cipher_.open(label, sealed, plain)) return std::unexpected(kForged);

@@ -41,9 +41,9 @@ public:
     Socket(core::Reactor& reactor, Home& home, OwnedSocket owned, User& user);
 
     int connect_error() { return home_.sockets.connect_error(fd()); }
-    ssize_t receive(std::span<iovec> pieces) { return home_.sockets.receive(fd(), pieces); }
-    ssize_t send(std::span<iovec> pieces, Sockets::Follows follows) {
-        return home_.sockets.send(fd(), pieces, follows);
+    ssize_t receive(std::span<iovec> parts) { return home_.sockets.receive(fd(), parts); }
+    ssize_t send(std::span<iovec> parts, Sockets::Follows follows) {
+        return home_.sockets.send(fd(), parts, follows);
     }
     // The user hears once when the socket is readable, or writable. Idempotent.
     void watch_input();

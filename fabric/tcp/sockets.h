@@ -72,11 +72,11 @@ public:
     // The errno for which the socket could not connect, or 0.
     virtual int connect_error(int fd) = 0;
 
-    // Fill or send `pieces` in order, or a part of them. Received 0 bytes: the peer has ended the
+    // Fill or send `parts` in order, or a part of them. Received 0 bytes: the peer has ended the
     // connection.
-    virtual ssize_t receive(int fd, std::span<iovec> pieces) = 0;
+    virtual ssize_t receive(int fd, std::span<iovec> parts) = 0;
     enum class Follows : std::uint8_t { kNothing, kMore };
-    virtual ssize_t send(int fd, std::span<iovec> pieces, Follows follows) = 0;
+    virtual ssize_t send(int fd, std::span<iovec> parts, Follows follows) = 0;
 
     // Ends the connection; the descriptor stays open.
     virtual void end(int fd) = 0;

@@ -59,9 +59,9 @@ void TcpRequest::refuse(std::string_view words) {
     core::copy_bytes(header, bytes);
     core::copy_bytes(std::as_bytes(std::span(words)), std::span(bytes).subspan(header.size()));
     // Nothing was sent before, so there is room. A peer that is gone needs no refusal.
-    iovec piece{.iov_base = bytes.data(), .iov_len = header.size() + words.size()};
+    iovec part{.iov_base = bytes.data(), .iov_len = header.size() + words.size()};
     [[maybe_unused]] const ssize_t sent =
-        sockets_.send(socket_.fd(), {&piece, 1}, Sockets::Follows::kNothing);
+        sockets_.send(socket_.fd(), {&part, 1}, Sockets::Follows::kNothing);
     socket_ = OwnedSocket();
 }
 
@@ -186,9 +186,9 @@ TcpAcceptor::Progress TcpAcceptor::receive(Newcomer& newcomer) {
             if (newcomer.count == wanted) return Progress::kDone;
         }
         // Not more, because the machine that accepts the connection receives the rest.
-        const auto place = std::span(newcomer.bytes).first(wanted).subspan(newcomer.count);
-        iovec piece{.iov_base = place.data(), .iov_len = place.size()};
-        const ssize_t received = sockets_.receive(newcomer.socket.fd(), {&piece, 1});
+        const auto rest = std::span(newcomer.bytes).first(wanted).subspan(newcomer.count);
+        iovec part{.iov_base = rest.data(), .iov_len = rest.size()};
+        const ssize_t received = sockets_.receive(newcomer.socket.fd(), {&part, 1});
         if (received == -EINTR) continue;
         if (received == -EAGAIN) return Progress::kWaits;
         if (received <= 0) return Progress::kFailed;

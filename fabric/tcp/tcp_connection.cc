@@ -182,7 +182,7 @@ void TcpConnection::flush() {
 }
 
 TcpConnection::Sent TcpConnection::send_frames(std::size_t frames_max) {
-    std::array<iovec, 2 * kFramesPerSend> pieces;
+    std::array<iovec, 2 * kFramesPerSend> parts;
     std::size_t count = 0;
     std::size_t skip = sent_bytes_;
     std::size_t total = 0;
@@ -190,9 +190,9 @@ TcpConnection::Sent TcpConnection::send_frames(std::size_t frames_max) {
         const std::size_t skipped = std::min(skip, bytes.size());
         skip -= skipped;
         if (skipped == bytes.size()) return;
-        pieces[count].iov_base = const_cast<std::byte*>(bytes.data()) + skipped;
-        pieces[count].iov_len = bytes.size() - skipped;
-        total += pieces[count].iov_len;
+        parts[count].iov_base = const_cast<std::byte*>(bytes.data()) + skipped;
+        parts[count].iov_len = bytes.size() - skipped;
+        total += parts[count].iov_len;
         ++count;
     };
     const std::size_t frames = std::min(frames_max, kFramesPerSend);
@@ -200,7 +200,7 @@ TcpConnection::Sent TcpConnection::send_frames(std::size_t frames_max) {
         add(frames_[at].header);
         add(frames_[at].body);
     }
-    const ssize_t sent = socket_->send(std::span(pieces).first(count), Sockets::Follows::kNothing);
+    const ssize_t sent = socket_->send(std::span(parts).first(count), Sockets::Follows::kNothing);
     if (sent < 0) return on_send_error(static_cast<int>(-sent));
     take_sent(static_cast<std::size_t>(sent));
     return static_cast<std::size_t>(sent) == total ? Sent::kAll : Sent::kSome;
@@ -221,10 +221,10 @@ TcpConnection::Sent TcpConnection::send_records() {
     const std::span<const std::byte> bytes =
         is_rest ? std::span<const std::byte>(records.unsent).subspan(records.unsent_at)
                 : encrypt_frames();
-    iovec piece{.iov_base = const_cast<std::byte*>(bytes.data()), .iov_len = bytes.size()};
+    iovec part{.iov_base = const_cast<std::byte*>(bytes.data()), .iov_len = bytes.size()};
     const auto follows =
         records.more_to_make ? Sockets::Follows::kMore : Sockets::Follows::kNothing;
-    const ssize_t result = socket_->send({&piece, 1}, follows);
+    const ssize_t result = socket_->send({&part, 1}, follows);
     const Sent outcome = result < 0 ? on_send_error(static_cast<int>(-result)) : Sent::kAll;
     const std::size_t sent = result < 0 ? 0 : static_cast<std::size_t>(result);
     count_sent_records(sent);
@@ -342,21 +342,21 @@ bool TcpConnection::receive() {
 }
 
 bool TcpConnection::receive_once(bool& is_empty) {
-    // Encrypted bytes go through the record reader, which knows the place of a body.
+    // Encrypted bytes go through the record reader, which knows the target of a body.
     const std::span<std::byte> direct =
-        records_ == nullptr ? reader_.place() : std::span<std::byte>();
+        records_ == nullptr ? reader_.target() : std::span<std::byte>();
     std::span<std::byte> rest(machine_.arrivals_);
     // Behind a large body that goes directly to its memory only the next header is expected, for
     // which few bytes are enough. A skipped body has no memory and is received into the large
     // buffer.
     const bool is_beside_bulk = in_bulk_ && (!direct.empty() || reader_.current() == nullptr);
     if (records_ == nullptr) rest = rest.first(is_beside_bulk ? kBytesBesideBulk : kPlainBytes);
-    std::array<iovec, 2> pieces{
+    std::array<iovec, 2> parts{
         iovec{.iov_base = direct.data(), .iov_len = direct.size()},
         iovec{.iov_base = rest.data(), .iov_len = rest.size()},
     };
     const TcpMachine& machine = machine_;
-    const ssize_t received = socket_->receive(pieces);
+    const ssize_t received = socket_->receive(parts);
     if (received == -EINTR) return true;
     if (received == -EAGAIN) {
         is_empty = true;
@@ -368,11 +368,11 @@ bool TcpConnection::receive_once(bool& is_empty) {
     }
     const auto count = static_cast<std::size_t>(received);
     is_empty = count < direct.size() + rest.size();
-    const std::size_t placed = std::min(count, direct.size());
-    if (records_ == nullptr) machine_.count_received(count - placed, placed);
+    const std::size_t direct_bytes = std::min(count, direct.size());
+    if (records_ == nullptr) machine_.count_received(count - direct_bytes, direct_bytes);
     Result<void> taken = {};
-    if (placed > 0) taken = reader_.placed(placed);
-    if (taken && count > placed) taken = take(rest.first(count - placed));
+    if (direct_bytes > 0) taken = reader_.filled(direct_bytes);
+    if (taken && count > direct_bytes) taken = take(rest.first(count - direct_bytes));
     if (taken) return true;
     if (!machine.still_has(this)) return false;
     if (state_ != State::kEnded) lose(state_ == State::kGreeting ? kNotOurs : taken.error());

@@ -49,9 +49,9 @@ private:
     }
     // Whether connections may receive more in this turn.
     bool may_receive() const { return received_cost_ < kReceivedCostMax; }
-    // Counts bytes that went through a parser, and bytes that went directly to their place.
-    void count_received(std::size_t parsed, std::size_t placed) {
-        received_cost_ += parsed + placed / kPlacedPerParsed;
+    // Counts bytes that went through a parser, and bytes that went directly to their target.
+    void count_received(std::size_t parsed, std::size_t direct) {
+        received_cost_ += parsed + direct / kDirectPerParsed;
     }
     // Counts received encrypted bytes, in which `begun` records and frames began.
     void count_decrypted(std::uint64_t begun, std::size_t bytes) {
@@ -79,8 +79,8 @@ private:
     // The most that is received in a turn, in parsed bytes. The smallest frames have 32 bytes, and
     // each costs a call.
     static constexpr std::size_t kReceivedCostMax = 256U << 10;
-    // Parsing one byte costs as much as receiving this many directly into their place.
-    static constexpr std::size_t kPlacedPerParsed = 16;
+    // Parsing one byte costs as much as receiving this many directly into their target.
+    static constexpr std::size_t kDirectPerParsed = 16;
     // Each connection with work costs calls, also when nothing arrives: thousands may end at once.
     static constexpr std::size_t kCostOfWork = 512;
     // Decrypting costs less for each byte, and more for each record, however small.

@@ -41,7 +41,7 @@ Result<FrameUser::Destination> TcpConnection::take_write(const Frame& frame) {
 void TcpConnection::leave_memory(std::uint64_t key) {
     const Frame* const incomplete = reader_.current();
     const bool is_filled = incomplete != nullptr && incomplete->kind == FrameKind::kWrite &&
-                           incomplete->key == key && !reader_.place().empty();
+                           incomplete->key == key && !reader_.target().empty();
     if (is_filled) reader_.skip_rest();
     for (OutFrame& each : frames_) {
         if (each.opened_key == key && !blank(each)) return lose(kNoZeros);
@@ -90,7 +90,7 @@ bool TcpConnection::give_up_read(TransferOp& read) {
     asked->op = nullptr;
     const Frame* const incomplete = reader_.current();
     const bool is_filled = asked == reads_.begin() && incomplete != nullptr &&
-                           incomplete->kind == FrameKind::kReadData && !reader_.place().empty();
+                           incomplete->kind == FrameKind::kReadData && !reader_.target().empty();
     if (is_filled) reader_.skip_rest();
     finish(read, std::unexpected(kGivenUp));
     return true;

@@ -71,12 +71,12 @@ public:
         return made;
     }
     int connect_error(int fd) override { return real_.connect_error(fd); }
-    ssize_t receive(int fd, std::span<iovec> pieces) override { return real_.receive(fd, pieces); }
-    ssize_t send(int fd, std::span<iovec> pieces, Follows follows) override {
+    ssize_t receive(int fd, std::span<iovec> parts) override { return real_.receive(fd, parts); }
+    ssize_t send(int fd, std::span<iovec> parts, Follows follows) override {
         for (const auto way : {Damage::Way::kFromClient, Damage::Way::kFromServer}) {
-            if (side(way).fd == fd) return send_of(way, pieces, follows);
+            if (side(way).fd == fd) return send_of(way, parts, follows);
         }
-        return real_.send(fd, pieces, follows);
+        return real_.send(fd, parts, follows);
     }
     void end(int fd) override { real_.end(fd); }
     void close(int fd) override { real_.close(fd); }
@@ -89,10 +89,10 @@ private:
     const Side& side(Damage::Way way) const { return sides_[way == Damage::Way::kFromServer]; }
     Side& side(Damage::Way way) { return sides_[way == Damage::Way::kFromServer]; }
 
-    ssize_t send_of(Damage::Way way, std::span<iovec> pieces, Follows follows) {
+    ssize_t send_of(Damage::Way way, std::span<iovec> parts, Follows follows) {
         Side& from = side(way);
         const std::size_t before = from.sent.size();
-        for (const iovec& each : pieces) {
+        for (const iovec& each : parts) {
             const auto* const bytes = static_cast<const std::byte*>(each.iov_base);
             from.sent.insert(from.sent.end(), bytes, bytes + each.iov_len);
         }
@@ -106,8 +106,8 @@ private:
         }
         // The room of a stream is larger than what is said on this connection.
         while (!bytes.empty()) {
-            iovec piece{.iov_base = bytes.data(), .iov_len = bytes.size()};
-            const ssize_t sent = real_.send(from.fd, {&piece, 1}, follows);
+            iovec part{.iov_base = bytes.data(), .iov_len = bytes.size()};
+            const ssize_t sent = real_.send(from.fd, {&part, 1}, follows);
             if (sent < 0) return sent;
             bytes.erase(bytes.begin(), bytes.begin() + sent);
         }

@@ -217,15 +217,15 @@ TEST_CASE("fabric frame reader: a body may be received directly into its memory"
     std::vector<std::byte> stream;
     append(stream, {.kind = FrameKind::kWrite, .length = 6}, "ab");
     REQUIRE(reader.take(stream).has_value());
-    REQUIRE(reader.place().size() == 4);
+    REQUIRE(reader.target().size() == 4);
 
-    core::copy_bytes(std::as_bytes(std::span("cdef", 4)), reader.place());
-    REQUIRE(reader.placed(3).has_value());
+    core::copy_bytes(std::as_bytes(std::span("cdef", 4)), reader.target());
+    REQUIRE(reader.filled(3).has_value());
     REQUIRE(collector.frames.empty());
-    REQUIRE(reader.placed(1).has_value());
+    REQUIRE(reader.filled(1).has_value());
 
     REQUIRE(bodies(collector) == std::vector<std::string>{"abcdef"});
-    REQUIRE(reader.place().empty());
+    REQUIRE(reader.target().empty());
 }
 
 TEST_CASE("fabric frame reader: the rest of a body is skipped on demand", "[fabric]") {
@@ -238,7 +238,7 @@ TEST_CASE("fabric frame reader: the rest of a body is skipped on demand", "[fabr
     REQUIRE(reader.take(bytes.first(kFrameHeaderBytes + 2)).has_value());
 
     reader.skip_rest();
-    REQUIRE(reader.place().empty());
+    REQUIRE(reader.target().empty());
     REQUIRE(reader.take(bytes.subspan(kFrameHeaderBytes + 2)).has_value());
 
     REQUIRE(bodies(collector) == std::vector<std::string>{std::string("ab\0\0\0\0", 6), "next"});

@@ -203,19 +203,19 @@ TEST_CASE("fabric tcp: records of writes that were given up are kept for few con
     for (const Pair& pair : {pairs.front(), last}) round_trip(stage, pair);
 }
 
-TEST_CASE("fabric mem sockets: the seed cuts the streams into pieces", "[fabric]") {
-    const auto pieces_of = [](std::uint64_t seed) {
+TEST_CASE("fabric mem sockets: the seed cuts the streams into parts", "[fabric]") {
+    const auto receives_of = [](std::uint64_t seed) {
         SocketStage stage(seed);
         for (int i = 0; i < 20; ++i) round_trip(stage, stage.connect());
-        return stage.sockets().received().pieces;
+        return stage.sockets().received().receives;
     };
 
-    const std::uint64_t pieces = pieces_of(1);
+    const std::uint64_t receives = receives_of(1);
 
-    REQUIRE(pieces_of(1) == pieces);
-    REQUIRE(pieces_of(2) != pieces);
+    REQUIRE(receives_of(1) == receives);
+    REQUIRE(receives_of(2) != receives);
     // The header and the body of each first frame, its answer, and two messages.
-    REQUIRE(pieces > 20 * 5);
+    REQUIRE(receives > 20 * 5);
 }
 
 }  // namespace fopd::fabric::testing

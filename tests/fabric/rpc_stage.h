@@ -98,12 +98,12 @@ private:
     Task<void> bulk(IncomingFop* fop) {
         ++bulk_runs;
         const auto body = std::get<fop::BulkEcho>(fop->request().body);
-        const core::Buffer piece{.data = memory.data(), .size_bytes = body.bytes};
-        auto moved = co_await fop->pull(&body.source, 0, piece);
-        if (moved) moved = co_await fop->push(&body.target, 0, piece);
+        const core::Buffer buffer{.data = memory.data(), .size_bytes = body.bytes};
+        auto moved = co_await fop->pull(&body.source, 0, buffer);
+        if (moved) moved = co_await fop->push(&body.target, 0, buffer);
         fop->reply(
             {.status = moved ? fop::Status::kDone : fop::status_of(moved.error().code),
-             .body = fop::BulkEchoReply{.bytes = body.bytes, .crc = core::crc32c(piece.span())}});
+             .body = fop::BulkEchoReply{.bytes = body.bytes, .crc = core::crc32c(buffer.span())}});
     }
 
     core::Reactor& reactor_;

@@ -297,10 +297,10 @@ TEST_CASE(
     std::ranges::fill(stage.server->foms.memory, std::byte{'!'});
     Result<void> pulled;
     Result<void> pushed;
-    const core::Buffer piece{.data = stage.server->foms.memory.data(), .size_bytes = 4};
+    const core::Buffer buffer{.data = stage.server->foms.memory.data(), .size_bytes = 4};
     stage.in_server([&] {
-        stage.server_reactor->spawn(stage.gate, push_from(held, piece, &pushed));
-        stage.server_reactor->spawn(stage.gate, pull_into(held, piece, &pulled));
+        stage.server_reactor->spawn(stage.gate, push_from(held, buffer, &pushed));
+        stage.server_reactor->spawn(stage.gate, pull_into(held, buffer, &pulled));
     });
     stage.world.run_for(10s);
 

@@ -287,16 +287,16 @@ TEST_CASE("fabric transport: transfers and messages of many sizes mix", "[fabric
     Memory& target = stage.client().memory(std::string(256U << 10, '\0'));
     const RemoteMemory readable = stage.client().open(source, Access::kRead);
     const RemoteMemory writable = stage.client().open(target, Access::kWrite);
-    constexpr std::size_t kPiece = 16U << 10;
+    constexpr std::size_t kPartBytes = 16U << 10;
 
-    for (std::size_t at = 0; at < source.bytes.size(); at += kPiece) {
-        Memory& piece = stage.server().memory(std::string(kPiece, '\0'));
+    for (std::size_t at = 0; at < source.bytes.size(); at += kPartBytes) {
+        Memory& part = stage.server().memory(std::string(kPartBytes, '\0'));
         Op& fetched =
-            pair.server.read(piece, {.address = readable.address + at, .key = readable.key});
+            pair.server.read(part, {.address = readable.address + at, .key = readable.key});
         stage.server().run([&, at] {
             const auto write_back = [&, at] {
-                pair.server.write(piece, {.address = writable.address + at, .key = writable.key});
-                pair.server.send(numbered("piece", static_cast<int>(at)));
+                pair.server.write(part, {.address = writable.address + at, .key = writable.key});
+                pair.server.send(numbered("part", static_cast<int>(at)));
             };
             fetched.done() ? write_back() : void(fetched.then = write_back);
         });

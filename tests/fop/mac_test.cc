@@ -59,18 +59,18 @@ TEST_CASE("fop mac: it does not matter where the bytes are cut in two", "[fop]")
     }
 }
 
-TEST_CASE("fop siphash: many pieces are the same as one", "[fop]") {
+TEST_CASE("fop siphash: many parts are the same as one", "[fop]") {
     core::Random random(3);
     const MacKey key(counting_bytes<16>(1));
     for (int i = 0; i < 500; ++i) {
         const auto bytes = random_bytes(random, random.below(300));
-        SipHash pieces(key);
+        SipHash parts(key);
         for (std::size_t at = 0; at < bytes.size();) {
             const auto size = std::min<std::size_t>(bytes.size() - at, random.below(20));
-            pieces.add(std::span(bytes).subspan(at, size));
+            parts.add(std::span(bytes).subspan(at, size));
             at += size;
         }
-        REQUIRE(Mac128{pieces.finish()} == mac(key, bytes));
+        REQUIRE(Mac128{parts.finish()} == mac(key, bytes));
     }
 }
 

@@ -30,7 +30,7 @@ TEST_CASE("fop range: at most 64 ranges of 4 MiB together", "[fop]") {
     REQUIRE(check_ranges({}));
 }
 
-TEST_CASE("fop range: pieces end where blocks do", "[fop]") {
+TEST_CASE("fop range: runs end where blocks do", "[fop]") {
     const auto count = [](std::uint64_t offset, std::uint64_t length) {
         return count_checksums(Range{.offset = offset, .length = length});
     };

@@ -40,7 +40,7 @@ constexpr Attributes kAttributes{.fid = kFid,
                                  .name = "results/42",
                                  .mode = 0640,
                                  .collection = "run-7"};
-// Five bytes over the end of a block, and two within one: three pieces.
+// Five bytes over the end of a block, and two within one: three runs.
 constexpr std::array<Range, 2> kRanges{Range{.offset = 4094, .length = 5},
                                        Range{.offset = 100, .length = 2}};
 constexpr std::array<std::uint32_t, 3> kChecksums{0xaaaaaaaa, 0xbbbbbbbb, 0xcccccccc};

@@ -20,7 +20,7 @@ using namespace fopd::fabric;
 
 namespace {
 
-// What a connection does with frames: messages in one piece, writes into memory, the rest skipped.
+// What a connection does with frames: messages as a whole, writes into memory, the rest skipped.
 class User final : public FrameUser {
 public:
     Result<Destination> on_frame(const Frame& frame) override {
@@ -93,10 +93,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (std::size_t at = 0; at < bytes.size() && is_good_in_parts;) {
         // Some parts are received directly, as a connection does with the rest of a body.
         std::span<const std::byte> part = bytes.subspan(at, std::min(step, bytes.size() - at));
-        if (const std::span<std::byte> place = parts.place(); !place.empty()) {
-            part = part.first(std::min(part.size(), place.size()));
-            std::ranges::copy(part, place.begin());
-            is_good_in_parts = parts.placed(part.size()).has_value();
+        if (const std::span<std::byte> target = parts.target(); !target.empty()) {
+            part = part.first(std::min(part.size(), target.size()));
+            std::ranges::copy(part, target.begin());
+            is_good_in_parts = parts.filled(part.size()).has_value();
         } else {
             is_good_in_parts = parts.take(part).has_value();
         }

@@ -1,4 +1,4 @@
-// Goal: the simulated world also has the frames that travel over TCP, written, cut into pieces and
+// Goal: the simulated world also has the frames that travel over TCP, written, cut into parts and
 // parsed by the code that real nodes use. Method: clients and nodes over each wire, with and
 // without faults. The swarms draw the wire from their seeds.
 
@@ -54,7 +54,7 @@ std::uint64_t run_all_faults(Wire wire) {
 
 }  // namespace
 
-TEST_CASE("sim wire: without faults every call is done in frames that are cut into pieces",
+TEST_CASE("sim wire: without faults every call is done in frames that are cut into parts",
           "[sim]") {
     ReplayedCluster cluster(
         30, {.nodes = 2, .clients = 3, .client_pause_max = 500ms, .wire = any_tcp()});
@@ -67,7 +67,7 @@ TEST_CASE("sim wire: without faults every call is done in frames that are cut in
     REQUIRE(kept);
     const std::uint64_t done = cluster.book().count("done");
     REQUIRE(done > 300);
-    REQUIRE(cluster.sockets()->received().pieces > 2 * done);
+    REQUIRE(cluster.sockets()->received().receives > 2 * done);
     for (std::uint32_t i = 0; i < 2; ++i) REQUIRE(cluster.node(i).events().errors().empty());
 }
 
