@@ -109,7 +109,7 @@ Task<Outcome<fop::Fid>> ObjectClient::create(NewObject object, Wait wait) {
         return create_at(slot, &object, wait);
     };
     std::string pool = object.pool;
-    co_return co_await slots_.place(std::move(pool), &attempt, wait);
+    co_return co_await slots_.make_object(std::move(pool), &attempt, wait);
 }
 
 Task<Outcome<fop::Fid>> ObjectClient::create_at(std::uint16_t slot, const NewObject* object,

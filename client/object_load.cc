@@ -218,10 +218,10 @@ private:
     }
     Task<void> run_worker(Worker* worker) {
         const LoadWindow& window = running_.window();
-        const std::uint64_t places = target_.size_bytes / options_.size_bytes;
+        const std::uint64_t positions = target_.size_bytes / options_.size_bytes;
         Instant begun = clock_.now();
         while (begun < window.end && !running_.stopped()) {
-            const std::uint64_t offset = worker->random.below(places) * options_.size_bytes;
+            const std::uint64_t offset = worker->random.below(positions) * options_.size_bytes;
             const bool is_write = options_.op == ObjectOp::kWrite ||
                                   (options_.op == ObjectOp::kMixed && worker->random.below(2) == 0);
             const std::span<std::byte> bytes(worker->memory.get(), options_.size_bytes);

@@ -268,8 +268,8 @@ bool PrincipalsFile::unfold_revoked(std::size_t at, std::string_view line) {
     if (!is_number) return false;
     const std::vector<std::string> block{std::string(kRevoked), std::string(kTokens) + " []",
                                          std::string(kGeneration) + number};
-    const auto place = lines_.begin() + static_cast<std::ptrdiff_t>(at);
-    lines_.insert(lines_.erase(place), block.begin(), block.end());
+    const auto entry = lines_.begin() + static_cast<std::ptrdiff_t>(at);
+    lines_.insert(lines_.erase(entry), block.begin(), block.end());
     return true;
 }
 

@@ -254,9 +254,9 @@ int PutJournal::rewrite() {
     return 0;
 }
 
-// -- its place --
+// -- its path --
 
-std::string journal_path(const PutPlace& place) {
+std::string journal_path(const PutTarget& target) {
     const char* const state = std::getenv("XDG_STATE_HOME");
     const char* const home = std::getenv("HOME");
     std::string path;
@@ -269,7 +269,7 @@ std::string journal_path(const PutPlace& place) {
     }
     // The parts have no NUL, which therefore keeps them apart.
     const std::string key =
-        place.server + '\0' + place.pool + '\0' + place.prefix + '\0' + place.directory;
+        target.server + '\0' + target.pool + '\0' + target.prefix + '\0' + target.directory;
     const fop::Hash hash = fop::hash({std::as_bytes(std::span(key))});
     return path + "/fopctl/" + fop::to_hex(std::span(hash).first(16)) + ".journal";
 }

@@ -77,14 +77,14 @@ private:
 };
 
 // The journal of a directory whose files are stored below a prefix; empty: the environment names no
-// place for it.
-struct PutPlace {
+// directory for it.
+struct PutTarget {
     std::string server{};
     std::string pool{};
     std::string prefix{};
     std::string directory{};
 };
-std::string journal_path(const PutPlace& place);
+std::string journal_path(const PutTarget& target);
 // Makes the directories of journal_path(). Returns 0 or an errno.
 int make_journal_directory(const std::string& path);
 

@@ -17,7 +17,7 @@ constexpr Duration kRetryPauseMin = 1ms;
 // A disk that is added is used for new objects within this time.
 constexpr Duration kFreshFor = 1s;
 // How often a new object is tried, each time with a newer table.
-constexpr unsigned kPlaceTries = 4;
+constexpr unsigned kSlotTries = 4;
 
 bool is_worth_repeating(const fop::FopType& type, fop::Status status) {
     if (status == fop::Status::kTryAgain) return true;  // The server has begun nothing.
@@ -369,7 +369,7 @@ std::uint16_t Slots::locality_of(std::uint16_t slot) const {
 
 // -- new objects --
 
-Task<Outcome<fop::Fid>> Slots::place(std::string pool, const Attempt* attempt, Wait wait) {
+Task<Outcome<fop::Fid>> Slots::make_object(std::string pool, const Attempt* attempt, Wait wait) {
     Duration pause = kRetryPauseMin;
     for (unsigned tries = 1;; ++tries) {
         std::string wanted = pool;
@@ -383,7 +383,7 @@ Task<Outcome<fop::Fid>> Slots::place(std::string pool, const Attempt* attempt, W
             tries = 0;
             continue;
         }
-        const bool is_final = made || !may_have_moved(made.error()) || tries == kPlaceTries;
+        const bool is_final = made || !may_have_moved(made.error()) || tries == kSlotTries;
         if (is_final) co_return made;
         is_outdated_ = true;
     }

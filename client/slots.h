@@ -85,7 +85,7 @@ public:
     // objects, then again with a newer table if a disk has been removed meanwhile, and until the
     // deadline while room is being made for objects of a tape pool.
     using Attempt = std::function<Task<Outcome<fop::Fid>>(std::uint16_t slot)>;
-    Task<Outcome<fop::Fid>> place(std::string pool, const Attempt* attempt, Wait wait);
+    Task<Outcome<fop::Fid>> make_object(std::string pool, const Attempt* attempt, Wait wait);
 
 private:
     // A row of the table: the disk of one slot.

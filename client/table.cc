@@ -240,8 +240,8 @@ std::string table(const nlohmann::json& list, std::initializer_list<Column> colu
         for (const Column& each : columns) {
             if (is_left_out(each)) continue;
             const std::string path = each.path;
-            const nlohmann::json::json_pointer place(path.empty() ? path : "/" + path);
-            row.push_back(each.text(at.at(place)));
+            const nlohmann::json::json_pointer pointer(path.empty() ? path : "/" + path);
+            row.push_back(each.text(at.at(pointer)));
         }
     }
     return table(rows, whole);

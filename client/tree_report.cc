@@ -74,9 +74,9 @@ void TreeReport::on_planned(const Planned& planned) {
     if (run_.call.output == Output::kQuiet) return;
     if (line_ != nullptr) line_->clear();
     if (run_.call.output == Output::kPage) {
-        print_piece("would " + std::string(words_of(doing_).would) + " " +
-                    core::printable(planned.name) +
-                    (planned.size_bytes ? ", " + size_of(*planned.size_bytes) : "") + "\n");
+        print_part("would " + std::string(words_of(doing_).would) + " " +
+                   core::printable(planned.name) +
+                   (planned.size_bytes ? ", " + size_of(*planned.size_bytes) : "") + "\n");
         return;
     }
     nlohmann::ordered_json size(nullptr);
@@ -85,10 +85,10 @@ void TreeReport::on_planned(const Planned& planned) {
         {"do", words_of(doing_).does}, {"name", planned.name}, {"size", size}};
     const std::string_view before =
         std::exchange(has_planned_, true) ? run_.call.list_separator() : kPlannedBegin;
-    print_piece(std::string(before) + dumped(entry));
+    print_part(std::string(before) + dumped(entry));
 }
 
-void TreeReport::print_piece(std::string_view text) {
+void TreeReport::print_part(std::string_view text) {
     if (is_printable_) is_printable_ = print(text);
 }
 
@@ -134,7 +134,7 @@ int TreeReport::end() {
                             "more files and empty directories") +
                     " left out");
     }
-    if (run_.call.output == Output::kPage) print_piece(summary_line());
+    if (run_.call.output == Output::kPage) print_part(summary_line());
     if (run_.call.output == Output::kJson) {
         std::string text = dumped(summary());
         // The list of planned actions is the first field.
@@ -142,7 +142,7 @@ int TreeReport::end() {
             text = std::string(has_planned_ ? "" : kPlannedBegin) + "]" +
                    std::string(run_.call.list_separator()) + text.substr(1);
         }
-        print_piece(text + "\n");
+        print_part(text + "\n");
     }
     if (failures_.count() > 0) return failures_.exit_code();
     return is_printable_ ? kExitDone : kExitRefused;

@@ -50,8 +50,8 @@ private:
     void remark(const std::string& words) const;
     nlohmann::ordered_json summary() const;
     std::string summary_line() const;
-    // Prints a piece of the result, unless an earlier piece could not be printed.
-    void print_piece(std::string_view text);
+    // Prints a part of the result, unless an earlier part could not be printed.
+    void print_part(std::string_view text);
 
     const ObjectRun& run_;
     const std::string_view verb_;

@@ -75,7 +75,7 @@ Task<Outcome<fop::Fid>> Uploads::put(NewObject object, std::span<const std::byte
         return put_at({.slot = slot, .object = &object, .size_bytes = from.size()}, from, wait);
     };
     std::string pool = object.pool;
-    co_return co_await slots_.place(std::move(pool), &attempt, wait);
+    co_return co_await slots_.make_object(std::move(pool), &attempt, wait);
 }
 
 // A server that has started anew may have forgotten the upload, or lost acknowledged chunks.
@@ -112,7 +112,7 @@ Task<Outcome<fop::Fid>> Uploads::begin(NewObject object, std::uint64_t size_byte
         return begin_at({.slot = slot, .object = &object, .size_bytes = size_bytes}, wait);
     };
     std::string pool = object.pool;
-    co_return co_await slots_.place(std::move(pool), &attempt, wait);
+    co_return co_await slots_.make_object(std::move(pool), &attempt, wait);
 }
 
 Task<Outcome<fop::Fid>> Uploads::begin_at(Beginning beginning, Wait wait) {

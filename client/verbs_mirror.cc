@@ -10,7 +10,7 @@ namespace fopd::client {
 
 namespace {
 
-void declare_mirror_place(CLI::App& app, VerbArguments& arguments, const char* summary) {
+void declare_mirror_file(CLI::App& app, VerbArguments& arguments, const char* summary) {
     app.add_option("file", arguments.file, summary)->required();
 }
 void declare_mirror_prefix(CLI::App& app, VerbArguments& arguments) {
@@ -29,7 +29,7 @@ void declare_mirror_options(CLI::App& app, VerbArguments& arguments, const char*
     declare_skipping(app, arguments, nullptr);
 }
 void declare_mirror_put(CLI::App& app, VerbArguments& arguments) {
-    declare_mirror_place(app, arguments, "The directory");
+    declare_mirror_file(app, arguments, "The directory");
     declare_mirror_prefix(app, arguments);
     app.add_option("--group", arguments.group, "The group whose members may read new objects");
     declare_collection(app, arguments);
@@ -37,7 +37,7 @@ void declare_mirror_put(CLI::App& app, VerbArguments& arguments) {
 }
 void declare_mirror_get(CLI::App& app, VerbArguments& arguments) {
     declare_mirror_prefix(app, arguments);
-    declare_mirror_place(app, arguments, "The directory; it is made if it is missing");
+    declare_mirror_file(app, arguments, "The directory; it is made if it is missing");
     declare_mirror_options(app, arguments, "Remove files for which there is no object");
 }
 

@@ -197,7 +197,7 @@ int run_reload(const Call& call) {
 
 void declare_drain(CLI::App& app, VerbArguments& arguments) {
     app.add_flag("--unload", arguments.unload,
-                 "Then take the cartridges of the tape drives back to their slots");
+                 "Then take the cartridges of the tape drives back to their storage elements");
 }
 
 int run_drain(const Call& call) {

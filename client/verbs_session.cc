@@ -72,12 +72,12 @@ private:
             Interrupts interrupts(usual);
             if (!shared_.wait(fd_, interrupts)) return std::unexpected(End::kInterrupt);
         }
-        std::array<char, 65536> piece;
-        const ssize_t size = ::read(fd_, piece.data(), piece.size());
+        std::array<char, 65536> bytes;
+        const ssize_t size = ::read(fd_, bytes.data(), bytes.size());
         if (size < 0 && (errno == EINTR || errno == EAGAIN)) return {};
         if (size < 0) return std::unexpected(End::kFault);
         is_end_ = size == 0;
-        text_.append(piece.data(), static_cast<std::size_t>(size));
+        text_.append(bytes.data(), static_cast<std::size_t>(size));
         return {};
     }
 

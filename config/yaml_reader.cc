@@ -147,12 +147,12 @@ public:
                 node.position = lines_.lone_dash_before(mark).value_or(node.position);
             }
         }
-        place(std::move(node));
+        add(std::move(node));
     }
 
     void OnAlias(const YAML::Mark& mark, YAML::anchor_t /*anchor*/) override {
         report(lines_.position(mark), path(), "an alias", kWriteItOut);
-        place(make(Node::Kind::kRefused, mark));
+        add(make(Node::Kind::kRefused, mark));
     }
 
     void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -162,7 +162,7 @@ public:
         Node node = make(is_refused ? Node::Kind::kRefused : Node::Kind::kScalar, mark);
         node.is_quoted = tag == "!";
         node.text = value;
-        place(std::move(node));
+        add(std::move(node));
     }
 
     void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -268,10 +268,10 @@ private:
         ENSURE(!frames_.empty());
         Node node = std::move(frames_.back().node);
         frames_.pop_back();
-        place(std::move(node));
+        add(std::move(node));
     }
 
-    void place(Node node) {
+    void add(Node node) {
         if (frames_.empty()) {
             root_ = std::move(node);
             return;
@@ -280,7 +280,7 @@ private:
         if (frame.node.kind == Node::Kind::kList) {
             frame.node.items.push_back(std::move(node));
         } else if (!frame.has_key) {
-            place_key(frame, std::move(node));
+            take_key(frame, std::move(node));
         } else {
             if (frame.is_key_usable) {
                 frame.node.entries.push_back(
@@ -290,7 +290,7 @@ private:
         }
     }
 
-    void place_key(Frame& frame, Node node) {
+    void take_key(Frame& frame, Node node) {
         frame.is_key_usable = node.kind == Node::Kind::kScalar;
         if (!frame.is_key_usable && node.kind != Node::Kind::kRefused) {
             const bool is_null = node.kind == Node::Kind::kNull;

@@ -521,7 +521,7 @@ Task<AdminReply> AdminApi::order_disks(AdminRequest request, Order order) {
     co_return json_reply(kOk, json.text());
 }
 
-// -- backups: written to a file without a name, and fetched in pieces by the client, which writes
+// -- backups: written to a file without a name, and fetched in parts by the client, which writes
 //    them to a file of its own --
 
 Task<AdminReply> AdminApi::store_backup(AdminRequest) {

@@ -207,14 +207,14 @@ std::expected<config::Changes, Configuration::Refused> Configuration::set_io_sch
     ENSURE(section != nullptr);
     for (const SectionValue& each : values) {
         const std::string key = kIoSched + ("." + each.key);
-        config::Node* const place = value_at(section, each.key);
-        if (place == nullptr || place->kind == config::Node::Kind::kMap) {
+        config::Node* const node = value_at(section, each.key);
+        if (node == nullptr || node->kind == config::Node::Kind::kMap) {
             return std::unexpected(
                 Refused{.is_unknown = true, .problems = {key + ": there is no such key"}});
         }
         auto value = parse_value(each.value);
         if (!value) return not_valid(key + ": not a value");
-        *place = *std::move(value);
+        *node = *std::move(value);
     }
     const auto next = make_schema().load_text(config::to_yaml(root), file_);
     if (!next) {

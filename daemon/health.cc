@@ -49,9 +49,9 @@ public:
 private:
     void add(Cause cause, std::string text) {
         const Level level = NodeHealth::kCauses[static_cast<std::size_t>(cause)].level;
-        const auto place = std::ranges::upper_bound(health_.problems, level, std::ranges::greater{},
-                                                    &NodeHealth::Problem::level);
-        health_.problems.insert(place, {.cause = cause, .level = level, .text = std::move(text)});
+        const auto at = std::ranges::upper_bound(health_.problems, level, std::ranges::greater{},
+                                                 &NodeHealth::Problem::level);
+        health_.problems.insert(at, {.cause = cause, .level = level, .text = std::move(text)});
     }
 
     void look_at_state();

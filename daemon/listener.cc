@@ -19,8 +19,8 @@ public:
              std::unique_ptr<fabric::ConnectionRequest> request)
         : Message(&deliver), listener_(listener), index_(index), request_(std::move(request)) {}
 
-    void send(std::list<Handover>::iterator place) {
-        place_ = place;
+    void send(std::list<Handover>::iterator at) {
+        at_ = at;
         ++listener_.in_transit_[index_];
         locality().reactor().post(*this);
     }
@@ -33,7 +33,7 @@ private:
             self.listener_.localities_.front()->reactor().post(self);
         } else {
             --self.listener_.in_transit_[self.index_];
-            self.listener_.handovers_.erase(self.place_);
+            self.listener_.handovers_.erase(self.at_);
         }
     }
 
@@ -42,7 +42,7 @@ private:
     Listener& listener_;
     const std::size_t index_;  // The index of the locality.
     std::unique_ptr<fabric::ConnectionRequest> request_;
-    std::list<Handover>::iterator place_;
+    std::list<Handover>::iterator at_;
 };
 
 Listener::Listener(std::vector<Locality*> localities, core::EventSink& events)

@@ -186,7 +186,7 @@ void Locality::drop_fops() {
 Task<std::uint64_t> Locality::close_store() {
     if (store_ != nullptr) co_await store_->stores.stop();
     if (staging() != nullptr) staging()->let_go();
-    // Until then a scrub or the coalescer may have a piece.
+    // Until then a scrub or the coalescer may have a buffer.
     buffers_.close();
     co_return 0;
 }

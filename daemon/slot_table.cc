@@ -118,8 +118,8 @@ const SlotEntry* SlotTable::find(const devices::DiskId& disk) const {
 void SlotTable::add(SlotEntry entry) {
     ENSURE(find(entry.slot) == nullptr);
     ENSURE(find(entry.disk) == nullptr);
-    const auto place = std::ranges::lower_bound(entries_, entry.slot, {}, &SlotEntry::slot);
-    entries_.insert(place, std::move(entry));
+    const auto at = std::ranges::lower_bound(entries_, entry.slot, {}, &SlotEntry::slot);
+    entries_.insert(at, std::move(entry));
 }
 
 void SlotTable::set_use(store::Slot slot, SlotUse use) {

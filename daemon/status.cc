@@ -332,9 +332,9 @@ void NodeMetrics::collect(core::MetricSink& sink) const {
         }
         sink.counter("fopd_locality_busy_seconds", "CPU time the locality has used.", labels,
                      in_seconds(cpu_time_(locality->index())));
-        sink.gauge("fopd_buffers_free", "Pieces of I/O memory not in use.", labels,
+        sink.gauge("fopd_buffers_free", "Buffers that are not in use.", labels,
                    static_cast<double>(locality->buffers().free_count()));
-        sink.gauge("fopd_buffers", "Pieces of I/O memory.", labels,
+        sink.gauge("fopd_buffers", "Buffers of I/O memory.", labels,
                    static_cast<double>(locality->buffers().total_count()));
     }
     const std::array version_label{core::Label{"version", version()}};

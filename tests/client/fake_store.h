@@ -51,9 +51,9 @@ public:
         reactor_ = &reactor;
         gate_ = &gate;
         arrived.clear();
-        pieces_.clear();
-        for (std::size_t i = 0; i < kPieceCount; ++i) {
-            pieces_.push_back(memory.data() + i * kPieceBytes);
+        free_buffers_.clear();
+        for (std::size_t i = 0; i < kBufferCount; ++i) {
+            free_buffers_.push_back(memory.data() + i * kBufferBytes);
         }
     }
     void on_incoming(fabric::IncomingFop& fop) override {
@@ -81,9 +81,9 @@ public:
     }
 
     // What transfers go through.
-    static constexpr std::size_t kPieceCount = 32;
-    static constexpr std::size_t kPieceBytes = 1U << 20;
-    std::vector<std::byte> memory = std::vector<std::byte>(kPieceCount * kPieceBytes);
+    static constexpr std::size_t kBufferCount = 32;
+    static constexpr std::size_t kBufferBytes = 1U << 20;
+    std::vector<std::byte> memory = std::vector<std::byte>(kBufferCount * kBufferBytes);
 
     State now;
     State durable;
@@ -136,22 +136,22 @@ private:
         return type == nullptr ? "unknown" : type->name;
     }
 
-    core::Buffer take_piece(std::uint64_t bytes) {
-        REQUIRE(!pieces_.empty());
-        REQUIRE(bytes <= kPieceBytes);
-        std::byte* const piece = pieces_.back();
-        pieces_.pop_back();
-        return {.data = piece, .size_bytes = static_cast<std::size_t>(bytes)};
+    core::Buffer take_buffer(std::uint64_t bytes) {
+        REQUIRE(!free_buffers_.empty());
+        REQUIRE(bytes <= kBufferBytes);
+        std::byte* const buffer = free_buffers_.back();
+        free_buffers_.pop_back();
+        return {.data = buffer, .size_bytes = static_cast<std::size_t>(bytes)};
     }
 
     Task<void> serve(fabric::IncomingFop* fop) {
         const fop::RequestBody& body = fop->request().body;
         std::vector<std::byte> data(fop->request().payload.begin(), fop->request().payload.end());
         if (const fop::SealedDescriptor* const source = source_of(body)) {
-            const core::Buffer piece = take_piece(length_of(body));
-            const auto pulled = co_await fop->pull(source, 0, piece);
-            data.assign(piece.data, piece.data + piece.size_bytes);
-            pieces_.push_back(piece.data);
+            const core::Buffer buffer = take_buffer(length_of(body));
+            const auto pulled = co_await fop->pull(source, 0, buffer);
+            data.assign(buffer.data, buffer.data + buffer.size_bytes);
+            free_buffers_.push_back(buffer.data);
             if (!pulled) co_return fop->reply({.status = fop::Status::kTryAgain});
         }
         if (std::holds_alternative<fop::RecallWait>(body)) {
@@ -165,10 +165,10 @@ private:
         Done done = run(*fop, data);
         const auto* const read = std::get_if<fop::Read>(&body);
         if (read != nullptr && read->target && !done.payload.empty()) {
-            const core::Buffer piece = take_piece(done.payload.size());
-            std::ranges::copy(done.payload, piece.data);
-            const auto pushed = co_await fop->push(&*read->target, 0, piece);
-            pieces_.push_back(piece.data);
+            const core::Buffer buffer = take_buffer(done.payload.size());
+            std::ranges::copy(done.payload, buffer.data);
+            const auto pushed = co_await fop->push(&*read->target, 0, buffer);
+            free_buffers_.push_back(buffer.data);
             if (!pushed) co_return fop->reply({.status = fop::Status::kTryAgain});
             done.payload.clear();
         }
@@ -587,7 +587,7 @@ private:
     std::map<std::uint64_t, std::uint64_t> ends_;  // The last durable seq of each incarnation.
     std::map<RecordId, Done> records_;
     std::map<RecordId, Done> durable_records_;
-    std::vector<std::byte*> pieces_;  // Those that are free.
+    std::vector<std::byte*> free_buffers_;  // Those that are free.
     std::string last_cursor_;
 };
 
