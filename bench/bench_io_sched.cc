@@ -213,9 +213,9 @@ void locates(Report& report) {
                 for (std::size_t i = 0; i < count; ++i) {
                     const std::uint64_t byte = random.below(lto9().capacity_bytes - kFile);
                     files.push_back(
-                        stretch_from(lto9(), devices::place_of_byte(lto9(), byte), kFile));
+                        stretch_from(lto9(), devices::position_of_byte(lto9(), byte), kFile));
                 }
-                const devices::TapePlace start = devices::beginning_of(lto9());
+                const devices::PhysicalPosition start = devices::beginning_of(lto9());
                 const auto plan = plan_reads(lto9(), start, files, {.order = order});
                 sum += in_seconds(locate_total(lto9(), start, files, plan));
             }
@@ -232,7 +232,7 @@ void planning(Report& report) {
     std::vector<TapeStretch> files;
     for (std::size_t i = 0; i < 2000; ++i) {
         const std::uint64_t byte = random.below(lto9().capacity_bytes - kFile);
-        files.push_back(stretch_from(lto9(), devices::place_of_byte(lto9(), byte), kFile));
+        files.push_back(stretch_from(lto9(), devices::position_of_byte(lto9(), byte), kFile));
     }
     std::vector<double> ms;
     for (int i = 0; i < 7; ++i) {

@@ -28,23 +28,23 @@ public:
         Duration time{0};
         if (medium_ != part.medium) {
             if (medium_) {
-                time += devices::rewind_time(model_, place_) + model_.unload;
+                time += devices::rewind_time(model_, head_) + model_.unload;
                 time += devices::kChangerMove;
             }
             time += devices::kChangerMove + model_.load;
             medium_ = part.medium;
-            place_ = devices::beginning_of(model_);
+            head_ = devices::beginning_of(model_);
             position_ = 0;
             ++figures_.mounts;
         }
         const bool appends = request.type == io_sched::IoType::kWrite;
-        const devices::TapePlace begin =
-            appends ? place_ : devices::place_of_byte(model_, part.offset);
-        const Duration locate = devices::locate_time(model_, place_, begin);
+        const devices::PhysicalPosition begin =
+            appends ? head_ : devices::position_of_byte(model_, part.offset);
+        const Duration locate = devices::locate_time(model_, head_, begin);
         const Duration transfer = devices::transfer_time(model_, part.size_bytes);
         figures_.locating += locate;
         figures_.moving += transfer;
-        place_ = io_sched::stretch_from(model_, begin, part.size_bytes).end;
+        head_ = io_sched::stretch_from(model_, begin, part.size_bytes).end;
         position_ = (appends ? position_ : part.offset) + part.size_bytes;
         return spend(time + locate + transfer);
     }
@@ -60,7 +60,7 @@ private:
     const devices::DriveModel& model_;
     DriveFigures& figures_;
     std::optional<io_sched::MediumId> medium_;
-    devices::TapePlace place_;
+    devices::PhysicalPosition head_;
     std::uint64_t position_ = 0;
 };
 

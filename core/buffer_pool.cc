@@ -31,10 +31,10 @@ Result<void> BufferPool::open(std::size_t size_bytes) {
     memory_ = {static_cast<std::byte*>(mapped), mapped_bytes};
 
     if (const auto attached = attach_all(); !attached) registration_error_ = attached.error();
-    pieces_.reserve(count);
+    free_buffers_.reserve(count);
     for (std::size_t i = count; i > 0; --i) {
         const std::size_t offset = (i - 1) * kBufferBytes;
-        pieces_.push_back(
+        free_buffers_.push_back(
             Buffer{.data = memory_.data() + offset,
                    .size_bytes = kBufferBytes,
                    .region = registered() ? regions_[offset / kRegionBytes].region : -1});
@@ -64,30 +64,30 @@ void BufferPool::detach_all() {
 
 void BufferPool::close() {
     if (memory_.empty()) return;
-    ENSURE(pieces_.size() == total_.get());
+    ENSURE(free_buffers_.size() == total_.get());
     detach_all();
     ::munmap(memory_.data(), memory_.size());
     memory_ = {};
-    pieces_.clear();
+    free_buffers_.clear();
     total_.set(0);
     free_.set(0);
 }
 
 Task<Result<BufferPool::Loan>> BufferPool::borrow(WaitOptions options) {
-    if (pieces_.size() == promised_) {
+    if (free_buffers_.size() == promised_) {
         const auto woken = co_await waiters_.wait(options);
         if (!woken) co_return std::unexpected(woken.error());
         --promised_;
     }
-    const Buffer piece = pieces_.back();
-    pieces_.pop_back();
-    free_.set(pieces_.size());
-    co_return Loan(this, piece);
+    const Buffer buffer = free_buffers_.back();
+    free_buffers_.pop_back();
+    free_.set(free_buffers_.size());
+    co_return Loan(this, buffer);
 }
 
 void BufferPool::give_back(const Buffer& buffer) {
-    pieces_.push_back(buffer);
-    free_.set(pieces_.size());
+    free_buffers_.push_back(buffer);
+    free_.set(free_buffers_.size());
     // The waiter runs in a later turn; new callers wait behind it.
     if (waiters_.wake_one()) ++promised_;
 }

@@ -74,8 +74,8 @@ private:
     std::span<std::byte> memory_;
     std::vector<Buffer> regions_;  // One registration covers at most 1 GiB.
     Error registration_error_{.code = Errc::kUnsupported};
-    std::vector<Buffer> pieces_;  // Free buffers, used in LIFO order.
-    std::size_t promised_ = 0;    // Free buffers reserved for waiters that were woken.
+    std::vector<Buffer> free_buffers_;  // Free buffers, used in LIFO order.
+    std::size_t promised_ = 0;          // Free buffers reserved for waiters that were woken.
     Counter total_;
     Counter free_;
 };

@@ -75,9 +75,9 @@ public:
     // Removes a queued message that is being destroyed; see Message.
     void forget(Message& message) {
         take_all();
-        for (Message** place = &taken_; *place != nullptr; place = &(*place)->next_) {
-            if (*place != &message) continue;
-            *place = message.next_;
+        for (Message** link = &taken_; *link != nullptr; link = &(*link)->next_) {
+            if (*link != &message) continue;
+            *link = message.next_;
             break;
         }
         message.mailbox_ = nullptr;

@@ -130,9 +130,9 @@ public:
     IoAwaiter read(File file, Buffer into, std::uint64_t offset, WaitOptions wait);
     PlainIoAwaiter write(File file, Buffer from, std::uint64_t offset);
     IoAwaiter write(File file, Buffer from, std::uint64_t offset, WaitOptions wait);
-    // Writes all `pieces` consecutively, starting at `offset`. The caller keeps the iovecs and the
+    // Writes all `parts` consecutively, starting at `offset`. The caller keeps the iovecs and the
     // memory they name until the write has completed.
-    PlainIoAwaiter gather(File file, std::span<const iovec> pieces, std::uint64_t offset);
+    PlainIoAwaiter gather(File file, std::span<const iovec> parts, std::uint64_t offset);
     // Like fdatasync(2): makes written data durable, and only the metadata needed to read it back.
     PlainIoAwaiter sync_data(File file);
     IoAwaiter sync_data(File file, WaitOptions wait);
@@ -395,11 +395,11 @@ inline PlainIoAwaiter Reactor::read(File file, Buffer into, std::uint64_t offset
 inline PlainIoAwaiter Reactor::write(File file, Buffer from, std::uint64_t offset) {
     return {*this, IoCode::kWrite, file, from, offset};
 }
-inline PlainIoAwaiter Reactor::gather(File file, std::span<const iovec> pieces,
+inline PlainIoAwaiter Reactor::gather(File file, std::span<const iovec> parts,
                                       std::uint64_t offset) {
     // The kernel only reads the iovecs, so the const_cast is safe.
-    auto* const first = reinterpret_cast<std::byte*>(const_cast<iovec*>(pieces.data()));
-    return {*this, IoCode::kGather, file, {.data = first, .size_bytes = pieces.size()}, offset};
+    auto* const first = reinterpret_cast<std::byte*>(const_cast<iovec*>(parts.data()));
+    return {*this, IoCode::kGather, file, {.data = first, .size_bytes = parts.size()}, offset};
 }
 inline PlainIoAwaiter Reactor::sync_data(File file) {
     return {*this, IoCode::kSyncData, file};

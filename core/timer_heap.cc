@@ -47,7 +47,7 @@ void TimerHeap::remove(std::size_t index) {
     }
 }
 
-void TimerHeap::place(std::size_t index, const Entry& entry) {
+void TimerHeap::put(std::size_t index, const Entry& entry) {
     heap_[index] = entry;
     entry.timer->index_ = index;
 }
@@ -56,10 +56,10 @@ void TimerHeap::sift_up(std::size_t index, const Entry& entry) {
     while (index > 0) {
         const std::size_t parent = (index - 1) / kChildren;
         if (!earlier(entry, heap_[parent])) break;
-        place(index, heap_[parent]);
+        put(index, heap_[parent]);
         index = parent;
     }
-    place(index, entry);
+    put(index, entry);
 }
 
 void TimerHeap::sift_down(std::size_t index, const Entry& entry) {
@@ -72,10 +72,10 @@ void TimerHeap::sift_down(std::size_t index, const Entry& entry) {
             if (earlier(heap_[child], heap_[best])) best = child;
         }
         if (!earlier(heap_[best], entry)) break;
-        place(index, heap_[best]);
+        put(index, heap_[best]);
         index = best;
     }
-    place(index, entry);
+    put(index, entry);
 }
 
 }  // namespace fopd::core

@@ -67,7 +67,7 @@ private:
     }
 
     void remove(std::size_t index);
-    void place(std::size_t index, const Entry& entry);
+    void put(std::size_t index, const Entry& entry);
     void sift_up(std::size_t index, const Entry& entry);
     void sift_down(std::size_t index, const Entry& entry);
 

@@ -126,8 +126,8 @@ private:
 
     // After entries with the same time: equal times stay in the order of submission.
     void insert(const Pending& pending) {
-        const auto place = std::ranges::upper_bound(pending_, pending.at, {}, &Pending::at);
-        pending_.insert(place, pending);
+        const auto at = std::ranges::upper_bound(pending_, pending.at, {}, &Pending::at);
+        pending_.insert(at, pending);
     }
 
     bool forget(IoOp& op) {

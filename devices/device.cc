@@ -12,12 +12,12 @@ Result<void> refused(const char* why) {
 
 }  // namespace
 
-// Writes one piece after the other.
-Task<Result<void>> Device::gather(std::span<const core::Buffer> pieces, std::uint64_t offset) {
-    for (const core::Buffer& piece : pieces) {
-        const auto written = co_await write(piece, offset);
+// Writes one part after the other.
+Task<Result<void>> Device::gather(std::span<const core::Buffer> parts, std::uint64_t offset) {
+    for (const core::Buffer& part : parts) {
+        const auto written = co_await write(part, offset);
         if (!written) co_return written;
-        offset += piece.size_bytes;
+        offset += part.size_bytes;
     }
     co_return Result<void>{};
 }
@@ -39,20 +39,20 @@ Result<void> check_io(const Geometry& geometry, const core::Buffer& buffer, std:
     return check_range(geometry, offset, buffer.size_bytes);
 }
 
-Result<void> check_io(const Geometry& geometry, std::span<const core::Buffer> pieces,
+Result<void> check_io(const Geometry& geometry, std::span<const core::Buffer> parts,
                       std::uint64_t offset) {
-    ENSURE(!pieces.empty());
-    ENSURE(pieces.size() <= Device::kPiecesMax);
-    for (const core::Buffer& piece : pieces) {
-        if (const auto fits = check_io(geometry, piece, offset); !fits) return fits;
-        offset += piece.size_bytes;
+    ENSURE(!parts.empty());
+    ENSURE(parts.size() <= Device::kGatherMax);
+    for (const core::Buffer& part : parts) {
+        if (const auto fits = check_io(geometry, part, offset); !fits) return fits;
+        offset += part.size_bytes;
     }
     return {};
 }
 
-std::size_t bytes_of(std::span<const core::Buffer> pieces) {
+std::size_t bytes_of(std::span<const core::Buffer> parts) {
     std::size_t bytes = 0;
-    for (const core::Buffer& piece : pieces) bytes += piece.size_bytes;
+    for (const core::Buffer& part : parts) bytes += part.size_bytes;
     return bytes;
 }
 

@@ -38,7 +38,7 @@ struct Stretch {
 // are not ordered.
 class Device {
 public:
-    static constexpr std::size_t kPiecesMax = 32;
+    static constexpr std::size_t kGatherMax = 32;
 
     virtual ~Device() = default;
 
@@ -51,10 +51,10 @@ public:
     // Cannot be cancelled, because an interrupted write leaves unknown content. The kernel bounds
     // its duration. After an error the content of the blocks is undefined.
     virtual Task<Result<void>> write(core::Buffer from, std::uint64_t offset) = 0;
-    // Writes several pieces of memory to consecutive blocks; the pieces and the span must stay
-    // until it has ended. A single operation, if the device can do that. REQUIRES: 1 to kPiecesMax
-    // pieces.
-    virtual Task<Result<void>> gather(std::span<const core::Buffer> pieces, std::uint64_t offset);
+    // Writes several parts of memory to consecutive blocks; the parts and the span must stay
+    // until it has ended. A single operation, if the device can do that. REQUIRES: 1 to kGatherMax
+    // parts.
+    virtual Task<Result<void>> gather(std::span<const core::Buffer> parts, std::uint64_t offset);
     // When this succeeds, every write that completed before the call is durable. After a failure,
     // the durability of all writes since the last successful flush is unknown, and a retry does not
     // restore it.
@@ -70,8 +70,8 @@ public:
 // The checks of every device: kInvalid if the range or the memory is not valid for it.
 Result<void> check_range(const Geometry& geometry, std::uint64_t offset, std::uint64_t size_bytes);
 Result<void> check_io(const Geometry& geometry, const core::Buffer& buffer, std::uint64_t offset);
-Result<void> check_io(const Geometry& geometry, std::span<const core::Buffer> pieces,
+Result<void> check_io(const Geometry& geometry, std::span<const core::Buffer> parts,
                       std::uint64_t offset);
-std::size_t bytes_of(std::span<const core::Buffer> pieces);
+std::size_t bytes_of(std::span<const core::Buffer> parts);
 
 }  // namespace fopd::devices

@@ -15,7 +15,7 @@ namespace fopd::devices {
 namespace {
 
 // The most that one kernel operation transfers; the rest needs further operations.
-constexpr std::size_t kPieceBytesMax = 1UL << 30;
+constexpr std::size_t kTransferBytesMax = 1UL << 30;
 
 // The progress of a transfer that the kernel may end early.
 class Transfer {
@@ -24,10 +24,10 @@ public:
 
     bool done() const { return rest_.size_bytes == 0; }
     std::uint64_t offset() const { return offset_; }
-    core::Buffer piece() const {
-        core::Buffer piece = rest_;
-        piece.size_bytes = std::min(piece.size_bytes, kPieceBytesMax);
-        return piece;
+    core::Buffer part() const {
+        core::Buffer part = rest_;
+        part.size_bytes = std::min(part.size_bytes, kTransferBytesMax);
+        return part;
     }
     // Returns false if there was no progress. Continues at a block boundary, as direct I/O
     // requires; a partly transferred block is repeated.
@@ -113,7 +113,7 @@ Task<Result<void>> Disk::read(core::Buffer into, std::uint64_t offset, core::Wai
     const auto inside = operations_.enter();
     Transfer transfer(into, offset);
     while (!transfer.done()) {
-        const auto read = co_await reactor_.read(file_, transfer.piece(), transfer.offset(), wait);
+        const auto read = co_await reactor_.read(file_, transfer.part(), transfer.offset(), wait);
         if (!read) co_return std::unexpected(read.error());
         if (!transfer.advance(*read)) {
             co_return std::unexpected(
@@ -128,7 +128,7 @@ Task<Result<void>> Disk::write(core::Buffer from, std::uint64_t offset) {
     const auto inside = operations_.enter();
     Transfer transfer(from, offset);
     while (!transfer.done()) {
-        const auto written = co_await reactor_.write(file_, transfer.piece(), transfer.offset());
+        const auto written = co_await reactor_.write(file_, transfer.part(), transfer.offset());
         if (!written) co_return std::unexpected(written.error());
         if (!transfer.advance(*written)) {
             co_return std::unexpected(Error{.code = Errc::kIo, .context = "short write"});
@@ -137,26 +137,26 @@ Task<Result<void>> Disk::write(core::Buffer from, std::uint64_t offset) {
     co_return Result<void>{};
 }
 
-Task<Result<void>> Disk::gather(std::span<const core::Buffer> pieces, std::uint64_t offset) {
+Task<Result<void>> Disk::gather(std::span<const core::Buffer> parts, std::uint64_t offset) {
     if (const auto open = check_open(); !open) co_return open;
-    if (const auto fits = check_io(geometry_, pieces, offset); !fits) co_return fits;
+    if (const auto fits = check_io(geometry_, parts, offset); !fits) co_return fits;
     const auto inside = operations_.enter();
-    std::array<iovec, kPiecesMax> all;
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-        all[i] = {.iov_base = pieces[i].data, .iov_len = pieces[i].size_bytes};
+    std::array<iovec, kGatherMax> all;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        all[i] = {.iov_base = parts[i].data, .iov_len = parts[i].size_bytes};
     }
-    const std::span gathered(all.data(), pieces.size());
+    const std::span gathered(all.data(), parts.size());
     const auto written = co_await reactor_.gather(file_, gathered, offset);
     if (!written) co_return std::unexpected(written.error());
-    // A gather rarely ends early; the rest is written piece by piece.
+    // A gather rarely ends early; the rest is written part by part.
     std::size_t done = *written;
-    for (const core::Buffer& piece : pieces) {
-        if (done < piece.size_bytes) {
-            const auto rest = co_await write(piece, offset);
+    for (const core::Buffer& part : parts) {
+        if (done < part.size_bytes) {
+            const auto rest = co_await write(part, offset);
             if (!rest) co_return rest;
         }
-        done -= std::min(done, piece.size_bytes);
-        offset += piece.size_bytes;
+        done -= std::min(done, part.size_bytes);
+        offset += part.size_bytes;
     }
     co_return Result<void>{};
 }

@@ -16,7 +16,7 @@ namespace {
 // Partition tables, file systems, volume managers and arrays all leave data this close to the start
 // or the end.
 constexpr std::uint64_t kLookedAtBytes = 1UL << 20;
-constexpr std::size_t kPieceBlocks = 64;
+constexpr std::size_t kReadBlocks = 64;
 
 struct Signature {
     std::size_t offset;
@@ -145,17 +145,17 @@ Task<Result<bool>> DiskLabel::is_blank() {
 }
 
 Task<Result<bool>> DiskLabel::is_zero(std::uint64_t offset, std::uint64_t end) {
-    const AlignedBytes memory(kPieceBlocks);
+    const AlignedBytes memory(kReadBlocks);
     while (offset < end) {
-        core::Buffer piece = memory.buffer();
-        piece.size_bytes = std::min<std::uint64_t>(piece.size_bytes, end - offset);
-        const auto read = co_await device_.read(piece, offset, {});
+        core::Buffer part = memory.buffer();
+        part.size_bytes = std::min<std::uint64_t>(part.size_bytes, end - offset);
+        const auto read = co_await device_.read(part, offset, {});
         if (!read) co_return std::unexpected(read.error());
-        if (!all_zero(piece.span())) {
-            content_ = offset == 0 ? recognise(piece.span()) : "";
+        if (!all_zero(part.span())) {
+            content_ = offset == 0 ? recognise(part.span()) : "";
             co_return false;
         }
-        offset += piece.size_bytes;
+        offset += part.size_bytes;
     }
     co_return true;
 }

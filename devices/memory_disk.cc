@@ -79,14 +79,14 @@ Task<Result<void>> MemoryDisk::write(core::Buffer from, std::uint64_t offset) {
 }
 
 // Torn like a single write.
-Task<Result<void>> MemoryDisk::gather(std::span<const core::Buffer> pieces, std::uint64_t offset) {
+Task<Result<void>> MemoryDisk::gather(std::span<const core::Buffer> parts, std::uint64_t offset) {
     ++counts_.writes;
-    if (const auto fits = check_io(geometry_, pieces, offset); !fits) co_return fits;
-    std::vector<std::byte> bytes(bytes_of(pieces));
+    if (const auto fits = check_io(geometry_, parts, offset); !fits) co_return fits;
+    std::vector<std::byte> bytes(bytes_of(parts));
     std::span<std::byte> rest(bytes);
-    for (const core::Buffer& piece : pieces) {
-        core::copy_bytes(piece.span(), rest);
-        rest = rest.subspan(piece.size_bytes);
+    for (const core::Buffer& part : parts) {
+        core::copy_bytes(part.span(), rest);
+        rest = rest.subspan(part.size_bytes);
     }
     const core::Buffer all{.data = bytes.data(), .size_bytes = bytes.size()};
     co_return co_await put(all, offset);

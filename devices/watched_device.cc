@@ -27,12 +27,12 @@ Task<Result<void>> WatchedDevice::write(core::Buffer from, std::uint64_t offset)
     co_return result;
 }
 
-Task<Result<void>> WatchedDevice::gather(std::span<const core::Buffer> pieces,
+Task<Result<void>> WatchedDevice::gather(std::span<const core::Buffer> parts,
                                          std::uint64_t offset) {
     if (const auto writable = check_writable(); !writable) co_return writable;
     const Begun begun = begin();
-    const auto result = co_await device_.gather(pieces, offset);
-    ended(begun, {.op = DeviceOp::kWrite, .size_bytes = bytes_of(pieces), .result = result});
+    const auto result = co_await device_.gather(parts, offset);
+    ended(begun, {.op = DeviceOp::kWrite, .size_bytes = bytes_of(parts), .result = result});
     co_return result;
 }
 

@@ -22,7 +22,7 @@ public:
     Task<Result<void>> read(core::Buffer into, std::uint64_t offset,
                             core::WaitOptions wait) override;
     Task<Result<void>> write(core::Buffer from, std::uint64_t offset) override;
-    Task<Result<void>> gather(std::span<const core::Buffer> pieces, std::uint64_t offset) override;
+    Task<Result<void>> gather(std::span<const core::Buffer> parts, std::uint64_t offset) override;
     Task<Result<void>> flush() override;
     Task<Result<void>> discard(std::uint64_t offset, std::uint64_t size_bytes) override;
     Task<Result<Stretch>> find_hole(std::uint64_t offset, std::uint64_t size_bytes) override;

@@ -35,12 +35,12 @@ public:
     }
 
     Task<Result<void>> execute_joined(std::span<const IoShare> writes) override {
-        static_assert(kJoinedMax <= devices::Device::kPiecesMax);
-        std::array<core::Buffer, kJoinedMax> pieces;
+        static_assert(kJoinedMax <= devices::Device::kGatherMax);
+        std::array<core::Buffer, kJoinedMax> parts;
         for (std::size_t i = 0; i < writes.size(); ++i) {
-            pieces[i] = buffer_of(*writes[i].request, *writes[i].part);
+            parts[i] = buffer_of(*writes[i].request, *writes[i].part);
         }
-        co_return co_await disk_.gather(std::span(pieces.data(), writes.size()),
+        co_return co_await disk_.gather(std::span(parts.data(), writes.size()),
                                         writes.front().part->offset);
     }
 

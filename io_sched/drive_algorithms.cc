@@ -17,8 +17,8 @@ private:
     Answer choose(Instant now) override {
         for (const auto& [age, queue] : queues()) {
             IoRequest* const request = oldest_of(*queue);
-            Places places = place(*request, now);
-            if (!places.empty()) return {.choice = {request, std::move(places)}};
+            PartDrives chosen = choose_drives(*request, now);
+            if (!chosen.empty()) return {.choice = {request, std::move(chosen)}};
         }
         return {};
     }

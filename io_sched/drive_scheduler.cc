@@ -58,27 +58,27 @@ Result<std::optional<DeviceMedium>> DriveScheduler::get_device_medium_pair(IoReq
         leave(request);
         enter(request);
     }
-    const auto is_free = [](const Place& each) {
+    const auto is_free = [](const PartDrive& each) {
         const bool is_there =
             each.from == nullptr || (each.from->is_idle() && each.from->medium() == each.medium);
         return is_there && each.drive->has_room(IoType::kRead);
     };
-    const bool is_stale = peeked_.places.empty() || !std::ranges::all_of(peeked_.places, is_free);
+    const bool is_stale = peeked_.drives.empty() || !std::ranges::all_of(peeked_.drives, is_free);
     if (is_stale) {
         // The request is in no queue if it reads several media one after the other, or if a drive
         // of its choice was taken away.
         if (request.queue_state.queue == nullptr) enter(request);
-        peeked_.places = place(request, now);
+        peeked_.drives = choose_drives(request, now);
     }
-    if (peeked_.places.empty()) return std::nullopt;
+    if (peeked_.drives.empty()) return std::nullopt;
 
-    const Place next = peeked_.places.front();
-    peeked_.places.erase(peeked_.places.begin());
+    const PartDrive next = peeked_.drives.front();
+    peeked_.drives.erase(peeked_.drives.begin());
     if (request.queue_state.queue != nullptr) {
         note_given(*next.drive, next.medium);
         note_taken(*static_cast<Queue*>(request.queue_state.queue), request);
     }
-    if (peeked_.places.empty() || request.missing_count() == 1) leave(request);
+    if (peeked_.drives.empty() || request.missing_count() == 1) leave(request);
     request.parts[next.part].medium = next.medium;
     request.take(next.part);
     return DeviceMedium{.device = next.drive, .part = next.part, .from = next.from};
@@ -134,10 +134,10 @@ void DriveScheduler::add_device(IoDevice& device) {
 void DriveScheduler::remove_device(IoDevice& device) {
     ++changes_;
     std::erase(drives_, &device);
-    const auto is_of_it = [&](const Place& each) {
+    const auto is_of_it = [&](const PartDrive& each) {
         return each.drive == &device || each.from == &device;
     };
-    if (std::ranges::any_of(peeked_.places, is_of_it)) peeked_.places.clear();
+    if (std::ranges::any_of(peeked_.drives, is_of_it)) peeked_.drives.clear();
 }
 
 bool DriveScheduler::has_device(const IoDevice& device) const {
@@ -432,15 +432,15 @@ bool DriveScheduler::had_batch(const IoDevice& drive) const {
            given->second.count >= kBatch;
 }
 
-// -- placing --
+// -- the choice of drives --
 
-bool DriveScheduler::uses(const Places& places, const IoDevice& drive) {
+bool DriveScheduler::uses(const PartDrives& chosen, const IoDevice& drive) {
     return std::ranges::any_of(
-        places, [&](const Place& each) { return each.drive == &drive || each.from == &drive; });
+        chosen, [&](const PartDrive& each) { return each.drive == &drive || each.from == &drive; });
 }
 
-bool DriveScheduler::uses(const Places& places, MediumId medium) {
-    return std::ranges::find(places, medium, &Place::medium) != places.end();
+bool DriveScheduler::uses(const PartDrives& chosen, MediumId medium) {
+    return std::ranges::find(chosen, medium, &PartDrive::medium) != chosen.end();
 }
 
 bool DriveScheduler::has_space(const IoMedium& medium, const IoRequest& request,
@@ -456,7 +456,8 @@ std::optional<std::uint64_t> DriveScheduler::eviction_rank(const IoDevice& drive
 }
 
 IoDevice* DriveScheduler::drive_for(const IoRequest& request, const IoPart& part,
-                                    const IoMedium& medium, Instant now, const Places& used) const {
+                                    const IoMedium& medium, Instant now,
+                                    const PartDrives& used) const {
     IoDevice* const loaded = media_.drive_with(medium.id);
     if (loaded != nullptr) {
         if (!loaded->is_idle() || loaded->state() == DeviceState::kHeld) return nullptr;
@@ -486,8 +487,9 @@ bool DriveScheduler::is_kept(MediumId medium) const {
     return drive != nullptr && (drive->state() != DeviceState::kDown || !drive->is_idle());
 }
 
-DriveScheduler::Place DriveScheduler::place_write(const IoRequest& request, std::size_t part,
-                                                  Instant now, const Places& used) const {
+DriveScheduler::PartDrive DriveScheduler::choose_for_write(const IoRequest& request,
+                                                           std::size_t part, Instant now,
+                                                           const PartDrives& used) const {
     const IoPart& wanted = request.parts[part];
     for (IoDevice* const drive : drives_) {
         if (!drive->medium() || !drive->has_room(request.type) || uses(used, *drive)) continue;
@@ -507,26 +509,27 @@ DriveScheduler::Place DriveScheduler::place_write(const IoRequest& request, std:
     return {drive_for(request, wanted, *best, now, used), part, best->id};
 }
 
-DriveScheduler::Places DriveScheduler::place(const IoRequest& request, Instant now) const {
-    Places places;
+DriveScheduler::PartDrives DriveScheduler::choose_drives(const IoRequest& request,
+                                                         Instant now) const {
+    PartDrives chosen;
     const bool all = request.type != IoType::kRead;
     for (std::size_t i = 0; i < request.parts.size(); ++i) {
         const IoPart& part = request.parts[i];
         if (part.state != IoPart::State::kWaiting) continue;
         if (!all && i != request.queue_state.part) continue;
-        Place found;
+        PartDrive found;
         if (is_any(request, part)) {
-            found = place_write(request, i, now, places);
+            found = choose_for_write(request, i, now, chosen);
         } else if (const IoMedium* const medium = media_.find(part.medium)) {
-            found = {drive_for(request, part, *medium, now, places), i, medium->id};
+            found = {drive_for(request, part, *medium, now, chosen), i, medium->id};
         }
         if (found.drive == nullptr) return {};
         if (IoDevice* const holder = media_.drive_with(found.medium); holder != found.drive) {
             found.from = holder;
         }
-        places.push_back(found);
+        chosen.push_back(found);
     }
-    return places;
+    return chosen;
 }
 
 }  // namespace fopd::io_sched

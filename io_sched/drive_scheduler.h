@@ -82,17 +82,18 @@ protected:
         std::uint64_t oldest = 0;
         Instant oldest_at{};
     };
-    struct Place {
+    // The drive that a part of a request gets.
+    struct PartDrive {
         IoDevice* drive = nullptr;
         std::size_t part = 0;
         MediumId medium{};
         IoDevice* from = nullptr;  // As in DeviceMedium.
     };
-    using Places = std::vector<Place>;
+    using PartDrives = std::vector<PartDrive>;
     // A request, and the drives that it gets.
     struct Choice {
         IoRequest* request = nullptr;
-        Places places{};
+        PartDrives drives{};
     };
     // By age.
     using ByAge = std::set<std::pair<std::uint64_t, Queue*>>;
@@ -129,19 +130,19 @@ protected:
     static void collect(Queue& queue, std::vector<IoRequest*>& requests);
     void reindex(Queue& queue);
 
-    // Where the request, which waits in the queue, can go now; empty: nowhere.
-    Places place(const IoRequest& request, Instant now) const;
+    // The drives to which the request, which waits in the queue, can go now; empty: none.
+    PartDrives choose_drives(const IoRequest& request, Instant now) const;
     // The drive for a part on that medium; null: none now.
     IoDevice* drive_for(const IoRequest& request, const IoPart& part, const IoMedium& medium,
-                        Instant now, const Places& used) const;
-    // The cartridge to which a write of the collection goes.
-    virtual Place place_write(const IoRequest& request, std::size_t part, Instant now,
-                              const Places& used) const;
+                        Instant now, const PartDrives& used) const;
+    // The drive and the cartridge for a part of a write that may go to any cartridge of its pool.
+    virtual PartDrive choose_for_write(const IoRequest& request, std::size_t part, Instant now,
+                                       const PartDrives& used) const;
     static bool has_space(const IoMedium& medium, const IoRequest& request, const IoPart& part);
     // Whether a drive keeps the medium, so that no other can get it now.
     bool is_kept(MediumId medium) const;
-    static bool uses(const Places& places, const IoDevice& drive);
-    static bool uses(const Places& places, MediumId medium);
+    static bool uses(const PartDrives& chosen, const IoDevice& drive);
+    static bool uses(const PartDrives& chosen, MediumId medium);
 
 private:
     // The requests that a drive was given in a row for one cartridge.

@@ -59,7 +59,7 @@ private:
     const Duration mount_age_;
     const Duration max_wait_;
     const Duration stay_mounted_;
-    bool for_overdue_ = false;  // The reads being placed have waited for too long.
+    bool for_overdue_ = false;  // The reads that drives are chosen for have waited for too long.
 };
 
 DriveScheduler::Answer GroupedRead::choose(Instant now) {
@@ -68,8 +68,8 @@ DriveScheduler::Answer GroupedRead::choose(Instant now) {
         Queue* const queue = queue_for(*drive);
         if (queue == nullptr || must_yield(*drive, now)) continue;
         IoRequest* const request = planned(*queue, *drive, now);
-        Places places = place(*request, now);
-        if (!places.empty()) return {.choice = {request, std::move(places)}};
+        PartDrives chosen = choose_drives(*request, now);
+        if (!chosen.empty()) return {.choice = {request, std::move(chosen)}};
     }
     for_overdue_ = true;
     for (const auto& [age, queue] : queues()) {
@@ -147,11 +147,11 @@ DriveScheduler::Queue* GroupedRead::fullest(Instant now, const std::vector<Queue
 }
 
 DriveScheduler::Choice GroupedRead::mount(Queue& queue, Instant now) {
-    const Places places = place(*any_of(queue), now);
-    if (places.empty()) return {};
+    const PartDrives chosen = choose_drives(*any_of(queue), now);
+    if (chosen.empty()) return {};
     unplan(queue);
-    IoRequest* const request = planned(queue, *places.front().drive, now);
-    return {request, place(*request, now)};
+    IoRequest* const request = planned(queue, *chosen.front().drive, now);
+    return {request, choose_drives(*request, now)};
 }
 
 // Of those without a plan.
@@ -214,11 +214,12 @@ void GroupedRead::plan(Queue& queue, const IoDevice& drive, Instant now) {
     for (const IoRequest* const request : requests) {
         const IoPart& part = request->parts[request->queue_state.part];
         files.push_back(
-            stretch_from(model, devices::place_of_byte(model, part.offset), part.size_bytes));
+            stretch_from(model, devices::position_of_byte(model, part.offset), part.size_bytes));
     }
     const bool is_loaded = drive.medium() == queue.key.medium;
-    const devices::TapePlace start =
-        is_loaded ? devices::place_of_byte(model, drive.position()) : devices::beginning_of(model);
+    const devices::PhysicalPosition start = is_loaded
+                                                ? devices::position_of_byte(model, drive.position())
+                                                : devices::beginning_of(model);
     for (const std::uint32_t index : plan_reads(model, start, files, {.order = order_})) {
         IoRequest& request = *requests[index];
         AgeList::remove(request);

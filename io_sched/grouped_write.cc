@@ -17,8 +17,8 @@ public:
 private:
     bool by_collection() const override { return true; }
     Answer choose(Instant now) override;
-    Place place_write(const IoRequest& request, std::size_t part, Instant now,
-                      const Places& used) const override;
+    PartDrive choose_for_write(const IoRequest& request, std::size_t part, Instant now,
+                               const PartDrives& used) const override;
     std::optional<std::uint64_t> eviction_rank(const IoDevice& drive, Instant now) const override;
 
     // The queue whose writes go on with the loaded cartridge: writes for this cartridge only, or of
@@ -38,14 +38,14 @@ DriveScheduler::Answer GroupedWrite::choose(Instant now) {
         Queue* const queue = continues(*drive->medium());
         if (queue == nullptr) continue;
         IoRequest* const request = oldest_of(*queue);
-        Places places = place(*request, now);
-        if (!places.empty()) return {.choice = {request, std::move(places)}};
+        PartDrives chosen = choose_drives(*request, now);
+        if (!chosen.empty()) return {.choice = {request, std::move(chosen)}};
     }
     Instant again = kNever;
     for (const auto& [age, queue] : queues()) {
         IoRequest* const request = oldest_of(*queue);
-        Places places = place(*request, now);
-        if (!places.empty()) return {.choice = {request, std::move(places)}};
+        PartDrives chosen = choose_drives(*request, now);
+        if (!chosen.empty()) return {.choice = {request, std::move(chosen)}};
         const Instant overdue = after(queue->oldest_at, max_wait_);
         if (overdue > now) again = std::min(again, overdue);
     }
@@ -81,8 +81,9 @@ std::optional<std::uint64_t> GroupedWrite::eviction_rank(const IoDevice& drive, 
     return std::nullopt;
 }
 
-DriveScheduler::Place GroupedWrite::place_write(const IoRequest& request, std::size_t part,
-                                                Instant now, const Places& used) const {
+DriveScheduler::PartDrive GroupedWrite::choose_for_write(const IoRequest& request, std::size_t part,
+                                                         Instant now,
+                                                         const PartDrives& used) const {
     const IoPart& wanted = request.parts[part];
     const auto free_drive = [&](const IoMedium& medium) -> IoDevice* {
         IoDevice* const drive = media().drive_with(medium.id);

@@ -72,12 +72,12 @@ PerDeviceScheduler::~PerDeviceScheduler() = default;
 
 void PerDeviceScheduler::push_request(IoRequest& request) {
     ENSURE(request.missing_count() > 0);
-    place(request);
+    enter(request);
 }
 
 IoRequest* PerDeviceScheduler::peek_request(Instant now) {
     if (peeked_ != nullptr) return peeked_;
-    peeked_ = unplaced_.oldest();
+    peeked_ = without_device_.oldest();
     if (peeked_ != nullptr) return peeked_;
     for (const auto& queue : queues_) {
         IoRequest* const next = queue->next(now);
@@ -113,7 +113,7 @@ void PerDeviceScheduler::requeue(IoRequest& request) {
     ENSURE(&request == peeked_);
     peeked_ = nullptr;
     leave(request);
-    place(request);
+    enter(request);
 }
 
 void PerDeviceScheduler::remove_request(IoRequest& request) {
@@ -128,14 +128,14 @@ void PerDeviceScheduler::add_device(IoDevice& device) {
         return;
     }
     queues_.push_back(std::make_unique<Queue>(device, make_order_));
-    AgeList unplaced;
-    while (IoRequest* const request = unplaced_.oldest()) {
+    AgeList without_device;
+    while (IoRequest* const request = without_device_.oldest()) {
         AgeList::remove(*request);
-        unplaced.push(*request);
+        without_device.push(*request);
     }
-    while (IoRequest* const request = unplaced.oldest()) {
+    while (IoRequest* const request = without_device.oldest()) {
         remove_request(*request);
-        place(*request);
+        enter(*request);
     }
 }
 
@@ -190,14 +190,14 @@ PerDeviceScheduler::Queue* PerDeviceScheduler::find(MediumId medium) const {
     return nullptr;
 }
 
-void PerDeviceScheduler::place(IoRequest& request) {
+void PerDeviceScheduler::enter(IoRequest& request) {
     const Choice choice = choose(request);
     request.queue_state.queue = choice.queue;
     request.queue_state.part = static_cast<std::uint16_t>(choice.part);
     if (choice.queue != nullptr) {
         choice.queue->push(request);
     } else {
-        unplaced_.push(request);
+        without_device_.push(request);
     }
 }
 
@@ -217,7 +217,7 @@ void PerDeviceScheduler::forget(Queue& queue) {
     queues_.erase(at);
     while (IoRequest* const request = leaving->any()) {
         remove_request(*request);
-        place(*request);
+        enter(*request);
     }
 }
 

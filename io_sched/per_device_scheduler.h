@@ -49,13 +49,13 @@ private:
 
     Choice choose(const IoRequest& request) const;
     Queue* find(MediumId medium) const;
-    void place(IoRequest& request);
+    void enter(IoRequest& request);
     void leave(IoRequest& request);
     void forget(Queue& queue);
 
     const MakeOrder make_order_;
     std::vector<std::unique_ptr<Queue>> queues_;
-    AgeList unplaced_;  // Requests for which no device here has a medium.
+    AgeList without_device_;  // Requests for which no device here has a medium.
     IoRequest* peeked_ = nullptr;
 };
 

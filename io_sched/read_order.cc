@@ -12,7 +12,7 @@ namespace fopd::io_sched {
 namespace {
 
 using devices::DriveModel;
-using devices::TapePlace;
+using devices::PhysicalPosition;
 using Plan = std::vector<std::uint32_t>;
 using Cost = std::int64_t;  // Nanoseconds.
 
@@ -24,10 +24,10 @@ bool is_forward(std::uint32_t wrap) {
     return wrap % 2 == 0;
 }
 
-// devices::locate_time() of places that were divided into its terms before.
+// devices::locate_time() of positions that were divided into its terms before.
 class LocateTable {
 public:
-    LocateTable(const DriveModel& model, TapePlace start, std::span<const TapeStretch> files)
+    LocateTable(const DriveModel& model, PhysicalPosition start, std::span<const TapeStretch> files)
         : model_(model),
           middle_(model.lpos_begin + model.lpos_length / 2),
           floor_(floor_of(model.costs)) {
@@ -92,13 +92,13 @@ private:
         }
         return floor;
     }
-    Point point_of(TapePlace place) const {
-        const auto band = std::uint64_t{place.wrap} * devices::kTapeBands / model_.wraps;
-        return {.lpos = static_cast<Cost>(place.lpos),
-                .wrap = place.wrap,
+    Point point_of(PhysicalPosition position) const {
+        const auto band = std::uint64_t{position.wrap} * devices::kTapeBands / model_.wraps;
+        return {.lpos = static_cast<Cost>(position.lpos),
+                .wrap = position.wrap,
                 .band = static_cast<std::uint32_t>(band),
-                .forward = is_forward(place.wrap),
-                .upper = place.lpos >= middle_};
+                .forward = is_forward(position.wrap),
+                .upper = position.lpos >= middle_};
     }
 
     const DriveModel& model_;
@@ -114,27 +114,28 @@ Plan arrival_order(std::size_t count) {
     return order;
 }
 
-// The place in its wrap, in its direction.
-std::int64_t along(const TapePlace& place) {
-    const auto lpos = static_cast<std::int64_t>(place.lpos);
-    return is_forward(place.wrap) ? lpos : -lpos;
+// The position along the wrap, in the direction of the wrap.
+std::int64_t along(const PhysicalPosition& position) {
+    const auto lpos = static_cast<std::int64_t>(position.lpos);
+    return is_forward(position.wrap) ? lpos : -lpos;
 }
 
 Plan linear_order(std::span<const TapeStretch> files) {
     Plan order = arrival_order(files.size());
     std::ranges::sort(order, {}, [&](std::uint32_t index) {
-        const TapePlace& place = files[index].begin;
-        return std::tuple(place.wrap, along(place), index);
+        const PhysicalPosition& position = files[index].begin;
+        return std::tuple(position.wrap, along(position), index);
     });
     return order;
 }
 
 // Begins in the direction of the wrap on which the head is.
-Plan scan_order(TapePlace start, std::span<const TapeStretch> files) {
+Plan scan_order(PhysicalPosition start, std::span<const TapeStretch> files) {
     Plan order = arrival_order(files.size());
     std::ranges::sort(order, {}, [&](std::uint32_t index) {
-        const TapePlace& place = files[index].begin;
-        return std::tuple(is_forward(place.wrap) != is_forward(start.wrap), along(place), index);
+        const PhysicalPosition& position = files[index].begin;
+        return std::tuple(is_forward(position.wrap) != is_forward(start.wrap), along(position),
+                          index);
     });
     return order;
 }
@@ -167,7 +168,7 @@ Plan sltf_order(const LocateTable& table, std::uint32_t from, const Plan& order)
     return planned;
 }
 
-// Improves an order by moving up to three files that follow each other to another place (Or-opt),
+// Improves an order by moving up to three files that follow each other to another index (Or-opt),
 // and by reversing parts (2-opt), until nothing is gained or the budget is used up.
 class Improvement {
 public:
@@ -192,38 +193,38 @@ public:
 private:
     static constexpr std::size_t kLengthMax = 3;
 
-    // The index of the file before place `at`, and the locate that ends there; 0 behind the last.
+    // The index of the file before index `at`, and the locate that ends there; 0 behind the last.
     std::uint32_t before(std::size_t at) const { return at == 0 ? table_.start() : order_[at - 1]; }
     Cost edge(std::uint32_t from, std::size_t to) {
         if (left_ > 0) --left_;
         return to >= order_.size() ? 0 : table_.between(from, order_[to]);
     }
 
-    // Moves `length` files at `at` to the best other place, if that is cheaper.
+    // Moves `length` files at `at` to the best other index, if that is cheaper.
     bool move(std::size_t at, std::size_t length) {
         const std::size_t end = at + length;
         const std::uint32_t last = order_[end - 1];
         const Cost freed = edge(before(at), at) + edge(last, end) - edge(before(at), end);
         if (freed <= 0) return false;
         Cost best = freed;
-        std::size_t best_place = at;
-        for (std::size_t place = 0; place <= order_.size() && left_ > 0; ++place) {
-            if (place >= at && place <= end) continue;
-            const std::uint32_t from = before(place);
+        std::size_t best_at = at;
+        for (std::size_t to = 0; to <= order_.size() && left_ > 0; ++to) {
+            if (to >= at && to <= end) continue;
+            const std::uint32_t from = before(to);
             const Cost to_first = edge(from, at);
             if (to_first >= best) continue;
-            const Cost added = to_first + edge(last, place) - edge(from, place);
+            const Cost added = to_first + edge(last, to) - edge(from, to);
             if (added >= best) continue;
             best = added;
-            best_place = place;
+            best_at = to;
         }
-        if (best_place == at) return false;
+        if (best_at == at) return false;
         const auto from = order_.begin();
         const auto offset = [](std::size_t n) { return static_cast<std::ptrdiff_t>(n); };
-        if (best_place < at) {
-            std::rotate(from + offset(best_place), from + offset(at), from + offset(end));
+        if (best_at < at) {
+            std::rotate(from + offset(best_at), from + offset(at), from + offset(end));
         } else {
-            std::rotate(from + offset(at), from + offset(end), from + offset(best_place));
+            std::rotate(from + offset(at), from + offset(end), from + offset(best_at));
         }
         return true;
     }
@@ -257,7 +258,8 @@ private:
 
 }  // namespace
 
-TapeStretch stretch_from(const DriveModel& model, TapePlace begin, std::uint64_t size_bytes) {
+TapeStretch stretch_from(const DriveModel& model, PhysicalPosition begin,
+                         std::uint64_t size_bytes) {
     __extension__ using Wide = unsigned __int128;
     const std::uint64_t lpos_end = model.lpos_begin + model.lpos_length;
     const std::uint64_t from_begin = is_forward(begin.wrap)
@@ -276,7 +278,7 @@ TapeStretch stretch_from(const DriveModel& model, TapePlace begin, std::uint64_t
             {.wrap = wrap, .lpos = is_forward(wrap) ? model.lpos_begin + rest : lpos_end - rest}};
 }
 
-std::vector<std::uint32_t> plan_reads(const DriveModel& model, TapePlace start,
+std::vector<std::uint32_t> plan_reads(const DriveModel& model, PhysicalPosition start,
                                       std::span<const TapeStretch> files,
                                       const PlanOptions& options) {
     if (files.size() < 2 || options.order == ReadOrder::kArrival) {
@@ -302,10 +304,10 @@ std::vector<std::uint32_t> plan_reads(const DriveModel& model, TapePlace start,
     return Improvement(table, std::move(best), options.improvement_max).run();
 }
 
-Duration locate_total(const DriveModel& model, TapePlace start, std::span<const TapeStretch> files,
-                      std::span<const std::uint32_t> order) {
+Duration locate_total(const DriveModel& model, PhysicalPosition start,
+                      std::span<const TapeStretch> files, std::span<const std::uint32_t> order) {
     Duration total{0};
-    TapePlace at = start;
+    PhysicalPosition at = start;
     for (const std::uint32_t index : order) {
         total += devices::locate_time(model, at, files[index].begin);
         at = files[index].end;

@@ -25,11 +25,11 @@ inline constexpr std::array<std::string_view, 5> kReadOrderNames{"arrival", "lin
 
 // Where a file begins on the tape, and where the drive is after it was read.
 struct TapeStretch {
-    devices::TapePlace begin;
-    devices::TapePlace end;
+    devices::PhysicalPosition begin;
+    devices::PhysicalPosition end;
 };
 // The stretch of `size_bytes` from `begin`.
-TapeStretch stretch_from(const devices::DriveModel& model, devices::TapePlace begin,
+TapeStretch stretch_from(const devices::DriveModel& model, devices::PhysicalPosition begin,
                          std::uint64_t size_bytes);
 
 struct PlanOptions {
@@ -39,11 +39,12 @@ struct PlanOptions {
 };
 // The indexes of `files`, which are in the order of arrival, in the order in which to read them
 // from `start`. Pure.
-std::vector<std::uint32_t> plan_reads(const devices::DriveModel& model, devices::TapePlace start,
+std::vector<std::uint32_t> plan_reads(const devices::DriveModel& model,
+                                      devices::PhysicalPosition start,
                                       std::span<const TapeStretch> files,
                                       const PlanOptions& options);
 // The time that all locates of that order take. For tests and measurements.
-Duration locate_total(const devices::DriveModel& model, devices::TapePlace start,
+Duration locate_total(const devices::DriveModel& model, devices::PhysicalPosition start,
                       std::span<const TapeStretch> files, std::span<const std::uint32_t> order);
 
 }  // namespace fopd::io_sched

@@ -225,7 +225,7 @@ config::Section<IoSchedSettings> io_sched_section() {
     section.field(
         "elevator_max_wait", &IoSchedSettings::elevator_max_wait,
         config::duration({.min = 1ms, .max = 1h}),
-        "elevator: a request that has waited for longer goes before requests at nearer places.",
+        "elevator: a request that has waited for longer goes before requests at nearer positions.",
         kLive);
     section.field("latency_goal", &IoSchedSettings::latency_goal,
                   config::auto_or(config::duration({.min = 10us, .max = 10s})),

@@ -124,7 +124,8 @@ struct Cartridge {
     bool is_label_pending = false;
     Repack repack = Repack::kNone;
     Rescue rescue = Rescue::kNone;
-    // A scrub goes on at this tape file, and at this place in it; file 0: no scrub is in progress.
+    // A scrub goes on at this tape file, and at this offset in its data; file 0: no scrub is in
+    // progress.
     std::uint32_t scrub_file = 0;
     std::uint64_t scrub_member = 0;
     std::uint64_t scrubbed_s = 0;      // The end of the last scrub, since 1970 UTC; 0: never.

@@ -395,8 +395,8 @@ CopyJoin::Copies CopyBatch::take_copies(const Cartridge& cartridge) {
                          .offset = entry.member.offset,
                          .length = entry.member.size_bytes,
                          .version = entry.member.version,
-                         .place = {.file = static_cast<std::uint32_t>(entry.file.number),
-                                   .member = entry.position},
+                         .position = {.file = static_cast<std::uint32_t>(entry.file.number),
+                                      .member = entry.position},
                          .block = entry.file.block,
                          .checksum = entry.member.checksum,
                          .written_s = now_s};

@@ -39,11 +39,11 @@ Result<std::vector<store::TapeEntry>> StagingDisks::list_copies(CopyCursor& curs
     std::ranges::sort(slots);
     std::vector<store::TapeEntry> entries;
     for (const store::Slot slot : slots) {
-        if (slot != cursor.slot) cursor.place = cursor.first;
+        if (slot != cursor.slot) cursor.position = cursor.first;
         cursor.slot = slot;
         store::Volume& volume = stores_.find(slot)->volume();
         for (;;) {
-            const auto page = volume.copies_on(cursor.on.vsn, cursor.place, kListedMax);
+            const auto page = volume.copies_on(cursor.on.vsn, cursor.position, kListedMax);
             if (!page) return std::unexpected(page.error());
             if (page->empty()) break;
             for (const store::Copy& each : *page) {
@@ -52,8 +52,8 @@ Result<std::vector<store::TapeEntry>> StagingDisks::list_copies(CopyCursor& curs
                 if (!entry) return std::unexpected(entry.error());
                 if (*entry) entries.push_back(**std::move(entry));
             }
-            cursor.place = page->back().place;
-            ++cursor.place.member;
+            cursor.position = page->back().position;
+            ++cursor.position.member;
             if (!entries.empty()) return entries;
         }
     }
@@ -65,8 +65,8 @@ Result<std::optional<store::TapeEntry>> StagingDisks::entry_of(store::Volume& vo
     const auto object = volume.map().find(copy.fid);
     if (!object) return std::unexpected(object.error());
     if (!object->has_value()) return std::nullopt;
-    store::TapeEntry entry{.file = {.number = copy.place.file, .block = copy.block},
-                           .position = copy.place.member,
+    store::TapeEntry entry{.file = {.number = copy.position.file, .block = copy.block},
+                           .position = copy.position.member,
                            .member = member_of(copy.fid, **object, stores_.layout())};
     entry.member.version = copy.version;
     entry.member.offset = copy.offset;
@@ -89,7 +89,7 @@ Task<Result<CopiesThere>> StagingDisks::count_copies(store::VsnText vsn) {
             co_return std::unexpected(Error{.code = Errc::kBusy, .context = "a disk has gone"});
         }
         const objects::HomeVolume::Hold hold(*home);
-        for (store::CopyPlace from;;) {
+        for (store::CopyPosition from;;) {
             const auto page = home->volume().copies_on(vsn, from, kListedMax);
             if (!page) co_return std::unexpected(page.error());
             if (page->empty()) break;
@@ -97,7 +97,7 @@ Task<Result<CopiesThere>> StagingDisks::count_copies(store::VsnText vsn) {
                 const auto counted = count_copy(*home, each, there);
                 if (!counted) co_return std::unexpected(counted.error());
             }
-            from = page->back().place;
+            from = page->back().position;
             ++from.member;
             co_await stores_.parts().reactor.maybe_yield();
         }

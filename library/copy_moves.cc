@@ -25,13 +25,13 @@ std::uint64_t data_bytes(const store::SpaceUse& use) {
 // Decides anew, for all objects with copies on this cartridge, whether they need further copies. A
 // repack of the cartridge has begun or ended.
 Task<Result<void>> StagingDisks::look_at_copies(objects::HomeVolume* home, store::VsnText vsn) {
-    store::CopyPlace from{};
+    store::CopyPosition from{};
     for (;;) {
         const auto page = home->volume().copies_on(vsn, from, kPageMax);
         if (!page) co_return std::unexpected(page.error());
         if (page->empty()) break;
         for (const store::Copy& each : *page) look(each.fid, now());
-        from = page->back().place;
+        from = page->back().position;
         ++from.member;
         co_await stores_.parts().reactor.maybe_yield();
     }
@@ -63,7 +63,8 @@ bool StagingDisks::has_moved(store::Volume& volume, const store::Copy& copy) {
     return counted.moves && have_copies(counted.copies, wanted, copy.offset, copy.end());
 }
 
-Result<StagingDisks::Moves> StagingDisks::list_moves(store::Cartridge on, store::CopyPlace from) {
+Result<StagingDisks::Moves> StagingDisks::list_moves(store::Cartridge on,
+                                                     store::CopyPosition from) {
     const auto here = check_all_here();
     if (!here) return std::unexpected(here.error());
     Moves all;
@@ -74,8 +75,8 @@ Result<StagingDisks::Moves> StagingDisks::list_moves(store::Cartridge on, store:
         const auto page = volume.copies_on(on.vsn, from, kPageMax);
         if (!page) return std::unexpected(page.error());
         const bool is_full = page->size() == kPageMax;
-        if (is_full && (!all.known_to || page->back().place < *all.known_to)) {
-            all.known_to = page->back().place;
+        if (is_full && (!all.known_to || page->back().position < *all.known_to)) {
+            all.known_to = page->back().position;
         }
         for (const store::Copy& each : *page) {
             const auto object = volume.map().find(each.fid);
@@ -89,8 +90,8 @@ Result<StagingDisks::Moves> StagingDisks::list_moves(store::Cartridge on, store:
                                  .is_done = has_moved(volume, each)});
         }
     }
-    const auto place_of = [](const Move& each) { return each.copy.place; };
-    std::ranges::sort(all.moves, {}, place_of);
+    const auto position_of = [](const Move& each) { return each.copy.position; };
+    std::ranges::sort(all.moves, {}, position_of);
     return all;
 }
 

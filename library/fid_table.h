@@ -40,9 +40,9 @@ public:
 
     // Destroys it.
     void erase(T& object) {
-        std::unique_ptr<T>* place = &chains_[chain_of(object.fid)];
-        while (place->get() != &object) place = &(*place)->next_in_table;
-        const std::unique_ptr<T> erased = std::exchange(*place, std::move(object.next_in_table));
+        std::unique_ptr<T>* link = &chains_[chain_of(object.fid)];
+        while (link->get() != &object) link = &(*link)->next_in_table;
+        const std::unique_ptr<T> erased = std::exchange(*link, std::move(object.next_in_table));
         if (--count_ == 0) chains_ = Chains();
     }
 

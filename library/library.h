@@ -107,7 +107,7 @@ public:
         std::string drive;
     };
     virtual Task<MediaOutcome> load(LoadWish wish) = 0;
-    // Takes the cartridge of an idle drive back to its slot.
+    // Takes the cartridge of an idle drive back to its storage element.
     virtual Task<MediaOutcome> unload(std::string drive) = 0;
     // Moves a cartridge to an exchange element, from which people can take it, and does not use it
     // until it is imported, also over restarts; its copies stay known. A library without such

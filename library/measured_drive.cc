@@ -79,8 +79,9 @@ Task<Result<void>> MeasuredDrive::to_end_of_data() {
 Duration MeasuredDrive::predicted(std::uint64_t from_block, std::uint64_t to_block) const {
     if (!model_) return Duration{0};
     const std::uint64_t block_bytes = block_bytes_ == 0 ? devices::kTapeBlockMax : block_bytes_;
-    return devices::locate_time(*model_, devices::place_of_byte(*model_, from_block * block_bytes),
-                                devices::place_of_byte(*model_, to_block * block_bytes));
+    return devices::locate_time(*model_,
+                                devices::position_of_byte(*model_, from_block * block_bytes),
+                                devices::position_of_byte(*model_, to_block * block_bytes));
 }
 
 Task<Result<void>> MeasuredDrive::locate(std::uint64_t block) {

@@ -42,12 +42,12 @@ bool have_range(std::span<const store::Copy> copies, std::uint64_t from, std::ui
 bool have_copies(std::span<const store::Copy> copies, std::uint32_t wanted, std::uint64_t from,
                  std::uint64_t end) {
     // The number of copies of a byte changes only at these offsets.
-    std::vector<std::uint64_t> places{from};
+    std::vector<std::uint64_t> offsets{from};
     for (const store::Copy& each : copies) {
-        if (from < each.offset && each.offset < end) places.push_back(each.offset);
-        if (from < each.end() && each.end() < end) places.push_back(each.end());
+        if (from < each.offset && each.offset < end) offsets.push_back(each.offset);
+        if (from < each.end() && each.end() < end) offsets.push_back(each.end());
     }
-    return std::ranges::all_of(places, [&](std::uint64_t at) {
+    return std::ranges::all_of(offsets, [&](std::uint64_t at) {
         std::set<store::VsnText> cartridges;
         for (const store::Copy& each : copies) {
             if (each.offset <= at && at < each.end()) cartridges.insert(each.cartridge.vsn);
@@ -281,8 +281,8 @@ Result<void> OutgoingCopies::Opened::check(const Read& what) const {
         const std::uint64_t to = std::min(end, run.end());
         for (std::uint64_t at = std::max(first, run.first); at < to; ++at) {
             const auto block = what.into.span().subspan((at - first) * kBlock, kBlock);
-            const std::size_t place = run.checksums_at + (at - run.first);
-            if (core::crc32c(block) == what.copy->checksums[place]) continue;
+            const std::size_t number = run.checksums_at + (at - run.first);
+            if (core::crc32c(block) == what.copy->checksums[number]) continue;
             home_.checksum_errors().add(1);
             return std::unexpected(
                 Error{.code = Errc::kCorrupt, .context = "a block on the disk is damaged"});

@@ -43,7 +43,7 @@ struct TapeLibrary::Recall final : TapeRequest, AgePlace {
     Task<Result<void>> run(DriveUnit* drive, CartridgeId cartridge) override;
     // Pushes it to wait for one of these copies, with the priority of the last wish. REQUIRES: the
     // scheduler does not have it.
-    void push(std::span<const RecallJob::Place> places);
+    void push(std::span<const RecallJob::PieceCopy> copies);
     // Nothing more is to be done for it. REQUIRES: it is served.
     void end_serving();
     CartridgeId cartridge() const { return static_cast<CartridgeId>(parts.front().medium); }

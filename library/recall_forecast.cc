@@ -24,7 +24,7 @@ DriveModel model_for(const RecallForecast::Drive& drive, const RecallForecast::W
 }
 
 Duration taking_away(const DriveModel& model, std::uint64_t position) {
-    return devices::rewind_time(model, devices::place_of_byte(model, position)) + model.unload +
+    return devices::rewind_time(model, devices::position_of_byte(model, position)) + model.unload +
            devices::kChangerMove;
 }
 
@@ -33,8 +33,9 @@ Duration taking_away(const DriveModel& model, std::uint64_t position) {
 Duration opening(const DriveModel& model, std::uint64_t position, std::uint64_t offset) {
     const bool is_near = position <= offset && offset - position <= store::kTapeReadOnBytes;
     if (is_near) return devices::transfer_time(model, offset - position);
-    return model.costs.base + devices::locate_time(model, devices::place_of_byte(model, position),
-                                                   devices::place_of_byte(model, offset));
+    return model.costs.base + devices::locate_time(model,
+                                                   devices::position_of_byte(model, position),
+                                                   devices::position_of_byte(model, offset));
 }
 
 }  // namespace
@@ -64,9 +65,9 @@ std::vector<RecallForecast::Group> RecallForecast::groups() const {
             groups.push_back({i});
             continue;
         }
-        const auto [place, is_new] = group_of.emplace(waits_[i].cartridge, groups.size());
+        const auto [at, is_new] = group_of.emplace(waits_[i].cartridge, groups.size());
         if (is_new) groups.emplace_back();
-        groups[place->second].push_back(i);
+        groups[at->second].push_back(i);
     }
     for (Group& each : groups) {
         std::ranges::stable_sort(each, {}, [this](std::size_t i) { return waits_[i].offset; });
@@ -120,8 +121,8 @@ std::vector<std::optional<Instant>> RecallForecast::ends() {
         const Drive& drive = state->drive;
         const DriveModel model = model_for(drive, waits_[i]);
         const Duration left =
-            devices::locate_time(model, devices::place_of_byte(model, drive.position),
-                                 devices::place_of_byte(model, waits_[i].offset)) +
+            devices::locate_time(model, devices::position_of_byte(model, drive.position),
+                                 devices::position_of_byte(model, waits_[i].offset)) +
             2 * model.costs.base + devices::transfer_time(model, waits_[i].size_bytes);
         const Instant end = after(drive.busy_since, taking(left));
         state->free_at = std::max(options_.now, end);

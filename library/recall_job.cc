@@ -12,28 +12,29 @@ namespace {
 
 using objects::kBlock;
 
-// Whether the copy has the byte at that place; or, of an object without bytes, whether it is one.
+// Whether the copy has the byte at that offset; or, of an object without bytes, whether it is one.
 bool has_byte(const store::Copy& copy, std::uint64_t offset) {
     return copy.offset <= offset && (offset < copy.end() || copy.length == 0);
 }
 
 }  // namespace
 
-std::vector<RecallJob::Place> RecallJob::places_at(const MediaShelf& shelf, const RecallNote& note,
-                                                   std::uint64_t offset) {
-    std::vector<Place> places;
+std::vector<RecallJob::PieceCopy> RecallJob::copies_at(const MediaShelf& shelf,
+                                                       const RecallNote& note,
+                                                       std::uint64_t offset) {
+    std::vector<PieceCopy> copies;
     for (const store::Copy& each : note.copies) {
         if (!has_byte(each, offset)) continue;
         const Cartridge* const cartridge = find_cartridge(shelf.table().all(), each.cartridge);
         if (cartridge == nullptr || !is_readable(cartridge->state)) continue;
-        const auto known = std::ranges::find(places, cartridge->id, &Place::cartridge);
-        if (known == places.end()) {
-            places.push_back({.cartridge = cartridge->id, .copy = each});
+        const auto known = std::ranges::find(copies, cartridge->id, &PieceCopy::cartridge);
+        if (known == copies.end()) {
+            copies.push_back({.cartridge = cartridge->id, .copy = each});
         } else if (known->copy.end() < each.end()) {
             known->copy = each;
         }
     }
-    return places;
+    return copies;
 }
 
 bool RecallJob::may_be_back() const {
@@ -78,11 +79,11 @@ Task<Result<void>> RecallJob::read_pieces(DriveUnit* drive, CartridgeId cartridg
         }
         const bool begun = co_await begin();
         if (!begun) break;
-        const auto places = next_places();
-        const auto place = std::ranges::find(places, cartridge, &Place::cartridge);
+        const auto copies = next_copies();
+        const auto here = std::ranges::find(copies, cartridge, &PieceCopy::cartridge);
         // The next piece has no copy on this cartridge.
-        if (place == places.end()) break;
-        const store::Copy copy = place->copy;
+        if (here == copies.end()) break;
+        const store::Copy copy = here->copy;
         const auto read = co_await read_piece(drive, &copy);
         if (!read) co_return read;
         if (state_ != State::kPieces) break;
@@ -122,14 +123,14 @@ Task<Result<void>> RecallJob::make_room() {
 Task<Result<void>> RecallJob::read_piece(DriveUnit* drive, const store::Copy* copy) {
     const auto reader = co_await drive->reader();
     if (!reader) co_return std::unexpected(reader.error());
-    const store::TapeFile file{.number = copy->place.file, .block = copy->block};
+    const store::TapeFile file{.number = copy->position.file, .block = copy->block};
     const auto learnt = co_await drive->learn_number(file);
     if (!learnt) co_return learnt;
     const Cartridge& cartridge = *drive->shelf().find(*drive->cartridge());
-    store::TapeEntry entry{.file = {.number = copy->place.file,
+    store::TapeEntry entry{.file = {.number = copy->position.file,
                                     .block = copy->block,
-                                    .file_id = DriveUnit::file_id(cartridge, copy->place.file)},
-                           .position = copy->place.member,
+                                    .file_id = DriveUnit::file_id(cartridge, copy->position.file)},
+                           .position = copy->position.member,
                            .member = {.fid = copy->fid.origin(),
                                       .version = copy->version,
                                       .offset = copy->offset,
@@ -144,25 +145,25 @@ Task<Result<void>> RecallJob::read_piece(DriveUnit* drive, const store::Copy* co
 Task<Result<void>> RecallJob::read_bytes(store::TapeReader* reader, const store::Copy* copy) {
     std::uint64_t offset = copy->offset;
     for (;;) {
-        const auto piece = co_await reader->next();
-        if (!piece) co_return std::unexpected(piece.error());
-        if (piece->bytes.empty()) co_return Result<void>{};
+        const auto read = co_await reader->next();
+        if (!read) co_return std::unexpected(read.error());
+        if (read->bytes.empty()) co_return Result<void>{};
         if (parts_.stopping) {
             state_ = State::kAgain;
             co_return Result<void>{};
         }
         const std::uint64_t begin = offset;
-        offset += piece->bytes.size();
+        offset += read->bytes.size();
         // Pieces of an object overlap if it was not always written in pieces of the same size.
         if (offset <= next_offset_) continue;
         const auto known = static_cast<std::size_t>(std::max(begin, next_offset_) - begin);
-        const auto rest = piece->bytes.subspan(known);
+        const auto rest = read->bytes.subspan(known);
         const ReturningObjects::Part part{
             .fid = note_.fid,
             .offset = begin + known,
             // The home does not write to this memory.
             .from = {.data = const_cast<std::byte*>(rest.data()), .size_bytes = rest.size()},
-            .checksums = piece->checksums.subspan(known / kBlock)};
+            .checksums = read->checksums.subspan(known / kBlock)};
         auto job = [part](StagingDisks& disks) { return disks.returning().write(part); };
         const auto written = co_await parts_.homes.run_at<void>(locality_, &job);
         if (!written) {

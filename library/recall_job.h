@@ -32,16 +32,18 @@ public:
     Task<Result<void>> run(DriveUnit* drive, CartridgeId cartridge) override;
 
     // The copies of the next piece, one of each readable cartridge of the table; empty: none.
-    struct Place {
+    struct PieceCopy {
         CartridgeId cartridge = 0;
         store::Copy copy{};
     };
-    std::vector<Place> next_places() const { return places_at(parts_.shelf, note_, next_offset_); }
-    static std::vector<Place> places_at(const MediaShelf& shelf, const RecallNote& note,
-                                        std::uint64_t offset);
+    std::vector<PieceCopy> next_copies() const {
+        return copies_at(parts_.shelf, note_, next_offset_);
+    }
+    static std::vector<PieceCopy> copies_at(const MediaShelf& shelf, const RecallNote& note,
+                                            std::uint64_t offset);
     // Whether a cartridge with a copy of the next piece is missing; an inventory may find it.
     bool may_be_back() const;
-    // Why next_places() is empty, for people.
+    // Why next_copies() is empty, for people.
     std::string why_unreadable() const;
 
     // The state of the recall after a run. kPieces: further pieces are needed. kAgain: the object's

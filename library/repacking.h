@@ -18,7 +18,7 @@ namespace fopd::library {
 struct TapeLibrary::Repacking : MediumTask {
     store::Cartridge on{};
     objects::PoolId pool = 0;
-    store::CopyPlace from{};  // Copies before this place were handled in this pass.
+    store::CopyPosition from{};  // Copies before this position were handled in this pass.
     bool at_end = false;
     std::set<store::Fid> failed{};       // The objects that could not be moved.
     std::set<store::Fid> asked_for{};    // The objects of the batch that it has recalled.
@@ -46,9 +46,9 @@ struct TapeLibrary::MoveBatch {
 // Live copies on a cartridge, in the order of the tape.
 struct TapeLibrary::CopyPage {
     std::vector<MoveBatch::Item> items{};
-    // The page is complete up to this place, and further copies may follow; nothing: the page has
-    // the last copies of the cartridge.
-    std::optional<store::CopyPlace> known_to{};
+    // The page is complete up to this position, and further copies may follow; nothing: the page
+    // has the last copies of the cartridge.
+    std::optional<store::CopyPosition> known_to{};
     std::map<store::Slot, std::uint64_t> room{};  // The bytes of each disk for recalled objects.
 };
 

@@ -80,7 +80,7 @@ private:
     };
 
     Task<Result<void>> write_blocks(Part part);
-    Task<Result<std::uint32_t>> place(Part part, std::uint32_t from);
+    Task<Result<std::uint32_t>> allocate_from(Part part, std::uint32_t from);
     Task<Result<store::DiskRange>> allocate(std::uint32_t blocks);
     Task<Result<void>> commit(Part part, store::BlockRange range);
     Task<Result<void>> lock(objects::RangeLock* lock);
@@ -166,7 +166,7 @@ Task<Result<void>> ReturningObjects::Attempt::write_blocks(Part part) {
             co_return std::unexpected(
                 Error{.code = Errc::kCancelled, .context = "the recall was cancelled"});
         }
-        const auto end = co_await place(part, at);
+        const auto end = co_await allocate_from(part, at);
         if (!end) {
             give_back();
             co_return std::unexpected(end.error());
@@ -183,9 +183,10 @@ Task<Result<void>> ReturningObjects::Attempt::write_blocks(Part part) {
     co_return Result<void>{};
 }
 
-// Allocates places for the blocks from `from` on. Returns the block behind those that have places,
-// or are zeros and need none.
-Task<Result<std::uint32_t>> ReturningObjects::Attempt::place(Part part, std::uint32_t from) {
+// Allocates blocks of the disk for the blocks from `from` on. Returns the block behind those that
+// have some, or are zeros and need none.
+Task<Result<std::uint32_t>> ReturningObjects::Attempt::allocate_from(Part part,
+                                                                     std::uint32_t from) {
     const auto count = static_cast<std::uint32_t>(part.from.size_bytes / kBlock);
     const auto is_hole = [&part](std::uint32_t block) {
         return is_zero(part.from.span().subspan(block * kBlock, kBlock));

@@ -191,7 +191,7 @@ Task<Result<void>> Robot::bring_in(std::string barcode) {
         to != nullptr && count_elements(LibraryElement::Kind::kStorage, false) > in_drives;
     if (!has_room) {
         co_return std::unexpected(
-            Error{.code = Errc::kNoSpace, .context = "no storage slot is free"});
+            Error{.code = Errc::kNoSpace, .context = "no storage element is free"});
     }
     co_return co_await move((*from)->address, to->address);
 }

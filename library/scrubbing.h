@@ -15,7 +15,7 @@ namespace fopd::library {
 // A scrub of a cartridge. One scrub reads at a time.
 struct TapeLibrary::Scrubbing : MediumTask {
     store::Cartridge on{};
-    store::CopyPlace from{};  // Copies before this place were read.
+    store::CopyPosition from{};  // Copies before this position were read.
     // Failed attempts to read the copy at `from`, and the drives that made them.
     std::uint32_t tries = 0;
     std::set<std::string, std::less<>> drives{};

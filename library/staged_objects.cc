@@ -48,8 +48,8 @@ void StagedObjects::drop_copy(store::Fid fid) {
 
 void StagedObjects::needs_copy(const Object& object) {
     drop_copy(object.fid);
-    const auto [place, is_new] = waiting_.try_emplace(object.fid, Waiting{.object = object});
-    Waiting& waiting = place->second;
+    const auto [at, is_new] = waiting_.try_emplace(object.fid, Waiting{.object = object});
+    Waiting& waiting = at->second;
     const bool was_queued = !is_new && waiting.state == State::kWaits;
     if (was_queued) dequeue(waiting.object);
     if (!is_new && !was_queued) take_back(waiting.object);
@@ -152,9 +152,9 @@ void StagedObjects::put_back(store::Fid fid) {
 std::vector<StagedObjects::Uncopied> StagedObjects::uncopied() const {
     std::map<objects::PoolId, Uncopied> all;
     const auto add = [&all](objects::PoolId pool, const Queue& queue) {
-        const auto [place, is_new] =
+        const auto [at, is_new] =
             all.emplace(pool, Uncopied{.pool = pool, .oldest = queue.order.begin()->since});
-        Uncopied& sum = place->second;
+        Uncopied& sum = at->second;
         sum.bytes += queue.bytes;
         sum.objects += queue.order.size();
         sum.oldest = std::min(sum.oldest, queue.order.begin()->since);

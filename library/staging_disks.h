@@ -129,10 +129,10 @@ public:
     // page: there are no more. kBusy: a disk is missing, so copies may be unknown.
     struct CopyCursor {
         store::Cartridge on{};
-        store::CopyPlace first{};  // Copies before it are left out.
+        store::CopyPosition first{};  // Copies before it are left out.
         // The position of the cursor.
         store::Slot slot = 0;
-        store::CopyPlace place{};
+        store::CopyPosition position{};
     };
     Result<std::vector<store::TapeEntry>> list_copies(CopyCursor& cursor);
     // -- moving copies from a cartridge that is repacked --
@@ -152,13 +152,14 @@ public:
     };
     struct Moves {
         std::vector<Move> moves{};  // In the order of the tape.
-        // The list is complete up to this place; nothing: it has the last copies.
-        std::optional<store::CopyPlace> known_to{};
+        // The list is complete up to this position; nothing: it has the last copies.
+        std::optional<store::CopyPosition> known_to{};
         // The bytes that the recalled objects of a batch may take on each disk.
         std::map<store::Slot, std::uint64_t> room{};
     };
-    // The live copies on a cartridge from a place on, a page at a time. kBusy: a disk is missing.
-    Result<Moves> list_moves(store::Cartridge on, store::CopyPlace from);
+    // The live copies on a cartridge from a position on, a page at a time. kBusy: a disk is
+    // missing.
+    Result<Moves> list_moves(store::Cartridge on, store::CopyPosition from);
     // Drops the copies on a cartridge of each of the objects that has as many copies on other, good
     // cartridges as the pool wants. Durable on return.
     Task<Result<void>> drop_moved(store::Cartridge on, std::vector<store::Fid> fids);

@@ -174,8 +174,8 @@ bool StagingDisks::is_too_full(const objects::HomeVolume& home) const {
 void StagingDisks::keep_room(store::Slot slot) {
     const objects::HomeVolume* const home = stores_.find(slot);
     if (home == nullptr || stores_.duties().closed() || !knows_media_) return;
-    if (const auto place = releasing_.find(slot); place != releasing_.end()) {
-        place->second = true;
+    if (const auto at = releasing_.find(slot); at != releasing_.end()) {
+        at->second = true;
         return;
     }
     if (!is_too_full(*home) || !staged_.oldest_with_copy({}, slot)) return;

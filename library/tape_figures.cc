@@ -54,7 +54,7 @@ void TapeFigures::collect_drive(core::MetricSink& sink, const DriveFigures& driv
                  number(drive.mounts));
     sink.counter("fopd_tape_unmounts", "Cartridges that it has given back.", labels,
                  number(drive.unmounts));
-    sink.counter("fopd_tape_locates", "Moves of the tape to another place.", labels,
+    sink.counter("fopd_tape_locates", "Moves of the tape to another position.", labels,
                  number(drive.locates));
     sink.counter("fopd_tape_locate_predicted_seconds",
                  "How long they take by the model of the drive.", labels,

@@ -241,7 +241,7 @@ private:
     Task<Result<void>> move_all(Repacking* repack);
     Task<Result<void>> until_homes_know(Repacking* repack);
     struct CopyPage;
-    Task<Result<CopyPage>> copies_from(store::Cartridge on, store::CopyPlace from);
+    Task<Result<CopyPage>> copies_from(store::Cartridge on, store::CopyPosition from);
     Task<Result<void>> next_batch(Repacking* repack, MoveBatch* batch);
     Task<Result<void>> move(Repacking* repack, MoveBatch* batch);
     Task<Result<void>> bring_back(Repacking* repack, MoveBatch* batch);

@@ -47,12 +47,12 @@ std::map<StagedObjects::GroupKey, StagedObjects::Group> TapeLibrary::all_groups(
     std::map<StagedObjects::GroupKey, StagedObjects::Group> all;
     for (const auto& of_locality : groups_) {
         for (const StagedObjects::Group& each : of_locality) {
-            const auto [place, is_new] = all.emplace(each.key, each);
+            const auto [at, is_new] = all.emplace(each.key, each);
             if (is_new) continue;
-            place->second.bytes += each.bytes;
-            place->second.objects += each.objects;
-            place->second.oldest = std::min(place->second.oldest, each.oldest);
-            place->second.is_urgent = place->second.is_urgent || each.is_urgent;
+            at->second.bytes += each.bytes;
+            at->second.objects += each.objects;
+            at->second.oldest = std::min(at->second.oldest, each.oldest);
+            at->second.is_urgent = at->second.is_urgent || each.is_urgent;
         }
     }
     return all;

@@ -70,24 +70,25 @@ io_sched::IoPriority TapeLibrary::Recall::class_of(std::uint8_t priority) {
                                        : io_sched::IoPriority::kForeground;
 }
 
-void TapeLibrary::Recall::push(std::span<const RecallJob::Place> places) {
-    ENSURE(!places.empty());
+void TapeLibrary::Recall::push(std::span<const RecallJob::PieceCopy> copies) {
+    ENSURE(!copies.empty());
     const std::uint64_t object_bytes = size_bytes();
-    const auto part_of = [object_bytes](const RecallJob::Place& place) {
+    const auto part_of = [object_bytes](const RecallJob::PieceCopy& of) {
         return io_sched::IoPart{
-            .medium = io_sched::MediumId{place.cartridge},
+            .medium = io_sched::MediumId{of.cartridge},
             // The offset gives an order, not an address: the bytes on the cartridge before the
             // copy.
-            .offset = place.copy.block * devices::kTapeBlockMax + place.copy.place.member,
+            .offset = of.copy.block * devices::kTapeBlockMax + of.copy.position.member,
             // Pieces behind this one are on the same cartridge, if it has room for them.
-            .size_bytes = object_bytes - place.copy.offset};
+            .size_bytes = object_bytes - of.copy.offset};
     };
-    only_part = part_of(places.front());
+    only_part = part_of(copies.front());
     parts = std::span(&only_part, 1);
-    if (places.size() > 1) {
+    if (copies.size() > 1) {
         if (extra == nullptr) extra = std::make_unique<Extra>();
         extra->several_parts.clear();
-        for (const RecallJob::Place& each : places) extra->several_parts.push_back(part_of(each));
+        for (const RecallJob::PieceCopy& each : copies)
+            extra->several_parts.push_back(part_of(each));
         parts = extra->several_parts;
     }
     priority = class_of(wish_priority);
@@ -184,11 +185,11 @@ void TapeLibrary::take_recall(std::uint32_t locality, RecallNote note) {
         erase_recall(known);
     }
     Recall* const recall = add_recall(locality, note);
-    const auto places = RecallJob::places_at(*shelf_, note, 0);
-    if (places.empty()) {
+    const auto copies = RecallJob::copies_at(*shelf_, note, 0);
+    if (copies.empty()) {
         begin_to_serve(recall, std::move(note));
     } else {
-        recall->push(places);
+        recall->push(copies);
     }
 }
 
@@ -288,11 +289,11 @@ Task<void> TapeLibrary::retry(store::Fid fid) {
         }
         co_return;
     }
-    const auto places = RecallJob::places_at(*shelf_, *note, 0);
-    if (places.empty()) {
+    const auto copies = RecallJob::copies_at(*shelf_, *note, 0);
+    if (copies.empty()) {
         begin_to_serve(recall, *std::move(note));
     } else {
-        recall->push(places);
+        recall->push(copies);
     }
 }
 
@@ -379,17 +380,17 @@ Task<void> TapeLibrary::serve_note(Recall* recall) {
             if (refused && refused->code == Errc::kNoSpace) co_await wait_for_room(recall);
             if (stopping_ || recall->is_over) co_return;
         }
-        auto places = job.next_places();
-        if (places.empty()) {
+        auto copies = job.next_copies();
+        if (copies.empty()) {
             if (job.may_be_back()) co_await look_again();
             if (stopping_ || recall->is_over) co_return;
-            places = job.next_places();
+            copies = job.next_copies();
         }
-        if (places.empty()) {
+        if (copies.empty()) {
             std::string reason = job.why_unreadable();
             co_return co_await fail(recall, std::move(reason));
         }
-        recall->push(places);
+        recall->push(copies);
     }
 }
 
@@ -409,7 +410,7 @@ Task<void> TapeLibrary::wait_for_room(Recall* recall) {
 void TapeLibrary::say_recalls_wait(const Recall& recall, const Error& why) {
     // A stop of the node needs no event.
     if (why.code == Errc::kClosed || why.code == Errc::kCancelled) return;
-    const auto [place, is_new] = said_waits_.emplace(why.context, parts_.reactor.now());
+    const auto [at, is_new] = said_waits_.emplace(why.context, parts_.reactor.now());
     if (!is_new) return;
     const std::string object = objects::format_fid(recall.fid);
     const std::string reason = describe(why);

@@ -307,10 +307,10 @@ Task<Result<StagingDisks::Live>> TapeLibrary::live_when_here(Repacking* repack) 
     }
 }
 
-// The live copies from a place on, in the order of the tape, up to the place to which the lists of
-// all homes are complete.
+// The live copies from a position on, in the order of the tape, up to the position to which the
+// lists of all homes are complete.
 Task<Result<TapeLibrary::CopyPage>> TapeLibrary::copies_from(store::Cartridge on,
-                                                             store::CopyPlace from) {
+                                                             store::CopyPosition from) {
     CopyPage page;
     for (std::uint32_t locality = 0; locality < homes_->count(); ++locality) {
         auto job = [on, from](StagingDisks& disks) { return disks.list_moves(on, from); };
@@ -325,10 +325,10 @@ Task<Result<TapeLibrary::CopyPage>> TapeLibrary::copies_from(store::Cartridge on
         }
     }
     std::erase_if(page.items, [&page](const MoveBatch::Item& each) {
-        return page.known_to && *page.known_to < each.move.copy.place;
+        return page.known_to && *page.known_to < each.move.copy.position;
     });
     std::ranges::sort(page.items, {},
-                      [](const MoveBatch::Item& each) { return each.move.copy.place; });
+                      [](const MoveBatch::Item& each) { return each.move.copy.position; });
     co_return page;
 }
 
@@ -345,7 +345,7 @@ Task<Result<void>> TapeLibrary::next_batch(Repacking* repack, MoveBatch* batch) 
     const Pool& pool = *find_pool(repack->pool);
     std::uint64_t bytes = 0;
     std::map<store::Slot, std::uint64_t> taken;
-    std::optional<store::CopyPlace> last;
+    std::optional<store::CopyPosition> last;
     bool has_all = true;
     for (const MoveBatch::Item& each : page.items) {
         const StagingDisks::Move& move = each.move;
@@ -360,7 +360,7 @@ Task<Result<void>> TapeLibrary::next_batch(Repacking* repack, MoveBatch* batch) 
             has_all = false;
             break;
         }
-        last = move.copy.place;
+        last = move.copy.position;
         if (!is_new) continue;
         bytes += move.object_bytes;
         if (comes) taken[slot] += move.object_bytes;
@@ -396,7 +396,7 @@ Task<void> TapeLibrary::fail_move(Repacking* repack, MoveBatch* batch, store::Fi
     auto job = [fid](StagingDisks& disks) { return disks.name_of(fid); };
     const auto name = co_await homes_->call_at<std::string>(item->locality, &job);
     MediumWork::Failure failure{.fid = fid,
-                                .file = item->move.copy.place.file,
+                                .file = item->move.copy.position.file,
                                 .name = name.value_or(std::string()),
                                 .reason = std::move(reason)};
     const std::string barcode = shelf_->find(repack->id)->barcode;

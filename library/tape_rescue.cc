@@ -44,11 +44,11 @@ Error ended_early() {
 }  // namespace
 
 void TapeLibrary::FoundPieces::add(const store::Copy& copy) {
-    const auto place = std::ranges::lower_bound(copies, key_of(copy), {}, store::key_of);
-    if (place != copies.end() && key_of(*place) == key_of(copy)) {
-        *place = copy;
+    const auto at = std::ranges::lower_bound(copies, key_of(copy), {}, store::key_of);
+    if (at != copies.end() && key_of(*at) == key_of(copy)) {
+        *at = copy;
     } else {
-        copies.insert(place, copy);
+        copies.insert(at, copy);
     }
 }
 
@@ -140,18 +140,18 @@ Task<Result<void>> TapeLibrary::RescueJob::found(store::TapeEntry entry) {
     const Cartridge& cartridge = *library_.shelf_->find(*drive_->cartridge());
     const store::Member& member = entry.member;
     FoundCopy found{.member = member};
-    found.copy = {
-        .fid = member.fid,
-        .offset = member.offset,
-        .length = member.size_bytes,
-        .version = member.version,
-        .cartridge = {.vsn = cartridge.vsn_text(), .generation = cartridge.generation},
-        .place = {.file = static_cast<std::uint32_t>(entry.file.number), .member = entry.position},
-        .block = entry.file.block,
-        .checksum = member.checksum,
-        // Not before that; the tape does not say when it was written.
-        .written_s = static_cast<std::uint32_t>(std::max<std::int64_t>(member.changed_ns, 0) /
-                                                1'000'000'000)};
+    found.copy = {.fid = member.fid,
+                  .offset = member.offset,
+                  .length = member.size_bytes,
+                  .version = member.version,
+                  .cartridge = {.vsn = cartridge.vsn_text(), .generation = cartridge.generation},
+                  .position = {.file = static_cast<std::uint32_t>(entry.file.number),
+                               .member = entry.position},
+                  .block = entry.file.block,
+                  .checksum = member.checksum,
+                  // Not before that; the tape does not say when it was written.
+                  .written_s = static_cast<std::uint32_t>(
+                      std::max<std::int64_t>(member.changed_ns, 0) / 1'000'000'000)};
     ++rescue_.work.copies;
     rescue_.work.bytes += member.size_bytes;
     if (!drive_->takes_file(entry.file)) {
@@ -175,7 +175,7 @@ Task<Result<void>> TapeLibrary::RescueJob::damaged(std::uint64_t file_number, Er
     if (!goes_on) co_return goes_on;
     ++rescue_.damaged_files;
     FoundCopy nothing;
-    nothing.copy.place.file = static_cast<std::uint32_t>(file_number);
+    nothing.copy.position.file = static_cast<std::uint32_t>(file_number);
     co_await library_.not_rescued(&rescue_, &nothing, "the file is damaged: " + describe(error));
     co_return Result<void>{};
 }
@@ -247,7 +247,7 @@ std::optional<MediumWork> TapeLibrary::rescue_work(std::string_view barcode) con
             pieces.copies, [&vsn](const store::Copy& each) { return each.cartridge.vsn == vsn; });
         if (here == pieces.copies.end() || work.state == MediumWork::State::kRunning) continue;
         work.add({.fid = key.first,
-                  .file = here->place.file,
+                  .file = here->position.file,
                   .name = pieces.member.name,
                   .reason = "it is not complete: no piece was found from byte " +
                             std::to_string(pieces.first_missing()) + " on"});
@@ -362,7 +362,7 @@ Task<void> TapeLibrary::end_rescue(Rescuing* rescue, Result<void> result) {
 
 Task<void> TapeLibrary::not_rescued(Rescuing* rescue, const FoundCopy* found, std::string reason) {
     MediumWork::Failure failure{.fid = found->copy.fid,
-                                .file = found->copy.place.file,
+                                .file = found->copy.position.file,
                                 .name = found->member.name,
                                 .reason = std::move(reason)};
     const std::string barcode = shelf_->find(rescue->id)->barcode;

@@ -101,26 +101,26 @@ Task<Result<void>> TapeLibrary::ScrubJob::read_one(DriveUnit* drive, CartridgeId
     const auto got = co_await drive->reader();
     if (!got) co_return std::unexpected(got.error());
     const auto learnt =
-        co_await drive->learn_number({.number = copy->place.file, .block = copy->block});
+        co_await drive->learn_number({.number = copy->position.file, .block = copy->block});
     if (!learnt) co_return learnt;
     store::TapeReader* const reader = *got;
-    store::TapeEntry entry{
-        .file = {.number = copy->place.file,
-                 .block = copy->block,
-                 .file_id = DriveUnit::file_id(*drive->shelf().find(cartridge), copy->place.file)},
-        .position = copy->place.member,
-        .member = {.fid = copy->fid.origin(),
-                   .version = copy->version,
-                   .offset = copy->offset,
-                   .size_bytes = copy->length,
-                   .checksum = copy->checksum}};
+    store::TapeEntry entry{.file = {.number = copy->position.file,
+                                    .block = copy->block,
+                                    .file_id = DriveUnit::file_id(*drive->shelf().find(cartridge),
+                                                                  copy->position.file)},
+                           .position = copy->position.member,
+                           .member = {.fid = copy->fid.origin(),
+                                      .version = copy->version,
+                                      .offset = copy->offset,
+                                      .size_bytes = copy->length,
+                                      .checksum = copy->checksum}};
     auto opening = reader->open(std::move(entry));
     const auto opened = co_await std::move(opening);
     if (!opened) co_return opened;
     for (;;) {
-        const auto piece = co_await reader->next();
-        if (!piece) co_return std::unexpected(piece.error());
-        if (piece->bytes.empty()) co_return Result<void>{};
+        const auto part = co_await reader->next();
+        if (!part) co_return std::unexpected(part.error());
+        if (part->bytes.empty()) co_return Result<void>{};
     }
 }
 
@@ -275,7 +275,7 @@ Task<Result<void>> TapeLibrary::read_page(Scrubbing* scrub, CopyPage* page) {
         figures_.works.scrubbed_bytes.add(page->items[i].move.copy.length);
     }
     if (done > 0) {
-        scrub->from = page->items[done - 1].move.copy.place;
+        scrub->from = page->items[done - 1].move.copy.position;
         ++scrub->from.member;
         const auto saved = co_await save_scrub(scrub);
         if (!saved) co_return saved;
@@ -294,7 +294,7 @@ Task<Result<void>> TapeLibrary::read_copies(Scrubbing* scrub, ScrubJob* job) {
     for (const MoveBatch::Item& each : items) bytes += each.move.copy.length;
     std::vector<io_sched::IoPart> where{
         {.medium = io_sched::MediumId{scrub->id},
-         .offset = first.block * devices::kTapeBlockMax + first.place.member,
+         .offset = first.block * devices::kTapeBlockMax + first.position.member,
          .size_bytes = std::min(bytes, kScrubBytesAtOnce)}};
     AwaitedTape request(scheduler, *job, options, std::move(where));
     const auto read = co_await request;
@@ -326,7 +326,7 @@ Task<void> TapeLibrary::note_damage(Scrubbing* scrub, CopyPage* page, std::size_
     auto job = [fid = copy.fid](StagingDisks& disks) { return disks.name_of(fid); };
     const auto name = co_await homes_->call_at<std::string>(item.locality, &job);
     MediumWork::Failure failure{.fid = copy.fid,
-                                .file = copy.place.file,
+                                .file = copy.position.file,
                                 .name = name.value_or(std::string()),
                                 .reason = describe(error)};
     const std::string barcode = shelf_->find(scrub->id)->barcode;
@@ -349,7 +349,7 @@ Task<void> TapeLibrary::note_damage(Scrubbing* scrub, CopyPage* page, std::size_
     }
 }
 
-// Saves the place of the next copy, at which the scrub goes on after a restart.
+// Saves the position of the next copy, at which the scrub goes on after a restart.
 Task<Result<void>> TapeLibrary::save_scrub(Scrubbing* scrub) {
     Cartridge& cartridge = *shelf_->to_change().change(scrub->id);
     // A scrub that an administrator has ended does not go on.

@@ -95,7 +95,7 @@ Task<fop::Reply> run_media(Operation* operation) {
     if (!listed) co_return operation->refuse(listed.error());
     core::stable_sort(listed->cartridges, std::less{}, &library::Cartridge::barcode);
     const library::DeadBytes dead = co_await count_dead_bytes(operation, &*listed);
-    fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
+    fop::ListingWriter writer(operation->buffer().span().first(fop::kListingBytesMax));
     operation->work().text = asked.cursor;
     bool is_end = true;
     for (const library::Cartridge& each : listed->cartridges) {
@@ -163,7 +163,7 @@ Task<fop::Reply> run_copies(Operation* operation) {
         if (!listed) co_return operation->refuse(listed.error());
         list = std::move(*listed);
     }
-    fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
+    fop::ListingWriter writer(operation->buffer().span().first(fop::kListingBytesMax));
     for (const store::Copy& each : *copies) {
         const library::Cartridge* const cartridge =
             library::find_cartridge(list.cartridges, each.cartridge);
@@ -172,7 +172,7 @@ Task<fop::Reply> run_copies(Operation* operation) {
             .offset = each.offset,
             .length = each.length,
             .block = each.block,
-            .file = each.place.file,
+            .file = each.position.file,
             .written_s = each.written_s,
             .cartridge =
                 is_here ? std::string_view(cartridge->barcode) : store::text_of(each.cartridge.vsn),
@@ -258,7 +258,7 @@ Task<fop::Reply> run_import_media(Operation* operation) {
     };
     const auto done = co_await run_change(operation, &job);
     if (!done) co_return operation->refuse(done.error());
-    fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
+    fop::ListingWriter writer(operation->buffer().span().first(fop::kListingBytesMax));
     for (const library::Cartridge& each : done->imported) {
         if (!writer.add(entry_of(each))) break;
     }

@@ -95,7 +95,7 @@ struct ObjectLook {
 
 // Whether the change has certainly taken effect at the time of the look. A client sees its own
 // writes, until it is told that they are lost. A lost write that is repeated becomes visible in
-// pieces.
+// parts.
 inline bool has_happened(const BookedChange& change, const ObjectLook& look) {
     if (change.told_lost) return false;
     const bool own = change.life == look.life && change.state == BookedChange::State::kDone;

@@ -280,7 +280,7 @@ Task<Result<void>> ObjectStage::TapeCheck::compare(const store::TapeIdentity* id
     for (std::size_t i = 0; i < copies_.size(); ++i) {
         const store::Copy copy = copies_[i];
         if (store::text_of(copy.cartridge.vsn) != identity->vsn.text()) continue;
-        const auto found = entries_.find({copy.place.file, copy.place.member});
+        const auto found = entries_.find({copy.position.file, copy.position.member});
         const bool is_known = found != entries_.end() && found->second.member.fid == copy.fid &&
                               found->second.file.block == copy.block &&
                               found->second.member.version == copy.version &&
@@ -289,15 +289,16 @@ Task<Result<void>> ObjectStage::TapeCheck::compare(const store::TapeIdentity* id
                               found->second.member.checksum == copy.checksum &&
                               copy.cartridge.generation == identity->generation;
         if (!is_known) {
-            if (!is_harmed(copy.place.file)) {
+            if (!is_harmed(copy.position.file)) {
                 wrong("no member matches the record of a copy in file " +
-                      std::to_string(copy.place.file));
+                      std::to_string(copy.position.file));
             }
             continue;
         }
         ++stage_.tapes_seen_.copies;
         const auto read_it = co_await read(&reader, found->second);
-        if (!read_it && !is_harmed(copy.place.file)) wrong("a copy: " + describe(read_it.error()));
+        if (!read_it && !is_harmed(copy.position.file))
+            wrong("a copy: " + describe(read_it.error()));
     }
     co_return Result<void>{};
 }
@@ -307,9 +308,9 @@ Task<Result<void>> ObjectStage::TapeCheck::read(store::TapeReader* reader, store
     const auto opened = co_await std::move(opening);
     if (!opened) co_return opened;
     for (;;) {
-        const auto piece = co_await reader->next();
-        if (!piece) co_return std::unexpected(piece.error());
-        if (piece->bytes.empty()) co_return Result<void>{};
+        const auto part = co_await reader->next();
+        if (!part) co_return std::unexpected(part.error());
+        if (part->bytes.empty()) co_return Result<void>{};
     }
 }
 

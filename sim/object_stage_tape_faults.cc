@@ -282,9 +282,9 @@ void ObjectStage::damage_a_file(std::uint32_t number) {
     for (const std::uint32_t address : idle_cartridges()) {
         CartridgeImage* const image = node_.library().image().at(address);
         if (!barcode_of(image).starts_with(vsn)) continue;
-        const store::TapeFile file{.number = copy.place.file, .block = copy.block};
+        const store::TapeFile file{.number = copy.position.file, .block = copy.block};
         const std::uint64_t block =
-            file.first_data_block() + copy.place.member / store::kTapeDataBytes;
+            file.first_data_block() + copy.position.member / store::kTapeDataBytes;
         if (block >= image->count()) return;
         image->make_unreadable(block);
         damaged_files_[vsn].insert(file.number);
@@ -330,7 +330,7 @@ void ObjectStage::excuse_copies(const std::vector<store::Copy>& copies) {
     std::set<fop::Fid> fids;
     for (const store::Copy& each : copies) {
         const std::string vsn(store::text_of(each.cartridge.vsn));
-        if (is_harmed(vsn, each.place.file)) fids.insert(objects::fop_fid(each.fid));
+        if (is_harmed(vsn, each.position.file)) fids.insert(objects::fop_fid(each.fid));
     }
     book_.excuse_copies(fids);
 }

@@ -379,15 +379,15 @@ Task<void> ObjectUser::list(Process* process, ObjectWish wish, CallWait wait) {
 }
 
 // The parts of a range that one fop each reads or writes.
-std::vector<fop::Range> ObjectUser::pieces_of(const fop::Range& range) const {
-    std::vector<fop::Range> pieces;
+std::vector<fop::Range> ObjectUser::parts_of(const fop::Range& range) const {
+    std::vector<fop::Range> parts;
     for (std::uint64_t at = range.offset; at < range.end();) {
         const std::uint64_t end =
             std::min(range.end(), (at / options_.fop_bytes + 1) * options_.fop_bytes);
-        pieces.push_back({.offset = at, .length = end - at});
+        parts.push_back({.offset = at, .length = end - at});
         at = end;
     }
-    return pieces;
+    return parts;
 }
 
 Task<void> ObjectUser::read(Process* process, ObjectWish wish, CallWait wait) {
@@ -398,26 +398,26 @@ Task<void> ObjectUser::read(Process* process, ObjectWish wish, CallWait wait) {
         ObjectLook failed_look = seen;
         co_return book_.end_look(failed_look, wish, failed(*process, count.error(), wait));
     }
-    // After a short piece, later bytes did not exist at the time of that read.
-    for (const fop::Range& piece : pieces_of(wish.range)) {
+    // After a short range, later bytes did not exist at the time of that read.
+    for (const fop::Range& range : parts_of(wish.range)) {
         ObjectLook each = seen;
         ObjectWish part = wish;
-        part.range = piece;
-        const std::uint64_t at = piece.offset - wish.range.offset;
-        const std::uint64_t there = std::min(piece.length, *count - at);
+        part.range = range;
+        const std::uint64_t at = range.offset - wish.range.offset;
+        const std::uint64_t there = std::min(range.length, *count - at);
         book_.end_read(each, part, std::span(into).subspan(at, there));
-        if (there < piece.length) break;
+        if (there < range.length) break;
     }
 }
 
 Task<void> ObjectUser::write(Process* process, ObjectWish wish, CallWait wait) {
     std::vector<std::byte> bytes(wish.range.length);
     std::vector<ObjectBook::Change*> changes;
-    for (const fop::Range& piece : pieces_of(wish.range)) {
+    for (const fop::Range& range : parts_of(wish.range)) {
         ObjectWish part = wish;
-        part.range = piece;
+        part.range = range;
         changes.push_back(&book_.begin(process->life, part));
-        const auto place = std::span(bytes).subspan(piece.offset - wish.range.offset, piece.length);
+        const auto place = std::span(bytes).subspan(range.offset - wish.range.offset, range.length);
         changes.back()->fill(place);
     }
     const client::ObjectClient::WriteWish wanted{

@@ -101,7 +101,7 @@ private:
     ObjectWish draw_shared_wish(Process& process) const;
     ObjectWish draw_tape_wish(Process& process) const;
     fop::Range draw_range(core::Random& random) const;
-    std::vector<fop::Range> pieces_of(const fop::Range& range) const;
+    std::vector<fop::Range> parts_of(const fop::Range& range) const;
     // The end of a failed call; also tells the book about lost writes.
     Ended failed(const Process& process, const client::Problem& problem, CallWait wait);
 

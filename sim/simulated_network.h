@@ -16,7 +16,7 @@ namespace fopd::sim {
 // How messages travel in a simulated world.
 enum class Wire : std::uint8_t {
     kMessages,   // Whole, by the transport `mem`.
-    kSealed,     // By the transport `tcp`: in its frames, over streams that are cut into pieces.
+    kSealed,     // By the transport `tcp`: in its frames, over streams that are cut into parts.
     kEncrypted,  // By `tcp`, encrypted.
 };
 

@@ -258,13 +258,14 @@ void CommitPath::end_of_turn() {
     }
 }
 
-// Chooses the place of the gathering entry and completes its bytes; the next one begins to gather.
+// Chooses the position of the gathering entry and completes its bytes; the next one begins to
+// gather.
 std::uint64_t CommitPath::close_entry() {
     EntryState& entry = gathering();
     const std::uint64_t seq = closed_ + 1;
     const std::uint32_t blocks = entry_blocks(entry.payload_bytes);
-    const LogSpace::Placed placed = space_.place({.seq = seq, .blocks = blocks});
-    entry.offset = byte_offset(placed.position, options_.segment_blocks);
+    const LogSpace::Taken taken = space_.take({.seq = seq, .blocks = blocks});
+    entry.offset = byte_offset(taken.position, options_.segment_blocks);
     entry.mark = durable_;
     seal_entry(entry.buffer.span().first(blocks * devices::kBlockBytes), options_.disk_id,
                {.epoch = epoch_,
@@ -278,7 +279,7 @@ std::uint64_t CommitPath::close_entry() {
     close_timer_.disarm();
     ENSURE(closed_ + 1 - retired_ <= kEntriesInMemory);
     gathering() = EntryState{.buffer = gathering().buffer};
-    if (placed.new_segment) segment_entered();
+    if (taken.new_segment) segment_entered();
     return seq;
 }
 

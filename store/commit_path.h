@@ -30,7 +30,8 @@ namespace fopd::store {
 //     retired_ .. complete_ .. closed_ | closed_ + 1: gathering
 //                 durable_
 //
-// - Closed: the entry has a place, and its write has begun. Entries get places in the order of
+// - Closed: the entry has a position, and its write has begun. Entries get positions in the order
+// of
 //   their numbers.
 // - Complete: this entry and all entries before it are written, and so are the data of their
 //   commits.
@@ -114,7 +115,7 @@ protected:
     // Called when a reservation finds no room. Starts what can make room (growth, cleaning), or
     // returns the reason why nothing will.
     virtual std::optional<Error> make_room(RoomWanted wanted) = 0;
-    // An entry was placed in a new segment.
+    // The position of an entry is in a new segment.
     virtual void segment_entered() = 0;
     // The log has failed.
     virtual void path_failed() = 0;

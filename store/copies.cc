@@ -41,18 +41,18 @@ Result<std::optional<Copy>> Copies::find(const CopyKey& key) {
     return read_copy(bytes, **value);
 }
 
-Result<std::optional<CopyKey>> Copies::at(const VsnText& vsn, CopyPlace place) {
-    const Key key = place_key(vsn, place);
+Result<std::optional<CopyKey>> Copies::at(const VsnText& vsn, CopyPosition position) {
+    const Key key = position_key(vsn, position);
     const auto value = index_.get(key);
     if (!value) return std::unexpected(value.error());
     if (!*value) return std::nullopt;
-    const auto placed = read_placed(key, **value);
-    if (!placed) return std::unexpected(placed.error());
-    return placed->key;
+    const auto owner = read_position(key, **value);
+    if (!owner) return std::unexpected(owner.error());
+    return owner->key;
 }
 
-Result<bool> Copies::owns_place(const Copy& copy) {
-    const auto owner = at(copy.cartridge.vsn, copy.place);
+Result<bool> Copies::owns_position(const Copy& copy) {
+    const auto owner = at(copy.cartridge.vsn, copy.position);
     if (!owner) return std::unexpected(owner.error());
     return *owner == key_of(copy);
 }
@@ -67,7 +67,7 @@ Result<void> Copies::find_dead_of(Fid fid, const Object& object) {
 
 Result<void> Copies::search(Fid fid, const Object* dead_for) {
     found_.clear();
-    has_place_.clear();
+    has_position_.clear();
     const auto has_any = any();
     if (!has_any) return std::unexpected(has_any.error());
     if (!*has_any) return {};
@@ -82,39 +82,41 @@ Result<void> Copies::search(Fid fid, const Object* dead_for) {
     }
     if (!found) return std::unexpected(found.error());
     for (const Copy& each : found_) {
-        const auto owns = owns_place(each);
+        const auto owns = owns_position(each);
         if (!owns) return std::unexpected(owns.error());
-        has_place_.push_back(*owns);
+        has_position_.push_back(*owns);
     }
     return {};
 }
 
 void Copies::erase_found() {
-    for (std::size_t i = 0; i < found_.size(); ++i) erase_keys(found_[i], has_place_[i]);
+    for (std::size_t i = 0; i < found_.size(); ++i) erase_keys(found_[i], has_position_[i]);
     found_.clear();
-    has_place_.clear();
+    has_position_.clear();
 }
 
-void Copies::erase_keys(const Copy& copy, bool has_place) {
+void Copies::erase_keys(const Copy& copy, bool has_position) {
     index_.erase(copy_key(key_of(copy)));
-    if (has_place) index_.erase(place_key(copy.cartridge.vsn, copy.place));
+    if (has_position) index_.erase(position_key(copy.cartridge.vsn, copy.position));
     count(copy, -1);
 }
 
-// While a log is replayed the place may still have another copy, whose end comes later in the log.
+// While a log is replayed, the position may still have another copy, whose end comes later in the
+// log.
 Result<void> Copies::put(const Copy& copy) {
     const auto before = find(key_of(copy));
     if (!before) return std::unexpected(before.error());
-    bool had_place = false;
+    bool had_position = false;
     if (before->has_value()) {
-        const auto owns = owns_place(**before);
+        const auto owns = owns_position(**before);
         if (!owns) return std::unexpected(owns.error());
-        had_place = *owns;
-        erase_keys(**before, had_place && (*before)->place != copy.place);
+        had_position = *owns;
+        erase_keys(**before, had_position && (*before)->position != copy.position);
     }
     ValueBuffer value;
     index_.put(copy_key(key_of(copy)), write_copy(value, copy));
-    index_.put(place_key(copy.cartridge.vsn, copy.place), write_placed(value, key_of(copy)));
+    index_.put(position_key(copy.cartridge.vsn, copy.position),
+               write_position(value, key_of(copy)));
     count(copy);
     any_ = true;
     return {};
@@ -124,7 +126,7 @@ Result<void> Copies::erase(const CopyKey& key) {
     const auto before = find(key);
     if (!before) return std::unexpected(before.error());
     if (!before->has_value()) return {};
-    const auto owns = owns_place(**before);
+    const auto owns = owns_position(**before);
     if (!owns) return std::unexpected(owns.error());
     erase_keys(**before, *owns);
     return {};
@@ -160,27 +162,27 @@ Result<bool> Copies::cover(Fid fid, const Object& object, const std::vector<Copy
     return covered >= object.size_bytes;
 }
 
-Result<std::vector<Copy>> Copies::on(const VsnText& vsn, CopyPlace from, std::size_t count_max) {
+Result<std::vector<Copy>> Copies::on(const VsnText& vsn, CopyPosition from, std::size_t count_max) {
     const ReleaseAtEnd release(index_);
-    const auto first = place_key(vsn, from);
-    const auto last = place_key(
+    const auto first = position_key(vsn, from);
+    const auto last = position_key(
         vsn, {.file = std::numeric_limits<std::uint32_t>::max(), .member = kTapeNumberEnd - 1});
-    std::vector<PlacedCopy> places;
+    std::vector<PositionOwner> owners;
     auto found = index_.past_erased(index_.at_or_after({.from = first, .to = last}));
-    for (; found && *found == Found::kEntry && places.size() < count_max;
+    for (; found && *found == Found::kEntry && owners.size() < count_max;
          found = index_.past_erased(index_.next())) {
-        const auto placed = read_placed(index_.entry().key, index_.entry().value);
-        if (!placed) return std::unexpected(placed.error());
-        places.push_back(*placed);
+        const auto owner = read_position(index_.entry().key, index_.entry().value);
+        if (!owner) return std::unexpected(owner.error());
+        owners.push_back(*owner);
     }
     if (!found) return std::unexpected(found.error());
     std::vector<Copy> copies;
-    copies.reserve(places.size());
-    for (const PlacedCopy& each : places) {
+    copies.reserve(owners.size());
+    for (const PositionOwner& each : owners) {
         const auto copy = find(each.key);
         if (!copy) return std::unexpected(copy.error());
-        if (!copy->has_value() || (*copy)->place != each.place) {
-            return corrupt("place of a copy in the index");
+        if (!copy->has_value() || (*copy)->position != each.position) {
+            return corrupt("position of a copy in the index");
         }
         copies.push_back(**copy);
     }

@@ -26,10 +26,10 @@ struct CartridgeUse {
     std::uint64_t dead_bytes() const { return total_bytes - live_bytes; }
 };
 
-// The live copies of the objects of a disk on cartridges, by object and by place on the cartridge.
-// A copy of another version of the content than the object has is dead: it is not in the index, and
-// counts as the difference between the total of its cartridge and the live copies there. Part of
-// ObjectMap.
+// The live copies of the objects of a disk on cartridges, by object and by position on the
+// cartridge. A copy of another version of the content than the object has is dead: it is not in the
+// index, and counts as the difference between the total of its cartridge and the live copies there.
+// Part of ObjectMap.
 //
 // An operation that fails has changed nothing. Lives on the volume's reactor.
 class Copies {
@@ -55,11 +55,11 @@ public:
     // Whether the copies have all bytes of this content, [0, size_bytes), apart from the excluded
     // ones, which are sorted.
     Result<bool> cover(Fid fid, const Object& object, const std::vector<CopyKey>& excluded = {});
-    // The copies on a cartridge from a place on, in the order of the tape: at most `count_max`, in
-    // one turn.
-    Result<std::vector<Copy>> on(const VsnText& vsn, CopyPlace from, std::size_t count_max);
-    // The key of the copy that lies at a place of a cartridge.
-    Result<std::optional<CopyKey>> at(const VsnText& vsn, CopyPlace place);
+    // The copies on a cartridge from a position on, in the order of the tape: at most `count_max`,
+    // in one turn.
+    Result<std::vector<Copy>> on(const VsnText& vsn, CopyPosition from, std::size_t count_max);
+    // The key of the copy that lies at a position of a cartridge.
+    Result<std::optional<CopyKey>> at(const VsnText& vsn, CopyPosition position);
 
     // -- figures --
     //
@@ -76,12 +76,12 @@ public:
 private:
     Result<bool> any();
     Result<void> search(Fid fid, const Object* dead_for);
-    Result<bool> owns_place(const Copy& copy);
-    void erase_keys(const Copy& copy, bool has_place);
+    Result<bool> owns_position(const Copy& copy);
+    void erase_keys(const Copy& copy, bool has_position);
 
     LayeredIndex& index_;
     std::vector<Copy> found_;
-    std::vector<bool> has_place_;  // Of each copy found, whether the place is its own.
+    std::vector<bool> has_position_;  // Of each copy found, whether the position is its own.
     std::map<VsnText, CartridgeUse> use_;
     // Whether there may be copies. None: unknown.
     std::optional<bool> any_;

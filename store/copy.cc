@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kVsnBytes = std::tuple_size_v<VsnText>;
 constexpr std::size_t kFidAt = 1;
 constexpr std::size_t kOffsetAt = 17;
-constexpr std::size_t kOffsetInPlaceAt = 16;
+constexpr std::size_t kOffsetInPositionAt = 16;
 constexpr std::size_t kClientAt = 28;
 constexpr std::size_t kRequesterBytesAt = 43;
 constexpr std::size_t kSpareAt = 44;
@@ -79,38 +79,38 @@ Result<Copy> read_copy(Bytes key, Bytes value) {
         .length = get_six(value, 0),
         .version = get_six(value, 18),
         .cartridge = {.vsn = whose->vsn, .generation = get_little<std::uint16_t>(value, 36)},
-        .place = {.file = get_little<std::uint32_t>(value, 28), .member = get_six(value, 6)},
+        .position = {.file = get_little<std::uint32_t>(value, 28), .member = get_six(value, 6)},
         .block = get_six(value, 12),
         .checksum = get_little<std::uint32_t>(value, 24),
         .written_s = get_little<std::uint32_t>(value, 32)};
-    if (!is_range(copy.offset, copy.length) || copy.place.file == 0) {
+    if (!is_range(copy.offset, copy.length) || copy.position.file == 0) {
         return corrupt("copy in the index");
     }
     return copy;
 }
 
-Result<PlacedCopy> read_placed(Bytes key, Bytes value) {
-    if (!is_key(key, KeyKind::kPlace, kPlaceKeyBytes)) {
-        return corrupt("key of a place in the index");
+Result<PositionOwner> read_position(Bytes key, Bytes value) {
+    if (!is_key(key, KeyKind::kPosition, kPositionKeyBytes)) {
+        return corrupt("key of a position in the index");
     }
-    const bool has_offset = value.size() == kPlaceValueBytesMax;
-    if (!has_offset && value.size() != kOffsetInPlaceAt) {
-        return corrupt("length of a place in the index");
+    const bool has_offset = value.size() == kPositionValueBytesMax;
+    if (!has_offset && value.size() != kOffsetInPositionAt) {
+        return corrupt("length of a position in the index");
     }
-    const PlacedCopy placed{
+    const PositionOwner owner{
         .key = {.fid = {.high = get_little<std::uint64_t>(value, 0),
                         .low = get_little<std::uint64_t>(value, 8)},
-                .offset = has_offset ? get_little<std::uint64_t>(value, kOffsetInPlaceAt) : 0,
+                .offset = has_offset ? get_little<std::uint64_t>(value, kOffsetInPositionAt) : 0,
                 .vsn = read_vsn(key.subspan(1))},
-        .place = {
+        .position = {
             .file = load_big<std::uint32_t>(key.data() + 1 + kVsnBytes),
             .member = std::uint64_t{load_big<std::uint16_t>(key.data() + 5 + kVsnBytes)} << 32 |
                       load_big<std::uint32_t>(key.data() + 7 + kVsnBytes)}};
-    if (!is_vsn(placed.key.vsn) || placed.place.file == 0 || placed.key.offset > kObjectBytesMax ||
-        has_offset != (placed.key.offset > 0)) {
-        return corrupt("place in the index");
+    if (!is_vsn(owner.key.vsn) || owner.position.file == 0 || owner.key.offset > kObjectBytesMax ||
+        has_offset != (owner.key.offset > 0)) {
+        return corrupt("position in the index");
     }
-    return placed;
+    return owner;
 }
 
 Result<CartridgeTotal> read_total(Bytes key, Bytes value) {
@@ -149,22 +149,22 @@ Bytes write_copy(ValueBuffer& into, const Copy& copy) {
     into.clear();
     const auto value = into.grow(kCopyValueBytes);
     put_six(value, 0, copy.length);
-    put_six(value, 6, copy.place.member);
+    put_six(value, 6, copy.position.member);
     put_six(value, 12, copy.block);
     put_six(value, 18, copy.version);
     put_little(value, 24, copy.checksum);
-    put_little(value, 28, copy.place.file);
+    put_little(value, 28, copy.position.file);
     put_little(value, 32, copy.written_s);
     put_little(value, 36, static_cast<std::uint16_t>(copy.cartridge.generation));
     return into.bytes();
 }
 
-Bytes write_placed(ValueBuffer& into, const CopyKey& copy) {
+Bytes write_position(ValueBuffer& into, const CopyKey& copy) {
     into.clear();
-    const auto value = into.grow(copy.offset > 0 ? kPlaceValueBytesMax : kOffsetInPlaceAt);
+    const auto value = into.grow(copy.offset > 0 ? kPositionValueBytesMax : kOffsetInPositionAt);
     put_little(value, 0, copy.fid.high);
     put_little(value, 8, copy.fid.low);
-    if (copy.offset > 0) put_little(value, kOffsetInPlaceAt, copy.offset);
+    if (copy.offset > 0) put_little(value, kOffsetInPositionAt, copy.offset);
     return into.bytes();
 }
 
@@ -199,7 +199,7 @@ bool is_of_content(const Copy& copy, const Object& object) {
 
 bool is_copy_valid(const Copy& copy) {
     return is_range(copy.offset, copy.length) && copy.length < kTapeNumberEnd &&
-           copy.place.file > 0 && copy.place.member < kTapeNumberEnd &&
+           copy.position.file > 0 && copy.position.member < kTapeNumberEnd &&
            copy.block < kTapeNumberEnd && copy.version < kTapeNumberEnd &&
            copy.cartridge.generation <= kGenerationMax && is_vsn(copy.cartridge.vsn);
 }

@@ -26,11 +26,11 @@ struct Cartridge {
 };
 
 // Where the bytes of a copy begin on a cartridge. Orders copies as the tape does.
-struct CopyPlace {
+struct CopyPosition {
     std::uint32_t file = 0;    // The number of the tape file, from 1.
     std::uint64_t member = 0;  // The offset of the copy's first byte in the data of the file.
 
-    friend auto operator<=>(const CopyPlace&, const CopyPlace&) = default;
+    friend auto operator<=>(const CopyPosition&, const CopyPosition&) = default;
 };
 
 // The bytes [offset, offset + length) of an object, as they were in a version of its content.
@@ -40,7 +40,7 @@ struct Copy {
     std::uint64_t length = 0;
     std::uint64_t version = 0;  // Object::content_version() of the bytes.
     Cartridge cartridge{};
-    CopyPlace place{};
+    CopyPosition position{};
     std::uint64_t block = 0;     // The logical block of the tape at which the tape file begins.
     std::uint32_t checksum = 0;  // CRC-32C of the bytes.
     // Seconds since 1970 UTC when the tape file was complete on the tape.
@@ -103,34 +103,34 @@ inline constexpr std::size_t kCopiesOfObjectMax = 512;
 inline constexpr std::uint64_t kTapeNumberEnd = 1ULL << 48;
 inline constexpr std::uint32_t kGenerationMax = 0xffff;
 
-// The object and offset of the copy at a place of a cartridge.
-struct PlacedCopy {
+// The object and offset of the copy at a position of a cartridge.
+struct PositionOwner {
     CopyKey key{};
-    CopyPlace place{};
+    CopyPosition position{};
 };
 
 // kCorrupt: the bytes are not a valid key or value.
 Result<CopyKey> read_copy_key(Bytes key);
 Result<Copy> read_copy(Bytes key, Bytes value);
-Result<PlacedCopy> read_placed(Bytes key, Bytes value);
+Result<PositionOwner> read_position(Bytes key, Bytes value);
 Result<CartridgeTotal> read_total(Bytes key, Bytes value);
 Result<Recall> read_recall(Bytes value);
 
 inline Key copy_key(const CopyKey& copy) {
     return Key::copy(copy.fid, copy.offset, copy.vsn);
 }
-inline Key place_key(const VsnText& vsn, const CopyPlace& place) {
-    return Key::place(vsn, place.file, place.member);
+inline Key position_key(const VsnText& vsn, const CopyPosition& position) {
+    return Key::position(vsn, position.file, position.member);
 }
 
-// Whether it has a range of an object, a place that a tape can have, and a VSN of printable
+// Whether it has a range of an object, a position that a tape can have, and a VSN of printable
 // characters that does not begin with a space.
 bool is_copy_valid(const Copy& copy);
 
 // REQUIRES: a valid copy, and a requester that is no longer than allowed. The result is valid until
 // the next write into the same buffer.
 Bytes write_copy(ValueBuffer& into, const Copy& copy);
-Bytes write_placed(ValueBuffer& into, const CopyKey& copy);
+Bytes write_position(ValueBuffer& into, const CopyKey& copy);
 Bytes write_total(ValueBuffer& into, const CartridgeTotal& total);
 Bytes write_recall(ValueBuffer& into, const Recall& recall);
 
@@ -140,8 +140,8 @@ bool is_of_content(const Copy& copy, const Object& object);
 // Bytes of the keys and of the values that have a fixed size.
 inline constexpr std::size_t kCopyKeyBytes = 1 + 16 + 8 + 6;
 inline constexpr std::size_t kCopyValueBytes = 38;
-inline constexpr std::size_t kPlaceKeyBytes = 1 + 6 + 4 + 6;
-inline constexpr std::size_t kPlaceValueBytesMax = 24;
+inline constexpr std::size_t kPositionKeyBytes = 1 + 6 + 4 + 6;
+inline constexpr std::size_t kPositionValueBytesMax = 24;
 inline constexpr std::size_t kTotalKeyBytes = 1 + 6;
 inline constexpr std::size_t kTotalValueBytes = 20;
 inline constexpr std::size_t kRecallHeadBytes = 48;

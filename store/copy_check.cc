@@ -12,7 +12,7 @@ Result<void> CopyCheck::see(const IndexEntry& entry) {
         return {};
     };
     if (kind == KeyKind::kCopy) return note(read_copy(entry.key, entry.value), copies_);
-    if (kind == KeyKind::kPlace) return note(read_placed(entry.key, entry.value), places_);
+    if (kind == KeyKind::kPosition) return note(read_position(entry.key, entry.value), owners_);
     if (kind == KeyKind::kTotal) return note(read_total(entry.key, entry.value), totals_);
     const auto recall = read_recall(entry.value);
     if (!recall) return std::unexpected(recall.error());
@@ -21,7 +21,7 @@ Result<void> CopyCheck::see(const IndexEntry& entry) {
 
 void CopyCheck::forget() {
     copies_.clear();
-    places_.clear();
+    owners_.clear();
     totals_.clear();
     recalls_.clear();
     released_.clear();
@@ -42,7 +42,7 @@ Result<void> CopyCheck::judge(std::vector<CheckFinding>& findings) {
                                       " has more live copies than were recorded"});
     }
     auto judged = judge_all(copies_, &CopyCheck::judge_copy);
-    if (judged) judged = judge_all(places_, &CopyCheck::judge_place);
+    if (judged) judged = judge_all(owners_, &CopyCheck::judge_position);
     if (judged) judged = judge_all(recalls_, &CopyCheck::judge_recall);
     if (judged) judged = judge_all(released_, &CopyCheck::judge_released);
     forget();
@@ -60,20 +60,21 @@ Result<void> CopyCheck::judge_copy(const Copy& copy, std::vector<CheckFinding>& 
     } else if (copy.end() > (*object)->size_bytes) {
         problem = "a copy of bytes behind the end of its object";
     }
-    const auto owner = volume_.map().copies().at(copy.cartridge.vsn, copy.place);
+    const auto owner = volume_.map().copies().at(copy.cartridge.vsn, copy.position);
     if (!owner) return std::unexpected(owner.error());
     if (*owner != key_of(copy))
-        problem = "the place of a copy is not in the index of its cartridge";
+        problem = "the position of a copy is not in the index of its cartridge";
     if (problem != nullptr) findings.push_back({.reason = problem, .object = copy.fid});
     return {};
 }
 
-Result<void> CopyCheck::judge_place(const PlacedCopy& placed, std::vector<CheckFinding>& findings) {
-    const auto copy = volume_.map().copies().find(placed.key);
+Result<void> CopyCheck::judge_position(const PositionOwner& owner,
+                                       std::vector<CheckFinding>& findings) {
+    const auto copy = volume_.map().copies().find(owner.key);
     if (!copy) return std::unexpected(copy.error());
-    if (copy->has_value() && (*copy)->place == placed.place) return {};
+    if (copy->has_value() && (*copy)->position == owner.position) return {};
     findings.push_back(
-        {.reason = "a place of a cartridge without its copy", .object = placed.key.fid});
+        {.reason = "a position of a cartridge without its copy", .object = owner.key.fid});
     return {};
 }
 

@@ -9,14 +9,14 @@
 
 namespace fopd::store {
 
-// Checks that the copies on cartridges, the places and totals of the cartridges, the released
+// Checks that the copies on cartridges, the positions and totals of the cartridges, the released
 // objects and the recalls of a volume agree. Part of VolumeCheck: entries seen in one turn are
 // compared in the same turn.
 class CopyCheck {
 public:
     explicit CopyCheck(const VolumeView& volume) : volume_(volume) {}
 
-    // REQUIRES: the kind is kCopy, kPlace, kTotal or kRecall.
+    // REQUIRES: the kind is kCopy, kPosition, kTotal or kRecall.
     Result<void> see(const IndexEntry& entry);
     void see_released(Fid fid) { released_.push_back(fid); }
     // Appends findings, and forgets what was seen.
@@ -26,13 +26,13 @@ public:
 
 private:
     Result<void> judge_copy(const Copy& copy, std::vector<CheckFinding>& findings);
-    Result<void> judge_place(const PlacedCopy& placed, std::vector<CheckFinding>& findings);
+    Result<void> judge_position(const PositionOwner& owner, std::vector<CheckFinding>& findings);
     Result<void> judge_recall(Fid fid, std::vector<CheckFinding>& findings);
     Result<void> judge_released(Fid fid, std::vector<CheckFinding>& findings);
 
     const VolumeView volume_;
     std::vector<Copy> copies_;
-    std::vector<PlacedCopy> places_;
+    std::vector<PositionOwner> owners_;
     std::vector<CartridgeTotal> totals_;
     std::vector<Fid> recalls_;
     std::vector<Fid> released_;

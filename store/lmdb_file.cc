@@ -201,19 +201,19 @@ private:
             return corrupt("page of the index");
         }
         const std::size_t count = (lower - kPageHeadBytes) / 2;
-        for (std::size_t slot = 0; slot < count; ++slot) {
-            const auto checked = is_leaf ? check_leaf_slot(page, slot, bounds)
-                                         : check_branch_slot(page, slot, count, level, bounds);
+        for (std::size_t index = 0; index < count; ++index) {
+            const auto checked = is_leaf ? check_leaf_entry(page, index, bounds)
+                                         : check_branch_entry(page, index, count, level, bounds);
             if (!checked) return checked;
         }
         return {};
     }
 
-    static Result<Node> node_at(Bytes page, std::size_t slot) {
-        const std::size_t at = get_little<std::uint16_t>(page, kPageHeadBytes + 2 * slot);
+    static Result<Node> node_at(Bytes page, std::size_t index) {
+        const std::size_t at = get_little<std::uint16_t>(page, kPageHeadBytes + 2 * index);
         if (at < get_little<std::uint16_t>(page, 14) || at % 2 != 0 ||
             at + kNodeHeadBytes > page.size()) {
-            return corrupt("place of a node in the index");
+            return corrupt("offset of a node in the index");
         }
         const std::size_t key_bytes = get_little<std::uint16_t>(page, at + 6);
         if (key_bytes > page.size() - at - kNodeHeadBytes || key_bytes > kIndexKeyBytesMax) {
@@ -241,18 +241,18 @@ private:
 
     // The first key of a branch page is ignored: all keys before the second are below the first
     // child.
-    Result<void> check_branch_slot(  // NOLINT(misc-no-recursion)
-        Bytes page, std::size_t slot, std::size_t count, std::size_t level, const Bounds& bounds) {
-        const auto node = node_at(page, slot);
+    Result<void> check_branch_entry(  // NOLINT(misc-no-recursion)
+        Bytes page, std::size_t index, std::size_t count, std::size_t level, const Bounds& bounds) {
+        const auto node = node_at(page, index);
         if (!node) return std::unexpected(node.error());
         Bounds below = bounds;
-        if (slot > 0) {
+        if (index > 0) {
             const auto checked = check_key(node->key, bounds);
             if (!checked) return checked;
             below.first = node->key;
         }
-        if (slot + 1 < count) {
-            const auto next = node_at(page, slot + 1);
+        if (index + 1 < count) {
+            const auto next = node_at(page, index + 1);
             if (!next) return std::unexpected(next.error());
             const auto checked = check_key(next->key, bounds);
             if (!checked) return checked;
@@ -261,8 +261,8 @@ private:
         return check_page(node->child(), level + 1, below);
     }
 
-    Result<void> check_leaf_slot(Bytes page, std::size_t slot, const Bounds& bounds) {
-        const auto node = node_at(page, slot);
+    Result<void> check_leaf_entry(Bytes page, std::size_t index, const Bounds& bounds) {
+        const auto node = node_at(page, index);
         if (!node) return std::unexpected(node.error());
         const auto checked = check_key(node->key, bounds);
         if (!checked) return checked;

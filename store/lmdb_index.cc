@@ -403,7 +403,7 @@ Result<std::optional<Bytes>> LmdbIndex::Reader::get(Bytes key) {
     const auto moved = move(MDB_SET, key);
     if (!moved) return std::unexpected(moved.error());
     if (!*moved) return std::nullopt;
-    const auto checked = checked_value(place_.key, place_.value);
+    const auto checked = checked_value(current_.key, current_.value);
     if (!checked) return std::unexpected(checked.error());
     return *checked;
 }
@@ -416,17 +416,17 @@ Result<bool> LmdbIndex::Reader::move(int operation, Bytes key) {
         mdb_cursor_get(cursor_, &key_val, &value, static_cast<MDB_cursor_op>(operation));
     if (code == MDB_NOTFOUND) return false;
     if (code != MDB_SUCCESS) return std::unexpected(lmdb_error(code, "read the index"));
-    place_ = {.key = as_bytes(key_val), .value = as_bytes(value)};
+    current_ = {.key = as_bytes(key_val), .value = as_bytes(value)};
     return true;
 }
 
 // The entry at the cursor; the head does not count.
 Result<std::optional<IndexEntry>> LmdbIndex::Reader::entry(const Result<bool>& moved) const {
     if (!moved) return std::unexpected(moved.error());
-    if (!*moved || place_.key.front() == kHeadKey.front()) return std::nullopt;
-    const auto checked = checked_value(place_.key, place_.value);
+    if (!*moved || current_.key.front() == kHeadKey.front()) return std::nullopt;
+    const auto checked = checked_value(current_.key, current_.value);
     if (!checked) return std::unexpected(checked.error());
-    return IndexEntry{.key = place_.key, .value = *checked};
+    return IndexEntry{.key = current_.key, .value = *checked};
 }
 
 Result<std::optional<IndexEntry>> LmdbIndex::Reader::at_or_after(Bytes key) {
@@ -442,8 +442,8 @@ Result<std::optional<IndexEntry>> LmdbIndex::Reader::at_or_before(Bytes key) {
     const auto after = move(MDB_SET_RANGE, key);
     if (!after) return std::unexpected(after.error());
     if (!*after) return entry(move(MDB_LAST));
-    if (place_.key.size() == key.size() &&
-        std::memcmp(place_.key.data(), key.data(), key.size()) == 0) {
+    if (current_.key.size() == key.size() &&
+        std::memcmp(current_.key.data(), key.data(), key.size()) == 0) {
         return entry(true);
     }
     return entry(move(MDB_PREV));

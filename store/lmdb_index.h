@@ -76,7 +76,7 @@ private:
 
         MDB_txn* transaction_ = nullptr;
         MDB_cursor* cursor_ = nullptr;
-        IndexEntry place_{};  // With its checksum.
+        IndexEntry current_{};  // The entry at the cursor, with its checksum.
         bool viewing_ = false;
     };
 

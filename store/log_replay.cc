@@ -34,7 +34,7 @@ Task<Result<LogReplay::Outcome>> LogReplay::run(ReplayVisitor* visitor) {
 }
 
 // Starts at the last segment that begins with an entry that the index has applied: that entry was
-// flushed, so its place is certain. The superblock may list first entries of later segments that
+// flushed, so its position is certain. The superblock may list first entries of later segments that
 // never became durable.
 void LogReplay::choose_start() {
     for (std::size_t i = 1; i < segments_.size(); ++i) {

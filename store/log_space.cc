@@ -48,7 +48,7 @@ void LogSpace::release(std::uint32_t blocks) {
     promised_ -= blocks;
 }
 
-LogSpace::Placed LogSpace::place(const Wanted& entry) {
+LogSpace::Taken LogSpace::take(const Wanted& entry) {
     ENSURE(entry.blocks > 0);
     ENSURE(entry.blocks <= limits_.entry_blocks_max);
     release(entry.blocks);

@@ -16,7 +16,7 @@ struct LogPosition {
     friend bool operator==(const LogPosition&, const LogPosition&) = default;
 };
 
-// The segments of a log in their order, the place of the next entry, and how much of the room
+// The segments of a log in their order, the position of the next entry, and how much of the room
 // behind it is promised to reservations. Pure.
 //
 // An entry lies in one segment; if it does not fit, the rest of the segment stays unused. So each
@@ -71,7 +71,7 @@ public:
     void promise(std::uint32_t blocks);
     void release(std::uint32_t blocks);
 
-    struct Placed {
+    struct Taken {
         LogPosition position;
         bool new_segment = false;
     };
@@ -83,8 +83,8 @@ public:
     bool stays_in_segment(std::uint32_t blocks) const {
         return blocks <= limits_.segment_blocks - head_block_;
     }
-    // Gives the next entry its place.
-    Placed place(const Wanted& entry);
+    // Gives the next entry its position, and ends the promise of its blocks.
+    Taken take(const Wanted& entry);
 
     // Keeps entries out of segments[index] and those behind it until end_hold(), so that it can be
     // filled with zeros or removed. False if the promised room and that for cleaning would not fit

@@ -82,22 +82,22 @@ Result<std::optional<IndexEntry>> MapIndex::Reader::at_or_before(Bytes key) {
 }
 
 Result<std::optional<IndexEntry>> MapIndex::Reader::next() {
-    ENSURE(place_.has_value());
-    return stand_on(std::next(*place_));
+    ENSURE(at_.has_value());
+    return stand_on(std::next(*at_));
 }
 
 Result<std::optional<IndexEntry>> MapIndex::Reader::previous() {
-    ENSURE(place_.has_value());
-    return stand_on(*place_ == entries_.begin() ? entries_.end() : std::prev(*place_));
+    ENSURE(at_.has_value());
+    return stand_on(*at_ == entries_.begin() ? entries_.end() : std::prev(*at_));
 }
 
-std::optional<IndexEntry> MapIndex::Reader::stand_on(Entries::const_iterator place) {
+std::optional<IndexEntry> MapIndex::Reader::stand_on(Entries::const_iterator to) {
     viewing_ = true;
-    place_.reset();
-    if (place == entries_.end()) return std::nullopt;
-    place_ = place;
-    return IndexEntry{.key = std::as_bytes(std::span(place->first)),
-                      .value = std::as_bytes(std::span(place->second))};
+    at_.reset();
+    if (to == entries_.end()) return std::nullopt;
+    at_ = to;
+    return IndexEntry{.key = std::as_bytes(std::span(to->first)),
+                      .value = std::as_bytes(std::span(to->second))};
 }
 
 }  // namespace fopd::store

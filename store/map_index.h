@@ -58,10 +58,10 @@ private:
 
     private:
         using Entries = decltype(MapImage::entries);
-        std::optional<IndexEntry> stand_on(Entries::const_iterator place);
+        std::optional<IndexEntry> stand_on(Entries::const_iterator to);
 
         const Entries& entries_;
-        std::optional<Entries::const_iterator> place_{};
+        std::optional<Entries::const_iterator> at_{};
         bool viewing_ = false;
     };
 

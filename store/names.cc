@@ -69,12 +69,12 @@ NamePage merge_pages(std::vector<NamePage> pages, std::uint32_t count_max) {
 
 ReservedName::ReservedName(ReservedName&& other) noexcept
     : shard_(std::exchange(other.shard_, nullptr)),
-      place_(other.place_),
+      at_(other.at_),
       owner_(other.owner_),
       version_(other.version_) {}
 
 ReservedName::~ReservedName() {
-    if (shard_ != nullptr) shard_->release(place_);
+    if (shard_ != nullptr) shard_->release(at_);
 }
 
 NameShard::NameShard(World world, Index& index, const NameShardOptions& options)
@@ -119,13 +119,13 @@ Task<Result<ReservedName>> NameShard::reserve(PoolName name, core::WaitOptions w
     if (!checked) co_return std::unexpected(checked.error());
     const auto room = co_await make_room();
     if (!room) co_return std::unexpected(room.error());
-    const auto [place, is_free] = holds_.try_emplace(std::move(name), reactor_);
+    const auto [at, is_free] = holds_.try_emplace(std::move(name), reactor_);
     if (!is_free) {
         // The holder hands the reservation on, and the entry of the table stays.
-        const auto handed = co_await place->second.waiters.wait(wait);
+        const auto handed = co_await at->second.waiters.wait(wait);
         if (!handed) co_return std::unexpected(handed.error());
     }
-    ReservedName hold(this, place);
+    ReservedName hold(this, at);
     const Result<void> filled = fill_in(hold);
     if (!filled) co_return std::unexpected(filled.error());
     co_return std::move(hold);
@@ -139,10 +139,10 @@ Task<Result<ReservedName>> NameShard::reserve_to_leave(PoolName name, core::Wait
             co_return std::unexpected(
                 Error{.code = Errc::kNotFound, .context = "no object has the name"});
         }
-        const auto rivals = has_rivals(hold->place_->first.ref());
+        const auto rivals = has_rivals(hold->at_->first.ref());
         if (!rivals) co_return std::unexpected(rivals.error());
         if (!*rivals) break;
-        const auto settled = co_await hold->place_->second.settled.wait(wait);
+        const auto settled = co_await hold->at_->second.settled.wait(wait);
         if (!settled && settled.error().code == Errc::kTimedOut) {
             co_return std::unexpected(
                 Error{.code = Errc::kTimedOut,
@@ -160,7 +160,7 @@ Task<Result<ReservedName>> NameShard::reserve_to_leave(PoolName name, core::Wait
 // rebuilt shard. A clock that was set back does no harm: the version is also higher than all known
 // ones.
 Result<void> NameShard::fill_in(ReservedName& hold) {
-    const auto owner = look_up(hold.place_->first.ref());
+    const auto owner = look_up(hold.at_->first.ref());
     if (!owner) return std::unexpected(owner.error());
     const auto now = static_cast<std::uint64_t>(std::max<std::int64_t>(clock_.wall().unix_ns, 0));
     const std::uint64_t next = std::max(version_, *owner ? (*owner)->version : 0) + 1;
@@ -170,13 +170,13 @@ Result<void> NameShard::fill_in(ReservedName& hold) {
     }
     hold.owner_ = *owner;
     version_ = hold.version_;
-    hold.place_->second.owner = hold.owner_;
-    hold.place_->second.version = hold.version_;
+    hold.at_->second.owner = hold.owner_;
+    hold.at_->second.version = hold.version_;
     return {};
 }
 
-void NameShard::release(ReservedName::Table::iterator place) {
-    if (!place->second.waiters.wake_one()) holds_.erase(place);
+void NameShard::release(ReservedName::Table::iterator at) {
+    if (!at->second.waiters.wake_one()) holds_.erase(at);
 }
 
 // -- lookup --

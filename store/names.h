@@ -82,10 +82,10 @@ private:
         std::uint64_t version = 0;
     };
     using Table = std::map<PoolName, State>;
-    ReservedName(NameShard* shard, Table::iterator place) : shard_(shard), place_(place) {}
+    ReservedName(NameShard* shard, Table::iterator at) : shard_(shard), at_(at) {}
 
     NameShard* shard_;
-    Table::iterator place_;
+    Table::iterator at_;
     std::optional<NameOwner> owner_;
     std::uint64_t version_ = 0;
 };
@@ -189,7 +189,7 @@ private:
     void put(Bytes key, Bytes value);
     void erase(Bytes key);
     Result<void> fill_in(ReservedName& hold);
-    void release(ReservedName::Table::iterator place);
+    void release(ReservedName::Table::iterator at);
     Task<Result<NamePage>> walk(Walk* walk);
     Result<bool> walk_on(Walk& walk);
     Task<Result<void>> make_room();

@@ -145,8 +145,8 @@ Key Key::copy(Fid fid, std::uint64_t offset, const VsnText& vsn) {
     return made;
 }
 
-Key Key::place(const VsnText& vsn, std::uint32_t file, std::uint64_t member) {
-    Key made(KeyKind::kPlace);
+Key Key::position(const VsnText& vsn, std::uint32_t file, std::uint64_t member) {
+    Key made(KeyKind::kPosition);
     made.append(vsn);
     store_big(made.bytes_.data() + made.size_, file);
     std::byte* const at = made.bytes_.data() + made.size_ + sizeof file;
@@ -295,15 +295,15 @@ Result<Upload> read_upload(Bytes value) {
 }
 
 Result<StoredExtent> read_extent(Bytes key, Bytes value) {
-    const auto place = read_extent_key(key);
-    if (!place) return std::unexpected(place.error());
+    const auto where = read_extent_key(key);
+    if (!where) return std::unexpected(where.error());
     if (value.size() <= kExtentHeadBytes || value.size() % sizeof(std::uint32_t) != 0) {
         return corrupt("length of an extent in the index");
     }
     const auto checksums = value.subspan(kExtentHeadBytes);
     const StoredExtent extent{
-        .fid = place->fid,
-        .first = place->first,
+        .fid = where->fid,
+        .first = where->first,
         .block = get_little<std::uint64_t>(value, 0),
         .count = static_cast<std::uint32_t>(checksums.size() / sizeof(std::uint32_t)),
         .checksums = checksums};
@@ -348,10 +348,10 @@ Result<ReplyRecord> read_reply(Bytes key, Bytes value) {
         return corrupt("length of a reply in the index");
     }
     // Reads seven bytes and one of the next field, which is shifted out.
-    const ReplyKey place = *whose;
+    const ReplyKey known = *whose;
     whose->request_number =
-        get_little<std::uint64_t>(value, 0) << 8 | (place.request_number & 0xff);
-    if (whose->place() != place.request_number) return corrupt("place of a reply in the index");
+        get_little<std::uint64_t>(value, 0) << 8 | (known.request_number & 0xff);
+    if (whose->place() != known.request_number) return corrupt("place of a reply in the index");
     return ReplyRecord{
         .key = *whose,
         .made = Duration(static_cast<std::int64_t>(get_little<std::uint64_t>(value, kReplyMadeAt))),

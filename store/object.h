@@ -32,8 +32,8 @@ enum class KeyKind : std::uint8_t {
     kCopy = 'c',     // A copy of an object's bytes on a cartridge; see copy.h.
     kCleared = 'd',  // A cleared range, whose extents are still to be freed.
     kExtent = 'e',
-    kPlace = 'm',  // The copy at a place of a cartridge.
-    kNames = 'n',  // The newest entry of the log that changed a name.
+    kPosition = 'm',  // The copy at a position of a cartridge.
+    kNames = 'n',     // The newest entry of the log that changed a name.
     kObject = 'o',
     kRecall = 'q',
     kReply = 'r',   // A recorded reply.
@@ -163,7 +163,7 @@ public:
     static Key recall(Fid fid) { return {KeyKind::kRecall, fid.high, fid.low}; }
     static Key copy(Fid fid, std::uint64_t offset, const VsnText& vsn);
     // REQUIRES: the member has at most 48 bits.
-    static Key place(const VsnText& vsn, std::uint32_t file, std::uint64_t member);
+    static Key position(const VsnText& vsn, std::uint32_t file, std::uint64_t member);
     static Key total(const VsnText& vsn);
     // The lowest and the highest possible key of a kind.
     static Key first_of(KeyKind kind);

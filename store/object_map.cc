@@ -118,11 +118,11 @@ void ObjectMap::put_recall(Fid fid, const Recall& recall) {
 }
 
 Result<std::optional<ReplyRecord>> ObjectMap::find_reply(const ReplyKey& key) {
-    const Key place = Key::reply(key);
-    const auto value = index_.get(place);
+    const Key where = Key::reply(key);
+    const auto value = index_.get(where);
     if (!value) return std::unexpected(value.error());
     if (!*value) return std::nullopt;
-    return read_reply(place, **value);
+    return read_reply(where, **value);
 }
 
 Result<std::uint64_t> ObjectMap::newest_request(const ReplyKey& key) {

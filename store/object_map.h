@@ -30,7 +30,7 @@ public:
     virtual Result<void> reply(const ReplyRecord&) { return {}; }
     virtual Result<void> cleared(const Cleared&) { return {}; }
     virtual Result<void> copy(const Copy&) { return {}; }
-    virtual Result<void> placed(const PlacedCopy&) { return {}; }
+    virtual Result<void> position(const PositionOwner&) { return {}; }
     virtual Result<void> total(const CartridgeTotal&) { return {}; }
     virtual Result<void> recall(Fid, const Recall&) { return {}; }
     // Called after the entries of each turn; it may suspend.

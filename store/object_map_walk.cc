@@ -59,9 +59,9 @@ Result<void> ObjectMap::show(KeyKind kind, const IndexEntry& entry, MapVisitor* 
         return show_to(read_copy(entry.key, entry.value),
                        [&](auto& copy) { return visitor->copy(copy); });
     }
-    if (kind == KeyKind::kPlace) {
-        return show_to(read_placed(entry.key, entry.value),
-                       [&](auto& placed) { return visitor->placed(placed); });
+    if (kind == KeyKind::kPosition) {
+        return show_to(read_position(entry.key, entry.value),
+                       [&](auto& owner) { return visitor->position(owner); });
     }
     if (kind == KeyKind::kTotal) {
         return show_to(read_total(entry.key, entry.value),

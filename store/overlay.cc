@@ -13,7 +13,7 @@ namespace fopd::store {
 namespace {
 
 constexpr std::size_t kOverlayHeadBytes = 32;
-constexpr std::uint32_t kSlotCount = 32;
+constexpr std::uint32_t kEntryCount = 32;
 // More than the depth of a tree with 2^64 entries.
 constexpr std::size_t kDepthMax = 16;
 
@@ -73,26 +73,27 @@ struct Overlay::Sought {
 
 struct Overlay::Node {
     std::uint32_t count = 0;
-    std::array<Head, kSlotCount> heads;
-    std::array<Record*, kSlotCount> records;  // The record of each key.
+    std::array<Head, kEntryCount> heads;
+    std::array<Record*, kEntryCount> records;  // The record of each key.
 
-    // Less than zero if the slot's key comes before the key sought.
-    int compare(std::uint32_t slot, const Sought& sought) const {
-        const Head& head = heads[slot];
+    // Less than zero if the entry's key comes before the key sought.
+    int compare(std::uint32_t index, const Sought& sought) const {
+        const Head& head = heads[index];
         for (std::size_t i = 0; i < head.words.size(); ++i) {
             if (head.words[i] != sought.head.words[i]) {
                 return head.words[i] < sought.head.words[i] ? -1 : 1;
             }
         }
         if (!sought.head.is_long()) return 0;
-        const auto rest = records[slot]->key().subspan(kOverlayHeadBytes - 1);
+        const auto rest = records[index]->key().subspan(kOverlayHeadBytes - 1);
         const auto sought_rest = sought.key.subspan(kOverlayHeadBytes - 1);
         const int order =
             std::memcmp(rest.data(), sought_rest.data(), std::min(rest.size(), sought_rest.size()));
         if (order != 0 || rest.size() == sought_rest.size()) return order;
         return rest.size() < sought_rest.size() ? -1 : 1;
     }
-    // The first slot whose key is not before the key sought; with `above`, whose key is after it.
+    // The index of the first entry whose key is not before the key sought; with `above`, whose key
+    // is after it.
     std::uint32_t find(const Sought& sought, bool above) const {
         std::uint32_t low = 0;
         std::uint32_t high = count;
@@ -107,9 +108,9 @@ struct Overlay::Node {
         }
         return low;
     }
-    void copy_slot(std::uint32_t to, const Node& from, std::uint32_t slot) {
-        heads[to] = from.heads[slot];
-        records[to] = from.records[slot];
+    void copy_entry(std::uint32_t to, const Node& from, std::uint32_t index) {
+        heads[to] = from.heads[index];
+        records[to] = from.records[index];
     }
 };
 
@@ -117,14 +118,14 @@ struct Overlay::Leaf : Node {
     Leaf* next = nullptr;
     Leaf* previous = nullptr;
 
-    void insert(std::uint32_t slot, const Head& head, Record* record) {
-        for (std::uint32_t i = count; i > slot; --i) copy_slot(i, *this, i - 1);
-        heads[slot] = head;
-        records[slot] = record;
+    void insert(std::uint32_t index, const Head& head, Record* record) {
+        for (std::uint32_t i = count; i > index; --i) copy_entry(i, *this, i - 1);
+        heads[index] = head;
+        records[index] = record;
         ++count;
     }
     void move_end_to(Leaf& right, std::uint32_t from) {
-        for (std::uint32_t i = from; i < count; ++i) right.copy_slot(i - from, *this, i);
+        for (std::uint32_t i = from; i < count; ++i) right.copy_entry(i - from, *this, i);
         right.count = count - from;
         count = from;
     }
@@ -132,27 +133,27 @@ struct Overlay::Leaf : Node {
 
 // Each child has the keys from its separator on; the first one also has all smaller keys.
 struct Overlay::Inner : Node {
-    std::array<Node*, kSlotCount> children;
+    std::array<Node*, kEntryCount> children;
 
-    void insert(std::uint32_t slot, const Head& head, Record* record, Node* child) {
-        for (std::uint32_t i = count; i > slot; --i) {
-            copy_slot(i, *this, i - 1);
+    void insert(std::uint32_t index, const Head& head, Record* record, Node* child) {
+        for (std::uint32_t i = count; i > index; --i) {
+            copy_entry(i, *this, i - 1);
             children[i] = children[i - 1];
         }
-        heads[slot] = head;
-        records[slot] = record;
-        children[slot] = child;
+        heads[index] = head;
+        records[index] = record;
+        children[index] = child;
         ++count;
     }
     void move_end_to(Inner& right, std::uint32_t from) {
         for (std::uint32_t i = from; i < count; ++i) {
-            right.copy_slot(i - from, *this, i);
+            right.copy_entry(i - from, *this, i);
             right.children[i - from] = children[i];
         }
         right.count = count - from;
         count = from;
     }
-    std::uint32_t child_slot(const Sought& sought) const {
+    std::uint32_t child_index(const Sought& sought) const {
         const std::uint32_t above = find(sought, true);
         return above == 0 ? 0 : above - 1;
     }
@@ -162,7 +163,7 @@ struct Overlay::Inner : Node {
 struct Overlay::Path {
     struct Step {
         Inner* inner;
-        std::uint32_t slot;
+        std::uint32_t index;
     };
     std::array<Step, kDepthMax> steps;
     Leaf* leaf;
@@ -257,13 +258,13 @@ void Overlay::set(Bytes key, const Bytes* value) {
     Node* node = root_;
     for (std::uint32_t level = 0; level < depth_; ++level) {
         auto* const inner = static_cast<Inner*>(node);
-        path.steps[level] = {.inner = inner, .slot = inner->child_slot(sought)};
-        node = inner->children[path.steps[level].slot];
+        path.steps[level] = {.inner = inner, .index = inner->child_index(sought)};
+        node = inner->children[path.steps[level].index];
     }
     path.leaf = static_cast<Leaf*>(node);
-    const std::uint32_t slot = path.leaf->find(sought, false);
-    if (slot < path.leaf->count && path.leaf->compare(slot, sought) == 0) {
-        Record*& record = path.leaf->records[slot];
+    const std::uint32_t index = path.leaf->find(sought, false);
+    if (index < path.leaf->count && path.leaf->compare(index, sought) == 0) {
+        Record*& record = path.leaf->records[index];
         if (value == nullptr || value->size() <= record->room_bytes) {
             record->set_value(value);
         } else {
@@ -271,24 +272,24 @@ void Overlay::set(Bytes key, const Bytes* value) {
         }
         return;
     }
-    insert(path, slot, sought.head, make_record(key, value));
+    insert(path, index, sought.head, make_record(key, value));
     ++count_;
 }
 
 // A full node is split in the middle; but if the key goes to its end, only the new key moves, so
 // that ascending keys fill every node.
-void Overlay::insert(Path& path, std::uint32_t slot, const Head& head, Record* record) {
+void Overlay::insert(Path& path, std::uint32_t index, const Head& head, Record* record) {
     Leaf* const leaf = path.leaf;
-    if (leaf->count < kSlotCount) {
-        leaf->insert(slot, head, record);
+    if (leaf->count < kEntryCount) {
+        leaf->insert(index, head, record);
         return;
     }
     auto* const right = new (allocate(sizeof(Leaf))) Leaf;
-    leaf->move_end_to(*right, slot == kSlotCount ? kSlotCount : kSlotCount / 2);
-    if (slot > leaf->count || right->count == 0) {
-        right->insert(slot - leaf->count, head, record);
+    leaf->move_end_to(*right, index == kEntryCount ? kEntryCount : kEntryCount / 2);
+    if (index > leaf->count || right->count == 0) {
+        right->insert(index - leaf->count, head, record);
     } else {
-        leaf->insert(slot, head, record);
+        leaf->insert(index, head, record);
     }
     right->previous = leaf;
     right->next = leaf->next;
@@ -300,17 +301,17 @@ void Overlay::insert(Path& path, std::uint32_t slot, const Head& head, Record* r
 void Overlay::insert_child(Path& path, Node* child) {
     for (std::uint32_t level = depth_; level-- > 0;) {
         Inner* const inner = path.steps[level].inner;
-        const std::uint32_t slot = path.steps[level].slot + 1;
-        if (inner->count < kSlotCount) {
-            inner->insert(slot, child->heads[0], child->records[0], child);
+        const std::uint32_t index = path.steps[level].index + 1;
+        if (inner->count < kEntryCount) {
+            inner->insert(index, child->heads[0], child->records[0], child);
             return;
         }
         auto* const right = new (allocate(sizeof(Inner))) Inner;
-        inner->move_end_to(*right, slot == kSlotCount ? kSlotCount : kSlotCount / 2);
-        if (slot > inner->count || right->count == 0) {
-            right->insert(slot - inner->count, child->heads[0], child->records[0], child);
+        inner->move_end_to(*right, index == kEntryCount ? kEntryCount : kEntryCount / 2);
+        if (index > inner->count || right->count == 0) {
+            right->insert(index - inner->count, child->heads[0], child->records[0], child);
         } else {
-            inner->insert(slot, child->heads[0], child->records[0], child);
+            inner->insert(index, child->heads[0], child->records[0], child);
         }
         child = right;
     }
@@ -326,7 +327,7 @@ const Overlay::Leaf* Overlay::leaf_for(const Sought& sought) const {
     const Node* node = root_;
     for (std::uint32_t level = 0; level < depth_; ++level) {
         const auto* const inner = static_cast<const Inner*>(node);
-        node = inner->children[inner->child_slot(sought)];
+        node = inner->children[inner->child_index(sought)];
     }
     return static_cast<const Leaf*>(node);
 }
@@ -335,36 +336,37 @@ Overlay::Cursor Overlay::at_or_after(Bytes key) const {
     if (empty()) return {};
     const Sought sought{.head = Head::of(key), .key = key};
     const Leaf* const leaf = leaf_for(sought);
-    const std::uint32_t slot = leaf->find(sought, false);
-    if (slot < leaf->count) return {.leaf = leaf, .slot = slot};
-    return {.leaf = leaf->next, .slot = 0};
+    const std::uint32_t index = leaf->find(sought, false);
+    if (index < leaf->count) return {.leaf = leaf, .index = index};
+    return {.leaf = leaf->next, .index = 0};
 }
 
 Overlay::Cursor Overlay::at_or_before(Bytes key) const {
     if (empty()) return {};
     const Sought sought{.head = Head::of(key), .key = key};
     const Leaf* const leaf = leaf_for(sought);
-    return previous({.leaf = leaf, .slot = leaf->find(sought, true)});
+    return previous({.leaf = leaf, .index = leaf->find(sought, true)});
 }
 
 Overlay::Cursor Overlay::next(Cursor cursor) const {
-    if (cursor.slot + 1 < cursor.leaf->count) return {.leaf = cursor.leaf, .slot = cursor.slot + 1};
-    return {.leaf = cursor.leaf->next, .slot = 0};
+    if (cursor.index + 1 < cursor.leaf->count)
+        return {.leaf = cursor.leaf, .index = cursor.index + 1};
+    return {.leaf = cursor.leaf->next, .index = 0};
 }
 
 Overlay::Cursor Overlay::previous(Cursor cursor) const {
-    if (cursor.slot > 0) return {.leaf = cursor.leaf, .slot = cursor.slot - 1};
+    if (cursor.index > 0) return {.leaf = cursor.leaf, .index = cursor.index - 1};
     const Leaf* const leaf = cursor.leaf->previous;
-    return {.leaf = leaf, .slot = leaf == nullptr ? 0 : leaf->count - 1};
+    return {.leaf = leaf, .index = leaf == nullptr ? 0 : leaf->count - 1};
 }
 
 IndexChange Overlay::at(Cursor cursor) const {
-    const Record& record = *cursor.leaf->records[cursor.slot];
+    const Record& record = *cursor.leaf->records[cursor.index];
     return {.key = record.key(), .value = record.value()};
 }
 
 void Overlay::rewind() {
-    walk_ = {.leaf = first_leaf_, .slot = 0};
+    walk_ = {.leaf = first_leaf_, .index = 0};
 }
 
 std::optional<IndexChange> Overlay::next() {

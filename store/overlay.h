@@ -56,7 +56,7 @@ public:
     // The position of a key; false if there is no such key.
     struct Cursor {
         const Leaf* leaf = nullptr;
-        std::uint32_t slot = 0;
+        std::uint32_t index = 0;
 
         explicit operator bool() const { return leaf != nullptr; }
     };
@@ -80,7 +80,7 @@ private:
 
     void set(Bytes key, const Bytes* value);
     Record* make_record(Bytes key, const Bytes* value);
-    void insert(Path& path, std::uint32_t slot, const Head& head, Record* record);
+    void insert(Path& path, std::uint32_t index, const Head& head, Record* record);
     void insert_child(Path& path, Node* child);
     std::byte* allocate(std::size_t size_bytes);
     const Leaf* leaf_for(const Sought& sought) const;

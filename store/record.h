@@ -21,11 +21,11 @@ namespace fopd::store {
 enum class RecordKind : std::uint8_t {
     kPut = 1,     // Stores a value of the index: an object, an upload, a reply.
     kExtent = 2,  // Blocks of an object, where they are on the disk, and their checksums.
-    kPunch = 3,   // Blocks of an object become a hole, and their places free.
+    kPunch = 3,   // Blocks of an object become a hole, and the blocks of the disk become free.
     kRemove = 4,  // An object or an upload is removed.
     kCommit = 5,  // An upload becomes an object, with this value.
     kForget = 6,  // A recorded reply is removed.
-    kClear = 7,   // Blocks become a hole; a later kPunch says when their places are free.
+    kClear = 7,   // Blocks become a hole; a later kPunch frees the blocks of the disk.
 };
 
 // A set of blocks of an extent, by their distance from its first block.

@@ -75,7 +75,7 @@ Result<void> RecordApplier::apply_value(const Record& record, NameChanges& names
         case KeyKind::kTotal: return apply_total(record);
         case KeyKind::kRecall: return apply_recall(record);
         case KeyKind::kExtent:
-        case KeyKind::kPlace:
+        case KeyKind::kPosition:
         case KeyKind::kNames:
         case KeyKind::kCleared: break;
     }

@@ -25,7 +25,7 @@ std::optional<Fid> object_of(Bytes key) {
         }
         case KeyKind::kCleared:
         case KeyKind::kExtent:
-        case KeyKind::kPlace:
+        case KeyKind::kPosition:
         case KeyKind::kNames:
         case KeyKind::kReply:
         case KeyKind::kTotal: break;

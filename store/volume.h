@@ -230,9 +230,9 @@ public:
     // nothing. Dead copies are only counted. kBusy and kInvalid: none is recorded. kBusy: copies of
     // an older generation of a cartridge are still recorded, see forget_cartridge(), or a copy
     // would replace a longer one of a released object. kInvalid: the generation is older than the
-    // recorded one, another copy has the same place on the cartridge, a range does not lie within
-    // its object, or an object would have more than kCopiesOfObjectMax copies. REQUIRES: at most
-    // kCopiesAtOnceMax.
+    // recorded one, another copy has the same position on the cartridge, a range does not lie
+    // within its object, or an object would have more than kCopiesOfObjectMax copies. REQUIRES: at
+    // most kCopiesAtOnceMax.
     Task<Result<CopiesAdded>> add_copies(std::vector<Copy> copies, core::WaitOptions wait);
     // Whether the last copy of bytes of a released object may be dropped, so that they are lost.
     enum class Loss : std::uint8_t { kRefused, kAccepted };
@@ -242,9 +242,10 @@ public:
     Task<Result<void>> drop_copies(std::vector<CopyKey> copies, Loss loss, core::WaitOptions wait);
     // Drops all copies on a cartridge, in several commits, and its totals with the last one.
     Task<Result<void>> forget_cartridge(VsnText vsn, Loss loss, core::WaitOptions wait);
-    // The live copies on a cartridge in the order of the tape, from a place on: at most `count_max`
-    // in a turn. Continue from the place behind the last one: {file, member + 1}.
-    Result<std::vector<Copy>> copies_on(const VsnText& vsn, CopyPlace from, std::size_t count_max) {
+    // The live copies on a cartridge in the order of the tape, from a position on: at most
+    // `count_max` in a turn. Continue from the position behind the last one: {file, member + 1}.
+    Result<std::vector<Copy>> copies_on(const VsnText& vsn, CopyPosition from,
+                                        std::size_t count_max) {
         return map_.copies().on(vsn, from, count_max);
     }
     // The live copies of an object, by ascending offset.

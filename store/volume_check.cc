@@ -185,7 +185,7 @@ Result<void> VolumeCheck::see(const IndexEntry& entry) {
         case KeyKind::kReply: return see_reply(entry);
         case KeyKind::kCopy: ++report_.copies; return copy_check_.see(entry);
         case KeyKind::kRecall: ++report_.recalls; return copy_check_.see(entry);
-        case KeyKind::kPlace:
+        case KeyKind::kPosition:
         case KeyKind::kTotal: return copy_check_.see(entry);
         case KeyKind::kUpload: {
             ++report_.uploads;

@@ -111,9 +111,9 @@ void VolumeNames::begun(std::uint64_t seq) {
 }
 
 void VolumeNames::end_untold(std::uint64_t seq) {
-    const auto place = untold_.find(seq);
-    ENSURE(place != untold_.end());
-    untold_.erase(place);
+    const auto found = untold_.find(seq);
+    ENSURE(found != untold_.end());
+    untold_.erase(found);
     told_.wake_all();
 }
 

@@ -35,12 +35,12 @@ std::unexpected<Error> no_object() {
     return std::unexpected(Error{.code = Errc::kNotFound, .context = "there is no such object"});
 }
 
-bool by_place(const Copy& one, const Copy& other) {
-    return std::pair(one.cartridge, one.place) < std::pair(other.cartridge, other.place);
+bool by_position(const Copy& one, const Copy& other) {
+    return std::pair(one.cartridge, one.position) < std::pair(other.cartridge, other.position);
 }
 
-bool have_same_place(const Copy& one, const Copy& other) {
-    return one.cartridge.vsn == other.cartridge.vsn && one.place == other.place;
+bool have_same_position(const Copy& one, const Copy& other) {
+    return one.cartridge.vsn == other.cartridge.vsn && one.position == other.position;
 }
 
 class RecallLister final : public MapVisitor {
@@ -113,7 +113,7 @@ Result<void> Volume::CopyRecords::add(const Copy& copy) {
         ++added_.live;
         return {};
     }
-    const auto owner = map_.copies().at(vsn, copy.place);
+    const auto owner = map_.copies().at(vsn, copy.position);
     if (!owner) return std::unexpected(owner.error());
     if (*owner && *owner != key_of(copy)) return invalid("another copy lies there");
 
@@ -166,9 +166,9 @@ Task<Result<Volume::CopiesAdded>> Volume::add_copies(std::vector<Copy> copies,
                                                      core::WaitOptions wait) {
     ENSURE(copies.size() <= kCopiesAtOnceMax);
     if (copies.empty()) co_return CopiesAdded{.receipt = newest()};
-    std::ranges::sort(copies, by_place);
-    if (std::ranges::adjacent_find(copies, have_same_place) != copies.end()) {
-        co_return invalid("two copies at one place");
+    std::ranges::sort(copies, by_position);
+    if (std::ranges::adjacent_find(copies, have_same_position) != copies.end()) {
+        co_return invalid("two copies at one position");
     }
     std::ranges::sort(copies, {}, key_of);
     if (std::ranges::adjacent_find(copies, {}, key_of) != copies.end()) {

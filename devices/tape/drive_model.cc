@@ -108,8 +108,8 @@ std::uint64_t distance(std::uint64_t one, std::uint64_t other) {
 }
 
 // part / whole of the way along the wrap, in its direction.
-TapePlace place_in(const DriveModel& model, std::uint64_t wrap, std::uint64_t part,
-                   std::uint64_t whole) {
+PhysicalPosition position_in(const DriveModel& model, std::uint64_t wrap, std::uint64_t part,
+                             std::uint64_t whole) {
     if (wrap >= model.wraps) {
         wrap = model.wraps - 1;
         part = whole;
@@ -174,20 +174,20 @@ std::uint64_t early_warning_bytes(std::uint64_t capacity_bytes) {
     return std::min(wanted, capacity_bytes / 4);
 }
 
-TapePlace beginning_of(const DriveModel& model) {
+PhysicalPosition beginning_of(const DriveModel& model) {
     return {.wrap = 0, .lpos = model.lpos_begin};
 }
 
-TapePlace place_of_byte(const DriveModel& model, std::uint64_t byte) {
+PhysicalPosition position_of_byte(const DriveModel& model, std::uint64_t byte) {
     __extension__ using Wide = unsigned __int128;
     // In units of 1 / wraps of a byte, so that the last byte is at the end of the last wrap.
     const Wide along = Wide{byte} * model.wraps;
     const auto wrap = static_cast<std::uint64_t>(along / model.capacity_bytes);
     const auto part = static_cast<std::uint64_t>(along % model.capacity_bytes);
-    return place_in(model, wrap, part, model.capacity_bytes);
+    return position_in(model, wrap, part, model.capacity_bytes);
 }
 
-Duration locate_time(const DriveModel& model, TapePlace from, TapePlace to) {
+Duration locate_time(const DriveModel& model, PhysicalPosition from, PhysicalPosition to) {
     if (from == to) return Duration{0};
     const LocateCosts& costs = model.costs;
     const auto far = static_cast<Duration::rep>(distance(from.lpos, to.lpos));
@@ -205,7 +205,7 @@ Duration locate_time(const DriveModel& model, TapePlace from, TapePlace to) {
     return std::max(time, Duration{0});
 }
 
-Duration rewind_time(const DriveModel& model, TapePlace from) {
+Duration rewind_time(const DriveModel& model, PhysicalPosition from) {
     const auto whole = static_cast<std::uint64_t>(2 * model.rewind_mean.count());
     const std::uint64_t far = distance(from.lpos, model.lpos_begin);
     return Duration{static_cast<Duration::rep>(share(whole, far, model.lpos_length))};

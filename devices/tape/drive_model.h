@@ -66,23 +66,23 @@ DriveModel with_capacity(const DriveModel& model, std::uint64_t capacity_bytes);
 // unless the cartridge is smaller than 4 MiB.
 std::uint64_t early_warning_bytes(std::uint64_t capacity_bytes);
 
-// A physical place on the tape.
-struct TapePlace {
+// A physical position on the tape: the number of the wrap, and the position along its length.
+struct PhysicalPosition {
     std::uint32_t wrap = 0;
     std::uint64_t lpos = 0;
 
-    friend bool operator==(const TapePlace&, const TapePlace&) = default;
+    friend bool operator==(const PhysicalPosition&, const PhysicalPosition&) = default;
 };
 
-// The place of block 0.
-TapePlace beginning_of(const DriveModel& model);
-// The place at which so many bytes precede, if all wraps hold equally many; at most the end.
-TapePlace place_of_byte(const DriveModel& model, std::uint64_t byte);
+// The position of block 0.
+PhysicalPosition beginning_of(const DriveModel& model);
+// The position that has `byte` bytes before it, if all wraps hold equally many; at most the end.
+PhysicalPosition position_of_byte(const DriveModel& model, std::uint64_t byte);
 
 // The time from the end of one operation to the first byte of the next one: 0 if that is at the
-// same place.
-Duration locate_time(const DriveModel& model, TapePlace from, TapePlace to);
-Duration rewind_time(const DriveModel& model, TapePlace from);
+// same position.
+Duration locate_time(const DriveModel& model, PhysicalPosition from, PhysicalPosition to);
+Duration rewind_time(const DriveModel& model, PhysicalPosition from);
 // At the drive's full rate.
 Duration transfer_time(const DriveModel& model, std::uint64_t size_bytes);
 

@@ -27,7 +27,7 @@ Instant DriveTiming::load(Instant now, const DriveModel& cartridge) {
 
 Instant DriveTiming::unload(Instant now) {
     const Instant written = end_writing(now);
-    const Instant rewound = written + rewind_time(tape_, place_of_byte(tape_, byte_));
+    const Instant rewound = written + rewind_time(tape_, position_of_byte(tape_, byte_));
     byte_ = 0;
     return rewound + drive_.unload;
 }
@@ -35,8 +35,8 @@ Instant DriveTiming::unload(Instant now) {
 Instant DriveTiming::locate(Instant now, std::uint64_t byte) {
     if (byte == byte_) return now;
     const Instant written = end_writing(now);
-    const TapePlace from = place_of_byte(tape_, byte_);
-    const TapePlace to = place_of_byte(tape_, byte);
+    const PhysicalPosition from = position_of_byte(tape_, byte_);
+    const PhysicalPosition to = position_of_byte(tape_, byte);
     const Duration time = byte == 0 ? rewind_time(tape_, from) : locate_time(tape_, from, to);
     byte_ = byte;
     stream_.tape_moved();

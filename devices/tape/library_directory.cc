@@ -25,10 +25,10 @@ Result<std::string> read_text(const std::string& path, const char* context) {
     if (file.get() < 0) return tape_os_error(context);
     std::string text;
     for (;;) {
-        constexpr std::size_t kPiece = 4096;
+        constexpr std::size_t kReadBytes = 4096;
         const std::size_t done = text.size();
-        text.resize(done + kPiece);
-        const ssize_t got = ::read(file.get(), text.data() + done, kPiece);
+        text.resize(done + kReadBytes);
+        const ssize_t got = ::read(file.get(), text.data() + done, kReadBytes);
         if (got < 0 && errno != EINTR) return tape_os_error(context);
         text.resize(done + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
         if (got == 0) return text;

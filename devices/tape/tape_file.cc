@@ -42,21 +42,21 @@ Result<std::size_t> read_at(int fd, std::uint64_t offset, std::span<std::byte> i
     return done;
 }
 
-Result<void> write_at(int fd, std::uint64_t offset, std::span<iovec> pieces) {
-    while (!pieces.empty()) {
-        const ssize_t put = ::pwritev(fd, pieces.data(), static_cast<int>(pieces.size()),
-                                      static_cast<off_t>(offset));
+Result<void> write_at(int fd, std::uint64_t offset, std::span<iovec> parts) {
+    while (!parts.empty()) {
+        const ssize_t put =
+            ::pwritev(fd, parts.data(), static_cast<int>(parts.size()), static_cast<off_t>(offset));
         if (put < 0 && errno == EINTR) continue;
         if (put < 0) return tape_os_error("write the image of a cartridge");
         offset += static_cast<std::uint64_t>(put);
         auto done = static_cast<std::size_t>(put);
-        while (!pieces.empty() && done >= pieces.front().iov_len) {
-            done -= pieces.front().iov_len;
-            pieces = pieces.subspan(1);
+        while (!parts.empty() && done >= parts.front().iov_len) {
+            done -= parts.front().iov_len;
+            parts = parts.subspan(1);
         }
-        if (pieces.empty()) break;
-        pieces.front().iov_base = static_cast<std::byte*>(pieces.front().iov_base) + done;
-        pieces.front().iov_len -= done;
+        if (parts.empty()) break;
+        parts.front().iov_base = static_cast<std::byte*>(parts.front().iov_base) + done;
+        parts.front().iov_len -= done;
     }
     return {};
 }
@@ -181,8 +181,8 @@ Result<void> TapeFile::keep_durable(std::uint64_t size_bytes) {
     text.append(" ").append(failure_ ? "failed" : options_.boot_id);
     text.resize(std::max<std::size_t>(text.size(), 60), ' ');
     text.append("\n");
-    iovec piece{.iov_base = text.data(), .iov_len = text.size()};
-    if (const auto put = write_at(durable_.get(), 0, {&piece, 1}); !put) return put;
+    iovec part{.iov_base = text.data(), .iov_len = text.size()};
+    if (const auto put = write_at(durable_.get(), 0, {&part, 1}); !put) return put;
     if (::fdatasync(durable_.get()) != 0) return tape_os_error("note that a cartridge is written");
     durable_bytes_ = size_bytes;
     return {};
@@ -235,11 +235,10 @@ Result<void> TapeFile::put(std::uint64_t offset, core::Buffer from) const {
     std::array<std::byte, 1 + kTapLengthBytes> end{};
     const std::size_t padding = from.size_bytes % 2;
     put_little(end, padding, static_cast<std::uint32_t>(from.size_bytes));
-    std::array<iovec, 3> pieces{
-        iovec{.iov_base = length.data(), .iov_len = length.size()},
-        iovec{.iov_base = from.data, .iov_len = from.size_bytes},
-        iovec{.iov_base = end.data(), .iov_len = padding + kTapLengthBytes}};
-    return write_at(image_.get(), offset, pieces);
+    std::array<iovec, 3> parts{iovec{.iov_base = length.data(), .iov_len = length.size()},
+                               iovec{.iov_base = from.data, .iov_len = from.size_bytes},
+                               iovec{.iov_base = end.data(), .iov_len = padding + kTapLengthBytes}};
+    return write_at(image_.get(), offset, parts);
 }
 
 // The image ends at the offset again, after a write there has failed.
@@ -265,8 +264,8 @@ Result<TapeRoom> TapeFile::write_filemarks(std::uint64_t offset, std::uint32_t c
     if (const auto ended = end_at(offset); !ended) return std::unexpected(ended.error());
     std::vector<std::byte> marks(kTapLengthBytes * std::size_t{count});
     const TapeRoom room = reserve(offset + marks.size());
-    iovec piece{.iov_base = marks.data(), .iov_len = marks.size()};
-    if (const auto done = write_at(image_.get(), offset, {&piece, 1}); !done) {
+    iovec part{.iov_base = marks.data(), .iov_len = marks.size()};
+    if (const auto done = write_at(image_.get(), offset, {&part, 1}); !done) {
         return undo(offset, with_kind(done.error()));
     }
     size_bytes_ = offset + marks.size();

@@ -53,10 +53,10 @@ Task<Result<BlockReader::Block>> BlockReader::next() {
     co_return block;
 }
 
-Task<Result<FileLabels>> BlockReader::labels(FileLabels::Place place) {
+Task<Result<FileLabels>> BlockReader::labels(FileLabels::Side side) {
     std::array<TapeLabel, kFileLabels> labels;
     std::size_t count = 0;
-    bool may_be_volume = place == FileLabels::Place::kHeader;
+    bool may_be_volume = side == FileLabels::Side::kHeader;
     while (count < kFileLabels) {
         const auto block = co_await next();
         if (!block) co_return std::unexpected(block.error());
@@ -71,7 +71,7 @@ Task<Result<FileLabels>> BlockReader::labels(FileLabels::Place place) {
     const auto mark = co_await next();
     if (!mark) co_return std::unexpected(mark.error());
     if (mark->met != devices::TapeMark::kFilemark) co_return corrupt("no filemark after labels");
-    co_return parse_file_labels(place, labels);
+    co_return parse_file_labels(side, labels);
 }
 
 void BlockReader::begin_payload(std::uint64_t first_block) {
@@ -115,7 +115,7 @@ Task<Result<void>> BlockReader::load() {
 
 Task<Result<void>> BlockReader::take(std::span<std::byte> into) {
     while (!into.empty()) {
-        const auto bytes = co_await piece(into.size());
+        const auto bytes = co_await next_bytes(into.size());
         if (!bytes) co_return std::unexpected(bytes.error());
         std::ranges::copy(*bytes, into.begin());
         into = into.subspan(bytes->size());
@@ -123,7 +123,7 @@ Task<Result<void>> BlockReader::take(std::span<std::byte> into) {
     co_return Result<void>();
 }
 
-Task<Result<std::span<const std::byte>>> BlockReader::piece(std::uint64_t size_max) {
+Task<Result<std::span<const std::byte>>> BlockReader::next_bytes(std::uint64_t size_max) {
     const auto loaded = co_await load();
     if (!loaded) co_return std::unexpected(loaded.error());
     const std::uint64_t size = std::min<std::uint64_t>(loaded_bytes_ - at_, size_max);

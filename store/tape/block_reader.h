@@ -42,7 +42,7 @@ public:
 
     // Reads the three labels before or behind a file, and the filemark that follows them. Before
     // file 1 VOL1 may come first. kCorrupt: there are no such labels.
-    Task<Result<FileLabels>> labels(FileLabels::Place place);
+    Task<Result<FileLabels>> labels(FileLabels::Side side);
 
     // The payload of a file, as one sequence of bytes.
     // Begins with the data block at which the tape is.
@@ -55,7 +55,7 @@ public:
     Task<Result<void>> take(std::span<std::byte> into);
     // The bytes that follow, at most `size_max`, up to the end of their block; valid until the next
     // call. kCorrupt: the payload ends here.
-    Task<Result<std::span<const std::byte>>> piece(std::uint64_t size_max);
+    Task<Result<std::span<const std::byte>>> next_bytes(std::uint64_t size_max);
     // From the payload to behind the filemark that ends it. Counts the blocks of the payload.
     Task<Result<std::uint64_t>> end_payload();
 

@@ -212,10 +212,10 @@ void set_day(FileLabels& labels, WallTime when) {
     labels.day = static_cast<std::uint16_t>(1 + (day - first).count());
 }
 
-std::array<TapeLabel, kFileLabels> encode_file_labels(FileLabels::Place place,
+std::array<TapeLabel, kFileLabels> encode_file_labels(FileLabels::Side side,
                                                       const FileLabels& labels) {
     ENSURE(labels.number >= 1 && labels.number <= kTapeFileNumberMax);
-    const bool header = place == FileLabels::Place::kHeader;
+    const bool header = side == FileLabels::Side::kHeader;
     LabelWriter second;
     second.text(header ? "HDR2" : "EOF2", 4).text("F", 1).text("00000", 5).text("00000", 5);
     second.blank(1 + 18 + 2 + 14).text("00", 2).blank(28);
@@ -230,9 +230,9 @@ std::array<TapeLabel, kFileLabels> encode_file_labels(FileLabels::Place place,
             second.done(), third.done()};
 }
 
-Result<FileLabels> parse_file_labels(FileLabels::Place place,
+Result<FileLabels> parse_file_labels(FileLabels::Side side,
                                      std::span<const TapeLabel, kFileLabels> labels) {
-    const bool header = place == FileLabels::Place::kHeader;
+    const bool header = side == FileLabels::Side::kHeader;
     FileLabels out;
     LabelParser first(labels[0]);
     first.expect(header ? "HDR1" : "EOF1", 4);

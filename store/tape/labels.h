@@ -75,7 +75,7 @@ inline constexpr std::uint64_t kTapeFileNumberMax = 9'999'999'999;
 
 // The labels before a tape file (HDR1, HDR2, UHL1) or behind it (EOF1, EOF2, UTL1).
 struct FileLabels {
-    enum class Place : std::uint8_t { kHeader, kTrailer };
+    enum class Side : std::uint8_t { kHeader, kTrailer };
 
     Vsn vsn;
     TapeFileKind kind = TapeFileKind::kObjects;
@@ -97,10 +97,10 @@ inline constexpr std::uint32_t kLabelBlocksEnd = 1'000'000;
 void set_day(FileLabels& labels, WallTime when);
 
 // REQUIRES: number, year and day are in their ranges.
-std::array<TapeLabel, kFileLabels> encode_file_labels(FileLabels::Place place,
+std::array<TapeLabel, kFileLabels> encode_file_labels(FileLabels::Side side,
                                                       const FileLabels& labels);
 // kCorrupt: they are not three labels as encode_file_labels() makes them.
-Result<FileLabels> parse_file_labels(FileLabels::Place place,
+Result<FileLabels> parse_file_labels(FileLabels::Side side,
                                      std::span<const TapeLabel, kFileLabels> labels);
 
 // The HDR1 that a format writes.

@@ -162,17 +162,17 @@ std::optional<devices::NodeId> parse_node(std::string_view text) {
     return node;
 }
 
-std::string index_place_text(const IndexPlace& place) {
-    return std::to_string(place.file) + ":" + std::to_string(place.block);
+std::string index_position_text(const IndexPosition& position) {
+    return std::to_string(position.file) + ":" + std::to_string(position.block);
 }
 
-std::optional<IndexPlace> parse_index_place(std::string_view text) {
+std::optional<IndexPosition> parse_index_position(std::string_view text) {
     const std::size_t colon = text.find(':');
     if (colon == std::string_view::npos) return std::nullopt;
     const auto file = parse_decimal(text.substr(0, colon));
     const auto block = parse_decimal(text.substr(colon + 1));
     if (!file || !block || (*file == 0 && *block != 0)) return std::nullopt;
-    return IndexPlace{.file = *file, .block = *block};
+    return IndexPosition{.file = *file, .block = *block};
 }
 
 std::optional<std::uint64_t> parse_decimal(std::string_view text) {

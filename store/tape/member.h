@@ -65,12 +65,12 @@ struct TapeIdentity {
 };
 inline constexpr std::uint32_t kTapeGenerationMax = 99'999'999;
 
-// The place of an index file. File 0: there is none.
-struct IndexPlace {
+// The position of an index file on the tape. File 0: there is no index file.
+struct IndexPosition {
     std::uint64_t file = 0;
     std::uint64_t block = 0;
 
-    friend bool operator==(const IndexPlace&, const IndexPlace&) = default;
+    friend bool operator==(const IndexPosition&, const IndexPosition&) = default;
 };
 
 // A name and its text, as in the header of a member and in the lines of an index file.
@@ -102,8 +102,8 @@ std::optional<devices::NodeId> parse_node(std::string_view text);
 std::string hex_text(std::uint64_t number, std::size_t digits);
 // `digits` lower case hexadecimal digits. Nothing if the text is not so.
 std::optional<std::uint64_t> parse_hex(std::string_view text, std::size_t digits);
-std::string index_place_text(const IndexPlace& place);  // "12:3456"
-std::optional<IndexPlace> parse_index_place(std::string_view text);
+std::string index_position_text(const IndexPosition& position);  // "12:3456"
+std::optional<IndexPosition> parse_index_position(std::string_view text);
 // A whole number without zeros before it.
 std::optional<std::uint64_t> parse_decimal(std::string_view text);
 

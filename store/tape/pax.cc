@@ -156,7 +156,7 @@ std::string extended_records(const MemberHeader& header) {
     add_attribute(body, "kind", header.stamp.kind == TapeFileKind::kIndex ? "index" : "object");
     add_attribute(body, "node", devices::format_id(header.stamp.node));
     add_attribute(body, "generation", std::to_string(header.stamp.generation));
-    add_attribute(body, "index", index_place_text(header.stamp.index));
+    add_attribute(body, "index", index_position_text(header.stamp.index));
     for (const TapeField& field : member_fields(member)) {
         add_attribute(body, field.name, field.text);
     }
@@ -168,7 +168,7 @@ struct StampFields {
     std::optional<std::string> kind;
     std::optional<devices::NodeId> node;
     std::optional<std::uint64_t> generation;
-    std::optional<IndexPlace> index;
+    std::optional<IndexPosition> index;
     std::optional<std::string> path;
     std::optional<std::uint64_t> size_bytes;
 };
@@ -187,7 +187,7 @@ Result<void> take_record(std::string_view name, std::string_view text, StampFiel
     } else if (field == "generation") {
         stamp.generation = parse_decimal(text);
     } else if (field == "index") {
-        stamp.index = parse_index_place(text);
+        stamp.index = parse_index_position(text);
     } else {
         const auto set = fields.set(field, text);
         if (!set) return std::unexpected(set.error());

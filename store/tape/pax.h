@@ -29,7 +29,7 @@ struct MemberStamp {
     // kObjects: `member` is a copy of an object. kIndex: of the member only size and checksum
     // count, which are a part of an index file.
     TapeFileKind kind = TapeFileKind::kObjects;
-    IndexPlace index{};  // The last index file before this file.
+    IndexPosition index{};  // The last index file before this file.
 
     friend bool operator==(const MemberStamp&, const MemberStamp&) = default;
 };

@@ -84,7 +84,7 @@ Task<Result<void>> TapeRecovery::check_last() {
     if (result_.end.block < kTrailerBlocks) co_return corrupt("the labels of the last file");
     const auto located = co_await blocks_.locate(result_.end.block - kTrailerBlocks);
     if (!located) co_return located;
-    const auto labels = co_await blocks_.labels(FileLabels::Place::kTrailer);
+    const auto labels = co_await blocks_.labels(FileLabels::Side::kTrailer);
     if (!labels) co_return std::unexpected(labels.error());
     if (labels->vsn != identity_.vsn || labels->number != result_.end.files) {
         co_return corrupt("the labels of the last file");
@@ -93,9 +93,9 @@ Task<Result<void>> TapeRecovery::check_last() {
     co_return Result<void>();
 }
 
-// The trailer of the last file says how long it is, so where its header is; and that has the place
-// of the last index.
-Task<Result<IndexPlace>> TapeRecovery::find_index() {
+// The trailer of the last file says how long it is, so where its header is; and that has the
+// position of the last index.
+Task<Result<IndexPosition>> TapeRecovery::find_index() {
     TapeFile file{.number = last_.number, .block = 0, .file_id = 0, .kind = last_.kind};
     if (file.number > 1) {
         const std::uint64_t length =
@@ -106,7 +106,7 @@ Task<Result<IndexPlace>> TapeRecovery::find_index() {
     const auto opened = co_await reader_.open_file(file);
     if (!opened) co_return std::unexpected(opened.error());
     if (reader_.file().kind == TapeFileKind::kIndex) {
-        co_return IndexPlace{.file = file.number, .block = file.block};
+        co_return IndexPosition{.file = file.number, .block = file.block};
     }
     co_return reader_.header().stamp.index;
 }
@@ -119,26 +119,28 @@ Task<Result<TapeEnd>> TapeRecovery::read_indexes(RecoverySink* sink) {
     if (!found || found->file == 0) co_return TapeEnd();
     TapeEnd before{.files = found->file - 1, .block = found->block, .index = {}};
     if (before.files == 0) co_return TapeEnd();
-    IndexPlace place = *found;
+    IndexPosition position = *found;
     for (bool last = true;; last = false) {
-        const auto head = co_await read_index(place, sink);
+        const auto head = co_await read_index(position, sink);
         if (!head) {
             if (!is_damage(head.error())) co_return std::unexpected(head.error());
-            const auto told = co_await sink->damaged(place.file, head.error());
+            const auto told = co_await sink->damaged(position.file, head.error());
             if (!told) co_return std::unexpected(told.error());
             co_return TapeEnd();
         }
         if (last) before.index = head->previous;
         if (head->first == 1) co_return before;
-        place = head->previous;
+        position = head->previous;
         // An index lists the files right up to the next one.
-        if (place.file != head->first - 1) co_return TapeEnd();
+        if (position.file != head->first - 1) co_return TapeEnd();
     }
 }
 
-Task<Result<IndexHead>> TapeRecovery::read_index(IndexPlace place, RecoverySink* sink) {
-    const TapeFile file{
-        .number = place.file, .block = place.block, .file_id = 0, .kind = TapeFileKind::kIndex};
+Task<Result<IndexHead>> TapeRecovery::read_index(IndexPosition position, RecoverySink* sink) {
+    const TapeFile file{.number = position.file,
+                        .block = position.block,
+                        .file_id = 0,
+                        .kind = TapeFileKind::kIndex};
     const auto opened = co_await reader_.open_file(file);
     if (!opened) co_return std::unexpected(opened.error());
     if (reader_.file() != file) co_return corrupt("there is no index file");
@@ -155,7 +157,7 @@ Task<Result<IndexHead>> TapeRecovery::read_index(IndexPlace place, RecoverySink*
     }
     if (!lines_.complete()) co_return corrupt("an index without its last line");
     const IndexHead head = lines_.head();
-    if (head.identity != identity_ || head.last != place.file - 1) {
+    if (head.identity != identity_ || head.last != position.file - 1) {
         co_return corrupt("the index of another tape");
     }
     const auto closed = co_await reader_.close_file();
@@ -169,10 +171,10 @@ Task<Result<void>> TapeRecovery::read_part() {
     }
     part_.clear();
     while (true) {
-        const auto piece = co_await reader_.next();
-        if (!piece) co_return std::unexpected(piece.error());
-        if (piece->bytes.empty()) co_return Result<void>();
-        part_.append(reinterpret_cast<const char*>(piece->bytes.data()), piece->bytes.size());
+        const auto part = co_await reader_.next();
+        if (!part) co_return std::unexpected(part.error());
+        if (part->bytes.empty()) co_return Result<void>();
+        part_.append(reinterpret_cast<const char*>(part->bytes.data()), part->bytes.size());
     }
 }
 
@@ -276,7 +278,7 @@ Task<Result<devices::NodeId>> read_node(devices::TapeDrive* drive, BlockReader* 
             co_return std::unexpected(is_end ? no_file : skipped.error());
         }
     }
-    const auto labels = co_await reader->labels(FileLabels::Place::kHeader);
+    const auto labels = co_await reader->labels(FileLabels::Side::kHeader);
     if (!labels) co_return std::unexpected(labels.error());
     const auto position = co_await drive->position();
     if (!position) co_return std::unexpected(position.error());

@@ -52,9 +52,9 @@ public:
 private:
     Task<Result<void>> count_files();
     Task<Result<void>> check_last();
-    Task<Result<IndexPlace>> find_index();
+    Task<Result<IndexPosition>> find_index();
     Task<Result<TapeEnd>> read_indexes(RecoverySink* sink);
-    Task<Result<IndexHead>> read_index(IndexPlace place, RecoverySink* sink);
+    Task<Result<IndexHead>> read_index(IndexPosition position, RecoverySink* sink);
     Task<Result<void>> read_part();
     Task<Result<void>> take_lines(RecoverySink* sink);
     Task<Result<void>> read_files(TapeEnd from, RecoverySink* sink);

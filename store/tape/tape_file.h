@@ -45,7 +45,7 @@ struct TapeEntry {
 struct TapeEnd {
     std::uint64_t files = 0;
     std::uint64_t block = 1;  // Behind VOL1, when there are no files.
-    IndexPlace index{};       // The last index file.
+    IndexPosition index{};    // The last index file.
 
     // TapeFile::block of the next file.
     std::uint64_t next_file_block() const { return files == 0 ? 0 : block; }

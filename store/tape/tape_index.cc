@@ -171,7 +171,7 @@ std::string encode_index_head(const IndexHead& head) {
     append_field(line, "generation", std::to_string(head.identity.generation));
     append_field(line, "first", std::to_string(head.first));
     append_field(line, "last", std::to_string(head.last));
-    append_field(line, "previous", index_place_text(head.previous));
+    append_field(line, "previous", index_position_text(head.previous));
     return line;
 }
 
@@ -185,7 +185,7 @@ Result<IndexHead> parse_index_head(std::string_view line) {
     head.identity.generation = static_cast<std::uint32_t>(generation);
     head.first = fields.number("first");
     head.last = fields.number("last");
-    head.previous = fields.require(parse_index_place(fields.take("previous")));
+    head.previous = fields.require(parse_index_position(fields.take("previous")));
     const bool right = fields.at_end() && version && generation <= kTapeGenerationMax &&
                        head.first >= 1 && head.last >= head.first - 1 &&
                        head.last < kTapeFileNumberMax && head.previous.file < head.first;
@@ -268,7 +268,7 @@ Task<Result<TapeFile>> write_index(TapeWriter* writer, TapeEntrySource* source,
     IndexHead head{.identity = writer->identity(),
                    .first = options.first,
                    .last = end.files,
-                   .previous = options.first == 1 ? IndexPlace() : end.index};
+                   .previous = options.first == 1 ? IndexPosition() : end.index};
     ENSURE(head.first == 1 || head.first == head.previous.file + 1);
     const auto begun = co_await writer->begin_file(TapeFileKind::kIndex, 0, options.now);
     if (!begun) co_return std::unexpected(begun.error());

@@ -25,7 +25,7 @@ struct IndexHead {
     std::uint64_t first = 1;  // The files that the index lists, `last` included.
     std::uint64_t last = 0;
     // The index that lists the files before `first`; none if that is 1.
-    IndexPlace previous{};
+    IndexPosition previous{};
 
     friend bool operator==(const IndexHead&, const IndexHead&) = default;
 };

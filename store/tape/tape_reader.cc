@@ -30,10 +30,10 @@ Task<Result<void>> TapeReader::open_labels(TapeFile file) {
     const auto allocated = reader_.allocate();
     if (!allocated) co_return allocated;
     // VOL1 and file 1 have block 0.
-    if ((file.number == 1) != (file.block == 0)) co_return corrupt("the place of a tape file");
+    if ((file.number == 1) != (file.block == 0)) co_return corrupt("the position of a tape file");
     const auto moved = co_await reader_.go_to(file.block);
     if (!moved) co_return moved;
-    const auto labels = co_await reader_.labels(FileLabels::Place::kHeader);
+    const auto labels = co_await reader_.labels(FileLabels::Side::kHeader);
     if (!labels) co_return std::unexpected(labels.error());
     if (labels->vsn != identity_.vsn) co_return corrupt("the VSN in HDR1 is another one");
     if (labels->number != file.number) co_return corrupt("the file number in UHL1 is another one");
@@ -58,7 +58,7 @@ Task<Result<void>> TapeReader::open(TapeEntry entry) {
     if (!sought) co_return sought;
     const auto found = co_await read_header();
     if (!found) co_return std::unexpected(found.error());
-    if (!*found) co_return corrupt("there is no member at this place");
+    if (!*found) co_return corrupt("there is no member at this position");
     co_return compare(entry);
 }
 
@@ -87,7 +87,7 @@ Task<Result<bool>> TapeReader::open_next() {
 Task<Result<std::uint64_t>> TapeReader::close_file() {
     const auto blocks = co_await reader_.end_payload();
     if (!blocks) co_return std::unexpected(blocks.error());
-    auto trailer = co_await reader_.labels(FileLabels::Place::kTrailer);
+    auto trailer = co_await reader_.labels(FileLabels::Side::kTrailer);
     if (!trailer) co_return std::unexpected(trailer.error());
     if (trailer->blocks != *blocks % kLabelBlocksEnd) {
         co_return corrupt("the number of blocks in EOF1 differs");
@@ -109,7 +109,7 @@ Task<Result<bool>> TapeReader::read_header() {
         co_return corrupt("a file from before the cartridge was formatted");
     }
     // The archive's writer aligns the bytes, and seek() and next() rely on it.
-    if (reader_.position() % kMemberBlockBytes != 0) co_return corrupt("bytes at a wrong place");
+    if (reader_.position() % kMemberBlockBytes != 0) co_return corrupt("bytes at a wrong position");
     if (header->stamp.kind != file_.kind) co_return corrupt("a member of another kind of file");
     header_ = std::move(*header);
     data_position_ = reader_.position();
@@ -130,15 +130,15 @@ Result<void> TapeReader::compare(const TapeEntry& entry) const {
     return {};
 }
 
-Task<Result<TapeReader::Piece>> TapeReader::next() {
-    if (ended_) co_return Piece();
+Task<Result<TapeReader::MemberBytes>> TapeReader::next() {
+    if (ended_) co_return MemberBytes();
     if (rest_bytes_ == 0) {
         ended_ = true;
         const auto checked = co_await check_list();
         if (!checked) co_return std::unexpected(checked.error());
-        co_return Piece();
+        co_return MemberBytes();
     }
-    const auto bytes = co_await reader_.piece(rest_bytes_);
+    const auto bytes = co_await reader_.next_bytes(rest_bytes_);
     if (!bytes) co_return std::unexpected(bytes.error());
     rest_bytes_ -= bytes->size();
     const bool broken = rest_bytes_ > 0 && bytes->size() % kMemberBlockBytes != 0;
@@ -150,7 +150,7 @@ Task<Result<TapeReader::Piece>> TapeReader::next() {
     }
     const std::span<const std::uint32_t> checksums = std::span(checksums_).first(count);
     digest_ = checksum_of(checksums, digest_);
-    co_return Piece{.bytes = *bytes, .checksums = checksums};
+    co_return MemberBytes{.bytes = *bytes, .checksums = checksums};
 }
 
 // The member's bytes have been read. Behind them is the list of their checksums.

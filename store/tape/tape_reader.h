@@ -54,7 +54,7 @@ public:
     std::uint64_t position() const { return position_; }
 
     // Bytes of the member, and the checksums of their blocks, computed from them.
-    struct Piece {
+    struct MemberBytes {
         std::span<const std::byte> bytes{};
         std::span<const std::uint32_t> checksums{};
     };
@@ -62,7 +62,7 @@ public:
     // call. Empty at the end of the member. All bytes, and the list of checksums on the tape, have
     // then been compared with the header's checksum: until then they are in doubt. kCorrupt: they
     // differ.
-    Task<Result<Piece>> next();
+    Task<Result<MemberBytes>> next();
 
 private:
     Task<Result<void>> open_labels(TapeFile file);

@@ -74,10 +74,10 @@ Task<Result<void>> TapeWriter::check_end(TapeEnd end) {
     BlockReader reader(drive_);
     const auto allocated = reader.allocate();
     if (!allocated) co_return std::unexpected(allocated.error());
-    if (end.block < kFileLabels + 1) co_return corrupt("the place of the last file");
+    if (end.block < kFileLabels + 1) co_return corrupt("the position of the last file");
     const auto located = co_await reader.locate(end.block - kFileLabels - 1);
     if (!located) co_return located;
-    const auto labels = co_await reader.labels(FileLabels::Place::kTrailer);
+    const auto labels = co_await reader.labels(FileLabels::Side::kTrailer);
     if (!labels) co_return std::unexpected(labels.error());
     if (labels->vsn != identity_.vsn || labels->number != end.files) {
         co_return corrupt("the last file is another one");
@@ -119,8 +119,8 @@ Task<Result<void>> TapeWriter::write_mark() {
     co_return wrote(room);
 }
 
-Task<Result<void>> TapeWriter::write_labels(FileLabels::Place place) {
-    const auto labels = encode_file_labels(place, labels_);
+Task<Result<void>> TapeWriter::write_labels(FileLabels::Side side) {
+    const auto labels = encode_file_labels(side, labels_);
     core::Buffer buffer = label_.buffer();
     buffer.size_bytes = kTapeLabelBytes;
     for (const TapeLabel& label : labels) {
@@ -159,7 +159,7 @@ Task<Result<void>> TapeWriter::begin_file(TapeFileKind kind, std::uint64_t file_
     ordinal_ = 0;
     full_blocks_ = 0;
     filled_bytes_ = 0;
-    const auto labelled = co_await write_labels(FileLabels::Place::kHeader);
+    const auto labelled = co_await write_labels(FileLabels::Side::kHeader);
     if (!labelled) co_return labelled;
     const bool no_room = kind == TapeFileKind::kObjects && near_end_;
     if (no_room) {
@@ -326,7 +326,7 @@ Task<Result<void>> TapeWriter::write_end() {
     if (!marked) co_return marked;
     const std::uint64_t blocks = full_blocks_ + (filled_bytes_ > 0 ? 1 : 0);
     labels_.blocks = static_cast<std::uint32_t>(blocks % kLabelBlocksEnd);
-    const auto labelled = co_await write_labels(FileLabels::Place::kTrailer);
+    const auto labelled = co_await write_labels(FileLabels::Side::kTrailer);
     if (!labelled) co_return labelled;
     end_.block = file_.end_block(blocks);
     co_return Result<void>();

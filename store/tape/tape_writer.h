@@ -85,7 +85,7 @@ private:
     Result<void> wrote(const Result<devices::TapeRoom>& room);
     Task<Result<void>> write_block(core::Buffer block);
     Task<Result<void>> write_mark();
-    Task<Result<void>> write_labels(FileLabels::Place place);
+    Task<Result<void>> write_labels(FileLabels::Side side);
     Task<Result<void>> append(std::span<const std::byte> bytes);
     Task<Result<void>> append_zeros(std::uint64_t count);
     Task<Result<void>> flush_block();

@@ -28,7 +28,7 @@ Task<void> hold_one(BufferPool* pool, Reactor* reactor, Duration span) {
 
 }  // namespace
 
-TEST_CASE("core buffer pool: hands out whole pieces and takes them back", "[core]") {
+TEST_CASE("core buffer pool: hands out whole buffers and takes them back", "[core]") {
     VirtualWorld world(1);
     const auto reactor = world.make_reactor();
     BufferPool pool(*reactor);
@@ -56,7 +56,7 @@ TEST_CASE("core buffer pool: borrowing from an empty pool waits until the deadli
     REQUIRE(pool.free_count() == 2);
 }
 
-TEST_CASE("core buffer pool: a returned piece goes to a waiter", "[core]") {
+TEST_CASE("core buffer pool: a returned buffer goes to a waiter", "[core]") {
     VirtualWorld world(3);
     const auto reactor = world.make_reactor();
     BufferPool pool(*reactor);
@@ -94,7 +94,7 @@ Task<void> borrow_and_note(BufferPool* pool, std::vector<int>* order, int number
     order->push_back(number);
 }
 
-// Asks in the turn in which it gives its piece back.
+// Asks in the turn in which it gives its buffer back.
 Task<void> give_back_and_ask(BufferPool* pool, Reactor* reactor, std::vector<int>* order) {
     {
         const auto loan = co_await pool->borrow({});

@@ -58,29 +58,29 @@ TEST_CASE("core crc32c: every length and alignment is as by definition", "[core]
     const auto bytes = random_bytes(random, 5000);
     const std::span all(bytes);
     for (std::size_t length = 0; length < 900; ++length) {
-        const auto piece = all.subspan(length % 16, length);
+        const auto part = all.subspan(length % 16, length);
         CAPTURE(length);
-        REQUIRE(function(piece, 0) == reference(piece));
+        REQUIRE(function(part, 0) == reference(part));
     }
     // Around one and two rounds of the longest lanes.
     for (std::size_t length = 4070; length < 4110; ++length) {
-        const auto piece = all.subspan(length % 8, length);
+        const auto part = all.subspan(length % 8, length);
         CAPTURE(length);
-        REQUIRE(function(piece, 7) == reference(piece, 7));
+        REQUIRE(function(part, 7) == reference(part, 7));
     }
 }
 
-TEST_CASE("core crc32c: random pieces of random length", "[core]") {
+TEST_CASE("core crc32c: random parts of random length", "[core]") {
     const Function function = either();
     Random random(2);
     const auto bytes = random_bytes(random, 20000);
     for (int round = 0; round < 100; ++round) {
         const std::size_t length = random.below(bytes.size());
         const std::size_t start = random.below(bytes.size() - length + 1);
-        const auto piece = std::span(bytes).subspan(start, length);
+        const auto part = std::span(bytes).subspan(start, length);
         const auto seed = static_cast<std::uint32_t>(random.below(1ULL << 32));
         CAPTURE(start, length, seed);
-        REQUIRE(function(piece, seed) == reference(piece, seed));
+        REQUIRE(function(part, seed) == reference(part, seed));
     }
 }
 

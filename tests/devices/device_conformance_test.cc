@@ -105,14 +105,14 @@ TEST_CASE("devices device: what it cannot do is invalid, and changes nothing", "
     });
 }
 
-TEST_CASE("devices device: pieces are written one behind the other", "[devices]") {
+TEST_CASE("devices device: parts are written one behind the other", "[devices]") {
     for_each_disk([](DiskStage& stage) {
         const Blocks one(1, 0x11);
         const Blocks three(3, 0x22);
         const Blocks last(1, 0x33);
-        const std::array pieces{one.buffer(), three.buffer(), last.buffer()};
+        const std::array parts{one.buffer(), three.buffer(), last.buffer()};
         auto& harness = stage.machine.harness;
-        REQUIRE(harness.run(stage.disk().gather(pieces, 2 * kBlockBytes)).has_value());
+        REQUIRE(harness.run(stage.disk().gather(parts, 2 * kBlockBytes)).has_value());
 
         const Blocks around(7);
         REQUIRE(stage.read(around, kBlockBytes).has_value());
@@ -125,15 +125,15 @@ TEST_CASE("devices device: pieces are written one behind the other", "[devices]"
     });
 }
 
-TEST_CASE("devices device: pieces it cannot write are invalid, and change nothing", "[devices]") {
+TEST_CASE("devices device: parts it cannot write are invalid, and change nothing", "[devices]") {
     for_each_disk([](DiskStage& stage) {
         const Blocks blocks(2, 0x11);
         const Buffer whole = blocks.buffer();
         const Buffer part{.data = whole.data, .size_bytes = kBlockBytes - 512};
         const Buffer crooked{.data = whole.data + 512, .size_bytes = kBlockBytes};
         const auto gather = [&](Buffer second, std::uint64_t offset) {
-            const std::array pieces{whole, second};
-            return stage.machine.harness.run(stage.disk().gather(pieces, offset)).error().code;
+            const std::array parts{whole, second};
+            return stage.machine.harness.run(stage.disk().gather(parts, offset)).error().code;
         };
         REQUIRE(gather(part, 0) == Errc::kInvalid);
         REQUIRE(gather(crooked, 0) == Errc::kInvalid);

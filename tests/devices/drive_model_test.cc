@@ -15,12 +15,12 @@ const DriveModel& lto9() {
     return *find_drive_model("lto9");
 }
 
-TapePlace random_place(const DriveModel& model, core::Random& random) {
-    return place_of_byte(model, random.below(model.capacity_bytes));
+PhysicalPosition random_position(const DriveModel& model, core::Random& random) {
+    return position_of_byte(model, random.below(model.capacity_bytes));
 }
 
-// A place in a wrap, so many thousandths of the tape's length from its beginning.
-TapePlace place(const DriveModel& model, std::uint32_t wrap, std::uint64_t thousandths) {
+// A position in a wrap, so many thousandths of the tape's length from its beginning.
+PhysicalPosition position(const DriveModel& model, std::uint32_t wrap, std::uint64_t thousandths) {
     return {.wrap = wrap, .lpos = model.lpos_begin + model.lpos_length * thousandths / 1000};
 }
 
@@ -68,31 +68,35 @@ TEST_CASE("devices drive model: bytes fill the wraps there and back", "[devices]
     const std::uint64_t end = model.lpos_begin + model.lpos_length;
     const std::uint64_t wrap_bytes = model.capacity_bytes / model.wraps;
 
-    REQUIRE(place_of_byte(model, 0) == beginning_of(model));
-    REQUIRE(place_of_byte(model, wrap_bytes / 2).wrap == 0);
-    REQUIRE(place_of_byte(model, wrap_bytes / 2).lpos == model.lpos_begin + model.lpos_length / 2);
-    REQUIRE(place_of_byte(model, wrap_bytes + 1) == TapePlace{.wrap = 1, .lpos = end});
-    REQUIRE(place_of_byte(model, 2 * wrap_bytes + 2).wrap == 2);
-    REQUIRE(place_of_byte(model, 2 * wrap_bytes + 2).lpos == model.lpos_begin);
+    REQUIRE(position_of_byte(model, 0) == beginning_of(model));
+    REQUIRE(position_of_byte(model, wrap_bytes / 2).wrap == 0);
+    REQUIRE(position_of_byte(model, wrap_bytes / 2).lpos ==
+            model.lpos_begin + model.lpos_length / 2);
+    REQUIRE(position_of_byte(model, wrap_bytes + 1) == PhysicalPosition{.wrap = 1, .lpos = end});
+    REQUIRE(position_of_byte(model, 2 * wrap_bytes + 2).wrap == 2);
+    REQUIRE(position_of_byte(model, 2 * wrap_bytes + 2).lpos == model.lpos_begin);
     // The last wrap runs back to the beginning.
-    REQUIRE(place_of_byte(model, model.capacity_bytes) ==
-            TapePlace{.wrap = 279, .lpos = model.lpos_begin});
-    REQUIRE(place_of_byte(model, 2 * model.capacity_bytes) ==
-            place_of_byte(model, model.capacity_bytes));
+    REQUIRE(position_of_byte(model, model.capacity_bytes) ==
+            PhysicalPosition{.wrap = 279, .lpos = model.lpos_begin});
+    REQUIRE(position_of_byte(model, 2 * model.capacity_bytes) ==
+            position_of_byte(model, model.capacity_bytes));
 }
 
 TEST_CASE("devices drive model: a small cartridge has the same wraps with fewer bytes",
           "[devices]") {
     const DriveModel small = with_capacity(lto9(), 280'000);
 
-    REQUIRE(place_of_byte(small, 1'000) == place_of_byte(lto9(), lto9().capacity_bytes / 280 + 1));
-    REQUIRE(place_of_byte(small, 279'999).wrap == 279);
+    REQUIRE(position_of_byte(small, 1'000) ==
+            position_of_byte(lto9(), lto9().capacity_bytes / 280 + 1));
+    REQUIRE(position_of_byte(small, 279'999).wrap == 279);
 }
 
 TEST_CASE("devices drive model: a locate costs its parts", "[devices]") {
     const DriveModel& model = lto9();
-    const auto time = [&](TapePlace from, TapePlace to) { return locate_time(model, from, to); };
-    const TapePlace here = place(model, 0, 100);
+    const auto time = [&](PhysicalPosition from, PhysicalPosition to) {
+        return locate_time(model, from, to);
+    };
+    const PhysicalPosition here = position(model, 0, 100);
 
     REQUIRE(time(here, here) == 0s);
     REQUIRE(time(here, {.wrap = 0, .lpos = here.lpos + 1000}) == 4'290ms + 619'200us);
@@ -135,7 +139,7 @@ TEST_CASE("devices drive model: mean locate and rewind times are near the publis
         Duration locate{0};
         Duration rewind{0};
         for (int i = 0; i < kTries; ++i) {
-            const TapePlace there = random_place(model, random);
+            const PhysicalPosition there = random_position(model, random);
             locate += locate_time(model, beginning_of(model), there);
             rewind += rewind_time(model, there);
         }

@@ -201,18 +201,19 @@ TEST_CASE("devices virtual library: cartridges that do not fit are not in it", "
     REQUIRE(stage.element(kExchangeAddress + 1).full);
 }
 
-TEST_CASE("devices virtual library: a slot stays free for each cartridge in a drive", "[devices]") {
+TEST_CASE("devices virtual library: a storage element stays free for each cartridge in a drive",
+          "[devices]") {
     TapeStage stage(kRow);
     for (int i = 0; i < 12; ++i) {
         set_file(stage.path() + "/m" + std::to_string(100 + i) + ".cartridge", "");
     }
-    const std::uint32_t slot = stage.full_elements().back();
-    REQUIRE(slot >= kStorageAddress);
-    REQUIRE(stage.move(slot, kDriveAddress).has_value());
-    REQUIRE_FALSE(stage.element(slot).full);
+    const std::uint32_t home = stage.full_elements().back();
+    REQUIRE(home >= kStorageAddress);
+    REQUIRE(stage.move(home, kDriveAddress).has_value());
+    REQUIRE_FALSE(stage.element(home).full);
     stage.kill();
-    REQUIRE_FALSE(stage.element(slot).full);
-    REQUIRE(stage.move(kDriveAddress, slot).has_value());
+    REQUIRE_FALSE(stage.element(home).full);
+    REQUIRE(stage.move(kDriveAddress, home).has_value());
 }
 
 TEST_CASE("devices virtual library: positions that make no sense are chosen anew", "[devices]") {

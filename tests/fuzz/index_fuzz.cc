@@ -53,9 +53,9 @@ void check_values(Bytes key, Bytes value) {
         ENSURE(std::ranges::equal(write_copy(buffer, *copy), value));
         ENSURE(std::ranges::equal(copy_key(key_of(*copy)).bytes(), key));
     }
-    if (const auto placed = read_placed(key, value); placed) {
-        ENSURE(std::ranges::equal(write_placed(buffer, placed->key), value));
-        ENSURE(std::ranges::equal(place_key(placed->key.vsn, placed->place).bytes(), key));
+    if (const auto owner = read_position(key, value); owner) {
+        ENSURE(std::ranges::equal(write_position(buffer, owner->key), value));
+        ENSURE(std::ranges::equal(position_key(owner->key.vsn, owner->position).bytes(), key));
     }
     if (const auto total = read_total(key, value); total) {
         ENSURE(std::ranges::equal(write_total(buffer, *total), value));
@@ -90,7 +90,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         check_file(bytes);
         return 0;
     }
-    // The lengths of the keys: of totals, places, objects, replies, extents and copies.
+    // The lengths of the keys: of totals, positions, objects, replies, extents and copies.
     for (const std::size_t length : {7UL, 17UL, 18UL, 25UL, 31UL}) {
         const auto key_bytes = std::min(size_bytes, length);
         check_values(bytes.first(key_bytes), bytes.subspan(key_bytes));

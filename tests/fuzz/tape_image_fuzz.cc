@@ -1,5 +1,5 @@
 // Whatever is on a cartridge: a recovery ends, finds copies in complete files only, and the
-// cartridge can then be written to at the place that it gives.
+// cartridge can then be written to at the position that it gives.
 //
 //     build/fuzz/bin/fuzz_tape_image -max_len=40000 tests/fuzz/corpus/tape_image
 #include <cstddef>
@@ -69,8 +69,8 @@ Task<void> read_all(devices::TapeDrive* drive) {
         const auto opened = co_await reader.open(std::move(entry));
         if (!opened) continue;
         while (true) {
-            const auto piece = co_await reader.next();
-            if (!piece || piece->bytes.empty()) break;
+            const auto part = co_await reader.next();
+            if (!part || part->bytes.empty()) break;
         }
     }
     TapeWriter writer(*drive, *identity, {});

@@ -18,9 +18,9 @@ namespace {
 using Labels = std::array<TapeLabel, kFileLabels>;
 
 void check_file_labels(const Labels& labels) {
-    for (const auto place : {FileLabels::Place::kHeader, FileLabels::Place::kTrailer}) {
-        const auto parsed = parse_file_labels(place, labels);
-        if (parsed) ENSURE(encode_file_labels(place, *parsed) == labels);
+    for (const auto side : {FileLabels::Side::kHeader, FileLabels::Side::kTrailer}) {
+        const auto parsed = parse_file_labels(side, labels);
+        if (parsed) ENSURE(encode_file_labels(side, *parsed) == labels);
     }
 }
 

@@ -306,14 +306,14 @@ private:
         const Waiting& those = foreground;
         std::vector<TapeStretch> files;
         for (const NumberedRequest* const each : those) {
-            files.push_back(stretch_from(model, place_of_byte(model, each->parts[0].offset),
+            files.push_back(stretch_from(model, position_of_byte(model, each->parts[0].offset),
                                          each->parts[0].size_bytes));
         }
         const std::uint64_t from = drive->medium() == medium ? drive->position() : 0;
         plan.clear();
         plan_age_.erase(medium);
         plan_age_[medium] = {age(medium), age_at_of_all(medium)};
-        for (const auto index : plan_reads(model, place_of_byte(model, from), files, {})) {
+        for (const auto index : plan_reads(model, position_of_byte(model, from), files, {})) {
             plan.push_back(those[index]);
         }
         return plan.front();

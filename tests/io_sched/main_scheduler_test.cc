@@ -207,9 +207,9 @@ TEST_CASE("io_sched main: writes of one turn that lie side by side are one opera
 
     using Operation = ManualDevice::Operation;
     CHECK(stage.a.begun() ==
-          std::vector{Operation{.type = IoType::kWrite, .offset = 4 * kBlockBytes, .pieces = 3},
-                      Operation{.type = IoType::kWrite, .offset = 8 * kBlockBytes, .pieces = 2},
-                      Operation{.type = IoType::kWrite, .offset = 3 * kBlockBytes, .pieces = 1}});
+          std::vector{Operation{.type = IoType::kWrite, .offset = 4 * kBlockBytes, .parts = 3},
+                      Operation{.type = IoType::kWrite, .offset = 8 * kBlockBytes, .parts = 2},
+                      Operation{.type = IoType::kWrite, .offset = 3 * kBlockBytes, .parts = 1}});
     CHECK(stage.main->device(kA)->in_flight() == 3);
     stage.a.end_one();
     stage.a.end_one(std::unexpected(kDiskError));
@@ -241,10 +241,10 @@ TEST_CASE("io_sched main: only writes are joined, up to a limit", "[io_sched]") 
     stage.world.run(*stage.reactor, push_all(&*stage.main, &requests));
     stage.settle();
 
-    std::vector<std::size_t> pieces;
-    for (const auto& operation : stage.a.begun()) pieces.push_back(operation.pieces);
-    std::ranges::sort(pieces);
-    CHECK(pieces == std::vector<std::size_t>{1, 1, 1, 2, 8, 32});
+    std::vector<std::size_t> parts;
+    for (const auto& operation : stage.a.begun()) parts.push_back(operation.parts);
+    std::ranges::sort(parts);
+    CHECK(parts == std::vector<std::size_t>{1, 1, 1, 2, 8, 32});
     stage.a.end_all();
     stage.settle();
     for (const auto& request : requests) CHECK(request->ended_well());

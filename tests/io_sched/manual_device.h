@@ -21,7 +21,7 @@ public:
     struct Operation {
         IoType type;
         std::uint64_t offset;
-        std::size_t pieces = 1;
+        std::size_t parts = 1;
         friend bool operator==(const Operation&, const Operation&) = default;
     };
     // All that ever began, in that order.
@@ -47,8 +47,8 @@ public:
     Task<Result<void>> write(core::Buffer /*from*/, std::uint64_t offset) override {
         return run(IoType::kWrite, offset, {});
     }
-    Task<Result<void>> gather(std::span<const core::Buffer> pieces, std::uint64_t offset) override {
-        return run(IoType::kWrite, offset, {}, pieces.size());
+    Task<Result<void>> gather(std::span<const core::Buffer> parts, std::uint64_t offset) override {
+        return run(IoType::kWrite, offset, {}, parts.size());
     }
     Task<Result<void>> flush() override { co_return Result<void>{}; }
     Task<Result<void>> discard(std::uint64_t offset, std::uint64_t /*size_bytes*/) override {
@@ -61,8 +61,8 @@ public:
 
 private:
     Task<Result<void>> run(IoType type, std::uint64_t offset, core::WaitOptions wait,
-                           std::size_t pieces = 1) {
-        begun_.push_back({type, offset, pieces});
+                           std::size_t parts = 1) {
+        begun_.push_back({type, offset, parts});
         if (failure_) co_return std::unexpected(*failure_);
         ++running_;
         const Result<void> woken = co_await ends_.wait(wait);

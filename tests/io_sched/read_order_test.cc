@@ -18,7 +18,7 @@
 using namespace fopd;
 using namespace fopd::io_sched;
 using devices::DriveModel;
-using devices::TapePlace;
+using devices::PhysicalPosition;
 
 namespace {
 
@@ -33,14 +33,14 @@ std::vector<TapeStretch> uniform_files(core::Random& random, std::size_t count,
     std::vector<TapeStretch> files;
     for (std::size_t i = 0; i < count; ++i) {
         const std::uint64_t byte = random.below(model.capacity_bytes - kFileBytes);
-        files.push_back(stretch_from(model, devices::place_of_byte(model, byte), kFileBytes));
+        files.push_back(stretch_from(model, devices::position_of_byte(model, byte), kFileBytes));
     }
     return files;
 }
 
 double total_s(const DriveModel& truth, std::span<const TapeStretch> files, ReadOrder order,
                const DriveModel& believed = lto9()) {
-    const TapePlace start = devices::beginning_of(truth);
+    const PhysicalPosition start = devices::beginning_of(truth);
     const auto planned = plan_reads(believed, start, files, {.order = order});
     return in_seconds(locate_total(truth, start, files, planned));
 }
@@ -101,9 +101,9 @@ TEST_CASE("io_sched order: a stretch ends where the next file of the tape begins
     for (const std::uint64_t byte :
          {std::uint64_t{0}, std::uint64_t{64'285'000'000}, std::uint64_t{9'000'000'000'000},
           model.capacity_bytes - kFileBytes}) {
-        const TapePlace begin = devices::place_of_byte(model, byte);
-        const TapePlace end = devices::place_of_byte(model, byte + kFileBytes);
-        const TapePlace found = stretch_from(model, begin, kFileBytes).end;
+        const PhysicalPosition begin = devices::position_of_byte(model, byte);
+        const PhysicalPosition end = devices::position_of_byte(model, byte + kFileBytes);
+        const PhysicalPosition found = stretch_from(model, begin, kFileBytes).end;
         CHECK(found.wrap == end.wrap);
         const std::uint64_t error =
             found.lpos < end.lpos ? end.lpos - found.lpos : found.lpos - end.lpos;
@@ -119,7 +119,7 @@ TEST_CASE("io_sched order: every plan has each file once, and auto is above no f
         std::vector<TapeStretch> files = uniform_files(random, count);
         if (seed % 3 == 0) files[1] = files[0];
         CAPTURE(seed, count);
-        const TapePlace start = uniform_files(random, 1).front().end;
+        const PhysicalPosition start = uniform_files(random, 1).front().end;
         const Plan best = plan_reads(lto9(), start, files, {});
         const Duration least = locate_total(lto9(), start, files, best);
         for (const ReadOrder order :

@@ -105,7 +105,8 @@ TEST_CASE("library: an exported cartridge is known for its copies, and read when
     stage.stop();
 }
 
-TEST_CASE("library: an imported cartridge moves to a slot, and is what it was", "[library]") {
+TEST_CASE("library: an imported cartridge moves to a storage element, and is what it was",
+          "[library]") {
     TapeStage stage;
     const Released object(stage);
     restart_with_state(stage, object.barcode, CartridgeState::kReadOnly, "the write failed");
@@ -203,9 +204,9 @@ TEST_CASE("library: an export without a free exchange element changes nothing", 
 
 TEST_CASE("library: new cartridges are brought in through exchange elements", "[library]") {
     TapeStage stage({.cartridges = 0});
-    const std::uint32_t slot =
+    const std::uint32_t address =
         stage.tapes.add({.barcode = "V00077L9", .capacity_bytes = 64UL << 20});
-    stage.tapes.move(slot, devices::kExchangeAddress);
+    stage.tapes.move(address, devices::kExchangeAddress);
     stage.run_for(1min);
     const MediaOutcome imported = bring_in(stage);
     REQUIRE(imported.imported.size() == 1);

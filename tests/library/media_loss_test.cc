@@ -51,7 +51,8 @@ MediaOutcome format_it(TapeStage& stage, std::string_view barcode, FormatForce f
                            {.barcode = std::string(barcode), .pool = "cold", .force = force}));
 }
 
-// Puts other cartridges into the slots, so that a table that is made anew numbers them otherwise.
+// Puts other cartridges into the storage elements, so that a table that is made anew numbers them
+// otherwise.
 void move_around(TapeStage& stage, std::string_view barcode) {
     for (const std::uint32_t other : stage.tapes.full_elements()) {
         const std::uint32_t address = address_of(stage, barcode);

@@ -53,8 +53,8 @@ TEST_CASE("library forecast: a mount, a locate and the bytes count", "[library]"
     REQUIRE(*ends[0] - now == devices::kChangerMove + model().load + transfer);
     REQUIRE(*ends[1] - *ends[0] == devices::transfer_time(model(), 1000) + transfer);
     const Duration locate =
-        devices::locate_time(model(), devices::place_of_byte(model(), 2 * kGigabyte + 1000),
-                             devices::place_of_byte(model(), 9 * kGigabyte));
+        devices::locate_time(model(), devices::position_of_byte(model(), 2 * kGigabyte + 1000),
+                             devices::position_of_byte(model(), 9 * kGigabyte));
     REQUIRE(*ends[2] - *ends[1] == model().costs.base + locate + transfer);
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("library forecast: one that is being read needs its locates, and may b
     const auto expected = end_at(drive.busy_since);
     REQUIRE(expected.has_value());
     const Duration locate = devices::locate_time(model(), devices::beginning_of(model()),
-                                                 devices::place_of_byte(model(), far));
+                                                 devices::position_of_byte(model(), far));
     CHECK(*expected - drive.busy_since >= locate + devices::transfer_time(model(), kGigabyte));
     CHECK(end_at(drive.busy_since + 5s) == expected);
     CHECK_FALSE(end_at(*expected + 1s).has_value());

@@ -181,7 +181,7 @@ TEST_CASE("library repack: goes on past damaged files, and lists their objects",
     CHECK(work.failures == 1);
     REQUIRE(work.listed.size() == 1);
     CHECK(work.listed.front().fid == bad);
-    CHECK(work.listed.front().file == copy.place.file);
+    CHECK(work.listed.front().file == copy.position.file);
     CHECK_FALSE(work.listed.front().reason.empty());
     CHECK(stage.events.count("library.object_not_moved") == 1);
     CHECK(live_on(stage, barcode) == 1);

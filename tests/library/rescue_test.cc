@@ -336,7 +336,7 @@ TEST_CASE("library rescue: damaged files are passed, and listed", "[library]") {
     std::uint64_t block = 0;
     for (const auto& [each, bytes] : book) {
         const store::Copy copy = stage.copies_of(each).at(0);
-        if (copy.place.file != bad + 1) continue;
+        if (copy.position.file != bad + 1) continue;
         fid = each;
         block = copy.block + (copy.block == 0 ? 5 : 4);
     }

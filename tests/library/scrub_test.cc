@@ -97,7 +97,7 @@ TEST_CASE("library scrub: damaged copies are listed, and their cartridge is susp
     CHECK(work.copies_done == 6);
     REQUIRE(work.listed.size() == 1);
     CHECK(work.listed.front().fid == bad);
-    CHECK(work.listed.front().file == copy.place.file);
+    CHECK(work.listed.front().file == copy.position.file);
     CHECK(stage.events.count("library.copy_damaged") == 1);
     const Cartridge medium = cartridge(stage, barcode);
     CHECK(medium.state == CartridgeState::kSuspect);

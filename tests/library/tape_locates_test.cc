@@ -49,11 +49,11 @@ std::vector<Member> put_in_one_file(TapeStage& stage, std::size_t count) {
         members.push_back({.fid = fid, .bytes = std::move(bytes)});
     }
     REQUIRE(stage.sync(1h).has_value());
-    const auto place_of = [&stage](const Member& each) {
-        return stage.copies_of(each.fid).at(0).place;
+    const auto position_of = [&stage](const Member& each) {
+        return stage.copies_of(each.fid).at(0).position;
     };
-    std::ranges::sort(members, {}, place_of);
-    REQUIRE(place_of(members.front()).file == place_of(members.back()).file);
+    std::ranges::sort(members, {}, position_of);
+    REQUIRE(position_of(members.front()).file == position_of(members.back()).file);
     for (const Member& each : members) REQUIRE(stage.release(each.fid).has_value());
     return members;
 }
@@ -104,7 +104,7 @@ TEST_CASE("library locates: a block between copies that cannot be read is passed
     const std::string barcode(store::text_of(bad.cartridge.vsn));
     unload_all(stage);
     // A whole block of the tape between the first copy and the last one.
-    const std::uint64_t block = bad.block + 5 + bad.place.member / devices::kTapeBlockMax;
+    const std::uint64_t block = bad.block + 5 + bad.position.member / devices::kTapeBlockMax;
     stage.tapes.at(address_of(stage, barcode + "L9"))->make_unreadable(block);
     const std::uint64_t before = locates(stage);
 

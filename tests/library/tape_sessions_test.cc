@@ -116,9 +116,9 @@ TEST_CASE("library sessions: a cartridge that is not written for a while gets an
         REQUIRE(entry.member.pool == "cold");
         REQUIRE(entry.member.collection == "run-7");
         const store::Copy copy = stage.copies_of(fid).at(0);
-        REQUIRE(entry.file.number == copy.place.file);
+        REQUIRE(entry.file.number == copy.position.file);
         REQUIRE(entry.file.block == copy.block);
-        REQUIRE(entry.position == copy.place.member);
+        REQUIRE(entry.position == copy.position.member);
         REQUIRE(entry.member.checksum == copy.checksum);
     }
 }

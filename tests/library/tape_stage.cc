@@ -623,7 +623,7 @@ std::uint32_t address_of(TapeStage& stage, std::string_view barcode) {
         devices::CartridgeImage* const image = stage.tapes.at(address);
         if (image != nullptr && image->info().barcode == barcode) return address;
     }
-    FAIL("cartridge " << barcode << " is in no slot");
+    FAIL("cartridge " << barcode << " is in no storage element");
     return 0;
 }
 

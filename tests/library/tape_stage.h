@@ -268,7 +268,7 @@ void restart_with_state(TapeStage& stage, std::string_view barcode, CartridgeSta
                         std::string_view reason);
 // REQUIRES: no drive is in use.
 void unload_all(TapeStage& stage);
-// The slot of a cartridge. REQUIRES: it is in one.
+// The address of the storage element that has a cartridge. REQUIRES: one has it.
 std::uint32_t address_of(TapeStage& stage, std::string_view barcode);
 
 // Bytes that are like no others.

@@ -34,7 +34,7 @@ Task<Result<void>> put_on_tape(store::Volume* volume, store::Fid fid, std::uint3
                            .length = (*object)->size_bytes,
                            .version = version,
                            .cartridge = {.vsn = {'T', 'A', 'P', 'E', '0', '1'}, .generation = 1},
-                           .place = {.file = file},
+                           .position = {.file = file},
                            .block = file * 100ULL,
                            .checksum = 7,
                            .written_s = 1'800'000'000};
@@ -148,7 +148,7 @@ TEST_CASE("reqh tape: what needs bytes that are on tape makes a recall, and hold
             REQUIRE(tape.stagings[1]->wishes.back().pin == Duration::zero());
         }
         CHECK(tape.stagings[0]->wishes.empty());
-        CHECK(stage.all_pieces_are_back());
+        CHECK(stage.all_buffers_are_back());
         // No lock is left, and nothing has changed.
         CHECK(stage.stat(fid).size_bytes == kBytes);
         CHECK(stage.stat(fid).allocated_bytes == 0);
@@ -326,7 +326,7 @@ TEST_CASE("reqh tape: a change that does not fit on a staging makes room, and ho
     // Its bytes were not asked for.
     CHECK(refused.transfers.empty());
     CHECK(tape.stagings[1]->wanted_room.size() == 2);
-    CHECK(stage.all_pieces_are_back());
+    CHECK(stage.all_buffers_are_back());
 
     REQUIRE(tape.status_of("delete", fop::Delete{.fid = others}) == fop::Status::kDone);
     stage.run_for(5s);

@@ -359,7 +359,7 @@ Task<Result<void>> put_on_tape(store::Volume* volume, store::Fid fid, std::uint3
                     .length = (*object)->size_bytes,
                     .version = version,
                     .cartridge = {.vsn = {'T', 'A', 'P', 'E', '0', '1'}, .generation = 1},
-                    .place = {.file = file},
+                    .position = {.file = file},
                     .block = file * 100ULL}};
     const core::WaitOptions wait{};
     const auto added = co_await volume->add_copies(std::move(copies), wait);

@@ -21,8 +21,8 @@ Copy copy_of(std::uint64_t number, std::uint64_t fid) {
             .length = 100'000'000 + number,
             .version = 1,
             .cartridge = {.vsn = kVsn, .generation = 1},
-            .place = {.file = static_cast<std::uint32_t>(1 + number / 100),
-                      .member = number % 100 * 100'000'000},
+            .position = {.file = static_cast<std::uint32_t>(1 + number / 100),
+                         .member = number % 100 * 100'000'000},
             .block = number * 1000,
             .checksum = static_cast<std::uint32_t>(number * 2'654'435'761U)};
 }
@@ -72,17 +72,17 @@ TEST_CASE("store index copies: what is not whole is refused", "[store]") {
     REQUIRE(!read_copy(Bytes(bad_vsn), value).has_value());
 
     ValueBuffer other;
-    const Key place = place_key(kVsn, copy.place);
-    const Bytes placed = write_placed(other, key_of(copy));
-    REQUIRE(read_placed(place, placed)->key == key_of(copy));
-    REQUIRE(read_placed(place, placed)->place == copy.place);
-    REQUIRE(!read_placed(place, placed.first(15)).has_value());
+    const Key position = position_key(kVsn, copy.position);
+    const Bytes placed = write_position(other, key_of(copy));
+    REQUIRE(read_position(position, placed)->key == key_of(copy));
+    REQUIRE(read_position(position, placed)->position == copy.position);
+    REQUIRE(!read_position(position, placed.first(15)).has_value());
     std::vector<std::byte> long_placed(placed.begin(), placed.end());
-    long_placed.resize(kPlaceValueBytesMax);
-    REQUIRE(!read_placed(place, Bytes(long_placed)).has_value());
+    long_placed.resize(kPositionValueBytesMax);
+    REQUIRE(!read_position(position, Bytes(long_placed)).has_value());
     long_placed.back() = std::byte{1};
-    REQUIRE(read_placed(place, Bytes(long_placed))->key.offset == 1ULL << 56);
-    REQUIRE(!read_placed(key, placed).has_value());
+    REQUIRE(read_position(position, Bytes(long_placed))->key.offset == 1ULL << 56);
+    REQUIRE(!read_position(key, placed).has_value());
 
     const CartridgeTotal total{.cartridge = copy.cartridge, .copies = 5, .bytes = 6};
     const Bytes written = write_total(other, total);

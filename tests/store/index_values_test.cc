@@ -44,7 +44,7 @@ Copy documented_copy() {
             .length = 5904,
             .version = 3,
             .cartridge = {.vsn = {'F', 'P', '0', '0', '0', '7'}, .generation = 2},
-            .place = {.file = 9, .member = 4096},
+            .position = {.file = 9, .member = 4096},
             .block = 1234,
             .checksum = 0x11223344,
             .written_s = 1'800'000'000};
@@ -350,8 +350,8 @@ TEST_CASE("store index values: the document shows them as they are", "[store]") 
     require_shown("released object", Key::object(kFid), write_object(buffer, released));
     const Copy copy = documented_copy();
     require_shown("copy", copy_key(key_of(copy)), write_copy(buffer, copy));
-    require_shown("place", place_key(copy.cartridge.vsn, copy.place),
-                  write_placed(buffer, key_of(copy)));
+    require_shown("position", position_key(copy.cartridge.vsn, copy.position),
+                  write_position(buffer, key_of(copy)));
     require_shown("total", Key::total(copy.cartridge.vsn),
                   write_total(buffer, {.cartridge = copy.cartridge, .copies = 2, .bytes = 70'000}));
     require_shown("recall", Key::recall(kFid),

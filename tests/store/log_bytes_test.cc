@@ -165,8 +165,8 @@ TEST_CASE("store log entry: a flipped bit, another log and a cut one are refused
 }
 
 TEST_CASE("store log space: what was promised fits, whatever the sizes", "[store]") {
-    // Method: promise as much as is allowed, join what was promised to entries in all ways, place
-    // them. place() itself ENSUREs that there is a segment for each.
+    // Method: promise as much as is allowed, join what was promised to entries in all ways, take
+    // them. take() itself ENSUREs that there is a segment for each.
     const auto seed = GENERATE(range(1, 60));
     core::Random random(static_cast<std::uint64_t>(seed));
     const auto entry_max = static_cast<std::uint32_t>(1 + random.below(8));
@@ -190,7 +190,7 @@ TEST_CASE("store log space: what was promised fits, whatever the sizes", "[store
             }
             const auto used = static_cast<std::uint32_t>(1 + random.below(together));
             space.release(together - used);
-            space.place({.seq = ++seq, .blocks = used});
+            space.take({.seq = ++seq, .blocks = used});
         }
         if (space.head() > 0 && random.below(2) == 0) {
             space.remove_oldest();

@@ -62,7 +62,7 @@ TEST_CASE("record: a copy is written as docs/formats/record.md shows it", "[stor
                     .length = 100'000,
                     .version = 3,
                     .cartridge = {.vsn = {'F', 'P', '0', '0', '0', '7'}, .generation = 2},
-                    .place = {.file = 9, .member = 4096},
+                    .position = {.file = 9, .member = 4096},
                     .block = 1234,
                     .checksum = 0x11223344,
                     .written_s = 1'800'000'000};

@@ -20,7 +20,7 @@ TEST_CASE("store tape: copies are listed by object and in the order of the tape"
     back.offset = 4096;
     back.length = kBytes - 4096;
     Copy other = bench.copy_of(kOther, kFirst, 2);
-    other.place.member = 1ULL << 40;
+    other.position.member = 1ULL << 40;
     const Copy second = bench.copy_of(kObject, kSecond, 1);
 
     const auto added = bench.add({front, back, other, second});
@@ -88,7 +88,7 @@ TEST_CASE("store tape: a copy of an older content is counted as dead at once", "
     const Copy old = bench.copy_of(kObject, kFirst, 1);
     Copy of_none = old;
     of_none.fid = kOther;
-    of_none.place.file = 2;
+    of_none.position.file = 2;
     REQUIRE(bench.run(bench.write(kObject, {.first = 0, .count = 1})).has_value());
 
     const auto added = bench.add({old, of_none});
@@ -127,7 +127,7 @@ TEST_CASE("store tape: copies that cannot be are refused, and with them all of t
     Copy other = bench.copy_of(kOther, kFirst, 2);
 
     Copy bad = other;
-    bad.place = good.place;
+    bad.position = good.position;
     REQUIRE(refused(bad) == Errc::kInvalid);
     bad = other;
     bad.length = kBytes + 1;
@@ -135,7 +135,7 @@ TEST_CASE("store tape: copies that cannot be are refused, and with them all of t
     bad.length = 0;
     REQUIRE(refused(bad) == Errc::kInvalid);
     bad = other;
-    bad.place.file = 0;
+    bad.position.file = 0;
     REQUIRE(refused(bad) == Errc::kInvalid);
     bad = other;
     bad.cartridge.vsn.front() = ' ';
@@ -144,14 +144,14 @@ TEST_CASE("store tape: copies that cannot be are refused, and with them all of t
     bad.cartridge.generation = 2;
     REQUIRE(refused(bad) == Errc::kInvalid);
     bad = good;
-    bad.place.file = 3;
+    bad.position.file = 3;
     REQUIRE(refused(bad) == Errc::kInvalid);
     REQUIRE(bench.volume->copies_of(kObject)->empty());
     REQUIRE(bench.volume->cartridges().empty());
 
     REQUIRE(bench.add({good}).has_value());
     bad = other;
-    bad.place = good.place;
+    bad.position = good.position;
     REQUIRE(code_of(bench.add({bad})) == Errc::kInvalid);
 }
 
@@ -165,7 +165,7 @@ TEST_CASE("store tape: an object has a bounded number of copies", "[store]") {
         Copy copy = bench.copy_of(kObject, kFirst, 1);
         copy.offset = i;
         copy.length = 1;
-        copy.place.member = i;
+        copy.position.member = i;
         copies.push_back(copy);
         const bool is_last = i + 1 == kMany;
         if (copies.size() < Volume::kCopiesAtOnceMax && !is_last) continue;

@@ -26,7 +26,7 @@ Copy copy_of(Fid fid, std::uint64_t version, std::uint32_t file) {
             .length = kBytes,
             .version = version,
             .cartridge = {.vsn = kFirst, .generation = 1},
-            .place = {.file = file},
+            .position = {.file = file},
             .block = file * 100ULL,
             .checksum = 7};
 }
@@ -88,7 +88,7 @@ TEST_CASE("store tape: newer content from tape replaces what is on tape only", "
     CHECK(bench.object(kObject).content_version() == 6);
     const auto copies = bench.volume->copies_of(kObject);
     REQUIRE(copies->size() == 1);
-    CHECK(copies->front().place.file == 2);
+    CHECK(copies->front().position.file == 2);
     CHECK(bench.volume->cartridges().at(kFirst).live_copies == 1);
     CHECK(bench.volume->cartridges().at(kFirst).total_copies == 2);
     CHECK(bench.fault() == "");

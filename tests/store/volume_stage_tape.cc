@@ -78,7 +78,7 @@ Task<Result<void>> Machine::migrate(Fid fid, core::Random* random, AlignedMemory
                           .length = piece.count * kBlock,
                           .version = state.version,
                           .cartridge = {.vsn = vsn, .generation = 1},
-                          .place = {.file = number, .member = random->below(2) * 4096},
+                          .position = {.file = number, .member = random->below(2) * 4096},
                           .block = std::uint64_t{number} * 64,
                           .checksum = file.checksum,
                           .written_s = number});
@@ -161,7 +161,7 @@ bool Machine::read_copies(Fid fid, ObjectState& found, bool is_released) {
     }
     std::uint64_t covered = 0;
     for (const Copy& each : *copies) {
-        const auto file = remains_.tape.files.find({each.cartridge.vsn, each.place.file});
+        const auto file = remains_.tape.files.find({each.cartridge.vsn, each.position.file});
         if (file == remains_.tape.files.end() || file->second.fid != fid ||
             file->second.checksum != each.checksum || file->second.blocks != blocks_of(each) ||
             each.version != found.version) {

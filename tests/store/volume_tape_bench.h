@@ -167,7 +167,7 @@ public:
                 .length = kBytes,
                 .version = object(fid).content_version(),
                 .cartridge = {.vsn = vsn, .generation = 1},
-                .place = {.file = file},
+                .position = {.file = file},
                 .block = file * 100ULL,
                 .checksum = 7,
                 .written_s = 1'800'000'000};

@@ -25,7 +25,7 @@ TEST_CASE("store tape: an object is released if copies have all its bytes", "[st
     REQUIRE(bench.add({front, back}).has_value());
     REQUIRE(code_of(bench.release(kObject)) == Errc::kInvalid);
     front.length = 5001;
-    front.place.file = 2;
+    front.position.file = 2;
     REQUIRE(bench.add({front}).has_value());
     const auto too_old =
         bench.run(bench.volume->release(kObject, object.content_version() - 1, bench.soon()));
@@ -258,13 +258,13 @@ TEST_CASE("store tape: a check finds what does not agree", "[store]") {
                     decltype(bench.index_image.entries)::key_type(text.begin(), text.end())) == 1);
     };
     std::string wanted;
-    SECTION("a place is missing") {
-        erase(place_key(kFirst, copy.place));
-        wanted = "the place of a copy is not in the index of its cartridge";
+    SECTION("a position is missing") {
+        erase(position_key(kFirst, copy.position));
+        wanted = "the position of a copy is not in the index of its cartridge";
     }
     SECTION("a copy is missing") {
         erase(copy_key(key_of(copy)));
-        wanted = "a place of a cartridge without its copy";
+        wanted = "a position of a cartridge without its copy";
     }
     SECTION("an object is missing") {
         erase(Key::object(kObject));

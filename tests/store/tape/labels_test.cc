@@ -14,7 +14,7 @@ using namespace fopd::store::testing;
 
 namespace {
 
-using Place = FileLabels::Place;
+using Place = FileLabels::Side;
 
 std::string text_of(const TapeLabel& label) {
     return {reinterpret_cast<const char*>(label.data()), label.size()};

@@ -66,8 +66,8 @@ def checksums_side_by_side(data):
     sums = [int.from_bytes(b"\xff" * count, "little")] * 4
     for at in range(4096):
         mixed = sums[0] ^ int.from_bytes(data[at::4096], "little")
-        places = mixed.to_bytes(count, "little")
-        added = [int.from_bytes(places.translate(table), "little") for table in CRC_TABLE_BYTES]
+        indices = mixed.to_bytes(count, "little")
+        added = [int.from_bytes(indices.translate(table), "little") for table in CRC_TABLE_BYTES]
         sums = [sums[1] ^ added[0], sums[2] ^ added[1], sums[3] ^ added[2], added[3]]
     columns = [each.to_bytes(count, "little") for each in sums]
     return [int.from_bytes(four, "little") ^ 0xFFFFFFFF for four in zip(*columns)]
@@ -232,7 +232,7 @@ class Tape:
         marks = [i for i in range(at, len(records)) if records[i] is None][:3]
         if len(marks) < 3:
             return None, at
-        require(marks[0] == at + 3 and marks[2] == marks[1] + 4, f"file {number}: places of filemarks")
+        require(marks[0] == at + 3 and marks[2] == marks[1] + 4, f"file {number}: positions of filemarks")
         vsn = self.volume["vsn"]
         header = read_file_labels(records[at:at + 3], vsn, number, ("HDR1", "HDR2", "UHL1"))
         trailer = read_file_labels(records[marks[1] + 1:marks[2]], vsn, number, ("EOF1", "EOF2", "UTL1"))
@@ -253,7 +253,7 @@ class Tape:
         last = "0:0"
         for file in self.files:
             for member in file.members:
-                require(member.fopd["index"] == last, f"file {file.number}: place of the last index")
+                require(member.fopd["index"] == last, f"file {file.number}: position of the last index")
                 require(int(member.fopd["generation"]) == self.volume["generation"], f"file {file.number}: generation")
                 require(member.fopd["node"][:14].upper() == self.volume["owner"], f"file {file.number}: node")
             if not file.is_index:

@@ -30,10 +30,10 @@ Task<Result<std::vector<std::byte>>> read_copy(TapeReader* reader, TapeEntry ent
     const auto opened = co_await reader->open(std::move(entry));
     if (!opened) co_return std::unexpected(opened.error());
     while (true) {
-        const auto piece = co_await reader->next();
-        if (!piece) co_return std::unexpected(piece.error());
-        if (piece->bytes.empty()) co_return bytes;
-        bytes.insert(bytes.end(), piece->bytes.begin(), piece->bytes.end());
+        const auto part = co_await reader->next();
+        if (!part) co_return std::unexpected(part.error());
+        if (part->bytes.empty()) co_return bytes;
+        bytes.insert(bytes.end(), part->bytes.begin(), part->bytes.end());
     }
 }
 
