@@ -18,7 +18,7 @@ namespace fopd::objects {
 
 inline constexpr std::size_t kBlock = fop::kBlockBytes;
 // The blocks that fit into one buffer.
-inline constexpr std::uint32_t kPieceBlocks = core::kBufferBytes / kBlock;
+inline constexpr std::uint32_t kBufferBlocks = core::kBufferBytes / kBlock;
 
 // Notified when a wait for the disk begins and ends, so that lists of running fops can show it. An
 // interface, because reqh::Progress implements it and this folder does not know reqh/.

@@ -53,14 +53,14 @@ bool ChangedRanges::may_be_newer(const Change& change, std::uint64_t lost_in) co
 
 void ChangedRanges::add(const Change& change) {
     if (change.range.length == 0) return;
-    const auto [place, is_new] = objects_.try_emplace(change.fid);
-    Object& object = place->second;
+    const auto [at, is_new] = objects_.try_emplace(change.fid);
+    Object& object = at->second;
     if (is_new) {
         object.before = change.before;
-        object.place = by_age_.insert(by_age_.end(), change.fid);
+        object.by_age = by_age_.insert(by_age_.end(), change.fid);
         ++size_;
     } else {
-        by_age_.splice(by_age_.end(), by_age_, object.place);
+        by_age_.splice(by_age_.end(), by_age_, object.by_age);
     }
     size_ -= object.parts.size();
     mark(object.parts, change.range, change.writer);
@@ -77,7 +77,7 @@ void ChangedRanges::forget(store::Fid fid) {
     const auto object = objects_.find(fid);
     if (object == objects_.end()) return;
     size_ -= object->second.parts.size() + 1;
-    by_age_.erase(object->second.place);
+    by_age_.erase(object->second.by_age);
     objects_.erase(object);
 }
 

@@ -71,7 +71,7 @@ private:
     struct Object {
         store::LastWriter before;  // From its record, before the first of its parts.
         Parts parts;
-        std::list<store::Fid>::iterator place;
+        std::list<store::Fid>::iterator by_age;
     };
     using Objects = std::map<store::Fid, Object>;
 

@@ -157,10 +157,10 @@ Task<Result<void>> Coalescer::Pass::gather(Window window) {
     if (!idle) co_return idle;
     core::WaitOptions options = wait();
     options.deadline = after(reactor().now(), kLockPatience);
-    const auto piece = co_await stores_.parts().buffers.borrow(options);
-    if (!piece && piece.error().code == Errc::kTimedOut) co_return Result<void>{};
-    if (!piece) co_return std::unexpected(piece.error());
-    core::Buffer bytes = piece->buffer();
+    const auto buffer = co_await stores_.parts().buffers.borrow(options);
+    if (!buffer && buffer.error().code == Errc::kTimedOut) co_return Result<void>{};
+    if (!buffer) co_return std::unexpected(buffer.error());
+    core::Buffer bytes = buffer->buffer();
     {
         // The blocks found are not allocated again before they are read.
         store::Reading reading;
@@ -207,8 +207,8 @@ Task<Result<bool>> Coalescer::Pass::read(core::Buffer into) {
 Task<Result<void>> Coalescer::Pass::move(Window window, core::Buffer bytes) {
     if (!allocate()) {
         change_.give_back();
-        co_return std::unexpected(Error{
-            .code = Errc::kNoSpace, .context = "the free space is in pieces that are too small"});
+        co_return std::unexpected(
+            Error{.code = Errc::kNoSpace, .context = "the runs of free blocks are too short"});
     }
     const auto written = co_await write(bytes);
     if (!written || !*written) {

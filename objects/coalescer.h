@@ -14,7 +14,7 @@ struct CoalescerOptions {
     std::uint64_t bytes_per_second = 0;  // The most bytes moved in a second. 0: off.
     Duration interval = 10min;           // Between two passes over a disk.
     Duration idle = 1s;                  // Without other changes, before each move.
-    // A piece of 256 KiB of an object is moved if it is divided on the disk more often than this.
+    // A chunk of 256 KiB of an object is moved if it is divided on the disk more often than this.
     std::uint32_t breaks_max = 3;
 };
 

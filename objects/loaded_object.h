@@ -29,10 +29,10 @@ public:
 
 private:
     template <std::size_t Size>
-    static std::string_view keep(std::string_view text, std::array<char, Size>& place) {
+    static std::string_view keep(std::string_view text, std::array<char, Size>& memory) {
         ENSURE(text.size() <= Size);
-        std::ranges::copy(text, place.begin());
-        return {place.data(), text.size()};
+        std::ranges::copy(text, memory.begin());
+        return {memory.data(), text.size()};
     }
 
     store::Object object_{};

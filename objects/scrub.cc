@@ -41,7 +41,7 @@ public:
     Task<Result<void>> between_turns() override;
 
 private:
-    // Consecutive blocks, at most as many as fit into a piece of buffer.
+    // Consecutive blocks, at most as many as fit into a buffer.
     struct Run {
         store::Fid fid{};
         std::uint64_t first = 0;  // In the object.
@@ -79,11 +79,11 @@ Result<void> Scrub::Pass::extent(const store::StoredExtent& stored) {
     const std::size_t checksums_at = checksums_.size();
     checksums_.resize(checksums_at + stored.count);
     stored.copy_checksums(0, std::span(checksums_).subspan(checksums_at));
-    for (std::uint32_t at = 0; at < stored.count; at += kPieceBlocks) {
+    for (std::uint32_t at = 0; at < stored.count; at += kBufferBlocks) {
         runs_.push_back({.fid = stored.fid,
                          .first = stored.first + at,
                          .block = stored.block + at,
-                         .count = std::min(kPieceBlocks, stored.count - at),
+                         .count = std::min(kBufferBlocks, stored.count - at),
                          .checksums_at = checksums_at + at});
     }
     return {};
@@ -101,13 +101,13 @@ Task<Result<void>> Scrub::Pass::between_turns() {
     co_return check_wanted();
 }
 
-// Reads as many runs at a time as fit into a piece of buffer.
+// Reads as many runs at a time as fit into a buffer.
 Task<Result<void>> Scrub::Pass::read_runs() {
     for (std::size_t at = 0; at < runs_.size();) {
         std::size_t count = 0;
         std::uint32_t blocks = 0;
         while (at + count < runs_.size() && count < BlockIo::kRequestsMax &&
-               blocks + runs_[at + count].count <= kPieceBlocks) {
+               blocks + runs_[at + count].count <= kBufferBlocks) {
             blocks += runs_[at + count].count;
             ++count;
         }
@@ -122,9 +122,9 @@ Task<Result<void>> Scrub::Pass::read_runs() {
 }
 
 Task<Result<void>> Scrub::Pass::read_some(std::size_t at, std::size_t count) {
-    auto piece = co_await borrow();
-    if (!piece) co_return std::unexpected(piece.error());
-    core::Buffer whole = piece->buffer();
+    auto borrowed = co_await borrow();
+    if (!borrowed) co_return std::unexpected(borrowed.error());
+    core::Buffer whole = borrowed->buffer();
     const auto part = [&whole](std::size_t block, std::size_t blocks) {
         return core::Buffer{.data = whole.data + block * kBlock,
                             .size_bytes = blocks * kBlock,
@@ -157,14 +157,14 @@ Task<Result<void>> Scrub::Pass::look_again(Doubt doubt) {
     const LockRequest request{.fid = doubt.fid, .range = {.first = doubt.block, .count = 1}};
     const auto locked = co_await home_.locks().acquire(lock, request, wait());
     if (!locked) co_return locked;
-    auto piece = co_await borrow();
-    if (!piece) co_return std::unexpected(piece.error());
+    auto borrowed = co_await borrow();
+    if (!borrowed) co_return std::unexpected(borrowed.error());
     auto extents = home_.volume().map().parts(doubt.fid, request.range);
     const auto found = extents.next();
     if (!found) co_return std::unexpected(found.error());
     if (!found->has_value()) co_return Result<void>{};  // The block is a hole now.
     const std::uint32_t checksum = (*found)->checksums.front();
-    core::Buffer block = piece->buffer();
+    core::Buffer block = borrowed->buffer();
     block.size_bytes = kBlock;
     io_.read(block, (*found)->block, wait());
     const auto read = co_await io_.wait();
@@ -182,8 +182,8 @@ Task<Result<core::BufferPool::Loan>> Scrub::Pass::borrow() {
     for (;;) {
         core::WaitOptions options = wait();
         options.deadline = after(stores_.parts().reactor.now(), kPatience);
-        auto piece = co_await stores_.parts().buffers.borrow(options);
-        if (piece || piece.error().code != Errc::kTimedOut) co_return piece;
+        auto borrowed = co_await stores_.parts().buffers.borrow(options);
+        if (borrowed || borrowed.error().code != Errc::kTimedOut) co_return borrowed;
         const auto wanted = check_wanted();
         if (!wanted) co_return std::unexpected(wanted.error());
     }

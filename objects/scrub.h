@@ -25,7 +25,7 @@ public:
 
     // kNotFound: the disk is not here; kBusy: a scrub is in progress. On the reactor of the stores.
     Result<void> begin(store::Slot slot);
-    // Ends the scrub after its present piece. No effect if none is in progress.
+    // Ends the scrub after the part that it reads now. No effect if none is in progress.
     void end(store::Slot slot);
 
 private:

@@ -39,16 +39,16 @@ Stores::Stores(const StoresParts& parts)
 Stores::~Stores() = default;
 
 void Stores::add(const HomeDisk& disk) {
-    ENSURE(place_of(disk.volume->slot()) == volumes_.end());
+    ENSURE(find_volume(disk.volume->slot()) == volumes_.end());
     volumes_.push_back(std::make_unique<HomeVolume>(disk, parts_.reactor));
     join_quotas(*volumes_.back());
 }
 
 void Stores::remove(store::Slot slot) {
-    const auto place = place_of(slot);
-    ENSURE(place != volumes_.end());
-    ENSURE((*place)->hold_count() == 0);
-    volumes_.erase(place);
+    const auto at = find_volume(slot);
+    ENSURE(at != volumes_.end());
+    ENSURE((*at)->hold_count() == 0);
+    volumes_.erase(at);
 }
 
 void Stores::set_layout(StoreLayoutPtr layout) {
@@ -68,13 +68,13 @@ Task<void> Stores::stop() {
     co_await duties_.close(parts_.reactor);
 }
 
-std::vector<std::unique_ptr<HomeVolume>>::iterator Stores::place_of(store::Slot slot) {
+std::vector<std::unique_ptr<HomeVolume>>::iterator Stores::find_volume(store::Slot slot) {
     return std::ranges::find_if(volumes_,
                                 [slot](const auto& volume) { return volume->slot() == slot; });
 }
 
 bool Stores::was_released(store::Slot slot) {
-    const auto here = place_of(slot);
+    const auto here = find_volume(slot);
     if (here != volumes_.end()) return (*here)->is_shut();
     const LayoutSlot* const found = layout_->find_slot(slot);
     return found != nullptr && found->state == SlotState::kReleased;
@@ -86,8 +86,8 @@ bool Stores::was_written_off(store::Slot slot) const {
 }
 
 HomeVolume* Stores::find(store::Slot slot) {
-    const auto place = place_of(slot);
-    return place == volumes_.end() || (*place)->is_shut() ? nullptr : place->get();
+    const auto at = find_volume(slot);
+    return at == volumes_.end() || (*at)->is_shut() ? nullptr : at->get();
 }
 
 BlockIo::Disk Stores::in_background(const HomeVolume& home) const {

@@ -153,7 +153,7 @@ public:
     const StoresParts& parts() const { return parts_; }
 
 private:
-    std::vector<std::unique_ptr<HomeVolume>>::iterator place_of(store::Slot slot);
+    std::vector<std::unique_ptr<HomeVolume>>::iterator find_volume(store::Slot slot);
     void join_quotas(HomeVolume& volume);
 
     const StoresParts parts_;

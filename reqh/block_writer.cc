@@ -21,7 +21,7 @@ std::size_t run_at(std::span<const WritePlan::Block> blocks, std::size_t index) 
     return count;
 }
 
-// Blocks moved at a time; the rest of the piece of buffer holds the data read from the old
+// Blocks moved at a time; the rest of the buffer holds the data read from the old
 // location.
 constexpr std::size_t kMovedBlocks = WritePlan::kChunkBlocks / 2 - 1;
 
@@ -42,11 +42,11 @@ Task<Granted<std::optional<fop::Reply>>> BlockWriter::bring() {
     co_return co_await operation_.find_recorded_reply();
 }
 
-// The last chunk stays in the piece of buffer.
+// The last chunk stays in the buffer.
 Task<Granted<>> BlockWriter::bring_chunks() {
     operation_.enter(Phase::kFetch);
     while (plan_.next_chunk()) {
-        // The previous chunk must leave the piece of buffer first.
+        // The previous chunk must leave the buffer first.
         const auto written = co_await write_out();
         if (!written) co_return written;
         const auto fetched = co_await fetch();
@@ -58,8 +58,8 @@ Task<Granted<>> BlockWriter::bring_chunks() {
         for (const WritePlan::Block& block : plan_.blocks()) {
             if (block.is_partial()) staged().left.push_back(block);
         }
-        const auto placed = co_await place_blocks(plan_.blocks());
-        if (!placed) co_return placed;
+        const auto allocated = co_await allocate_blocks(plan_.blocks());
+        if (!allocated) co_return allocated;
     }
     co_return Granted<>{};
 }
@@ -71,12 +71,12 @@ Task<Granted<>> BlockWriter::fetch() {
             const auto fetched = co_await fetch_brought(fragment);
             if (!fetched) co_return fetched;
         } else if (source_.memory != nullptr) {
-            const core::Buffer into = part_of_piece(fragment.piece_at, fragment.length);
+            const core::Buffer into = part_of_buffer(fragment.buffer_at, fragment.length);
             const auto pulled =
                 co_await operation_.client().pull(source_.memory, fragment.sender_at, into);
             if (!pulled) co_return refused(untraced(pulled.error()));
         } else {
-            const core::Buffer into = part_of_piece(fragment.piece_at, fragment.length);
+            const core::Buffer into = part_of_buffer(fragment.buffer_at, fragment.length);
             const auto from = payload.subspan(fragment.sender_at, fragment.length);
             std::memcpy(into.data, from.data(), from.size());
         }
@@ -92,7 +92,7 @@ Granted<> BlockWriter::check_runs() {
             check_.emplace(basis, range.length, checksums_of(fragment.range));
             check_range_ = fragment.range;
         }
-        const auto bytes = part_of_piece(fragment.piece_at, fragment.length).span();
+        const auto bytes = part_of_buffer(fragment.buffer_at, fragment.length).span();
         if (!check_->take(bytes)) {
             return refused(fop::Status::kCorrupt,
                            "the received bytes do not match their checksums");
@@ -107,7 +107,7 @@ Granted<> BlockWriter::check_runs() {
 // afterwards. The fop is found to be cancelled when the client has answered another transfer.
 Task<Granted<>> BlockWriter::explain_mismatch(Refusal mismatch) {
     if (source_.memory != nullptr && brought_ == nullptr) {
-        const core::Buffer into = part_of_piece(0, 1);
+        const core::Buffer into = part_of_buffer(0, 1);
         [[maybe_unused]] const auto asked =
             co_await operation_.client().pull(source_.memory, 0, into);
         const auto wanted = operation_.check_wanted();
@@ -123,7 +123,7 @@ void BlockWriter::take_checksums(const WritePlan::Fragment& fragment) {
     if (source_.runs_from_zero && range.offset % fop::kBlockBytes != 0) return;
     const auto checksums = checksums_of(fragment.range);
     const std::uint64_t first_run = range.offset / fop::kBlockBytes;
-    for (std::size_t index = fragment.piece_at / fop::kBlockBytes; index < plan_.blocks().size();
+    for (std::size_t index = fragment.buffer_at / fop::kBlockBytes; index < plan_.blocks().size();
          ++index) {
         WritePlan::Block& block = plan_.blocks()[index];
         const std::uint64_t offset = block.number * fop::kBlockBytes;
@@ -152,13 +152,13 @@ std::span<const std::uint32_t> BlockWriter::checksums_of(std::size_t range) cons
 }
 
 void BlockWriter::keep_parts(const WritePlan::Fragment& fragment) {
-    const std::size_t end = fragment.piece_at + fragment.length;
-    for (std::size_t at = fragment.piece_at; at < end;) {
+    const std::size_t end = fragment.buffer_at + fragment.length;
+    for (std::size_t at = fragment.buffer_at; at < end;) {
         const std::size_t index = at / fop::kBlockBytes;
         const std::size_t part_end = std::min(end, (index + 1) * fop::kBlockBytes);
         const WritePlan::Block& block = plan_.blocks()[index];
         if (block.is_partial()) {
-            const auto bytes = operation_.piece().span().subspan(at, part_end - at);
+            const auto bytes = operation_.buffer().span().subspan(at, part_end - at);
             staged().parts.push_back({.number = block.number,
                                       .at = at % fop::kBlockBytes,
                                       .length = bytes.size(),
@@ -178,19 +178,19 @@ Task<Granted<>> BlockWriter::move() {
         shift_ = offset / fop::kBlockBytes - brought_offset_ / fop::kBlockBytes;
         co_return Granted<>{};
     }
-    if (move_in_piece()) co_return Granted<>{};
+    if (move_in_buffer()) co_return Granted<>{};
     co_return co_await move_on_disk();
 }
 
 // Returns false, and changes nothing, if the bytes need more than one chunk.
-bool BlockWriter::move_in_piece() {
+bool BlockWriter::move_in_buffer() {
     if (!staged().runs.empty() || !staged().left.empty()) return false;
     const fop::Range& range = source_.ranges.front();
     const std::size_t from = brought_offset_ % fop::kBlockBytes;
     const std::size_t to = range.offset % fop::kBlockBytes;
     if (to + range.length > WritePlan::kChunkBlocks * fop::kBlockBytes) return false;
-    std::byte* const piece = operation_.piece().data;
-    std::memmove(piece + to, piece + from, range.length);
+    std::byte* const data = operation_.buffer().data;
+    std::memmove(data + to, data + from, range.length);
     const auto planned = plan_.begin(source_.ranges);
     ENSURE(planned.has_value());
     const bool has_chunk = plan_.next_chunk();
@@ -203,8 +203,8 @@ bool BlockWriter::move_in_piece() {
 
 // Writes all bytes to the disk, and copies them from there to other blocks.
 Task<Granted<>> BlockWriter::move_on_disk() {
-    const auto placed = co_await place_blocks(plan_.blocks());
-    if (!placed) co_return placed;
+    const auto allocated = co_await allocate_blocks(plan_.blocks());
+    if (!allocated) co_return allocated;
     const auto written = co_await write_out();
     if (!written) co_return written;
     const StagedBlocks brought = std::exchange(staged(), StagedBlocks());
@@ -220,13 +220,13 @@ Task<Granted<>> BlockWriter::move_on_disk() {
     co_return Granted<>{};
 }
 
-// Reads the bytes back from their first location, through the upper half of the piece of buffer.
+// Reads the bytes back from their first location, through the upper half of the buffer.
 Task<Granted<>> BlockWriter::fetch_brought(WritePlan::Fragment fragment) {
     constexpr std::size_t kAt = (kMovedBlocks + 1) * fop::kBlockBytes;
     const std::uint64_t from = brought_offset_ + fragment.sender_at;
     const std::uint64_t first = from / fop::kBlockBytes;
     const std::uint64_t end = (from + fragment.length - 1) / fop::kBlockBytes + 1;
-    const auto slot_of = [first](std::uint64_t number) {
+    const auto offset_of = [first](std::uint64_t number) {
         return kAt + static_cast<std::size_t>(number - first) * fop::kBlockBytes;
     };
     for (const StagedBlocks::Run& run : brought_->runs) {
@@ -238,7 +238,7 @@ Task<Granted<>> BlockWriter::fetch_brought(WritePlan::Fragment fragment) {
             if (!some) co_return refused(untraced(some.error()));
         }
         operation_.io().read(
-            part_of_piece(slot_of(run_first), (run_end - run_first) * fop::kBlockBytes),
+            part_of_buffer(offset_of(run_first), (run_end - run_first) * fop::kBlockBytes),
             run.block + (run_first - run.first), operation_.wait());
     }
     const auto read = co_await operation_.io().wait();
@@ -246,22 +246,22 @@ Task<Granted<>> BlockWriter::fetch_brought(WritePlan::Fragment fragment) {
     for (const StagedBlocks::Part& part : brought_->parts) {
         if (part.number < first || part.number >= end) continue;
         const auto bytes = brought_->bytes_of(part);
-        std::memcpy(operation_.piece().data + slot_of(part.number) + part.at, bytes.data(),
+        std::memcpy(operation_.buffer().data + offset_of(part.number) + part.at, bytes.data(),
                     bytes.size());
     }
-    std::memcpy(operation_.piece().data + fragment.piece_at,
-                operation_.piece().data + kAt + from % fop::kBlockBytes, fragment.length);
+    std::memcpy(operation_.buffer().data + fragment.buffer_at,
+                operation_.buffer().data + kAt + from % fop::kBlockBytes, fragment.length);
     co_return Granted<>{};
 }
 
 // -- writing to the disk --
 
-Task<Granted<>> BlockWriter::place() {
+Task<Granted<>> BlockWriter::write_chunks() {
     const auto last = co_await complete(plan_.blocks());
     if (!last) co_return last;
     const std::span<WritePlan::Block> left = staged().left;
     for (std::size_t at = 0; at < left.size(); at += WritePlan::kChunkBlocks) {
-        // The previous contents of the piece of buffer must be written first.
+        // The previous contents of the buffer must be written first.
         const auto written = co_await write_out();
         if (!written) co_return written;
         const std::size_t count = std::min(WritePlan::kChunkBlocks, left.size() - at);
@@ -271,13 +271,13 @@ Task<Granted<>> BlockWriter::place() {
     co_return record();
 }
 
-// Completes and places blocks in the piece of buffer: reads the unwritten rest of partly written
-// ones.
+// Completes the blocks in the buffer, and allocates blocks of the disk for them: reads the
+// unwritten rest of partly written ones.
 Task<Granted<>> BlockWriter::complete(std::span<WritePlan::Block> blocks) {
     const auto read = co_await read_around(blocks);
     if (!read) co_return read;
     put_parts(blocks);
-    co_return co_await place_blocks(blocks);
+    co_return co_await allocate_blocks(blocks);
 }
 
 Task<Granted<>> BlockWriter::read_around(std::span<WritePlan::Block> blocks) {
@@ -301,7 +301,7 @@ Task<Granted<>> BlockWriter::read_around(std::span<WritePlan::Block> blocks) {
         }
         block.checksum = (*extent)->checksums.front();
         block.checked = true;
-        operation_.io().read(part_of_piece(index * fop::kBlockBytes, fop::kBlockBytes),
+        operation_.io().read(part_of_buffer(index * fop::kBlockBytes, fop::kBlockBytes),
                              (*extent)->block, operation_.wait());
     }
     const auto rest = co_await operation_.io().wait();
@@ -344,7 +344,7 @@ void BlockWriter::put_parts(std::span<WritePlan::Block> blocks) {
 }
 
 // Allocates disk blocks for the whole blocks.
-Task<Granted<>> BlockWriter::place_blocks(std::span<const WritePlan::Block> blocks) {
+Task<Granted<>> BlockWriter::allocate_blocks(std::span<const WritePlan::Block> blocks) {
     for (std::size_t index = 0; index < blocks.size();) {
         if (blocks[index].is_partial()) {
             ++index;
@@ -400,14 +400,14 @@ bool BlockWriter::start_last_writes() {
 // No deadline: a started write must be awaited anyway, and the wait for a device is short.
 void BlockWriter::start_write(const Target& target) {
     const core::Buffer from =
-        part_of_piece(target.index * fop::kBlockBytes, target.on_disk.count * fop::kBlockBytes);
+        part_of_buffer(target.index * fop::kBlockBytes, target.on_disk.count * fop::kBlockBytes);
     operation_.io().write(from, target.on_disk.block, {});
 }
 
-core::Buffer BlockWriter::part_of_piece(std::size_t at, std::size_t size_bytes) const {
-    ENSURE(at + size_bytes <= operation_.piece().size_bytes);
-    const core::Buffer& piece = operation_.piece();
-    return {.data = piece.data + at, .size_bytes = size_bytes, .region = piece.region};
+core::Buffer BlockWriter::part_of_buffer(std::size_t at, std::size_t size_bytes) const {
+    ENSURE(at + size_bytes <= operation_.buffer().size_bytes);
+    const core::Buffer& buffer = operation_.buffer();
+    return {.data = buffer.data + at, .size_bytes = size_bytes, .region = buffer.region};
 }
 
 }  // namespace fopd::reqh

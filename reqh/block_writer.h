@@ -27,10 +27,10 @@ struct WriteSource {
 };
 
 // Fetches the bytes of a write, writes them to newly allocated blocks of the disk, chunk by chunk
-// through the operation's piece of buffer, and adds their records to the operation's change.
+// through the operation's buffer, and adds their records to the operation's change.
 //
 // First bring(), which waits for the client and holds no lock; then, under the lock of the blocks,
-// place(), which waits only for the disk; then the change begins.
+// write_chunks(), which waits only for the disk; then the change begins.
 class BlockWriter {
 public:
     // `operation` and `plan` outlive it. REQUIRES: WritePlan::begin() accepted the ranges.
@@ -45,7 +45,7 @@ public:
     Task<Granted<>> move();
     // On return, all writes except the last ones have completed, and the records are in the change.
     // REQUIRES: bring() has ended; the object is loaded, and its blocks are locked.
-    Task<Granted<>> place();
+    Task<Granted<>> write_chunks();
     // Starts the remaining writes; called in the reactor turn in which the change begins. False if
     // there are none.
     bool start_last_writes();
@@ -66,7 +66,7 @@ private:
     void compute_checksums();
     void keep_parts(const WritePlan::Fragment& fragment);
 
-    bool move_in_piece();
+    bool move_in_buffer();
     Task<Granted<>> move_on_disk();
     Task<Granted<>> fetch_brought(WritePlan::Fragment fragment);
 
@@ -74,15 +74,15 @@ private:
     Task<Granted<>> read_around(std::span<WritePlan::Block> blocks);
     bool around_is_intact(std::span<WritePlan::Block> blocks, std::uint64_t* damaged) const;
     void put_parts(std::span<WritePlan::Block> blocks);
-    Task<Granted<>> place_blocks(std::span<const WritePlan::Block> blocks);
+    Task<Granted<>> allocate_blocks(std::span<const WritePlan::Block> blocks);
     Task<Granted<>> write_out();
     void start_write(const Target& target);
     Granted<> record();
 
     StagedBlocks& staged() const { return operation_.work().staged; }
-    core::Buffer part_of_piece(std::size_t at, std::size_t size_bytes) const;
+    core::Buffer part_of_buffer(std::size_t at, std::size_t size_bytes) const;
     std::span<std::byte> block_bytes(std::size_t index) const {
-        return operation_.piece().span().subspan(index * fop::kBlockBytes, fop::kBlockBytes);
+        return operation_.buffer().span().subspan(index * fop::kBlockBytes, fop::kBlockBytes);
     }
     // The checksums of the runs of one range.
     std::span<const std::uint32_t> checksums_of(std::size_t range) const;

@@ -17,7 +17,7 @@ public:
     struct Move {
         const fop::SealedDescriptor* memory = nullptr;  // From the request.
         std::uint64_t offset = 0;
-        core::Buffer piece{};
+        core::Buffer buffer{};
         Direction direction = Direction::kPull;
     };
 

@@ -8,7 +8,7 @@ Task<Result<void>> ClientTransfer::pull(const fop::SealedDescriptor* source, std
                                         core::Buffer into) const {
     return move({.memory = source,
                  .offset = offset,
-                 .piece = into,
+                 .buffer = into,
                  .direction = ClientMemory::Direction::kPull});
 }
 
@@ -16,7 +16,7 @@ Task<Result<void>> ClientTransfer::push(const fop::SealedDescriptor* target, std
                                         core::Buffer from) const {
     return move({.memory = target,
                  .offset = offset,
-                 .piece = from,
+                 .buffer = from,
                  .direction = ClientMemory::Direction::kPush});
 }
 

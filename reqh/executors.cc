@@ -43,16 +43,16 @@ Task<fop::Reply> run_bulk_echo(Operation* operation) {
     const auto& request = operation->body<fop::BulkEcho>();
     fop::BulkEchoReply done;
     while (done.bytes < request.bytes) {
-        core::Buffer piece = operation->piece();
-        piece.size_bytes = std::min<std::uint64_t>(piece.size_bytes, request.bytes - done.bytes);
-        const auto pulled = co_await operation->client().pull(&request.source, done.bytes, piece);
+        core::Buffer buffer = operation->buffer();
+        buffer.size_bytes = std::min<std::uint64_t>(buffer.size_bytes, request.bytes - done.bytes);
+        const auto pulled = co_await operation->client().pull(&request.source, done.bytes, buffer);
         if (!pulled) co_return failed_without_trace(pulled.error());
 
-        done.crc = core::crc32c(piece.span(), done.crc);
-        const auto pushed = co_await operation->client().push(&request.target, done.bytes, piece);
+        done.crc = core::crc32c(buffer.span(), done.crc);
+        const auto pushed = co_await operation->client().push(&request.target, done.bytes, buffer);
         if (!pushed) co_return failed_without_trace(pushed.error());
 
-        done.bytes += piece.size_bytes;
+        done.bytes += buffer.size_bytes;
         co_await operation->reactor().maybe_yield();
     }
     co_return fop::Reply{.body = done};
@@ -118,15 +118,15 @@ constexpr std::array kExecutors{
     Executor{.name = "ping", .about = About::kAnything, .run = &run_ping},
     Executor{.name = "echo", .run = &run_echo},
     Executor{.name = "bulk_echo",
-             .needs_piece = true,
+             .needs_buffer = true,
              .bulk_bytes = &bulk_of_bulk_echo,
              .run = &run_bulk_echo},
     Executor{.name = "slots",
              .needs_stores = true,
              .about = About::kAnything,
-             .needs_piece = true,
+             .needs_buffer = true,
              .run = &run_slots},
-    Executor{.name = "statfs", .needs_stores = true, .needs_piece = true, .run = &run_statfs},
+    Executor{.name = "statfs", .needs_stores = true, .needs_buffer = true, .run = &run_statfs},
     Executor{.name = "create",
              .needs_stores = true,
              .about = About::kPool,
@@ -143,7 +143,7 @@ constexpr std::array kExecutors{
     Executor{.name = "list",
              .needs_stores = true,
              .about = About::kPool,
-             .needs_piece = true,
+             .needs_buffer = true,
              .run = &run_list},
     Executor{.name = "set_attributes",
              .needs_stores = true,
@@ -169,7 +169,7 @@ constexpr std::array kExecutors{
     Executor{.name = "read",
              .needs_stores = true,
              .about = About::kObject,
-             .needs_piece = true,
+             .needs_buffer = true,
              .slot = &slot_of_fid<fop::Read>,
              .aim = &aim_of<fop::Read>,
              .bulk_bytes = &bulk_of_read,
@@ -177,7 +177,7 @@ constexpr std::array kExecutors{
     Executor{.name = "write",
              .needs_stores = true,
              .about = About::kObject,
-             .needs_piece = true,
+             .needs_buffer = true,
              .slot = &slot_of_fid<fop::Write>,
              .aim = &aim_of<fop::Write>,
              .bulk_bytes = &bulk_of_write,
@@ -186,7 +186,7 @@ constexpr std::array kExecutors{
     Executor{.name = "append",
              .needs_stores = true,
              .about = About::kObject,
-             .needs_piece = true,
+             .needs_buffer = true,
              .slot = &slot_of_fid<fop::Append>,
              .aim = &aim_of<fop::Append>,
              .bulk_bytes = &bulk_of_append,
@@ -195,7 +195,7 @@ constexpr std::array kExecutors{
     Executor{.name = "truncate",
              .needs_stores = true,
              .about = About::kObject,
-             .needs_piece = true,
+             .needs_buffer = true,
              .slot = &slot_of_fid<fop::Truncate>,
              .aim = &aim_of<fop::Truncate>,
              .told_again = &told_again<fop::TruncateReply>,
@@ -203,7 +203,7 @@ constexpr std::array kExecutors{
     Executor{.name = "punch",
              .needs_stores = true,
              .about = About::kObject,
-             .needs_piece = true,
+             .needs_buffer = true,
              .slot = &slot_of_fid<fop::Punch>,
              .aim = &aim_of<fop::Punch>,
              .told_again = &told_again<fop::PunchReply>,
@@ -218,7 +218,7 @@ constexpr std::array kExecutors{
     Executor{.name = "upload_write",
              .needs_stores = true,
              .about = About::kPool,
-             .needs_piece = true,
+             .needs_buffer = true,
              .slot = &slot_of_fid<fop::UploadWrite>,
              .aim = &aim_of<fop::UploadWrite>,
              .bulk_bytes = &bulk_of_upload_write,
@@ -227,7 +227,7 @@ constexpr std::array kExecutors{
     Executor{.name = "upload_commit",
              .needs_stores = true,
              .about = About::kPool,
-             .needs_piece = true,
+             .needs_buffer = true,
              .slot = &slot_of_fid<fop::UploadCommit>,
              .aim = &aim_of<fop::UploadCommit>,
              .told_again = &told_again<fop::UploadCommitReply>,
@@ -241,7 +241,7 @@ constexpr std::array kExecutors{
     Executor{.name = "quota",
              .needs_stores = true,
              .about = About::kPool,
-             .needs_piece = true,
+             .needs_buffer = true,
              .run = &run_quota},
     Executor{.name = "stage",
              .needs_stores = true,
@@ -258,7 +258,7 @@ constexpr std::array kExecutors{
     Executor{.name = "recalls",
              .needs_stores = true,
              .about = About::kAnything,
-             .needs_piece = true,
+             .needs_buffer = true,
              .run = &run_recalls},
     Executor{.name = "recall_wait",
              .needs_stores = true,
@@ -275,7 +275,7 @@ constexpr std::array kExecutors{
     Executor{.name = "media",
              .needs_stores = true,
              .about = About::kAnything,
-             .needs_piece = true,
+             .needs_buffer = true,
              .run = &run_media},
     Executor{.name = "format_medium", .needs_stores = true, .run = &run_format_medium},
     Executor{.name = "load_medium", .needs_stores = true, .run = &run_load_medium},
@@ -283,17 +283,17 @@ constexpr std::array kExecutors{
     Executor{.name = "copies",
              .needs_stores = true,
              .about = About::kObject,
-             .needs_piece = true,
+             .needs_buffer = true,
              .slot = &slot_of_fid<fop::Copies>,
              .aim = &aim_of<fop::Copies>,
              .run = &run_copies},
     Executor{
-        .name = "medium_work", .needs_stores = true, .needs_piece = true, .run = &run_medium_work},
+        .name = "medium_work", .needs_stores = true, .needs_buffer = true, .run = &run_medium_work},
     Executor{.name = "set_drive", .needs_stores = true, .run = &run_set_drive},
     Executor{.name = "export_medium", .needs_stores = true, .run = &run_export_medium},
     Executor{.name = "import_media",
              .needs_stores = true,
-             .needs_piece = true,
+             .needs_buffer = true,
              .run = &run_import_media},
     Executor{.name = "epoch", .run = nullptr},
 };

@@ -41,8 +41,8 @@ struct Executor {
     std::string_view name;  // The type's name in fop::kFopTypes.
     bool needs_stores = false;
     About about = About::kNode;
-    // Whether it needs a piece of buffer.
-    bool needs_piece = false;
+    // Whether it needs a buffer.
+    bool needs_buffer = false;
     // The slot whose home executes it; null: the locality that received it.
     store::Slot (*slot)(const fop::Request& request) = nullptr;
     // Null: the fop names no object.

@@ -14,8 +14,8 @@ namespace fopd::reqh {
 
 namespace {
 
-// The longest wait of a fop for a piece of buffer, whatever its deadline.
-constexpr Duration kPieceWaitMax = 30s;
+// The longest wait of a fop for a buffer, whatever its deadline.
+constexpr Duration kBufferWaitMax = 30s;
 
 std::unexpected<Error> refusal(Errc code, const char* why) {
     return std::unexpected(Error{.code = code, .context = why});
@@ -97,26 +97,26 @@ void Fom::start() {
 Task<void> Fom::run() {
     ENSURE(state_ == State::kRunning);
     fop::Reply reply;
-    std::optional<core::BufferPool::Loan> piece;
+    std::optional<core::BufferPool::Loan> buffer;
 
     enter(Phase::kAuthenticate);
     Granted<> checked = check_token();
     if (checked) checked = check_rights();
-    if (checked && needs_piece()) {
+    if (checked && needs_buffer()) {
         enter(Phase::kLocalResources);
         std::optional<Waiting> waiting(std::in_place, progress_, services_.reactor,
-                                       Wait{.what = WaitsFor::kPiece});
-        auto borrowed = co_await services_.buffers.borrow(wait_for_piece());
+                                       Wait{.what = WaitsFor::kBuffer});
+        auto borrowed = co_await services_.buffers.borrow(wait_for_buffer());
         waiting.reset();
-        if (borrowed) piece.emplace(std::move(*borrowed));
-        if (!borrowed) checked = refused(why_no_piece(borrowed.error()));
+        if (borrowed) buffer.emplace(std::move(*borrowed));
+        if (!borrowed) checked = refused(why_no_buffer(borrowed.error()));
     }
     if (checked) {
         const auto wanted = check_wanted();
         if (!wanted) checked = refused(wanted.error());
     }
     if (!checked) {
-        piece.reset();
+        buffer.reset();
         reply = {.status = checked.error().status, .words = checked.error().words};
         services_.owner.on_finished(*this, reply);
         co_return;
@@ -127,7 +127,7 @@ Task<void> Fom::run() {
                      .client = this,
                      .progress = &progress_,
                      .lent = lent_,
-                     .piece = piece ? piece->buffer() : core::Buffer{},
+                     .buffer = buffer ? buffer->buffer() : core::Buffer{},
                      .reactor = &services_.reactor,
                      .stores = services_.stores,
                      .library = services_.library});
@@ -139,7 +139,7 @@ Task<void> Fom::run() {
     io_wait_ = operation.io().take_waited();
     // When the client learns of the end, no buffer is held for it, unless the reply's payload is in
     // it.
-    if (reply.payload.empty()) piece.reset();
+    if (reply.payload.empty()) buffer.reset();
     services_.owner.on_finished(*this, reply);
     services_.operations.give_back(operation);
 }
@@ -244,19 +244,19 @@ Result<void> Fom::check_wanted() const {
     return {};
 }
 
-core::WaitOptions Fom::wait_for_piece() const {
-    return {.deadline = std::min(fop_->deadline(), after(services_.reactor.now(), kPieceWaitMax)),
+core::WaitOptions Fom::wait_for_buffer() const {
+    return {.deadline = std::min(fop_->deadline(), after(services_.reactor.now(), kBufferWaitMax)),
             .cancel = &fop_->cancel_source()};
 }
 
-Error Fom::why_no_piece(const Error& error) const {
+Error Fom::why_no_buffer(const Error& error) const {
     const bool own_deadline = fop_->deadline() <= services_.reactor.now();
     if (error.code != Errc::kTimedOut || own_deadline) return error;
     return {.code = Errc::kBusy, .context = "no buffer was free for too long"};
 }
 
-bool Fom::needs_piece() const {
-    return executor_of(*type_).needs_piece;
+bool Fom::needs_buffer() const {
+    return executor_of(*type_).needs_buffer;
 }
 
 bool Fom::waits_for_client() const {
@@ -266,14 +266,14 @@ bool Fom::waits_for_client() const {
 void Fom::wait_for_share() {
     ENSURE(state_ == State::kQueued);
     waits_for_share_since_ = services_.reactor.now();
-    services_.reactor.arm(*this, wait_for_piece().deadline);
+    services_.reactor.arm(*this, wait_for_buffer().deadline);
 }
 
 void Fom::on_time() {
     if (state_ == State::kRunning) return on_client_time();
-    services_.owner.on_no_share(*this, why_no_piece({.code = Errc::kTimedOut,
-                                                     .context = "the deadline passed before it "
-                                                                "could run"}));
+    services_.owner.on_no_share(*this, why_no_buffer({.code = Errc::kTimedOut,
+                                                      .context = "the deadline passed before it "
+                                                                 "could run"}));
 }
 
 // -- waiting for the client --
@@ -285,8 +285,8 @@ Task<Result<void>> Fom::move(Move what) {
     const bool is_late = services_.owner.is_client_late(*this);
     reactor.arm(*this, after(client_since_, is_late ? Duration::zero() : kClientIsSlowAfter));
     const bool is_pull = what.direction == Direction::kPull;
-    auto transfer = is_pull ? fop_->pull(what.memory, what.offset, what.piece)
-                            : fop_->push(what.memory, what.offset, what.piece);
+    auto transfer = is_pull ? fop_->pull(what.memory, what.offset, what.buffer)
+                            : fop_->push(what.memory, what.offset, what.buffer);
     const auto moved = co_await std::move(transfer);
     Timer::disarm();
     if (std::exchange(client_is_late_, false)) services_.owner.on_client_in_time(*this);
@@ -344,7 +344,7 @@ fop::TimeSpent Fom::time_spent() const {
     fop::TimeSpent spent;
     spent.set(SpentOn::kTotal, times_.total());
     spent.set(SpentOn::kPolicy, times_.of(Phase::kQueued) - share);
-    spent.set(SpentOn::kBuffer, waited(WaitsFor::kPiece) + share);
+    spent.set(SpentOn::kBuffer, waited(WaitsFor::kBuffer) + share);
     spent.set(SpentOn::kLock, waited(WaitsFor::kSameRequest, WaitsFor::kName, WaitsFor::kLock));
     spent.set(SpentOn::kClient, waited(WaitsFor::kClientSends, WaitsFor::kClientTakes));
     spent.set(SpentOn::kRoom, waited(WaitsFor::kLogRoom, WaitsFor::kSpace));
@@ -374,7 +374,7 @@ void Fom::describe(FopRecord& record) const {
         return;
     }
     const Instant now = services_.reactor.now();
-    if (share_ != nullptr && state_ == State::kQueued) record.wait.what = WaitsFor::kPiece;
+    if (share_ != nullptr && state_ == State::kQueued) record.wait.what = WaitsFor::kBuffer;
     // Another locality may be writing it at this moment; the record then keeps the previous values.
     const auto progress = progress_.read();
     if (progress && state_ == State::kRunning) {

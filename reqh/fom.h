@@ -37,7 +37,7 @@ class RunningPlace : public core::ListNode {};
 // the wait is over. When the client is slow already, because another fom has waited for it that
 // long, the fom does not count from the start of its wait.
 inline constexpr Duration kClientIsSlowAfter = 20ms;
-// A fom that has waited for its client for this long ends if another fop waits for a piece of
+// A fom that has waited for its client for this long ends if another fop waits for a
 // buffer.
 inline constexpr Duration kClientMayTake = 5s;
 // A fom that has waited for its client for this long ends in any case: while a read waits, the
@@ -161,13 +161,13 @@ public:
     void set_parked(bool parked) { parked_ = parked; }
 
     // Whether the fop needs a buffer.
-    bool needs_piece() const;
+    bool needs_buffer() const;
     // Whether the fop keeps its buffer until the client has sent or received bytes.
     bool waits_for_client() const;
     // The client whose share of the buffers the fom uses or waits for; null: none.
     Shares::Client* share() const { return share_; }
     void set_share(Shares::Client* share) { share_ = share; }
-    // Starts the wait for its share, with the same deadline as for a piece of buffer. REQUIRES:
+    // Starts the wait for its share, with the same deadline as for a buffer. REQUIRES:
     // queued.
     void wait_for_share();
 
@@ -186,8 +186,8 @@ private:
     const objects::LayoutPool* pool() const;
     bool may_be_in_lent_pool() const;
     Matter matter() const;
-    core::WaitOptions wait_for_piece() const;
-    Error why_no_piece(const Error& error) const;
+    core::WaitOptions wait_for_buffer() const;
+    Error why_no_buffer(const Error& error) const;
     void enter(Phase phase) {
         times_.enter(phase, services_.reactor.now());
         progress_.enter(phase, services_.reactor.now());

@@ -55,7 +55,7 @@ const FopRecord* FopHistory::find(FopId id) const {
 // -- slow fops --
 
 // The new fop counts as one of its sender's.
-std::size_t SlowFops::place_for(const std::string& share) {
+std::size_t SlowFops::index_for(const std::string& share) {
     if (entries_.size() < kCountMax) {
         entries_.emplace_back();
         return entries_.size() - 1;
@@ -63,22 +63,22 @@ std::size_t SlowFops::place_for(const std::string& share) {
     const auto count_of = [&share](const auto& known) {
         return known.second.size() + (known.first == share ? 1 : 0);
     };
-    const auto own = places_.find(share);
-    auto most = own == places_.end() ? places_.begin() : own;
-    for (auto each = places_.begin(); each != places_.end(); ++each) {
+    const auto own = indices_.find(share);
+    auto most = own == indices_.end() ? indices_.begin() : own;
+    for (auto each = indices_.begin(); each != indices_.end(); ++each) {
         if (count_of(*each) > count_of(*most)) most = each;
     }
     const std::size_t oldest = most->second.front();
     most->second.pop_front();
-    if (most->second.empty()) places_.erase(most);
+    if (most->second.empty()) indices_.erase(most);
     return oldest;
 }
 
 void SlowFops::add(const FopRecord& record, const std::string& share) {
-    const std::size_t place = place_for(share);
-    entries_[place].number = ++last_number_;
-    entries_[place].record = record;
-    places_[share].push_back(place);
+    const std::size_t index = index_for(share);
+    entries_[index].number = ++last_number_;
+    entries_[index].record = record;
+    indices_[share].push_back(index);
 }
 
 const FopRecord* SlowFops::find(FopId id) const {

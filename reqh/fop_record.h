@@ -117,11 +117,11 @@ private:
         std::uint64_t number = 0;  // Increases with each record.
         FopRecord record{};
     };
-    std::size_t place_for(const std::string& share);
+    std::size_t index_for(const std::string& share);
 
     std::vector<Entry> entries_;
     // The entries of each principal, the oldest first. Ordered, so that a tie has one outcome.
-    std::map<std::string, std::deque<std::size_t>> places_;
+    std::map<std::string, std::deque<std::size_t>> indices_;
     std::uint64_t last_number_ = 0;
 };
 

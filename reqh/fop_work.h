@@ -24,21 +24,21 @@ struct FopWork {
 
         friend bool operator==(const FoundExtent&, const FoundExtent&) = default;
     };
-    // Blocks of the piece that are read from consecutive ones of the disk.
+    // Blocks of the buffer that are read from consecutive ones of the disk.
     struct BlockRun {
-        std::uint32_t at = 0;  // In the piece.
+        std::uint32_t at = 0;  // In the buffer.
         std::uint32_t count = 0;
         std::uint64_t first = 0;  // In the object.
         std::uint64_t block = 0;  // On the disk.
         std::uint32_t checksums_at = 0;
     };
-    // Bytes of one range of a read, and the blocks of the piece that they are read into.
+    // Bytes of one range of a read, and the blocks of the buffer that they are read into.
     struct ReadPart {
         std::size_t range = 0;
         fop::Range bytes{};
         std::uint64_t first = 0;  // Block of the object.
         std::uint32_t count = 0;
-        std::uint32_t at = 0;  // Block of the piece.
+        std::uint32_t at = 0;  // Block of the buffer.
     };
 
     std::vector<FoundExtent> found;

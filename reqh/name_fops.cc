@@ -80,19 +80,19 @@ Granted<std::string_view> group_for(const Operation& operation, objects::PoolId 
 
 Task<fop::Reply> run_create(Operation* operation) {
     const auto& create = operation->body<fop::Create>();
-    const auto placed = operation->check_takes_new();
-    if (!placed) co_return operation->refuse(placed.error());
-    const auto group = group_for(*operation, *placed, create.group);
+    const auto pool = operation->check_takes_new();
+    if (!pool) co_return operation->refuse(pool.error());
+    const auto group = group_for(*operation, *pool, create.group);
     if (!group) co_return operation->refuse(group.error());
     const bool is_named = !create.name.empty();
     if (is_named) {
-        const NewName name{.name = {.pool = *placed, .name = create.name},
+        const NewName name{.name = {.pool = *pool, .name = create.name},
                            .no_replace = create.no_replace};
         const auto held = co_await hold_for_new_object(operation, name);
         if (!held) co_return operation->refuse(held.error());
     }
     operation->enter(Phase::kAuthorise);
-    const objects::PoolOwner owner{.pool = *placed, .owner = acting_user(operation->caller())};
+    const objects::PoolOwner owner{.pool = *pool, .owner = acting_user(operation->caller())};
     const auto charged = operation->space().charge(owner, {.objects = 1});
     if (!charged) co_return operation->refuse(charged.error());
     auto room =
@@ -104,7 +104,7 @@ Task<fop::Reply> run_create(Operation* operation) {
     const store::Object object{.version = 1,
                                .created = now,
                                .changed = now,
-                               .pool = *placed,
+                               .pool = *pool,
                                .mode = create.mode,
                                .last_writer = operation->last_writer({}),
                                .owner = owner.owner,
@@ -261,7 +261,7 @@ Task<fop::Reply> run_list(Operation* operation) {
     const auto pool = operation->layout().find_pool();
     if (!pool) co_return operation->refuse(pool.error());
     operation->enter(Phase::kExecute);
-    fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
+    fop::ListingWriter writer(operation->buffer().span().first(fop::kListingBytesMax));
     operation->work().text = list.cursor;
     std::uint32_t count = 0;
     bool is_full = false;

@@ -83,7 +83,7 @@ Task<fop::Reply> run_slots(Operation* operation) {
     operation->enter(Phase::kExecute);
     const objects::StoreLayoutPtr layout = operation->stores().layout_ptr();
     const auto slots = co_await look_at_all_slots(operation);
-    fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
+    fop::ListingWriter writer(operation->buffer().span().first(fop::kListingBytesMax));
     const objects::LayoutPool* const by_default = layout->find_pool("");
     for (std::size_t i = 0; i < slots.size(); ++i) {
         const objects::LayoutSlot& slot = layout->slots[i];
@@ -127,7 +127,7 @@ Task<fop::Reply> run_statfs(Operation* operation) {
     const objects::StoreLayoutPtr layout = operation->stores().layout_ptr();
     const auto slots = co_await look_at_all_slots(operation);
     const auto cartridges = co_await list_cartridges(operation);
-    fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
+    fop::ListingWriter writer(operation->buffer().span().first(fop::kListingBytesMax));
     fop::StatfsReply all;
     for (const objects::LayoutPool& pool : layout->pools) {
         fop::PoolEntry entry{.pool = pool.name};

@@ -114,7 +114,7 @@ public:
     TargetObject& target() { return target_; }
     const store::Object& object() const { return target_.get(); }
 
-    // I/O on the disk of home(), with memory of the piece or other memory.
+    // I/O on the disk of home(), with memory of the buffer or other memory.
     objects::BlockIo& io() { return io_; }
     store::Reading& reading() { return reading_; }
     const ClientTransfer& client() const { return client_; }

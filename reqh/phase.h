@@ -17,7 +17,7 @@ namespace fopd::reqh {
 enum class Phase : std::uint8_t {
     kQueued,                // In the request scheduler; the fom executes all others.
     kAuthenticate,          // Identifies the sender and its rights.
-    kLocalResources,        // Waits for a piece of buffer, if needed.
+    kLocalResources,        // Waits for a buffer, if needed.
     kDistributedResources,  // Waits for names and locks that others hold.
     kLoadObject,            // Finds the object in its pool.
     kAuthorise,             // Checks the sender's rights on the object.

@@ -20,7 +20,7 @@ enum class WaitsFor : std::uint8_t {
     kNothing,
     kTurn,
     kLimit,
-    kPiece,
+    kBuffer,
     kSameRequest,
     kName,
     kLock,

@@ -13,14 +13,14 @@ namespace {
 
 // An account and its sort key in the list. The separator is a line feed, which no name contains.
 struct Account {
-    std::string place;
+    std::string sort_key;
     const objects::LayoutPool* pool = nullptr;
     std::string_view owner{};
     const objects::QuotaAccount* account = nullptr;
     fop::QuotaEntry::Whose whose = fop::QuotaEntry::Whose::kOwner;
 };
 
-std::string place_of(const objects::LayoutPool& pool, std::string_view owner) {
+std::string sort_key_of(const objects::LayoutPool& pool, std::string_view owner) {
     return pool.name + '\n' + std::string(owner);
 }
 
@@ -30,12 +30,12 @@ std::uint64_t bytes_of(std::uint64_t blocks) {
 }
 
 void add_all(const objects::LayoutPool& pool, std::vector<Account>& accounts) {
-    accounts.push_back({.place = pool.name,
+    accounts.push_back({.sort_key = pool.name,
                         .pool = &pool,
                         .account = &pool.quota->whole(),
                         .whose = fop::QuotaEntry::Whose::kPool});
     for (const objects::PoolQuota::Owner& each : pool.quota->owners()) {
-        accounts.push_back({.place = place_of(pool, each.name),
+        accounts.push_back({.sort_key = sort_key_of(pool, each.name),
                             .pool = &pool,
                             .owner = each.name,
                             .account = each.account});
@@ -44,7 +44,7 @@ void add_all(const objects::LayoutPool& pool, std::vector<Account>& accounts) {
 
 void add_own(const objects::LayoutPool& pool, std::string_view owner,
              std::vector<Account>& accounts) {
-    accounts.push_back({.place = place_of(pool, owner),
+    accounts.push_back({.sort_key = sort_key_of(pool, owner),
                         .pool = &pool,
                         .owner = owner,
                         .account = &pool.quota->account_of(owner)});
@@ -82,15 +82,16 @@ Task<fop::Reply> run_quota(Operation* operation) {
             add_own(pool, acting_user(operation->caller()), accounts);
         }
     }
-    std::erase_if(accounts, [&asked](const Account& each) { return each.place <= asked.cursor; });
-    std::ranges::sort(accounts, {}, &Account::place);
-    fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
+    std::erase_if(accounts,
+                  [&asked](const Account& each) { return each.sort_key <= asked.cursor; });
+    std::ranges::sort(accounts, {}, &Account::sort_key);
+    fop::ListingWriter writer(operation->buffer().span().first(fop::kListingBytesMax));
     operation->work().text = asked.cursor;
     bool is_end = true;
     for (const Account& each : accounts) {
         is_end = writer.add(entry_of(each));
         if (!is_end) break;
-        operation->work().text = each.place;
+        operation->work().text = each.sort_key;
     }
     co_return fop::Reply{.payload = writer.written(),
                          .body = fop::QuotaReply{.cursor = operation->work().text, .end = is_end}};

@@ -30,11 +30,11 @@ std::uint32_t zero_block_checksum() {
     return kChecksum;
 }
 
-// Reads the ranges of a read into the operation's piece of buffer, as much at a time as fits, and
+// Reads the ranges of a read into the operation's buffer, as much at a time as fits, and
 // sends it to the client. The result is the object at one moment: the extents are noted at once,
 // and their disk blocks are not reused before the read has ended. Only when the disk has no free
-// block, they may be reused while the client takes a piece: then the extents are noted anew if the
-// object is still the same, and the client is asked to read again if it is not.
+// block, they may be reused while the client takes the bytes of a buffer: then the extents are
+// noted anew if the object is still the same, and the client is asked to read again if it is not.
 class ObjectRead {
 public:
     ObjectRead(Operation& operation, const fop::Read& read)
@@ -59,16 +59,16 @@ private:
     void checksum(const Part& part);
     std::uint32_t checksum_of_block(const Part& part, std::uint64_t block) const;
 
-    std::span<std::byte> piece_bytes(std::uint64_t at, std::uint64_t size_bytes) const {
-        return operation_.piece().span().subspan(at, size_bytes);
+    std::span<std::byte> buffer_bytes(std::uint64_t at, std::uint64_t size_bytes) const {
+        return operation_.buffer().span().subspan(at, size_bytes);
     }
     core::Buffer buffer_of(std::span<std::byte> bytes) const {
         return {
-            .data = bytes.data(), .size_bytes = bytes.size(), .region = operation_.piece().region};
+            .data = bytes.data(), .size_bytes = bytes.size(), .region = operation_.buffer().region};
     }
     std::span<std::byte> bytes_of(const Part& part) const {
-        return piece_bytes(part.at * objects::kBlock + part.bytes.offset % objects::kBlock,
-                           part.bytes.length);
+        return buffer_bytes(part.at * objects::kBlock + part.bytes.offset % objects::kBlock,
+                            part.bytes.length);
     }
 
     Operation& operation_;
@@ -77,7 +77,7 @@ private:
     objects::ObjectState state_;
     std::uint64_t version_ = 0;  // When its extents were noted, also if that was not durable yet.
     std::uint64_t total_ = 0;
-    std::uint32_t out_blocks_ = 0;  // At the start of the piece: room for the reply's payload.
+    std::uint32_t out_blocks_ = 0;  // At the start of the buffer: room for the reply's payload.
 
     std::size_t range_ = 0;
     std::uint64_t next_ = 0;  // Offset in that range.
@@ -179,7 +179,7 @@ Task<Granted<>> ObjectRead::run() {
         }
         const auto read = co_await read_parts();
         if (!read) co_return read;
-        // These data are in the piece of buffer, however long the client takes.
+        // These data are in the buffer, however long the client takes.
         if (is_last_chunk()) {
             operation_.reading().unlink();
         } else {
@@ -191,12 +191,12 @@ Task<Granted<>> ObjectRead::run() {
     co_return Granted<>{};
 }
 
-// Selects as much of the ranges as fits into the piece of buffer.
+// Selects as much of the ranges as fits into the buffer.
 bool ObjectRead::next_parts() {
     std::vector<Part>& parts = operation_.work().parts;
     parts.clear();
     std::uint32_t at = out_blocks_;
-    while (range_ < read_.ranges.size() && at < objects::kPieceBlocks) {
+    while (range_ < read_.ranges.size() && at < objects::kBufferBlocks) {
         const fop::Range range = fop::within(read_.ranges[range_], state_.size_bytes);
         next_ = std::max(next_, range.offset);
         if (next_ == range.end()) {
@@ -206,7 +206,7 @@ bool ObjectRead::next_parts() {
         }
         const std::uint64_t first = next_ / objects::kBlock;
         const std::uint64_t end =
-            std::min(range.end(), (first + objects::kPieceBlocks - at) * objects::kBlock);
+            std::min(range.end(), (first + objects::kBufferBlocks - at) * objects::kBlock);
         const auto count = static_cast<std::uint32_t>((end - 1) / objects::kBlock - first + 1);
         parts.push_back({.range = range_,
                          .bytes = {.offset = next_, .length = end - next_},
@@ -235,7 +235,7 @@ Task<Granted<>> ObjectRead::read_parts() {
             const auto some = co_await io.wait();
             if (!some) co_return refused(untraced(some.error()));
         }
-        io.read(buffer_of(piece_bytes(run.at * objects::kBlock, run.count * objects::kBlock)),
+        io.read(buffer_of(buffer_bytes(run.at * objects::kBlock, run.count * objects::kBlock)),
                 run.block, operation_.wait());
     }
     const auto read = co_await io.wait();
@@ -258,8 +258,8 @@ void ObjectRead::lay_out(const Part& part) {
             continue;
         }
         const std::uint64_t hole_end = std::min(end, std::max(next, extent.first));
-        const auto hole = piece_bytes((part.at + (next - part.first)) * objects::kBlock,
-                                      (hole_end - next) * objects::kBlock);
+        const auto hole = buffer_bytes((part.at + (next - part.first)) * objects::kBlock,
+                                       (hole_end - next) * objects::kBlock);
         std::ranges::fill(hole, std::byte{0});
         next = hole_end;
         if (next == end) break;
@@ -278,7 +278,7 @@ void ObjectRead::lay_out(const Part& part) {
 Granted<> ObjectRead::check_runs() {
     for (const FopWork::BlockRun& run : operation_.work().runs) {
         for (std::uint32_t i = 0; i < run.count; ++i) {
-            const auto block = piece_bytes((run.at + i) * objects::kBlock, objects::kBlock);
+            const auto block = buffer_bytes((run.at + i) * objects::kBlock, objects::kBlock);
             if (core::crc32c(block) == operation_.work().found_checksums[run.checksums_at + i])
                 continue;
             return refused(operation_.corrupt(fid_, run.first + i));
@@ -292,7 +292,7 @@ Task<Granted<>> ObjectRead::hand_over() {
         checksum(part);
         const auto bytes = bytes_of(part);
         if (!read_.target) {
-            std::ranges::copy(bytes, piece_bytes(handed_over_, bytes.size()).begin());
+            std::ranges::copy(bytes, buffer_bytes(handed_over_, bytes.size()).begin());
         } else {
             const core::Buffer from = buffer_of(bytes);
             const auto pushed =
@@ -335,7 +335,7 @@ fop::Reply ObjectRead::reply() const {
                                             .version = state_.version,
                                             .incarnation = operation_.durable_receipt().incarnation,
                                             .checksums = operation_.work().checksums}};
-    if (!read_.target) reply.payload = piece_bytes(0, total_);
+    if (!read_.target) reply.payload = buffer_bytes(0, total_);
     return reply;
 }
 

@@ -94,8 +94,8 @@ void RequestHandler::on_request(lrs::Request* request) {
     ask();
 }
 
-// The policy chose a fop for which there is no piece of buffer, and whose client is not slow:
-// pieces will be free soon, and no other fop overtakes this one.
+// The policy chose a fop for which there is no buffer, and whose client is not slow:
+// buffers will be free soon, and no other fop overtakes this one.
 bool RequestHandler::is_held_up() const {
     return held_up_ != nullptr && !shares_.is_limited(*held_up_->share(), buffers_.total_count());
 }
@@ -103,12 +103,12 @@ bool RequestHandler::is_held_up() const {
 // Whether the fom can start now. If not, it waits for its client's share, and fops of other clients
 // go on.
 bool RequestHandler::has_share(Fom& fom) {
-    if (draining_ || !fom.needs_piece()) return true;
+    if (draining_ || !fom.needs_buffer()) return true;
     const fabric::Caller& caller = fom.fop().caller();
     Shares::Client& client = shares_.client_of(caller.share, caller.client);
     fom.set_share(&client);
     // Control fops must always proceed, so that the node's state can be queried. A fop that does
-    // not wait for its client returns its piece soon.
+    // not wait for its client returns its buffer soon.
     const bool is_short = fom.attributes.lane != lrs::Lane::kData || !fom.waits_for_client();
     if (is_short || shares_.may_take(client, buffers_.total_count())) {
         shares_.take(client);

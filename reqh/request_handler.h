@@ -158,7 +158,7 @@ private:
     core::Counter hung_count_;
     Admission admission_;
     core::BufferPool& buffers_;
-    Shares shares_;           // Of the pieces of buffer.
+    Shares shares_;           // Of the buffers.
     Fom* held_up_ = nullptr;  // The newest that waits for its share, while it waits.
     FopMetrics metrics_;
     FopLoad load_{metrics_};

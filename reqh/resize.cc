@@ -43,10 +43,10 @@ private:
     Task<Granted<>> punch();
     Task<Granted<>> commit(store::Reservation room);
     core::Buffer memory(std::size_t index) const {
-        const core::Buffer& piece = operation_.piece();
-        return {.data = piece.data + index * objects::kBlock,
+        const core::Buffer& buffer = operation_.buffer();
+        return {.data = buffer.data + index * objects::kBlock,
                 .size_bytes = objects::kBlock,
-                .region = piece.region};
+                .region = buffer.region};
     }
 
     Operation& operation_;

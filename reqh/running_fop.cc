@@ -13,9 +13,9 @@ Granted<> RunningFop::check_wanted() const {
 void RunningFop::move_to(const Site& site) {
     site_ = site;
     home_ = nullptr;
-    piece_ = origin_.piece;
+    buffer_ = origin_.buffer;
     // A registered region is valid only on the reactor that registered it.
-    if (origin_.reactor != site.reactor) piece_.region = -1;
+    if (origin_.reactor != site.reactor) buffer_.region = -1;
 }
 
 void RunningFop::select(objects::HomeVolume& home) {

@@ -35,8 +35,8 @@ public:
         const fop::FopType* type = nullptr;
         ClientMemory* client = nullptr;
         Progress* progress = nullptr;
-        Lent lent{};           // To the sender, by the token.
-        core::Buffer piece{};  // Empty for fops that need none.
+        Lent lent{};            // To the sender, by the token.
+        core::Buffer buffer{};  // Empty for fops that need none.
         core::Reactor* reactor = nullptr;
         objects::Stores* stores = nullptr;              // Null: the node has no disks.
         const library::LibraryDoor* library = nullptr;  // Null: the node has no tape library.
@@ -75,7 +75,7 @@ public:
     core::Reactor& reactor() const { return *site_.reactor; }
     objects::Stores& stores() const { return *site_.stores; }
     WallTime wall() const { return stores().parts().clock.wall(); }
-    const core::Buffer& piece() const { return piece_; }
+    const core::Buffer& buffer() const { return buffer_; }
     // The disk that it uses. REQUIRES: one was selected at this locality.
     objects::HomeVolume& home() const { return *home_; }
     store::Volume& volume() const { return home_->volume(); }
@@ -108,7 +108,7 @@ protected:
 private:
     Origin origin_;
     Site site_;
-    core::Buffer piece_;
+    core::Buffer buffer_;
     objects::HomeVolume* home_ = nullptr;
     objects::HomeVolume::Hold hold_;
 };

@@ -12,18 +12,18 @@
 
 namespace fopd::reqh {
 
-// Decides how many of a locality's pieces of buffer each client's fops may hold, and which fops
+// Decides how many of a locality's buffers each client's fops may hold, and which fops
 // wait until their client may hold another one.
 //
 // A client is slow while a fop of it has waited for the client to send or receive data longer than
-// the network takes: the pieces that it holds may come back late. A slow client may hold half of
-// the pieces that its principal may still take, and all principals together always leave some free.
-// So there is room for the next client, however many hold their shares. A client that is not slow
-// may hold three times as many pieces as are free, until slow clients hold half of all pieces: from
-// then on its share is limited like that of a slow client, except that it may take its first piece
-// from those that its principal's slow clients must leave free. Clients that are not slow leave an
-// eighth of the pieces to fops that do not wait for a client; these take pieces without a share:
-// however many clients stop at the same moment, such fops proceed.
+// the network takes: the buffers that it holds may come back late. A slow client may hold half of
+// the buffers that its principal may still take, and all principals together always leave some
+// free. So there is room for the next client, however many hold their shares. A client that is not
+// slow may hold three times as many buffers as are free, until slow clients hold half of all
+// buffers: from then on its share is limited like that of a slow client, except that it may take
+// its first buffer from those that its principal's slow clients must leave free. Clients that are
+// not slow leave an eighth of the buffers to fops that do not wait for a client; these take buffers
+// without a share: however many clients stop at the same moment, such fops proceed.
 //
 // Pure. Fops of one client are served in the order of arrival, and clients take turns.
 class Shares {
@@ -41,7 +41,7 @@ private:
 public:
     using ClientId = std::array<std::byte, 16>;
 
-    // A client of a principal. Exists as long as it holds pieces or waits.
+    // A client of a principal. Exists as long as it holds buffers or waits.
     class Client : TurnPlace {
     public:
         std::uint64_t held() const { return held_; }
@@ -85,7 +85,7 @@ public:
         return client;
     }
 
-    // Whether the client may take one more of `total` pieces. A client with waiting fops may not:
+    // Whether the client may take one more of `total` buffers. A client with waiting fops may not:
     // they go first.
     bool may_take(const Client& client, std::uint64_t total) const {
         return !client.waits() && has_share(client, total);
@@ -110,7 +110,8 @@ public:
     bool is_limited(const Client& client, std::uint64_t total) const {
         return client.is_slow() || 2 * slow_held_ >= total;
     }
-    // One of the client's fops starts or ends a wait for the client's bytes. The fop holds a piece.
+    // One of the client's fops starts or ends a wait for the client's bytes. The fop holds a
+    // buffer.
     void begin_slow(Client& client) {
         if (client.slow_count_++ == 0) slow_held_ += client.held_;
     }
@@ -130,7 +131,7 @@ public:
         static_cast<TurnPlace&>(client).unlink();
         forget_if_idle(client);
     }
-    // Removes and returns a waiting fop whose client may hold another piece; the caller must
+    // Removes and returns a waiting fop whose client may hold another buffer; the caller must
     // take(). Null: there is none.
     Place* next(std::uint64_t total) {
         Client* chosen = nullptr;
@@ -145,7 +146,7 @@ public:
         return turns_.empty() ? nullptr : pop(static_cast<Client&>(turns_.front()));
     }
     bool anybody_waits() const { return !turns_.empty(); }
-    // Whether other clients wait for pieces.
+    // Whether other clients wait for buffers.
     bool others_wait(const Client& client) const {
         bool others = false;
         turns_.for_each(
@@ -166,7 +167,7 @@ private:
         const Principal& principal = client.principal_->second;
         if (principal.held == 0) return true;
         const std::uint64_t free = total - held_;
-        // A single principal may hold three quarters of all pieces, otherwise as many as are left
+        // A single principal may hold three quarters of all buffers, otherwise as many as are left
         // free; half of the rest is for its clients that are not slow.
         const bool is_alone = principal.held == held_ && principals_.size() == 1;
         const std::uint64_t times = is_alone ? 3 : 1;

@@ -32,7 +32,7 @@ struct StagedBlocks {
     std::vector<std::uint32_t> checksums;
     std::vector<Part> parts;       // At most two per range.
     std::vector<std::byte> bytes;  // The bytes of the parts: at most one block for each part.
-    // Partly written blocks whose bytes are no longer in the piece of buffer.
+    // Partly written blocks whose bytes are no longer in the buffer.
     std::vector<WritePlan::Block> left;
 
     void clear() {

@@ -404,7 +404,7 @@ Task<fop::Reply> run_recalls(Operation* operation) {
     };
     co_await at_every_locality(operation, &look);
     const bool shows_all = operation->access().may_administer({});
-    fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
+    fop::ListingWriter writer(operation->buffer().span().first(fop::kListingBytesMax));
     for (const ListedRecall& each : list.recalls) {
         const library::RecallRow& row = each.row;
         if (!each.is_shown && !shows_all) continue;

@@ -118,7 +118,7 @@ Task<fop::Reply> run_medium_work(Operation* operation) {
     }
     if (!answer->work) co_return fop::Reply{.body = fop::MediumWorkReply{}};
     const library::MediumWork& work = *answer->work;
-    fop::ListingWriter writer(operation->piece().span().first(fop::kListingBytesMax));
+    fop::ListingWriter writer(operation->buffer().span().first(fop::kListingBytesMax));
     for (std::size_t i = asked.first; i < work.listed.size(); ++i) {
         const library::MediumWork::Failure& each = work.listed[i];
         const bool fits = writer.add(fop::FailedCopyEntry{.fid = objects::fop_fid(each.fid),

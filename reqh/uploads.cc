@@ -30,13 +30,13 @@ Task<Granted<>> lock_upload(Operation* operation, objects::LockRequest needed) {
 
 Task<fop::Reply> run_upload_begin(Operation* operation) {
     const auto& begin = operation->body<fop::UploadBegin>();
-    const auto placed = operation->check_takes_new();
-    if (!placed) co_return operation->refuse(placed.error());
-    const auto group = group_for(*operation, *placed, begin.group);
+    const auto pool = operation->check_takes_new();
+    if (!pool) co_return operation->refuse(pool.error());
+    const auto group = group_for(*operation, *pool, begin.group);
     if (!group) co_return operation->refuse(group.error());
     if (begin.no_replace && !begin.name.empty()) {
         // An early check only: the commit decides.
-        const objects::ObjectName name{.pool = *placed, .name = begin.name};
+        const objects::ObjectName name{.pool = *pool, .name = begin.name};
         auto finding = operation->stores().parts().names.find(name);
         const auto found = co_await operation->elsewhere(std::move(finding));
         if (!found) co_return operation->refuse(untraced(found.error()));
@@ -44,18 +44,18 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
             co_return operation->refuse(
                 {.status = fop::Status::kExists, .words = "the name is taken"});
         }
-        const auto known = operation->layout().check_names_known(*placed);
+        const auto known = operation->layout().check_names_known(*pool);
         if (!known) co_return operation->refuse(known.error());
     }
     operation->enter(Phase::kAuthorise);
-    const objects::PoolOwner owner{.pool = *placed, .owner = acting_user(operation->caller())};
+    const objects::PoolOwner owner{.pool = *pool, .owner = acting_user(operation->caller())};
     const auto charged = operation->space().charge(owner, {.objects = 1});
     if (!charged) co_return operation->refuse(charged.error());
     // Checked before the bytes are sent, while the client can still try another disk.
     const std::uint64_t blocks = (begin.size_bytes + objects::kBlock - 1) / objects::kBlock;
     const auto within_quota = operation->space().check_quota(owner, {.blocks = blocks});
     if (!within_quota) co_return operation->refuse(within_quota.error());
-    const auto fits = operation->space().check_room(*placed, blocks);
+    const auto fits = operation->space().check_room(*pool, blocks);
     if (!fits) co_return operation->refuse(fits.error());
     auto room =
         co_await operation->reserve(store::kPutRecordBytesMax + objects::kReplyRecordBytesMax);
@@ -67,7 +67,7 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
         fid, {.object = {.size_bytes = begin.size_bytes,
                          .created = now,
                          .changed = now,
-                         .pool = *placed,
+                         .pool = *pool,
                          .mode = begin.mode,
                          .owner = owner.owner,
                          .group = *group,
@@ -96,8 +96,8 @@ Task<Granted<>> check_upload_before_pull(Operation* operation, store::Fid fid,
 
 // REQUIRES: the upload is loaded, and its blocks are locked.
 Task<Granted<fop::Receipt>> write_upload(Operation* operation, BlockWriter* writer) {
-    const auto placed = co_await writer->place();
-    if (!placed) co_return refused(placed.error());
+    const auto written = co_await writer->write_chunks();
+    if (!written) co_return refused(written.error());
     auto room = co_await operation->reserve(objects::kReplyRecordBytesMax);
     if (!room) co_return refused(room.error());
     operation->put_reply({.type = operation->request().type});
@@ -174,13 +174,13 @@ Task<Granted<>> check_end(Operation* operation, const fop::UploadCommit* commit)
     if (!last) co_return refused(last.error());
     if (!last->has_value()) co_return Granted<>{};
     const std::uint32_t expected = (*last)->checksums.front();
-    const core::Buffer& piece = operation->piece();
+    const core::Buffer& buffer = operation->buffer();
     operation->io().read(
-        {.data = piece.data, .size_bytes = objects::kBlock, .region = piece.region}, (*last)->block,
-        operation->wait());
+        {.data = buffer.data, .size_bytes = objects::kBlock, .region = buffer.region},
+        (*last)->block, operation->wait());
     const auto read = co_await operation->io().wait();
     if (!read) co_return refused(untraced(read.error()));
-    const auto bytes = piece.span().first(objects::kBlock);
+    const auto bytes = buffer.span().first(objects::kBlock);
     if (core::crc32c(bytes) != expected) co_return refused(operation->corrupt(fid, end - 1));
     const bool is_clean = std::ranges::all_of(bytes.subspan(used),
                                               [](std::byte each) { return each == std::byte{0}; });

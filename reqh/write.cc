@@ -49,8 +49,8 @@ private:
 };
 
 Task<Granted<fop::Changed>> ObjectWrite::run() {
-    const auto placed = co_await writer_.place();
-    if (!placed) co_return refused(placed.error());
+    const auto written = co_await writer_.write_chunks();
+    if (!written) co_return refused(written.error());
     auto room =
         co_await operation_.reserve(store::kPutRecordBytesMax + objects::kReplyRecordBytesMax);
     if (!room) co_return refused(room.error());
@@ -62,7 +62,7 @@ Task<Granted<fop::Changed>> ObjectWrite::run() {
         writer_.start_last_writes() ? store::Data::kPending : store::Data::kNone;
     const auto begun = operation_.begin_change(std::move(*room), what_.durability, data);
     if (!begun) {
-        // The piece of buffer must stay until all writes from it have ended.
+        // The buffer must stay until all writes from it have ended.
         [[maybe_unused]] const auto ended = co_await operation_.io().wait();
         co_return refused(begun.error());
     }

@@ -85,7 +85,7 @@ void WritePlan::take(const fop::Range& range, std::size_t which, std::size_t fir
         .offset = next_,
         .length = end - next_,
         .sender_at = sender_at_[which] + (next_ - range.offset),
-        .piece_at = first_index * fop::kBlockBytes + next_ % fop::kBlockBytes};
+        .buffer_at = first_index * fop::kBlockBytes + next_ % fop::kBlockBytes};
     std::size_t index = first_index;
     for (std::uint64_t at = next_; at < end; ++index) {
         const std::uint64_t block_end = std::min(end, (block_of(at) + 1) * fop::kBlockBytes);

@@ -16,12 +16,12 @@ namespace fopd::reqh {
 store::BlockRange blocks_of(std::span<const fop::Range> ranges);
 
 // Maps the bytes of a write to blocks: the touched blocks, by their number in the object, divided
-// into chunks that fit into a piece of buffer. Pure.
+// into chunks that fit into a buffer. Pure.
 class WritePlan {
 public:
     static constexpr std::size_t kChunkBlocks = core::kBufferBytes / fop::kBlockBytes;
 
-    // A block of the object; its index in the chunk is its position in the piece of buffer.
+    // A block of the object; its index in the chunk is its position in the buffer.
     struct Block {
         std::uint64_t number = 0;
         std::uint32_t covered_bytes = 0;  // The bytes of it that are written.
@@ -30,13 +30,13 @@ public:
 
         bool is_partial() const { return covered_bytes < fop::kBlockBytes; }
     };
-    // Bytes of one range that are contiguous in the sender's memory and in the piece of buffer.
+    // Bytes of one range that are contiguous in the sender's memory and in the buffer.
     struct Fragment {
         std::size_t range = 0;  // Index of the range.
         std::uint64_t offset = 0;
         std::uint64_t length = 0;
         std::uint64_t sender_at = 0;  // In the sender's memory.
-        std::size_t piece_at = 0;
+        std::size_t buffer_at = 0;
     };
 
     // kInvalid if the ranges overlap. The ranges must stay valid as long as the plan is used, and

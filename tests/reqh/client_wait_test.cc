@@ -8,8 +8,6 @@ using namespace fopd::reqh::testing;
 
 namespace {
 
-constexpr std::uint64_t kOnePiece = core::kBufferBytes;
-
 FopSpec of_client(FopSpec spec, std::uint8_t client, std::string principal = "alice") {
     spec.client[0] = static_cast<std::byte>(client);
     spec.principal = std::move(principal);
@@ -26,9 +24,9 @@ std::size_t under_way(const HandlerWorld& node) {
 
 TEST_CASE("reqh client wait: 128 foms that wait for their clients keep no other fop waiting",
           "[reqh]") {
-    HandlerWorld node({.max_foms = 8, .piece_count = 256});
+    HandlerWorld node({.max_foms = 8, .buffer_count = 256});
     for (int i = 0; i < 128; ++i) {
-        node.send(of_client(bulk_echo(8 * kOnePiece, 1h), static_cast<std::uint8_t>(i % 4)));
+        node.send(of_client(bulk_echo(8 * kOneBuffer, 1h), static_cast<std::uint8_t>(i % 4)));
     }
     const FakeFop& control = node.send(ping());
     node.settle();
@@ -37,7 +35,7 @@ TEST_CASE("reqh client wait: 128 foms that wait for their clients keep no other 
     CHECK(under_way(node) > 100);
 
     for (int i = 0; i < 20; ++i) {
-        const FakeFop& other = node.send(of_client(bulk_echo(kOnePiece, 1ms), 9));
+        const FakeFop& other = node.send(of_client(bulk_echo(kOneBuffer, 1ms), 9));
         const FakeFop& again = node.send(ping());
         node.settle();
         CHECK(again.answer.has_value());
@@ -48,9 +46,9 @@ TEST_CASE("reqh client wait: 128 foms that wait for their clients keep no other 
 
 TEST_CASE("reqh client wait: a fom whose client is back counts again", "[reqh]") {
     HandlerWorld node({.max_foms = 1});
-    const FakeFop& slow = node.send(of_client(bulk_echo(kOnePiece, 100ms), 1));
-    const FakeFop& first = node.send(of_client(bulk_echo(2 * kOnePiece, 15ms), 2));
-    const FakeFop& second = node.send(of_client(bulk_echo(kOnePiece, 15ms), 2));
+    const FakeFop& slow = node.send(of_client(bulk_echo(kOneBuffer, 100ms), 1));
+    const FakeFop& first = node.send(of_client(bulk_echo(2 * kOneBuffer, 15ms), 2));
+    const FakeFop& second = node.send(of_client(bulk_echo(kOneBuffer, 15ms), 2));
     node.world.run_for(30ms);
     CHECK_FALSE(first.transfers.empty());
     CHECK(second.transfers.empty());
@@ -61,8 +59,8 @@ TEST_CASE("reqh client wait: a fom whose client is back counts again", "[reqh]")
 
 TEST_CASE("reqh client wait: control fops have room beside data that runs", "[reqh]") {
     HandlerWorld node({.max_foms = 1});
-    node.send(bulk_echo(4 * kOnePiece, 10ms));
-    node.send(bulk_echo(4 * kOnePiece, 10ms));
+    node.send(bulk_echo(4 * kOneBuffer, 10ms));
+    node.send(bulk_echo(4 * kOneBuffer, 10ms));
     for (int i = 0; i < 50; ++i) {
         const FakeFop& control = node.send(ping());
         node.settle();
@@ -70,28 +68,29 @@ TEST_CASE("reqh client wait: control fops have room beside data that runs", "[re
     }
 }
 
-TEST_CASE("reqh client wait: no client has more than its share of the pieces, and none all of them",
-          "[reqh]") {
-    HandlerWorld node({.max_foms = 128, .piece_count = 64});
-    for (int i = 0; i < 64; ++i) node.send(of_client(bulk_echo(kOnePiece, 1h), 1));
+TEST_CASE(
+    "reqh client wait: no client has more than its share of the buffers, and none all of them",
+    "[reqh]") {
+    HandlerWorld node({.max_foms = 128, .buffer_count = 64});
+    for (int i = 0; i < 64; ++i) node.send(of_client(bulk_echo(kOneBuffer, 1h), 1));
     node.settle();
     CHECK(under_way(node) == 48);
     node.world.run_for(25ms);
     for (std::uint8_t client = 2; client < 34; ++client) {
-        for (int i = 0; i < 64; ++i) node.send(of_client(bulk_echo(kOnePiece, 1h), client));
+        for (int i = 0; i < 64; ++i) node.send(of_client(bulk_echo(kOneBuffer, 1h), client));
     }
     node.world.run_for(25ms);
     CHECK(node.buffers.free_count() >= 8);
 
-    const FakeFop& other = node.send(of_client(bulk_echo(kOnePiece, 1ms), 1, "bob"));
+    const FakeFop& other = node.send(of_client(bulk_echo(kOneBuffer, 1ms), 1, "bob"));
     node.world.run_for(3ms);
     CHECK(other.answer.has_value());
 }
 
 TEST_CASE("reqh client wait: a client at its share delays no other", "[reqh]") {
-    HandlerWorld node({.max_foms = 128, .piece_count = 16});
-    for (int i = 0; i < 10; ++i) node.send(of_client(bulk_echo(kOnePiece, 10ms), 1));
-    const FakeFop& other = node.send(of_client(bulk_echo(kOnePiece, 1ms), 2));
+    HandlerWorld node({.max_foms = 128, .buffer_count = 16});
+    for (int i = 0; i < 10; ++i) node.send(of_client(bulk_echo(kOneBuffer, 10ms), 1));
+    const FakeFop& other = node.send(of_client(bulk_echo(kOneBuffer, 1ms), 2));
     node.world.run_for(3ms);
     CHECK(other.answer.has_value());
     node.world.run_for(1s);
@@ -102,16 +101,16 @@ TEST_CASE("reqh client wait: a client at its share delays no other", "[reqh]") {
         CHECK(node.fops[static_cast<std::size_t>(i)].answer->at >=
               node.fops[static_cast<std::size_t>(i - 1)].answer->at);
     }
-    CHECK(node.all_pieces_are_back());
+    CHECK(node.all_buffers_are_back());
 }
 
-TEST_CASE("reqh client wait: a client that is too slow loses its piece when others want it",
+TEST_CASE("reqh client wait: a client that is too slow loses its buffer when others want it",
           "[reqh]") {
-    HandlerWorld node({.max_foms = 128, .piece_count = 1});
-    const FakeFop& slow = node.send(of_client(bulk_echo(kOnePiece, 1h), 1));
+    HandlerWorld node({.max_foms = 128, .buffer_count = 1});
+    const FakeFop& slow = node.send(of_client(bulk_echo(kOneBuffer, 1h), 1));
     node.world.run_for(10s);
     CHECK_FALSE(slow.answer.has_value());
-    const FakeFop& other = node.send(of_client(bulk_echo(kOnePiece, 1ms), 2));
+    const FakeFop& other = node.send(of_client(bulk_echo(kOneBuffer, 1ms), 2));
     node.world.run_for(2s);
     REQUIRE(slow.answer.has_value());
     CHECK(slow.status() == fop::Status::kTryAgain);
@@ -121,20 +120,20 @@ TEST_CASE("reqh client wait: a client that is too slow loses its piece when othe
 
 TEST_CASE("reqh client wait: no fop waits for its client for ever", "[reqh]") {
     HandlerWorld node;
-    const FakeFop& slow = node.send(bulk_echo(kOnePiece, 1h));
+    const FakeFop& slow = node.send(bulk_echo(kOneBuffer, 1h));
     node.world.run_for(29s);
     CHECK_FALSE(slow.answer.has_value());
     node.world.run_for(2s);
     CHECK(slow.status() == fop::Status::kTryAgain);
-    CHECK(node.all_pieces_are_back());
+    CHECK(node.all_buffers_are_back());
 }
 
 TEST_CASE("reqh client wait: a fop that waits for its share can be cancelled and drained",
           "[reqh]") {
-    HandlerWorld node({.max_foms = 128, .piece_count = 1});
-    node.send(bulk_echo(kOnePiece, 1s));
-    FakeFop& given_up = node.send(bulk_echo(kOnePiece));
-    const FakeFop& drained = node.send(bulk_echo(kOnePiece));
+    HandlerWorld node({.max_foms = 128, .buffer_count = 1});
+    node.send(bulk_echo(kOneBuffer, 1s));
+    FakeFop& given_up = node.send(bulk_echo(kOneBuffer));
+    const FakeFop& drained = node.send(bulk_echo(kOneBuffer));
     node.settle();
     given_up.cancel_source().cancel();
     CHECK(given_up.status() == fop::Status::kCancelled);
@@ -143,5 +142,5 @@ TEST_CASE("reqh client wait: a fop that waits for its share can be cancelled and
     node.settle();
     CHECK(drained.status() == fop::Status::kTryAgain);
     node.world.run_for(10s);
-    CHECK(node.all_pieces_are_back());
+    CHECK(node.all_buffers_are_back());
 }

@@ -65,7 +65,7 @@ TEST_CASE("reqh coalescer: scattered blocks are moved together, once", "[reqh]")
     REQUIRE(stage.read(fid, 0, kBlocks * objects::kBlock) == whole);
     stage.run_for(10s);
     REQUIRE(moved(stage) == 0);  // Since the start.
-    REQUIRE(stage.all_pieces_are_back());
+    REQUIRE(stage.all_buffers_are_back());
 }
 
 TEST_CASE("reqh coalescer: nothing is done while something changes", "[reqh]") {

@@ -23,7 +23,7 @@ namespace fopd::reqh::testing {
 
 using Bytes = std::vector<std::byte>;
 
-inline constexpr std::uint64_t kPiece = core::kBufferBytes;
+inline constexpr std::uint64_t kOneBuffer = core::kBufferBytes;
 
 inline Bytes bytes_of(std::string_view text) {
     const auto span = std::as_bytes(std::span(text));
@@ -307,7 +307,7 @@ class HandlerWorld : fopd::testing::Replay {
 public:
     struct Options {
         std::uint32_t max_foms = 8;
-        std::size_t piece_count = 16;
+        std::size_t buffer_count = 16;
         std::uint64_t seed = 11;
     };
 
@@ -325,7 +325,7 @@ public:
                    .tokens = verdicts,
                    .events = events},
                   {.max_foms = options.max_foms}) {
-        const auto opened = buffers.open(options.piece_count * core::kBufferBytes);
+        const auto opened = buffers.open(options.buffer_count * core::kBufferBytes);
         REQUIRE(opened.has_value());
     }
     // As a process that is killed: the coroutines go where they are, then what they used.
@@ -341,7 +341,7 @@ public:
     // Lets what is due now happen; time stays.
     void settle() { world.run_for(0ns); }
 
-    bool all_pieces_are_back() const { return buffers.free_count() == buffers.total_count(); }
+    bool all_buffers_are_back() const { return buffers.free_count() == buffers.total_count(); }
     const fop::FopType& type(std::string_view name) const { return *fop::find_fop_type(name); }
 
     core::VirtualWorld world;

@@ -27,8 +27,8 @@ std::map<std::string, const LoadFigures*> figures_of(const FopLoad& load, FopLoa
 
 TEST_CASE("reqh load: a fop counts for its operation, class and principal", "[reqh]") {
     HandlerWorld node;
-    node.send(bulk_echo(kPiece, 100ms));
-    node.send(bulk_echo(2 * kPiece, 100ms));
+    node.send(bulk_echo(kOneBuffer, 100ms));
+    node.send(bulk_echo(2 * kOneBuffer, 100ms));
     node.world.run_for(10s);
 
     const FopLoad& load = node.handler.load();
@@ -36,9 +36,9 @@ TEST_CASE("reqh load: a fop counts for its operation, class and principal", "[re
     REQUIRE(ops.size() == 1);
     CHECK(ops.at("bulk_echo")->latency.count() == 2);
     CHECK(ops.at("bulk_echo")->latency.max() >= 200'000'000);
-    CHECK(ops.at("bulk_echo")->bytes.get() == 3 * kPiece);
+    CHECK(ops.at("bulk_echo")->bytes.get() == 3 * kOneBuffer);
     CHECK(figures_of(load, FopLoad::By::kClass).at("all")->latency.count() == 2);
-    CHECK(figures_of(load, FopLoad::By::kPrincipal).at("alice")->bytes.get() == 3 * kPiece);
+    CHECK(figures_of(load, FopLoad::By::kPrincipal).at("alice")->bytes.get() == 3 * kOneBuffer);
 }
 
 TEST_CASE("reqh load: names beyond the limit are counted together", "[reqh]") {

@@ -17,9 +17,9 @@ using namespace fopd::reqh::testing;
 using fop::Status;
 
 TEST_CASE("reqh: a slow fop is an event with the time of each phase", "[reqh]") {
-    HandlerWorld node({.max_foms = 1, .piece_count = 1});
-    node.send(bulk_echo(kPiece, 100ms));
-    node.send(bulk_echo(kPiece, 300ms));
+    HandlerWorld node({.max_foms = 1, .buffer_count = 1});
+    node.send(bulk_echo(kOneBuffer, 100ms));
+    node.send(bulk_echo(kOneBuffer, 300ms));
 
     node.world.run_for(10s);
 
@@ -51,7 +51,7 @@ TEST_CASE("reqh: a slow fop is an event with the time of each phase", "[reqh]") 
 
 TEST_CASE("reqh: the last slow fops are kept when many others have finished since", "[reqh]") {
     HandlerWorld node;
-    node.send(bulk_echo(kPiece, 300ms));
+    node.send(bulk_echo(kOneBuffer, 300ms));
     node.world.run_for(10s);
     for (std::size_t i = 0; i < 2 * FopHistory::kCountMax; ++i) {
         node.send(ping());
@@ -105,7 +105,7 @@ TEST_CASE("reqh: fops that were slow only in the queue are listed, and an event 
           "[reqh]") {
     HandlerWorld node({.max_foms = 1});
     // Each takes 20 ms, so short a wait for the client that the next one waits for its turn.
-    for (int i = 0; i < 100; ++i) node.send(bulk_echo(kPiece, 10ms));
+    for (int i = 0; i < 100; ++i) node.send(bulk_echo(kOneBuffer, 10ms));
 
     node.world.run_for(10s);
 
@@ -128,7 +128,7 @@ TEST_CASE("reqh: a fop that its rule held back is a slow fop with class, rule an
     HandlerWorld node;
     node.requests.use(
         lrs::make_tbf({.rules = {"slow op=bulk_echo rate=1/s burst=1 by=job"}}, {}, 1));
-    FopSpec spec = bulk_echo(kPiece, 0ms);
+    FopSpec spec = bulk_echo(kOneBuffer, 0ms);
     spec.job = "dd";
     node.send(spec);
     node.send(spec);
@@ -168,17 +168,17 @@ TEST_CASE("reqh: a fop that its rule held back is a slow fop with class, rule an
 TEST_CASE("reqh: the limit for slow fops can be changed", "[reqh]") {
     HandlerWorld node;
     node.handler.set_limits({.max_foms = 8, .slow_fop = 1ms});
-    node.send(bulk_echo(kPiece, 1ms));
+    node.send(bulk_echo(kOneBuffer, 1ms));
     node.world.run_for(1s);
     CHECK(node.events.events.size() == 1);
 }
 
 TEST_CASE("reqh: a hung fom is reported once", "[reqh]") {
     HandlerWorld node;
-    node.send(bulk_echo(64 * kPiece, 20s));
+    node.send(bulk_echo(64 * kOneBuffer, 20s));
     node.world.run_for(30s);
-    node.send(bulk_echo(64 * kPiece, 20s));
-    FopSpec brief = bulk_echo(2 * kPiece, 25s);
+    node.send(bulk_echo(64 * kOneBuffer, 20s));
+    FopSpec brief = bulk_echo(2 * kOneBuffer, 25s);
     node.send(brief);
 
     node.world.run_for(10min);
@@ -203,8 +203,8 @@ TEST_CASE("reqh: a hung fom is reported once", "[reqh]") {
 
 TEST_CASE("reqh: what runs is listed with its phase", "[reqh]") {
     HandlerWorld node;
-    node.send(bulk_echo(kPiece, 10s));
-    node.send(bulk_echo(kPiece, 10s));
+    node.send(bulk_echo(kOneBuffer, 10s));
+    node.send(bulk_echo(kOneBuffer, 10s));
     node.world.run_for(2s);
 
     const std::vector<FopRecord> running = node.handler.in_flight(100).fops;
@@ -221,7 +221,7 @@ TEST_CASE("reqh: what runs is listed with its phase", "[reqh]") {
 TEST_CASE("reqh: what waits for its turn is listed after what runs, the oldest first", "[reqh]") {
     HandlerWorld node({.max_foms = 1});
     for (int i = 0; i < 5; ++i) {
-        node.send(bulk_echo(kPiece, 10s));
+        node.send(bulk_echo(kOneBuffer, 10s));
         node.world.run_for(1ms);
     }
 
@@ -259,8 +259,8 @@ TEST_CASE("reqh: the lists of two localities are one list with the same limit", 
 
 TEST_CASE("reqh: a fop can be traced while it waits, runs, and afterwards", "[reqh]") {
     HandlerWorld node({.max_foms = 1});
-    node.send(bulk_echo(kPiece, 10ms));
-    node.send(bulk_echo(kPiece, 10ms));
+    node.send(bulk_echo(kOneBuffer, 10ms));
+    node.send(bulk_echo(kOneBuffer, 10ms));
     const FopId second{.session = 0x5f, .request = 2};
     node.settle();
     CHECK(node.handler.trace(second)->state == FopRecord::State::kQueued);
@@ -285,7 +285,7 @@ TEST_CASE("reqh: figures count how fops ended and time each phase they reached",
     FopSpec denied = echo("x");
     denied.rights = {};
     node.send(denied);
-    node.send(bulk_echo(kPiece, 1ms));
+    node.send(bulk_echo(kOneBuffer, 1ms));
     node.world.run_for(1s);
 
     const FopMetrics& metrics = node.handler.metrics();

@@ -76,8 +76,9 @@ TEST_CASE("reqh: a reply has no times that nobody asked for", "[reqh]") {
 
 TEST_CASE("reqh: times tell the wait for a turn from that for the client", "[reqh]") {
     HandlerWorld node({.max_foms = 1});
-    node.send(bulk_echo(kPiece, 10ms));  // Twice; a fop that waits longer lets the next one run.
-    FakeFop& fop = node.send(timed(bulk_echo(kPiece, 300ms)));
+    node.send(
+        bulk_echo(kOneBuffer, 10ms));  // Twice; a fop that waits longer lets the next one run.
+    FakeFop& fop = node.send(timed(bulk_echo(kOneBuffer, 300ms)));
     node.world.run_for(10s);
 
     const fop::TimeSpent times = times_of(fop);
@@ -88,9 +89,9 @@ TEST_CASE("reqh: times tell the wait for a turn from that for the client", "[req
 }
 
 TEST_CASE("reqh: times name the wait for a buffer", "[reqh]") {
-    HandlerWorld node({.max_foms = 8, .piece_count = 1});
-    node.send(bulk_echo(kPiece, 10ms));
-    FakeFop& fop = node.send(timed(bulk_echo(kPiece, 300ms)));
+    HandlerWorld node({.max_foms = 8, .buffer_count = 1});
+    node.send(bulk_echo(kOneBuffer, 10ms));
+    FakeFop& fop = node.send(timed(bulk_echo(kOneBuffer, 300ms)));
     node.world.run_for(10s);
 
     const fop::TimeSpent times = times_of(fop);

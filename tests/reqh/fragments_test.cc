@@ -216,7 +216,7 @@ TEST_CASE("reqh fragments: a truncate that is given up changes nothing", "[reqh]
         torn.check();
         stage.run_for(1s);
         REQUIRE(used_blocks(stage) == (torn.bytes.empty() ? used - kExtents : used));
-        REQUIRE(stage.all_pieces_are_back());
+        REQUIRE(stage.all_buffers_are_back());
     }
     REQUIRE(given_up > 10);
 }

@@ -80,7 +80,7 @@ public:
             REQUIRE(stage_.quota().whole().used().objects == 0);
             stage_.fops.clear();
         }
-        REQUIRE(stage_.all_pieces_are_back());
+        REQUIRE(stage_.all_buffers_are_back());
     }
 
     // A log that is full says so once, is left alone, and takes more when something was removed and

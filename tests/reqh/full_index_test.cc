@@ -49,7 +49,7 @@ TEST_CASE("reqh index: one that is full says so, and goes on afterwards", "[reqh
     stage.run_for(10s);
     REQUIRE(stage.call(write.spec(WriteSpec::Way::kInline)).status() == fop::Status::kDone);
     REQUIRE(stage.read(fid, 0, objects::kBlock) == pattern(objects::kBlock, 2));
-    REQUIRE(stage.all_pieces_are_back());
+    REQUIRE(stage.all_buffers_are_back());
 }
 
 TEST_CASE("reqh index: nothing is lost when the power goes while it is full", "[reqh]") {

@@ -295,7 +295,7 @@ TEST_CASE("reqh names: a list goes on from its cursor, in the order of the bytes
         is_end = reply.end;
     }
     CHECK(listed == names);
-    CHECK(node.all_pieces_are_back());
+    CHECK(node.all_buffers_are_back());
 }
 
 TEST_CASE("reqh names: a list tells of what one may not read no more than that it is there",
@@ -376,7 +376,7 @@ TEST_CASE("reqh names: a list goes on whatever changes between its pages", "[req
         if (i == 30 || i == 35) expected.push_back("n-" + std::to_string(i) + "a");
     }
     CHECK(listed == expected);
-    CHECK(node.all_pieces_are_back());
+    CHECK(node.all_buffers_are_back());
 }
 
 TEST_CASE("reqh names: a list that fills its reply ends before, and goes on", "[reqh]") {
@@ -397,7 +397,7 @@ TEST_CASE("reqh names: a list that fills its reply ends before, and goes on", "[
 
 TEST_CASE("reqh names: many lists at once take a step of work each turn, and all end", "[reqh]") {
     constexpr std::size_t kLists = 40;
-    StoreStage node({.piece_count = 2 * kLists});
+    StoreStage node({.buffer_count = 2 * kLists});
     for (int i = 0; i < 20; ++i) node.create("n-" + std::to_string(i));
     // Until there is room for all, and they begin together.
     node.handler().set_limits({.max_foms = 1});
@@ -419,7 +419,7 @@ TEST_CASE("reqh names: many lists at once take a step of work each turn, and all
         before = now;
     }
     node.run_for(1s);
-    REQUIRE(node.all_pieces_are_back());
+    REQUIRE(node.all_buffers_are_back());
 }
 
 TEST_CASE("reqh names: objects far away are written and read like near ones", "[reqh]") {
@@ -445,7 +445,7 @@ TEST_CASE("reqh names: objects far away are written and read like near ones", "[
     node.wait_for(first);
     CHECK(first.status() == fop::Status::kCancelled);
     CHECK(node.read(fid, 333, bytes.size()) == bytes);
-    CHECK(node.all_pieces_are_back());
+    CHECK(node.all_buffers_are_back());
 }
 
 TEST_CASE("reqh node: slots and room", "[reqh]") {

@@ -39,7 +39,7 @@ TEST_CASE("reqh objects: what was written is read again, also after a loss of po
     node.stop();
     node.start();
     CHECK(node.read(fid, 0, 1 << 20) == bytes);
-    CHECK(node.all_pieces_are_back());
+    CHECK(node.all_buffers_are_back());
 }
 
 TEST_CASE("reqh objects: an object keeps the collection that it was made with", "[reqh]") {
@@ -102,8 +102,8 @@ TEST_CASE("reqh objects: many ranges of a fop, inline and through memory", "[req
     CHECK(std::ranges::equal(reply.checksums, checksums_of(ranges, bytes)));
 }
 
-TEST_CASE("reqh objects: data larger than a piece of buffer pass through it", "[reqh]") {
-    StoreStage node({.piece_count = 1});
+TEST_CASE("reqh objects: data larger than a buffer pass through it", "[reqh]") {
+    StoreStage node({.buffer_count = 1});
     const fop::Fid fid = node.create();
     const Bytes bytes = pattern(3 * core::kBufferBytes + 5000, 3);
     node.write(fid, 1234, bytes);
@@ -436,7 +436,7 @@ TEST_CASE("reqh objects: a full disk says so, and has room again when something 
     node.run_for(1s);
     node.write(fid, at, pattern(1UL << 20, at));
     CHECK(node.read(fid, at, 1UL << 20) == pattern(1UL << 20, at));
-    CHECK(node.all_pieces_are_back());
+    CHECK(node.all_buffers_are_back());
 }
 
 TEST_CASE("reqh objects: a fop that is given up while it waits leaves nothing behind", "[reqh]") {

@@ -41,7 +41,7 @@ TEST_CASE("reqh quota: use above the quota is refused, on every disk of the pool
     REQUIRE(write_status(stage, other, 60, 1) == fop::Status::kQuota);
 
     REQUIRE(stage.read(other, 0, 60 * objects::kBlock) == pattern(60 * objects::kBlock, 1));
-    REQUIRE(stage.all_pieces_are_back());
+    REQUIRE(stage.all_buffers_are_back());
 }
 
 TEST_CASE("reqh quota: what was given up can be had again", "[reqh]") {
@@ -80,7 +80,7 @@ TEST_CASE("reqh quota: at its very end old bytes can still be written over", "[r
     REQUIRE(write_status(stage, fid, 40, 61) == fop::Status::kQuota);
 
     REQUIRE(stage.quota().whole().used() == objects::Amount{.blocks = 100, .objects = 1});
-    REQUIRE(stage.all_pieces_are_back());
+    REQUIRE(stage.all_buffers_are_back());
 }
 
 TEST_CASE("reqh quota: an owner has no more than it may, and others what they may", "[reqh]") {

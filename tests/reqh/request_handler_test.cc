@@ -51,24 +51,24 @@ TEST_CASE("reqh: an echo brings its payload back", "[reqh]") {
     CHECK(std::holds_alternative<fop::EchoReply>(fop.answer->body));
 }
 
-TEST_CASE("reqh: a bulk echo moves all its bytes, piece by piece", "[reqh]") {
+TEST_CASE("reqh: a bulk echo moves all its bytes, buffer by buffer", "[reqh]") {
     HandlerWorld node;
 
-    const FakeFop& fop = node.send(bulk_echo(2 * kPiece + 5));
+    const FakeFop& fop = node.send(bulk_echo(2 * kOneBuffer + 5));
     node.world.run_for(1s);
 
     REQUIRE(fop.status() == Status::kDone);
     CHECK(fop.target == fop.source);
     const auto& reply = std::get<fop::BulkEchoReply>(fop.answer->body);
-    CHECK(reply.bytes == 2 * kPiece + 5);
+    CHECK(reply.bytes == 2 * kOneBuffer + 5);
     CHECK(reply.crc == core::crc32c(fop.source));
     REQUIRE(fop.transfers.size() == 6);
     for (std::size_t i = 0; i < 6; ++i) {
         CHECK(fop.transfers[i].is_pull == (i % 2 == 0));
-        CHECK(fop.transfers[i].offset == (i / 2) * kPiece);
-        CHECK(fop.transfers[i].size_bytes == (i < 4 ? kPiece : 5));
+        CHECK(fop.transfers[i].offset == (i / 2) * kOneBuffer);
+        CHECK(fop.transfers[i].size_bytes == (i < 4 ? kOneBuffer : 5));
     }
-    CHECK(node.all_pieces_are_back());
+    CHECK(node.all_buffers_are_back());
 }
 
 TEST_CASE("reqh: a bulk echo of nothing is done", "[reqh]") {
@@ -79,14 +79,14 @@ TEST_CASE("reqh: a bulk echo of nothing is done", "[reqh]") {
     CHECK(fop.transfers.empty());
 }
 
-TEST_CASE("reqh: a failed transfer is answered, and its piece is back", "[reqh]") {
+TEST_CASE("reqh: a failed transfer is answered, and its buffer is back", "[reqh]") {
     // Who lost the session may try again: nothing has changed here.
     const auto [error, status] = GENERATE(std::pair(Errc::kDenied, Status::kDenied),
                                           std::pair(Errc::kClosed, Status::kTryAgain));
     const auto which = GENERATE(std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{3});
     CAPTURE(status, which);
     HandlerWorld node;
-    FopSpec spec = bulk_echo(2 * kPiece);
+    FopSpec spec = bulk_echo(2 * kOneBuffer);
     spec.failing_transfer = which;
     spec.transfer_error = error;
 
@@ -95,7 +95,7 @@ TEST_CASE("reqh: a failed transfer is answered, and its piece is back", "[reqh]"
 
     CHECK(fop.status() == status);
     CHECK(fop.transfers.size() == which + 1);
-    CHECK(node.all_pieces_are_back());
+    CHECK(node.all_buffers_are_back());
 }
 
 TEST_CASE("reqh: unknown and malformed fops are answered at once", "[reqh]") {
@@ -119,7 +119,7 @@ TEST_CASE("reqh: unknown and malformed fops are answered at once", "[reqh]") {
 TEST_CASE("reqh: never do more foms run than are allowed", "[reqh]") {
     HandlerWorld node({.max_foms = 3});
     std::size_t most = 0;
-    for (int i = 0; i < 20; ++i) node.send(bulk_echo(kPiece));
+    for (int i = 0; i < 20; ++i) node.send(bulk_echo(kOneBuffer));
     while (node.work.count() > 0) {
         node.world.run_for(100us);
         most = std::max(most, running_transfers(node));
@@ -131,8 +131,8 @@ TEST_CASE("reqh: never do more foms run than are allowed", "[reqh]") {
 }
 
 TEST_CASE("reqh: a changed limit holds at once", "[reqh]") {
-    HandlerWorld node({.max_foms = 2, .piece_count = 64});
-    for (int i = 0; i < 20; ++i) node.send(bulk_echo(kPiece, 10ms));
+    HandlerWorld node({.max_foms = 2, .buffer_count = 64});
+    for (int i = 0; i < 20; ++i) node.send(bulk_echo(kOneBuffer, 10ms));
     node.settle();
     CHECK(node.handler.running_count() == 2);
 
@@ -148,10 +148,10 @@ TEST_CASE("reqh: a changed limit holds at once", "[reqh]") {
 
 TEST_CASE("reqh: a lowered limit also applies to waiting getters", "[reqh]") {
     HandlerWorld node({.max_foms = 2});
-    node.send(bulk_echo(kPiece, 10ms));
+    node.send(bulk_echo(kOneBuffer, 10ms));
     node.handler.set_limits({.max_foms = 1, .io_wait_goal = std::nullopt});
 
-    node.send(bulk_echo(kPiece, 10ms));
+    node.send(bulk_echo(kOneBuffer, 10ms));
     node.settle();
 
     CHECK(node.handler.running_count() == 1);
@@ -159,8 +159,8 @@ TEST_CASE("reqh: a lowered limit also applies to waiting getters", "[reqh]") {
 
 TEST_CASE("reqh: control fops overtake data that waits", "[reqh]") {
     HandlerWorld node({.max_foms = 1});
-    node.send(bulk_echo(kPiece, 10ms));
-    const FakeFop& data = node.send(bulk_echo(kPiece, 10ms));
+    node.send(bulk_echo(kOneBuffer, 10ms));
+    const FakeFop& data = node.send(bulk_echo(kOneBuffer, 10ms));
     const FakeFop& control = node.send(ping());
 
     node.world.run_for(20ms);
@@ -169,13 +169,13 @@ TEST_CASE("reqh: control fops overtake data that waits", "[reqh]") {
     CHECK_FALSE(data.answer.has_value());
 }
 
-TEST_CASE("reqh: a fop without a piece of buffer waits until its deadline", "[reqh]") {
-    HandlerWorld node({.piece_count = 1});
-    node.send(bulk_echo(kPiece, 10s));
-    FopSpec hurried = bulk_echo(kPiece);
+TEST_CASE("reqh: a fop without a buffer waits until its deadline", "[reqh]") {
+    HandlerWorld node({.buffer_count = 1});
+    node.send(bulk_echo(kOneBuffer, 10s));
+    FopSpec hurried = bulk_echo(kOneBuffer);
     hurried.deadline = Instant(1s);
     const FakeFop& first = node.send(hurried);
-    const FakeFop& second = node.send(bulk_echo(kPiece));
+    const FakeFop& second = node.send(bulk_echo(kOneBuffer));
 
     node.world.run_for(100s);
 
@@ -183,15 +183,15 @@ TEST_CASE("reqh: a fop without a piece of buffer waits until its deadline", "[re
     CHECK(first.answer->at == Instant(1s));
     CHECK(second.status() == Status::kDone);
     CHECK(second.answer->at >= Instant(10s));
-    CHECK(node.all_pieces_are_back());
+    CHECK(node.all_buffers_are_back());
 }
 
 // -- deadlines and those who give up --
 
 TEST_CASE("reqh: a fop whose deadline passed in the queue does nothing", "[reqh]") {
     HandlerWorld node({.max_foms = 1});
-    node.send(bulk_echo(kPiece, 10ms));
-    FopSpec late = bulk_echo(kPiece);
+    node.send(bulk_echo(kOneBuffer, 10ms));
+    FopSpec late = bulk_echo(kOneBuffer);
     late.deadline = Instant(5ms);
     const FakeFop& fop = node.send(late);
 
@@ -243,20 +243,20 @@ TEST_CASE("reqh: who is late or gone while it waits takes nothing of its class",
     CHECK(served == 2);
 }
 
-TEST_CASE("reqh: a deadline ends a transfer, and the piece is back", "[reqh]") {
+TEST_CASE("reqh: a deadline ends a transfer, and the buffer is back", "[reqh]") {
     HandlerWorld node;
-    FopSpec spec = bulk_echo(kPiece, 10ms);
+    FopSpec spec = bulk_echo(kOneBuffer, 10ms);
     spec.deadline = Instant(15ms);
     const FakeFop& fop = node.send(spec);
     node.world.run_for(1s);
     CHECK(fop.status() == Status::kTimedOut);
-    CHECK(node.all_pieces_are_back());
+    CHECK(node.all_buffers_are_back());
 }
 
 TEST_CASE("reqh: a fop given up in the queue is answered at once", "[reqh]") {
     HandlerWorld node({.max_foms = 1});
-    node.send(bulk_echo(kPiece, 10ms));
-    FakeFop& fop = node.send(bulk_echo(kPiece));
+    node.send(bulk_echo(kOneBuffer, 10ms));
+    FakeFop& fop = node.send(bulk_echo(kOneBuffer));
     node.settle();
 
     fop.cancel_source().cancel();
@@ -266,9 +266,9 @@ TEST_CASE("reqh: a fop given up in the queue is answered at once", "[reqh]") {
     CHECK(node.requests.figures(lrs::Lane::kData).queued.get() == 0);
 }
 
-TEST_CASE("reqh: a fop given up while it runs ends, and its piece is back", "[reqh]") {
+TEST_CASE("reqh: a fop given up while it runs ends, and its buffer is back", "[reqh]") {
     HandlerWorld node;
-    FakeFop& fop = node.send(bulk_echo(kPiece, 10ms));
+    FakeFop& fop = node.send(bulk_echo(kOneBuffer, 10ms));
     node.world.run_for(5ms);
     REQUIRE(node.handler.running_count() == 1);
 
@@ -277,13 +277,13 @@ TEST_CASE("reqh: a fop given up while it runs ends, and its piece is back", "[re
 
     CHECK(fop.status() == Status::kCancelled);
     CHECK(node.handler.running_count() == 0);
-    CHECK(node.all_pieces_are_back());
+    CHECK(node.all_buffers_are_back());
 }
 
-TEST_CASE("reqh: a fop given up while it waits for a piece ends", "[reqh]") {
-    HandlerWorld node({.piece_count = 1});
-    node.send(bulk_echo(kPiece, 10ms));
-    FakeFop& fop = node.send(bulk_echo(kPiece));
+TEST_CASE("reqh: a fop given up while it waits for a buffer ends", "[reqh]") {
+    HandlerWorld node({.buffer_count = 1});
+    node.send(bulk_echo(kOneBuffer, 10ms));
+    FakeFop& fop = node.send(bulk_echo(kOneBuffer));
     node.settle();
 
     fop.cancel_source().cancel();
@@ -291,12 +291,12 @@ TEST_CASE("reqh: a fop given up while it waits for a piece ends", "[reqh]") {
 
     CHECK(fop.status() == Status::kCancelled);
     node.world.run_for(1s);
-    CHECK(node.all_pieces_are_back());
+    CHECK(node.all_buffers_are_back());
 }
 
 TEST_CASE("reqh: a fop given up between its turn and its first step does nothing", "[reqh]") {
     HandlerWorld node;
-    FakeFop& fop = node.send(bulk_echo(kPiece));
+    FakeFop& fop = node.send(bulk_echo(kOneBuffer));
 
     fop.cancel_source().cancel();
     node.settle();
@@ -309,8 +309,8 @@ TEST_CASE("reqh: a fop given up between its turn and its first step does nothing
 
 TEST_CASE("reqh: a drain answers what waits and lets end what runs", "[reqh]") {
     HandlerWorld node({.max_foms = 1});
-    const FakeFop& running = node.send(bulk_echo(kPiece, 10ms));
-    const FakeFop& queued = node.send(bulk_echo(kPiece));
+    const FakeFop& running = node.send(bulk_echo(kOneBuffer, 10ms));
+    const FakeFop& queued = node.send(bulk_echo(kOneBuffer));
     const FakeFop& control = node.send(ping());
     node.settle();
 
@@ -329,9 +329,9 @@ TEST_CASE("reqh: a drain answers what waits and lets end what runs", "[reqh]") {
 }
 
 TEST_CASE("reqh: a fop that is cut off reports whether it may have run", "[reqh]") {
-    HandlerWorld node({.piece_count = 1});
-    const FakeFop& begun = node.send(bulk_echo(kPiece, 10ms));
-    const FakeFop& waiting = node.send(bulk_echo(kPiece, 10ms));
+    HandlerWorld node({.buffer_count = 1});
+    const FakeFop& begun = node.send(bulk_echo(kOneBuffer, 10ms));
+    const FakeFop& waiting = node.send(bulk_echo(kOneBuffer, 10ms));
     node.settle();
     node.handler.drain();
 
@@ -341,21 +341,21 @@ TEST_CASE("reqh: a fop that is cut off reports whether it may have run", "[reqh]
     CHECK(begun.status() == Status::kOutcomeUnknown);
     CHECK(waiting.status() == Status::kTryAgain);
     CHECK(node.handler.running_count() == 0);
-    CHECK(node.all_pieces_are_back());
+    CHECK(node.all_buffers_are_back());
 }
 
 // -- all of it --
 
-TEST_CASE("reqh: whatever happens, each fop is answered once and all pieces come back", "[reqh]") {
+TEST_CASE("reqh: whatever happens, each fop is answered once and all buffers come back", "[reqh]") {
     for (std::uint64_t seed = 1; seed <= 12; ++seed) {
         CAPTURE(seed);
-        HandlerWorld node({.max_foms = 4, .piece_count = 2, .seed = seed});
+        HandlerWorld node({.max_foms = 4, .buffer_count = 2, .seed = seed});
         core::Random& random = node.world.random();
         for (int step = 0; step < 300; ++step) {
             FopSpec spec = ping();
             if (random.below(3) == 0) spec = echo("payload");
             if (random.below(2) == 0) {
-                spec = bulk_echo(random.below(3 * kPiece), Duration(random.below(3'000'000)));
+                spec = bulk_echo(random.below(3 * kOneBuffer), Duration(random.below(3'000'000)));
                 if (random.below(5) == 0) spec.failing_transfer = random.below(3);
             }
             if (random.below(4) == 0)
@@ -379,14 +379,14 @@ TEST_CASE("reqh: whatever happens, each fop is answered once and all pieces come
 
         CHECK(closed);
         for (const FakeFop& fop : node.fops) REQUIRE(fop.answer.has_value());
-        CHECK(node.all_pieces_are_back());
+        CHECK(node.all_buffers_are_back());
         CHECK(node.handler.running_count() == 0);
     }
 }
 
 TEST_CASE("reqh: a killed process leaves nothing behind", "[reqh]") {
-    HandlerWorld node({.max_foms = 4, .piece_count = 2});
-    for (int i = 0; i < 20; ++i) node.send(bulk_echo(kPiece, 10ms));
+    HandlerWorld node({.max_foms = 4, .buffer_count = 2});
+    for (int i = 0; i < 20; ++i) node.send(bulk_echo(kOneBuffer, 10ms));
     node.world.run_for(15ms);
     CHECK(node.handler.running_count() > 0);
 }

@@ -37,7 +37,7 @@ TEST_CASE("reqh: a denied fop uses nothing of its class's rate", "[reqh]") {
 
 TEST_CASE("reqh: without the right a fop is denied and does nothing", "[reqh]") {
     HandlerWorld node;
-    FopSpec spec = bulk_echo(kPiece);
+    FopSpec spec = bulk_echo(kOneBuffer);
     spec.rights = fop::kRead;
 
     const FakeFop& fop = node.send(spec);
@@ -45,7 +45,7 @@ TEST_CASE("reqh: without the right a fop is denied and does nothing", "[reqh]") 
 
     CHECK(fop.status() == Status::kDenied);
     CHECK(fop.transfers.empty());
-    CHECK(node.all_pieces_are_back());
+    CHECK(node.all_buffers_are_back());
 }
 
 TEST_CASE("reqh: a ping needs no right", "[reqh]") {

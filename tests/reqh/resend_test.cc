@@ -241,7 +241,7 @@ TEST_CASE("reqh resend: a client that sends data slowly does not delay the same 
     CHECK(first.status() == fop::Status::kDone);
     CHECK(changed_by(first).version == changed_by(again).version);
     CHECK(node.stat(fid).version == version);
-    CHECK(node.all_pieces_are_back());
+    CHECK(node.all_buffers_are_back());
 }
 
 TEST_CASE("reqh resend: a request that arrives after a later one in its place does nothing",

@@ -57,7 +57,7 @@ TEST_CASE("reqh scrub: undamaged data are reported as such", "[reqh]") {
     REQUIRE(progress_of(stage).read_blocks.get() == 604);
     REQUIRE(progress_of(stage).total_blocks.get() == 604);
     REQUIRE(progress_of(stage).damaged_blocks.get() == 0);
-    REQUIRE(stage.all_pieces_are_back());
+    REQUIRE(stage.all_buffers_are_back());
 }
 
 TEST_CASE("reqh scrub: each damaged block is found, and only those", "[reqh]") {

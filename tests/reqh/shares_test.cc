@@ -79,7 +79,7 @@ TEST_CASE("reqh shares: behind many clients that keep what they have others find
     CHECK(fill(shares, "carol", 0) >= 2);
 }
 
-TEST_CASE("reqh shares: of the only piece everybody has a turn", "[reqh]") {
+TEST_CASE("reqh shares: of the only buffer everybody has a turn", "[reqh]") {
     Shares shares;
     Shares::Client& alice = shares.client_of("alice", number(1));
     CHECK(shares.may_take(alice, 1));
@@ -114,7 +114,7 @@ TEST_CASE("reqh shares: a client that is not slow may have more, until slow ones
     CHECK(shares.may_take(other, kTotal));
 }
 
-TEST_CASE("reqh shares: some pieces are for fops that wait for no client", "[reqh]") {
+TEST_CASE("reqh shares: some buffers are for fops that wait for no client", "[reqh]") {
     const std::uint64_t total = GENERATE(2U, 8U, 256U);
     Shares shares;
     std::uint64_t sum = 0;
@@ -126,7 +126,7 @@ TEST_CASE("reqh shares: some pieces are for fops that wait for no client", "[req
     CHECK(sum >= total / 2);
 }
 
-TEST_CASE("reqh shares: slow clients leave a piece for a quick one of their principal", "[reqh]") {
+TEST_CASE("reqh shares: slow clients leave a buffer for a quick one of their principal", "[reqh]") {
     const bool is_alone = GENERATE(true, false);
     Shares shares;
     if (!is_alone) REQUIRE(fill(shares, "bob", 0) == 64);

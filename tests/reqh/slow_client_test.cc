@@ -66,8 +66,8 @@ Task<bool> let_go(objects::RangeLock* lock) {
 }  // namespace
 
 TEST_CASE("reqh slow client: data in messages do not wait behind slow clients", "[reqh]") {
-    const std::size_t pieces = GENERATE(8U, 64U);
-    StoreStage node({.piece_count = pieces});
+    const std::size_t buffers = GENERATE(8U, 64U);
+    StoreStage node({.buffer_count = buffers});
     const fop::Fid fid = node.create();
     node.write(fid, 0, pattern(4 * objects::kBlock, 1));
     const ReadSpec read(fid, {{.offset = 0, .length = objects::kBlock}});
@@ -82,7 +82,7 @@ TEST_CASE("reqh slow client: data in messages do not wait behind slow clients", 
         FakeFop* fops[4]{};
         for (FakeFop*& fop : fops) fop = &node.send(read.spec(Way::kInline));
         node.run_for(2ms);
-        INFO("pieces " << pieces << ", time " << i);
+        INFO("buffers " << buffers << ", time " << i);
         for (const FakeFop* fop : fops) {
             REQUIRE(fop->answer.has_value());
             REQUIRE(fop->status() == fop::Status::kDone);
@@ -110,7 +110,7 @@ TEST_CASE("reqh slow client: an append whose client does not send holds no lock"
     CHECK_FALSE(stuck.answer.has_value());
     stuck.cancel_source().cancel();
     node.run_for(1s);
-    CHECK(node.all_pieces_are_back());
+    CHECK(node.all_buffers_are_back());
 }
 
 TEST_CASE("reqh slow client: a write whose client does not send holds no lock", "[reqh]") {
@@ -222,7 +222,7 @@ TEST_CASE("reqh slow client: blocks that are freed during its read can be used o
         REQUIRE(reader.status() == fop::Status::kDone);
         CHECK(reader.target == bytes);
     }
-    CHECK(node.all_pieces_are_back());
+    CHECK(node.all_buffers_are_back());
 }
 
 // The rest of a block that is written in part is read under the lock, when all bytes are there.
@@ -262,7 +262,7 @@ TEST_CASE("reqh slow client: halves of a block that are written at a time are bo
 
 TEST_CASE("reqh slow client: as many parts of blocks as a write may have find their places",
           "[reqh]") {
-    StoreStage node({.piece_count = 1});
+    StoreStage node({.buffer_count = 1});
     const fop::Fid fid = node.create();
     Bytes expected = pattern(4UL << 20, 1);
     node.write(fid, 0, expected);
@@ -298,7 +298,7 @@ TEST_CASE("reqh slow client: appends whose bytes come at a time follow each othe
     Bytes expected = pattern(GENERATE(0U, objects::kBlock, 1000U), 1);
     if (!expected.empty()) node.write(fid, 0, expected);
     // Lengths that make the others' offsets what they were, whole blocks behind, and neither; in
-    // one piece of buffer and in several.
+    // one buffer and in several.
     const std::uint64_t seed = GENERATE(range(1U, 9U));
     core::Random random(seed);
     std::vector<Bytes> all;
@@ -339,7 +339,7 @@ TEST_CASE("reqh slow client: appends whose bytes come at a time follow each othe
           (expected.size() + objects::kBlock - 1) / objects::kBlock * objects::kBlock);
     node.restart();
     CHECK(node.read(fid, 0, expected.size() + 1) == expected);
-    CHECK(node.all_pieces_are_back());
+    CHECK(node.all_buffers_are_back());
 }
 
 TEST_CASE("reqh slow client: what became of the object meanwhile is what counts", "[reqh]") {
@@ -372,7 +372,7 @@ TEST_CASE("reqh slow client: what became of the object meanwhile is what counts"
         CHECK(std::get<fop::AppendReply>(second.answer->body).offset == 3);
         CHECK(node.read(fid, 3, bytes.size() + 1) == bytes);
     }
-    CHECK(node.all_pieces_are_back());
+    CHECK(node.all_buffers_are_back());
 }
 
 TEST_CASE("reqh slow client: nothing is asked of a client that may not write", "[reqh]") {
@@ -465,16 +465,15 @@ TEST_CASE("reqh progress: what a fop waits for is known while it runs at another
     CHECK(traced().waited.span > 900ms);
 }
 
-TEST_CASE(
-    "reqh progress: a wait for a piece of buffer is known, before the fop runs and afterwards",
-    "[reqh]") {
-    StoreStage node({.piece_count = 1});
+TEST_CASE("reqh progress: a wait for a buffer is known, before the fop runs and afterwards",
+          "[reqh]") {
+    StoreStage node({.buffer_count = 1});
     const fop::Fid fid = node.create();
     node.write(fid, 0, pattern(objects::kBlock, 1));
     const ReadSpec read(fid, {{.offset = 0, .length = objects::kBlock}});
     FakeFop& holder = node.send(slow(read.spec(Way::kMemory), 1s));
-    // Its client has a share of the pieces, which the fop waits for before it runs; what is brought
-    // in the messages runs, and waits for any piece.
+    // Its client has a share of the buffers, which the fop waits for before it runs; what is
+    // brought in the messages runs, and waits for any buffer.
     FakeFop& for_share = node.send(read.spec(Way::kMemory));
     FakeFop& for_any = node.send(read.spec(Way::kInline));
     const auto traced = [&node](const FakeFop& fop) {

@@ -95,7 +95,7 @@ TEST_CASE("reqh store check: what fits together is called so, and counted", "[re
     REQUIRE(status.report.names == 3);
     REQUIRE(status.report.log_entries > 0);
     REQUIRE(status.report.log_records > 8);
-    REQUIRE(stage.all_pieces_are_back());
+    REQUIRE(stage.all_buffers_are_back());
 }
 
 TEST_CASE("reqh store check: a damaged thing is found, and named", "[reqh]") {
@@ -260,7 +260,7 @@ TEST_CASE("reqh store check swarm: nothing is found while fops are under way", "
         StoreStage stage({.localities = 2,
                           .disks = 2,
                           .seed = seed,
-                          .piece_count = 16,
+                          .buffer_count = 16,
                           .whose_seed = fopd::testing::Replay::Seed::kOfSwarm});
         core::Random random(seed);
         const std::array<const char*, 4> names{"a", "b", "c", "d"};

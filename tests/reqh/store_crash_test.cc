@@ -524,7 +524,7 @@ private:
             known_.all.push_back(std::get<fop::CreateReply>(fop.answer->body).fid);
         }
         node_.run_for(1500ms);  // Nothing is brought together any more.
-        REQUIRE(node_.all_pieces_are_back());
+        REQUIRE(node_.all_buffers_are_back());
         for (std::uint32_t i = 0; i < node_.options.localities; ++i) {
             for (const auto& home : node_.stores(i).volumes()) {
                 REQUIRE(home->checksum_errors().get() == 0);

@@ -66,7 +66,7 @@ StoreStage::Locality::Locality(StoreStage& stage, std::uint32_t number)
           store::NameShardOptions{
               .part = {.shard = number, .shard_count = stage.options.localities}})),
       part(std::make_unique<objects::NamePart>(*reactor, names_gate, *shard)) {
-    const auto opened = buffers.open(stage.options.piece_count * core::kBufferBytes);
+    const auto opened = buffers.open(stage.options.buffer_count * core::kBufferBytes);
     REQUIRE(opened.has_value());
     const auto names_opened = shard->open();
     REQUIRE(names_opened.has_value());
@@ -277,7 +277,7 @@ std::uint64_t StoreStage::message_count() const {
     return count;
 }
 
-bool StoreStage::all_pieces_are_back() const {
+bool StoreStage::all_buffers_are_back() const {
     return std::ranges::all_of(localities_, [](const auto& locality) {
         return locality->buffers.free_count() == locality->buffers.total_count();
     });

@@ -43,7 +43,7 @@ struct StageOptions {
     std::uint32_t disks = 1;
     std::uint64_t disk_bytes = 16UL << 20;
     std::uint64_t seed = 7;
-    std::size_t piece_count = 8;
+    std::size_t buffer_count = 8;
     devices::DiskFaults faults{};
     std::uint64_t quota_blocks = objects::QuotaAccount::kUnlimited;
     std::map<std::string, objects::Amount> owner_limits{};
@@ -138,7 +138,7 @@ public:
     objects::PoolQuota& quota_of(std::string_view pool) {
         return *stores().layout().find_pool(pool)->quota;
     }
-    bool all_pieces_are_back() const;
+    bool all_buffers_are_back() const;
     // That localities have sent to each other in this life.
     std::uint64_t message_count() const;
     // That the first disk remembers.
@@ -214,7 +214,7 @@ private:
 
 // Bytes that are like no others.
 Bytes pattern(std::size_t size_bytes, std::uint64_t seed);
-// The checksums of the pieces of ranges.
+// The checksums of the runs of ranges.
 std::vector<std::uint32_t> checksums_of(const std::vector<fop::Range>& ranges, const Bytes& bytes);
 
 // Requests whose lists live as long as they do.

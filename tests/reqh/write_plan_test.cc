@@ -24,9 +24,9 @@ std::map<std::uint64_t, std::uint64_t> carry_out(WritePlan& plan) {
             is_first = false;
         }
         for (const WritePlan::Fragment& fragment : plan.fragments()) {
-            const std::size_t index = fragment.piece_at / fop::kBlockBytes;
+            const std::size_t index = fragment.buffer_at / fop::kBlockBytes;
             CHECK(plan.blocks()[index].number == fragment.offset / fop::kBlockBytes);
-            CHECK(fragment.piece_at % fop::kBlockBytes == fragment.offset % fop::kBlockBytes);
+            CHECK(fragment.buffer_at % fop::kBlockBytes == fragment.offset % fop::kBlockBytes);
             bool is_new = true;
             for (std::uint64_t i = 0; i < fragment.length; ++i) {
                 is_new &= bytes.emplace(fragment.offset + i, fragment.sender_at + i).second;
@@ -89,7 +89,7 @@ TEST_CASE("reqh write plan: ranges that overlap are refused", "[reqh]") {
     CHECK(plan.begin(ranges).error().code == Errc::kInvalid);
 }
 
-TEST_CASE("reqh write plan: a piece is checked however its bytes come", "[reqh]") {
+TEST_CASE("reqh write plan: a run is checked however its bytes come", "[reqh]") {
     std::vector<std::byte> bytes(10'000);
     for (std::size_t i = 0; i < bytes.size(); ++i)
         bytes[i] = static_cast<std::byte>(i * 13 + i / 7);

@@ -105,16 +105,16 @@ TEST_CASE("sim object change: its bytes are the same one by one and by words, an
     }
 }
 
-TEST_CASE("sim object bytes: a read is compared with each known piece and the zeros between them",
+TEST_CASE("sim object bytes: a read is compared with each known part and the zeros between them",
           "[sim]") {
     ObjectBytes object;
     object.settle(60);
     std::vector<std::byte> right(60);
     for (const auto& [offset, size] : {std::pair(5, 10), std::pair(15, 7), std::pair(40, 12)}) {
-        std::vector<std::byte> piece(static_cast<std::size_t>(size), std::byte{0x11});
-        piece.front() = std::byte{0x22};
-        object.settle(static_cast<std::uint64_t>(offset), piece);
-        std::ranges::copy(piece, right.begin() + offset);
+        std::vector<std::byte> part(static_cast<std::size_t>(size), std::byte{0x11});
+        part.front() = std::byte{0x22};
+        object.settle(static_cast<std::uint64_t>(offset), part);
+        std::ranges::copy(part, right.begin() + offset);
     }
     const auto judge = [&](std::uint64_t from, const std::vector<std::byte>& bytes) {
         ObjectLook look{.life = 1, .begun = 1};

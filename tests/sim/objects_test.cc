@@ -424,7 +424,7 @@ TEST_CASE("sim objects: a full disk takes no more, keeps what it has, and has ro
     REQUIRE(stage.book().count("put done") > 0);
 }
 
-// A scrub reads into pieces of the locality's buffers, which are closed when the node stops.
+// A scrub reads into buffers of the locality, which are closed when the node stops.
 TEST_CASE("sim objects: a node stops while a scrub reads", "[sim]") {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
         ReplayedStage stage(seed, {.disks = 1});

@@ -78,7 +78,7 @@ TEST_CASE("sim rpc: a call that is given up while queued ends at once", "[sim]")
     cluster.run_for(1s);
     SimulatedClient::Wish wish{
         .type = fop::find_fop_type("bulk_echo"), .bytes = 1000, .timeout = 100s};
-    // Whoever is cut off in the middle of a transfer holds the only piece of buffer for a while.
+    // Whoever is cut off in the middle of a transfer holds the only buffer for a while.
     cluster.client(0).call(0, wish);
     const daemon::Locality& locality = *cluster.node(0).node().localities()[0];
     while (locality.buffers().free_count() > 0) cluster.world().step();
