@@ -9,10 +9,10 @@
 
 namespace fopd::bench {
 
-// What it brings that servers serve the same application at a time: the real request schedulers of
-// `servers` servers in virtual time. While each server is busy, `apps` applications send a request
-// to each of them, which arrive at each in an order of its own. An application is done when all its
-// requests are.
+// Measures the gain of servers that all serve the same application at a time. The real request
+// schedulers of `servers` servers run in virtual time. While each server is busy, `apps`
+// applications send a request to each of them; the requests arrive at each server in an order of
+// its own. An application is done when all its requests are.
 struct Experiment {
     std::size_t servers = 1;
     std::size_t apps = 1;
@@ -44,8 +44,8 @@ struct Comparison {
 };
 Comparison compare(const Experiment& experiment);
 
-// What is to be expected, if requests take equally long and epochs cost nothing: random orders that
-// are independent, and one order for all.
+// The mean time that theory predicts when requests take equally long and epochs cost nothing. With
+// fifo each server has a random order of its own; with groups all servers have one order.
 double expected_fifo(std::size_t servers, std::size_t apps);
 double expected_groups(std::size_t apps);
 

@@ -103,12 +103,12 @@ public:
     };
     Task<void> run();
 
-    // So far.
+    // The objects that were moved so far, and their bytes.
     std::uint64_t objects() const { return objects_; }
     std::uint64_t bytes() const { return bytes_; }
     // Objects that were not moved, because they are there already.
     std::uint64_t unchanged() const { return unchanged_; }
-    // With the bytes of objects in flight.
+    // The bytes that were moved so far, also those of objects in flight.
     std::uint64_t moved_bytes() const;
     // Why it ended early without being cancelled.
     enum class End : std::uint8_t {

@@ -60,7 +60,7 @@ public:
     // What is known about calls that wait for tape. It is kept up to date, which costs the server
     // an answer every few seconds, once report_recalls() was called.
     struct TapeWait {
-        std::uint32_t calls = 0;               // That wait.
+        std::uint32_t calls = 0;               // How many calls wait.
         std::optional<std::uint64_t> place{};  // How many recalls are to end before that of one.
         std::optional<Instant> expected_at{};  // When that is expected to end.
     };
@@ -118,7 +118,7 @@ private:
     std::vector<std::unique_ptr<fabric::Client>> sessions_;
     std::map<std::uint16_t, fabric::Client*> by_locality_;
     std::map<std::uint16_t, Row> rows_;         // By slot.
-    std::optional<std::uint64_t> incarnation_;  // That of the server, in the table.
+    std::optional<std::uint64_t> incarnation_;  // The incarnation of the server, as the table says.
     Instant fresh_until_{};     // Until then the table is recent enough for new objects.
     bool is_outdated_ = false;  // An answer of a slot contradicts the table.
     std::uint64_t turn_;        // Selects the slot of the next new object.

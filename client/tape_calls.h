@@ -65,8 +65,8 @@ struct Medium {
 
 // A cartridge that was taken out of use.
 struct ExportInfo {
-    std::uint64_t objects = 0;    // That have copies on it.
-    std::uint64_t only_here = 0;  // That can be read from nowhere else.
+    std::uint64_t objects = 0;    // How many objects have copies on it.
+    std::uint64_t only_here = 0;  // How many of these can be read from nowhere else.
     bool in_exchange = false;     // People can take it from an import/export element.
 };
 
@@ -125,8 +125,8 @@ public:
     Task<Outcome<void>> sync(std::string pool, Wait wait);
 
     Task<Outcome<std::vector<Medium>>> media(Wait wait);
-    // What a format may destroy: nothing; copies of objects whose bytes are also elsewhere; or the
-    // last copies of objects as well.
+    // Says what a format may destroy. kRefuseData: nothing. kForgetData: copies of objects whose
+    // bytes are also elsewhere. kLoseObjects: the last copies of objects as well.
     enum class Force : std::uint8_t { kRefuseData, kForgetData, kLoseObjects };
     struct FormatWish {
         std::string barcode{};

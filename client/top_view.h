@@ -17,7 +17,7 @@ enum class TopView : std::uint8_t { kOps, kClasses, kPrincipals, kDevices, kLoca
 struct TopTable {
     struct Cell {
         std::string text;
-        double number = 0;  // By which the column is sorted; names have none, their text counts.
+        double number = 0;  // The column is sorted by it; a column of names is sorted by the text.
     };
     std::vector<std::string> titles;
     std::vector<std::vector<Cell>> rows;

@@ -18,7 +18,8 @@ struct NewObject {
     std::string group{};  // Empty: the first group of the principal.
     std::uint16_t mode = 0640;
     bool no_replace = false;
-    std::string collection{};  // What is kept together on tape; empty: what has the same group.
+    std::string
+        collection{};  // Objects with equal ones are kept together on tape; empty: the group.
 };
 
 // Uploads of whole objects, which become visible when all of their bytes are durable.

@@ -22,7 +22,7 @@ public:
         : control_(control), localities_(localities), disks_(disks) {}
 
     // Begins or ends a scrub of a disk. kNotFound: there is no such disk, or it is not usable;
-    // kBusy: a scrub of the disk is under way.
+    // kBusy: a scrub of the disk is in progress.
     Task<Result<void>> scrub(std::string disk, bool begin);
     // Begins or ends a check of a disk's log, index, space and names; store_check() has its result.
     Task<Result<void>> check_store(std::string disk, bool begin);

@@ -12,15 +12,17 @@
 
 namespace fopd::daemon {
 
-// What a locality knows of faults of the node's tapes.
+// The faults of the node's tapes that a locality knows.
 struct TapeFindings {
-    std::optional<library::LibraryCondition> library{};  // If it has the library.
-    // Of objects on its disks, by the barcode of the cartridge.
+    std::optional<library::LibraryCondition>
+        library{};  // Set only by the locality that has the library.
+    // The live copies of objects of its disks, by the barcode of their cartridge.
     std::map<std::string, std::uint64_t> live_copies{};
-    std::uint64_t unreadable_objects = 0;  // They are on tape only, and could not be recalled.
+    std::uint64_t unreadable_objects =
+        0;  // Objects that are on tape only and could not be recalled.
 };
 
-// On the reactor of the locality. Copies are counted on these cartridges.
+// Counts copies on these cartridges. Runs on the reactor of the locality.
 TapeFindings look_at_tapes(Locality& locality, const std::vector<library::Cartridge>& media);
 
 // Brings together what the localities know of faults of the node's tapes. Lives on the control

@@ -71,7 +71,7 @@ public:
 
 private:
     struct Delay {
-        Duration before;  // Before its effect.
+        Duration before;  // The delay before its effect.
         Duration after;
     };
     Delay draw_delay();

@@ -99,7 +99,7 @@ struct RecallEntry {
 struct CopyEntry {
     std::uint64_t offset = 0;  // In the object.
     std::uint64_t length = 0;
-    std::uint64_t block = 0;       // At which the tape file begins.
+    std::uint64_t block = 0;       // The block of the tape at which the tape file begins.
     std::uint32_t file = 0;        // The number of the tape file.
     std::uint32_t written_s = 0;   // Since 1970 UTC.
     std::string_view cartridge{};  // Its barcode, or if that is unknown, the number in its label.
@@ -111,18 +111,19 @@ struct CopyEntry {
 struct MediumEntry {
     std::uint64_t capacity_bytes = 0;
     std::uint64_t used_bytes = 0;
-    std::uint64_t dead_bytes = 0;  // Of those used: of copies that no object has any more.
+    std::uint64_t dead_bytes = 0;  // The part of `used_bytes` that no object has any more.
     std::uint64_t files = 0;
     std::uint64_t mounts = 0;
     std::uint32_t generation = 0;
-    std::uint64_t scrubbed_s = 0;      // When a scrub ended last, since 1970 UTC; 0: never.
-    std::uint64_t damaged_copies = 0;  // That the latest scrub has found.
+    std::uint64_t scrubbed_s =
+        0;  // When the last scrub ended, in seconds since 1970 UTC; 0: never.
+    std::uint64_t damaged_copies = 0;  // How many damaged copies the latest scrub found.
     std::string_view barcode{};
     std::string_view pool{};
     std::string_view technology{};
     std::string_view state{};   // A word, such as "ok" or "full".
-    std::string_view drive{};   // That has loaded it; empty: none.
-    std::string_view reason{};  // Of the state.
+    std::string_view drive{};   // The drive that has loaded it; empty: none.
+    std::string_view reason{};  // Why it has the state.
     friend bool operator==(const MediumEntry&, const MediumEntry&) = default;
 };
 

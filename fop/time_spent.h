@@ -30,7 +30,7 @@ inline constexpr std::size_t kSpentOnCount = 10;
 // or to 100 ns. The server computed during the rest of the total.
 class TimeSpent {
 public:
-    static constexpr std::size_t kParts = 12;  // Of which the last two are not used yet.
+    static constexpr std::size_t kParts = 12;  // The last two parts are not used yet.
 
     void set(SpentOn what, Duration time) { parts_[index_of(what)] = packed(time); }
     Duration of(SpentOn what) const { return unpacked(parts_[index_of(what)]); }

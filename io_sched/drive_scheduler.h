@@ -25,9 +25,9 @@ namespace fopd::io_sched {
 // for the one that is loaded, or for which most waits. A write to several cartridges gets all its
 // drives at once, or none.
 //
-// What failed on a drive has a queue of its own, and goes to another drive while there is one,
-// which takes the cartridge from the first. So does what waits for a cartridge in a drive that is
-// down.
+// Requests that failed on a drive have a queue of their own. They go to another drive while there
+// is one; that drive takes the cartridge from the first. The same holds for requests that wait for
+// a cartridge in a drive that is down.
 //
 // After a search that found nothing to start, the next search waits until a drive, a medium or a
 // request has changed, or the time has come at which a request may start.
@@ -48,7 +48,8 @@ public:
 
     void add_device(IoDevice& device) final;
     void remove_device(IoDevice& device) final;
-    // kTake: an idle drive: one without cartridge, else one for whose cartridge least waits.
+    // For kTake it returns an idle drive: one without cartridge, otherwise the one for whose
+    // cartridge the fewest requests wait.
     IoDevice* reclaim_device(const Reclaim& what) final;
     IoDevice* wanted_device() const final;
     bool has_device(const IoDevice& device) const final;
@@ -57,11 +58,11 @@ public:
 protected:
     struct QueueKey {
         MediumId medium{};
-        // Of writes with kAnyMedium.
+        // The next three are set for writes with kAnyMedium only.
         std::uint32_t pool = 0;
         std::uint32_t copies = 0;
         std::uint64_t collection = 0;
-        std::uint8_t failed_on = 0;  // The drive on which they failed; 0: none.
+        std::uint8_t failed_on = 0;  // The drive on which the requests failed; 0: none.
 
         auto operator<=>(const QueueKey&) const = default;
     };
@@ -73,12 +74,12 @@ protected:
         core::IntrusiveList<OrderPlace> planned;
         std::size_t planned_count = 0;
         bool is_mixed_plan = false;
-        // How many of the foreground were taken in turn while some of the background waited.
+        // How many foreground requests in a row were taken while background requests waited.
         std::uint32_t foreground_run = 0;
-        std::size_t count = 0;  // All of these.
-        std::array<std::size_t, 2> counts{};
+        std::size_t count = 0;                // All requests of the queue.
+        std::array<std::size_t, 2> counts{};  // The requests of the queue by IoPriority.
         std::uint64_t bytes = 0;
-        // The arrival of the oldest, or of one that was planned with it.
+        // The arrival of the oldest request, or of one that was planned with it.
         std::uint64_t oldest = 0;
         Instant oldest_at{};
     };
@@ -95,7 +96,7 @@ protected:
         IoRequest* request = nullptr;
         PartDrives drives{};
     };
-    // By age.
+    // The queues by the age of their oldest request.
     using ByAge = std::set<std::pair<std::uint64_t, Queue*>>;
 
     // The next request that can go; else when to ask again, if only the time changes.
@@ -124,7 +125,7 @@ protected:
     Queue* queue_for(const IoDevice& drive) const;
     // Whether the queue does not go to the drive, because it failed there, and another is up.
     bool avoids(Queue& queue, const IoDevice& drive) const;
-    // Of those without a plan: the foreground first, but one of the background after some.
+    // The oldest request without a plan: of the foreground, but of the background after some.
     static IoRequest* oldest_of(Queue& queue);
     static IoRequest* any_of(Queue& queue);
     static void collect(Queue& queue, std::vector<IoRequest*>& requests);

@@ -1,4 +1,4 @@
-// What a drive finds on a cartridge of which the node knows nothing.
+// A drive reads a cartridge of which the node knows nothing.
 
 #include "core/ensure.h"
 #include "library/drive_unit.h"

@@ -211,7 +211,7 @@ private:
     Task<Result<void>> write_index(Index which);
     Task<Result<void>> recover(store::TapeEnd known, store::TapeEnd* end);
     void judge(CartridgeId id, io_sched::IoType type, const TapeOutcome& outcome);
-    // An operation of the drive has, since the trial began.
+    // Whether an operation of the drive has failed since the trial began.
     bool has_failed() const { return parts_.drive.trial().has_failed; }
     void say_failed(CartridgeId id, std::string_view operation, const TapeOutcome& outcome);
     bool note_number(std::uint64_t found_id);
@@ -233,15 +233,16 @@ private:
     const Parts parts_;
     std::optional<CartridgeId> cartridge_;
     bool label_is_right_ = false;
-    std::uint32_t generation_on_tape_ = 0;  // Of the label that the cartridge had; 0: not its own.
-    std::uint64_t block_ = 0;  // Before which the tape was after the last request; 0: unknown.
+    // The generation in the label that the cartridge had; 0: the label was not its own.
+    std::uint32_t generation_on_tape_ = 0;
+    std::uint64_t block_ = 0;  // The block before which the last request left the tape; 0: unknown.
     std::optional<Instant> session_at_;
     std::optional<store::TapeWriter> writer_;
     std::optional<store::TapeReader> reader_;
     DriveActivity activity_ = DriveActivity::kIdle;
     Instant busy_since_{};
     std::uint64_t busy_bytes_ = 0;
-    bool did_not_load_ = false;      // In the last mount().
+    bool did_not_load_ = false;      // The last mount() could not load the cartridge.
     bool fails_everywhere_ = false;  // As in IoExecutor::Content, of the last request.
     std::string down_reason_;
 };

@@ -62,8 +62,8 @@ struct MediaOutcome {
     bool is_in_exchange = false;
 };
 
-// What a format may destroy: nothing; copies of objects whose bytes are also elsewhere, on a disk
-// or another cartridge; or the last copies of objects as well.
+// Says what a format may destroy. kRefuseData: nothing. kForgetData: copies of objects whose bytes
+// are also on a disk or on another cartridge. kLoseObjects: the last copies of objects as well.
 enum class FormatForce : std::uint8_t { kRefuseData, kForgetData, kLoseObjects };
 
 // The interface of the node's tape library for fops and administrators. Lives on one locality. All
@@ -147,19 +147,22 @@ public:
     // The latest scrub since the start of the node; nothing: there was none.
     virtual std::optional<MediumWork> scrub_work(std::string_view barcode) const = 0;
 
-    // Begins to make objects of all that is on a cartridge of another node, or of this one before
-    // it was lost: with bytes on tape only. From then on the cartridge is one of this node. One
-    // cartridge at a time; after a restart it begins anew, which does no harm. Changes nothing if
-    // it has begun already. kRefused: the node has records of its copies, for example.
+    // Begins a rescue: makes objects, with bytes on tape only, of all that is on a cartridge of
+    // another node, or of this node before it was lost. From then on the cartridge is one of this
+    // node. One cartridge is rescued at a time. After a restart the rescue begins anew, which does
+    // no harm. Has no effect if one is in progress. kRefused: the node has records of its copies,
+    // for example.
     struct RescueWish {
         std::string barcode;
-        // That gets the objects; empty: the one that they had, if there is a tape pool of its name.
+        // The pool that gets the objects. Empty: the tape pool with the name of the pool that they
+        // had.
         std::string pool = {};
     };
     virtual Task<MediaOutcome> rescue(RescueWish wish) = 0;
-    // Ends that. The objects that were made stay.
+    // Ends a rescue. The objects that were made stay.
     virtual Task<MediaOutcome> cancel_rescue(std::string barcode) = 0;
-    // As above. Objects of which pieces are missing are failures until these are found.
+    // The latest rescue since the start of the node; nothing: there was none. An object that lacks
+    // pieces counts as a failure until they are found.
     virtual std::optional<MediumWork> rescue_work(std::string_view barcode) const = 0;
 };
 
@@ -169,7 +172,7 @@ struct LibraryDoor {
     LibraryService* service = nullptr;  // Null: the node has no library.
     core::Reactor* reactor = nullptr;
     core::Gate* gate = nullptr;  // The library's gate, for run_task_on().
-    // The stagings by locality.
+    // The staging of each locality.
     std::vector<Staging*> stagings = {};
 };
 

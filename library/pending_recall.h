@@ -49,14 +49,15 @@ struct TapeLibrary::Recall final : TapeRequest, AgePlace {
     CartridgeId cartridge() const { return static_cast<CartridgeId>(parts.front().medium); }
     // The bytes that precede the copy on that cartridge.
     std::uint64_t offset() const { return parts.front().offset; }
-    // Of the object.
+    // The size of the object.
     std::uint64_t size_bytes() const {
         return serving() == nullptr ? parts.front().size_bytes : serving()->job.note().size_bytes;
     }
     Serving* serving() const { return extra == nullptr ? nullptr : extra->serving.get(); }
     bool is_reading() const { return serving() != nullptr && serving()->job.is_reading(); }
 
-    // What few have that wait: it is served, or several cartridges have its bytes.
+    // Exists only if the recall is served, or if several cartridges have its bytes. Few of the
+    // waiting recalls have one.
     struct Extra {
         std::unique_ptr<Serving> serving{};
         std::vector<io_sched::IoPart> several_parts{};
@@ -67,10 +68,10 @@ struct TapeLibrary::Recall final : TapeRequest, AgePlace {
     const Instant asked_at;
     std::unique_ptr<Recall> next_in_table{};
     std::unique_ptr<Extra> extra{};
-    // Its place and end when the list was made last.
+    // Its place in the queue and its expected end when the queue was listed last.
     static constexpr std::uint32_t kNoPlace = ~std::uint32_t{0};
-    Instant last_end = kNever;            // It is not known.
-    std::uint32_t last_place = kNoPlace;  // It was not in the list.
+    Instant last_end = kNever;            // kNever: unknown.
+    std::uint32_t last_place = kNoPlace;  // kNoPlace: it was not in the queue.
     const std::uint16_t locality;
     std::uint8_t wish_priority;
     bool is_pushed : 1 = false;

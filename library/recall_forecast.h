@@ -26,7 +26,7 @@ public:
     };
     struct Drive {
         devices::DriveModel model{};
-        std::optional<CartridgeId> cartridge{};  // The cartridge in the drive, or on its way there.
+        std::optional<CartridgeId> cartridge{};  // The cartridge in the drive, or moving there.
         std::uint64_t position = 0;              // Comparable to Wait::offset.
         DriveActivity activity = DriveActivity::kIdle;
         Instant busy_since{};  // The begin of the activity.

@@ -70,14 +70,14 @@ public:
     bool has_waiting(const GroupKey& group) const { return queues_.contains(group); }
     // Gives up the waiting objects of a group that are larger than `bytes`.
     std::vector<store::Fid> give_up_larger(const GroupKey& group, std::uint64_t bytes);
-    // What has no copy, waiting or not: it may be being copied, or given up.
+    // The objects of a pool that have no copy. They wait, are being copied, or were given up.
     struct Uncopied {
         objects::PoolId pool = 0;
         std::uint64_t bytes = 0;
         std::uint64_t objects = 0;
         Instant oldest{};
     };
-    // Of each pool that has any.
+    // Has an entry for each pool with such objects.
     std::vector<Uncopied> uncopied() const;
     // The copying of a taken object has ended. If it still needs a copy, it waits again.
     void put_back(store::Fid fid);

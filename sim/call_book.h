@@ -21,7 +21,7 @@ public:
     CallBook(const CallBook&) = delete;
     CallBook& operator=(const CallBook&) = delete;
 
-    // A call under way. If it is destroyed without end(), the client's process was killed.
+    // A call in flight. If it is destroyed without end(), the client's process was killed.
     class Entry {
     public:
         // The call must have ended by `due`.

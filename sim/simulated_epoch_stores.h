@@ -52,7 +52,7 @@ private:
     core::Gate work_;
 };
 
-// What one process of a simulated node uses of these files.
+// The files and the view store that one process of a simulated node uses for epochs.
 class SimulatedEpochStores final : public daemon::EpochStores {
 public:
     // Null `shared`: the view is in a file of the node. All outlive the stores.

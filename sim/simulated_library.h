@@ -31,9 +31,9 @@ public:
     void crash();
 
     devices::TapeLibraryImage& image() { return image_; }
-    // Of the present life; null: it is not open.
+    // The open library of the present life; null: none is open.
     devices::MemoryLibrary* library() { return library_; }
-    // What drives and robot do wrong from now on, in later lives, too.
+    // The faults of the drives and the robot from now on, also in later lives.
     struct Faults {
         devices::TapeFaults drives = {};
         devices::ChangerFaults robot = {};

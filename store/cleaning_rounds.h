@@ -28,7 +28,7 @@ public:
     // How many bytes the live records take.
     void set_live_bytes(std::uint64_t bytes);
 
-    // Begins a round, unless one is under way, that covers the entries up to `last_seq`.
+    // Begins a round, unless one is in progress, that covers the entries up to `last_seq`.
     void begin(std::uint64_t last_seq);
     // The oldest segment was cleaned. Ends the round if that was the last one it covers.
     void segment_cleaned();

@@ -11,9 +11,9 @@
 
 namespace fopd::store {
 
-// A cache of the places for replies that were looked up or changed last: which request each of them
-// has. Code that changes a reply in the index also calls set(), so that most lookups need not read
-// the index. Two places may share an entry; the later one has it.
+// A cache of the request places whose replies were looked up or changed last. It says whose reply
+// each place has. Code that changes a reply in the index also calls set(), so that most lookups
+// need not read the index. Two places may share an entry; the later one has it.
 class ReplyPlaces {
 public:
     ReplyPlaces() : entries_(kEntryCount) {}
@@ -39,7 +39,8 @@ private:
         bool is_known = false;
     };
 
-    // Places of one client are side by side; where that begins its id says, which is a hash.
+    // The request places of a client have entries side by side. The client's id, which is a hash,
+    // says where these begin.
     static std::size_t index_of(const ReplyKey& key) {
         std::uint64_t start = 0;
         std::memcpy(&start, key.client.bytes.data(), sizeof start);

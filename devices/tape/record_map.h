@@ -8,10 +8,10 @@ namespace fopd::devices {
 
 // A block or filemark of a cartridge, and where it is in the cartridge's image.
 struct TapeRecord {
-    std::uint64_t number = 0;      // As in TapePosition::block.
-    std::uint64_t filemarks = 0;   // Before it.
-    std::uint64_t offset = 0;      // Of its first byte in the image, which is of its length.
-    std::uint32_t size_bytes = 0;  // Of a block; 0: a filemark.
+    std::uint64_t number = 0;      // Counted as TapePosition::block counts.
+    std::uint64_t filemarks = 0;   // The filemarks that precede it.
+    std::uint64_t offset = 0;      // The offset in the image of the 4 bytes of its length.
+    std::uint32_t size_bytes = 0;  // The bytes of a block; 0 for a filemark.
     bool readable = true;
 
     bool is_filemark() const { return size_bytes == 0; }
@@ -39,7 +39,7 @@ public:
 
     std::uint64_t count() const { return count_; }
     std::uint64_t filemarks() const { return filemarks_; }
-    // Of the first byte behind the last record.
+    // The offset in the image of the first byte behind the last record.
     std::uint64_t end_offset() const { return end_offset_; }
     // REQUIRES: number < count().
     TapeRecord find(std::uint64_t number) const;

@@ -77,7 +77,7 @@ private:
     std::uint64_t reserved_bytes_ = 0;  // The file system has space for so many.
     bool can_reserve_ = true;
     core::OwnedFd durable_;              // Open while the image is being written.
-    std::uint64_t durable_bytes_ = 0;    // What that file says.
+    std::uint64_t durable_bytes_ = 0;    // The bytes of the image that the file says are durable.
     std::optional<Error> failure_ = {};  // The first one of a write or sync.
 };
 

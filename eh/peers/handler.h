@@ -155,7 +155,7 @@ private:
     std::string last_error_;
     Instant last_error_at_{};
     std::string read_error_;  // Why the view was not read the last time; empty: it was.
-    bool is_lost_ = false;    // That was reported, and no epoch has come since.
+    bool is_lost_ = false;    // The loss was reported, and no epoch has come since.
     std::string root_;        // Of the view; empty: not known yet.
     std::string awaited_;     // The members that were reported last as missing.
     core::WaitQueue left_;

@@ -142,7 +142,8 @@ enum class UnlikeRule : std::uint8_t {
 struct Join {
     std::string address{};
     CommonRules rules{};
-    EpochNumber newest = 0;  // That the sender has had: its next ones must be higher.
+    EpochNumber newest =
+        0;  // The newest epoch that the sender has had; its next ones must be higher.
     bool operator==(const Join&) const = default;
 };
 struct Redirect {

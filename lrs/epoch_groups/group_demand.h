@@ -13,15 +13,15 @@ namespace fopd::lrs {
 
 // A group that waits, and how many of its requests do.
 struct GroupDemand {
-    Tag tag;  // Of its next turn.
+    Tag tag;  // The tag of its next turn.
     std::uint64_t requests = 0;
 
     friend bool operator==(const GroupDemand&, const GroupDemand&) = default;
 };
 
-// What a node contributes to an epoch, or several together: which groups wait there, those with the
-// next turns first, as many as there is room for. Groups beyond that are named when their turns are
-// near.
+// The contribution of a node, or of several nodes together, to an epoch. It lists the groups that
+// wait there, the group with the next turn first, as far as there is room. Groups beyond that are
+// named when their turns are near.
 //
 // Tags count from the last turn. A node that has missed an epoch does not know that turn; its list
 // is dropped, and the combination tells it. A list of the first tags remains exact when it is cut:

@@ -9,20 +9,20 @@
 
 namespace fopd::lrs {
 
-// What is served after a group's time until the next epoch begins.
+// Says which requests a node serves after a group's time, until the next epoch begins.
 enum class AtEnd : std::uint8_t {
-    kGoOn,   // The same as before.
-    kPause,  // Nothing.
+    kGoOn,   // It serves the same requests as before.
+    kPause,  // It serves nothing.
 };
-// What is served while the group of the epoch has no waiting requests here.
+// Says which requests a node serves while the group of the epoch has no waiting requests there.
 enum class OtherGroups : std::uint8_t {
-    kServe,  // Requests of the next groups.
-    kWait,   // Nothing.
+    kServe,  // It serves requests of the next groups.
+    kWait,   // It serves nothing.
 };
 
 // The settings of epoch_groups. The rules are texts for GroupRules::load().
 struct EpochGroupsSettings {
-    Duration length = 100ms;  // Of a group's turn, at most.
+    Duration length = 100ms;  // The longest time of a group's turn.
     AtEnd at_end = AtEnd::kGoOn;
     OtherGroups others = OtherGroups::kServe;
     std::vector<std::string> rules{};

@@ -7,8 +7,8 @@ namespace fopd::lrs {
 
 namespace {
 
-// Not a secret: nodes have nothing else in common. Who finds names whose ids are the same shares
-// one group's turns among them.
+// The key is not a secret, because all nodes must have the same one. A client that finds names with
+// equal ids gains nothing: the groups of these names share the turns of one group.
 constexpr HashKey kGroupKey{.first = 0x6c72732065706f63, .second = 0x682067726f757073};
 
 }  // namespace

@@ -11,10 +11,10 @@
 
 namespace fopd::lrs {
 
-// What a class wants of one of its rates. `demand` is in parts of that rate: kWholeDemand means as
-// much as the rate allows.
+// The demand of a class for one of its rates. `demand` is in parts of that rate: kWholeDemand means
+// as much as the rate allows.
 struct ClusterDemand {
-    std::uint64_t id = 0;  // Of the class and of the rate's unit; the same at all nodes.
+    std::uint64_t id = 0;  // Identifies the class and the rate's unit at all nodes.
     std::uint64_t demand = 0;
     // The lowest and the highest hash of the rule's text: if they differ, so do the rules.
     std::uint32_t terms_low = 0;

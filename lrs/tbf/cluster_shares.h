@@ -17,7 +17,7 @@ namespace fopd::lrs {
 // A node as a part of its cluster: what its localities share, besides their buckets.
 struct ClusterNode {
     HashKey key{};                 // The same at all nodes.
-    std::uint32_t localities = 1;  // That have the policy.
+    std::uint32_t localities = 1;  // How many have the policy.
     std::uint32_t members = 1;     // Nodes of the cluster, as far as known before the first epoch.
 
     // The newest epoch that has begun at a locality, and the one before it.
@@ -75,26 +75,28 @@ public:
     bool keys_differ() const { return keys_differ_; }
     std::uint64_t nodes() const { return nodes_; }
 
-    // Limits that are remembered.
+    // How many limits are remembered.
     static constexpr std::size_t kKnownMax = 16384;
     static constexpr std::uint64_t kAllIds = ~std::uint64_t{0};
 
 private:
     // A limit of which some node wanted something.
     struct Known {
-        // What each node has of it that wanted nothing; and in the epoch before.
+        // The share of a node that wanted nothing of the limit, in this epoch and in the one
+        // before.
         Share base = 0;
         Share base_before = 0;
-        std::uint64_t demand = 0;      // Of all nodes.
+        std::uint64_t demand = 0;      // The sum of the demands of all nodes.
         std::uint64_t changed_in = 0;  // The count of the epoch that changed `base`.
-        bool is_absent = false;        // Nobody wants anything any more: each node has as much.
+        bool is_absent = false;  // No node wants anything of it any more; all have equal shares.
         bool differs = false;
-        Ticks changed_at = 0;  // Since then each node's share has been the same.
+        Ticks changed_at = 0;  // When the share of a node changed last.
     };
+    // What this node has written about a limit into its contribution.
     struct Written {
         std::uint64_t id = 0;
         std::uint64_t demand = 0;
-        Share gain = 0;  // What it brings in the present epoch, until it is taken.
+        Share gain = 0;  // The share that it gains in the present epoch; 0 once it was taken.
     };
 
     void note_newest(eh::EpochNumber epoch);

@@ -8,12 +8,12 @@
 
 namespace fopd::lrs {
 
-// What the requests of a class take of one of its rates: those that arrived in the time since the
-// last count, and those that wait.
+// The units of one rate that the requests of a class take: the requests that arrived since the last
+// count, and those that wait.
 struct WantedAmount {
     std::uint64_t arrived = 0;
     std::uint64_t waiting = 0;
-    std::uint64_t one = 0;  // As much as an average request takes.
+    std::uint64_t one = 0;  // The units that an average request takes.
 };
 
 // The demand of a class for one of its rates, as it is told to other nodes: at once when it changes

@@ -14,9 +14,10 @@ namespace fopd::lrs {
 struct Tbf::ClusterClass {
     explicit ClusterClass(const ClassHash& of) : ids(of) {}
 
-    const ClassHash ids;  // Of its limits, at all nodes: low for operations, high for bytes.
+    const ClassHash ids;  // The ids of its limits at all nodes; low is that for operations, high
+                          // that for bytes.
     std::uint64_t queued_bytes = 0;
-    // What had arrived when demands were counted last.
+    // The requests and the bytes that had arrived when demands were counted last.
     std::uint64_t arrived = 0;
     std::uint64_t arrived_bytes = 0;
     SteadyDemand operations;

@@ -16,7 +16,7 @@
 namespace fopd::sim {
 
 struct ViewStoreFaults {
-    Duration delay_min = 1ms;  // Of a request on its way there, and of its answer.
+    Duration delay_min = 1ms;  // The delay of a request, and of its answer.
     Duration delay_max = 5ms;
     Duration timeout = 2s;          // A call that gets no answer ends after it.
     std::uint32_t failed_ppm = 0;   // Calls that never get there, which the caller knows.
@@ -49,7 +49,7 @@ private:
         eh::ViewHandle next{};  // Null: a read.
         bool is_done = false;
         eh::ViewHandle seen{};  // By a read.
-        // Of a swap; nothing: the view was not written, and other requests for it may be under way.
+        // Of a swap; nothing: the view was not written, and other requests for it may be in flight.
         std::optional<eh::Swapped> outcome{};
     };
     // When a request arrives and when its caller goes on; kNever: the request never arrives, or

@@ -75,7 +75,7 @@ private:
     eh::EpochNumber epoch_ = eh::kFirstEpoch;  // Of the participant.
     eh::Participant* waiting_ = nullptr;
     std::vector<std::byte> contributed_;
-    Result<eh::EpochNumber> next_ = eh::kFirstEpoch;  // Its answer, once that is on its way.
+    Result<eh::EpochNumber> next_ = eh::kFirstEpoch;  // Its answer, once that is in flight.
     std::vector<std::byte> data_;
     bool is_member_ = false;
     bool is_cut_off_ = false;

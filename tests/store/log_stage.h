@@ -35,7 +35,7 @@ inline constexpr std::uint64_t kDataBlock =
 inline constexpr std::uint64_t kDataBlocks = 48;
 inline constexpr std::uint64_t kDiskBytes = (kDataBlock + kDataBlocks) * devices::kBlockBytes;
 inline constexpr unsigned kWorkers = 6;
-inline const std::string kNothing;  // Was violated.
+inline const std::string kNothing;  // run() returns it if nothing was violated.
 inline constexpr unsigned kObjectsOfWorker = 3;
 
 struct Put {
@@ -45,7 +45,7 @@ struct Put {
     std::uint32_t checksum = 0;
 };
 
-// What is left out, so that a test can see that it is missed.
+// A rule that the stage breaks, so that a test can show that the check notices.
 enum class Mutation : std::uint8_t {
     kNone,
     kNoFlush,           // The device says that it flushed.
@@ -61,21 +61,21 @@ struct Plan {
     std::uint64_t seed = 1;
     Mutation mutation = Mutation::kNone;
     unsigned boots = 3;
-    unsigned operations = 40;        // Of each worker and boot.
+    unsigned operations = 40;        // The operations of each worker in each boot.
     std::uint64_t first_cut = 0;     // The step at which the first boot loses power; 0: drawn.
-    bool orderly = false;            // Nothing is cut.
-    std::uint32_t cut_within = 500;  // Steps, of boots that draw.
+    bool orderly = false;            // The power does not fail.
+    std::uint32_t cut_within = 500;  // Boots that draw their step draw one below this.
     devices::DiskFaults faults{};
     std::uint32_t segments_at_first = 4;
     std::uint32_t segments_max = 8;
 };
 
-// What outlives a crash, and what is known of it.
+// The state that outlives a crash, and what the test knows of it.
 struct Remains {
     explicit Remains(std::uint64_t disk_bytes) : image(disk_bytes) {}
 
     devices::DiskImage image;
-    std::map<std::uint32_t, Put> index;  // As a database has it: changed as a whole or not at all.
+    std::map<std::uint32_t, Put> index;  // Each change is made as a whole or not at all.
     std::uint64_t applied_seq = 0;
 
     struct Begun {
@@ -83,9 +83,10 @@ struct Remains {
         std::uint32_t object = 0;
         std::uint64_t version = 0;
     };
-    std::vector<Begun> begun;                             // Since the last recovery.
-    std::map<std::uint32_t, std::uint64_t> recovered;     // Versions that it found.
-    std::map<std::uint32_t, std::uint64_t> acknowledged;  // Versions, ever.
+    std::vector<Begun> begun;                          // The changes begun since the last recovery.
+    std::map<std::uint32_t, std::uint64_t> recovered;  // The versions that the last recovery found.
+    std::map<std::uint32_t, std::uint64_t>
+        acknowledged;  // The newest acknowledged version of each object.
     std::map<std::uint32_t, std::uint64_t> next_version;
     std::uint64_t acknowledged_seq = 0;
     std::string violation;
@@ -103,7 +104,7 @@ public:
     Machine(core::VirtualWorld& world, Remains& remains, const Plan& plan, core::Random random);
     ~Machine() override;
 
-    // At which step the power goes; 0: never.
+    // `cut_at` is the step at which the power fails; 0: never.
     void run(std::uint64_t cut_at, bool rescue);
     std::uint64_t steps() const { return machine_.power().steps(); }
     const std::optional<Error>& open_error() const { return open_error_; }

@@ -31,7 +31,7 @@ inline constexpr unsigned kWorkers = 4;
 inline constexpr std::uint32_t kPool = 7;
 inline constexpr std::uint64_t kDiskBytes = 8UL << 20;
 
-// What is left out, so that a test can see that it is missed.
+// A rule that the stage breaks, so that a test can show that the check notices.
 enum class Mutation : std::uint8_t {
     kNone,
     kNotKept,     // A checkpoint does not see to it that the names are kept.
@@ -43,17 +43,17 @@ struct Plan {
     std::uint64_t seed = 1;
     Mutation mutation = Mutation::kNone;
     unsigned boots = 4;
-    unsigned operations = 25;        // Of each worker and boot.
-    unsigned name_count = 6;         // So few that everybody wants the same.
+    unsigned operations = 25;        // The operations of each worker in each boot.
+    unsigned name_count = 6;         // Few, so that the workers want the same names.
     std::uint64_t first_cut = 0;     // The step at which the first boot loses power; 0: drawn.
-    std::uint32_t cut_within = 900;  // Steps, of boots that draw.
-    bool orderly = false;            // Nothing is cut, and nothing lost.
-    std::size_t overlay_bytes = 512UL << 10;  // Of a volume.
+    std::uint32_t cut_within = 900;  // Boots that draw their step draw one below this.
+    bool orderly = false;            // The power does not fail, and nothing is lost.
+    std::size_t overlay_bytes = 512UL << 10;  // The overlay of a volume.
 };
 
 using Owner = std::optional<Fid>;
 
-// What outlives a crash, and what is known of it.
+// The state that outlives a crash, and what the test knows of it.
 struct Remains {
     struct DiskRemains {
         devices::DiskImage image{kDiskBytes};
@@ -62,22 +62,22 @@ struct Remains {
     };
     std::array<DiskRemains, kDisks> disks;
     std::array<MapImage, kParts> names;
-    // For Mutation::kNotKept: what the names were said to know.
+    // With Mutation::kNotKept: the entry up to which a volume says that the names know its changes.
     std::map<devices::DiskId, std::uint64_t> said_to_know;
 
-    // Of each name who may be found to have it: who was last known to have it durably, and
-    // everybody after that.
+    // The owners that each name may be found to have: the last one known to be durable, and every
+    // later one.
     std::map<std::string, std::deque<Owner>> owners;
     struct Renaming {
         Fid fid;
         std::string from;
         std::string to;
     };
-    std::map<std::uint64_t, Renaming> renamings;  // That have begun and not ended.
+    std::map<std::uint64_t, Renaming> renamings;  // The renamings that have begun and not ended.
     std::uint64_t next_renaming = 0;
     std::uint64_t next_fid = 1;
     std::string violation;
-    bool first_was_cut = false;  // In the first boot the power went.
+    bool first_was_cut = false;  // The power failed in the first boot.
 
     // Figures, so that a test can see that it tested something.
     std::uint64_t recoveries = 0;
@@ -97,7 +97,7 @@ public:
     Node(core::VirtualWorld& world, Remains& remains, const Plan& plan, core::Random random);
     ~Node();
 
-    // At which step the power goes; 0: never.
+    // `cut_at` is the step at which the power fails; 0: never.
     void run(std::uint64_t cut_at);
     bool was_cut() const { return !machine_.power().on(); }
 
@@ -122,9 +122,9 @@ public:
     Task<Result<std::optional<Fid>>> create(std::string name, Existing existing, unsigned disk);
     Task<Result<void>> remove(std::string name, Duration patience);
     Task<Result<void>> rename(std::string from, std::string to);
-    // Until nothing that was replaced is left.
+    // Waits until all replaced objects are removed.
     Task<void> settle();
-    // All claims there are, as the parts have them, and as the volumes' objects make them.
+    // All claims: those that the parts know, and those that the objects of the volumes make.
     Task<std::vector<NameClaim>> known_claims();
     Task<std::vector<NameClaim>> made_claims();
 

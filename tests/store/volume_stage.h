@@ -28,30 +28,30 @@ inline constexpr std::uint32_t kSegmentBlocks = 64;
 inline constexpr std::uint64_t kDiskBytes = 8UL << 20;
 inline constexpr std::size_t kBlock = devices::kBlockBytes;
 inline constexpr unsigned kWorkers = 4;
-inline const std::string kNothing;  // Was violated.
+inline const std::string kNothing;  // carry_out() returns it if nothing was violated.
 inline constexpr unsigned kObjectsOfWorker = 2;
 inline constexpr std::uint64_t kBlocksOfObject = 40;
 inline constexpr std::uint32_t kBlocksOfWrite = 12;
 
-// What is left out, so that a test can see that it is missed.
+// A rule that the stage breaks, so that a test can show that the check notices.
 enum class Mutation : std::uint8_t {
     kNone,
     kNoFlush,         // The device says that it flushed.
     kIndexForgets,    // The index says that it has what it was told, and has half of it.
     kIndexRunsAhead,  // The index says that it has more than it was told.
-    kDiscardsLate,    // Space is given back after whoever did it thinks that it is.
+    kDiscardsLate,    // Space is given back later than the caller is told.
     kOldIndex,        // A program of a newer version takes the index as it is.
-    kZerosLate,       // Zeros are written when those who wrote them think that they are.
+    kZerosLate,       // Zeros are written later than the caller is told.
 };
 
 struct Plan {
     std::uint64_t seed = 1;
     Mutation mutation = Mutation::kNone;
     unsigned boots = 3;
-    unsigned operations = 25;        // Of each worker and boot.
+    unsigned operations = 25;        // The operations of each worker in each boot.
     std::uint64_t first_cut = 0;     // The step at which the first boot loses power; 0: drawn.
-    std::uint32_t cut_within = 900;  // Steps, of boots that draw.
-    bool orderly = false;            // Nothing is cut.
+    std::uint32_t cut_within = 900;  // Boots that draw their step draw one below this.
+    bool orderly = false;            // The power does not fail.
     bool rescue = false;             // Every start but the first is without an index.
     bool sparse = false;             // The disk gains by zeros.
     bool discard = false;
@@ -61,11 +61,11 @@ struct Plan {
     devices::DiskFaults faults{};
 };
 
-// An object as its owner knows it: of each block that was written the number of the write.
+// An object as its owner knows it: each written block has the number of the write that wrote it.
 struct ObjectState {
     bool exists = false;
     std::uint64_t size_bytes = 0;
-    std::uint64_t version = 0;  // Of the content.
+    std::uint64_t version = 0;  // The version of the content.
     std::uint32_t attribute_changes = 0;
     std::map<std::uint64_t, std::uint64_t> stamps{};
 
@@ -86,13 +86,13 @@ struct MaybeTicket {
     std::optional<std::uint64_t> after{};
 };
 
-// What is known of cartridges, copies and recalls.
+// The cartridges, copies and recalls that the test knows.
 struct TapeBook {
     // By VSN and tape file. Everything written is on the tape, whatever the power does.
     std::map<std::pair<VsnText, std::uint32_t>, TapeFile> files;
     std::uint32_t next_file = 1;
     std::map<CopyKey, Copy> acknowledged;
-    // Of all cartridges together: what was recorded, at least and at most.
+    // The bytes recorded on all cartridges together, at least and at most.
     std::uint64_t bytes_min = 0;
     std::uint64_t bytes_max = 0;
     std::map<Fid, MaybeTicket> recalls;
@@ -107,16 +107,16 @@ struct TapeBook {
     std::uint64_t reads = 0;    // Of released objects, by their copies.
 };
 
-// What outlives a crash, and what is known of it.
+// The state that outlives a crash, and what the test knows of it.
 struct Remains {
     explicit Remains(std::uint64_t disk_bytes) : image(disk_bytes) {}
 
     devices::DiskImage image;
     MapImage index;
     bool formatted = false;
-    std::uint32_t version = 1;  // Of the records.
-    // Of each object what it may be found as: what was last known to be durable, and everything
-    // after that.
+    std::uint32_t version = 1;  // The version of the records.
+    // The states in which each object may be found: the last state known to be durable, and every
+    // later one.
     std::map<Fid, std::deque<ObjectState>> objects;
     std::uint64_t next_fid = 1;
     std::uint64_t next_stamp = 1;
@@ -125,13 +125,13 @@ struct Remains {
 
     // Figures, so that a test can see that it tested something.
     std::uint64_t reads = 0;
-    std::uint64_t sweeps = 0;            // That a cut of the power has ended.
-    std::uint64_t writes_meanwhile = 0;  // Beside a sweep.
+    std::uint64_t sweeps = 0;            // Sweeps that a power cut has ended.
+    std::uint64_t writes_meanwhile = 0;  // Writes during a sweep.
     std::uint64_t checkpoints = 0;
     std::uint64_t recoveries = 0;
     std::uint64_t full = 0;
-    std::uint64_t entries = 0;      // Of the log, ever.
-    std::uint64_t log_entries = 0;  // It has room for, of a block each.
+    std::uint64_t entries = 0;      // Entries that were ever written to the log.
+    std::uint64_t log_entries = 0;  // Entries of one block for which the log has room.
     std::uint64_t changed_bytes_max = 0;
     std::uint64_t zeros = 0;     // Blocks.
     std::uint64_t discards = 0;  // Segments.
@@ -143,7 +143,7 @@ public:
     Machine(core::VirtualWorld& world, Remains& remains, const Plan& plan, core::Random random);
     ~Machine();
 
-    // At which step the power goes; 0: never. `rescue`: without an index.
+    // `cut_at` is the step at which the power fails; 0: never. `rescue`: starts without an index.
     void run(std::uint64_t cut_at, bool rescue);
     std::uint64_t steps() const { return machine_.power().steps(); }
     const std::optional<Error>& open_error() const { return open_error_; }
@@ -198,7 +198,8 @@ private:
     std::unique_ptr<Volume> volume_;
     core::NullEventSink events_;
     std::optional<Error> open_error_;
-    // Of an extent's size each, for compare(): sanitizers make new memory slow.
+    // Memory of an extent's size for compare(), which is kept because sanitizers make new memory
+    // slow.
     std::vector<AlignedMemory> spare_memory_;
 };
 
