@@ -112,6 +112,7 @@ CONTRIBUTING = {
     "scripts/check --fix": Not("it changes the sources"),
     "scripts/test": Elsewhere(".ci/run", "scripts/test"),
     "scripts/test --long": Not("it takes hours, and runs all other tests"),
+    "scripts/test --long asan": Not("it takes an hour, and runs all other tests"),
     "scripts/test-vm": Not("it emulates a machine for most of an hour"),
     "scripts/test-vm tape": Not("it emulates a machine"),
     "cmake --preset dev && cmake --build --preset dev && ctest --preset dev": Elsewhere("CMakePresets.json", '"dev"'),
