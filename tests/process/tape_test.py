@@ -1,52 +1,14 @@
 """Objects of a tape pool, as their users see them: put, sync, release, get, over kills and restarts of the daemon."""
 
-import json
 import re
-import sys
 import unittest
-from pathlib import Path
 
-from fopd_process import CONFIG, DONE, NO_SERVER, USAGE, ProcessTestCase, run_fopd, wait_until
-from storage_process import MIB, NOT_FOUND, REFUSED, TRY_LATER, StorageTestCase, content
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "store" / "tape"))
-from written_tapes import check_tapes  # noqa: E402
-
-COLD = ("--pool", "cold")
+from fopd_process import DONE, NO_SERVER, USAGE, wait_until
+from storage_process import MIB, NOT_FOUND, REFUSED, TRY_LATER, content
+from tape_process import COLD, TapeTestCase
 
 
-class TapeTest(StorageTestCase):
-    def tearDown(self):
-        """Other programs read what is on the tapes, and it is what the records say."""
-        copies = self.recorded_copies() if self.daemon.process.poll() is None else []
-        super().tearDown()
-        check_tapes(self, self.dir / "vtl0", copies)
-
-    def recorded_copies(self):
-        copies = []
-        for name in self.names(*COLD):
-            found = self.answer("stat", name, *COLD)
-            copies += [(each["medium"], each["file"], found["fid"], each["offset"], each["size"])
-                       for each in found["copies"]]
-        return copies
-
-    def answer(self, *arguments, **options):
-        return json.loads(self.ctl(*arguments, "--json", **options))
-
-    def put_on_tape(self, name, data):
-        self.put(name, data, *COLD)
-        self.ctl("sync", *COLD)
-        self.ctl("release", name, *COLD)
-
-    def get_cold(self, name):
-        return self.ctl("get", name, "-", *COLD)
-
-    def allocated(self, name):
-        return self.answer("stat", name, *COLD)["allocated"]
-
-    def media(self):
-        return self.answer("media")["media"]
-
+class TapeTest(TapeTestCase):
     def space(self):
         return next(each for each in self.answer("df")["pools"] if each["pool"] == "cold")
 
@@ -119,32 +81,6 @@ class TapeTest(StorageTestCase):
         self.ctl("append", "a", *COLD, data=b"more")
         self.assertEqual(self.answer("stat", "a", *COLD)["copies"], [])
 
-    def test_the_admin_socket_lists_the_same_media(self):
-        self.put_on_tape("a", content(MIB, 7))
-        self.ctl("rm", "a", *COLD)
-        status, value = self.daemon.ask("GET", "/v1/media")
-        self.assertEqual(status, 200)
-        self.assertEqual(value["media"], self.media())
-        self.assertEqual(sum(each["dead"] for each in value["media"]), MIB)
-        self.assertEqual(sorted(each["name"] for each in value["drives"]), ["vtl0-drive0", "vtl0-drive1"])
-        loaded = [each for each in value["drives"] if each["medium"]]
-        self.assertEqual([each["drive"] for each in value["media"] if each["drive"]], [each["name"] for each in loaded])
-        self.assertEqual({each["state"] for each in value["drives"]}, {"idle"})
-        self.assertEqual(self.answer("drives")["drives"], value["drives"])
-        self.assertEqual(sum(each["mounts"] for each in value["drives"]), sum(each["mounts"] for each in self.media()))
-        page = self.ctl("drives").decode()
-        for each in value["drives"]:
-            self.assertRegex(page, rf"(?m)^{each['name']} +lto9 +idle +{each['medium'] or '-'} +{each['mounts']}$")
-
-    def test_a_drive_and_a_cartridge_that_are_not_free(self):
-        self.put_on_tape("a", content(MIB, 8))
-        used, = [each for each in self.media() if each["drive"]]
-        other, = {"vtl0-drive0", "vtl0-drive1"} - {used["drive"]}
-        self.refused(REFUSED, [f"load: {used['name']}: it is in drive {used['drive']}"], "load", used["name"], other)
-        self.ctl("unload", used["drive"])
-        self.ctl("load", used["name"], other)
-        self.assertEqual([each["drive"] for each in self.media() if each["drive"]], [other])
-
     def test_a_library_that_is_not_open(self):
         self.put_on_tape("a", content(MIB, 9))
         used = next(each["name"] for each in self.media() if each["files"] > 0)
@@ -190,86 +126,6 @@ class TapeTest(StorageTestCase):
         self.refused(NOT_FOUND, ["stage: none: "], "stage", "none", *COLD)
         self.refused(NOT_FOUND, ["cancel: run-0: "], "cancel", "run-0", *COLD)
 
-    def test_cartridges(self):
-        # The library is opened while objects are served already.
-        wait_until(lambda: len(self.media()) == 8, "the library is open")
-        self.assertEqual({each["family"] for each in self.media()}, {"tape"})
-        data = content(MIB, 5)
-        self.put_on_tape("a", data)
-        used = [each for each in self.media() if each["pool"] == "cold" and each["files"] > 0]
-        self.assertGreaterEqual(len(used), 1)
-        self.assertGreaterEqual(sum(each["used"] for each in used), len(data))
-        full = used[0]["name"]
-        self.refused(REFUSED, [f"format: {full}: "], "format", full, *COLD)
-        self.refused(NOT_FOUND, ["format: nothing: "], "format", "nothing", *COLD)
-        self.refused(NOT_FOUND, ["unload: no-drive: "], "unload", "no-drive")
-        self.assertEqual(self.get_cold("a"), data)
-        self.assertEqual(sum(each["dead"] for each in self.media()), 0)
-        self.ctl("rm", "a", *COLD)
-        self.assertEqual([each["dead"] for each in self.media() if each["name"] == full], [len(data)])
-
-    def test_a_cartridge_that_is_brought_back_is_used(self):
-        data = content(MIB, 9)
-        self.put_on_tape("a", data)
-        used, = [each for each in self.media() if each["files"] > 0]
-        self.ctl("unload", used["drive"])
-        library = next(self.directory.rglob(used["name"] + ".cartridge")).parent
-        shelf = self.directory / "shelf"
-        shelf.mkdir()
-        for file in list(library.glob(used["name"] + ".*")):
-            file.rename(shelf / file.name)
-        refused = self.ctl_bytes("get", "a", "-", *COLD)
-        self.assertNotEqual(refused.returncode, DONE)
-        self.assertIn(used["name"].encode(), refused.stderr)
-        state, = [each["state"] for each in self.media() if each["name"] == used["name"]]
-        self.assertEqual(state, "missing")
-        for file in list(shelf.iterdir()):
-            file.rename(library / file.name)
-        self.assertEqual(self.get_cold("a"), data)
-
-    def test_a_cartridge_is_exported_and_imported(self):
-        data = content(MIB, 33)
-        self.put_on_tape("a", data)
-        used, = [each["name"] for each in self.media() if each["files"] > 0]
-        words = [f"export: {used}: 1 object has its only copy on cartridge {used}, ", "; --yes confirms that: a"]
-        self.refused(REFUSED, words, "export", used)
-        self.refused(NOT_FOUND, ["export: nothing: "], "export", "nothing")
-        done = self.answer("export", used, "--yes")
-        self.assertEqual(done, {"name": used, "mail_slot": True, "objects": 1, "only_here": 1})
-        library = next(self.directory.rglob(used + ".cartridge")).parent
-        self.assertRegex((library / "positions").read_text(), rf"(?m)^100\d {used}$")
-        shelf = self.directory / "shelf"
-        shelf.mkdir()
-        for file in list(library.glob(used + ".*")):
-            file.rename(shelf / file.name)
-        self.kill_and_start()
-        words = [f"get: a: its bytes cannot be read from tape: cartridge {used} is exported (an import takes it into use again)"]
-        self.refused(REFUSED, words, "get", "a", "-", *COLD)
-        self.assertEqual([each["state"] for each in self.media() if each["name"] == used], ["exported"])
-        self.assertEqual(len(self.answer("stat", "a", *COLD)["copies"]), 1)
-        self.refused(REFUSED, [f"import: {used}: cartridge {used} is not in the library"], "import", used)
-        self.assertEqual(self.ctl("import"), b"no cartridge to import\n")
-        for file in list(shelf.iterdir()):
-            file.rename(library / file.name)
-        self.assertEqual([each["name"] for each in self.answer("import")["media"]], [used])
-        self.assertEqual(self.get_cold("a"), data)
-        page = self.ctl("export", used).decode()
-        self.assertEqual(page, f"{used} is in an import/export element; 1 object on it\n")
-
-    def test_a_drain_unloads_the_drives(self):
-        data = content(MIB, 34)
-        self.put_on_tape("a", data)
-        used, = [each["name"] for each in self.media() if each["drive"]]
-        self.assertEqual(self.answer("drain")["state"], "drained")
-        self.assertEqual(self.answer("drain", "--unload")["state"], "drained")
-        drives = self.answer("drives")["drives"]
-        self.assertEqual([each["medium"] for each in drives], [None, None])
-        library = next(self.directory.rglob(used + ".cartridge")).parent
-        self.assertRegex((library / "positions").read_text(), rf"(?m)^20\d\d {used}$")
-        self.stop()
-        self.start()
-        self.assertEqual(self.get_cold("a"), data)
-
     def test_a_get_ends_when_the_daemon_is_gone(self):
         self.put_on_tape("a", content(20 * MIB, 1))
         for each in self.answer("drives")["drives"]:
@@ -285,108 +141,6 @@ class TapeTest(StorageTestCase):
         self.assertIn(b"Connection refused", getting.stderr.read())
         self.start_with(timing=real[::-1])
         self.assertEqual(self.get_cold("a"), content(20 * MIB, 1))
-
-    def test_a_cartridge_is_repacked_over_a_kill_and_then_formatted(self):
-        data = {f"r{i}": content(MIB + i, 20 + i) for i in range(8)}
-        for name, bytes_of_it in data.items():
-            self.put(name, bytes_of_it, *COLD)
-        self.ctl("sync", *COLD)
-        for name in list(data)[::2]:
-            self.ctl("release", name, *COLD)
-        medium = self.answer("stat", "r0", *COLD)["copies"][0]["medium"]
-        self.refused(REFUSED, [f"format: {medium}: "], "format", medium, *COLD)
-        self.assertEqual(self.answer("repack", medium, "--show")["state"], "none")
-        self.refused(REFUSED, [f"repack: {medium}: "], "repack", medium, "--end")
-        self.refused(NOT_FOUND, ["repack: V99999L9: "], "repack", "V99999L9")
-
-        self.start_ctl("repack", medium)
-        wait_until(lambda: self.answer("repack", medium, "--show")["state"] != "none", "a repack")
-        self.kill_and_start()
-        done = self.answer("repack", medium)
-        self.assertEqual((done["state"], done["failed"], done["failures"]), ("done", [], 0))
-        for name in data:
-            copy, = self.answer("stat", name, *COLD)["copies"]
-            self.assertNotEqual(copy["medium"], medium)
-        page = self.ctl("media").decode()
-        self.assertIn(f"{medium}: it was repacked: no object has copies on it", page)
-        self.ctl("format", medium, *COLD)
-        for name, bytes_of_it in data.items():
-            self.assertEqual(self.get_cold(name), bytes_of_it)
-
-    def test_a_lost_node_comes_back_from_its_cartridges(self):
-        data = {f"run/{i}": content(MIB // 2 + i, 40 + i) for i in range(6)}
-        for name, bytes_of_it in data.items():
-            self.put(name, bytes_of_it, "--collection", "run-7", *COLD)
-        self.ctl("chmod", "644", "run/1", *COLD)
-        self.ctl("chown", "ann:staff", "run/1", *COLD)
-        self.ctl("sync", *COLD)
-        # It has another content on tape, too.
-        data["run/2"] = content(MIB, 50)
-        self.put("run/2", data["run/2"], "--collection", "run-7", *COLD)
-        self.ctl("sync", *COLD)
-        self.put("on-a-disk-only", b"lost", *COLD)
-        known = ("name", "fid", "size", "owner", "group", "mode", "created")
-        before = {name: self.answer("stat", name, *COLD) for name in data}
-        medium, = {copy["medium"] for each in before.values() for copy in each["copies"]}
-
-        self.daemon.kill()
-        self.forget_disks()
-        self.start()
-        self.refused(NOT_FOUND, ["get: run/0: "], "get", "run/0", "-", *COLD)
-        self.refused(USAGE, ["rescue: name a cartridge, or say --all"], "rescue")
-        self.refused(NOT_FOUND, ["rescue: V99999L9: "], "rescue", "V99999L9")
-        own = content(5000, 60)
-        self.put("run/5", own, *COLD)
-        data.pop("run/5")
-        self.start_ctl("rescue", "--all")
-        wait_until(lambda: self.answer("rescue", "--all", "--show")["rescues"], "a rescue")
-        self.kill_and_start()
-        work, = json.loads(self.ctl("rescue", medium, "--json", exit_code=REFUSED))["rescues"]
-        self.assertEqual([each["name"] for each in work["failed"]], ["run/5"])
-        self.assertIn("has its name here", work["failed"][0]["reason"])
-        for work in self.answer("rescue", "--all")["rescues"]:
-            self.assertEqual((work["state"], work["copies"]), ("done", 0))
-
-        for name, bytes_of_it in data.items():
-            found = self.answer("stat", name, *COLD)
-            self.assertEqual({key: found[key] for key in known}, {key: before[name][key] for key in known})
-            self.assertFalse(found["on_disk"])
-            self.assertEqual(self.get_cold(name), bytes_of_it)
-        self.assertEqual(self.get_cold("run/5"), own)
-        self.assertEqual(set(self.names(*COLD)), {*data, "run/5"})
-        self.refused(NOT_FOUND, ["get: on-a-disk-only: "], "get", "on-a-disk-only", "-", *COLD)
-        used, = [each for each in self.media() if each["files"] > 0]
-        self.assertEqual((used["state"], used["pool"]), ("ok", "cold"))
-        # It is read and written like others.
-        self.ctl("sync", *COLD)
-        self.ctl("release", "run/5", *COLD)
-        self.kill_and_start()
-        self.assertEqual(self.get_cold("run/5"), own)
-        self.assertEqual(self.get_cold("run/2"), data["run/2"])
-
-    def test_a_drive_that_is_down_stays_down(self):
-        self.put_on_tape("first", content(5000, 32))
-        one = next(each["drive"] for each in self.media() if each["drive"])
-        known = [one[:-1] + str(i) for i in range(2)]
-        for each in known:
-            self.answer("drive", "down", each)
-        self.kill_and_start()
-        self.put("d", content(5000, 31), *COLD)
-        self.refused(REFUSED, ["sync: "], "sync", *COLD)
-        self.assertEqual(self.answer("drive", "up", known[0]), {"drive": known[0], "state": "up"})
-        self.ctl("sync", *COLD)
-        self.refused(NOT_FOUND, ["drive down: no: "], "drive", "down", "no")
-
-    def test_a_cartridge_is_scrubbed(self):
-        self.put_on_tape("s", content(MIB, 30))
-        medium, = [each["name"] for each in self.media() if each["files"] > 0]
-        work, = self.answer("scrub", "--pool", "cold")["scrubs"]
-        self.assertEqual((work["medium"], work["state"], work["copies_done"], work["failures"]), (medium, "done", 1, 0))
-        row, = [each for each in self.media() if each["name"] == medium]
-        self.assertGreater(row["scrubbed"], 1_700_000_000)
-        self.assertEqual(row["damaged"], 0)
-        self.refused(REFUSED, [f"scrub: {medium}: "], "scrub", "--medium", medium, "--end")
-        self.refused(USAGE, ["scrub: name either"], "scrub", "d0", "--medium", medium)
 
     def test_a_collection_stays_with_its_object(self):
         self.put("a", b"some", "--collection", "run-7", *COLD)
@@ -451,127 +205,6 @@ class TapeTest(StorageTestCase):
         self.ctl("put", file, "a", *COLD)
         self.assertEqual(self.get_cold("a"), data)
 
-    # -- what must not be lost --
-
-    def test_a_refused_format_changes_nothing(self):
-        data = content(MIB, 8)
-        self.put_on_tape("a", data)
-        medium, = [each["name"] for each in self.media() if each["files"] > 0]
-        drive, = [each["drive"] for each in self.media() if each["drive"]]
-        self.refused(REFUSED, [f"format: {medium}: ", "1 object with no other copy would be lost"], "format", medium, "--force", *COLD)
-        self.refused(USAGE, ["--force"], "format", medium, "--yes", *COLD)
-        self.ctl("unload", drive)
-        self.protect(medium, "yes")
-        self.refused(REFUSED, [f"format: {medium}: ", "write-protected"], "format", medium, "--force", "--yes", *COLD)
-        self.assertEqual(self.get_cold("a"), data)
-        read_only, = [each for each in self.media() if each["name"] == medium]
-        self.assertEqual((read_only["state"], read_only["reason"]), ("read-only", "it is write-protected"))
-        self.ctl("unload", read_only["drive"])
-        self.protect(medium, "no")
-        self.ctl("release", "a", *COLD)
-        self.assertEqual(self.get_cold("a"), data)
-        self.assertEqual([each["state"] for each in self.media() if each["name"] == medium], ["ok"])
-        self.ctl("release", "a", *COLD)
-        self.ctl("format", medium, "--force", "--yes", *COLD)
-        self.assertEqual([each["files"] for each in self.media() if each["name"] == medium], [0])
-
-    def test_a_format_waits_for_a_disk_that_is_away(self):
-        data = {f"o{i}": content(MIB + i, i) for i in range(6)}
-        for name, bytes_of_it in data.items():
-            self.put(name, bytes_of_it, *COLD)
-        self.ctl("sync", *COLD)
-        self.ctl("release", *data, *COLD)
-        medium, = [each["name"] for each in self.media() if each["files"] > 0]
-        self.stop()
-        disk = self.dir / "d1.img"
-        away = disk.rename(self.directory / "away.img")
-        self.start()
-        wait_until(lambda: "fopd.library.open" in self.daemon.log(), "the library is open")
-        for force in ([], ["--force"]):
-            self.refused(REFUSED, [f"format: {medium}: ", "disk that is missing"], "format", medium, *force, *COLD)
-        self.stop()
-        disk.unlink(missing_ok=True)
-        away.rename(disk)
-        self.start()
-        for name, bytes_of_it in data.items():
-            self.assertEqual(self.get_cold(name), bytes_of_it)
-
-    def test_a_repack_of_a_pool_that_is_gone_does_not_go_on(self):
-        self.put_on_tape("a", content(MIB, 1))
-        medium, = [each["name"] for each in self.media() if each["files"] > 0]
-        for each in self.answer("drives")["drives"]:
-            self.ctl("drive", "down", each["name"])
-        self.start_ctl("repack", medium)
-        wait_until(lambda: self.answer("repack", medium, "--show")["state"] == "running", "the repack")
-        self.stop()
-        config = self.dir / "fopd.yaml"
-        config.write_text(config.read_text().replace("cold", "cold2"))
-        self.start()
-        wait_until(lambda: "fopd.library.repack_ended" in self.daemon.log(), "it has ended")
-        self.assertRegex(self.daemon.log(), rf'fopd\.library\.repack_ended medium={medium} result=partly .*belongs to no tape pool of this node')
-        self.stop()
-        config.write_text(config.read_text().replace("cold2", "cold"))
-        self.start()
-        self.assertEqual(self.answer("repack", medium, "--show")["state"], "none")
-        for each in self.answer("drives")["drives"]:
-            self.ctl("drive", "up", each["name"])
-        self.assertEqual(self.get_cold("a"), content(MIB, 1))
-
-    def test_a_changer_that_does_not_answer(self):
-        wait_until(lambda: len(self.media()) == 8, "the library is open")
-        library = self.dir / "vtl0"
-        away = library.rename(self.directory / "away")
-        causes = lambda: [each["cause"] for each in json.loads(self.ctl_bytes("--json", "health").stdout)["problems"]]
-
-        def shown():
-            self.media()
-            return causes()
-        wait_until(lambda: "changer_failed" in shown(), "health names the changer")
-        away.rename(library)
-        wait_until(lambda: "changer_failed" not in shown(), "the changer works again")
-        self.assertRegex(self.daemon.log(), "fopd.library.changer_works")
-
-    def protect(self, medium, answer):
-        """As somebody who moves the tab of the cartridge."""
-        text, = [each for each in self.dir.rglob("*.cartridge") if medium in each.read_text()]
-        lines = [each for each in text.read_text().splitlines() if not each.startswith("write_protected:")]
-        text.write_text("\n".join([*lines, f"write_protected: {answer}", ""]))
-
-    def test_a_lost_table_of_media(self):
-        table = self.dir / "data/media"
-        # A new table begins with the cartridges in drives, and numbers this one otherwise.
-        wait_until(lambda: len(self.media()) == 8, "the library is open")
-        self.ctl("format", self.media()[4]["name"], *COLD)
-        first, second = content(MIB, 9), content(MIB, 10)
-        self.put_on_tape("first", first)
-        backup = self.directory / "backup"
-        self.ctl("store", "backup", backup)
-        self.daemon.kill()
-        table.unlink()
-        self.start()
-        self.assertEqual(self.get_cold("first"), first)
-        self.put_on_tape("second", second)
-        self.assertEqual(self.get_cold("second"), second)
-        self.ctl("release", "first", "second", *COLD)
-        self.stop()
-        table.unlink()
-        done = run_fopd("--config", self.dir / "fopd.yaml", "--restore-store", backup)
-        self.assertEqual(done.returncode, DONE, done.stderr)
-        self.assertIn("media: restored\n", done.stdout)
-        self.start()
-        self.assertEqual(self.get_cold("first"), first)
-        self.assertEqual(self.get_cold("second"), second)
-
-    def start_with(self, **words):
-        """With other words in the configuration."""
-        config = self.dir / "fopd.yaml"
-        text = config.read_text()
-        for before, after in words.values():
-            self.assertIn(before, text)
-            text = text.replace(before, after)
-        config.write_text(text)
-        self.start()
-
     def test_a_stop_does_not_wait_for_drives_for_long(self):
         data = content(MIB, 11)
         self.put_on_tape("a", data)
@@ -598,6 +231,7 @@ class TapeTest(StorageTestCase):
                 self.ctl("unload", next(each["drive"] for each in self.media() if each["drive"]))
                 self.stop()
         self.start()
+
     def test_a_get_ends_when_its_recall_is_cancelled(self):
         self.put_on_tape("a", content(20 * MIB, 1))
         for each in self.answer("drives")["drives"]:
@@ -624,33 +258,6 @@ class TapeTest(StorageTestCase):
         self.ctl("sync", "--pool", "fast")
         self.refused(TRY_LATER, ["release: a: "], "release", "a")
         self.assertEqual(self.get("a"), b"abc")
-
-
-class DevicesOfALibraryTest(ProcessTestCase):
-    def setUp(self):
-        super().setUp()
-        self.fopd = self.node()
-
-    def check(self, changer, drives, *arguments):
-        fopd = self.fopd
-        fopd.settings["pools"] = [{"name": "fast"}, {"name": "cold", "family": "tape", "staging": "fast"}]
-        fopd.settings["libraries"] = [
-            {"name": "tl0", "kind": "scsi", "path": changer, "drive_paths": drives, "pool": "cold"}]
-        fopd.write_config()
-        return run_fopd("--config", fopd.config_path, *arguments)
-
-    def test_what_is_no_device_of_a_library_is_refused(self):
-        for arguments in (["--check-config"], []):
-            done = self.check("/dev/null", ["/dev/there-is-no-drive"], *arguments)
-            self.assertEqual(done.returncode, CONFIG)
-            self.assertIn("libraries[0].path: /dev/null is not a media changer", done.stderr)
-            done = self.check("/dev/there-is-no-changer", ["/dev/there-is-no-drive", "/dev/zero"], *arguments)
-            self.assertEqual(done.returncode, CONFIG)
-            self.assertIn("libraries[0].drive_paths[1]: /dev/zero is not a tape drive", done.stderr)
-
-    def test_what_is_not_there_is_no_mistake(self):
-        done = self.check("/dev/there-is-no-changer", ["/dev/there-is-no-drive"], "--check-config")
-        self.assertEqual((done.returncode, done.stderr), (DONE, ""))
 
 
 if __name__ == "__main__":
