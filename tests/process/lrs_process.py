@@ -2,8 +2,13 @@
 
 import json
 import subprocess
+import threading
 
-from fopd_process import DONE, FOPCTL, PROGRAM_SECONDS, ProcessTestCase
+from fopd_process import DONE, FOPCTL, PROGRAM_SECONDS, ProcessTestCase, wait_until
+
+REFUSED, NOT_FOUND, TRY_LATER = 1, 66, 75
+# Of a bench whose writes are held: each of its calls has begun by then.
+HELD_SECONDS = 2
 
 
 class LrsTestCase(ProcessTestCase):
@@ -51,3 +56,46 @@ class LrsTestCase(ProcessTestCase):
                                    "--depth", depth, "--jobs", jobs, "--json", job=job).stdout)
         self.assertEqual(done["errors"], 0)
         return done["ops"]
+
+
+class LrsAdminTestCase(LrsTestCase):
+    """One that administrators ask and change while it works."""
+
+    def start(self, **lrs):
+        super().start(**lrs)
+        self.ctl("bench", "--op", "read", "--object", "o", "--object-size", "64k", "--seconds", "0.1")
+
+    def start_with(self, lrs):
+        """With a file as people write it."""
+        self.fopd.write_config()
+        others = "".join(f"{key}: {json.dumps(value)}\n" for key, value in json.loads(self.fopd.config_path.read_text()).items())
+        self.fopd.config_path.write_text("# A node to test with.\n" + lrs + others + "# The end.\n")
+        self.fopd.config_path.chmod(0o640)
+        self.daemon = self.fopd.start_ready()
+        self.server = self.daemon.events("fopd.fabric.listening")[0]["address"]
+
+    def write_meanwhile(self, **options):
+        """Begins to write; what is returned waits for the end, and has the number of writes then."""
+        written = []
+        load = threading.Thread(target=lambda: written.append(self.write(**options)))
+        load.start()
+
+        def ended():
+            load.join()
+            self.assertEqual(len(written), 1)
+            return written[0]
+        return ended
+
+    def lrs(self):
+        return json.loads(self.ctl("lrs", "show", "--json").stdout)
+
+    def class_named(self, name):
+        found = [each for each in self.lrs()["classes"] if each["name"] == name]
+        return found[0] if found else None
+
+    def wait_queued(self, count):
+        wait_until(lambda: self.lrs()["queued"] == count, f"{count} requests wait")
+
+    def rules(self):
+        listed = json.loads(self.ctl("lrs", "rule", "list", "--json").stdout)
+        return listed["version"], [each["text"] for each in listed["rules"]]
