@@ -13,7 +13,8 @@ import time
 import unittest
 
 from fopd_process import CLIENT_KEY, DEADLINE_SECONDS, FOPCTL, IS_SANITIZED, SLOWNESS, wait_until
-from network_process import (P99_FLOOR_US, Ended, NetworkTestCase, Passage, Repeating, Stranger, Witness)
+from network_peers import Ended, Passage, Repeating, Stranger, Witness
+from network_process import P99_FLOOR_US, NetworkTestCase
 
 # How long they attack; a minute in the long tier.
 SECONDS = float(os.environ.get("FOPD_CLIENTS_SECONDS", "3"))

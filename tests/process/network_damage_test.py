@@ -8,7 +8,8 @@ import time
 import unittest
 
 from fopd_process import DONE, FOPCTL, IS_SANITIZED, PROGRAM_SECONDS, SLOWNESS
-from network_process import NetworkTestCase, Passage
+from network_peers import Passage
+from network_process import NetworkTestCase
 
 # Bytes at which each kind of damage begins, in each direction and for each call.
 PLACES = int(os.environ.get("FOPD_DAMAGED_PLACES", "3" if IS_SANITIZED else "4"))

@@ -4,7 +4,8 @@ import os
 import unittest
 
 from fopd_process import IS_SANITIZED, SCHEME, wait_until
-from network_process import ManySessionsTestCase, Witness
+from network_peers import Witness
+from network_process import ManySessionsTestCase
 
 # Thousands are of the long tier, where the machine is quiet.
 SESSIONS = int(os.environ.get("FOPD_ENDING_SESSIONS", "200"))

@@ -10,7 +10,8 @@ import time
 import unittest
 
 from fopd_process import IS_SANITIZED, NO_SERVER, SLOWNESS, wait_until
-from network_process import Ended, NetworkTestCase, Repeating, host_and_port
+from network_peers import Ended, Repeating, host_and_port
+from network_process import NetworkTestCase
 
 
 class BadGuestsTest(NetworkTestCase):

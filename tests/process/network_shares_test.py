@@ -7,7 +7,8 @@ import signal
 import unittest
 
 from fopd_process import CLIENT_KEY, DEADLINE_SECONDS, IS_SANITIZED, wait_until
-from network_process import ManySessionsTestCase, Witness
+from network_peers import Witness
+from network_process import ManySessionsTestCase
 
 # Ten thousand in the long tier.
 SESSIONS = int(os.environ.get("FOPD_SHARING_SESSIONS", "200"))

@@ -6,7 +6,8 @@ import signal
 import statistics
 
 from fopd_process import DEADLINE_SECONDS, IS_SANITIZED, SLOWNESS, wait_until
-from network_process import P99_FLOOR_US, NetworkTestCase, Witness
+from network_peers import Witness
+from network_process import P99_FLOOR_US, NetworkTestCase
 
 CLIENTS = 32
 # What a session may have (docs/decisions/0037): its own credits, and loans for fops that wait for their turn. Of the loans

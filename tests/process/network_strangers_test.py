@@ -12,7 +12,8 @@ import time
 import unittest
 
 from fopd_process import DEADLINE_SECONDS, IS_SANITIZED, SCHEME, SLOWNESS, wait_until
-from network_process import P99_FLOOR_US, NetworkTestCase, host_and_port
+from network_peers import host_and_port
+from network_process import P99_FLOOR_US, NetworkTestCase
 from stranger_program import ATTACKS, HOSTS
 
 PROGRAM = pathlib.Path(__file__).with_name("stranger_program.py")

@@ -5,7 +5,8 @@ import threading
 import unittest
 
 from fopd_process import CONFIG, DEADLINE_SECONDS, DONE, FOPCTL, PROGRAM_SECONDS, USAGE
-from network_process import NetworkTestCase, Passage
+from network_peers import Passage
+from network_process import NetworkTestCase
 
 DENIED = 77
 
