@@ -3,6 +3,7 @@
 
 // libfopd for C++17 and later: the interface of fopd.h with values and functions instead of structs
 // and pointers. Everything is inline, so the library's binary interface is C only.
+// The file is long because programs include one file for all functions of the library.
 
 #include <chrono>
 #include <cstddef>
