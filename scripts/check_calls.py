@@ -1,10 +1,10 @@
-"""Calls that break determinism, and rules about files: names, own header first, TODO."""
+"""Calls that break determinism, and rules about files: names, length, own header first, TODO."""
 
 import re
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
-from cpp_source import Finding
+from cpp_source import Finding, is_cpp
 
 # (rule, what it looks like, its name in the message, what to do instead)
 BANNED = [
@@ -60,12 +60,18 @@ REAL_WORLD = [
     ("docs/libfabric-report.c", {"sleep"}),  # Alone, without anything of ours.
 ]
 
-RULES = EVERYTHING | {"todo", "file-name", "pragma-once", "own-header"}
+RULES = EVERYTHING | {"todo", "file-name", "long-file", "pragma-once", "own-header"}
+
+LINES_MAX = 600
+LONG_BECAUSE = "The file is long because"
 
 VAGUE_NAMES = {"util", "utils", "utility", "utilities", "helper", "helpers", "common", "misc", "manager", "managers"}
 # What the outside world calls by such a name.
 PROPER_NAMES = {"service_manager"}  # systemd
 _TODO = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b")
+# A file up to its first line that is neither empty nor a comment.
+_CPP_HEAD = re.compile(r"(?:[ \t]*(?://[^\n]*|#pragma once)?\n|/\*.*?\*/)*", re.DOTALL)
+_SCRIPT_HEAD = re.compile(r'(?:[ \t]*(?:#[^\n]*)?\n|""".*?""")*', re.DOTALL)
 _GOOD_TODO = re.compile(r"TODO\((correctness|limit|speed|cleanup)\): [^\n]*\S")
 _BANNED = [(rule, re.compile(pattern, re.MULTILINE), what, instead) for rule, pattern, what, instead in BANNED]
 
@@ -124,3 +130,16 @@ def check_file_name(path):
         yield Finding(path, 1, "file-name", "C++ files end in .h and .cc")
     elif pure.suffix in {".h", ".cc"} and not re.fullmatch(r"[a-z0-9_]+\.(?:h|cc)", pure.name):
         yield Finding(path, 1, "file-name", "C++ files are named in snake_case")
+
+
+def check_length(path, text):
+    """Any file of the tree; of those that are neither C++ nor scripts nothing is said."""
+    is_script = path.endswith((".py", ".sh")) or text.startswith("#!")
+    lines = text.count("\n")
+    if lines <= LINES_MAX or not (is_cpp(path) or is_script):
+        return
+    head = (_SCRIPT_HEAD if is_script else _CPP_HEAD).match(text)[0]
+    words = re.sub(r"\s+(?:(?://|#|\*)\s*)?", " ", head)
+    if LONG_BECAUSE not in words:
+        yield Finding(path, 1, "long-file", f"{lines} lines are more than {LINES_MAX}, divide it where a second noun is hiding, "
+                                            f"or say in its first comment: {LONG_BECAUSE} …")

@@ -29,10 +29,12 @@ def check_cpp(path, text):
 
 def check_file(path):
     findings = list(check_calls.check_file_name(path))
+    text = (ROOT / path).read_text(encoding="utf-8", errors="replace")
+    findings += check_calls.check_length(path, text)
     if is_cpp(path):
-        findings += check_cpp(path, (ROOT / path).read_text(encoding="utf-8"))
+        findings += check_cpp(path, text)
     elif path.endswith("CMakeLists.txt"):
-        findings += check_layers.check_cmake(path, (ROOT / path).read_text(encoding="utf-8"))
+        findings += check_layers.check_cmake(path, text)
     return findings
 
 

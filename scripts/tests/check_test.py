@@ -166,6 +166,32 @@ class FileTest(SnippetTest):
         for path in ["core/gate.h", "docs/common-errors.md", "client/fopd.hpp", "scripts/check_calls.py"]:
             self.assertEqual(list(check_calls.check_file_name(path)), [], path)
 
+    def rules_of_length(self, path, head, lines=601):
+        text = head + "x\n" * (lines - head.count("\n"))
+        return [finding.rule for finding in check_calls.check_length(path, text)]
+
+    def test_a_long_file_says_why_it_is_long(self):
+        reason = "The file is long because its rows are."
+        for path, head in [
+            ("core/gate.cc", f"// {reason}\n"), ("core/gate.h", f"#pragma once\n\n// A gate. {reason}\n"),
+            ("client/fopd.hpp", "// Licence.\n#pragma once\n\n// A library. The file is\n// long because its rows are.\n"),
+            ("docs/report.c", "/* A report.\n * The file is\n * long because its rows are. */\n"),
+            ("tests/a_test.py", f'#!/usr/bin/env python3\n"""A test.\n\n{reason}"""\n'),
+            ("scripts/steps.sh", f"# Steps. {reason}\n"), ("scripts/test", f"#!/bin/sh\n# Tests. {reason}\n"),
+        ]:
+            self.assertEqual(self.rules_of_length(path, head), [], path)
+            self.assertEqual(self.rules_of_length(path, head.replace("because", "as")), ["long-file"], path)
+            self.assertEqual(self.rules_of_length(path, "".join(head.splitlines(True)[:1]), lines=600), [], path)
+
+    def test_a_reason_for_the_length_further_down_does_not_count(self):
+        reason = "The file is long because its rows are.\n"
+        self.assertEqual(self.rules_of_length("core/gate.cc", f'#include "core/gate.h"\n\n// {reason}'), ["long-file"])
+        self.assertEqual(self.rules_of_length("scripts/a.py", f'"""A."""\n\nimport re\n\n# {reason}'), ["long-file"])
+
+    def test_documents_and_data_may_have_any_length(self):
+        for path in ["docs/glossary.md", "CMakeLists.txt", "docs/man/fopd.yaml.5", "tests/fuzz/corpus/log/1"]:
+            self.assertEqual(self.rules_of_length(path, "# A page.\n"), [], path)
+
 
 def coroutine(body):
     return f"Task<Result<int>> Fom::run() {{\n    int n = 0;\n    {body}\n    co_return n;\n}}\n"
