@@ -38,11 +38,11 @@ void CallBook::Entry::end(std::string_view outcome) {
     ended_ = true;
     ++book_.ended_;
     book_.world_.trace(core::mix(number_, outcome.size()));
-    const auto place = book_.outcomes_.find(outcome);
-    if (place == book_.outcomes_.end()) {
+    const auto counted = book_.outcomes_.find(outcome);
+    if (counted == book_.outcomes_.end()) {
         book_.outcomes_.emplace(outcome, 1);
     } else {
-        ++place->second;
+        ++counted->second;
     }
 }
 

@@ -10,8 +10,8 @@
 
 namespace fopd::sim {
 
-// A fault: its kind, place and time. A plan is data: the same plan with the same seed gives the
-// same run.
+// A fault: its kind, what it concerns, and its time. A plan is data: the same plan with the same
+// seed gives the same run.
 struct Fault {
     enum class Kind : std::uint8_t {
         kCrash,          // kill -9: memory is lost; restarted after `span`.
@@ -62,7 +62,7 @@ std::vector<Fault> draw_fault_plan(core::Random random, const FaultPlanOptions& 
 bool is_of_network(Fault::Kind kind);
 
 // "at 12.500000 s node 3 locality 1 client 5: stall_link for 4.000000 s"; of a link between nodes,
-// "peer" and the other node in place of the client.
+// "peer" and the other node instead of the client.
 std::string describe(const Fault& fault);
 
 }  // namespace fopd::sim

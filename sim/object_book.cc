@@ -113,11 +113,11 @@ void ObjectBook::end_done(Change& change, const Ended& ended) {
 void ObjectBook::bind(Change& change, fop::Fid fid) {
     change.fid = fid;
     change.bound = true;
-    const auto [place, is_new] = objects_.try_emplace(fid);
+    const auto [entry, is_new] = objects_.try_emplace(fid);
     if (!is_new || gone_.contains(fid)) {
         must_be_right(change.wish, "made " + text(fid) + ", which was there before");
     }
-    Object& object = place->second;
+    Object& object = entry->second;
     object.mode = change.wish.mode;
     object.name = change.wish.name;
     object.names.insert(change.wish.name);
@@ -224,18 +224,18 @@ std::optional<fop::Fid> ObjectBook::effect(const Change& change, const std::stri
 
 std::string ObjectBook::judge_name(const ObjectLook& look, const std::string& name,
                                    fop::Fid fid) const {
-    const auto place = names_.find(name);
+    const auto entry = names_.find(name);
     const std::string is =
         "the name \"" + name + "\" is " + (fid.is_set() ? text(fid) + "'s" : "nobody's");
-    if (place == names_.end()) return fid.is_set() ? is + ", and was never given" : "";
-    const auto& changes = place->second.changes;
+    if (entry == names_.end()) return fid.is_set() ? is + ", and was never given" : "";
+    const auto& changes = entry->second.changes;
     const auto shows = [&](const Change* change) {
         return std::ranges::none_of(changes, [&](const Change* later) {
             return later != change && later->may_show() && has_happened(*later, look) &&
                    (change == nullptr || comes_before(*change, *later));
         });
     };
-    if (place->second.fid == fid && shows(nullptr)) return {};
+    if (entry->second.fid == fid && shows(nullptr)) return {};
     for (const Change* const change : changes) {
         if (!change->may_show()) continue;
         const bool fits = change->bound
@@ -244,7 +244,7 @@ std::string ObjectBook::judge_name(const ObjectLook& look, const std::string& na
         if (fits && shows(change)) return {};
     }
     if (may_have_again(fid, name)) return {};
-    std::string words = is + "; it was " + text(place->second.fid);
+    std::string words = is + "; it was " + text(entry->second.fid);
     for (const Change* const change : changes) {
         words += "; change " + std::to_string(change->number) + " (" + describe(change->wish) +
                  ", state " + std::to_string(static_cast<int>(change->state)) + ") makes it " +
@@ -258,10 +258,10 @@ std::string ObjectBook::judge_name(const ObjectLook& look, const std::string& na
 // Checks the changes that take the name only if it is free: no more of them may have succeeded than
 // the number of times that the name was free.
 std::string ObjectBook::judge_winners(const std::string& name) const {
-    const Name& place = names_.at(name);
-    std::size_t free = place.fid.is_set() ? 0 : 1;
+    const Name& entry = names_.at(name);
+    std::size_t free = entry.fid.is_set() ? 0 : 1;
     std::size_t winners = 0;
-    for (const Change* const change : place.changes) {
+    for (const Change* const change : entry.changes) {
         if (!change->may_show()) continue;
         if (change->wish.name != name) ++free;
         const bool won = change->wish.name == name && change->wish.no_replace &&
@@ -301,13 +301,13 @@ bool ObjectBook::may_have_again(fop::Fid fid, const std::string& name) const {
 }
 
 bool ObjectBook::may_have_name(const std::string& name) const {
-    const auto place = names_.find(name);
-    if (place == names_.end()) return false;
-    if (place->second.fid.is_set()) return true;
+    const auto entry = names_.find(name);
+    if (entry == names_.end()) return false;
+    if (entry->second.fid.is_set()) return true;
     const bool is_again = std::ranges::any_of(
         objects_, [&](const auto& each) { return may_have_again(each.first, name); });
     if (is_again) return true;
-    return std::ranges::any_of(place->second.changes, [&](const Change* change) {
+    return std::ranges::any_of(entry->second.changes, [&](const Change* change) {
         return change->may_show() && change->wish.name == name;
     });
 }
@@ -315,17 +315,17 @@ bool ObjectBook::may_have_name(const std::string& name) const {
 bool ObjectBook::may_lack_name(fop::Fid fid, const std::string& name) const {
     const auto object = objects_.find(fid);
     if (object == objects_.end()) return true;
-    const auto place = names_.find(name);
-    const bool had = place != names_.end() && place->second.fid == fid;
+    const auto entry = names_.find(name);
+    const bool had = entry != names_.end() && entry->second.fid == fid;
     return !had || std::ranges::any_of(object->second.changes, [](const Change* change) {
         return change->wish.kind == WishKind::kRename && change->may_show();
     });
 }
 
 bool ObjectBook::may_be_gone(fop::Fid fid) const {
-    const auto place = objects_.find(fid);
-    if (place == objects_.end()) return true;
-    const Object& object = place->second;
+    const auto entry = objects_.find(fid);
+    if (entry == objects_.end()) return true;
+    const Object& object = entry->second;
     const bool removed = std::ranges::any_of(object.changes, [](const Change* change) {
         return change->wish.kind == WishKind::kRemove && change->may_show();
     });
@@ -339,9 +339,9 @@ bool ObjectBook::may_be_gone(fop::Fid fid) const {
 }
 
 bool ObjectBook::is_gone(const ObjectLook& look, fop::Fid fid) const {
-    const auto place = objects_.find(fid);
-    if (place == objects_.end()) return gone_.contains(fid);
-    return std::ranges::any_of(place->second.changes, [&](const Change* change) {
+    const auto entry = objects_.find(fid);
+    if (entry == objects_.end()) return gone_.contains(fid);
+    return std::ranges::any_of(entry->second.changes, [&](const Change* change) {
         return change->wish.kind == WishKind::kRemove && change->may_show() &&
                has_happened(*change, look);
     });
@@ -430,10 +430,10 @@ bool ObjectBook::may_be_overtaken(const Change& change, const fop::Range& range)
 ObjectBook::Known ObjectBook::draw(core::Random& random) const {
     Known drawn;
     for (int tries = 0; tries < 4 && !objects_.empty(); ++tries) {
-        auto place = objects_.begin();
-        std::advance(place, static_cast<std::ptrdiff_t>(random.below(objects_.size())));
-        drawn = {.fid = place->first, .name = place->second.name};
-        if (!place->second.gone) break;
+        auto entry = objects_.begin();
+        std::advance(entry, static_cast<std::ptrdiff_t>(random.below(objects_.size())));
+        drawn = {.fid = entry->first, .name = entry->second.name};
+        if (!entry->second.gone) break;
     }
     return drawn;
 }
@@ -445,13 +445,13 @@ std::vector<fop::Fid> ObjectBook::fids() const {
 }
 
 // Sorted, and without overlaps.
-std::vector<fop::Range> ObjectBook::places(fop::Fid fid) const {
+std::vector<fop::Range> ObjectBook::written_ranges(fop::Fid fid) const {
     const auto object = objects_.find(fid);
     if (object == objects_.end()) return {};
-    std::vector<fop::Range> places = object->second.bytes.places();
-    std::ranges::sort(places, {}, &fop::Range::offset);
+    std::vector<fop::Range> ranges = object->second.bytes.written_ranges();
+    std::ranges::sort(ranges, {}, &fop::Range::offset);
     std::vector<fop::Range> apart;
-    for (const fop::Range& each : places) {
+    for (const fop::Range& each : ranges) {
         if (!apart.empty() && each.offset <= apart.back().end()) {
             const std::uint64_t end = std::max(apart.back().end(), each.end());
             apart.back().length = end - apart.back().offset;
@@ -518,7 +518,7 @@ void ObjectBook::settle(const std::vector<Found>& objects) {
     }
     for (const auto& each : objects_) gone_.insert(each.first);
     std::map<fop::Fid, Object> left;
-    for (auto& [name, place] : names_) place = {};
+    for (auto& [name, entry] : names_) entry = {};
     for (const Found& found : objects) {
         Object& object = left[found.info.fid];
         gone_.erase(found.info.fid);
@@ -543,8 +543,8 @@ void ObjectBook::lose_slot(std::uint16_t slot) {
         gone_.insert(each.first);
         return true;
     });
-    for (auto& [name, place] : names_) {
-        if (place.fid.is_set() && place.fid.slot() == slot) place = {};
+    for (auto& [name, entry] : names_) {
+        if (entry.fid.is_set() && entry.fid.slot() == slot) entry = {};
     }
 }
 

@@ -132,7 +132,7 @@ public:
     // All fids that ever existed.
     std::vector<fop::Fid> fids() const;
     // The ranges of the object to read.
-    std::vector<fop::Range> places(fop::Fid fid) const;
+    std::vector<fop::Range> written_ranges(fop::Fid fid) const;
     // The complete contents of an object at rest.
     struct Found {
         client::ObjectInfo info{};

@@ -33,8 +33,8 @@ std::uint64_t size_after(const BookedChange& change) {
 
 void ObjectBytes::split(std::uint64_t at) {
     const auto behind = changes_.upper_bound(at);
-    const auto place = std::prev(behind);
-    if (place->first != at) changes_.emplace_hint(behind, at, Changes(place->second));
+    const auto before = std::prev(behind);
+    if (before->first != at) changes_.emplace_hint(behind, at, Changes(before->second));
 }
 
 void ObjectBytes::add(const BookedChange& change) {
@@ -310,7 +310,7 @@ std::string ObjectBytes::judge(ObjectLook& look, const fop::Range& range,
 
 // -- the known bytes --
 
-std::vector<fop::Range> ObjectBytes::places() const {
+std::vector<fop::Range> ObjectBytes::written_ranges() const {
     std::vector<fop::Range> ranges;
     for (const auto& [offset, bytes] : known_) {
         ranges.push_back({.offset = offset, .length = bytes.size()});

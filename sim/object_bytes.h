@@ -30,7 +30,7 @@ public:
     std::string judge_size(const ObjectLook& look, std::uint64_t size_bytes) const;
 
     // The ranges that may have bytes other than zeros, as far as known.
-    std::vector<fop::Range> places() const;
+    std::vector<fop::Range> written_ranges() const;
     // No change is in progress, and this is the complete state.
     void settle(std::uint64_t size_bytes);
     void settle(std::uint64_t offset, std::span<const std::byte> bytes);

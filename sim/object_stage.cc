@@ -62,7 +62,7 @@ const char* to_string(ObjectFault::Kind kind) {
         case ObjectFault::Kind::kTapes: return "tapes";
         case ObjectFault::Kind::kDriveDies: return "death of a drive";
         case ObjectFault::Kind::kSwapLabels: return "swapped labels";
-        case ObjectFault::Kind::kSwapSlots: return "swapped cartridges";
+        case ObjectFault::Kind::kSwapElements: return "swapped cartridges";
         case ObjectFault::Kind::kTakeCartridge: return "a cartridge that is taken";
         case ObjectFault::Kind::kFormat: return "a format";
         case ObjectFault::Kind::kDamage: return "damage of a tape";
@@ -280,7 +280,7 @@ void ObjectStage::end_fault(const ObjectFault& fault) {
         case Kind::kTapes:
         case Kind::kDriveDies:
         case Kind::kSwapLabels:
-        case Kind::kSwapSlots:
+        case Kind::kSwapElements:
         case Kind::kTakeCartridge: end_fault_of_tapes(fault); break;
         default: break;
     }
@@ -398,14 +398,14 @@ bool ObjectStage::write_off(std::uint32_t disk) {
     while (kept() && !done && world_.now() < limit) step(limit);
     if (!done) book_.break_promise("a disk that is lost is not written off");
     book_.lose_slot(slot);
-    // Only now a new disk is made in its place.
+    // Only now a new disk is made instead of it.
     bool added = false;
     node_.add_device("d" + std::to_string(disk),
                      [&added](const daemon::DeviceRequests::Outcome& outcome) {
                          added = outcome && outcome->done();
                      });
     while (kept() && !added && world_.now() < limit) step(limit);
-    if (!added) book_.break_promise("a new disk is not added in the place of one written off");
+    if (!added) book_.break_promise("a new disk is not added instead of one written off");
     return kept();
 }
 

@@ -58,7 +58,7 @@ struct ObjectFault {
         kTapes,          // Faults of drives and robot.
         kDriveDies,      // Drive `tape`.
         kSwapLabels,     // Two cartridges, each of which has the other's barcode on its outside.
-        kSwapSlots,      // Two cartridges are in each other's slot.
+        kSwapElements,   // Two cartridges are in each other's element.
         kTakeCartridge,  // A cartridge is not in the library.
         kFormat,         // No fault: an administrator formats a cartridge without files.
         // No fault: an administrator scrubs or repacks a cartridge, ends that, or formats it

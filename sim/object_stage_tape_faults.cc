@@ -80,7 +80,7 @@ void ObjectStage::carry_out_on_tapes(const ObjectFault& fault) {
             locality.reactor().spawn(locality.work(), mislabel(tape_library(), fault.tape));
             break;
         }
-        case Kind::kSwapSlots: {
+        case Kind::kSwapElements: {
             const auto pair = draw_pair(fault.tape);
             if (!pair) break;
             excuse_cartridge(pair->first);
@@ -312,8 +312,8 @@ void ObjectStage::bring_older_tape(std::uint32_t number) {
     image->cut(left);
     image->make_durable();
     const std::string vsn(known->vsn);
-    const auto [place, is_new] = files_left_.try_emplace(vsn, files);
-    if (!is_new) place->second = std::min(place->second, files);
+    const auto [entry, is_new] = files_left_.try_emplace(vsn, files);
+    if (!is_new) entry->second = std::min(entry->second, files);
     excuse_copies(live_copies());
     book_.tell(vsn + " has only " + std::to_string(files) + " files");
 }

@@ -417,8 +417,9 @@ Task<void> ObjectUser::write(Process* process, ObjectWish wish, CallWait wait) {
         ObjectWish part = wish;
         part.range = range;
         changes.push_back(&book_.begin(process->life, part));
-        const auto place = std::span(bytes).subspan(range.offset - wish.range.offset, range.length);
-        changes.back()->fill(place);
+        const auto target =
+            std::span(bytes).subspan(range.offset - wish.range.offset, range.length);
+        changes.back()->fill(target);
     }
     const client::ObjectClient::WriteWish wanted{
         .fid = wish.fid, .offset = wish.range.offset, .from = bytes, .durability = wish.durability};
@@ -514,16 +515,16 @@ Task<void> ObjectUser::look_everywhere(Process* process) {
         const auto info = co_await objects.stat(there[i], {});
         if (!info) co_return book_.break_promise("stat at rest: " + info.error().words);
         found.push_back({.info = *info, .bytes = {}});
-        std::vector<fop::Range> places = book_.places(there[i]);
+        std::vector<fop::Range> ranges = book_.written_ranges(there[i]);
         // For an object unknown to the book, its beginning is read.
-        if (places.empty()) places.push_back({.offset = 0, .length = 2 * options_.object_bytes});
-        for (std::size_t j = 0; j < places.size(); ++j) {
-            if (places[j].length == 0) continue;
-            std::vector<std::byte> into(places[j].length);
-            const auto count = co_await objects.read(there[i], places[j].offset, into, {});
+        if (ranges.empty()) ranges.push_back({.offset = 0, .length = 2 * options_.object_bytes});
+        for (std::size_t j = 0; j < ranges.size(); ++j) {
+            if (ranges[j].length == 0) continue;
+            std::vector<std::byte> into(ranges[j].length);
+            const auto count = co_await objects.read(there[i], ranges[j].offset, into, {});
             if (!count) co_return book_.break_promise("read at rest: " + count.error().words);
             into.resize(*count);
-            found.back().bytes.emplace_back(places[j].offset, std::move(into));
+            found.back().bytes.emplace_back(ranges[j].offset, std::move(into));
         }
     }
     co_await look_at_gone(process, std::move(there));
@@ -565,10 +566,10 @@ Task<void> ObjectUser::remove_everything(Process* process) {
 Task<void> ObjectUser::read_everything(Process* process) {
     const std::vector<fop::Fid> all = book_.fids();
     for (std::size_t i = 0; i < all.size(); ++i) {
-        const std::vector<fop::Range> places = book_.places(all[i]);
-        for (std::size_t j = 0; j < places.size(); ++j) {
-            if (places[j].length == 0) continue;
-            ObjectWish wish{.kind = Kind::kRead, .fid = all[i], .range = places[j]};
+        const std::vector<fop::Range> ranges = book_.written_ranges(all[i]);
+        for (std::size_t j = 0; j < ranges.size(); ++j) {
+            if (ranges[j].length == 0) continue;
+            ObjectWish wish{.kind = Kind::kRead, .fid = all[i], .range = ranges[j]};
             co_await read(process, std::move(wish), {});
         }
     }

@@ -39,8 +39,8 @@ public:
         devices::ChangerFaults robot = {};
     };
     void set_faults(const Faults& faults);
-    // Puts an earlier table of media in the place of the present one, drawn from those that know
-    // the same labels. False: there is none. REQUIRES: the library is not open.
+    // Replaces the present table of media by an earlier one, drawn from those that know the same
+    // labels. False: there is none. REQUIRES: the library is not open.
     bool bring_older_media();
 
     Task<Result<std::unique_ptr<library::BayLibrary>>> open_library(

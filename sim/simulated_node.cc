@@ -11,11 +11,11 @@ void RecordedEvents::emit(core::Level level, std::string_view name,
                           std::span<const core::Field> fields) {
     for (const char each : name) world_.trace(static_cast<unsigned char>(each));
     world_.trace(fields.size());
-    const auto place = counts_.find(name);
-    if (place == counts_.end()) {
+    const auto counted = counts_.find(name);
+    if (counted == counts_.end()) {
         counts_.emplace(name, 1);
     } else {
-        ++place->second;
+        ++counted->second;
     }
     if (level == core::Level::kError) errors_.emplace_back(name);
     if (observer_) observer_(name, fields);

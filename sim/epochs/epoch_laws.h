@@ -20,8 +20,8 @@ class EpochLaws {
 public:
     EpochLaws(std::size_t members, std::size_t fanout, Duration watchdog);
 
-    // The rules under which contributions are combined: equal places are added, so that a
-    // contribution that is in the result twice shows.
+    // The rules under which contributions are combined: numbers at equal offsets are added, so
+    // that a contribution that is in the result twice shows.
     static eh::EpochRules rules(Duration timeout);
     static std::string name_of(std::size_t member);
 

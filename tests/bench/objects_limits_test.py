@@ -38,8 +38,8 @@ def memory_max(localities, disks):
 
 
 class ObjectsLimitsTest(unittest.TestCase):
-    def daemon(self, count, place="/var/tmp"):
-        folder = tempfile.TemporaryDirectory(prefix="fopd-bench-", dir=place)
+    def daemon(self, count, parent="/var/tmp"):
+        folder = tempfile.TemporaryDirectory(prefix="fopd-bench-", dir=parent)
         self.addCleanup(folder.cleanup)
         daemon = Daemon(pathlib.Path(os.environ["FOPD_BIN"]), pathlib.Path(folder.name), count, count)
         self.addCleanup(daemon.end)
@@ -63,7 +63,7 @@ class ObjectsLimitsTest(unittest.TestCase):
     def remove_tree(self):
         """Returns how many seconds so many removals take. The disks are in memory: flushes of a disk that has other work take
         several times as long as all else."""
-        daemon = self.daemon(1, place="/dev/shm")
+        daemon = self.daemon(1, parent="/dev/shm")
         made = 0
         while made < REMOVALS:
             made += daemon.bench("created", "--op", "create", "--object", "t/o", "--depth", "64", "--seconds", "0.3")["ops"]

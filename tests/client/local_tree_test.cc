@@ -36,9 +36,9 @@ std::string read_file(const std::string& path) {
 }
 
 // A destination, and beside it what must stay as it is.
-class Place {
+class Destination {
 public:
-    Place() {
+    Destination() {
         write_file(outside(), "mine");
         fs::create_directory(temp_ / "top");
         auto opened = LocalTree::open(temp_ / "top", LocalTree::Missing::kProblem);
@@ -89,8 +89,8 @@ std::vector<std::pair<LocalEntry::Kind, std::string>> all_of(const LocalTree& tr
 }  // namespace
 
 TEST_CASE("client local tree: names that are no path below it are refused", "[client]") {
-    Place place;
-    const std::size_t files = place.files();
+    Destination destination;
+    const std::size_t files = destination.files();
     const std::vector<std::string> bad{"",
                                        "/",
                                        "/etc/x",
@@ -108,11 +108,11 @@ TEST_CASE("client local tree: names that are no path below it are refused", "[cl
     for (const std::string& path : bad) {
         CAPTURE(path);
         REQUIRE_FALSE(fault_of_path(path).empty());
-        REQUIRE_FALSE(place.write(path, "theirs").empty());
-        REQUIRE_FALSE(place.tree->open_source(place.world(), path).has_value());
+        REQUIRE_FALSE(destination.write(path, "theirs").empty());
+        REQUIRE_FALSE(destination.tree->open_source(destination.world(), path).has_value());
     }
-    REQUIRE(place.files() == files);
-    REQUIRE(read_file(place.outside()) == "mine");
+    REQUIRE(destination.files() == files);
+    REQUIRE(read_file(destination.outside()) == "mine");
     for (const std::string& path :
          std::vector<std::string>{"...", "a", "a/b", "-", "..a", " ", std::string(255, 'x')}) {
         REQUIRE(fault_of_path(path).empty());
@@ -122,111 +122,112 @@ TEST_CASE("client local tree: names that are no path below it are refused", "[cl
 TEST_CASE("client local tree: a symbolic link in it is never followed", "[client]") {
     const auto link = GENERATE(std::string("d"), std::string("a/d"));
     const bool is_absolute = GENERATE(true, false);
-    Place place;
-    fs::create_directories(place.in("a"));
-    const fs::path outside = fs::path(place.outside()).parent_path();
+    Destination destination;
+    fs::create_directories(destination.in("a"));
+    const fs::path outside = fs::path(destination.outside()).parent_path();
     const fs::path target =
-        is_absolute ? outside : fs::relative(outside, fs::path(place.in(link)).parent_path());
-    fs::create_directory_symlink(target, place.in(link));
-    REQUIRE(read_file(place.in(link) + "/file") == "mine");
-    const std::size_t files = place.files();
+        is_absolute ? outside : fs::relative(outside, fs::path(destination.in(link)).parent_path());
+    fs::create_directory_symlink(target, destination.in(link));
+    REQUIRE(read_file(destination.in(link) + "/file") == "mine");
+    const std::size_t files = destination.files();
 
     for (const std::string& path : {link + "/file", link + "/new", link + "/new/new", link}) {
         CAPTURE(path);
-        REQUIRE_FALSE(place.write(path, "theirs").empty());
-        REQUIRE_FALSE(place.tree->open_source(place.world(), path).has_value());
+        REQUIRE_FALSE(destination.write(path, "theirs").empty());
+        REQUIRE_FALSE(destination.tree->open_source(destination.world(), path).has_value());
     }
 
-    REQUIRE(place.files() == files);
-    REQUIRE(read_file(place.outside()) == "mine");
-    REQUIRE(fs::is_symlink(place.in(link)));
+    REQUIRE(destination.files() == files);
+    REQUIRE(read_file(destination.outside()) == "mine");
+    REQUIRE(fs::is_symlink(destination.in(link)));
 }
 
 TEST_CASE("client local tree: a link to a file is not written through, nor replaced", "[client]") {
-    Place place;
-    fs::create_symlink(place.outside(), place.in("a"));
-    REQUIRE_FALSE(place.write("a", "theirs").empty());
-    REQUIRE(fs::is_symlink(place.in("a")));
-    REQUIRE(read_file(place.outside()) == "mine");
+    Destination destination;
+    fs::create_symlink(destination.outside(), destination.in("a"));
+    REQUIRE_FALSE(destination.write("a", "theirs").empty());
+    REQUIRE(fs::is_symlink(destination.in("a")));
+    REQUIRE(read_file(destination.outside()) == "mine");
 }
 
 TEST_CASE("client local tree: a link that comes while a file is written is not followed",
           "[client]") {
-    Place place;
-    auto sink = place.tree->open_sink(place.world(), "a/b");
+    Destination destination;
+    auto sink = destination.tree->open_sink(destination.world(), "a/b");
     REQUIRE(sink.has_value());
-    fs::create_symlink(place.outside(), place.in("a/b"));
-    REQUIRE(place.tree->finish(**sink).has_value());
-    REQUIRE(read_file(place.outside()) == "mine");
-    REQUIRE(fs::is_regular_file(fs::symlink_status(place.in("a/b"))));
+    fs::create_symlink(destination.outside(), destination.in("a/b"));
+    REQUIRE(destination.tree->finish(**sink).has_value());
+    REQUIRE(read_file(destination.outside()) == "mine");
+    REQUIRE(fs::is_regular_file(fs::symlink_status(destination.in("a/b"))));
 
-    auto other = place.tree->open_sink(place.world(), "a/c");
+    auto other = destination.tree->open_sink(destination.world(), "a/c");
     REQUIRE(other.has_value());
-    fs::rename(place.in("a"), place.in("away"));
-    fs::create_directory_symlink(fs::path(place.outside()).parent_path(), place.in("a"));
-    REQUIRE(place.tree->finish(**other).has_value());
-    REQUIRE_FALSE(fs::exists(place.in("a/c")));
-    REQUIRE(fs::exists(place.in("away/c")));
+    fs::rename(destination.in("a"), destination.in("away"));
+    fs::create_directory_symlink(fs::path(destination.outside()).parent_path(),
+                                 destination.in("a"));
+    REQUIRE(destination.tree->finish(**other).has_value());
+    REQUIRE_FALSE(fs::exists(destination.in("a/c")));
+    REQUIRE(fs::exists(destination.in("away/c")));
 }
 
 TEST_CASE("client local tree: a file is there as a whole, with its directories", "[client]") {
-    Place place;
+    Destination destination;
     {
-        auto sink = place.tree->open_sink(place.world(), "a/b/c");
+        auto sink = destination.tree->open_sink(destination.world(), "a/b/c");
         REQUIRE(sink.has_value());
-        REQUIRE(fs::is_empty(place.in("a/b")));
+        REQUIRE(fs::is_empty(destination.in("a/b")));
     }
-    REQUIRE(fs::is_empty(place.in("a/b")));
-    REQUIRE(place.write("a/b/c", "one") == "");
-    REQUIRE(read_file(place.in("a/b/c")) == "one");
-    REQUIRE(place.write(std::string(255, 'x'), "long") == "");
+    REQUIRE(fs::is_empty(destination.in("a/b")));
+    REQUIRE(destination.write("a/b/c", "one") == "");
+    REQUIRE(read_file(destination.in("a/b/c")) == "one");
+    REQUIRE(destination.write(std::string(255, 'x'), "long") == "");
 }
 
 TEST_CASE("client local tree: an existing file is replaced and keeps its mode", "[client]") {
-    Place place;
-    write_file(place.in("a"), "old");
-    fs::permissions(place.in("a"), fs::perms(0751));
-    REQUIRE(place.write("a", "new") == "");
-    REQUIRE(read_file(place.in("a")) == "new");
-    REQUIRE(fs::status(place.in("a")).permissions() == fs::perms(0751));
+    Destination destination;
+    write_file(destination.in("a"), "old");
+    fs::permissions(destination.in("a"), fs::perms(0751));
+    REQUIRE(destination.write("a", "new") == "");
+    REQUIRE(read_file(destination.in("a")) == "new");
+    REQUIRE(fs::status(destination.in("a")).permissions() == fs::perms(0751));
 }
 
 TEST_CASE("client local file: setuid, setgid and sticky of what is replaced are not kept",
           "[client]") {
     const auto mode = GENERATE(fs::perms(04751), fs::perms(02751), fs::perms(01751));
-    Place place;
-    write_file(place.in("a"), "old");
-    fs::permissions(place.in("a"), mode);
-    REQUIRE(fs::status(place.in("a")).permissions() == mode);
+    Destination destination;
+    write_file(destination.in("a"), "old");
+    fs::permissions(destination.in("a"), mode);
+    REQUIRE(fs::status(destination.in("a")).permissions() == mode);
 
     SECTION("in a tree") {
-        REQUIRE(place.write("a", "new") == "");
+        REQUIRE(destination.write("a", "new") == "");
     }
     SECTION("alone") {
-        const auto sink = LocalSink::open(place.world(), place.in("a"));
+        const auto sink = LocalSink::open(destination.world(), destination.in("a"));
         REQUIRE(sink.has_value());
         REQUIRE((*sink)->finish().has_value());
     }
 
-    REQUIRE(read_file(place.in("a")) != "old");
-    REQUIRE(fs::status(place.in("a")).permissions() == fs::perms(0751));
+    REQUIRE(read_file(destination.in("a")) != "old");
+    REQUIRE(fs::status(destination.in("a")).permissions() == fs::perms(0751));
 }
 
 TEST_CASE("client local tree: a file is not replaced by another one of the same tree", "[client]") {
-    Place place;
-    REQUIRE(place.write("a", "one") == "");
-    REQUIRE(place.write("a", "two").find("just written") != std::string::npos);
-    REQUIRE(read_file(place.in("a")) == "one");
+    Destination destination;
+    REQUIRE(destination.write("a", "one") == "");
+    REQUIRE(destination.write("a", "two").find("just written") != std::string::npos);
+    REQUIRE(read_file(destination.in("a")) == "one");
 }
 
 TEST_CASE("client local tree: files and directories do not take each other's places", "[client]") {
-    Place place;
-    REQUIRE(place.write("a", "file") == "");
-    REQUIRE_FALSE(place.write("a/b", "below").empty());
-    REQUIRE(place.write("d/b", "file") == "");
-    REQUIRE_FALSE(place.write("d", "above").empty());
-    REQUIRE(read_file(place.in("a")) == "file");
-    REQUIRE(read_file(place.in("d/b")) == "file");
+    Destination destination;
+    REQUIRE(destination.write("a", "file") == "");
+    REQUIRE_FALSE(destination.write("a/b", "below").empty());
+    REQUIRE(destination.write("d/b", "file") == "");
+    REQUIRE_FALSE(destination.write("d", "above").empty());
+    REQUIRE(read_file(destination.in("a")) == "file");
+    REQUIRE(read_file(destination.in("d/b")) == "file");
 }
 
 TEST_CASE("client local tree: a missing directory is made if that is wanted", "[client]") {
@@ -242,24 +243,24 @@ TEST_CASE("client local tree: a missing directory is made if that is wanted", "[
 TEST_CASE("client local walk: everything is visited in order, and links are not followed",
           "[client]") {
     using Kind = LocalEntry::Kind;
-    Place place;
-    write_file(place.in("b"), "1");
-    write_file(place.in("d/e/f"), "2");
-    write_file(place.in("d/a"), "3");
-    fs::create_directories(place.in("none/at/all"));
-    fs::create_symlink("b", place.in("link"));
-    fs::create_directory_symlink("../outside", place.in("links"));
-    fs::create_symlink("..", place.in("d/up"));
-    REQUIRE(mkfifo(place.in("pipe").c_str(), 0600) == 0);
+    Destination destination;
+    write_file(destination.in("b"), "1");
+    write_file(destination.in("d/e/f"), "2");
+    write_file(destination.in("d/a"), "3");
+    fs::create_directories(destination.in("none/at/all"));
+    fs::create_symlink("b", destination.in("link"));
+    fs::create_directory_symlink("../outside", destination.in("links"));
+    fs::create_symlink("..", destination.in("d/up"));
+    REQUIRE(mkfifo(destination.in("pipe").c_str(), 0600) == 0);
     const int listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
-    const std::string name = place.in("socket");
+    const std::string name = destination.in("socket");
     REQUIRE(name.size() < sizeof address.sun_path);
     name.copy(address.sun_path, name.size());
     REQUIRE(bind(listening, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
     close(listening);
 
-    REQUIRE(all_of(*place.tree) ==
+    REQUIRE(all_of(*destination.tree) ==
             std::vector<std::pair<Kind, std::string>>{{Kind::kFile, "b"},
                                                       {Kind::kFile, "d/a"},
                                                       {Kind::kFile, "d/e/f"},
@@ -272,21 +273,21 @@ TEST_CASE("client local walk: everything is visited in order, and links are not 
 }
 
 TEST_CASE("client local walk: an empty tree is one empty directory", "[client]") {
-    Place place;
-    REQUIRE(all_of(*place.tree) == std::vector<std::pair<LocalEntry::Kind, std::string>>{
-                                       {LocalEntry::Kind::kEmptyDirectory, ""}});
+    Destination destination;
+    REQUIRE(all_of(*destination.tree) == std::vector<std::pair<LocalEntry::Kind, std::string>>{
+                                             {LocalEntry::Kind::kEmptyDirectory, ""}});
 }
 
 TEST_CASE("client local walk: directories too deep for names of objects are reported once",
           "[client]") {
     using Kind = LocalEntry::Kind;
-    Place place;
-    write_file(place.in("abc/d"), "");
-    write_file(place.in("abc/e"), "");
-    write_file(place.in("abc/fg/h"), "");
-    REQUIRE(all_of(*place.tree, 4) ==
+    Destination destination;
+    write_file(destination.in("abc/d"), "");
+    write_file(destination.in("abc/e"), "");
+    write_file(destination.in("abc/fg/h"), "");
+    REQUIRE(all_of(*destination.tree, 4) ==
             std::vector<std::pair<Kind, std::string>>{{Kind::kFailed, "abc"}});
-    REQUIRE(all_of(*place.tree, 7) ==
+    REQUIRE(all_of(*destination.tree, 7) ==
             std::vector<std::pair<Kind, std::string>>{
                 {Kind::kFile, "abc/d"}, {Kind::kFile, "abc/e"}, {Kind::kFailed, "abc/fg"}});
 }
@@ -294,13 +295,14 @@ TEST_CASE("client local walk: directories too deep for names of objects are repo
 TEST_CASE("client local walk: what has vanished since its directory was read is reported",
           "[client]") {
     using Kind = LocalEntry::Kind;
-    Place place;
-    for (const std::string path : {"d/a", "d/b", "d/c/e", "f"}) write_file(place.in(path), path);
-    LocalWalk walk(*place.tree, 480);
+    Destination destination;
+    for (const std::string path : {"d/a", "d/b", "d/c/e", "f"})
+        write_file(destination.in(path), path);
+    LocalWalk walk(*destination.tree, 480);
     REQUIRE(walk.next()->path == "d/a");
 
     SECTION("a file") {
-        fs::remove(place.in("d/b"));
+        fs::remove(destination.in("d/b"));
         const auto vanished = walk.next();
         REQUIRE(vanished->kind == Kind::kFailed);
         REQUIRE(vanished->path == "d/b");
@@ -308,7 +310,7 @@ TEST_CASE("client local walk: what has vanished since its directory was read is 
         REQUIRE(walk.next()->path == "d/c/e");
     }
     SECTION("all that is in a directory, when it gets another name") {
-        fs::rename(place.in("d"), place.in("z"));
+        fs::rename(destination.in("d"), destination.in("z"));
         for (const std::string path : {"d/b", "d/c"}) {
             const auto vanished = walk.next();
             REQUIRE(vanished->kind == Kind::kFailed);
@@ -323,11 +325,11 @@ TEST_CASE("client local walk: what has vanished since its directory was read is 
 }
 
 TEST_CASE("client local walk: what has become no file is not opened", "[client]") {
-    Place place;
-    write_file(place.in("a"), "1");
-    fs::remove(place.in("a"));
-    REQUIRE(mkfifo(place.in("a").c_str(), 0600) == 0);
-    const auto source = place.tree->open_source(place.world(), "a");
+    Destination destination;
+    write_file(destination.in("a"), "1");
+    fs::remove(destination.in("a"));
+    REQUIRE(mkfifo(destination.in("a").c_str(), 0600) == 0);
+    const auto source = destination.tree->open_source(destination.world(), "a");
     REQUIRE_FALSE(source.has_value());
     REQUIRE(source.error().find("not a regular file any more") != std::string::npos);
 }

@@ -30,12 +30,12 @@ public:
         : store_(store), reactor_(world.make_reactor()), entropy_(store.incarnation * 31 + 1) {
         store.serve_on(*reactor_, gate_);
         for (std::uint16_t i = 0; i < FakeStore::kSlotCount; ++i) {
-            auto& place = localities_.emplace_back(
+            auto& locality = localities_.emplace_back(
                 std::make_unique<Locality>(*reactor_, entropy_, store, i, store.incarnation));
-            REQUIRE(place->host.open(transport).has_value());
-            REQUIRE(place->server.use_memory(store.memory).has_value());
+            REQUIRE(locality->host.open(transport).has_value());
+            REQUIRE(locality->server.use_memory(store.memory).has_value());
             const fop::Key& key = store.refuses_clients ? kOtherKey : kKey;
-            place->server.admit(
+            locality->server.admit(
                 {.keys = fabric::testing::ring_of({fabric::testing::principal("tester", {key})})});
         }
         auto made =
@@ -67,9 +67,9 @@ private:
     void on_request(std::unique_ptr<fabric::ConnectionRequest> request) override {
         const auto hello = fop::decode_connect_hello(request->hello());
         REQUIRE(hello.has_value());
-        const std::size_t place = hello->locality == fop::kAnyLocality ? 0 : hello->locality;
-        if (store_.away.contains(place)) return;
-        localities_[place]->server.accept(std::move(request));
+        const std::size_t number = hello->locality == fop::kAnyLocality ? 0 : hello->locality;
+        if (store_.away.contains(number)) return;
+        localities_[number]->server.accept(std::move(request));
     }
     void on_silent(std::uint32_t) override {}
 

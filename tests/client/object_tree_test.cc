@@ -505,8 +505,8 @@ void wait_until_settled(const std::string& path) {
 TEST_CASE("client object tree: what was stored is not stored again, unless either has changed",
           "[client]") {
     using Skip = TreeTransfer::Options::Skip;
-    TempDir place;
-    const auto opened = PutJournal::open(place / "journal", PutJournal::Access::kWrite);
+    TempDir directory;
+    const auto opened = PutJournal::open(directory / "journal", PutJournal::Access::kWrite);
     REQUIRE(opened.has_value());
     Trees trees;
     trees.skip = Skip::kEqual;

@@ -23,7 +23,7 @@ using Access = PutJournal::Access;
 constexpr fop::Fid kFid{.high = 1ULL << 48, .low = 7};
 constexpr FileStamp kStamp{.size_bytes = 5, .inode = 11, .modified_ns = -3, .changed_ns = 40};
 
-class JournalPlace {
+class JournalDirectory {
 public:
     std::string path() const { return temp_ / "a.journal"; }
     std::unique_ptr<PutJournal> open(Access access = Access::kWrite) const {
@@ -46,25 +46,25 @@ private:
 }  // namespace
 
 TEST_CASE("client put journal: what was stored is known to the next program", "[client]") {
-    const JournalPlace place;
-    place.open()->add("d/a b", {.stamp = kStamp, .fid = kFid});
+    const JournalDirectory directory;
+    directory.open()->add("d/a b", {.stamp = kStamp, .fid = kFid});
 
-    const auto journal = place.open(GENERATE(Access::kWrite, Access::kRead));
+    const auto journal = directory.open(GENERATE(Access::kWrite, Access::kRead));
     const auto* const found = journal->find("d/a b");
     REQUIRE(found != nullptr);
     REQUIRE(found->stamp == kStamp);
     REQUIRE(found->fid == kFid);
     REQUIRE(journal->find("d/a") == nullptr);
     struct stat info{};
-    REQUIRE(::stat(place.path().c_str(), &info) == 0);
+    REQUIRE(::stat(directory.path().c_str(), &info) == 0);
     REQUIRE((info.st_mode & 0777) == 0600);
 }
 
 TEST_CASE("client put journal: an upload is known with its windows until the file is stored",
           "[client]") {
-    const JournalPlace place;
+    const JournalDirectory directory;
     {
-        const auto journal = place.open();
+        const auto journal = directory.open();
         journal->add_upload(
             "a",
             {.stamp = kStamp, .group = "staff", .upload = {.fid = kFid, .window_bytes = 4096}});
@@ -76,7 +76,7 @@ TEST_CASE("client put journal: an upload is known with its windows until the fil
         journal->add_sent({.high = 1, .low = 1}, {.index = 4, .incarnation = 9});
     }
     {
-        const auto journal = place.open();
+        const auto journal = directory.open();
         const auto* const begun = journal->find_upload("a");
         REQUIRE(begun != nullptr);
         REQUIRE(begun->stamp == kStamp);
@@ -93,88 +93,88 @@ TEST_CASE("client put journal: an upload is known with its windows until the fil
         REQUIRE(begun->upload.windows[0].incarnation == 9);
         journal->add("a", {.stamp = kStamp, .fid = kFid});
     }
-    REQUIRE(place.open()->find_upload("a") == nullptr);
+    REQUIRE(directory.open()->find_upload("a") == nullptr);
 }
 
 TEST_CASE("client put journal: a line that was cut off is ignored, and those after it are not",
           "[client]") {
-    const JournalPlace place;
-    place.open()->add("a", {.stamp = kStamp, .fid = kFid});
-    const std::string whole = place.text();
-    place.open()->add("b", {.stamp = kStamp, .fid = kFid});
-    const std::string both = place.text();
+    const JournalDirectory directory;
+    directory.open()->add("a", {.stamp = kStamp, .fid = kFid});
+    const std::string whole = directory.text();
+    directory.open()->add("b", {.stamp = kStamp, .fid = kFid});
+    const std::string both = directory.text();
     for (std::size_t size = 0; size < both.size(); ++size) {
         CAPTURE(size);
-        place.write(both.substr(0, size));
-        const auto journal = place.open();
+        directory.write(both.substr(0, size));
+        const auto journal = directory.open();
         REQUIRE((journal->find("a") != nullptr) == (size >= whole.size()));
         REQUIRE(journal->find("b") == nullptr);
         journal->add("c", {.stamp = kStamp, .fid = kFid});
-        REQUIRE(place.open(Access::kRead)->find("c") != nullptr);
+        REQUIRE(directory.open(Access::kRead)->find("c") != nullptr);
     }
 }
 
 TEST_CASE("client put journal: what is no journal has no files in it", "[client]") {
-    const JournalPlace place;
+    const JournalDirectory directory;
     const auto text = GENERATE(std::string("\0\0\0\n", 4), std::string("stored\tx\n"),
                                std::string("fopctl put journal 1\nstored\t1\t2\n\nsent\n"
                                            "stored\t00\t1\t2\t3\t4\ta\nbegun\t\t\t\t\t\t\t\ta\n"));
-    place.write(text);
-    const auto journal = place.open();
+    directory.write(text);
+    const auto journal = directory.open();
     REQUIRE(journal->find("a") == nullptr);
     REQUIRE(journal->find_upload("a") == nullptr);
 }
 
 TEST_CASE("client put journal: one program writes to it at a time", "[client]") {
-    const JournalPlace place;
-    const auto journal = place.open();
+    const JournalDirectory directory;
+    const auto journal = directory.open();
     journal->add("a", {.stamp = kStamp, .fid = kFid});
-    const auto second = PutJournal::open(place.path(), Access::kWrite);
+    const auto second = PutJournal::open(directory.path(), Access::kWrite);
     REQUIRE_FALSE(second.has_value());
     REQUIRE(second.error().find("another fopctl") != std::string::npos);
-    REQUIRE(place.open(Access::kRead)->find("a") != nullptr);
+    REQUIRE(directory.open(Access::kRead)->find("a") != nullptr);
 }
 
 TEST_CASE("client put journal: files that are gone are forgotten, and the file is short again",
           "[client]") {
-    const JournalPlace place;
+    const JournalDirectory directory;
     {
-        const auto journal = place.open();
+        const auto journal = directory.open();
         for (int i = 0; i < 3000; ++i) journal->add("same", {.stamp = kStamp, .fid = kFid});
         journal->add("gone", {.stamp = kStamp, .fid = kFid});
     }
-    const std::size_t long_size = place.text().size();
+    const std::size_t long_size = directory.text().size();
     {
-        const auto journal = place.open();
-        REQUIRE(place.text().size() < long_size / 100);
+        const auto journal = directory.open();
+        REQUIRE(directory.text().size() < long_size / 100);
         REQUIRE(journal->find("same") != nullptr);
         journal->forget_others();
         journal->add("new", {.stamp = kStamp, .fid = kFid});
     }
-    const auto journal = place.open(Access::kRead);
+    const auto journal = directory.open(Access::kRead);
     REQUIRE(journal->find("same") != nullptr);
     REQUIRE(journal->find("new") != nullptr);
     REQUIRE(journal->find("gone") == nullptr);
 }
 
 TEST_CASE("client put journal: uploads of files that are gone are forgotten", "[client]") {
-    const JournalPlace place;
+    const JournalDirectory directory;
     const fop::Fid other{.high = 1ULL << 48, .low = 8};
     {
-        const auto journal = place.open();
+        const auto journal = directory.open();
         journal->add_upload("gone", {.stamp = kStamp, .upload = {.fid = kFid}});
         journal->add_sent(kFid, {.index = 1, .incarnation = 9});
         journal->add_upload("there", {.stamp = kStamp, .upload = {.fid = other}});
     }
     {
-        const auto journal = place.open();
+        const auto journal = directory.open();
         REQUIRE(journal->find("there") == nullptr);
         journal->forget_others();
         REQUIRE(journal->find_upload("gone") == nullptr);
         // Its windows are of no upload any more.
         journal->add_sent(kFid, {.index = 2, .incarnation = 9});
     }
-    const auto journal = place.open(Access::kRead);
+    const auto journal = directory.open(Access::kRead);
     REQUIRE(journal->find_upload("gone") == nullptr);
     REQUIRE(journal->find_upload("there") != nullptr);
 }
@@ -183,19 +183,19 @@ TEST_CASE("client put journal: uploads of files that are gone are forgotten", "[
 TEST_CASE("client put journal: a file that was replaced is not locked in place of the new one",
           "[client]") {
     constexpr int kTurns = 3000;
-    const JournalPlace place;
+    const JournalDirectory directory;
     std::atomic<int> holders = 0;
     std::atomic<int> most = 0;
     const auto work = [&] {
         for (int i = 0; i < kTurns; ++i) {
-            auto journal = PutJournal::open(place.path(), Access::kWrite);
+            auto journal = PutJournal::open(directory.path(), Access::kWrite);
             if (!journal) continue;
             const int now = ++holders;
             if (now > most) most = now;
             if (now == 1) (*journal)->add("gone", {.stamp = kStamp, .fid = kFid});
             --holders;
             journal->reset();
-            journal = PutJournal::open(place.path(), Access::kWrite);
+            journal = PutJournal::open(directory.path(), Access::kWrite);
             if (!journal) continue;
             const int again = ++holders;
             if (again > most) most = again;
@@ -211,9 +211,9 @@ TEST_CASE("client put journal: a file that was replaced is not locked in place o
 }
 
 TEST_CASE("client put journal: reading makes no file", "[client]") {
-    const JournalPlace place;
-    REQUIRE(place.open(Access::kRead)->find("a") == nullptr);
-    REQUIRE_FALSE(fs::exists(place.path()));
+    const JournalDirectory directory;
+    REQUIRE(directory.open(Access::kRead)->find("a") == nullptr);
+    REQUIRE_FALSE(fs::exists(directory.path()));
 }
 
 }  // namespace fopd::client::testing

@@ -107,7 +107,7 @@ TEST_CASE("core reactor: a poller limits how long its reactor sleeps", "[core]")
     harness.run(note_and_sleep(&harness.reactor(), &notes));
     harness->remove_poller(poller);
 
-    // Pieces of at most 2 ms, give or take what a busy machine adds to each.
+    // Sleeps of at most 2 ms, give or take what a busy machine adds to each.
     REQUIRE(poller.sleeps_asked >= 3);
 }
 

@@ -181,32 +181,32 @@ TEST_CASE(
     const std::string library =
         "libraries:\n"
         "  - { name: vtl0, path: /vtl, pool: cold, model: lto8 }\n";
-    const auto place_of = [](const std::string& text) {
+    const auto complaint_of = [](const std::string& text) {
         const auto loaded = make_schema().load_text(text, "f");
         if (loaded) return std::string();
         const config::Problem& problem = loaded.error().front();
         return std::to_string(problem.position.line) + " " + problem.key;
     };
-    CHECK(place_of(pools + library).empty());
+    CHECK(complaint_of(pools + library).empty());
     // A tape pool without a library, or without staging.
-    CHECK(place_of(pools) == "3 pools[1]");
-    CHECK(place_of("pools:\n  - { name: fast }\n  - name: cold\n    family: tape\n" + library) ==
-          "3 pools[1].staging");
-    CHECK(place_of("pools:\n  - name: cold\n    family: tape\n    staging: slow\n" + library) ==
+    CHECK(complaint_of(pools) == "3 pools[1]");
+    CHECK(complaint_of("pools:\n  - { name: fast }\n  - name: cold\n    family: tape\n" +
+                       library) == "3 pools[1].staging");
+    CHECK(complaint_of("pools:\n  - name: cold\n    family: tape\n    staging: slow\n" + library) ==
           "4 pools[0].staging");
-    CHECK(place_of("pools:\n"
-                   "  - { name: cold, family: tape, staging: deep }\n"
-                   "  - name: deep\n    family: tape\n    staging: cold\n" +
-                   library) == "2 pools[0].staging");
+    CHECK(complaint_of("pools:\n"
+                       "  - { name: cold, family: tape, staging: deep }\n"
+                       "  - name: deep\n    family: tape\n    staging: cold\n" +
+                       library) == "2 pools[0].staging");
     // A library whose pool is none, or has no tapes.
-    CHECK(place_of("pools: [ { name: fast } ]\n" + library) == "3 libraries[0].pool");
-    CHECK(place_of("pools: [ { name: cold } ]\n" + library) == "3 libraries[0].pool");
+    CHECK(complaint_of("pools: [ { name: fast } ]\n" + library) == "3 libraries[0].pool");
+    CHECK(complaint_of("pools: [ { name: cold } ]\n" + library) == "3 libraries[0].pool");
     // More copies than the library can write at the same time.
-    CHECK(place_of("pools:\n"
-                   "  - { name: fast }\n"
-                   "  - { name: cold, family: tape, staging: fast, copies: 3 }\n"
-                   "libraries:\n"
-                   "  - name: vtl0\n    path: /vtl\n    pool: cold\n    drives: 2\n") ==
+    CHECK(complaint_of("pools:\n"
+                       "  - { name: fast }\n"
+                       "  - { name: cold, family: tape, staging: fast, copies: 3 }\n"
+                       "libraries:\n"
+                       "  - name: vtl0\n    path: /vtl\n    pool: cold\n    drives: 2\n") ==
           "8 libraries[0].drives");
     // Limits for drives that the library does not have, and none for those that it has.
     const auto limits = [](const std::string& technology) {
@@ -214,9 +214,9 @@ TEST_CASE(
                "      - { technology: " +
                technology + ", min: '0,0,0', max: '1,1,1' }\n";
     };
-    CHECK(place_of(pools + library + limits("lto8")).empty());
-    CHECK(place_of(limits("lto9") + pools + library) == "5 io_sched.tape.fair_share_limits");
-    CHECK(place_of(limits("lto9")).empty());
+    CHECK(complaint_of(pools + library + limits("lto8")).empty());
+    CHECK(complaint_of(limits("lto9") + pools + library) == "5 io_sched.tape.fair_share_limits");
+    CHECK(complaint_of(limits("lto9")).empty());
 }
 
 TEST_CASE("daemon settings: a wrong peer key is refused where it stands", "[daemon]") {

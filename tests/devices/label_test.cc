@@ -43,8 +43,8 @@ LabelFlaw flaw_of(const Bytes& bytes) {
 std::string shown(std::span<const std::byte> bytes) {
     std::string text;
     for (std::size_t at = 0; at < bytes.size(); at += 16) {
-        const std::string place = std::to_string(at);
-        text += "    " + std::string(4 - place.size(), ' ') + place + " ";
+        const std::string offset = std::to_string(at);
+        text += "    " + std::string(4 - offset.size(), ' ') + offset + " ";
         for (const std::byte each : bytes.subspan(at, 16)) {
             const auto value = std::to_integer<unsigned>(each);
             text += ' ';

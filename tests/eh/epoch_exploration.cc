@@ -321,10 +321,10 @@ private:
         for (const std::byte byte : encode(sent.message))
             hash = core::mix(hash, static_cast<std::uint64_t>(byte));
         // A link holds one message of a kind that says the same.
-        const auto place = std::ranges::lower_bound(world.flying, hash, {}, &Flying::hash);
-        if (place != world.flying.end() && place->hash == hash) return;
+        const auto other = std::ranges::lower_bound(world.flying, hash, {}, &Flying::hash);
+        if (other != world.flying.end() && other->hash == hash) return;
         world.flying.insert(
-            place, {.from = from, .to = to, .message = std::move(sent.message), .hash = hash});
+            other, {.from = from, .to = to, .message = std::move(sent.message), .hash = hash});
     }
 
     std::uint64_t fingerprint(const World& world) const {

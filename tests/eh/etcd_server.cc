@@ -39,7 +39,7 @@ std::uint16_t free_port() {
     return ntohs(address.sin_port);
 }
 
-TempDir place_for_data() {
+TempDir directory_for_data() {
     const std::filesystem::path memory = "/dev/shm";
     return ::access(memory.c_str(), W_OK) == 0 ? TempDir(memory) : TempDir();
 }
@@ -61,7 +61,7 @@ std::string etcd_program() {
 
 EtcdServer::EtcdServer(Options options)
     : options_(std::move(options)),
-      directory_(place_for_data()),
+      directory_(directory_for_data()),
       client_port_(free_port()),
       peer_port_(free_port()) {}
 

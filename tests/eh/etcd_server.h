@@ -22,7 +22,7 @@ class EtcdServer {
 public:
     struct Options {
         std::string name = "one";
-        std::vector<std::string> arguments{};  // Besides those for places.
+        std::vector<std::string> arguments{};  // Besides those for its directory and addresses.
         bool has_tls = false;
     };
     explicit EtcdServer(Options options);
@@ -49,7 +49,7 @@ private:
     void signal(int number) const;
 
     const Options options_;
-    const TempDir directory_;  // In memory, where there is such a place: etcd syncs often.
+    const TempDir directory_;  // In memory if possible: etcd syncs often.
     const std::uint16_t client_port_;
     const std::uint16_t peer_port_;
     pid_t process_ = -1;

@@ -54,8 +54,8 @@ std::expected<HttpAnswer, HttpFailure> FakeEtcd::post(const HttpRequest& request
     if (is_cancelled_)
         return std::unexpected(HttpFailure{.code = Errc::kCancelled, .reason = "given up"});
     Fate fate = Fate::kServed;
-    const auto place = endpoints.find(request.url.substr(0, request.url.find("/v3")));
-    if (place != endpoints.end()) fate = place->second;
+    const auto endpoint = endpoints.find(request.url.substr(0, request.url.find("/v3")));
+    if (endpoint != endpoints.end()) fate = endpoint->second;
     if (!fates.empty()) {
         fate = fates.front();
         fates.pop_front();

@@ -169,7 +169,7 @@ TEST_CASE("eh view: a difference leads from one view to the next", "[eh]") {
     const View base = some_view(3, 20);
     View next = some_view(4, 20);
     next.roster.erase(next.roster.begin() + 7);
-    // A new root, and one that gets a place next to it.
+    // A new root, and one that comes next to it.
     std::rotate(next.roster.begin(), next.roster.begin() + 12, next.roster.begin() + 13);
     std::rotate(next.roster.begin() + 1, next.roster.begin() + 15, next.roster.begin() + 16);
     next.roster.push_back({.name = "new", .incarnation = 1, .address = "x", .joined = 4});

@@ -37,14 +37,14 @@ class DamageStage {
 public:
     DamageStage(std::uint64_t seed, fop::Protection protection)
         : random_(seed), world_(seed), sockets_(world_, network_, seed), protection_(protection) {
-        const Address place = sockets_.address_of("server", 1);
+        const Address address = sockets_.address_of("server", 1);
         server_options_.protection = client_options_.protection = protection;
         // Each damaged handshake keeps its place for a while.
         server_.emplace(*transport_, *server_reactor_,
                         Admission{.keys = ring_of({principal("tester", {rpc::kKey})})},
-                        server_options_, 1, format_address(place),
+                        server_options_, 1, format_address(address),
                         ServerOptions{.handshakes_max = 1U << 16});
-        options_.server = place;
+        options_.server = address;
         options_.credentials = credentials(rpc::kKey);
         REQUIRE(host_.open(*transport_).has_value());
     }
@@ -89,13 +89,13 @@ public:
     Bytes& recorded(Way way) { return recorded_[way == Way::kFromServer]; }
     // Where frames and records of the recorded session begin; the last one is its end.
     std::vector<std::size_t> boundaries(Way way) {
-        std::vector<std::size_t> places{0};
+        std::vector<std::size_t> begins{0};
         const std::span<const std::byte> all(recorded(way));
-        while (places.back() < all.size()) {
-            const auto rest = all.subspan(places.back());
-            places.push_back(places.back() + std::min(length_of_first(rest), rest.size()));
+        while (begins.back() < all.size()) {
+            const auto rest = all.subspan(begins.back());
+            begins.push_back(begins.back() + std::min(length_of_first(rest), rest.size()));
         }
-        return places;
+        return begins;
     }
 
     void end_checks() {
@@ -108,7 +108,7 @@ public:
         INFO(run_count << " sessions, " << damaged_count << " damaged; " << done_count
                        << " calls done");
         REQUIRE(done_count > run_count);
-        // Not those that end before the place, and exchanges of bytes that are the same.
+        // Not those that end before the damage, and exchanges of bytes that are the same.
         REQUIRE(damaged_count > run_count * 9 / 10);
     }
 
@@ -247,11 +247,11 @@ TEST_CASE("fabric damage: frames may be lost, come twice, change places or be of
     DamageStage stage(13, any_protection());
     stage.record();
     for (const Way way : kWays) {
-        const std::vector<std::size_t> places = stage.boundaries(way);
-        REQUIRE(places.size() > 5);
-        for (std::size_t i = 0; i + 1 < places.size(); ++i) {
-            const std::size_t at = places[i];
-            const std::size_t count = places[i + 1] - at;
+        const std::vector<std::size_t> begins = stage.boundaries(way);
+        REQUIRE(begins.size() > 5);
+        for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
+            const std::size_t at = begins[i];
+            const std::size_t count = begins[i + 1] - at;
             CAPTURE(way == Way::kFromServer, at, count);
             stage.run(Damage{.kind = DamageKind::kDrop, .way = way, .at = at, .count = count});
             stage.run(Damage{.kind = DamageKind::kExchange, .way = way, .at = at, .count = count});
@@ -260,17 +260,17 @@ TEST_CASE("fabric damage: frames may be lost, come twice, change places or be of
                 stage.run(Damage{.kind = DamageKind::kRepeat,
                                  .way = way,
                                  .at = at,
-                                 .count = at - places[i - 1]});
+                                 .count = at - begins[i - 1]});
             }
             // Each frame of the recorded session.
-            for (std::size_t other = 0; other + 1 < places.size(); ++other) {
+            for (std::size_t other = 0; other + 1 < begins.size(); ++other) {
                 const auto begin = stage.recorded(way).begin();
                 stage.run(Damage{
                     .kind = DamageKind::kInsert,
                     .way = way,
                     .at = at,
-                    .inserted = Bytes(begin + static_cast<std::ptrdiff_t>(places[other]),
-                                      begin + static_cast<std::ptrdiff_t>(places[other + 1]))});
+                    .inserted = Bytes(begin + static_cast<std::ptrdiff_t>(begins[other]),
+                                      begin + static_cast<std::ptrdiff_t>(begins[other + 1]))});
             }
         }
     }

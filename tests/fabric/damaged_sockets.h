@@ -24,7 +24,7 @@ struct Damage {
         kDrop,      // It and those that follow, `count` in all, are lost.
         kRepeat,    // The `count` bytes before it come once more.
         kInsert,    // `inserted` comes before it.
-        kExchange,  // It and those that follow, `count` in all, change places with the next ones.
+        kExchange,  // It and those that follow, `count` in all, are exchanged with the next ones.
     };
     enum class Way : std::uint8_t { kFromClient, kFromServer };
 
@@ -116,26 +116,26 @@ private:
     }
 
     void apply(Bytes& bytes, std::size_t at, const Bytes& sent) const {
-        const auto place = bytes.begin() + static_cast<std::ptrdiff_t>(at);
-        const auto left = static_cast<std::size_t>(bytes.end() - place);
+        const auto first = bytes.begin() + static_cast<std::ptrdiff_t>(at);
+        const auto left = static_cast<std::size_t>(bytes.end() - first);
         const std::size_t count = std::min(damage_->count, left);
-        const auto end = place + static_cast<std::ptrdiff_t>(count);
+        const auto end = first + static_cast<std::ptrdiff_t>(count);
         switch (damage_->kind) {
-            case Damage::Kind::kFlip: *place ^= std::byte{1} << damage_->bit; break;
-            case Damage::Kind::kCut: bytes.erase(place, bytes.end()); break;
-            case Damage::Kind::kDrop: bytes.erase(place, end); break;
+            case Damage::Kind::kFlip: *first ^= std::byte{1} << damage_->bit; break;
+            case Damage::Kind::kCut: bytes.erase(first, bytes.end()); break;
+            case Damage::Kind::kDrop: bytes.erase(first, end); break;
             case Damage::Kind::kRepeat: {
                 const std::size_t earlier = std::min(damage_->count, damage_->at);
                 const auto from = sent.begin() + static_cast<std::ptrdiff_t>(damage_->at - earlier);
-                bytes.insert(place, from, from + static_cast<std::ptrdiff_t>(earlier));
+                bytes.insert(first, from, from + static_cast<std::ptrdiff_t>(earlier));
                 break;
             }
             case Damage::Kind::kInsert:
-                bytes.insert(place, damage_->inserted.begin(), damage_->inserted.end());
+                bytes.insert(first, damage_->inserted.begin(), damage_->inserted.end());
                 break;
             case Damage::Kind::kExchange: {
-                const auto half = place + static_cast<std::ptrdiff_t>(std::min(count, left / 2));
-                std::rotate(place, half, half + (half - place));
+                const auto half = first + static_cast<std::ptrdiff_t>(std::min(count, left / 2));
+                std::rotate(first, half, half + (half - first));
                 break;
             }
         }

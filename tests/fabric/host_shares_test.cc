@@ -1,4 +1,5 @@
-// Goal: the count of the host with the most slots is right after any sequence of takes and returns.
+// Goal: the count of the host with the most places is right after any sequence of takes and
+// returns.
 
 #include "fabric/host_shares.h"
 

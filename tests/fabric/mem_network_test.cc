@@ -363,8 +363,8 @@ private:
     }
 
     void connect(Process* client) {
-        const Address place{.scheme = "mem", .host = any_of(kServers), .port = 1, .locality = {}};
-        client->connect(place);
+        const Address address{.scheme = "mem", .host = any_of(kServers), .port = 1, .locality = {}};
+        client->connect(address);
     }
 
     // "17:4" is the fifth message of connection 17.
@@ -443,13 +443,13 @@ TEST_CASE("fabric mem network: threads come and go while others live on", "[fabr
     RealLoop server_loop;
     Process server(transport, server_loop, {});
     REQUIRE(server.listen("mem://server:1").has_value());
-    const Address place = server.acceptor->address();
+    const Address address = server.acceptor->address();
     RealLoop first_loop;
     RealLoop second_loop;
     const auto live = [&](Loop& loop) {
         Process client(transport, loop, {});
         std::vector<End*> ends;
-        for (int i = 0; i < 4; ++i) ends.push_back(&client.connect(place));
+        for (int i = 0; i < 4; ++i) ends.push_back(&client.connect(address));
         client.crash(Process::Crash::kConnectionsFirst);
     };
 
@@ -480,13 +480,13 @@ TEST_CASE("fabric mem network: in real time delays are timers", "[fabric]") {
     RealLoop client_loop;
     Process server(transport, server_loop, {});
     Process client(transport, client_loop, {});
-    const auto place = server.listen("mem://server:1");
-    REQUIRE(place.has_value());
+    const auto address = server.listen("mem://server:1");
+    REQUIRE(address.has_value());
     Instant begin;
     Instant end;
     client.run([&] { begin = client_loop.reactor().now(); });
 
-    End& there = client.connect(*place);
+    End& there = client.connect(*address);
     server.accept(server.request());
     REQUIRE(client.wait([&] { return there.connected; }));
     client.run([&] { end = client_loop.reactor().now(); });

@@ -93,7 +93,7 @@ TEST_CASE("fabric newcomers: a host with more than its share now exchanges its o
     Crowd crowd;
     Newcomer& first = crowd.add("10.0.0.1");
     crowd.add("10.0.0.1", kPlaces / 2 - 1);
-    // Fewer slots are left now than the first host has.
+    // Fewer places are left now than the first host has.
     crowd.add("10.0.0.2", kPlaces / 4);
     const std::size_t before = crowd.present();
 

@@ -122,8 +122,8 @@ public:
         REQUIRE(host.open(transport).has_value());
         REQUIRE(server.use_memory(foms.memory).has_value());
         server.admit(std::move(admission));
-        const auto place = parse_address(listen_at);
-        auto made = transport.listen(reactor, *place, *this, {});
+        const auto address = parse_address(listen_at);
+        auto made = transport.listen(reactor, *address, *this, {});
         REQUIRE(made.has_value());
         acceptor = std::move(*made);
     }

@@ -43,7 +43,7 @@ public:
     }
     void send(const Frame& frame, std::string_view body = {}) {
         const FrameHeader header = encode_frame(frame);
-        // In one piece: the kernel would hold the body back until the header is acknowledged.
+        // With one call: the kernel would hold the body back until the header is acknowledged.
         send(text_of(header) + std::string(body));
     }
     // Says hello, is accepted, and reads the answer.

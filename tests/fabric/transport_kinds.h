@@ -223,18 +223,18 @@ public:
     TransferMachine& machine() { return *machine_; }
 
     Result<Address> listen(std::string_view text, const AcceptorOptions& options = {}) {
-        Result<Address> place = parse_address(text);
-        if (!place) return place;
+        Result<Address> address = parse_address(text);
+        if (!address) return address;
         run([&] {
-            auto made = transport_.listen(loop_.reactor(), *place, *this, options);
+            auto made = transport_.listen(loop_.reactor(), *address, *this, options);
             if (!made) {
-                place = std::unexpected(made.error());
+                address = std::unexpected(made.error());
                 return;
             }
             acceptor = std::move(*made);
-            place = acceptor->address();
+            address = acceptor->address();
         });
-        return place;
+        return address;
     }
     void stop_listening() {
         finish(acceptor->stop());
@@ -387,9 +387,9 @@ public:
         client_loop_ = make_loop();
         client_.emplace(*transport_, *client_loop_, options);
         server_->encrypts = client_->encrypts = kind.encrypts;
-        const auto place = server_->listen(kind.listen_at, accepting);
-        if (!place) throw std::runtime_error(describe(place.error()));
-        address_ = *place;
+        const auto address = server_->listen(kind.listen_at, accepting);
+        if (!address) throw std::runtime_error(describe(address.error()));
+        address_ = *address;
     }
 
     Transport& transport() { return *transport_; }

@@ -19,12 +19,12 @@ std::string document(const std::string& name) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// As the documents show bytes: a name, then sixteen in a line, with the place of the first.
+// As the documents show bytes: a name, then sixteen in a line, with the offset of the first.
 std::string block(const std::string& name, std::span<const std::byte> bytes) {
     std::string text = "    " + name + ", " + std::to_string(bytes.size()) + " bytes\n";
     for (std::size_t at = 0; at < bytes.size(); at += 16) {
-        const std::string place = std::to_string(at);
-        text += "    " + std::string(4 - place.size(), ' ') + place + " ";
+        const std::string offset = std::to_string(at);
+        text += "    " + std::string(4 - offset.size(), ' ') + offset + " ";
         for (const std::byte byte : bytes.subspan(at, std::min<std::size_t>(16, bytes.size() - at)))
             text += " " + to_hex(std::span(&byte, 1));
         text += "\n";

@@ -104,7 +104,7 @@ struct HandshakePair {
     ServerHandshake server;
     HandshakeState client_state = HandshakeState::kRunning;
     HandshakeState server_state = HandshakeState::kRunning;
-    std::vector<Bytes> said;  // As they arrived: the client's at even places.
+    std::vector<Bytes> said;  // As they arrived: the client's at even indexes.
 };
 
 }  // namespace fopd::fop

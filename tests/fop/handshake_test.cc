@@ -188,15 +188,15 @@ TEST_CASE("fop handshake: a message cut short or made longer is refused", "[fop]
 TEST_CASE("fop handshake: a message out of its place is refused", "[fop]") {
     HandshakePair intact;
     intact.run();
-    for (std::size_t place = 0; place < intact.said.size(); ++place) {
+    for (std::size_t index = 0; index < intact.said.size(); ++index) {
         for (std::size_t other = 0; other < intact.said.size(); ++other) {
-            if (other == place) continue;
-            CAPTURE(place, other);
+            if (other == index) continue;
+            CAPTURE(index, other);
             HandshakePair pair;
             pair.run([&](std::size_t number, Bytes& bytes) {
-                if (number == place) bytes = intact.said[other];
+                if (number == index) bytes = intact.said[other];
             });
-            const Refusal& first = place % 2 == 0 ? pair.server.refusal() : pair.client.refusal();
+            const Refusal& first = index % 2 == 0 ? pair.server.refusal() : pair.client.refusal();
             REQUIRE(first.by == RefusedBy::kUs);
             REQUIRE(first.reason == RefusalReason::kMalformed);
         }

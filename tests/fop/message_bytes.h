@@ -54,7 +54,7 @@ inline Request only_request(std::span<const std::byte> message) {
     return (*view)[0];
 }
 
-// Replaces the only place in `message` where the number lies at a multiple of its size.
+// Replaces a number in `message` that is there once at a multiple of its size.
 template <typename T>
 void replace(std::vector<std::byte>& message, T from, T to) {
     std::size_t found = 0;
@@ -71,7 +71,7 @@ void set(std::vector<std::byte>& message, std::size_t offset, T value) {
     store_little(message.data() + offset, value);
 }
 
-// What has requests of every type is walked through in steps that meet every place in a word: each
+// What has requests of every type is walked through in steps that meet every byte of a word: each
 // type has a message of its own.
 inline std::size_t step_through(const SampleMessage& sample) {
     return sample.bytes.size() > 1500 ? 13 : 1;

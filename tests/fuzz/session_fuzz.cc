@@ -130,9 +130,9 @@ public:
         locality_.own(*listener_);
         const auto wanted = fabric::parse_address("mem://server:0");
         ENSURE(wanted.has_value());
-        const auto place = listener_->listen(transport, *wanted, {.silence_max = 1s});
-        ENSURE(place.has_value());
-        address_ = *place;
+        const auto address = listener_->listen(transport, *wanted, {.silence_max = 1s});
+        ENSURE(address.has_value());
+        address_ = *address;
     }
     ~Daemon() {
         const auto left = world_.run(*reactor_, locality_.close());

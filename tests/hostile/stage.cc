@@ -183,10 +183,10 @@ HostileStage::HostileStage(const Kind& kind, const HostileOptions& options) {
             std::vector<daemon::Locality*>{locality_.get()}, events_);
         locality_->own(*listener_);
         const auto wanted = parse_address(kind.listen_at);
-        const auto place = listener_->listen(*transport_, *wanted,
-                                             {.silence_max = locality.host.handshake_timeout});
-        REQUIRE(place.has_value());
-        address_ = *place;
+        const auto address = listener_->listen(*transport_, *wanted,
+                                               {.silence_max = locality.host.handshake_timeout});
+        REQUIRE(address.has_value());
+        address_ = *address;
         epochs_->begin();
     });
     hostile_.emplace(*transport_, *hostile_loop_,

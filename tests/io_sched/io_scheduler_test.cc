@@ -86,7 +86,7 @@ TEST_CASE("io_sched elevator: upwards, and again from the lowest", "[io_sched]")
     schedule(*scheduler, requests[1]);
     device.end(IoType::kRead);
 
-    // Passed already; just where the disk is; and the same place twice.
+    // Passed already; just where the disk is; and the same block twice.
     for (const std::uint64_t block : {10U, 21U, 90U}) {
         scheduler->push_request(requests.make(IoType::kRead, {kA}, {}, block * kBlock));
     }

@@ -36,7 +36,7 @@ std::string used_cartridge(TapeStage& stage) {
 }
 
 // The element that has it.
-std::uint32_t place_of(TapeStage& stage, const std::string& barcode) {
+std::uint32_t element_of(TapeStage& stage, const std::string& barcode) {
     for (const std::uint32_t each : stage.tapes.full_elements()) {
         if (stage.tapes.at(each)->info().barcode == barcode) return each;
     }
@@ -45,7 +45,7 @@ std::uint32_t place_of(TapeStage& stage, const std::string& barcode) {
 }
 
 bool is_outside(TapeStage& stage, const std::string& barcode) {
-    const std::uint32_t address = place_of(stage, barcode);
+    const std::uint32_t address = element_of(stage, barcode);
     return address >= devices::kExchangeAddress && address < devices::kStorageAddress;
 }
 
@@ -84,7 +84,7 @@ TEST_CASE("library: an exported cartridge is known for its copies, and read when
     CHECK(is_outside(stage, object.barcode));
     CHECK(cartridge(stage, object.barcode).state == CartridgeState::kExported);
 
-    auto taken = stage.tapes.take(place_of(stage, object.barcode));
+    auto taken = stage.tapes.take(element_of(stage, object.barcode));
     stage.restart();
     stage.run_for(1min);
     CHECK(cartridge(stage, object.barcode).state == CartridgeState::kExported);

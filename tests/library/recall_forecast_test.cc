@@ -176,7 +176,8 @@ TEST_CASE("library forecast: a recall of a simulated library ends about when it 
     const double expected = in_seconds(last - asked);
     CAPTURE(took);
     CAPTURE(expected);
-    // On so short a tape the blocks between two places are an uncertain measure of their distance.
+    // On so short a tape the blocks between two positions are an uncertain measure of their
+    // distance.
     REQUIRE(expected > took / 3);
     REQUIRE(expected < took * 3);
     REQUIRE_FALSE(stage.library().find_recall(fids[0]).has_value());

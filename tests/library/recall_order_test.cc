@@ -75,8 +75,8 @@ TEST_CASE("library recall: after a restart the oldest goes first, whatever its o
         rows = listed(stage);
     }
     REQUIRE(rows.size() == asked.size());
-    const auto place = std::ranges::mismatch(rows, asked).in1 - rows.begin();
-    CHECK(static_cast<std::size_t>(place) == asked.size());
+    const auto equal_count = std::ranges::mismatch(rows, asked).in1 - rows.begin();
+    CHECK(static_cast<std::size_t>(equal_count) == asked.size());
     const auto oldest =
         Duration(static_cast<Duration::rep>(stage.library().figures().recalls.oldest_ns.get()));
     CHECK(Instant{} + oldest - asked_at < 1s);

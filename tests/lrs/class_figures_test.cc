@@ -294,9 +294,9 @@ TEST_CASE("lrs classes: counting continues when a policy's settings change", "[l
 }
 
 TEST_CASE("lrs classes: those of all localities together, and no more than wanted", "[lrs]") {
-    const auto made = [](std::string name, std::uint32_t place, std::uint64_t queued) {
+    const auto made = [](std::string name, std::uint32_t position, std::uint64_t queued) {
         return ClassFigures{
-            .name = std::move(name), .sort_position = place, .queued = queued, .served = 1};
+            .name = std::move(name), .sort_position = position, .queued = queued, .served = 1};
     };
     const std::vector parts{made("b", 1, 1), made("z", 0, 2), made("b", 1, 3), made("a", 1, 0)};
 

@@ -22,8 +22,8 @@ TEST_CASE("objects reply record: the written bytes match the document's example"
     const auto bytes = write_recorded_reply(kExample, memory);
     std::string text = "    the reply, 27 bytes\n";
     for (std::size_t at = 0; at < bytes.size(); at += 16) {
-        const std::string place = std::to_string(at);
-        text += "    " + std::string(4 - place.size(), ' ') + place + " ";
+        const std::string offset = std::to_string(at);
+        text += "    " + std::string(4 - offset.size(), ' ') + offset + " ";
         for (std::size_t i = at; i < std::min(at + 16, bytes.size()); ++i) {
             text += " " + fop::to_hex(std::span(&bytes[i], 1));
         }

@@ -1,4 +1,4 @@
-"""The admin socket and the metrics port: whom they belong to, what stands in their place, and clients who misbehave."""
+"""The admin socket and the metrics port: whom they belong to, what else has their paths, and clients who misbehave."""
 
 import contextlib
 import fcntl
@@ -100,25 +100,25 @@ class AdminSocketPlaceTest(ProcessTestCase):
     @needs_root
     def test_directory_not_writable(self):
         self.fopd.give_to_other_user()
-        place = self.fopd.path / "run"
-        place.mkdir()
-        self.fopd.write_config(admin={"socket": str(place / "admin.sock")})
-        self.fopd.refused(DATA_DIR, place, "Permission denied", **as_other_user())
+        directory = self.fopd.path / "run"
+        directory.mkdir()
+        self.fopd.write_config(admin={"socket": str(directory / "admin.sock")})
+        self.fopd.refused(DATA_DIR, directory, "Permission denied", **as_other_user())
 
     @needs_root
     def test_stale_socket_of_another_user(self):
         """In a directory such as /tmp another user's socket can be neither asked nor removed."""
-        place = self.fopd.path / "run"
-        place.mkdir()
-        path = place / "admin.sock"
+        directory = self.fopd.path / "run"
+        directory.mkdir()
+        path = directory / "admin.sock"
         with socket.socket(socket.AF_UNIX) as stranger:
             stranger.bind(str(path))
         path.chmod(0o600)
         self.fopd.write_config(admin={"socket": str(path)})
         self.fopd.give_to_other_user()
         os.chown(path, 0, 0)
-        os.chown(place, 0, 0)
-        place.chmod(0o1777)
+        os.chown(directory, 0, 0)
+        directory.chmod(0o1777)
         self.fopd.refused(DATA_DIR, path, "Permission denied", **as_other_user())
         self.assertTrue(path.is_socket())
 

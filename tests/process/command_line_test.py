@@ -90,13 +90,13 @@ class CommandLineTest(ProcessTestCase):
                                "tapes: []\n")
         done = self.run_fopd("--check-config", "--config", self.config, code=CONFIG)
         self.assertEqual(done.stdout, "")
-        places = [line.split(": ")[:2] for line in done.stderr.splitlines()]
-        self.assertEqual(places, [[f"{self.config}:2:3", "node.nme"],
-                                  [f"{self.config}:3:18", "node.drain_timeout"],
-                                  [f"{self.config}:4:22", "localities.cores"],
-                                  [f"{self.config}:4:34", "localities.buffers"],
-                                  [f"{self.config}:5:15", "log.level"],
-                                  [f"{self.config}:6:1", "tapes"]])
+        complaints = [line.split(": ")[:2] for line in done.stderr.splitlines()]
+        self.assertEqual(complaints, [[f"{self.config}:2:3", "node.nme"],
+                                      [f"{self.config}:3:18", "node.drain_timeout"],
+                                      [f"{self.config}:4:22", "localities.cores"],
+                                      [f"{self.config}:4:34", "localities.buffers"],
+                                      [f"{self.config}:5:15", "log.level"],
+                                      [f"{self.config}:6:1", "tapes"]])
 
     def test_a_file_that_is_missing(self):
         self.assert_config_refused("No such file")

@@ -28,10 +28,10 @@ class EpochTreeTest(EpochsTestCase):
 
     def test_each_place_in_the_tree_may_hang_or_be_killed(self):
         daemons = self.start_all()
-        for place in (0, 1, len(self.names) - 1):
+        for position in (0, 1, len(self.names) - 1):
             for number in (signal.SIGSTOP, signal.SIGKILL):
-                with self.subTest(place=place, number=number):
-                    lost = self.roster(daemons["a"])[place]
+                with self.subTest(position=position, number=number):
+                    lost = self.roster(daemons["a"])[position]
                     daemons[lost].signal(number)
                     self.assert_all_move(self.those(daemons, [name for name in self.names if name != lost]))
                     if number == signal.SIGSTOP:

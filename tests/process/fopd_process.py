@@ -46,9 +46,9 @@ def reachable_by_all(program):
     directory = Path(tempfile.mkdtemp(prefix="fopd-programs-"))
     atexit.register(shutil.rmtree, directory)
     directory.chmod(0o755)
-    plug_in, place = plug_in_of(path)
-    (directory / place).parent.mkdir(parents=True)
-    shutil.copy(plug_in, directory / place)
+    plug_in, target = plug_in_of(path)
+    (directory / target).parent.mkdir(parents=True)
+    shutil.copy(plug_in, directory / target)
     return copied(path, directory)
 
 
@@ -380,7 +380,7 @@ class Daemon:
 
 
 class Node:
-    """A directory with what one fopd needs: a configuration, a data directory, a place for its socket."""
+    """A directory with what one fopd needs: a configuration, a data directory, and one for its socket."""
 
     def __init__(self, test, path):
         self.test = test
@@ -438,8 +438,8 @@ class Node:
 
     def left_behind(self):
         """What a fopd that ended should have taken away."""
-        places = (self.socket_path, self.data_dir / LOCK_NAME)
-        return [str(each) for each in places if each.is_symlink() or each.exists()]
+        paths = (self.socket_path, self.data_dir / LOCK_NAME)
+        return [str(each) for each in paths if each.is_symlink() or each.exists()]
 
     def stop(self, daemon, number=signal.SIGTERM):
         """Stops it as systemd does; it must end well and leave nothing."""

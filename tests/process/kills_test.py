@@ -71,9 +71,9 @@ class Kills:
         process = subprocess.Popen(["sh", "-c", script], env=self.environment, stderr=subprocess.PIPE)
         self.addCleanup(process.stderr.close)
         with source.open("wb", buffering=0) as pipe:
-            for piece in range(4):
-                pipe.write(data[piece * 10 * MIB:(piece + 1) * 10 * MIB])
-                if piece < 3:
+            for part in range(4):
+                pipe.write(data[part * 10 * MIB:(part + 1) * 10 * MIB])
+                if part < 3:
                     self.kill_and_start()
         self.assertEqual(process.wait(SECONDS), DONE, process.stderr.read())
         self.assertEqual(digest(self.get("a")), digest(b"before" + data))

@@ -96,8 +96,8 @@ class AgainTest(MirrorTestCase):
 
     def test_without_a_journal_everything_is_stored(self):
         self.write({"a": b"1"})
-        for place in ({"XDG_STATE_HOME": "/proc/none"}, {"XDG_STATE_HOME": "", "HOME": ""}):
-            environment = self.environment | place
+        for variables in ({"XDG_STATE_HOME": "/proc/none"}, {"XDG_STATE_HOME": "", "HOME": ""}):
+            environment = self.environment | variables
             for _ in range(2):
                 self.assertEqual(self.moved("put", "-r", self.source, "m/", env=environment), (1, 0, 0))
 

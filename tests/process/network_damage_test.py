@@ -12,7 +12,7 @@ from network_peers import Passage
 from network_process import NetworkTestCase
 
 # Bytes at which each kind of damage begins, in each direction and for each call.
-PLACES = int(os.environ.get("FOPD_DAMAGED_PLACES", "3" if IS_SANITIZED else "4"))
+OFFSETS = int(os.environ.get("FOPD_DAMAGED_PLACES", "3" if IS_SANITIZED else "4"))
 SEED = int(os.environ.get("FOPD_SEED", "1"))
 
 
@@ -84,7 +84,7 @@ class DamagingRelay(Passage):
         self._shut(target, socket.SHUT_WR)
 
     def _damage_rest(self, before, data, target):
-        """Of the bytes that have come together with the one at the place: others may wait for an answer to these."""
+        """Of the bytes that have come together with the first damaged one: others may wait for an answer to these."""
         kept = self._at - len(before)
         target.sendall(data[:kept])
         before += data[:kept]
@@ -135,24 +135,24 @@ class DamageTest(NetworkTestCase):
         self.damaged_count += relay.has_damaged
         return done
 
-    def places(self, size):
+    def offsets(self, size):
         """Some of the handshake and the first calls, some of all."""
-        return sorted({self.random.randrange(min(size, 1500)) for _ in range(PLACES)}
-                      | {self.random.randrange(size) for _ in range(PLACES)})
+        return sorted({self.random.randrange(min(size, 1500)) for _ in range(OFFSETS)}
+                      | {self.random.randrange(size) for _ in range(OFFSETS)})
 
     def check_each_damage(self, check, *arguments):
         sizes = self.sizes_of(*arguments)
         outcomes, self.damaged_count, changing_count = {}, 0, 0
         for damage in DAMAGES:
             for from_client in (True, False):
-                for at in self.places(sizes[from_client]):
+                for at in self.offsets(sizes[from_client]):
                     with self.subTest(damage=damage.__name__, from_client=from_client, at=at, seed=SEED):
                         done = self.damaged_call(damage, from_client, at, *arguments)
                         check(done)
                         changing_count += damage is not delay
                         outcomes[done.returncode] = outcomes.get(done.returncode, 0) + 1
         print(f"{arguments[0]}: exit codes {outcomes}, {self.damaged_count} damaged", end="; ")
-        # Others end before the place: the sizes vary a little, and bytes that are the same may change places.
+        # Others end before the damage: the sizes vary a little, and bytes that are the same may be exchanged.
         self.assertGreater(self.damaged_count, changing_count * 3 / 4)
         # Most calls are made again over the next connection.
         self.assertGreater(outcomes.get(DONE, 0), sum(outcomes.values()) / 2)

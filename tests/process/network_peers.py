@@ -96,13 +96,13 @@ class Witness(Program):
 
 class Relay:
     """Between one client and the server; both see a peer. It keeps who said what, in turns, passes on what it may, and
-    says in the client's place what it is told to."""
+    says for the client what it is told to."""
 
     def __init__(self, server):
         self.turns = []  # [is it the client?, bytes]
         self.server = None
         self._deaf = threading.Event()
-        self._saying = threading.Lock()  # What is said to the server is said in one piece.
+        self._saying = threading.Lock()  # What is said to the server is said as a whole.
         self._to = host_and_port(server)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = "{}://{}:{}".format(SCHEME, *self._listener.getsockname())

@@ -257,8 +257,8 @@ class KillsTestCase(NetworkTestCase):
     def kill_clients(self, count):
         """Kills clients with fops in flight, beside one that uses the daemon."""
         for number in range(count):
-            # A single fop has one piece in flight, mostly towards the server, as the kernel soon takes one towards the
-            # client; of many fops there are pieces in both directions.
+            # A single fop has one part in flight, mostly towards the server, as the kernel soon takes one towards the
+            # client; of many fops there are parts in both directions.
             self.kill_client(depth=self.DEPTHS[number % len(self.DEPTHS)])
 
     def kill_client(self, depth):

@@ -33,7 +33,7 @@ class StoppedClientsTest(NetworkTestCase):
     def setUp(self):
         super().setUp()
         self.use_disk("4GiB")
-        # Fewer pieces than the stopped clients have fops.
+        # Fewer buffers than the stopped clients have fops.
         self.n.write_config(localities={"buffers": "64MiB"})
 
     def reads(self, seconds=WINDOW_SECONDS):

@@ -627,10 +627,10 @@ class ObjectsTest(StorageTestCase):
             self.skipTest("a sanitizer needs memory of its own")
         size = 256 * MIB
         process = self.start_ctl("put", "-", "a")
-        piece = content(MIB)
+        part = content(MIB)
         peak = 0
         for _ in range(size // MIB):
-            process.stdin.write(piece)
+            process.stdin.write(part)
             peak = max(peak, self.resident(process.pid))
         process.stdin.close()
         self.assertEqual(process.wait(SECONDS), DONE)

@@ -94,16 +94,16 @@ class PagesTest(ProcessTestCase):
         self.shell = Shell(directory, environment_with(programs, XDG_STATE_HOME=str(directory)))
         try:
             self.run_unseen(PRELUDE + (OBJECTS if plan.has_node else ""))
-            places = {"/run/fopd/admin.sock": "node/admin.sock", "/etc/fopd/fopd.yaml": "node/fopd.yaml",
-                      "/var/lib/fopd": "node/data", "/var/tmp/fopd-dev": "fopd-dev", "/root/": "",
-                      "127.0.0.1:9420": metrics}
+            replacements = {"/run/fopd/admin.sock": "node/admin.sock", "/etc/fopd/fopd.yaml": "node/fopd.yaml",
+                            "/var/lib/fopd": "node/data", "/var/tmp/fopd-dev": "fopd-dev", "/root/": "",
+                            "127.0.0.1:9420": metrics}
             for command in commands:
                 row = row_of(plan, command.text)
                 if command.text.startswith("#!"):
                     script = directory / re.search(r"^# usage: (\S+)", command.text, re.M)[1]
                     script.write_text(f"{command.text}\n")
                 elif isinstance(row, Run):
-                    self.run_command(f"{name}, line {command.line}", row, command.text, places)
+                    self.run_command(f"{name}, line {command.line}", row, command.text, replacements)
             self.run_unseen("end")
             self.assert_no_report((directory / "fopd.log").read_text())
         finally:
@@ -113,10 +113,10 @@ class PagesTest(ProcessTestCase):
         status, output = self.shell.run(text)
         self.assertEqual(status, 0, output)
 
-    def run_command(self, where, row, shown, places):
+    def run_command(self, where, row, shown, replacements):
         text = row.text or shown
-        for place, here in places.items():
-            text = text.replace(place, here)
+        for there, here in replacements.items():
+            text = text.replace(there, here)
         if "--config " not in text:
             text = re.sub(r"\bfopd (?=--(?:check|restore|print))", "fopd --config node/fopd.yaml ", text)
         if row.before:

@@ -63,9 +63,9 @@ class SignalsDuringStartTest(ProcessTestCase):
 
     def test_while_it_waits_for_the_place_of_its_socket(self):
         """The signal is read at once, and the start that then fails is of no interest."""
-        place = os.open(self.fopd.path, os.O_RDONLY)
-        self.addCleanup(os.close, place)
-        fcntl.flock(place, fcntl.LOCK_EX)
+        directory = os.open(self.fopd.path, os.O_RDONLY)
+        self.addCleanup(os.close, directory)
+        fcntl.flock(directory, fcntl.LOCK_EX)
         daemon = self.fopd.start()
         daemon.wait_event("fopd.daemon.start")
         daemon.signal(signal.SIGTERM)

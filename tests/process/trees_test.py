@@ -32,9 +32,9 @@ class TreesTest(TreeTestCase):
 
     def files(self, count):
         chance = random.Random(count)
-        places = ["", "a/", "a/b/", "a/b/c/", "a b/", "ä/🐟/", "d" * 200 + "/"]
+        directories = ["", "a/", "a/b/", "a/b/c/", "a b/", "ä/🐟/", "d" * 200 + "/"]
         sizes = [0, 1, 4095, 4096, 4097, 70_000]
-        return {f"{chance.choice(places)}{number}": content(chance.choice(sizes), number) for number in range(count)}
+        return {f"{chance.choice(directories)}{number}": content(chance.choice(sizes), number) for number in range(count)}
 
     # -- there and back --
 

@@ -1,6 +1,6 @@
 """docs/tutorial.md: each of its commands works, in the order of the page, and prints what the page shows.
 
-The page is read like this. An indented block whose first line begins with "$ " is a piece of a session with bash: a line with
+The page is read like this. An indented block whose first line begins with "$ " is a part of a session with bash: a line with
 "$ " is a command, the lines below it are its output, standard error included. Each command must end with 0; "; echo $?"
 shows another exit status. A line that is only "…" stands for any lines, "…" within a line for its rest. A comment of HTML
 directly before a block says what is special about it:
@@ -68,12 +68,12 @@ def pattern_of(output, varies):
     def literal(text):
         if not varies:
             return re.escape(text)
-        return r"\s+".join(NUMBER.join(map(re.escape, re.split(NUMBER, piece))) for piece in re.split(r"\s+", text))
+        return r"\s+".join(NUMBER.join(map(re.escape, re.split(NUMBER, part))) for part in re.split(r"\s+", text))
 
     def in_line(text):
         return ".*".join(map(literal, text.split(LEFT_OUT)))
-    pieces = re.split(rf"^{LEFT_OUT}\n?", output, flags=re.MULTILINE)
-    return r"(?:.*\n)*?".join(map(in_line, pieces))
+    parts = re.split(rf"^{LEFT_OUT}\n?", output, flags=re.MULTILINE)
+    return r"(?:.*\n)*?".join(map(in_line, parts))
 
 
 def matches(step, output):

@@ -1,5 +1,5 @@
 // Goal: a truncate or a punch of an object of many extents is one change to whoever looks, before
-// and after a loss of power, though its space comes back in pieces.
+// and after a loss of power, though its space comes back in steps.
 // Method: a volume whose turns look at two extents.
 
 #include "objects/store_check.h"

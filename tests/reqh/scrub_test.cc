@@ -28,15 +28,15 @@ void run_scrub(StoreStage& stage) {
 }
 
 // Where the block of an object is on the disk.
-std::uint64_t place_of(StoreStage& stage, fop::Fid fid, std::uint64_t block) {
+std::uint64_t disk_block_of(StoreStage& stage, fop::Fid fid, std::uint64_t block) {
     auto extents = stage.volume().map().extents({.high = fid.high, .low = fid.low},
                                                 {.first = block, .count = 1});
     const auto extent = extents.next();
     REQUIRE(extent.has_value());
     REQUIRE(extent->has_value());
-    const std::uint64_t place = (*extent)->block;
+    const std::uint64_t found = (*extent)->block;
     stage.volume().map().release();
-    return place;
+    return found;
 }
 
 void flip_bit(StoreStage& stage, std::uint64_t block) {
@@ -65,7 +65,7 @@ TEST_CASE("reqh scrub: each damaged block is found, and only those", "[reqh]") {
     const auto fid = stage.create("a");
     stage.write(fid, 0, pattern(300 * objects::kBlock, 1));
     for (const std::uint64_t block : {0U, 63U, 64U, 299U}) {
-        flip_bit(stage, place_of(stage, fid, block));
+        flip_bit(stage, disk_block_of(stage, fid, block));
     }
 
     run_scrub(stage);

@@ -510,10 +510,10 @@ TEST_CASE("reqh tape pool swarm: the use of pools and owners is what their objec
                 const std::string& name = names[random.below(3)];
                 const fop::Fid fid = create(stage, pool, name, stage.slot(random.below(2)));
                 if (!name.empty()) {
-                    const auto place = std::pair(pool, name);
+                    const auto full_name = std::pair(pool, name);
                     // What had the name is replaced.
-                    if (named.contains(place)) book.erase(named[place]);
-                    named[place] = fid;
+                    if (named.contains(full_name)) book.erase(named[full_name]);
+                    named[full_name] = fid;
                 }
                 book[fid] = {.pool = pool, .owner = "alice"};
                 stage.run_for(2s);

@@ -106,12 +106,12 @@ TEST_CASE("sim health: a scrub that fails counts until one is complete", "[sim]"
     const store::Fid fid{.high = std::uint64_t{*machine.disk(0).slot()} << 48, .low = 1};
     const store::Key key = store::Key::extent(fid, 0);
     auto& index = machine.node.disks().index(machine.disk(0).disk_id()).entries;
-    const std::string place(reinterpret_cast<const char*>(key.bytes().data()), key.bytes().size());
-    index[place] = "no extent";
+    const std::string extent(reinterpret_cast<const char*>(key.bytes().data()), key.bytes().size());
+    index[extent] = "no extent";
     machine.look(Look::kScrub);
     CHECK(machine.problem(Cause::kScrubFailed) == "disk d0: the last scrub failed");
 
-    index.erase(place);
+    index.erase(extent);
     machine.look(Look::kScrub);
     CHECK(machine.problem(Cause::kScrubFailed).empty());
 }

@@ -29,12 +29,12 @@ SimulatedLibrary::Faults draw_tape_faults(core::Random& random) {
 
 ObjectFault draw_fault_with_tapes(core::Random& random, const ObjectStageOptions& options) {
     constexpr std::array kKinds{
-        Kind::kCrash,      Kind::kCrash,     Kind::kPowerCut,      Kind::kPowerCut,
-        Kind::kPowerCut,   Kind::kRestart,   Kind::kRestart,       Kind::kCrashUser,
-        Kind::kLose,       Kind::kPartition, Kind::kStallLocality, Kind::kTapes,
-        Kind::kTapes,      Kind::kTapes,     Kind::kDriveDies,     Kind::kSwapLabels,
-        Kind::kSwapLabels, Kind::kSwapSlots, Kind::kTakeCartridge, Kind::kFormat,
-        Kind::kRepack,     Kind::kRepack,    Kind::kRepack};
+        Kind::kCrash,      Kind::kCrash,        Kind::kPowerCut,      Kind::kPowerCut,
+        Kind::kPowerCut,   Kind::kRestart,      Kind::kRestart,       Kind::kCrashUser,
+        Kind::kLose,       Kind::kPartition,    Kind::kStallLocality, Kind::kTapes,
+        Kind::kTapes,      Kind::kTapes,        Kind::kDriveDies,     Kind::kSwapLabels,
+        Kind::kSwapLabels, Kind::kSwapElements, Kind::kTakeCartridge, Kind::kFormat,
+        Kind::kRepack,     Kind::kRepack,       Kind::kRepack};
     ObjectFault fault;
     fault.kind = kKinds[random.below(kKinds.size())];
     fault.after = random.below(30);

@@ -1,4 +1,4 @@
-// Goal: what a backup has is read as it was written, in pieces of any size; anything else is
+// Goal: what a backup has is read as it was written, in parts of any size; anything else is
 // refused. The worked example is that of docs/formats/backup.md.
 
 #include "store/backup.h"

@@ -257,8 +257,8 @@ private:
 
     // Only what was in use becomes free, and once.
     void free_all(const std::vector<DiskRange>& freed) {
-        for (const auto& place : freed) {
-            for (auto block = place.block; block < place.block + place.count; ++block) {
+        for (const auto& range : freed) {
+            for (auto block = range.block; block < range.block + range.count; ++block) {
                 REQUIRE(used_.erase(block) == 1);
             }
         }
@@ -445,8 +445,8 @@ TEST_CASE("store object map: a cleared range is a hole at once, and is freed in 
     REQUIRE(extents.next()->value().block == 9);
     REQUIRE(!extents.next()->has_value());
 
-    std::size_t pieces = 0;
-    for (bool more_to_do = true; more_to_do; ++pieces) {
+    std::size_t steps = 0;
+    for (bool more_to_do = true; more_to_do; ++steps) {
         const auto before = freed.size();
         const auto swept = map.sweep(100, freed);
         REQUIRE(swept.has_value());
@@ -454,7 +454,7 @@ TEST_CASE("store object map: a cleared range is a hole at once, and is freed in 
         more_to_do = swept->has_value();
     }
 
-    REQUIRE(pieces < kExtents / 50);
+    REQUIRE(steps < kExtents / 50);
     REQUIRE(freed.size() == kExtents - 5);
     REQUIRE(extent_count(stage, map) == 6);
 }

@@ -39,17 +39,17 @@ void require_neighbours(const Overlay& overlay, const Changes& model, const std:
     const auto after = model.lower_bound(key);
     const auto above = model.upper_bound(key);
     const auto cursor = overlay.at_or_after(bytes_of(key));
-    const auto place_before = overlay.at_or_before(bytes_of(key));
+    const auto cursor_before = overlay.at_or_before(bytes_of(key));
     REQUIRE(key_at(overlay, cursor) == (after == model.end() ? "nowhere" : after->first));
-    REQUIRE(key_at(overlay, place_before) ==
+    REQUIRE(key_at(overlay, cursor_before) ==
             (above == model.begin() ? "nowhere" : std::prev(above)->first));
     if (cursor) {
         const auto before = overlay.previous(cursor);
         REQUIRE(key_at(overlay, before) ==
                 (after == model.begin() ? "nowhere" : std::prev(after)->first));
     }
-    if (place_before) {
-        REQUIRE(key_at(overlay, overlay.next(place_before)) ==
+    if (cursor_before) {
+        REQUIRE(key_at(overlay, overlay.next(cursor_before)) ==
                 (above == model.end() ? "nowhere" : above->first));
     }
 }

@@ -65,8 +65,8 @@ std::string hex(std::byte byte) {
 std::string block(const std::string& name, Bytes bytes) {
     std::string text = "    " + name + ", " + std::to_string(bytes.size()) + " bytes\n";
     for (std::size_t at = 0; at < bytes.size(); at += 16) {
-        const std::string place = std::to_string(at);
-        text += "    " + std::string(4 - place.size(), ' ') + place + " ";
+        const std::string offset = std::to_string(at);
+        text += "    " + std::string(4 - offset.size(), ' ') + offset + " ";
         for (const auto byte : bytes.subspan(at, std::min<std::size_t>(16, bytes.size() - at))) {
             text += " " + hex(byte);
         }

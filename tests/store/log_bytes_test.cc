@@ -70,8 +70,8 @@ std::string shown(const std::string& name, std::span<const std::byte> bytes) {
     constexpr const char* kDigits = "0123456789abcdef";
     std::string text = "    " + name + ", " + std::to_string(bytes.size()) + " bytes\n";
     for (std::size_t at = 0; at < bytes.size(); at += 16) {
-        const std::string place = std::to_string(at);
-        text += "    " + std::string(4 - place.size(), ' ') + place + " ";
+        const std::string offset = std::to_string(at);
+        text += "    " + std::string(4 - offset.size(), ' ') + offset + " ";
         for (const std::byte byte :
              bytes.subspan(at, std::min<std::size_t>(16, bytes.size() - at))) {
             const auto value = static_cast<unsigned>(byte);

@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint64_t kSeeds = 100;
 
 // Losses of power; starts without an index from a log that has come around; both; what is freed in
-// pieces; and copies on cartridges.
+// steps; and copies on cartridges.
 Plan plan_of(std::uint64_t seed) {
     switch (seed % 5) {
         case 0:
@@ -22,7 +22,7 @@ Plan plan_of(std::uint64_t seed) {
                     .operations = 300,
                     .cut_within = 9000,
                     .rescue = seed % 8 == 1};
-        case 2: return {.seed = seed, .operations = 60, .cut_within = 2500, .in_pieces = true};
+        case 2: return {.seed = seed, .operations = 60, .cut_within = 2500, .in_steps = true};
         case 3: return {.seed = seed, .operations = 60, .cut_within = 2500, .tape = true};
         default: return {.seed = seed};
     }

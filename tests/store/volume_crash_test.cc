@@ -67,7 +67,7 @@ TEST_CASE("volume: the power may fail while cleared ranges are freed in pieces",
                         .boots = boots_of(seed),
                         .operations = 60,
                         .cut_within = 2500,
-                        .in_pieces = true};
+                        .in_steps = true};
         REQUIRE(carry_out(plan, remains) == kNothing);
         figures.sweeps += remains.sweeps;
         figures.writes_meanwhile += remains.writes_meanwhile;
@@ -167,7 +167,7 @@ TEST_CASE("volume: what is only on cartridges is found there, whatever the power
                         .operations = 80,
                         .cut_within = 3000,
                         .rescue = seed % 4 == 1,
-                        .in_pieces = seed % 3 == 0,
+                        .in_steps = seed % 3 == 0,
                         .upgrade = seed % 5 == 0,
                         .tape = true};
         REQUIRE(carry_out(plan, remains) == kNothing);

@@ -57,7 +57,7 @@ VolumeOptions small_volume(const Plan& plan, std::uint32_t version) {
                           .zeros_ahead_bytes = plan.discard ? 1UL << 20 : 64UL << 20,
                           .discard = plan.discard,
                           .discard_interval = 1ms,
-                          .sweep = plan.in_pieces ? kSlowSweep : SweepOptions{}};
+                          .sweep = plan.in_steps ? kSlowSweep : SweepOptions{}};
     options.disk_id.fill(std::byte{0x7e});
     return options;
 }
@@ -374,7 +374,7 @@ Task<Result<void>> Machine::write(Fid fid, core::Random* random, AlignedMemory* 
     state.size_bytes = std::max(state.size_bytes, (first + count) * kBlock);
     const std::uint64_t stamp = remains_.next_stamp++;
     Change change;
-    std::vector<DiskRange> places;
+    std::vector<DiskRange> ranges;
     std::vector<std::uint32_t> checksums(count);
     for (std::uint32_t i = 0; i < count; ++i) {
         const auto block = memory->span().subspan(i * kBlock, kBlock);
@@ -383,17 +383,17 @@ Task<Result<void>> Machine::write(Fid fid, core::Random* random, AlignedMemory* 
         state.stamps[first + i] = stamp;
     }
     for (std::uint32_t done = 0; done < count;) {
-        const auto place = volume_->allocate(count - done);
-        if (!place) {
-            for (const DiskRange& each : places) volume_->give_back(each);
-            co_return std::unexpected(place.error());
+        const auto range = volume_->allocate(count - done);
+        if (!range) {
+            for (const DiskRange& each : ranges) volume_->give_back(each);
+            co_return std::unexpected(range.error());
         }
         const Extent extent{.first = first + done,
-                            .block = place->block,
-                            .checksums = std::span(checksums).subspan(done, place->count)};
+                            .block = range->block,
+                            .checksums = std::span(checksums).subspan(done, range->count)};
         change.records.extent(fid, extent);
-        places.push_back(*place);
-        done += place->count;
+        ranges.push_back(*range);
+        done += range->count;
     }
     put_object(change.records, fid, state, remains_.version);
     remains_.objects[fid].push_back(state);
@@ -405,12 +405,12 @@ Task<Result<void>> Machine::write(Fid fid, core::Random* random, AlignedMemory* 
     if (volume_->sweeping()) ++remains_.writes_meanwhile;
     Result<void> written{};
     std::size_t at = 0;
-    for (const DiskRange& place : places) {
+    for (const DiskRange& range : ranges) {
         core::Buffer from = memory->buffer();
         from.data += at;
-        from.size_bytes = place.count * kBlock;
+        from.size_bytes = range.count * kBlock;
         at += from.size_bytes;
-        const auto one = co_await disk_->write(from, place.block * kBlock);
+        const auto one = co_await disk_->write(from, range.block * kBlock);
         if (!one) written = one;
     }
     volume_->data_done(change, written);
@@ -449,7 +449,7 @@ Task<Result<void>> Machine::truncate(Fid fid, core::Random* random) {
 // All behind a block, or some blocks.
 BlockRange Machine::choose_hole(core::Random& random) const {
     const std::uint64_t first = random.below(kBlocksOfObject);
-    if (!plan_.in_pieces || random.below(2) == 0) {
+    if (!plan_.in_steps || random.below(2) == 0) {
         return {.first = first, .count = kObjectBlocksMax - first};
     }
     return {.first = first, .count = 1 + random.below(kBlocksOfObject - first)};

@@ -55,9 +55,9 @@ struct Plan {
     bool rescue = false;             // Every start but the first is without an index.
     bool sparse = false;             // The disk gains by zeros.
     bool discard = false;
-    bool in_pieces = false;  // Two extents are freed at a time, and holes are made anywhere.
-    bool upgrade = false;    // Each boot is that of a newer program, when the luck has it.
-    bool tape = false;       // Objects are copied to cartridges, released, and brought back.
+    bool in_steps = false;  // Two extents are freed at a time, and holes are made anywhere.
+    bool upgrade = false;   // Each boot is that of a newer program, when the luck has it.
+    bool tape = false;      // Objects are copied to cartridges, released, and brought back.
     devices::DiskFaults faults{};
 };
 

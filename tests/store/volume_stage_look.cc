@@ -50,12 +50,12 @@ Task<std::optional<ObjectState>> Machine::look(Fid fid, AlignedMemory* memory) {
     const bool is_released = (*object)->is_released;
     if (plan_.tape && !read_copies(fid, found, is_released)) co_return std::nullopt;
     if (is_released) co_return found;
-    struct Piece {
+    struct Known {
         std::uint64_t first;
         std::uint64_t block;
         std::vector<std::uint32_t> checksums;
     };
-    std::vector<Piece> pieces;
+    std::vector<Known> all;
     Reading reading;
     volume_->begin_read(reading);
     ObjectMap::Extents extents =
@@ -67,27 +67,27 @@ Task<std::optional<ObjectState>> Machine::look(Fid fid, AlignedMemory* memory) {
             co_return std::nullopt;
         }
         if (!extent->has_value()) break;
-        pieces.push_back({.first = (*extent)->first,
-                          .block = (*extent)->block,
-                          .checksums = {(*extent)->checksums.begin(), (*extent)->checksums.end()}});
+        all.push_back({.first = (*extent)->first,
+                       .block = (*extent)->block,
+                       .checksums = {(*extent)->checksums.begin(), (*extent)->checksums.end()}});
     }
-    for (const Piece& piece : pieces) {
+    for (const Known& known : all) {
         core::Buffer into = memory->buffer();
-        into.size_bytes = piece.checksums.size() * kBlock;
+        into.size_bytes = known.checksums.size() * kBlock;
         const core::WaitOptions wait{};
-        const auto read = co_await disk_->read(into, piece.block * kBlock, wait);
+        const auto read = co_await disk_->read(into, known.block * kBlock, wait);
         if (!read) co_return std::nullopt;
         ++remains_.reads;
-        for (std::size_t i = 0; i < piece.checksums.size(); ++i) {
+        for (std::size_t i = 0; i < known.checksums.size(); ++i) {
             const auto block = into.span().subspan(i * kBlock, kBlock);
             const std::uint64_t stamp = stamp_of(block);
-            if (core::crc32c(block) != piece.checksums[i]) {
-                violate("block " + std::to_string(piece.first + i) + " of object " +
+            if (core::crc32c(block) != known.checksums[i]) {
+                violate("block " + std::to_string(known.first + i) + " of object " +
                         std::to_string(fid.low) + " is not what was written; stamp " +
                         std::to_string(stamp));
                 co_return std::nullopt;
             }
-            found.stamps[piece.first + i] = stamp;
+            found.stamps[known.first + i] = stamp;
         }
     }
     const core::WaitOptions wait{};

@@ -248,13 +248,13 @@ Task<Result<void>> Machine::change_released(Fid fid, core::Random* random, Align
     ObjectState state = remains_.objects[fid].back();
     Change change;
     const bool is_write = random->below(2) == 0;
-    std::optional<DiskRange> place;
+    std::optional<DiskRange> target;
     if (is_write) {
         const auto allocated = volume_->allocate(1);
         if (!allocated) co_return std::unexpected(allocated.error());
-        place = *allocated;
+        target = *allocated;
         const std::array<std::uint32_t, 1> checksum{};
-        change.records.extent(fid, {.block = place->block, .checksums = checksum});
+        change.records.extent(fid, {.block = target->block, .checksums = checksum});
     } else {
         change.records.punch(fid, 0, 1);
     }
@@ -269,7 +269,7 @@ Task<Result<void>> Machine::change_released(Fid fid, core::Random* random, Align
         if (!finished) co_return std::unexpected(finished.error());
         co_return Result<void>{};
     }
-    if (place) volume_->give_back(*place);
+    if (target) volume_->give_back(*target);
     ++remains_.tape.refused;
     if (begun.error().code == Errc::kBusy) co_return Result<void>{};
     co_return begun;
@@ -354,16 +354,17 @@ Task<Result<void>> Machine::bring_part(BringingBack* attempt, BlockRange range,
     for (std::uint64_t block = range.first; block < range.end(); ++block) {
         const auto stamp = on_tape.stamps.find(block);
         if (stamp == on_tape.stamps.end()) continue;
-        const auto place = volume_->allocate(1);
-        if (!place) {
+        const auto allocated = volume_->allocate(1);
+        if (!allocated) {
             for (const auto& [given, unused] : writes) volume_->give_back(given);
-            co_return std::unexpected(place.error());
+            co_return std::unexpected(allocated.error());
         }
         const auto bytes = memory->span().subspan(at, kBlock);
         fill(bytes, fid, block, stamp->second);
         const std::array<std::uint32_t, 1> checksum{core::crc32c(bytes)};
-        change.records.extent(fid, {.first = block, .block = place->block, .checksums = checksum});
-        writes.emplace_back(*place, at);
+        change.records.extent(fid,
+                              {.first = block, .block = allocated->block, .checksums = checksum});
+        writes.emplace_back(*allocated, at);
         at += kBlock;
     }
     if (writes.empty()) {
@@ -374,11 +375,11 @@ Task<Result<void>> Machine::bring_part(BringingBack* attempt, BlockRange range,
         volume_->begin_part(*attempt, change, range, std::move(*room), Data::kPending);
     if (!begun) co_return begun;
     Result<void> written{};
-    for (const auto& [place, from_byte] : writes) {
+    for (const auto& [allocated, from_byte] : writes) {
         core::Buffer from = memory->buffer();
         from.data += from_byte;
         from.size_bytes = kBlock;
-        const auto one = co_await disk_->write(from, place.block * kBlock);
+        const auto one = co_await disk_->write(from, allocated.block * kBlock);
         if (!one) written = one;
     }
     volume_->data_done(change, written);

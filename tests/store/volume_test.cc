@@ -234,7 +234,7 @@ TEST_CASE("store volume: who finds no block waits for one write of zeros at most
     static constexpr Duration kWriteTakes = 100ms;  // Of a quarter of a segment.
     VolumeBench bench({}, {.segment_blocks = 256, .background_write_takes = kWriteTakes});
     bench.world.run_for(1ms);  // Its background work waits for what it has to do.
-    // Zeros begin when short pieces have filled a segment.
+    // Zeros begin when short ranges have filled a segment.
     for (int i = 0; i < 600; ++i) REQUIRE(bench.volume->allocate(1).has_value());
     bench.world.run_for(kWriteTakes / 2);
     while (bench.volume->allocate(1)) continue;

@@ -14,7 +14,7 @@ using namespace fopd::store::testing;
 
 namespace {
 
-using Place = FileLabels::Side;
+using Side = FileLabels::Side;
 
 std::string text_of(const TapeLabel& label) {
     return {reinterpret_cast<const char*>(label.data()), label.size()};
@@ -47,7 +47,7 @@ TEST_CASE("store tape labels: VOL1 has the VSN, the generation and the node", "[
 TEST_CASE("store tape labels: the labels of a file have the fields of CTA's", "[store][tape]") {
     FileLabels labels = some_labels();
     labels.blocks = 0;
-    const auto header = encode_file_labels(Place::kHeader, labels);
+    const auto header = encode_file_labels(Side::kHeader, labels);
     REQUIRE(text_of(header[0]) ==
             "HDR1FEDCBA9876543210 FPD00100015678000100027015027015 000000FOPD 1              ");
     REQUIRE(text_of(header[1]) ==
@@ -56,13 +56,13 @@ TEST_CASE("store tape labels: the labels of a file have the fields of CTA's", "[
             "UHL1001234567800002621440000262144LYON    NODE-7-EXAIBM     LTO9    SN-0001     ");
 
     labels.blocks = 7'654'321 % kLabelBlocksEnd;
-    const auto trailer = encode_file_labels(Place::kTrailer, labels);
+    const auto trailer = encode_file_labels(Side::kTrailer, labels);
     REQUIRE(text_of(trailer[0]) ==
             "EOF1FEDCBA9876543210 FPD00100015678000100027015027015 654321FOPD 1              ");
     REQUIRE(text_of(trailer[1]).substr(0, 4) == "EOF2");
     REQUIRE(text_of(trailer[2]).substr(0, 4) == "UTL1");
-    REQUIRE(parse_file_labels(Place::kTrailer, trailer) == labels);
-    REQUIRE_FALSE(parse_file_labels(Place::kHeader, trailer).has_value());
+    REQUIRE(parse_file_labels(Side::kTrailer, trailer) == labels);
+    REQUIRE_FALSE(parse_file_labels(Side::kHeader, trailer).has_value());
 }
 
 TEST_CASE("store tape labels: a formatted tape has a file that is none", "[store][tape]") {
@@ -75,7 +75,7 @@ TEST_CASE("store tape labels: a formatted tape has a file that is none", "[store
 
 TEST_CASE("store tape labels: no byte of a label can change unseen", "[store][tape]") {
     const FileLabels labels = some_labels();
-    const auto right = encode_file_labels(Place::kHeader, labels);
+    const auto right = encode_file_labels(Side::kHeader, labels);
     const TapeLabel volume = encode_volume_label(volume_label(some_identity()));
     for (std::size_t at = 0; at < kTapeLabelBytes; ++at) {
         for (const char c : {'\0', '?', 'a', '\xff'}) {
@@ -83,7 +83,7 @@ TEST_CASE("store tape labels: no byte of a label can change unseen", "[store][ta
             for (std::size_t i = 0; i < right.size(); ++i) {
                 auto changed = right;
                 changed[i][at] = static_cast<std::byte>(c);
-                const auto parsed = parse_file_labels(Place::kHeader, changed);
+                const auto parsed = parse_file_labels(Side::kHeader, changed);
                 REQUIRE((!parsed || *parsed != labels));
             }
             TapeLabel other = volume;
@@ -112,8 +112,7 @@ TEST_CASE("store tape labels: dates go from 1900 to 2199", "[store][tape]") {
 
     REQUIRE(labels.year == year);
     REQUIRE(labels.day == day);
-    REQUIRE(parse_file_labels(Place::kHeader, encode_file_labels(Place::kHeader, labels)) ==
-            labels);
+    REQUIRE(parse_file_labels(Side::kHeader, encode_file_labels(Side::kHeader, labels)) == labels);
 }
 
 TEST_CASE("store tape labels: six characters of a barcode count", "[store][tape]") {
