@@ -13,7 +13,7 @@ namespace fopd::client {
 // For people: a table of all parts that took time, and a line for the slowest fop. Empty without
 // calls.
 std::string explanation(const TimeLedger::Figures& figures);
-// The same for programs, in seconds.
+// Returns the same figures for programs, in seconds.
 nlohmann::ordered_json explanation_json(const TimeLedger::Figures& figures);
 // For people, a line for each part that took time. `seconds_by_part` has the total, too.
 std::string parts_page(const nlohmann::json& seconds_by_part);

@@ -79,7 +79,7 @@ private:
     bool is_settled_ = false;
 };
 
-// Which file it is, whatever its names are.
+// Tells which file it is, whatever its names are.
 struct FileId {
     std::uint64_t device = 0;
     std::uint64_t inode = 0;

@@ -47,9 +47,9 @@ public:
     // answered "staging full" is repeated until the deadline. Returns the answer with any other
     // status.
     Task<Outcome<fabric::Answer>> call(fabric::Client* session, fabric::CallRequest request);
-    // The same over the session of a slot. The server takes `data` from the message if it fits, or
-    // else from memory that is opened to the server. `data` is ignored unless the request body has
-    // a field `source`.
+    // Does the same over the session of a slot. The server takes `data` from the message if it
+    // fits, or else from memory that is opened to the server. `data` is ignored unless the request
+    // body has a field `source`.
     Task<Outcome<fabric::Answer>> call_slot(std::uint16_t slot, fabric::CallRequest request,
                                             std::span<const std::byte> data = {});
     // These return only answers with the status "done"; any other status is a problem.

@@ -36,7 +36,7 @@ void store_big(std::byte* to, T value) {
     store_little(to, std::byteswap(value));
 }
 
-// The same within `bytes`. REQUIRES: the number fits between `at` and the end.
+// Reads the number at an index of `bytes`. REQUIRES: it fits between `at` and the end.
 template <std::unsigned_integral T>
 T get_little(std::span<const std::byte> bytes, std::size_t at) {
     return load_little<T>(bytes.subspan(at, sizeof(T)).data());

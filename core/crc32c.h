@@ -11,7 +11,7 @@ namespace fopd::core {
 // processor. Thread-safe.
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t seed = 0);
 
-// The same with look-up tables only, as used on processors without a CRC instruction. For tests.
+// Uses look-up tables only, as crc32c() does on processors without a CRC instruction. For tests.
 std::uint32_t crc32c_by_tables(std::span<const std::byte> bytes, std::uint32_t seed = 0);
 
 }  // namespace fopd::core

@@ -24,8 +24,8 @@ public:
     virtual ~EventSink() = default;
     // `name` is a string literal such as "daemon.ready"; the sink adds the prefix "fopd.".
     virtual void emit(Level level, std::string_view name, std::span<const Field> fields) = 0;
-    // The same without a rate limit, for events that each carry different information: each problem
-    // of a refused file, each changed key. Dropped only by a sink that cannot keep up.
+    // Does the same without a rate limit, for events that each carry different information, such as
+    // each problem of a refused file. They are dropped only by a sink that cannot keep up.
     virtual void emit_each(Level level, std::string_view name, std::span<const Field> fields) {
         emit(level, name, fields);
     }

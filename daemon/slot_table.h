@@ -35,9 +35,9 @@ struct SlotEntry {
     friend bool operator==(const SlotEntry&, const SlotEntry&) = default;
 };
 
-// Which disk has each slot of a node, now or in the past. Because a slot is part of every object id
-// of its disk, the slot of an absent disk is not given to another. Each disk's label records its
-// slot, too.
+// Knows the disk that has each slot of a node, now or in the past. Because a slot is part of every
+// object id of its disk, the slot of an absent disk is not given to another. Each disk's label
+// records its slot, too.
 class SlotTable {
 public:
     // The lowest slot; 0 is never assigned.

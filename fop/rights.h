@@ -49,8 +49,8 @@ inline constexpr Rights kAllRights = kRead | kWrite | kCreate | kDelete | kAdmin
 
 // "read,write", "none".
 std::string to_text(Rights rights);
-// The same, in any order; spaces around the commas are ignored. kInvalid with the reason as
-// context: each right may be named only once, and "none" only alone.
+// Reads such a text, in any order; spaces around the commas are ignored. kInvalid with the reason
+// as context: each right may be named only once, and "none" only alone.
 Result<Rights> parse_rights(std::string_view text);
 
 }  // namespace fopd::fop

@@ -42,7 +42,7 @@ public:
         co_return std::move(*done);
     }
 
-    // The same for a function that returns at once.
+    // Calls the function `job(StagingDisks&)` at a locality, which returns at once.
     template <typename Value, typename Job>
     Task<Result<Value>> call_at(std::uint32_t locality, Job* job) {
         auto task = [job](StagingDisks& disks) { return call<Value>(&disks, job); };

@@ -31,8 +31,8 @@ public:
         std::uint32_t locality = 0;
     };
     std::vector<Home> homes(objects::PoolId pool) const;
-    // Which of the disks here has the object with the id that it was made with: its id here.
-    // kBusy: a disk is not here.
+    // Finds the disk here that has the object with the id that it was made with; returns its id
+    // here. kBusy: a disk is not here.
     Result<std::optional<store::Fid>> find(store::Fid made) const;
     // Whether another object that is rescued may take the name of this one: it was rescued itself,
     // and is on tape only.

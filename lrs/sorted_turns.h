@@ -9,7 +9,7 @@
 
 namespace fopd::lrs {
 
-// Which data fops a policy sorts.
+// The data fops that a policy sorts.
 enum class OrderedOps : std::uint8_t { kReads, kWrites, kBoth };
 
 // The offsets by which requests are sorted: those in the object. Offsets on the disk are not

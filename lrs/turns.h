@@ -68,7 +68,7 @@ public:
     static ClassTally& tally_of(const Request& request) {
         return static_cast<Queue*>(request.PolicyPlace::queue)->tally;
     }
-    // The same for the queue's name.
+    // The name of that queue. REQUIRES: idle_max > 0.
     static std::string_view name_of(const Request& request) {
         return static_cast<const Queue*>(request.PolicyPlace::queue)->name;
     }

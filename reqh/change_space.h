@@ -26,7 +26,7 @@ public:
     // nothing. As all that has no space, kStagingFull if that is for an object of a tape pool: room
     // is made then.
     Granted<> check_room(objects::PoolId pool, std::uint64_t blocks);
-    // The same for an object of a tape pool only, before its bytes are moved in vain.
+    // Checks an object of a tape pool only, before its bytes are moved in vain.
     Granted<> check_staging(objects::PoolId pool, std::uint64_t blocks);
     // With kStagingFull: how many free blocks the disk should have.
     std::uint64_t wanted_free_blocks() const { return wanted_free_blocks_; }

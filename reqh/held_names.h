@@ -31,7 +31,7 @@ public:
     const objects::NameHold& at(std::size_t index) const { return *holds_[index]; }
     // Lets go of the names that no change was made under. One message for each on another locality.
     Task<void> let_go();
-    // The same for names that were changed: their parts were told of the change.
+    // Lets go of names that were changed: their parts were told of the change.
     void let_go_told();
 
 private:

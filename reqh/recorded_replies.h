@@ -26,7 +26,7 @@ public:
     // request waits here if it is sent again. kCancelled: the client already has the reply.
     // kTryAgain: there is no room for the reply, because its principal has its share.
     Task<Granted<std::optional<objects::RecordedReply>>> find();
-    // The same request need not wait any more. find() must be called again before anything is
+    // Lets the same request, sent again, go on. find() must be called again before anything is
     // changed.
     void let_same_run() { lock_.release(); }
     // Adds the reply to the fop's change. REQUIRES: find() was called.

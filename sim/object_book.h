@@ -51,7 +51,7 @@ public:
     // Drives do not all work from now on, until they are repaired: meanwhile, objects that are on
     // tape only may be unreadable, and syncs of tapes may fail.
     void excuse_tapes() { tapes_bad_until_ = kNever; }
-    // The same of some cartridges: only these objects may be unreadable.
+    // Some cartridges cannot be read until then: only these objects may be unreadable.
     void excuse_cartridges() { cartridges_bad_until_ = kNever; }
     void excuse_objects(const std::set<fop::Fid>& fids) {
         on_bad_cartridges_.insert(fids.begin(), fids.end());

@@ -53,7 +53,7 @@ public:
     virtual void settled(DiskRange range) = 0;
 };
 
-// Which blocks of a disk are in use. The disk is divided into segments of equal size; a segment
+// The blocks of a disk that are in use. The disk is divided into segments of equal size; a segment
 // belongs to the log or to data. Within a segment of data, blocks are allocated in ascending order,
 // so that data written together lies together and the disk sees long writes. When it is full, data
 // continues in the lowest empty segment: blocks that were freed are used before blocks that were

@@ -23,7 +23,7 @@ public:
     Task<Result<bool>> fill(devices::Stretch range);
     // Ends fill() after the write in flight; later calls write nothing.
     void stop() { stopped_ = true; }
-    // The same for the fill() in progress only.
+    // Ends the fill() in progress only.
     void interrupt() { interrupted_ = true; }
 
 private:

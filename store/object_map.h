@@ -123,7 +123,7 @@ public:
     // REQUIRES: at most kReadBlocksMax blocks. One at a time; a change ends it.
     static constexpr std::uint64_t kReadBlocksMax = 2048;
     Extents extents(Fid fid, BlockRange range) { return {*this, fid, range, false}; }
-    // The same, also of a released object: then the blocks that are back already.
+    // Also reads a released object: then the blocks that are back already.
     Extents parts(Fid fid, BlockRange range) { return {*this, fid, range, true}; }
 
     struct Counted {

@@ -13,8 +13,8 @@ namespace fopd::store {
 
 class ObjectMap;
 
-// Which changes of released objects, and of their copies, are allowed. Checked before a change is
-// applied to the map; a replay does not check, because the records in a log were checked.
+// The changes of released objects, and of their copies, that are allowed. This is checked before a
+// change is applied to the map, and not in a replay, because the records in a log were checked.
 class ReleasedRules {
 public:
     // The purpose of a change; set by the operation of the volume that makes the change.

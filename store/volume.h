@@ -66,8 +66,8 @@ struct VolumeParts {
     Index& index;
     core::EventSink& events;
     NameSink* names = nullptr;  // Learns the names of the objects; may be null.
-    // The same device, for background I/O: reads of the log for cleaning and checks, zeroing, and
-    // discards. Null: `device`.
+    // Is the same device, for background I/O: reads of the log for cleaning and checks, zeroing,
+    // and discards. Null: `device`.
     devices::Device* background = nullptr;
 };
 

@@ -29,11 +29,11 @@ struct CartridgeInfo {
 Result<CartridgeInfo> parse_cartridge(std::string_view text);
 std::string format_cartridge(const CartridgeInfo& info);
 
-// Which element of a library has which cartridge, by the name of its files.
+// The cartridges in the elements of a library, by their address; each by the name of its files.
 using CartridgePositions = std::map<std::uint32_t, std::string>;
 
 // Lines that are wrong count as missing, and so do second ones of an element or a cartridge: the
-// library finds a new place for a cartridge without one.
+// library finds a new element for a cartridge without one.
 CartridgePositions parse_positions(std::string_view text);
 std::string format_positions(const CartridgePositions& positions);
 

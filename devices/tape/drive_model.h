@@ -60,7 +60,7 @@ const DriveModel* model_of_barcode(std::string_view barcode);
 // Whether the drive can read cartridges of that technology, and write them.
 bool can_read(std::string_view drive, std::string_view cartridge);
 bool can_write(std::string_view drive, std::string_view cartridge);
-// The same tape with less, or more, data on each wrap. REQUIRES: not 0 bytes.
+// The model of the same tape with less, or more, data on each wrap. REQUIRES: not 0 bytes.
 DriveModel with_capacity(const DriveModel& model, std::uint64_t capacity_bytes);
 // Where the early warning of a cartridge begins: so many bytes before its end, at least 1 MiB
 // unless the cartridge is smaller than 4 MiB.

@@ -55,7 +55,7 @@ bool names_device(const Designator& of_element, std::string_view serial,
 
 // "lto9", from the product's name: "ULTRIUM-TD9", "ULT3580-TD9", "Ultrium 9-SCSI". Empty: unknown.
 std::string technology_of_product(std::string_view product);
-// The same of a cartridge, from its density code.
+// The technology of a cartridge, from its density code. Empty: unknown.
 std::string technology_of_density(std::uint8_t density);
 
 // Of MODE SENSE(6) with a block descriptor.

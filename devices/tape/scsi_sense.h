@@ -48,7 +48,7 @@ std::optional<ScsiSense> parse_sense(std::span<const std::byte> bytes);
 
 // The error of a tape drive's command with this sense. REQUIRES: the command has failed.
 Error tape_sense_error(const ScsiSense& sense);
-// The same for a changer's.
+// The error of a changer's command with this sense. REQUIRES: the command has failed.
 Error changer_sense_error(const ScsiSense& sense);
 
 // The device needs more time, after which the command can be repeated.

@@ -15,7 +15,7 @@
 
 namespace fopd::devices {
 
-// Which drive a port leads to.
+// Tells which drive a port leads to.
 struct DriveIdentity {
     std::string serial = {};
     std::string technology = {};  // As configured if it does not tell.

@@ -9,7 +9,7 @@
 
 namespace fopd::devices {
 
-// Which of the kernel's files lead to a SCSI device.
+// The files of the kernel that lead to a SCSI device.
 struct ScsiNode {
     std::string generic_path = {};  // Of the driver sg, such as "/dev/sg3".
     // Of the driver st, such as "/dev/nst0". Empty: the device is no tape drive, or the driver has

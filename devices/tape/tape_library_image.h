@@ -96,13 +96,13 @@ public:
 
     // Puts a blank cartridge into the first free storage element, and returns its address.
     std::uint32_t add(CartridgeInfo info);
-    // People change the places of two cartridges, or of one and an empty element. REQUIRES: no
-    // drive has them.
+    // People exchange two cartridges, or one and an empty element. REQUIRES: no drive has
+    // them.
     void swap(std::uint32_t one, std::uint32_t other);
     // People take a cartridge away, with its data.
     void remove(std::uint32_t address);
-    // The same, and bring it back later, into the first free storage element. REQUIRES: no drive
-    // has it.
+    // People take one away and bring it back later, into the first free storage element. REQUIRES:
+    // no drive has it.
     std::unique_ptr<CartridgeImage> take(std::uint32_t address);
     std::uint32_t bring(std::unique_ptr<CartridgeImage> cartridge);
     // Of the elements that have cartridges.

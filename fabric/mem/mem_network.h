@@ -40,7 +40,7 @@ struct MemRoute {
     std::string_view to;
 };
 
-// Which sides are told that a connection is lost.
+// The sides that are told that a connection is lost.
 enum class LossNotice : std::uint8_t {
     kBoth,
     kFrom,  // Only the `from` host of a route; the other side notices when it sends the next time.

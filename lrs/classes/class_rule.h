@@ -19,8 +19,8 @@ namespace fopd::lrs {
 // The rule for all requests that no other rule matches. It always exists and is always last.
 inline constexpr std::string_view kDefaultRule = "default";
 
-// Which requests a rule matches, and how it divides them into classes. The policy defines what each
-// class may have.
+// Says which requests a rule matches, and how it divides them into classes. The policy defines what
+// each class may have.
 struct ClassRule {
     static constexpr std::uint32_t kRankDefault = 1000;
     static constexpr std::uint32_t kRankMax = 1'000'000;
@@ -50,7 +50,7 @@ struct ClassRule {
     ClassHash class_of(const RequestAttributes& attributes, const HashKey& key) const;
     ClassHash bucket_of(const ClassHash& of_class, const HashKey& key) const;
     ClassHash own_class(const HashKey& key) const;
-    // The same class at all nodes that have the same key: by the rule's name instead of its id.
+    // Is equal at all nodes that have the same key: made of the rule's name instead of its id.
     ClassHash cluster_class(const RequestAttributes& attributes, const HashKey& key) const;
     // The class of the rule's own bucket.
     ClassHash own_cluster_class(const HashKey& key) const;

@@ -33,7 +33,7 @@ struct ClusterMeter {
     Ticks depth;
 };
 
-// Which shares of the cluster's limits a locality's node has, as far as the locality says so
+// The shares of the cluster's limits that a locality's node has, as far as the locality says so
 // (docs/decisions/0065-limits-of-a-cluster.md): it contributes what its classes want, and adds the
 // part of each rate that it gets for that to the node's share. Pure.
 class ClusterShares {
@@ -47,7 +47,7 @@ public:
     // Writes the contribution to the next epoch. Changes the order of `demands`, which have
     // different ids; `moved` as in the part.
     void write(std::span<std::byte> room, std::vector<ClusterDemand>& demands, std::uint64_t moved);
-    // Which part of the rate is `change` in a demand for it, in parts of kWholeDemand.
+    // The part of the rate that is `change` in a demand for it, in parts of kWholeDemand.
     std::uint64_t part_of_rate(std::uint64_t id, std::uint64_t change) const;
     void begin(eh::EpochNumber epoch, const EpochPartData& data, Ticks now);
     // The node is cut off from the others.
@@ -127,7 +127,7 @@ private:
     bool is_moving_ = false;
     bool keys_differ_ = false;
 
-    // Which ids the present epoch says something about, and where those of the next one begin.
+    // The ids that the present epoch says something about, and where those of the next one begin.
     bool is_full_ = false;
     std::uint64_t first_id_ = 0;
     std::uint64_t last_index_ = 0;

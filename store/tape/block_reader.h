@@ -28,7 +28,7 @@ public:
 
     // Moves to a block. kCorrupt: the data end before it.
     Task<Result<void>> locate(std::uint64_t block);
-    // The same, but reads on to a block that is near.
+    // Moves to a block; reads on if it is near. kCorrupt: the data end before it.
     Task<Result<void>> go_to(std::uint64_t block);
 
     struct Block {

@@ -86,7 +86,7 @@ public:
         return requests_;
     }
 
-    // The same for metrics; false if they have not come within half a minute.
+    // Waits for so many requests of metrics; false: they have not come within half a minute.
     bool wait_metrics_asked(std::size_t count) {
         std::unique_lock lock(mutex_);
         return changed_.wait_for(lock, std::chrono::seconds(30) * fopd::testing::kSlowness,

@@ -149,7 +149,7 @@ public:
         image.settle();
         start();
     }
-    // The same for the whole system.
+    // The whole system loses its power, and starts again.
     void crash(std::uint64_t seed) {
         stop();
         core::Random random(seed);

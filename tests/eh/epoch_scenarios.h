@@ -11,7 +11,7 @@ namespace fopd::eh::testing {
 std::string busy_member_and_dead_root();
 // The store's answer to a change of the view gets lost, and the change happens.
 std::string lost_answer_of_store();
-// The same; the change happens after the answer.
+// The store's answer gets lost, and the change happens after the answer.
 std::string late_swap();
 // The root dies after it has sent the start of an epoch to one member only.
 std::string start_reaches_one();

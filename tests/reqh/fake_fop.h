@@ -54,7 +54,7 @@ struct FopSpec {
     Instant deadline = kNever;
     fop::Status fault = fop::Status::kDone;
     Duration transfer_time{0};
-    // Which transfer fails, counted from 0.
+    // The transfer that fails, counted from 0.
     std::optional<std::size_t> failing_transfer{};
     Errc transfer_error = Errc::kDenied;
     bool wants_times = false;
