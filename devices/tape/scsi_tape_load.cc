@@ -1,4 +1,4 @@
-// Which drive it is, and the cartridge in it.
+// A drive tells which one it is, and loads, unloads and describes its cartridge.
 
 #include <algorithm>
 #include <array>

@@ -86,7 +86,7 @@ nlohmann::ordered_json status_of_a_node() {
         daemon::NodeHealth{}));
 }
 
-// The same with the test's figures; what the daemon does not say cannot be set.
+// Has the test's figures in such an answer; what the daemon does not say cannot be set.
 std::string status_json(double uptime_s = 100, std::uint64_t turns = 1000, int pid = 4711) {
     nlohmann::ordered_json status = status_of_a_node();
     status.at("version") = "0.1.0";

@@ -18,7 +18,7 @@ void for_each_library(Fact fact) {
     fact(stage);
 }
 
-// The same, and also with the drive of this machine that is named in the environment.
+// Tries also the drive of this machine that is named in the environment.
 template <typename Fact>
 void for_each_drive(Fact fact) {
     const std::vector<TapeRow> rows = drive_rows();

@@ -508,7 +508,7 @@ TEST_CASE("eh etcd: whatever happens to requests, a yes is a yes and a no is a n
             Told now{.number = number + 1, .outcome = client.swap(number, next)};
             ++outcomes[static_cast<std::size_t>(now.outcome)];
             look();
-            // The same once more, as whoever wants certainty does.
+            // It is tried once more, as whoever wants certainty does.
             if (now.outcome == Swapped::kUnknown && random.below(2) == 0) {
                 now.outcome = client.swap(number, next);
                 look();

@@ -180,7 +180,7 @@ TEST_CASE("eh store: the simulated one fails as its seed says, and keeps its wor
             }
             told.push_back(user->swap(number, attempt));
             ++outcomes[static_cast<std::size_t>(told.back())];
-            // The same once more, as whoever wants certainty does.
+            // It is tried once more, as whoever wants certainty does.
             if (told.back() != Swapped::kUnknown || attempt % 3 != 0) continue;
             told.back() = user->swap(number, attempt);
             settled += told.back() == Swapped::kUnknown ? 0U : 1U;

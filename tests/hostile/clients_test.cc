@@ -15,7 +15,7 @@ using namespace fopd::fabric::testing;
 
 namespace {
 
-// The same message for another's session.
+// Makes a message for another's session of it.
 std::string aimed_at(const RawPeer& other, std::string message, std::uint64_t sequence) {
     const std::uint64_t session = other.session_id();
     std::memcpy(message.data() + 8, &session, sizeof session);

@@ -25,7 +25,7 @@ namespace {
 constexpr Duration kMaxWait = 50ms;
 constexpr std::size_t kDevices = 3;
 
-// Which of those that wait for one device is next.
+// Knows which of the requests that wait for one device is next.
 class OrderModel {
 public:
     virtual ~OrderModel() = default;

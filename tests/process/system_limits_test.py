@@ -11,7 +11,7 @@ from pathlib import Path
 from fopd_process import (CXX_FLAGS, DEADLINE_SECONDS, FOPCTL, IS_SANITIZED, OTHER_USER, SYSTEM, ProcessTestCase,
                           as_other_user, limit, limit_locked_memory, needs_root, refuse_system_call, wait_until)
 
-# The same on every architecture.
+# They are the same on every architecture.
 IO_URING_SETUP = 425
 IO_URING_REGISTER = 427
 # Threads are counted by user, and tests run side by side.

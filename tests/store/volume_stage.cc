@@ -139,7 +139,7 @@ private:
     core::Gate late_;
 };
 
-// The same of the index.
+// The index as somebody would see it who left something out.
 class Machine::MutatedIndex final : public Index {
 public:
     MutatedIndex(std::unique_ptr<Index> index, Mutation mutation)
