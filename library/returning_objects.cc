@@ -212,8 +212,7 @@ Task<Result<store::DiskRange>> ReturningObjects::Attempt::allocate(std::uint32_t
         const core::WaitOptions wait{.deadline = deadline, .cancel = &ending_};
         const auto range = co_await change_.allocate(blocks, wait);
         if (range || range.error().code != Errc::kNoSpace) co_return range;
-        const store::SpaceUse use = volume().space_use();
-        const std::uint64_t more = use.free_blocks + use.waiting_blocks + 1;
+        const std::uint64_t more = volume().space_use().room_blocks() + 1;
         const auto made = co_await room_.make_room(home_.slot(), more, wait);
         if (!made) co_return std::unexpected(made.error());
     }
@@ -347,9 +346,7 @@ std::uint64_t ReturningObjects::taken_blocks(store::Slot slot) const {
 }
 
 Task<Result<void>> ReturningObjects::take_space(Attempt* attempt) {
-    const store::SpaceUse use = attempt->home().volume().space_use();
-    const std::uint64_t free_blocks = use.free_blocks + use.waiting_blocks;
-    if (attempt->needed_blocks() > free_blocks + use.used_blocks) {
+    if (attempt->needed_blocks() > attempt->home().volume().space_use().data_blocks()) {
         co_return std::unexpected(
             Error{.code = Errc::kInvalid, .context = "the object is larger than its disk"});
     }
@@ -360,8 +357,7 @@ Task<Result<void>> ReturningObjects::take_space(Attempt* attempt) {
 
 // REQUIRES: the disk is held.
 Task<Result<void>> ReturningObjects::find_space(objects::HomeVolume* home, std::uint64_t blocks) {
-    const store::SpaceUse use = home->volume().space_use();
-    if (blocks <= use.free_blocks + use.waiting_blocks) co_return Result<void>{};
+    if (blocks <= home->volume().space_use().room_blocks()) co_return Result<void>{};
     const core::WaitOptions wait{.deadline = after(stores_.parts().reactor.now(), kReturnPatience),
                                  .cancel = &home->ending()};
     co_return co_await room_.make_room(home->slot(), blocks, wait);
