@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "client/admin_failure.h"
 #include "client/command_line.h"
 #include "client/exit_code.h"
 #include "client/table.h"
@@ -57,18 +58,6 @@ void declare_explain(CLI::App& app, VerbArguments& arguments) {
     app.add_flag("--explain", arguments.explain, "Say where the time of the fops went");
 }
 
-int exit_code_of(AdminFailure failure) {
-    switch (failure) {
-        case AdminFailure::kNoServer:
-        case AdminFailure::kEnded:
-        case AdminFailure::kBadAnswer: return kExitNoServer;
-        case AdminFailure::kDenied: return kExitNotAllowed;
-        case AdminFailure::kTimedOut: return kExitTryLater;
-        case AdminFailure::kInterrupted: return kExitTryLater;
-    }
-    return kExitNoServer;
-}
-
 int complain_about(const Call& call, std::string_view words, int exit_code) {
     complain(std::string(call.verb) + ": " + std::string(words));
     return exit_code;
@@ -115,7 +104,7 @@ std::expected<nlohmann::json, int> checked(const Call& call,
                                            const std::expected<HttpAnswer, AdminProblem>& answer) {
     if (!answer) {
         complain(answer.error().message);
-        return std::unexpected(exit_code_of(answer.error().kind));
+        return std::unexpected(row_of(answer.error().kind).exit_code);
     }
     auto body = nlohmann::json::parse(answer->body, nullptr, false);
     if (answer->status != 200) {

@@ -183,8 +183,6 @@ void declare_explain(CLI::App& app, VerbArguments& arguments);
 
 // The exit code of `health` when the health is not known, such as after a wrong option.
 inline constexpr int kExitHealthUnknown = 3;
-// The exit code when the daemon cannot be asked.
-int exit_code_of(AdminFailure failure);
 
 // The JSON object, or list, of an answer with status 200. Otherwise prints the reason on standard
 // error, and returns the exit code.

@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "client/admin_failure.h"
 #include "client/colours.h"
 #include "client/command_line.h"
 #include "client/disk_table.h"
@@ -133,15 +134,11 @@ std::expected<HttpAnswer, AdminProblem> wait_for_state(const Call& call, Interru
         const bool is_known = answer && answer->status == 200;
         if (is_known && json::parse(answer->body).at("state") == call.arguments.state)
             return answer;
-        // One that ends cuts the connection, one that begins is not there yet.
-        using Failure = AdminFailure;
-        const bool may_come = answer || answer.error().kind == Failure::kNoServer ||
-                              answer.error().kind == Failure::kEnded ||
-                              answer.error().kind == Failure::kBadAnswer;
+        const bool may_come = answer || row_of(answer.error().kind).may_come;
         const bool has_time = !is_limited || clock.now() < end;
         // The last question may have had too little time for an answer.
         const bool has_last = last && last->status == 200;
-        if (!answer && answer.error().kind == Failure::kTimedOut && has_last) return last;
+        if (!answer && answer.error().kind == AdminFailure::kTimedOut && has_last) return last;
         last = answer;
         if (!may_come || !has_time || !interrupts.wait(-1, kBetween)) return answer;
     }
@@ -384,10 +381,7 @@ int show_health(const Call& call, const HttpAnswer& answer) {
 int run_health(const Call& call) {
     const auto answer = call.client.get("/v1/health");
     if (!answer) {
-        // A daemon that does not run, or hangs, serves nobody.
-        const AdminFailure kind = answer.error().kind;
-        const bool is_down = kind == AdminFailure::kNoServer || kind == AdminFailure::kEnded ||
-                             kind == AdminFailure::kTimedOut;
+        const bool is_down = row_of(answer.error().kind).is_down;
         return show_health_without_daemon(call, is_down ? "critical" : "unknown",
                                           answer.error().message);
     }

@@ -7,6 +7,7 @@
 
 #include "core/byte_order.h"
 #include "core/ensure.h"
+#include "fop/base64.h"
 #include "fop/bytes.h"
 #include "fop/hex.h"
 #include "fop/invalid.h"
@@ -49,14 +50,6 @@ std::span<const std::byte> without_signature(std::span<const std::byte> token) {
 
 bool has_length_of_token(std::span<const std::byte> token) {
     return token.size() > kSignatureBytes && token.size() <= Token::kSizeBytesMax;
-}
-
-// libsodium's decoder also accepts some bytes above 127 as digits.
-bool is_base64url(std::string_view text) {
-    return std::ranges::all_of(text, [](char c) {
-        return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-               c == '-' || c == '_';
-    });
 }
 
 constexpr const char* kBadLength = "no token has this length";
@@ -141,11 +134,7 @@ std::vector<std::byte> Issuer::sign(const Token& token) const {
 }
 
 std::string token_to_text(std::span<const std::byte> token) {
-    constexpr int kVariant = sodium_base64_VARIANT_URLSAFE_NO_PADDING;
-    std::string text(sodium_base64_encoded_len(token.size(), kVariant), '\0');
-    sodium_bin2base64(text.data(), text.size(), in(token), token.size(), kVariant);
-    text.pop_back();  // The NUL.
-    return text;
+    return to_base64(token, Base64::kUrlSafeUnpadded);
 }
 
 Result<std::vector<std::byte>> parse_token_text(std::string_view text) {
@@ -153,19 +142,11 @@ Result<std::vector<std::byte>> parse_token_text(std::string_view text) {
     if (first == std::string_view::npos) return invalid("there is no token");
     text = text.substr(first, text.find_last_not_of(kWhiteSpace) - first + 1);
 
-    std::vector<std::byte> token(Token::kSizeBytesMax);
-    std::size_t size = 0;
-    const char* end = nullptr;
-    constexpr const char* kWhy = "a token is at most 256 bytes in base64url without padding";
-    if (!is_base64url(text)) return invalid(kWhy);
-    const int failed =
-        sodium_base642bin(out(token), token.size(), text.data(), text.size(), nullptr, &size, &end,
-                          sodium_base64_VARIANT_URLSAFE_NO_PADDING);
-    if (failed != 0 || end != text.data() + text.size()) {
-        return invalid(kWhy);
+    const auto token = from_base64(text, Base64::kUrlSafeUnpadded);
+    if (!token || token->size() > Token::kSizeBytesMax) {
+        return invalid("a token is at most 256 bytes in base64url without padding");
     }
-    token.resize(size);
-    return token;
+    return *token;
 }
 
 Result<Token> read_unverified(std::span<const std::byte> token) {

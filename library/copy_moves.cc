@@ -16,10 +16,6 @@ constexpr std::size_t kPageMax = 256;
 // The objects that one batch of a repack recalls may take 1/kRoomParts of a disk.
 constexpr std::uint64_t kRoomParts = 4;
 
-std::uint64_t data_bytes(const store::SpaceUse& use) {
-    return (use.used_blocks + use.free_blocks + use.waiting_blocks) * objects::kBlock;
-}
-
 }  // namespace
 
 // Decides anew, for all objects with copies on this cartridge, whether they need further copies. A
@@ -71,7 +67,7 @@ Result<StagingDisks::Moves> StagingDisks::list_moves(store::Cartridge on,
     for (const auto& home : stores_.volumes()) {
         if (!is_staging(*home)) continue;
         store::Volume& volume = home->volume();
-        all.room[home->slot()] = data_bytes(volume.space_use()) / kRoomParts;
+        all.room[home->slot()] = volume.space_use().data_blocks() * objects::kBlock / kRoomParts;
         const auto page = volume.copies_on(on.vsn, from, kPageMax);
         if (!page) return std::unexpected(page.error());
         const bool is_full = page->size() == kPageMax;

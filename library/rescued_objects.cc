@@ -9,6 +9,7 @@
 #include "objects/block_io.h"
 #include "objects/disk_use.h"
 #include "objects/names.h"
+#include "objects/object_change.h"
 #include "objects/range_locks.h"
 
 namespace fopd::library {
@@ -193,9 +194,9 @@ Task<Result<RescuedObjects::Answer>> RescuedObjects::add_copies(Attempt* attempt
 Task<Result<RescuedObjects::Answer>> RescuedObjects::make(Attempt* attempt) {
     const Wish& wish = attempt->wish;
     const store::Member& member = wish.member;
-    store::Volume& volume = attempt->home.volume();
+    objects::ObjectChange change(attempt->home);
     auto room =
-        co_await volume.reserve(store::Volume::from_tape_bytes(wish.copies.size()), attempt->wait);
+        co_await change.reserve(store::Volume::from_tape_bytes(wish.copies.size()), attempt->wait);
     if (!room) co_return std::unexpected(room.error());
     const std::uint64_t blocks = blocks_for(member.object_bytes);
     const store::Object object{.size_bytes = member.object_bytes,
@@ -212,31 +213,19 @@ Task<Result<RescuedObjects::Answer>> RescuedObjects::make(Attempt* attempt) {
                                // By it the newest of several objects that had the name has it.
                                .name_version = member.name.empty() ? 0 : member.name_version,
                                .collection = member.collection};
-    const auto before = volume.map().find(wish.fid);
+    const auto before = attempt->home.volume().map().find(wish.fid);
     if (!before) co_return std::unexpected(before.error());
-    const bool is_new = !before->has_value();
-    const objects::Amount old_amount{.blocks = is_new ? 0 : (*before)->released_blocks,
-                                     .objects = 1};
-    const std::string old_owner(is_new ? std::string_view() : (*before)->owner);
-    const objects::PoolId old_pool = is_new ? wish.pool : (*before)->pool;
-    if (old_pool != wish.pool) co_return Answer{.how = How::kExists};
-    store::Change change;
-    const auto filled = volume.put_from_tape(change, wish.fid, object, wish.copies);
-    if (!filled) co_return std::unexpected(filled.error());
-    const auto begun =
-        volume.begin(change, std::move(*room), store::Durability::kDurable, store::Data::kNone);
-    if (!begun) co_return std::unexpected(begun.error());
-    objects::DiskUse& use = attempt->home.use();
-    use.add(use.owner({.pool = wish.pool, .owner = member.owner}),
-            {.blocks = blocks, .objects = 1});
-    if (is_new) {
-        attempt->home.has_come(wish.fid, wish.pool);
+    if (before->has_value()) {
+        const store::Object& old = **before;
+        if (old.pool != wish.pool) co_return Answer{.how = How::kExists};
+        change.will_free(objects::owner_of(old), {.blocks = old.released_blocks, .objects = 1});
     } else {
-        use.put_back(use.owner({.pool = wish.pool, .owner = old_owner}), old_amount,
-                     objects::DiskUse::Scope::kPoolAndOwner);
+        change.will_come(wish.fid, wish.pool);
     }
-    if (attempt->home.observer() != nullptr) attempt->home.observer()->object_changed(wish.fid);
-    const auto finished = co_await volume.finish(&change);
+    change.will_count(objects::owner_of(object), {.blocks = blocks, .objects = 1});
+    const auto filled = change.put_from_tape(wish.fid, object, wish.copies);
+    if (!filled) co_return std::unexpected(filled.error());
+    const auto finished = co_await change.commit(std::move(*room));
     if (!finished) co_return std::unexpected(finished.error());
     co_return Answer{.how = How::kMade};
 }

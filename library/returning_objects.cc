@@ -11,6 +11,7 @@
 #include "objects/block_io.h"
 #include "objects/disk_use.h"
 #include "objects/home_volume.h"
+#include "objects/object_change.h"
 #include "objects/range_locks.h"
 #include "store/aligned_memory.h"
 #include "store/bringing_back.h"
@@ -45,7 +46,8 @@ public:
           home_(home),
           hold_(home),
           ending_(home.ending()),
-          fid_(fid) {
+          fid_(fid),
+          change_(home) {
         io_.use(stores.in_background(home));
     }
     Attempt(const Attempt&) = delete;
@@ -73,12 +75,6 @@ public:
     }
 
 private:
-    // Blocks of a part that are not zeros, in the order of the part.
-    struct Written {
-        std::uint32_t at = 0;  // The first block in the part.
-        store::DiskRange range{};
-    };
-
     Task<Result<void>> write_blocks(Part part);
     Task<Result<std::uint32_t>> allocate_from(Part part, std::uint32_t from);
     Task<Result<store::DiskRange>> allocate(std::uint32_t blocks);
@@ -86,7 +82,6 @@ private:
     Task<Result<void>> lock(objects::RangeLock* lock);
     Task<Result<void>> drop_parts();
     void count_for_owner(objects::DiskUse::Owner* owner, std::uint64_t counted);
-    void give_back();
     store::Volume& volume() const { return home_.volume(); }
 
     objects::Stores& stores_;
@@ -101,8 +96,10 @@ private:
     std::uint64_t needed_blocks_ = 0;
     bool has_space_ = false;
     objects::BlockIo io_;
-    store::Change change_;
-    std::vector<Written> written_;
+    objects::ObjectChange change_;
+    // For each allocated range of the change, its first block in the part. Blocks of zeros have no
+    // range.
+    std::vector<std::uint32_t> written_;
     store::AlignedMemory last_block_;
 };
 
@@ -168,7 +165,7 @@ Task<Result<void>> ReturningObjects::Attempt::write_blocks(Part part) {
         }
         const auto end = co_await allocate_from(part, at);
         if (!end) {
-            give_back();
+            change_.give_back();
             co_return std::unexpected(end.error());
         }
         const store::BlockRange range{.first = part.offset / kBlock + at, .count = *end - at};
@@ -203,7 +200,7 @@ Task<Result<std::uint32_t>> ReturningObjects::Attempt::allocate_from(Part part,
         while (at + wanted < count && !is_hole(at + wanted)) ++wanted;
         const auto range = co_await allocate(wanted);
         if (!range) co_return std::unexpected(range.error());
-        written_.push_back({.at = at, .range = *range});
+        written_.push_back(at);
         at += range->count;
     }
     co_return at;
@@ -212,15 +209,10 @@ Task<Result<std::uint32_t>> ReturningObjects::Attempt::allocate_from(Part part,
 Task<Result<store::DiskRange>> ReturningObjects::Attempt::allocate(std::uint32_t blocks) {
     const Instant deadline = after(stores_.parts().reactor.now(), kReturnPatience);
     for (;;) {
-        const auto range = volume().allocate(blocks);
-        if (range || range.error().code != Errc::kNoSpace) co_return range;
         const core::WaitOptions wait{.deadline = deadline, .cancel = &ending_};
-        const auto settled = co_await volume().settle_space(wait);
-        if (!settled) co_return std::unexpected(settled.error());
-        const auto again = volume().allocate(blocks);
-        if (again || again.error().code != Errc::kNoSpace) co_return again;
-        const store::SpaceUse use = volume().space_use();
-        const std::uint64_t more = use.free_blocks + use.waiting_blocks + 1;
+        const auto range = co_await change_.allocate(blocks, wait);
+        if (range || range.error().code != Errc::kNoSpace) co_return range;
+        const std::uint64_t more = volume().space_use().room_blocks() + 1;
         const auto made = co_await room_.make_room(home_.slot(), more, wait);
         if (!made) co_return std::unexpected(made.error());
     }
@@ -228,43 +220,35 @@ Task<Result<store::DiskRange>> ReturningObjects::Attempt::allocate(std::uint32_t
 
 // There is no suspension between the writes and begin_part().
 Task<Result<void>> ReturningObjects::Attempt::commit(Part part, store::BlockRange range) {
-    std::size_t bytes = 0;
-    for (const Written& each : written_) {
-        bytes += store::extent_record_bytes(each.range.count);
-        const std::uint64_t first = part.offset / kBlock + each.at;
-        change_.records.extent(fid_,
-                               {.first = first,
-                                .block = each.range.block,
-                                .checksums = part.checksums.subspan(each.at, each.range.count)});
+    for (std::size_t i = 0; i < written_.size(); ++i) {
+        const store::DiskRange onto = change_.allocated()[i];
+        change_.records().extent(fid_,
+                                 {.first = part.offset / kBlock + written_[i],
+                                  .block = onto.block,
+                                  .checksums = part.checksums.subspan(written_[i], onto.count)});
     }
-    auto room = co_await volume().reserve(static_cast<std::uint32_t>(bytes), wait());
+    auto room = co_await change_.reserve(0, wait());
     if (!room) {
-        give_back();
+        change_.give_back();
         co_return std::unexpected(room.error());
     }
-    for (const Written& each : written_) {
-        const core::Buffer from{.data = part.from.data + each.at * kBlock,
-                                .size_bytes = each.range.count * kBlock};
-        io_.write(from, each.range.block, {.cancel = &ending_});
+    for (std::size_t i = 0; i < written_.size(); ++i) {
+        const store::DiskRange onto = change_.allocated()[i];
+        const core::Buffer from{.data = part.from.data + written_[i] * kBlock,
+                                .size_bytes = onto.count * kBlock};
+        io_.write(from, onto.block, {.cancel = &ending_});
     }
-    const auto begun =
-        volume().begin_part(attempt_, change_, range, std::move(*room), store::Data::kPending);
-    if (begun) blocks_ += change_.net_blocks();
-    const auto ended = co_await io_.wait();
+    const auto begun = change_.begin_part(attempt_, range, std::move(*room), store::Data::kPending);
     if (!begun) {
-        give_back();
+        [[maybe_unused]] const auto ended = co_await io_.wait();
+        change_.give_back();
         co_return begun;
     }
-    volume().data_done(change_, ended);
-    written_.clear();
-    const auto finished = co_await volume().finish(&change_);
+    blocks_ += change_.net_blocks();
+    const auto ended = co_await change_.write_data(&io_);
+    const auto finished = co_await change_.finish();
     if (!finished) co_return std::unexpected(finished.error());
     co_return ended;
-}
-
-void ReturningObjects::Attempt::give_back() {
-    for (const Written& each : written_) volume().give_back(each.range);
-    written_.clear();
 }
 
 Task<Result<store::Recall>> ReturningObjects::Attempt::end() {
@@ -362,9 +346,7 @@ std::uint64_t ReturningObjects::taken_blocks(store::Slot slot) const {
 }
 
 Task<Result<void>> ReturningObjects::take_space(Attempt* attempt) {
-    const store::SpaceUse use = attempt->home().volume().space_use();
-    const std::uint64_t free_blocks = use.free_blocks + use.waiting_blocks;
-    if (attempt->needed_blocks() > free_blocks + use.used_blocks) {
+    if (attempt->needed_blocks() > attempt->home().volume().space_use().data_blocks()) {
         co_return std::unexpected(
             Error{.code = Errc::kInvalid, .context = "the object is larger than its disk"});
     }
@@ -375,8 +357,7 @@ Task<Result<void>> ReturningObjects::take_space(Attempt* attempt) {
 
 // REQUIRES: the disk is held.
 Task<Result<void>> ReturningObjects::find_space(objects::HomeVolume* home, std::uint64_t blocks) {
-    const store::SpaceUse use = home->volume().space_use();
-    if (blocks <= use.free_blocks + use.waiting_blocks) co_return Result<void>{};
+    if (blocks <= home->volume().space_use().room_blocks()) co_return Result<void>{};
     const core::WaitOptions wait{.deadline = after(stores_.parts().reactor.now(), kReturnPatience),
                                  .cancel = &home->ending()};
     co_return co_await room_.make_room(home->slot(), blocks, wait);

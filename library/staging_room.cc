@@ -23,7 +23,7 @@ constexpr Duration kReleasePauseMin = 1s;
 constexpr Duration kReleasePauseMax = 20s;
 
 std::uint64_t percent(const store::SpaceUse& use) {
-    const std::uint64_t data = use.used_blocks + use.free_blocks + use.waiting_blocks;
+    const std::uint64_t data = use.data_blocks();
     return data == 0 ? 0 : use.used_blocks * 100 / data;
 }
 
@@ -136,8 +136,7 @@ std::uint32_t StagingDisks::low_mark(const objects::HomeVolume& home) const {
 bool StagingDisks::lacks_room(const objects::HomeVolume& home) const {
     const auto wanted = wanted_room_.find(home.slot());
     if (wanted == wanted_room_.end() || wanted->second.until < now()) return false;
-    const store::SpaceUse use = home.volume().space_use();
-    return use.free_blocks + use.waiting_blocks < wanted->second.free_blocks;
+    return home.volume().space_use().room_blocks() < wanted->second.free_blocks;
 }
 
 bool StagingDisks::should_leave(const objects::HomeVolume& home) const {
@@ -250,8 +249,7 @@ Task<Result<void>> StagingDisks::make_room(store::Slot slot, std::uint64_t free_
     if (home == nullptr) co_return std::unexpected(full);
     const objects::HomeVolume::Hold hold(*home);
     const auto has_room = [home, free_blocks] {
-        const store::SpaceUse use = home->volume().space_use();
-        return use.free_blocks + use.waiting_blocks >= free_blocks;
+        return home->volume().space_use().room_blocks() >= free_blocks;
     };
     for (auto next = staged_.oldest_with_copy({}, slot); next && !has_room();
          next = staged_.oldest_with_copy(next, slot)) {

@@ -10,6 +10,7 @@ void ObjectChange::clear() {
     ENSURE(allocated_.empty());
     ENSURE(charged_.owner == nullptr);
     change_.clear();
+    counted_.clear();
     freed_.clear();
     changed_.clear();
     empties_released_ = false;
@@ -91,6 +92,10 @@ Result<ObjectChange::ChargedHoles> ObjectChange::charge_holes(store::Fid fid,
     return ChargedHoles{.verdict = verdict, .blocks = holes};
 }
 
+void ObjectChange::will_count(PoolOwner whose, Amount amount) {
+    counted_.push_back({.owner = &home_->use().owner(whose), .amount = amount});
+}
+
 void ObjectChange::will_free(PoolOwner whose, Amount amount, DiskUse::Scope scope) {
     freed_.push_back({.owner = &home_->use().owner(whose), .amount = amount, .scope = scope});
 }
@@ -118,6 +123,13 @@ void ObjectChange::put_upload(store::Fid fid, const store::Upload& upload) {
 void ObjectChange::put_commit(store::Fid fid, const store::Object& object) {
     change_.records.commit(store::Key::object(fid), store::write_object(value_, object));
     changed_.push_back(fid);
+}
+
+Result<void> ObjectChange::put_from_tape(store::Fid fid, const store::Object& object,
+                                         std::vector<store::Copy> copies) {
+    const auto put = volume().put_from_tape(change_, fid, object, std::move(copies));
+    if (put) changed_.push_back(fid);
+    return put;
 }
 
 void ObjectChange::remove(store::Fid fid) {
@@ -155,6 +167,8 @@ Result<void> ObjectChange::begin(store::Reservation reservation, store::Durabili
     }
     charged_ = {};
     grown_ = 0;
+    for (const Charge& each : counted_) home_->use().add(*each.owner, each.amount);
+    counted_.clear();
     if (coming_) home_->has_come(coming_->fid, coming_->pool);
     if (going_) home_->has_gone(going_->fid, going_->pool);
     if (home_->observer() != nullptr) {
@@ -162,6 +176,14 @@ Result<void> ObjectChange::begin(store::Reservation reservation, store::Durabili
     }
     changed_.clear();
     return {};
+}
+
+Result<void> ObjectChange::begin_part(store::BringingBack& attempt, store::BlockRange range,
+                                      store::Reservation reservation, store::Data data) {
+    ENSURE(charged_.owner == nullptr);
+    const auto begun = volume().begin_part(attempt, change_, range, std::move(reservation), data);
+    if (begun) allocated_.clear();
+    return begun;
 }
 
 Task<Result<void>> ObjectChange::write_data(BlockIo* writes) {

@@ -13,6 +13,8 @@
 #include "objects/block_io.h"
 #include "objects/disk_use.h"
 #include "objects/home_volume.h"
+#include "store/bringing_back.h"
+#include "store/copy.h"
 #include "store/object.h"
 #include "store/volume.h"
 
@@ -20,8 +22,8 @@ namespace fopd::objects {
 
 // A change of objects on one disk, with the space, the quota and the object count that it affects:
 //
-//     use(disk); charge() and allocate() what it adds; put its records; reserve(); begin();
-//     finish()
+//     use(disk); charge() and allocate() what it adds; put its records; reserve(); begin() or
+//     begin_part(); finish()
 //
 // It takes effect as a whole when begin() succeeds, and cannot be undone from then on. Before that,
 // give_back() returns all that it has taken. May be used again after clear(). Lives on the reactor
@@ -55,6 +57,9 @@ public:
 
     DiskUse::Verdict charge(PoolOwner whose, Amount amount,
                             DiskUse::Scope scope = DiskUse::Scope::kPoolAndOwner);
+    // Counts the amount for the owner when the change begins, whatever the limits are: it exists
+    // already, on tape.
+    void will_count(PoolOwner whose, Amount amount);
     // Sets the owner of the blocks that the extents of the change add or remove. The text is
     // borrowed until begin(), which refunds the blocks that the change frees to this owner.
     void set_block_owner(PoolOwner whose) { block_owner_ = whose; }
@@ -84,6 +89,10 @@ public:
     // Makes the upload an object.
     void put_commit(store::Fid fid, const store::Object& object);
     void put_reply(const store::ReplyRecord& reply);
+    // A whole object that is known from its copies on cartridges alone. begin() is called in the
+    // same turn. See store::Volume::put_from_tape(). REQUIRES: there are no records yet.
+    Result<void> put_from_tape(store::Fid fid, const store::Object& object,
+                               std::vector<store::Copy> copies);
     void remove(store::Fid fid);
     // Adds a hole, and returns how many blocks that frees. See store::Volume::punch().
     Task<Result<std::uint64_t>> punch(store::Fid fid, store::BlockRange range,
@@ -100,6 +109,13 @@ public:
     // After an error the change has not begun, and nothing has changed.
     Result<void> begin(store::Reservation reservation, store::Durability durability,
                        store::Data data);
+    // Like begin(), for a part of an object that is being brought back from tape: its records are
+    // extents within the range. Nobody is charged and no observer is called, because the object
+    // stays released. See store::Volume::begin_part().
+    Result<void> begin_part(store::BringingBack& attempt, store::BlockRange range,
+                            store::Reservation reservation, store::Data data);
+    // By how many blocks it makes its objects larger, once it has begun; may be negative.
+    std::int64_t net_blocks() const { return change_.net_blocks(); }
     // Waits until its data are written. REQUIRES: begun with kPending. An error is the failure of
     // the disk, also in finish().
     Task<Result<void>> write_data(BlockIo* writes);
@@ -131,6 +147,7 @@ private:
     std::uint64_t grown_ = 0;  // How many of the charged blocks were holes.
     bool empties_released_ = false;
     PoolOwner block_owner_{};
+    std::vector<Charge> counted_;      // Counted when it begins.
     std::vector<Charge> freed_;        // Refunded once it is durable.
     std::vector<store::Fid> changed_;  // Objects, for the observer of the disk.
     std::optional<InPool> coming_;

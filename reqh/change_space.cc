@@ -4,17 +4,8 @@
 
 namespace fopd::reqh {
 
-namespace {
-
-// Pending blocks count: they become free without further action.
-std::uint64_t free_blocks(const store::SpaceUse& use) {
-    return use.free_blocks + use.waiting_blocks;
-}
-
-}  // namespace
-
 Granted<> ChangeSpace::check_room(objects::PoolId pool, std::uint64_t blocks) {
-    const std::uint64_t free = free_blocks(fop_.volume().space_use());
+    const std::uint64_t free = fop_.volume().space_use().room_blocks();
     if (blocks <= free) return {};
     return refused(
         why_full(pool, blocks - free, "not enough space left on the disk of the object"));
@@ -34,8 +25,8 @@ bool ChangeSpace::has_tapes(objects::PoolId pool) const {
 // What is larger than the disk never fits.
 Refusal ChangeSpace::why_full(objects::PoolId pool, std::uint64_t lacking, std::string_view words) {
     const store::SpaceUse use = fop_.volume().space_use();
-    wanted_free_blocks_ = free_blocks(use) + lacking;
-    if (!has_tapes(pool) || wanted_free_blocks_ > free_blocks(use) + use.used_blocks) {
+    wanted_free_blocks_ = use.room_blocks() + lacking;
+    if (!has_tapes(pool) || wanted_free_blocks_ > use.data_blocks()) {
         return {.status = fop::Status::kNoSpace, .words = words};
     }
     return {.status = fop::Status::kStagingFull,

@@ -40,8 +40,7 @@ void look_at_slots(objects::Stores& stores, std::span<SlotFigures> slots) {
         each.objects = home->objects().get();
         each.serves = home->volume().serving() && !home->is_leaving();
         each.total_bytes = use.total_blocks * fop::kBlockBytes;
-        // Blocks waiting to be freed count as free: they become free by themselves.
-        each.free_bytes = (use.free_blocks + use.waiting_blocks) * fop::kBlockBytes;
+        each.free_bytes = use.room_blocks() * fop::kBlockBytes;
     }
 }
 

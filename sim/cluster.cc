@@ -54,7 +54,9 @@ Cluster::Cluster(std::uint64_t seed, ClusterOptions options)
                                   .index = i,
                                   .localities = options_.localities,
                                   .watchdog = options_.watchdog,
-                                  .drain_timeout = options_.drain_timeout};
+                                  .drain_timeout = options_.drain_timeout,
+                                  .library = options_.library,
+                                  .tape_pool = options_.tape_pool};
         for (std::uint32_t disk = 0; disk < options_.disks; ++disk) {
             node.disks.push_back({.name = "d" + std::to_string(disk), .size_bytes = kDiskBytes});
         }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -36,6 +37,9 @@ struct ClusterOptions {
     bool peers = false;
     bool shared_views = false;
     ViewStoreFaults store_faults = {};  // Of the shared store.
+    // With a pool, each node has a tape library.
+    SimulatedLibraryOptions library = {};
+    std::optional<library::TapePoolOptions> tape_pool = {};
 };
 
 // Many daemons and their clients in one process, on one time line, under the faults of a plan.
@@ -52,6 +56,7 @@ public:
     SimulatedNode& node(std::uint32_t index) { return *nodes_[index]; }
     std::uint32_t node_count() const { return options_.nodes; }
     fabric::MemNetwork& network() { return network_.links(); }
+    SimulatedNetwork& hosts() { return network_; }
     const fabric::MemSockets* sockets() const { return network_.sockets(); }
     SimulatedViewRegister& views() { return views_; }
     const EpochWatch& epochs() const { return epochs_; }

@@ -14,7 +14,7 @@ namespace fopd::store {
 bool Volume::checkpoint_due() const {
     const SpaceUse use = space_->use();
     return index_.changed_bytes() * 2 > options_.overlay_bytes || index_.wants_checkpoint() ||
-           use.waiting_blocks * 10 > use.free_blocks + use.waiting_blocks;
+           use.waiting_blocks * 10 > use.room_blocks();
 }
 
 // Moves all changes begun so far into the index, once they are durable.

@@ -7,12 +7,15 @@
 
 #include "core/printable.h"
 #include "core/whole_number.h"
-#include "eh/etcd/base64.h"
+#include "fop/base64.h"
 
 namespace fopd::eh::etcd {
 
 namespace {
 
+using fop::Base64;
+using fop::from_base64;
+using fop::to_base64;
 using Json = nlohmann::json;
 
 // Answers of etcd have at most 5 levels. What is deeper is dropped, and takes no memory.
@@ -25,7 +28,7 @@ Error no_answer(const char* context) {
 }
 
 std::string base64_of(std::string_view text) {
-    return to_base64(std::as_bytes(std::span(text)));
+    return to_base64(std::as_bytes(std::span(text)), Base64::kPadded);
 }
 
 // Null if it is no JSON object.
@@ -66,7 +69,7 @@ Result<std::optional<KeyValue>> key_value_in(const Json& range) {
         return std::unexpected(no_answer("etcd: an answer with other than one key"));
     const Json& first = found->front();
     const auto revision = number_of(first, "mod_revision");
-    auto value = from_base64(text_of(first, "value"));
+    auto value = from_base64(text_of(first, "value"), Base64::kPadded);
     if (!first.is_object() || !revision || *revision <= 0 || !value)
         return std::unexpected(no_answer("etcd: a key without value or revision"));
     return KeyValue{.value = *std::move(value), .revision = *revision};
@@ -96,7 +99,8 @@ std::string swap_body(std::string_view key, std::int64_t revision,
                           {"result", "EQUAL"},
                           {"key", name},
                           {"mod_revision", std::to_string(revision)}};
-    const Json put = {{"request_put", {{"key", name}, {"value", to_base64(value)}}}};
+    const Json put = {
+        {"request_put", {{"key", name}, {"value", to_base64(value, Base64::kPadded)}}}};
     const Json read = {{"request_range", {{"key", name}}}};
     return Json{{"compare", Json::array({compare})},
                 {"success", Json::array({put})},

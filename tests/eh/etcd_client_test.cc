@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "core/random.h"
-#include "eh/etcd/base64.h"
 #include "eh/etcd/client.h"
 #include "tests/catch.h"
 #include "tests/eh/fake_etcd.h"
@@ -54,28 +53,6 @@ EtcdStoreOptions with_user() {
 }
 
 }  // namespace
-
-TEST_CASE("eh etcd: base64 is written and read as RFC 4648 says", "[eh]") {
-    const std::pair<std::string_view, std::string_view> samples[] = {
-        {"", ""},
-        {"f", "Zg=="},
-        {"fo", "Zm8="},
-        {"foo", "Zm9v"},
-        {"foob", "Zm9vYg=="},
-        {"fooba", "Zm9vYmE="},
-        {"foobar", "Zm9vYmFy"},
-        {"\xff\xfe", "//4="},
-    };
-    for (const auto& [plain, text] : samples) {
-        CHECK(to_base64(bytes_in(plain)) == text);
-        CHECK(from_base64(text).value() == bytes_in(plain));
-    }
-    for (const char* const bad : {"Z", "Zg", "Zg=", "Zh==", "Zm9=", "Z===", "====", "Zm9v=", "Z g=",
-                                  "Zg==Zg==", "Zm-_", "Zg==\n"}) {
-        CAPTURE(bad);
-        CHECK_FALSE(from_base64(bad));
-    }
-}
 
 TEST_CASE("eh etcd: requests are as the gateway wants them", "[eh]") {
     CHECK(read_body("/fopd/view") == R"({"key":"L2ZvcGQvdmlldw=="})");

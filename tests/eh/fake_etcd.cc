@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/ensure.h"
-#include "eh/etcd/base64.h"
+#include "fop/base64.h"
 
 namespace fopd::eh::testing {
 
@@ -18,7 +18,7 @@ using etcd::HttpRequest;
 using Json = nlohmann::json;
 
 std::string plain(const Json& base64) {
-    const auto bytes = etcd::from_base64(base64.get<std::string>());
+    const auto bytes = fop::from_base64(base64.get<std::string>(), fop::Base64::kPadded);
     ENSURE(bytes.has_value());
     return {reinterpret_cast<const char*>(bytes->data()), bytes->size()};
 }
@@ -106,10 +106,11 @@ HttpAnswer FakeEtcd::read(std::string_view body) const {
     const std::string key = Json::parse(body).at("key");
     if (const auto found = keys_.find(plain(key)); found != keys_.end()) {
         answer["count"] = "1";
-        answer["kvs"] = Json::array({{{"key", key},
-                                      {"mod_revision", std::to_string(found->second.revision)},
-                                      {"version", "1"},
-                                      {"value", etcd::to_base64(found->second.value)}}});
+        answer["kvs"] =
+            Json::array({{{"key", key},
+                          {"mod_revision", std::to_string(found->second.revision)},
+                          {"version", "1"},
+                          {"value", fop::to_base64(found->second.value, fop::Base64::kPadded)}}});
     }
     return {.status = 200, .body = answer.dump()};
 }

@@ -11,8 +11,8 @@
 
 #include "core/ensure.h"
 #include "core/events.h"
-#include "eh/etcd/base64.h"
 #include "eh/etcd/client.h"
+#include "fop/base64.h"
 
 using namespace fopd;
 using namespace fopd::eh;
@@ -76,7 +76,10 @@ void check_client(const std::string& text, int status) {
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer calls it so.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size_bytes) {
     const std::string text(reinterpret_cast<const char*>(data), size_bytes);
-    if (const auto bytes = from_base64(text)) ENSURE(to_base64(*bytes) == text);
+    for (const auto form : {fop::Base64::kPadded, fop::Base64::kUrlSafeUnpadded}) {
+        const auto bytes = fop::from_base64(text, form);
+        if (bytes) ENSURE(fop::to_base64(*bytes, form) == text);
+    }
     const auto found = parse_read(text);
     if (found && *found) ENSURE((*found)->revision > 0);
     const auto swap = parse_swap(text);

@@ -39,8 +39,7 @@ std::vector<store::Fid> put_equal_objects(TapeStage& stage, std::size_t count) {
 }
 
 std::uint64_t free_blocks(TapeStage& stage) {
-    const store::SpaceUse use = stage.volume(0).space_use();
-    return use.free_blocks + use.waiting_blocks;
+    return stage.volume(0).space_use().room_blocks();
 }
 
 std::size_t released_count(TapeStage& stage, const std::vector<store::Fid>& fids) {

@@ -216,7 +216,7 @@ TEST_CASE("reqh tape: a change that does not fit on a staging makes room, and ho
     }
     const store::SpaceUse use = stage.volume(1).space_use();
     REQUIRE(use.free_blocks < 300);
-    const std::uint64_t lacking = use.free_blocks + use.waiting_blocks + 50;
+    const std::uint64_t lacking = use.room_blocks() + 50;
     CHECK(begin("fast", lacking) == fop::Status::kNoSpace);
     // It would not fit on an empty disk.
     CHECK(begin("cold", use.total_blocks) == fop::Status::kNoSpace);

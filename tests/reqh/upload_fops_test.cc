@@ -92,10 +92,7 @@ TEST_CASE("reqh uploads: an upload is invisible before its commit, then complete
 
 TEST_CASE("reqh uploads: one that is larger than what the disk has left does not begin", "[reqh]") {
     StoreStage node;
-    const auto left_blocks = [&node] {
-        const store::SpaceUse use = node.volume().space_use();
-        return use.free_blocks + use.waiting_blocks;
-    };
+    const auto left_blocks = [&node] { return node.volume().space_use().room_blocks(); };
     const auto begin = [&node](std::uint64_t size_bytes) -> FakeFop& {
         return node.call({.type = type_of("upload_begin"),
                           .body = fop::UploadBegin{

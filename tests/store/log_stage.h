@@ -5,9 +5,9 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/gate.h"
@@ -19,6 +19,7 @@
 #include "store/aligned_memory.h"
 #include "store/log.h"
 #include "tests/replay.h"
+#include "tests/store/mutant_disk.h"
 #include "tests/store/simulated_machine.h"
 
 namespace fopd::store::testing {
@@ -60,7 +61,7 @@ enum class Mutation : std::uint8_t {
 struct Plan {
     std::uint64_t seed = 1;
     Mutation mutation = Mutation::kNone;
-    unsigned boots = 3;
+    unsigned boots = 4;
     unsigned operations = 40;        // The operations of each worker in each boot.
     std::uint64_t first_cut = 0;     // The step at which the first boot loses power; 0: drawn.
     bool orderly = false;            // The power does not fail.
@@ -89,7 +90,7 @@ struct Remains {
         acknowledged;  // The newest acknowledged version of each object.
     std::map<std::uint32_t, std::uint64_t> next_version;
     std::uint64_t acknowledged_seq = 0;
-    std::string violation;
+    Findings findings;
 
     // Figures, so that a test can see that it tested something.
     std::uint64_t cleaned = 0;
@@ -107,10 +108,8 @@ public:
     // `cut_at` is the step at which the power fails; 0: never.
     void run(std::uint64_t cut_at, bool rescue);
     std::uint64_t steps() const { return machine_.power().steps(); }
-    const std::optional<Error>& open_error() const { return open_error_; }
 
 private:
-    class MutatedDisk;
     struct Operation;
     struct Freed {
         std::uint64_t seq;
@@ -135,18 +134,17 @@ private:
     Task<Result<bool>> block_holds(Put put);
     void checkpoint();
     void note_begun(std::uint64_t seq, const std::vector<Put>& puts);
-    void violated(std::string what);
+    void violated(std::string what) { remains_.findings.add(std::move(what)); }
 
     Remains& remains_;
     const Plan plan_;
     core::Random random_;
     SimulatedMachine machine_;
     std::unique_ptr<devices::MemoryDisk> disk_;
-    std::unique_ptr<MutatedDisk> mutated_;
+    MutantDisk mutant_;
     std::unique_ptr<Log> log_;
     core::WaitQueue ended_;
     AlignedMemory scratch_;
-    std::optional<Error> open_error_;
 
     std::map<std::uint32_t, Put> state_;  // All that was begun.
     std::deque<std::pair<std::uint64_t, Put>> unapplied_;

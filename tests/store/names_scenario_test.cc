@@ -56,7 +56,7 @@ TEST_CASE("names: of ten thousand creates of one name, one succeeds", "[store]")
     REQUIRE(claims.size() == 1);
     REQUIRE(owner_of(*node, "one") == claims.front().fid);
     node->finish(node->stop());
-    REQUIRE(stage.remains->violation == "");
+    REQUIRE(stage.remains->findings.first() == "");
 }
 
 TEST_CASE("names: a missing disk keeps its names", "[store]") {
@@ -77,7 +77,7 @@ TEST_CASE("names: a missing disk keeps its names", "[store]") {
         REQUIRE(refused.value() == std::nullopt);
         node->finish(node->stop());
     }
-    REQUIRE(stage.remains->violation == "");
+    REQUIRE(stage.remains->findings.first() == "");
 }
 
 TEST_CASE("names: what was replaced on a missing disk goes when the disk is back", "[store]") {
@@ -107,7 +107,7 @@ TEST_CASE("names: what was replaced on a missing disk goes when the disk is back
         REQUIRE(owner_of(*node, "a") == std::nullopt);
         node->finish(node->stop());
     }
-    REQUIRE(stage.remains->violation == "");
+    REQUIRE(stage.remains->findings.first() == "");
 }
 
 TEST_CASE("names: names that were lost are told by the disks", "[store]") {
@@ -127,7 +127,7 @@ TEST_CASE("names: names that were lost are told by the disks", "[store]") {
     const auto node = stage.boot({0, 1});
     REQUIRE(node->finish(node->known_claims()) == claims);
     node->finish(node->stop());
-    REQUIRE(stage.remains->violation == "");
+    REQUIRE(stage.remains->findings.first() == "");
 }
 
 TEST_CASE("names: a disk of which the names know more is an older copy", "[store]") {
@@ -148,7 +148,7 @@ TEST_CASE("names: a disk of which the names know more is an older copy", "[store
     stage.remains->disks[0].index = {};
 
     const auto node = stage.boot({0});
-    REQUIRE(stage.remains->violation.find("an older copy") != std::string::npos);
+    REQUIRE(stage.remains->findings.first().find("an older copy") != std::string::npos);
 }
 
 }  // namespace

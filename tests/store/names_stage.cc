@@ -143,10 +143,6 @@ Node::~Node() {
     machine_.reactor().drop_coroutines();
 }
 
-void Node::violate(const std::string& what) {
-    if (remains_.violation.empty()) remains_.violation = what;
-}
-
 NameShard& Node::part_of(std::string_view name) {
     return *parts_[shard_of({.pool = kPool, .name = name}, kParts)];
 }
@@ -197,7 +193,7 @@ Task<void> Node::live() {
     std::vector<unsigned> all(kDisks);
     for (unsigned disk = 0; disk < kDisks; ++disk) all[disk] = disk;
     co_await start(std::move(all));
-    if (remains_.violation.empty()) {
+    if (remains_.findings.none()) {
         ++remains_.recoveries;
         co_await compare();
         core::Gate gate;
@@ -544,8 +540,9 @@ Task<void> Node::compare() {
 std::string carry_out(const Plan& plan, Remains& remains) {
     core::VirtualWorld world(plan.seed);
     core::Random random(plan.seed);
-    for (unsigned boot = 0; boot < plan.boots && remains.violation.empty(); ++boot) {
-        const std::uint64_t cut_at = testing::draw_cut(plan, boot, plan.boots, random);
+    testing::Boots boots{.random = random, .findings = remains.findings, .images = {}};
+    for (Remains::DiskRemains& disk : remains.disks) boots.images.push_back(&disk.image);
+    return testing::run_boots(plan, boots, [&](const testing::Boot& boot) {
         for (MapImage& part : remains.names) {
             // A part of the names is lost, with all that it knew.
             const bool is_lost = !plan.orderly && random.below(5) == 0;
@@ -554,17 +551,10 @@ std::string carry_out(const Plan& plan, Remains& remains) {
         for (Remains::DiskRemains& disk : remains.disks) {
             if (!plan.orderly && random.below(6) == 0) disk.index = {};
         }
-        {
-            Node node(world, remains, plan, random.fork());
-            node.run(cut_at);
-            if (boot == 0) remains.first_was_cut = node.was_cut();
-        }
-        for (Remains::DiskRemains& disk : remains.disks) {
-            core::Random crash = random.fork();
-            disk.image.crash(crash);
-        }
-    }
-    return remains.violation;
+        Node node(world, remains, plan, random.fork());
+        node.run(boot.cut_at);
+        if (boot.number == 0) remains.first_was_cut = node.was_cut();
+    });
 }
 
 }  // namespace fopd::store::names_testing

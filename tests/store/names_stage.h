@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/cancel.h"
@@ -76,7 +77,7 @@ struct Remains {
     std::map<std::uint64_t, Renaming> renamings;  // The renamings that have begun and not ended.
     std::uint64_t next_renaming = 0;
     std::uint64_t next_fid = 1;
-    std::string violation;
+    testing::Findings findings;
     bool first_was_cut = false;  // The power failed in the first boot.
 
     // Figures, so that a test can see that it tested something.
@@ -151,7 +152,7 @@ private:
     Task<void> compare();
     Result<ReservedName> as_reserved(Result<ReservedName> hold, const std::string& name);
     void acknowledge(const std::string& name, Owner owner);
-    void violate(const std::string& what);
+    void violate(std::string what) { remains_.findings.add(std::move(what)); }
     Volume& volume_of(Fid fid) { return *disks_[fid.slot()].volume; }
     bool serving();
 

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "core/ensure.h"
 #include "core/gate.h"
@@ -65,13 +67,68 @@ private:
     bool ended_ = false;
 };
 
-// At which step of a boot its power goes, as the plan says or the luck has it; 0: never. The last
-// boot is never cut.
+// What a stage has found to be wrong. The first finding counts: others may follow from it.
+class Findings {
+public:
+    void add(std::string what) {
+        if (first_.empty()) first_ = std::move(what);
+    }
+    bool none() const { return first_.empty(); }
+    // Empty: nothing was found.
+    const std::string& first() const { return first_; }
+
+private:
+    std::string first_;
+};
+
+// One boot of several.
+struct Boot {
+    unsigned number = 0;
+    bool is_last = false;
+    std::uint64_t cut_at = 0;  // The step at which its power goes; 0: never.
+};
+
+// What the boots of a machine have in common. All of it outlives them.
+struct Boots {
+    core::Random& random;
+    const Findings& findings;
+    std::vector<devices::DiskImage*> images;
+    // After one of so many cuts, as the luck has it, only the process has ended, and the kernel
+    // ends what it had begun. 0: the power was always gone.
+    unsigned process_ends_of = 0;
+};
+
+// At which step of a boot its power goes, as the plan says or the luck has it. The last boot is
+// never cut.
 template <typename Plan>
-std::uint64_t draw_cut(const Plan& plan, unsigned boot, unsigned boots, core::Random& random) {
-    if (plan.orderly || boot + 1 >= boots) return 0;
+std::uint64_t draw_cut(const Plan& plan, unsigned boot, core::Random& random) {
+    if (plan.orderly || boot + 1 >= plan.boots) return 0;
     const std::uint64_t drawn = 1 + random.below(plan.cut_within);
     return boot == 0 && plan.first_cut > 0 ? plan.first_cut : drawn;
+}
+
+// Boots as the plan says until something is wrong, and returns that. `live` runs one life of a
+// machine; after it the disks lose what was not flushed.
+template <typename Plan, std::invocable<const Boot&> Live>
+std::string run_boots(const Plan& plan, const Boots& boots, Live live) {
+    core::Random& random = boots.random;
+    for (unsigned number = 0; number < plan.boots && boots.findings.none(); ++number) {
+        const Boot boot{.number = number,
+                        .is_last = number + 1 == plan.boots,
+                        .cut_at = draw_cut(plan, number, random)};
+        live(boot);
+        const bool only_process = boot.cut_at > 0 && boots.process_ends_of > 0 &&
+                                  random.below(boots.process_ends_of) == 0;
+        for (devices::DiskImage* const image : boots.images) {
+            if (only_process) {
+                image->settle();
+                continue;
+            }
+            core::Random crash = random.fork();
+            image->crash(crash);
+        }
+    }
+    return boots.findings.first();
 }
 
 }  // namespace fopd::store::testing

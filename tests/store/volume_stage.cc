@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/crc32c.h"
-#include "tests/store/forwarding_device.h"
 
 namespace fopd::store::testing {
 
@@ -92,53 +91,6 @@ void put_object(RecordWriter& records, Fid fid, const ObjectState& state, std::u
     records.put(Key::object(fid), write_object(buffer, object));
 }
 
-// The disk as somebody would see it who left something out.
-class Machine::MutatedDisk final : public ForwardingDevice {
-public:
-    MutatedDisk(core::Reactor& reactor, devices::Device& disk, Remains& remains, Mutation mutation)
-        : ForwardingDevice(disk), reactor_(reactor), remains_(remains), mutation_(mutation) {}
-
-    Task<Result<void>> write(core::Buffer from, std::uint64_t offset) override {
-        const auto is_zero = [](std::byte byte) { return byte == std::byte{0}; };
-        if (!std::ranges::all_of(from.span(), is_zero)) return device().write(from, offset);
-        remains_.zeros += from.size_bytes / kBlock;
-        if (mutation_ != Mutation::kZerosLate) return device().write(from, offset);
-        reactor_.spawn(late_, write_late(from, offset));
-        return say_done();
-    }
-    Task<Result<void>> flush() override {
-        if (mutation_ == Mutation::kNoFlush) co_return Result<void>{};
-        co_return co_await device().flush();
-    }
-    Task<Result<void>> discard(std::uint64_t offset, std::uint64_t size_bytes) override {
-        ++remains_.discards;
-        if (mutation_ != Mutation::kDiscardsLate) return device().discard(offset, size_bytes);
-        reactor_.spawn(late_, discard_late(offset, size_bytes));
-        return say_done();
-    }
-
-private:
-    static Task<Result<void>> say_done() { co_return Result<void>{}; }
-    Task<void> write_late(core::Buffer from, std::uint64_t offset) {
-        const auto slept = co_await reactor_.sleep_for(3ms);
-        ENSURE(slept.has_value());
-        const auto written = co_await device().write(from, offset);
-        ENSURE(written.has_value());
-    }
-
-    Task<void> discard_late(std::uint64_t offset, std::uint64_t size_bytes) {
-        const auto slept = co_await reactor_.sleep_for(3ms);
-        ENSURE(slept.has_value());
-        const auto discarded = co_await device().discard(offset, size_bytes);
-        ENSURE(discarded.has_value());
-    }
-
-    core::Reactor& reactor_;
-    Remains& remains_;
-    const Mutation mutation_;
-    core::Gate late_;
-};
-
 // The index as somebody would see it who left something out.
 class Machine::MutatedIndex final : public Index {
 public:
@@ -182,7 +134,11 @@ Machine::Machine(core::VirtualWorld& world, Remains& remains, const Plan& plan, 
     core::Reactor& reactor = machine_.reactor();
     whole_disk_ = machine_.plug_in(
         remains.image, {.seed = random_.next(), .slow_holes = plan.sparse, .faults = plan.faults});
-    disk_ = std::make_unique<MutatedDisk>(reactor, *whole_disk_, remains, plan.mutation);
+    disk_ = std::make_unique<MutantDisk>(
+        reactor, *whole_disk_,
+        DiskFlaws{.no_flush = plan.mutation == Mutation::kNoFlush,
+                  .zeros_late = plan.mutation == Mutation::kZerosLate,
+                  .discards_late = plan.mutation == Mutation::kDiscardsLate});
     auto index = std::make_unique<MapIndex>(
         MapIndex::World{.reactor = reactor, .random = random_, .delay_max = 5ms}, remains.index);
     index_ = std::make_unique<MutatedIndex>(std::move(index), plan.mutation);
@@ -193,10 +149,6 @@ Machine::Machine(core::VirtualWorld& world, Remains& remains, const Plan& plan, 
 
 Machine::~Machine() {
     machine_.drop_coroutines();
-}
-
-void Machine::violate(const std::string& what) {
-    if (remains_.violation.empty()) remains_.violation = what;
 }
 
 void Machine::run(std::uint64_t cut_at, bool rescue) {
@@ -211,6 +163,8 @@ void Machine::run(std::uint64_t cut_at, bool rescue) {
     look_at_memory();
     const bool is_cut = !machine_.power().on();
     if (is_cut && volume_->serving() && volume_->sweeping()) ++remains_.sweeps;
+    remains_.zeros += disk_->zeroed_blocks();
+    remains_.discards += disk_->discards();
     machine_.drop_coroutines();
 }
 
@@ -325,7 +279,7 @@ void Machine::check_owners() {
         const auto owner = owners.find("alice");
         if (owner != owners.end()) counted += owner->second.blocks;
     }
-    if (counted == blocks || !remains_.violation.empty()) return;
+    if (counted == blocks || !remains_.findings.none()) return;
     violate("the owner has " + std::to_string(blocks) + " blocks, counted were " +
             std::to_string(counted));
 }
@@ -472,21 +426,17 @@ Task<Result<void>> Machine::replace(Fid* fid) {
 std::string carry_out(const Plan& plan, Remains& remains) {
     core::VirtualWorld world(plan.seed);
     core::Random random(plan.seed);
-    for (unsigned boot = 0; boot < plan.boots && remains.violation.empty(); ++boot) {
-        const std::uint64_t cut_at = draw_cut(plan, boot, plan.boots, random);
-        const bool newer = plan.upgrade && boot > 0 && boot < 8 && random.below(2) == 0;
+    const Boots boots{.random = random, .findings = remains.findings, .images = {&remains.image}};
+    return run_boots(plan, boots, [&](const Boot& boot) {
+        const bool again = boot.number > 0;
+        const bool newer = plan.upgrade && again && boot.number < 8 && random.below(2) == 0;
         if (newer) ++remains.version;
         // An index of an older version is of no use.
-        const bool rescue = boot > 0 && (random.below(4) == 0 || plan.rescue ||
-                                         (newer && plan.mutation != Mutation::kOldIndex));
-        {
-            Machine machine(world, remains, plan, random.fork());
-            machine.run(cut_at, rescue);
-        }
-        core::Random crash = random.fork();
-        remains.image.crash(crash);
-    }
-    return remains.violation;
+        const bool rescue = again && (random.below(4) == 0 || plan.rescue ||
+                                      (newer && plan.mutation != Mutation::kOldIndex));
+        Machine machine(world, remains, plan, random.fork());
+        machine.run(boot.cut_at, rescue);
+    });
 }
 
 }  // namespace fopd::store::testing

@@ -20,6 +20,7 @@
 #include "store/map_index.h"
 #include "store/volume.h"
 #include "tests/replay.h"
+#include "tests/store/mutant_disk.h"
 #include "tests/store/simulated_machine.h"
 
 namespace fopd::store::testing {
@@ -120,7 +121,7 @@ struct Remains {
     std::map<Fid, std::deque<ObjectState>> objects;
     std::uint64_t next_fid = 1;
     std::uint64_t next_stamp = 1;
-    std::string violation;
+    Findings findings;
     TapeBook tape;
 
     // Figures, so that a test can see that it tested something.
@@ -150,7 +151,6 @@ public:
     Volume& volume() { return *volume_; }
 
 private:
-    class MutatedDisk;
     class MutatedIndex;
 
     Task<void> live();
@@ -164,7 +164,7 @@ private:
     Task<Result<void>> commit(Fid fid, Change* change, std::uint32_t bytes, ObjectState state,
                               bool durable);
     void look_at_memory();
-    void violate(const std::string& what);
+    void violate(std::string what) { remains_.findings.add(std::move(what)); }
     void acknowledge(Fid fid, const ObjectState& state);
 
     // -- comparing; see volume_stage_look.cc --
@@ -193,7 +193,7 @@ private:
     core::Random random_;
     SimulatedMachine machine_;
     std::unique_ptr<devices::Device> whole_disk_;
-    std::unique_ptr<devices::Device> disk_;
+    std::unique_ptr<MutantDisk> disk_;
     std::unique_ptr<Index> index_;
     std::unique_ptr<Volume> volume_;
     core::NullEventSink events_;
