@@ -33,11 +33,11 @@ using State = fop::MediumWorkReply::State;
 constexpr Duration kBetweenLooks = 1s;
 
 // By MediumWorkReply::State.
-constexpr std::array<std::string_view, 5> kStates{"none", "running", "done", "partly", "cancelled"};
+constexpr std::array<std::string_view, 5> kWorkStates{"none", "running", "done", "partly", "cancelled"};
 
 std::string_view word_of(State state) {
     const auto index = static_cast<std::size_t>(state);
-    return index < kStates.size() ? kStates[index] : "unknown";
+    return index < kWorkStates.size() ? kWorkStates[index] : "unknown";
 }
 
 nlohmann::ordered_json json_of(const std::string& medium, const WorkInfo& info) {

@@ -157,6 +157,8 @@ function(fopd_add_test area)
     add_executable(test_${area} ${arg_SOURCES} $<TARGET_OBJECTS:fopd_catch_main>)
     target_link_libraries(test_${area} PRIVATE ${arg_DEPENDS} fopd::catch fopd::warnings)
     target_precompile_headers(test_${area} REUSE_FROM fopd_catch_main)
+    # Tests repeat each other's helper names more than other code does: fewer of them share a translation unit.
+    set_target_properties(test_${area} PROPERTIES UNITY_BUILD_BATCH_SIZE 16)
     fopd_compile_soon(test_${area})
     if(FOPD_MOLD)
         target_link_options(test_${area} PRIVATE -fuse-ld=mold)

@@ -12,14 +12,14 @@ namespace fopd::fop {
 
 namespace {
 
-constexpr std::size_t kMacOffset = 48;
-static_assert(kMacOffset + kMacBytes == kPrefixBytes);
+constexpr std::size_t kMacAt = 48;
+static_assert(kMacAt + kMacBytes == kPrefixBytes);
 
 }  // namespace
 
 Result<Prefix> read_prefix(std::span<const std::byte> message) {
     if (message.size() < kPrefixBytes) return invalid("short message");
-    ByteReader reader(message.first(kMacOffset));
+    ByteReader reader(message.first(kMacAt));
     if (reader.number<std::uint32_t>() != kMagic) return invalid("no message");
     if (reader.number<std::uint8_t>() != kMajorVersion) {
         return std::unexpected(Error{.code = Errc::kUnsupported, .context = "wire version"});
@@ -59,7 +59,7 @@ void write_prefix(std::span<std::byte> message, MessageKind kind, const PrefixFi
                   std::size_t envelope_bytes) {
     ENSURE(message.size() <= UINT32_MAX);
     ENSURE(envelope_bytes > 0 && envelope_bytes <= message.size() - kPrefixBytes);
-    ByteWriter writer(message.first(kMacOffset));
+    ByteWriter writer(message.first(kMacAt));
     writer.number(kMagic);
     writer.number(kMajorVersion);
     writer.number(kMinorVersion);
@@ -73,8 +73,8 @@ void write_prefix(std::span<std::byte> message, MessageKind kind, const PrefixFi
     writer.number(fields.fop_credits);
     writer.number(std::uint32_t{0});
     writer.number(fields.acknowledged);
-    ENSURE(writer.size() == kMacOffset);
-    std::ranges::fill(message.subspan(kMacOffset, kMacBytes), std::byte{0});
+    ENSURE(writer.size() == kMacAt);
+    std::ranges::fill(message.subspan(kMacAt, kMacBytes), std::byte{0});
 }
 
 std::span<const std::byte> envelope_of(std::span<const std::byte> message) {
@@ -85,17 +85,17 @@ std::span<const std::byte> envelope_of(std::span<const std::byte> message) {
 }
 
 MacInput mac_input(std::span<const std::byte> message) {
-    return {.prefix = message.first(kMacOffset), .envelope = envelope_of(message)};
+    return {.prefix = message.first(kMacAt), .envelope = envelope_of(message)};
 }
 
 void write_mac(std::span<std::byte> message, std::span<const std::byte, kMacBytes> mac) {
     ENSURE(message.size() >= kPrefixBytes);
-    std::ranges::copy(mac, message.begin() + kMacOffset);
+    std::ranges::copy(mac, message.begin() + kMacAt);
 }
 
 std::span<const std::byte, kMacBytes> read_mac(std::span<const std::byte> message) {
     ENSURE(message.size() >= kPrefixBytes);
-    return message.subspan<kMacOffset, kMacBytes>();
+    return message.subspan<kMacAt, kMacBytes>();
 }
 
 std::size_t write_handshake(std::span<std::byte> buffer, const PrefixFields& fields,

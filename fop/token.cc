@@ -17,7 +17,7 @@
 namespace fopd::fop {
 namespace {
 
-constexpr std::uint8_t kLayout = 1;
+constexpr std::uint8_t kTokenLayout = 1;
 constexpr std::size_t kSignatureBytes = crypto_sign_ed25519_BYTES;
 constexpr std::string_view kWhiteSpace = " \t\r\n";
 // Signed together with the token, so that the signature is valid for nothing else.
@@ -52,7 +52,7 @@ bool has_length_of_token(std::span<const std::byte> token) {
     return token.size() > kSignatureBytes && token.size() <= Token::kSizeBytesMax;
 }
 
-constexpr const char* kBadLength = "no token has this length";
+constexpr const char* kNoTokenLength = "no token has this length";
 
 Result<Token> decode(std::span<const std::byte> body) {
     ByteReader reader(body);
@@ -67,7 +67,7 @@ Result<Token> decode(std::span<const std::byte> body) {
     token.principal = reader.short_text();
     token.pool = reader.short_text();
     if (!reader.complete()) return invalid("the token is cut short, or goes on after its end");
-    if (layout != kLayout || zero != 0 || !rights) return invalid("a token of an unknown layout");
+    if (layout != kTokenLayout || zero != 0 || !rights) return invalid("a token of an unknown layout");
     if (!is_name(token.principal) || !is_name(token.pool)) {
         return invalid("a name in the token is too long or not plain text");
     }
@@ -111,7 +111,7 @@ Issuer::Issuer(const Key& seed) {
 std::vector<std::byte> Issuer::sign(const Token& token) const {
     std::array<std::byte, Token::kSizeBytesMax> memory;
     ByteWriter writer(memory);
-    writer.number(kLayout);
+    writer.number(kTokenLayout);
     writer.number(std::uint8_t{0});
     writer.number(token.rights.bits());
     writer.put(token.id);
@@ -150,7 +150,7 @@ Result<std::vector<std::byte>> parse_token_text(std::string_view text) {
 }
 
 Result<Token> read_unverified(std::span<const std::byte> token) {
-    if (!has_length_of_token(token)) return invalid(kBadLength);
+    if (!has_length_of_token(token)) return invalid(kNoTokenLength);
     return decode(without_signature(token));
 }
 
@@ -159,7 +159,7 @@ TokenChecker::TokenChecker(Options options) : options_(std::move(options)) {
 }
 
 Result<Token> TokenChecker::check(std::span<const std::byte> token, const Shown& shown) const {
-    if (!has_length_of_token(token)) return invalid(kBadLength);
+    if (!has_length_of_token(token)) return invalid(kNoTokenLength);
     const auto body = without_signature(token);
     const Signed what(body);
     const int failed =

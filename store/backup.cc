@@ -12,7 +12,7 @@ namespace fopd::store {
 namespace {
 
 constexpr std::string_view kBackupMagic = "FOPDBKUP";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersionPlain = 1;
 constexpr std::uint32_t kVersionWithMedia = 2;
 constexpr std::size_t kTreeBytes = 32;
 constexpr std::size_t kEntryHeadBytes = 4;
@@ -36,7 +36,7 @@ BackupWriter::BackupWriter(const BackupHead& head) {
     ready_.resize(kBackupHeadBytes);
     const std::span bytes(ready_);
     std::ranges::copy(std::as_bytes(std::span(kBackupMagic)), bytes.begin());
-    put_little(bytes, 8, head.has_media ? kVersionWithMedia : kVersion);
+    put_little(bytes, 8, head.has_media ? kVersionWithMedia : kVersionPlain);
     put_little(bytes, 12, head.schema_version);
     put_little(bytes, 16, static_cast<std::uint64_t>(head.made.unix_ns));
     std::ranges::copy(head.node, bytes.begin() + 24);
@@ -131,7 +131,7 @@ Result<BackupHead> BackupReader::head(Bytes bytes) {
         return corrupt("it is no backup");
     }
     const auto version = get_little<std::uint32_t>(bytes, 8);
-    if (version != kVersion && version != kVersionWithMedia) {
+    if (version != kVersionPlain && version != kVersionWithMedia) {
         return std::unexpected(
             Error{.code = Errc::kUnsupported, .context = "version of the backup"});
     }

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kOverlayHeadBytes = 32;
 constexpr std::uint32_t kEntryCount = 32;
 // More than the depth of a tree with 2^64 entries.
-constexpr std::size_t kDepthMax = 16;
+constexpr std::size_t kPathMax = 16;
 
 constexpr std::size_t round_up(std::size_t size_bytes) {
     return (size_bytes + 7) / 8 * 8;
@@ -165,7 +165,7 @@ struct Overlay::Path {
         Inner* inner;
         std::uint32_t index;
     };
-    std::array<Step, kDepthMax> steps;
+    std::array<Step, kPathMax> steps;
     Leaf* leaf;
 };
 
@@ -320,7 +320,7 @@ void Overlay::insert_child(Path& path, Node* child) {
     root->insert(1, child->heads[0], child->records[0], child);
     root_ = root;
     ++depth_;
-    ENSURE(depth_ < kDepthMax);
+    ENSURE(depth_ < kPathMax);
 }
 
 const Overlay::Leaf* Overlay::leaf_for(const Sought& sought) const {

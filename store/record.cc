@@ -42,7 +42,7 @@ Fid read_fid(Bytes bytes) {
             .low = get_little<std::uint64_t>(bytes, 8)};
 }
 
-std::unexpected<Error> corrupt() {
+std::unexpected<Error> corrupt_record() {
     return std::unexpected(Error{.code = Errc::kCorrupt, .context = "a record of the log"});
 }
 
@@ -201,15 +201,15 @@ void RecordWriter::copy(Bytes record) {
 
 Result<std::optional<Record>> RecordReader::next() {
     if (rest_.empty()) return std::nullopt;
-    if (rest_.size() < kRecordHeadBytes) return corrupt();
+    if (rest_.size() < kRecordHeadBytes) return corrupt_record();
     const auto kind = get_little<std::uint8_t>(rest_, 0);
     const auto size = get_little<std::uint16_t>(rest_, 2);
-    if (get_little<std::uint8_t>(rest_, 1) != 0) return corrupt();
-    if (size < kRecordHeadBytes || size > rest_.size()) return corrupt();
+    if (get_little<std::uint8_t>(rest_, 1) != 0) return corrupt_record();
+    if (size < kRecordHeadBytes || size > rest_.size()) return corrupt_record();
     last_ = rest_.first(size);
     rest_ = rest_.subspan(size);
     Record record{.kind = static_cast<RecordKind>(kind)};
-    if (!parse(record.kind, last_.subspan(kRecordHeadBytes), record)) return corrupt();
+    if (!parse(record.kind, last_.subspan(kRecordHeadBytes), record)) return corrupt_record();
     return record;
 }
 

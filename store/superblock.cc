@@ -20,13 +20,13 @@ constexpr std::size_t kFormatVersionAt = 8;
 constexpr std::size_t kSchemaVersionAt = 12;
 constexpr std::size_t kDiskIdAt = 16;
 constexpr std::size_t kGenerationAt = 32;
-constexpr std::size_t kEpochAt = 40;
+constexpr std::size_t kSuperblockEpochAt = 40;
 constexpr std::size_t kEpochFirstSeqAt = 48;
 constexpr std::size_t kTrustedSeqAt = 56;
 constexpr std::size_t kFlagsAt = 64;
 constexpr std::size_t kSegmentBlocksAt = 68;
 constexpr std::size_t kSegmentCountAt = 72;
-constexpr std::size_t kChecksumAt = 76;
+constexpr std::size_t kSuperblockChecksumAt = 76;
 constexpr std::size_t kEarlierFirstSeqsAt = 80;
 constexpr std::size_t kCleanedSeqAt = 120;
 constexpr std::size_t kSegmentsAt = 128;
@@ -35,7 +35,7 @@ static_assert(kEarlierFirstSeqsAt + sizeof(Superblock::earlier_first_seqs) == kC
 static_assert(kCleanedSeqAt + sizeof(Superblock::cleaned_seq) == kSegmentsAt);
 
 std::uint32_t checksum_of(std::span<const std::byte> bytes, std::size_t segment_count) {
-    const std::uint32_t before = core::crc32c(bytes.first(kChecksumAt));
+    const std::uint32_t before = core::crc32c(bytes.first(kSuperblockChecksumAt));
     return core::crc32c(bytes.subspan(kEarlierFirstSeqsAt, kSegmentsAt - kEarlierFirstSeqsAt +
                                                                kSegmentBytes * segment_count),
                         before);
@@ -95,7 +95,7 @@ std::size_t encode_superblock(const Superblock& superblock, std::span<std::byte>
     put_little(out, kSchemaVersionAt, superblock.schema_version);
     std::ranges::copy(superblock.disk_id, out.begin() + kDiskIdAt);
     put_little(out, kGenerationAt, superblock.generation);
-    put_little(out, kEpochAt, superblock.epoch);
+    put_little(out, kSuperblockEpochAt, superblock.epoch);
     put_little(out, kEpochFirstSeqAt, superblock.epoch_first_seq);
     put_little(out, kTrustedSeqAt, superblock.trusted_seq);
     put_little(out, kFlagsAt, superblock.clean ? kClean : 0U);
@@ -110,7 +110,7 @@ std::size_t encode_superblock(const Superblock& superblock, std::span<std::byte>
         put_little(out, at, superblock.segments[i].first_seq);
         put_little(out, at + 8, superblock.segments[i].number);
     }
-    put_little(out, kChecksumAt, checksum_of(out, superblock.segments.size()));
+    put_little(out, kSuperblockChecksumAt, checksum_of(out, superblock.segments.size()));
     return whole;
 }
 
@@ -125,14 +125,14 @@ Result<Superblock> parse_superblock(std::span<const std::byte> bytes) {
     }
     const auto count = get_little<std::uint32_t>(bytes, kSegmentCountAt);
     if (count > kSuperblockSegmentsMax) return corrupt("superblock");
-    if (get_little<std::uint32_t>(bytes, kChecksumAt) != checksum_of(bytes, count)) {
+    if (get_little<std::uint32_t>(bytes, kSuperblockChecksumAt) != checksum_of(bytes, count)) {
         return corrupt("checksum of the superblock");
     }
     const auto flags = get_little<std::uint32_t>(bytes, kFlagsAt);
     Superblock found{.schema_version = get_little<std::uint32_t>(bytes, kSchemaVersionAt),
                      .segment_blocks = get_little<std::uint32_t>(bytes, kSegmentBlocksAt),
                      .generation = get_little<std::uint64_t>(bytes, kGenerationAt),
-                     .epoch = get_little<std::uint64_t>(bytes, kEpochAt),
+                     .epoch = get_little<std::uint64_t>(bytes, kSuperblockEpochAt),
                      .epoch_first_seq = get_little<std::uint64_t>(bytes, kEpochFirstSeqAt),
                      .trusted_seq = get_little<std::uint64_t>(bytes, kTrustedSeqAt),
                      .clean = (flags & kClean) != 0,
