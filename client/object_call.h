@@ -49,8 +49,8 @@ struct ObjectClientOptions {
     std::uint64_t held_bytes_max = 64U << 20;
     // A call is repeated for this time while the server answers "try again".
     Duration patience{10s};
-    fabric::TimesUser* times =
-        nullptr;  // Receives the parts of the time of each fop; null: no receiver.
+    // Receives the parts of the time of each fop; null: no receiver.
+    fabric::TimesUser* times = nullptr;
 };
 
 // The longest pause before a call is repeated. A call is not repeated if the next pause would end

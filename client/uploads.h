@@ -18,8 +18,8 @@ struct NewObject {
     std::string group{};  // Empty: the first group of the principal.
     std::uint16_t mode = 0640;
     bool no_replace = false;
-    std::string
-        collection{};  // Objects with equal ones are kept together on tape; empty: the group.
+    // Objects of the same collection are kept together on tape. Empty: the group.
+    std::string collection{};
 };
 
 // Uploads of whole objects, which become visible when all of their bytes are durable.

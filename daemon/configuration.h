@@ -45,14 +45,14 @@ public:
         // The changed settings: those in force now, and those that this reload has found and that
         // wait for a restart.
         config::Changes changes{};
-        std::vector<std::string>
-            needs_restart;  // Not in force yet, from this reload or an earlier one.
+        // Not in force yet, from this reload or an earlier one.
+        std::vector<std::string> needs_restart;
         std::string hash;
     };
     struct Refused {
         bool busy = false;  // Try again later; nothing is wrong with the file.
-        bool is_unknown =
-            false;  // The rule, setting or device named in the request does not exist.
+        // The rule, setting or device named in the request does not exist.
+        bool is_unknown = false;
         // The file is valid, but the node cannot follow it without a restart.
         bool needs_restart = false;
         std::vector<std::string> problems;

@@ -201,8 +201,8 @@ private:
         lrs::PolicyChoice policy;  // The current policy,
         lrs::PolicyShare shared;   // and its shared state.
         core::Random policy_seeds;
-        std::vector<lrs::ClassNews>
-            last_news;  // The last news of former policies, rules and classes.
+        // The last news of former policies, rules and classes.
+        std::vector<lrs::ClassNews> last_news;
         eh::LocalityFold::End epochs;
         lrs::Scheduler requests;
         reqh::RequestHandler handler;

@@ -14,12 +14,12 @@ namespace fopd::daemon {
 
 // The faults of the node's tapes that a locality knows.
 struct TapeFindings {
-    std::optional<library::LibraryCondition>
-        library{};  // Set only by the locality that has the library.
+    // Set only by the locality that has the library.
+    std::optional<library::LibraryCondition> library{};
     // The live copies of objects of its disks, by the barcode of their cartridge.
     std::map<std::string, std::uint64_t> live_copies{};
-    std::uint64_t unreadable_objects =
-        0;  // Objects that are on tape only and could not be recalled.
+    // Objects that are on tape only and could not be recalled.
+    std::uint64_t unreadable_objects = 0;
 };
 
 // Counts copies on these cartridges. Runs on the reactor of the locality.

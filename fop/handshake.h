@@ -64,8 +64,8 @@ struct Refusal {
 struct Credentials {
     AuthKind kind = AuthKind::kNone;
     Key key = {};  // Zeros if not authenticated.
-    std::string name =
-        {};  // The name it gives itself: a peer's is its node's name, others are informative.
+    // The name it gives itself: a peer's is its node's name, others are informative.
+    std::string name = {};
     std::string user = {};  // The user it acts for; empty for itself.
 };
 

@@ -115,8 +115,8 @@ struct MediumEntry {
     std::uint64_t files = 0;
     std::uint64_t mounts = 0;
     std::uint32_t generation = 0;
-    std::uint64_t scrubbed_s =
-        0;  // When the last scrub ended, in seconds since 1970 UTC; 0: never.
+    // When the last scrub ended, in seconds since 1970 UTC. 0: never.
+    std::uint64_t scrubbed_s = 0;
     std::uint64_t damaged_copies = 0;  // How many damaged copies the latest scrub found.
     std::string_view barcode{};
     std::string_view pool{};

@@ -120,8 +120,8 @@ private:
     std::vector<std::unique_ptr<SimulatedClient>> clients_;
     std::vector<Due> due_;  // In the order of their start.
     Instant looked_closely_at_ = Instant::min();
-    std::vector<Instant>
-        excused_until_;  // Per node: until then, a stall explains a late feed of the watchdog.
+    // Per node: until then, a stall explains a late feed of the watchdog.
+    std::vector<Instant> excused_until_;
     std::vector<bool> restart_;  // Per node: to be restarted when it has ended.
     std::string broken_promise_;
     std::uint64_t faults_carried_out_ = 0;

@@ -142,8 +142,8 @@ private:
     SharedBlocks shared_;
     ClaimCheck claim_check_;
     CopyCheck copy_check_;
-    std::uint64_t promised_before_ =
-        0;  // Blocks allocated before the second walk without a record yet.
+    // Blocks allocated before the second walk without a record yet.
+    std::uint64_t promised_before_ = 0;
 
     // Seen in this turn.
     std::vector<SeenExtent> seen_;

@@ -16,8 +16,8 @@ inline constexpr int kSlowness = 1;
 #endif
 
 // How many of so many seeds a test runs unless it is told a number: with a sanitizer fewer, but not
-// fewer than four if there are so many, because swarms run each fourth seed twice. The long tier
-// runs all of them, and more, in other builds.
+// fewer than four if there are so many, because swarms run each fourth seed twice. Builds
+// without a sanitizer run all of them.
 constexpr std::uint64_t few_of(std::uint64_t seeds) {
     constexpr std::uint64_t kFewest = 4;
     return std::max(std::min(seeds, kFewest), seeds / kSlowness);

@@ -79,8 +79,8 @@ private:
     core::EventSink& events_;
     LinkOptions options_;
     fabric::SessionHost host_;
-    std::map<std::pair<std::string, std::string>, std::unique_ptr<Link>>
-        links_;  // By name, address.
+    // By name, address.
+    std::map<std::pair<std::string, std::string>, std::unique_ptr<Link>> links_;
     std::list<std::unique_ptr<Link>> ending_;
     core::Gate work_;
     bool closing_ = false;

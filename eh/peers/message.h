@@ -119,8 +119,9 @@ struct Nack {
 
 // What all members have in common.
 struct CommonRules {
-    std::uint64_t hash =
-        0;  // Of all rules; the others are here so that the one that differs shows.
+    // Of all rules. The rules below are sent too, so that the receiver can name the one that
+    // differs.
+    std::uint64_t hash = 0;
     std::uint64_t timeout_ns = 0;
     std::uint64_t grace_ns = 0;
     std::uint64_t root_silent_ns = 0;
@@ -142,8 +143,8 @@ enum class UnlikeRule : std::uint8_t {
 struct Join {
     std::string address{};
     CommonRules rules{};
-    EpochNumber newest =
-        0;  // The newest epoch that the sender has had; its next ones must be higher.
+    // The newest epoch that the sender has had. Its next ones must be higher.
+    EpochNumber newest = 0;
     bool operator==(const Join&) const = default;
 };
 struct Redirect {

@@ -134,8 +134,8 @@ private:
     const std::size_t room_;  // Bytes of a stream that were not received.
     std::map<std::string, std::uint32_t, std::less<>> host_numbers_;
     std::vector<std::string> hosts_;  // By number.
-    std::map<std::uint32_t, Instant>
-        link_free_at_;  // With a bandwidth: when its last byte is sent.
+    // With a bandwidth: when its last byte is sent.
+    std::map<std::uint32_t, Instant> link_free_at_;
     std::map<int, Socket> sockets_;
     int next_fd_;
     std::uint16_t next_port_;

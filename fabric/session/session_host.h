@@ -80,8 +80,8 @@ struct HostStatistics {
     core::Counter expired;   // Ended by the lease or the deadline of the handshake.
     core::Counter lost;      // Ended by the network or the peer.
     core::Counter garbage;   // Messages that are malformed or name no session.
-    core::Counter
-        unsealed;  // Not sealed with the session's key, repeated, or not part of a handshake.
+    // Not sealed with the session's key, repeated, or not part of a handshake.
+    core::Counter unsealed;
     core::Counter messages_in;
     core::Counter messages_out;
     core::Counter bytes_in;

@@ -86,8 +86,8 @@ struct Remains {
     };
     std::vector<Begun> begun;                          // The changes begun since the last recovery.
     std::map<std::uint32_t, std::uint64_t> recovered;  // The versions that the last recovery found.
-    std::map<std::uint32_t, std::uint64_t>
-        acknowledged;  // The newest acknowledged version of each object.
+    // The newest acknowledged version of each object.
+    std::map<std::uint32_t, std::uint64_t> acknowledged;
     std::map<std::uint32_t, std::uint64_t> next_version;
     std::uint64_t acknowledged_seq = 0;
     Findings findings;
