@@ -38,7 +38,7 @@ void OfiConnection::start(TransferOp& op, TransferOp::Kind kind) {
     ++in_flight_;
     ++machine_.in_flight_;
     if (op.kind != TransferOp::Kind::kSend) ++machine_.transfers_in_flight_;
-    if (op.kind == TransferOp::Kind::kRead) mark_tail(op);
+    if (op.kind == TransferOp::Kind::kRead && machine_.provider_.is_tcp()) mark_tail(op);
     // Operations of an ended connection are completed from that list, too.
     if (state_ == State::kEnded || parked_head_ != nullptr || !post(op)) park(op);
 }
@@ -69,14 +69,18 @@ void OfiConnection::mark_tail(TransferOp& op) {
 }
 
 bool OfiConnection::post(TransferOp& op) {
-    // The provider only advises a limit, and accepts more.
-    if (posted_ >= posted_max_) return false;
+    // The tcp provider only advises a limit, and accepts more.
+    if (posted_ >= posted_max_ || machine_.posted_ >= machine_.posted_max_) return false;
     iovec local{.iov_base = op.local.bytes.data(), .iov_len = op.local.bytes.size()};
     void* descriptor = op.local.registration;
+    ENSURE(descriptor != nullptr || op.local.bytes.empty() ||
+           !machine_.provider_.registers_local_memory());
     const fi_rma_iov remote{
         .addr = op.remote.address, .len = op.local.bytes.size(), .key = op.remote.key};
+    // The verbs provider follows the pointer of a write without looking whether it is null.
+    const bool has_descriptors = descriptor != nullptr || op.kind == TransferOp::Kind::kRead;
     const fi_msg_rma transfer{.msg_iov = &local,
-                              .desc = &descriptor,
+                              .desc = has_descriptors ? &descriptor : nullptr,
                               .iov_count = 1,
                               .addr = FI_ADDR_UNSPEC,
                               .rma_iov = &remote,
@@ -99,6 +103,7 @@ bool OfiConnection::post(TransferOp& op) {
     }
     if (failed == -FI_EAGAIN) return false;
     ++posted_;
+    ++machine_.posted_;
     if (op.kind == TransferOp::Kind::kRead) ++reads_posted_;
     // An operation that the provider refuses for another reason completes as failed.
     if (failed != 0) machine_.failed_.push_back(&op);
@@ -117,6 +122,7 @@ void OfiConnection::post_parked() {
 
 void OfiConnection::complete_posted(TransferOp& op, Result<void> result) {
     --posted_;
+    --machine_.posted_;
     if (op.kind == TransferOp::Kind::kRead) --reads_posted_;
     if (state_ == State::kEnded && posted_ == 0) machine_.ended_.push_back(id_);
     complete(op, result);

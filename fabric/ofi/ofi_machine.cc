@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 
 #include <poll.h>
 #include <rdma/fi_cm.h>
@@ -26,8 +27,9 @@ constexpr std::size_t kClosesPerPoll = 16;
 // To close an endpoint the library searches the lists of all endpoints. A poll passes at most so
 // many list elements, but closes at least one endpoint.
 constexpr std::size_t kSearchedPerPoll = 32'768;
-// In addition to the receives; the tcp provider's queue grows if necessary.
-constexpr std::size_t kSendsExpected = 4096;
+// In addition to the receives. The tcp provider's queue grows if necessary; an adapter's does not,
+// and its connections are lost when it overflows.
+constexpr std::uint32_t kSendsExpected = 4096;
 // The event queue is read at least once in so many polls; a read is a system call.
 constexpr std::uint32_t kPollsPerEventRead = 64;
 // The library may lose wake-ups of its descriptors; these caps limit the delay.
@@ -77,6 +79,7 @@ Result<void> OfiMachine::open(const MachineOptions& options) {
         return std::unexpected(provider_error(failed, "fi_cq_open"));
     }
     completions_.reset(completions);
+    posted_max_ = provider_.is_tcp() ? std::numeric_limits<std::uint32_t>::max() : kSendsExpected;
 
     fi_eq_attr events_wanted{};
     events_wanted.wait_obj = FI_WAIT_FD;
@@ -95,6 +98,7 @@ Result<void> OfiMachine::open(const MachineOptions& options) {
     if (const int failed = fi_control(&events->fid, FI_GETWAIT, &event_fd); failed != 0) {
         return std::unexpected(provider_error(failed, "event queue descriptor"));
     }
+    if (const auto ready = check_cache(); !ready) return ready;
     if (const auto ready = open_receives(options); !ready) return ready;
     completion_watch_.emplace(reactor_, completion_fd, POLLIN);
     event_watch_.emplace(reactor_, event_fd, POLLIN);
@@ -104,15 +108,21 @@ Result<void> OfiMachine::open(const MachineOptions& options) {
 
 Result<void> OfiMachine::open_receives(const MachineOptions& options) {
     fid_ep* shared = nullptr;
-    if (const int failed = fi_srx_context(domain_.get(), provider_.info->rx_attr, &shared, nullptr);
+    fi_rx_attr attributes = *provider_.info->rx_attr;
+    // An adapter's context takes as many receives as it was made for.
+    if (!provider_.is_tcp()) attributes.size = options.receive_buffer_count;
+    if (const int failed = fi_srx_context(domain_.get(), &attributes, &shared, nullptr);
         failed != 0) {
         return std::unexpected(provider_error(failed, "fi_srx_context"));
     }
     shared_receive_.reset(shared);
-    if (const int failed = fi_ep_bind(shared, &completions_->fid, FI_RECV); failed != 0) {
+    // The verbs provider does not implement this: what is received completes in the queue of the
+    // endpoint that received it.
+    if (const int failed = fi_ep_bind(shared, &completions_->fid, FI_RECV);
+        failed != 0 && failed != -FI_ENOSYS) {
         return std::unexpected(provider_error(failed, "bind shared receive context"));
     }
-    // The tcp provider does not implement this.
+    // Neither provider implements this.
     if (const int failed = fi_enable(shared); failed != 0 && failed != -FI_ENOSYS) {
         return std::unexpected(provider_error(failed, "enable shared receive context"));
     }
@@ -150,6 +160,22 @@ Result<OwnedFid<fid_mr>> OfiMachine::open_region(std::span<std::byte> memory, st
         return std::unexpected(provider_error(failed, "register memory"));
     }
     return OwnedFid<fid_mr>(region);
+}
+
+// The cache opens more memory to peers than is opened here. With it, memory that is registered a
+// second time is the same region.
+Result<void> OfiMachine::check_cache() {
+    if (!provider_.registers_local_memory()) return {};
+    std::array<std::byte, 64> memory{};
+    const auto first = open_region(memory, FI_SEND, 0);
+    if (!first) return std::unexpected(first.error());
+    const auto second = open_region(memory, FI_SEND, 0);
+    if (!second) return std::unexpected(second.error());
+    if (fi_mr_key(first->get()) != fi_mr_key(second->get())) return {};
+    return std::unexpected(Error{
+        .code = Errc::kUnsupported,
+        .context = "libfabric caches registrations of memory, which opens more of it to peers "
+                   "than is needed: it was used before FI_MR_CACHE_MAX_COUNT=0 was set"});
 }
 
 Result<void*> OfiMachine::register_memory(std::span<std::byte> memory) {
@@ -241,19 +267,29 @@ std::unique_ptr<Connection> OfiMachine::accept(std::unique_ptr<ConnectionRequest
     ENSURE(answer.size() <= kHelloBytesMax);
     auto connection = std::make_unique<OfiConnection>(*this, user, request->peer());
     OfiArrival& arrival = static_cast<OfiRequest&>(*request).arrival();
+    const auto fail = [&](Error reason) {
+        // To an adapter's connection manager, the request of a peer that has given up is not valid.
+        if (!provider_.is_tcp() && reason.code == Errc::kInvalid) reason.code = Errc::kClosed;
+        connection->end(reason);
+        return std::move(connection);
+    };
     if (const auto opened = open_endpoint(*connection, *arrival.info); !opened) {
-        connection->end(opened.error());
-        return connection;
+        return fail(opened.error());
     }
     if (const int failed = fi_accept(connection->endpoint_.get(), answer.data(), answer.size());
         failed != 0) {
         // The endpoint refers to the request, so it is closed before the request returns.
         close_endpoint(std::move(connection->endpoint_));
-        connection->end(provider_error(failed, "accept"));
-        return connection;
+        return fail(provider_error(failed, "accept"));
     }
     arrival.taken = true;
     connection->visit_ = arrival.visit;
+    // Both sides of an adapter's connection can send as soon as the peer has the answer, and what
+    // the peer sends may come before the event that tells this side of it.
+    if (!provider_.is_tcp()) {
+        connects_.push_back(
+            Event{.connection = connection->id_, .reason = {.code = Errc::kClosed}, .data = {}});
+    }
     return connection;
 }
 
@@ -289,10 +325,11 @@ Task<void> OfiMachine::stop() {
 // -- turns --
 
 bool OfiMachine::poll() {
-    const bool woken = completion_watch_->take_fired() || event_watch_->take_fired();
+    const bool events_came = event_watch_->take_fired();
+    const bool woken = completion_watch_->take_fired() || events_came;
     const bool slept = std::exchange(slept_, false);
 
-    if (++polls_ % kPollsPerEventRead == 0 || connecting_ > 0) fetch_events();
+    if (++polls_ % kPollsPerEventRead == 0 || connecting_ > 0 || events_came) fetch_events();
     std::uint32_t found = tell_connected();
     // With many connections, a look that will probably find nothing is left to the sleep.
     const bool spared = std::exchange(was_dry_, false) && has_many_connections() &&
@@ -323,13 +360,13 @@ Duration OfiMachine::sleep_max() {
     }
     fid* waited[] = {&completions_->fid, &events_->fid};
     // fi_trywait() also makes progress, which may bring events.
-    if (fi_trywait(provider_.fabric.get(), waited, connecting_ > 0 ? 2 : 1) != 0) {
+    if (fi_trywait(provider_.fabric.get(), waited, waits_for_events() ? 2 : 1) != 0) {
         return Duration{0};
     }
     fetch_events();
     if (something_ends()) return Duration{0};
     completion_watch_->arm();
-    if (connecting_ > 0) event_watch_->arm();
+    if (waits_for_events()) event_watch_->arm();
     const bool busy = in_flight_ > 0 || connecting_ > 0 || !unposted_.empty();
     const auto connections = static_cast<std::int64_t>(connections_.size());
     const Duration cap =
@@ -381,8 +418,9 @@ std::uint32_t OfiMachine::read_completions() {
         for (const fi_cq_data_entry& entry :
              std::span(entries).first(static_cast<std::size_t>(count))) {
             if (Receive* const receive = receive_at(entry.op_context); receive != nullptr) {
-                // With some hardware a write with a notification uses up a receive, too.
-                if ((entry.flags & FI_RECV) != 0) take_message(*receive, entry.len);
+                // With an adapter a write with a notification uses up a receive, too.
+                const auto kind = entry.flags & (FI_RECV | FI_REMOTE_CQ_DATA);
+                if (kind == FI_RECV) take_message(*receive, entry.len);
                 unposted_.push_back(receive);
                 post_receives();
             } else if (entry.op_context != nullptr) {
@@ -413,7 +451,10 @@ void OfiMachine::warn_too_long() {
 
 void OfiMachine::complete(TransferOp& op, std::size_t told_bytes) {
     auto& connection = *static_cast<OfiConnection*>(op.connection);
-    if (came_whole(op, told_bytes)) return connection.complete_posted(op, {});
+    // An adapter reads all or fails; its provider tells no length.
+    if (!provider_.is_tcp() || came_whole(op, told_bytes)) {
+        return connection.complete_posted(op, {});
+    }
     core::emit(provider_.events, core::Level::kWarn, "fabric.short_transfer",
                {{"peer", std::string_view(connection.peer_)},
                 {"asked_bytes", static_cast<std::uint64_t>(op.local.bytes.size())}});
@@ -508,9 +549,12 @@ std::uint32_t OfiMachine::settle() {
         const Event event = std::move(ends_.front());
         ends_.pop_front();
         ++found;
-        if (OfiConnection* const connection = find(event.connection)) {
-            connection->end(event.reason, event.data);
-        }
+        OfiConnection* const connection = find(event.connection);
+        if (connection == nullptr) continue;
+        Error reason = event.reason;
+        // An adapter's connection manager also refuses a connection that was made already.
+        if (connection->state_ == OfiConnection::State::kConnected) reason.code = Errc::kClosed;
+        connection->end(reason, event.data);
     }
     for (TransferOp* const op : std::exchange(failed_, {})) {
         ++found;

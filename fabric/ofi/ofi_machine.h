@@ -61,21 +61,25 @@ private:
     bool poll() override;
     void end_of_turn() override {}
     Duration sleep_max() override;
-    // Transfers progress only while the machine polls, and a message is often followed by more.
+    // With tcp, transfers progress only while the machine polls. A message is often followed by
+    // more.
     Look look() const override {
         if (has_many_connections()) return Look::kNot;
-        if (transfers_in_flight_ > 0 || !opened_.empty()) return Look::kAlways;
+        const bool transfers = transfers_in_flight_ > 0 || !opened_.empty();
+        if (transfers && provider_.is_tcp()) return Look::kAlways;
         return in_flight_ > 0 || busy_since_sleep_ ? Look::kIfItPays : Look::kNot;
     }
 
     Result<void> open_receives(const MachineOptions& options);
+    Result<void> check_cache();
     Result<OwnedFid<fid_mr>> open_region(std::span<std::byte> memory, std::uint64_t access,
                                          std::uint64_t key);
     Result<void> open_endpoint(OfiConnection& connection, fi_info& info);
     void post_receives();
-    // With more connections it takes as long to look at each of them, as the provider does for an
-    // empty queue, as to sleep and be woken.
-    bool has_many_connections() const { return connections_.size() > 256; }
+    // With more connections it takes as long to look at each of them, as tcp does for an empty
+    // queue, as to sleep and be woken.
+    bool has_many_connections() const { return provider_.is_tcp() && connections_.size() > 256; }
+    bool waits_for_events() const { return connecting_ > 0 || !provider_.is_tcp(); }
     bool something_ends() const {
         return !ended_.empty() || !failed_.empty() || !connects_.empty() || !ends_.empty();
     }
@@ -110,8 +114,9 @@ private:
     std::vector<Receive*> unposted_;
     OwnedFid<fid_ep> shared_receive_;
     std::optional<core::FdWatch> completion_watch_;
-    // Waited for only while connections are being made. At other times the completion queue's
-    // descriptor shows every event, while in some versions this one is ready for every message.
+    // With tcp it is waited for only while connections are being made. At other times the
+    // completion queue's descriptor shows every event, while in some versions this one is ready for
+    // every message.
     std::optional<core::FdWatch> event_watch_;
 
     core::Random tails_;  // For OfiConnection::mark_tail().
@@ -128,6 +133,8 @@ private:
     core::IntrusiveList<OfiConnection> parked_;  // With operations not started.
     std::uint32_t connecting_ = 0;
     std::uint32_t in_flight_ = 0;
+    std::uint32_t posted_ = 0;  // How many of in_flight_ the provider has.
+    std::uint32_t posted_max_ = 0;
     std::uint32_t transfers_in_flight_ = 0;  // How many of in_flight_ are reads and writes.
     std::uint32_t polls_ = 0;
 

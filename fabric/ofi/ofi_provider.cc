@@ -48,6 +48,10 @@ Result<void> Provider::open() {
     if (options.scheme != kOfiTcpScheme && options.scheme != kVerbsScheme) {
         return std::unexpected(Error{.code = Errc::kInvalid, .context = "unknown fabric provider"});
     }
+    // libfabric's cache of registrations registers memory for all that peers can do, whatever it is
+    // asked for, and leaves it registered when it is closed. The library reads this variable when
+    // it is used for the first time. Each machine tests that the cache is off (`has_cache`).
+    if (!is_tcp()) ::setenv("FI_MR_CACHE_MAX_COUNT", "0", 1);
     // An empty one.
     const OwnedInfo hints(::fi_dupinfo(nullptr));
     if (!hints) return std::unexpected(Error{.code = Errc::kNoSpace, .context = "fi_dupinfo"});
@@ -65,12 +69,14 @@ Result<void> Provider::open() {
     fi_info* found = nullptr;
     if (const int failed = ::fi_getinfo(kApiVersion, nullptr, nullptr, 0, hints.get(), &found);
         failed != 0) {
-        return std::unexpected(Error{
-            .code = Errc::kUnsupported, .os_errno = -failed, .context = "find fabric provider"});
+        return std::unexpected(
+            Error{.code = Errc::kUnsupported,
+                  .os_errno = -failed,
+                  .context = is_tcp() ? "find fabric provider"
+                                      : "find an RDMA adapter with an address and an active port"});
     }
     const OwnedInfo all(found);
-    info.reset(::fi_dupinfo(found));
-    if (!info) return std::unexpected(Error{.code = Errc::kNoSpace, .context = "fi_dupinfo"});
+    if (const auto chosen = choose(*all); !chosen) return chosen;
     drop_addresses(*info);
 
     fid_fabric* opened = nullptr;
@@ -79,6 +85,33 @@ Result<void> Provider::open() {
     }
     fabric.reset(opened);
     frees_reads_twice = is_tcp() && FI_VERSION_LT(::fi_version(), FI_VERSION(1, 18));
+    return {};
+}
+
+// With verbs there is an offer for each address of each adapter. All but the adapter is the same in
+// those that are considered.
+Result<void> Provider::choose(const fi_info& offers) {
+    const fi_info* chosen = nullptr;
+    for (const fi_info* each = &offers; each != nullptr; each = each->next) {
+        // iWARP lets peers write to all memory that is read into, and only RDMA over InfiniBand or
+        // Ethernet has shared receive contexts that belong to no connection.
+        if (!is_tcp() && each->ep_attr->protocol != FI_PROTO_RDMA_CM_IB_RC) continue;
+        if (chosen == nullptr) chosen = each;
+        if (is_tcp()) break;
+        // A machine belongs to one adapter, and does not learn by which one a peer is reached.
+        if (std::strcmp(chosen->domain_attr->name, each->domain_attr->name) == 0) continue;
+        return std::unexpected(
+            Error{.code = Errc::kUnsupported,
+                  .context = "this host has several RDMA adapters, and only one can be used: name "
+                             "it in the environment, FI_VERBS_DEVICE_NAME"});
+    }
+    if (chosen == nullptr) {
+        return std::unexpected(Error{
+            .code = Errc::kUnsupported,
+            .context = "find an RDMA adapter for InfiniBand or RoCE; iWARP is not supported"});
+    }
+    info.reset(::fi_dupinfo(chosen));
+    if (!info) return std::unexpected(Error{.code = Errc::kNoSpace, .context = "fi_dupinfo"});
     return {};
 }
 

@@ -66,6 +66,8 @@ struct Provider {
     bool frees_reads_twice = false;
 
     Result<void> open();
+    // Otherwise it is `verbs`: an adapter works on its own, whether or not the machine polls, and
+    // reports through separate descriptors what was completed and what became of connections.
     bool is_tcp() const { return options.scheme == kOfiTcpScheme; }
     bool registers_local_memory() const { return (info->domain_attr->mr_mode & FI_MR_LOCAL) != 0; }
 
@@ -73,6 +75,9 @@ struct Provider {
     // is no memory.
     OwnedInfo info_from(const SocketAddress& source) const;
     OwnedInfo info_to(const SocketAddress& target) const;
+
+private:
+    Result<void> choose(const fi_info& offers);
 };
 
 // `code` is the result of a libfabric call, negative or positive.

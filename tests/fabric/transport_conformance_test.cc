@@ -1,7 +1,8 @@
 // Goal: every transport keeps the contract of fabric/transport.h.
 // Method: a server and a client on reactors of their own, in each world a transport runs in. A test
 // waits for what must come; that something does not come is looked at where it would have come by
-// then, in the order of one connection. The file is long because the contract is.
+// then, in the order of one connection. FOPD_TEST_VERBS is the address of an RDMA adapter of this
+// host: with it, this adapter alone is tested. The file is long because the contract is.
 
 #include <array>
 #include <string>
@@ -15,7 +16,7 @@ using namespace fopd::fabric::testing;
 namespace {
 
 Kind any_kind() {
-    return GENERATE(from_range(kAllKinds.begin(), kAllKinds.end()));
+    return GENERATE(from_range(kinds_to_test()));
 }
 
 // Bytes in which every place looks different from its neighbours.
@@ -416,14 +417,20 @@ TEST_CASE("fabric transport: close completes all in flight and then is silent", 
     pair.server.close();
 
     REQUIRE(stage.server().wait([&] { return pair.server.idle(); }));
-    for (const Op& op : pair.server.ops) REQUIRE(op.failed_with(Errc::kClosed));
+    std::vector<std::string> at_end;
+    for (const Op& op : pair.server.ops) {
+        REQUIRE((op.failed_with(Errc::kClosed) || (kind.answers_alone && op.fine())));
+        at_end.emplace_back(text_of(op.local.bytes));
+    }
     stage.client().loop().resume();
     REQUIRE(stage.client().wait([&] { return pair.client.closed.has_value(); }));
     REQUIRE(pair.server.calls == 1);
     // The end of memory that was to be read into may have changed.
     constexpr std::size_t kSame = (64U << 10) - 16;
-    for (const Memory* memory : memories) {
-        REQUIRE(memory->bytes.substr(0, kSame) == std::string(kSame, '-'));
+    for (std::size_t i = 0; i < memories.size(); ++i) {
+        REQUIRE(memories[i]->bytes == at_end[i]);
+        if (kind.answers_alone) continue;
+        REQUIRE(memories[i]->bytes.substr(0, kSame) == std::string(kSame, '-'));
     }
     stage.client().close(opened);
 }

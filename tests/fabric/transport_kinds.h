@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdlib>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -42,6 +43,8 @@ struct Kind {
     bool encrypts = false;
     // Whether transfers can be given up and opened memory be taken back.
     bool gives_up = true;
+    // Whether a peer whose reactor stands still answers transfers: its adapter does.
+    bool answers_alone = false;
 };
 
 inline std::unique_ptr<Transport> make_simulated_mem(core::VirtualWorld*) {
@@ -59,6 +62,12 @@ inline std::unique_ptr<Transport> make_ofi_tcp(core::VirtualWorld*) {
 inline std::unique_ptr<Transport> make_tcp(core::VirtualWorld*) {
     static core::NullEventSink events;
     return make_tcp_transport(events, {.random_key = &next_key});
+}
+
+// Over this host's RDMA adapter.
+inline std::unique_ptr<Transport> make_verbs(core::VirtualWorld*) {
+    static core::NullEventSink events;
+    return make_ofi_transport(events, {.scheme = kVerbsScheme, .random_key = &next_key});
 }
 
 // A row for each; what has one passes the conformance suite.
@@ -80,6 +89,27 @@ inline constexpr std::array kAllKinds{
     Kind{"tcp, io_uring, encrypted", World::kRealUring, "tcp://127.0.0.1:0", "tcp://127.0.0.1:1",
          &make_tcp, false, true},
 };
+
+// Over the RDMA adapter whose address is in FOPD_TEST_VERBS; empty without it.
+inline std::vector<Kind> verbs_kinds() {
+    const char* const host = std::getenv("FOPD_TEST_VERBS");
+    if (host == nullptr) return {};
+    static const std::string listen_at = std::string("verbs://") + host + ":0";
+    static const std::string nobody_at = std::string("verbs://") + host + ":1";
+    const auto kind = [](const char* name, World world) {
+        return Kind{name,  world, listen_at.c_str(), nobody_at.c_str(), &make_verbs, true, false,
+                    false, true};
+    };
+    return {kind("ofi, verbs, poll", World::kReal),
+            kind("ofi, verbs, io_uring", World::kRealUring)};
+}
+
+// The kinds that the conformance suite tests: verbs alone if this host is said to have it.
+inline std::vector<Kind> kinds_to_test() {
+    std::vector<Kind> kinds = verbs_kinds();
+    if (kinds.empty()) kinds.assign(kAllKinds.begin(), kAllKinds.end());
+    return kinds;
+}
 
 inline std::ostream& operator<<(std::ostream& out, const Kind& kind) {
     return out << kind.name;

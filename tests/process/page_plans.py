@@ -115,6 +115,7 @@ CONTRIBUTING = {
     "scripts/test --long asan": Not("it takes an hour, and runs all other tests"),
     "scripts/test-vm": Not("it emulates a machine for most of an hour"),
     "scripts/test-vm tape": Not("it emulates a machine"),
+    "scripts/test-vm rdma": Not("it emulates a machine"),
     "cmake --preset dev && cmake --build --preset dev && ctest --preset dev": Elsewhere("CMakePresets.json", '"dev"'),
     "cmake --workflow --preset dev": Elsewhere("CMakePresets.json", '"workflowPresets"'),
 }
