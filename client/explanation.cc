@@ -64,7 +64,7 @@ std::array<Part, kParts.size()> parts_of(const CallTimes& times) {
 }
 
 // Empty for a part that rounds to nothing.
-std::string line_of(const Part& part, double total) {
+std::string explanation_line(const Part& part, double total) {
     if (part.seconds * 1000 < total || part.seconds <= 0) return {};
     std::array<char, 80> text{};
     std::snprintf(text.data(), text.size(), "  %-34s %10s %4.0f %%\n", part.name.words,
@@ -72,7 +72,7 @@ std::string line_of(const Part& part, double total) {
     return text.data();
 }
 
-nlohmann::ordered_json json_of(const CallTimes& times) {
+nlohmann::ordered_json explanation_json(const CallTimes& times) {
     nlohmann::ordered_json object{{"total", seconds(times.total)}};
     for (const Part& part : parts_of(times)) object[part.name.key] = part.seconds;
     return object;
@@ -102,7 +102,7 @@ std::string explanation(const TimeLedger::Figures& figures) {
     std::string text = "where the time went: " + std::to_string(figures.calls) +
                        (figures.calls == 1 ? " fop, " : " fops, ") + latency_of(total) +
                        " in all\n";
-    for (const Part& part : parts_of(figures.sum)) text += line_of(part, total);
+    for (const Part& part : parts_of(figures.sum)) text += explanation_line(part, total);
     if (figures.calls == 1) return text;
     const auto parts = parts_of(figures.slowest);
     std::vector<Part> slowest(parts.begin(), parts.end());
@@ -115,8 +115,8 @@ std::string explanation(const TimeLedger::Figures& figures) {
 
 nlohmann::ordered_json explanation_json(const TimeLedger::Figures& figures) {
     return {{"fops", figures.calls},
-            {"seconds", json_of(figures.sum)},
-            {"slowest", json_of(figures.slowest)}};
+            {"seconds", explanation_json(figures.sum)},
+            {"slowest", explanation_json(figures.slowest)}};
 }
 
 std::string parts_page(const nlohmann::json& seconds_by_part) {
@@ -124,7 +124,7 @@ std::string parts_page(const nlohmann::json& seconds_by_part) {
     const double total = seconds_by_part.at("total").get<double>();
     for (const PartName& name : kParts) {
         const auto found = seconds_by_part.find(name.key);
-        if (found != seconds_by_part.end()) text += line_of({name, found->get<double>()}, total);
+        if (found != seconds_by_part.end()) text += explanation_line({name, found->get<double>()}, total);
     }
     return text;
 }

@@ -19,7 +19,7 @@ namespace fopd::client {
 namespace {
 
 // The failure may pass: the load goes on.
-bool may_pass(libfopd::Status status) {
+bool load_may_pass(libfopd::Status status) {
     return status == libfopd::Status::kTryAgain || status == libfopd::Status::kTimedOut ||
            status == libfopd::Status::kFailed;
 }
@@ -140,7 +140,7 @@ private:
     void on_done(CallState& call, const libfopd::Outcome& outcome) {
         if (running_.stopped()) return running_.one_ended(nullptr);
         const Instant now = clock_.now();
-        if (!outcome && !may_pass(outcome.status)) return running_.one_ended(&outcome);
+        if (!outcome && !load_may_pass(outcome.status)) return running_.one_ended(&outcome);
         if (outcome) {
             call.answered = true;
             if (window_.holds(call.begun, now)) latency_.record(now - call.begun);

@@ -56,7 +56,7 @@ int open_directory_of(int top_fd, const std::string& path) {
     return at.release();
 }
 
-const char* kind_of(mode_t mode) {
+const char* file_kind_of(mode_t mode) {
     if (S_ISLNK(mode)) return "a symbolic link";
     if (S_ISFIFO(mode)) return "a named pipe";
     if (S_ISSOCK(mode)) return "a socket";
@@ -226,7 +226,7 @@ std::optional<LocalEntry> LocalWalk::next() {
         if (!S_ISDIR(info.st_mode)) {
             return LocalEntry{.kind = LocalEntry::Kind::kSkipped,
                               .path = std::move(path),
-                              .words = kind_of(info.st_mode)};
+                              .words = file_kind_of(info.st_mode)};
         }
         if (path.size() + 2 > path_bytes_max_) {
             LocalEntry entry{.kind = LocalEntry::Kind::kFailed,

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kRangesShown = 2;
 
-std::string text_of(const fop::Range& range) {
+std::string lost_write_text(const fop::Range& range) {
     return std::to_string(range.offset) + " to " + std::to_string(range.end() - 1);
 }
 
@@ -37,7 +37,7 @@ std::string describe(const LostWrite& lost) {
     std::string words = "object " + hex_of(lost.fid) + ": the buffered writes to bytes ";
     for (std::size_t i = 0; i < std::min(lost.ranges.size(), kRangesShown); ++i) {
         if (i > 0) words += ", ";
-        words += text_of(lost.ranges[i]);
+        words += lost_write_text(lost.ranges[i]);
     }
     if (lost.ranges.size() > kRangesShown) {
         words += " and others up to " + std::to_string(lost.ranges.back().end() - 1);

@@ -27,7 +27,7 @@ namespace fopd::client {
 namespace {
 
 // The failure may pass: the load goes on.
-bool may_pass(fop::Status status) {
+bool object_load_may_pass(fop::Status status) {
     return status == fop::Status::kTryAgain || status == fop::Status::kBusy ||
            status == fop::Status::kTimedOut || status == fop::Status::kInternal;
 }
@@ -268,7 +268,7 @@ private:
         if (running_.stopped()) return now;
         if (!problem) {
             if (window.holds(begun, now)) latency_.record(now - begun);
-        } else if (!may_pass(problem->status)) {
+        } else if (!object_load_may_pass(problem->status)) {
             running_.fail({.problem = std::move(*problem)});
         } else if (now >= window.begin) {
             if (errors_++ == 0) first_error_ = std::move(problem->words);

@@ -51,7 +51,7 @@ bool read_stamp(std::span<const std::string_view> fields, FileStamp& stamp) {
            read_number(fields[2], stamp.modified_ns) && read_number(fields[3], stamp.changed_ns);
 }
 
-std::string text_of(const FileStamp& stamp) {
+std::string journal_text(const FileStamp& stamp) {
     return std::to_string(stamp.size_bytes) + "\t" + std::to_string(stamp.inode) + "\t" +
            std::to_string(stamp.modified_ns) + "\t" + std::to_string(stamp.changed_ns);
 }
@@ -60,11 +60,11 @@ std::string text_of(const FileStamp& stamp) {
 constexpr std::size_t kStampAt = 2;
 
 std::string line_of(const std::string& path, const PutJournal::Stored& stored) {
-    return "stored\t" + hex_of(stored.fid) + "\t" + text_of(stored.stamp) + "\t" + path + "\n";
+    return "stored\t" + hex_of(stored.fid) + "\t" + journal_text(stored.stamp) + "\t" + path + "\n";
 }
 
 std::string line_of(const std::string& path, const PutJournal::Begun& begun) {
-    return "begun\t" + hex_of(begun.upload.fid) + "\t" + text_of(begun.stamp) + "\t" +
+    return "begun\t" + hex_of(begun.upload.fid) + "\t" + journal_text(begun.stamp) + "\t" +
            std::to_string(begun.upload.window_bytes) + "\t" + begun.group + "\t" +
            (begun.collection.empty() ? "" : begun.collection + "\t") + path + "\n";
 }

@@ -17,7 +17,7 @@ Duration in_milliseconds(std::uint64_t count) {
     return std::chrono::milliseconds(static_cast<std::int64_t>(std::min(count, kMax)));
 }
 
-RecallInfo info_of(const fop::RecallEntry& entry) {
+RecallInfo tape_info_of(const fop::RecallEntry& entry) {
     RecallInfo info{.fid = entry.fid,
                     .name = std::string(entry.name),
                     .size_bytes = entry.size_bytes,
@@ -34,7 +34,7 @@ RecallInfo info_of(const fop::RecallEntry& entry) {
     return info;
 }
 
-CopyInfo info_of(const fop::CopyEntry& entry) {
+CopyInfo tape_info_of(const fop::CopyEntry& entry) {
     return {.cartridge = std::string(entry.cartridge),
             .state = std::string(entry.state),
             .file = entry.file,
@@ -101,7 +101,7 @@ Task<Outcome<ObjectCopies>> TapeCalls::copies(fop::Fid fid, Wait wait) {
     const std::uint64_t until_s = std::min(reply->pinned_until_s, std::uint64_t{16'725'225'600});
     ObjectCopies found{
         .copies = {}, .on_disk = reply->on_disk, .pinned_until_ns = until_s * kNanoseconds};
-    for (const fop::CopyEntry& each : *entries) found.copies.push_back(info_of(each));
+    for (const fop::CopyEntry& each : *entries) found.copies.push_back(tape_info_of(each));
     co_return found;
 }
 
@@ -115,7 +115,7 @@ Task<Outcome<RecallQueue>> TapeCalls::recalls(Wait wait) {
     const auto entries = fop::read_recalls(std::span(payload).first(answer->payload_bytes));
     if (reply == nullptr || !entries) co_return nonsense();
     RecallQueue queue{.recalls = {}, .total = reply->total};
-    for (const fop::RecallEntry& each : *entries) queue.recalls.push_back(info_of(each));
+    for (const fop::RecallEntry& each : *entries) queue.recalls.push_back(tape_info_of(each));
     co_return queue;
 }
 

@@ -53,7 +53,7 @@ TopTable load_table(const char* title, const std::vector<LoadRates>& loads) {
     return table;
 }
 
-TopTable class_table(const std::vector<ClassRates>& classes) {
+TopTable top_class_table(const std::vector<ClassRates>& classes) {
     TopTable table{
         .titles = {"CLASS", "QUEUED", "OPS/S", "BYTES/S", "P50", "P99", "HELD %", "OLDEST"},
         .rows = {}};
@@ -70,7 +70,7 @@ TopTable class_table(const std::vector<ClassRates>& classes) {
     return table;
 }
 
-TopTable locality_table(const std::vector<LocalityLoad<double>>& localities) {
+TopTable top_locality_table(const std::vector<LocalityLoad<double>>& localities) {
     TopTable table{.titles = {"LOCALITY", "CORE", "BUSY %", "TURNS/S", "SLEEPS/S", "RESUMED/S",
                               "I/O/S", "MESSAGES/S", "BUFFERS"},
                    .rows = {}};
@@ -115,17 +115,17 @@ nlohmann::ordered_json json_of(const LoadRates& at) {
 TopTable top_table(TopView view, const TopRates& rates) {
     switch (view) {
         case TopView::kOps: return load_table("OP", rates.ops);
-        case TopView::kClasses: return class_table(rates.classes);
+        case TopView::kClasses: return top_class_table(rates.classes);
         case TopView::kPrincipals: return load_table("PRINCIPAL", rates.principals);
         case TopView::kDevices: return load_table("DEVICE", rates.devices);
-        case TopView::kLocalities: return locality_table(rates.localities);
+        case TopView::kLocalities: return top_locality_table(rates.localities);
     }
     return {};
 }
 
 std::string top_page(const TopSample& now, const TopRates& rates) {
     std::string page =
-        title_line(now) + "\n" + text_of(locality_table(rates.localities), kPageWidth);
+        title_line(now) + "\n" + text_of(top_locality_table(rates.localities), kPageWidth);
     for (const auto view :
          {TopView::kClasses, TopView::kOps, TopView::kPrincipals, TopView::kDevices}) {
         const TopTable table = top_table(view, rates);

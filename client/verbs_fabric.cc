@@ -49,7 +49,7 @@ libfopd::Options options_of(const Call& call) {
 }
 
 // Prints why there is no answer. Returns the exit code.
-int complain_about(const Call& call, const libfopd::Outcome& outcome) {
+int complain_about_outcome(const Call& call, const libfopd::Outcome& outcome) {
     using Kind = ObjectSession::Failure::Kind;
     const Kind kind = outcome.status == libfopd::Status::kUnreachable ? Kind::kUnreachable
                       : outcome.status == libfopd::Status::kDenied    ? Kind::kDenied
@@ -139,7 +139,7 @@ int run_ping(const Call& call) {
     Pong pong;  // Outlives the client, which may still set it.
     libfopd::Client client;
     if (const libfopd::Outcome opened = libfopd::Client::open(options_of(call), client); !opened) {
-        return complain_about(call, opened);
+        return complain_about_outcome(call, opened);
     }
     const auto interval = std::chrono::duration_cast<Duration>(
         std::chrono::duration<double>(call.arguments.interval_s));
@@ -149,7 +149,7 @@ int run_ping(const Call& call) {
     Instant answered_at;
     bool going_on = interrupts.wait(pong.fd(), call.timeout + 1s);
     const auto connected = going_on ? pong.take(answered_at) : libfopd::Outcome{};
-    if (connected && !*connected) return complain_about(call, *connected);
+    if (connected && !*connected) return complain_about_outcome(call, *connected);
     while (going_on) {
         const Instant begun = clock.now();
         ++pings.sent;
@@ -157,7 +157,7 @@ int run_ping(const Call& call) {
         going_on = interrupts.wait(pong.fd(), call.timeout + 1s);
         const auto outcome = pong.take(answered_at);
         if (outcome && !*outcome) {
-            exit_code = complain_about(call, *outcome);
+            exit_code = complain_about_outcome(call, *outcome);
             if (exit_code == kExitNotAllowed) break;
         } else if (outcome) {
             const auto span = static_cast<std::uint64_t>((answered_at - begun).count());
@@ -245,7 +245,7 @@ Measured measure_messages(const Call& call, LoadOp op, std::uint64_t size_bytes,
                           .warm_up = in_ns(std::min(asked.seconds * kWarmUpShare, kWarmUpMax)),
                           .window = in_ns(asked.seconds)},
                          interrupts);
-    if (!done) return std::unexpected(complain_about(call, done.error()));
+    if (!done) return std::unexpected(complain_about_outcome(call, done.error()));
     return std::move(*done);
 }
 

@@ -306,7 +306,7 @@ Task<int> punch(Run* run, ObjectInfo info) {
 
 // -- attributes --
 
-Task<int> change(Run* run, ObjectInfo info, ObjectClient::AttributeWish wish) {
+Task<int> change_object(Run* run, ObjectInfo info, ObjectClient::AttributeWish wish) {
     auto done = co_await run->objects.set_attributes(info.fid, std::move(wish), run->wait());
     co_return run->done(done, {{"name", run->name()}, {"fid", hex_of(info.fid)}});
 }
@@ -314,7 +314,7 @@ Task<int> change(Run* run, ObjectInfo info, ObjectClient::AttributeWish wish) {
 Task<int> change_mode(Run* run, ObjectInfo info) {
     ObjectClient::AttributeWish wish;
     wish.mode = run->arguments.mode;
-    co_return co_await change(run, std::move(info), std::move(wish));
+    co_return co_await change_object(run, std::move(info), std::move(wish));
 }
 
 // The owner stands before the colon, the group behind it.
@@ -324,7 +324,7 @@ Task<int> change_owner(Run* run, ObjectInfo info) {
     ObjectClient::AttributeWish wish;
     if (colon != 0) wish.owner = text.substr(0, colon);
     if (colon != std::string::npos) wish.group = text.substr(colon + 1);
-    co_return co_await change(run, std::move(info), std::move(wish));
+    co_return co_await change_object(run, std::move(info), std::move(wish));
 }
 
 // -- all of it --

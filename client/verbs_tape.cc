@@ -98,7 +98,7 @@ Task<int> release_all(ObjectRun* run) {
     co_return co_await for_each_name(run, "released", &one);
 }
 
-nlohmann::ordered_json json_of(const RecallInfo& info) {
+nlohmann::ordered_json tape_json(const RecallInfo& info) {
     nlohmann::ordered_json name = info.name;
     if (info.name.empty()) name = nullptr;
     nlohmann::ordered_json requester = info.requester;
@@ -121,7 +121,7 @@ Task<int> show_queue(ObjectRun* run) {
     const auto found = co_await run->objects.tape().recalls(run->wait());
     if (!found) co_return run->complain_about(found.error());
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const RecallInfo& each : found->recalls) list.push_back(json_of(each));
+    for (const RecallInfo& each : found->recalls) list.push_back(tape_json(each));
     const nlohmann::ordered_json all{{"total", found->total}, {"recalls", list}};
     const auto page = [&] {
         return table(list, {{"PLACE", "place"},
@@ -156,7 +156,7 @@ Task<int> cancel_recall(ObjectRun* run) {
 
 // -- the library --
 
-nlohmann::ordered_json json_of(const Medium& medium) {
+nlohmann::ordered_json tape_json(const Medium& medium) {
     nlohmann::ordered_json drive = medium.drive;
     if (medium.drive.empty()) drive = nullptr;
     nlohmann::ordered_json scrubbed;
@@ -201,7 +201,7 @@ Task<int> show_media(ObjectRun* run) {
     const auto found = co_await run->objects.tape().media(run->wait());
     if (!found) co_return run->complain_about(found.error());
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const Medium& each : *found) list.push_back(json_of(each));
+    for (const Medium& each : *found) list.push_back(tape_json(each));
     co_return show(run->call, dumped({{"media", list}}), [&] { return media_page(list); });
 }
 

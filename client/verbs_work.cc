@@ -40,7 +40,7 @@ std::string_view word_of(State state) {
     return index < kWorkStates.size() ? kWorkStates[index] : "unknown";
 }
 
-nlohmann::ordered_json json_of(const std::string& medium, const WorkInfo& info) {
+nlohmann::ordered_json work_json(const std::string& medium, const WorkInfo& info) {
     nlohmann::ordered_json failed = nlohmann::ordered_json::array();
     for (const WorkInfo::Failure& each : info.failed) {
         nlohmann::ordered_json name = each.name;
@@ -136,7 +136,7 @@ Task<Outcome<WorkInfo>> follow(ObjectRun* run, TapeCalls::WorkWish wish, WorkInf
 }
 
 // Begins, ends or shows the work on each of the cartridges; after a begin, waits for its end.
-Task<Outcome<std::vector<WorkInfo>>> order(ObjectRun* run, Kind kind,
+Task<Outcome<std::vector<WorkInfo>>> order_work(ObjectRun* run, Kind kind,
                                            std::vector<std::string> barcodes) {
     const Order what = order_of(run->arguments);
     std::vector<WorkInfo> works;
@@ -176,10 +176,10 @@ void say_what_goes_on(const ObjectRun& run, const std::vector<WorkInfo>& works) 
 Task<int> repack(ObjectRun* run) {
     const std::string& medium = run->arguments.medium;
     std::vector<std::string> barcodes{medium};
-    const auto works = co_await order(run, Kind::kRepack, std::move(barcodes));
+    const auto works = co_await order_work(run, Kind::kRepack, std::move(barcodes));
     if (!works) co_return run->complain_about(medium, works.error());
     say_what_goes_on(*run, *works);
-    const nlohmann::ordered_json work = json_of(medium, works->front());
+    const nlohmann::ordered_json work = work_json(medium, works->front());
     const auto page = [&work] { return page_of(nlohmann::json::array({work}), Kind::kRepack); };
     const int printed = show(run->call, dumped(work), page);
     co_return printed != kExitDone || is_good(*run, *works) ? printed : kExitRefused;
@@ -208,12 +208,12 @@ Task<int> scrub_media(ObjectRun* run) {
     auto barcodes = co_await media_to_scrub(run);
     if (!barcodes) co_return run->complain_about(barcodes.error());
     std::vector<std::string> copy = *barcodes;
-    const auto works = co_await order(run, Kind::kScrub, std::move(copy));
+    const auto works = co_await order_work(run, Kind::kScrub, std::move(copy));
     if (!works) co_return run->complain_about(run->arguments.medium, works.error());
     say_what_goes_on(*run, *works);
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (std::size_t i = 0; i < works->size(); ++i) {
-        list.push_back(json_of((*barcodes)[i], (*works)[i]));
+        list.push_back(work_json((*barcodes)[i], (*works)[i]));
     }
     const auto page = [&list] { return page_of(list, Kind::kScrub); };
     const int printed = show(run->call, dumped({{"scrubs", list}}), page);
@@ -255,12 +255,12 @@ Task<int> rescue_media(ObjectRun* run) {
     auto barcodes = co_await media_to_rescue(run);
     if (!barcodes) co_return run->complain_about(barcodes.error());
     std::vector<std::string> copy = *barcodes;
-    const auto works = co_await order(run, Kind::kRescue, std::move(copy));
+    const auto works = co_await order_work(run, Kind::kRescue, std::move(copy));
     if (!works) co_return run->complain_about(asked.medium, works.error());
     say_what_goes_on(*run, *works);
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (std::size_t i = 0; i < works->size(); ++i) {
-        list.push_back(json_of((*barcodes)[i], (*works)[i]));
+        list.push_back(work_json((*barcodes)[i], (*works)[i]));
     }
     const auto page = [&list] { return page_of(list, Kind::kRescue); };
     const int printed = show(run->call, dumped({{"rescues", list}}), page);

@@ -11,7 +11,7 @@ namespace {
 using eh::peers::EpochState;
 using eh::peers::EpochStatus;
 
-std::string_view in_words(EpochState state) {
+std::string_view epoch_in_words(EpochState state) {
     switch (state) {
         case EpochState::kIdle: return "idle";
         case EpochState::kWaiting: return "waiting";
@@ -21,7 +21,7 @@ std::string_view in_words(EpochState state) {
     return "detached";
 }
 
-std::string_view in_words(EpochStatus::Seen::State state) {
+std::string_view epoch_in_words(EpochStatus::Seen::State state) {
     switch (state) {
         case EpochStatus::Seen::State::kReady: return "ready";
         case EpochStatus::Seen::State::kLost: return "lost";
@@ -46,7 +46,7 @@ Task<AdminReply> AdminApi::epoch_show(AdminRequest) {
         .field("store", std::string_view(!has_peers ? ""
                                          : has_etcd ? "etcd"
                                                     : "static"))
-        .field("state", in_words(status.state))
+        .field("state", epoch_in_words(status.state))
         .field("epoch", static_cast<std::uint64_t>(status.epoch))
         .field("view", status.view)
         .field("root", std::string_view(status.root));
@@ -54,7 +54,7 @@ Task<AdminReply> AdminApi::epoch_show(AdminRequest) {
     for (const EpochStatus::Seen& each : status.members) {
         json.begin_object()
             .field("name", std::string_view(each.name))
-            .field("state", in_words(each.state))
+            .field("state", epoch_in_words(each.state))
             .end_object();
     }
     json.end_array();

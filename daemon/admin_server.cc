@@ -104,7 +104,7 @@ std::size_t announced_bytes(MHD_Connection* connection) {
     return length == nullptr ? 0 : std::strtoull(length, nullptr, 10);
 }
 
-struct Arguments {
+struct QueryArguments {
     std::map<std::string, std::string>& query;
     std::string doubled{};  // A parameter that was given twice.
 };
@@ -141,7 +141,7 @@ MHD_Result take_accept(void* to, MHD_ValueKind, const char* key, const char* val
 }
 
 MHD_Result take_argument(void* to, MHD_ValueKind, const char* key, const char* value) noexcept {
-    auto& arguments = *static_cast<Arguments*>(to);
+    auto& arguments = *static_cast<QueryArguments*>(to);
     if (!arguments.query.emplace(key, value == nullptr ? "" : value).second)
         arguments.doubled = key;
     return MHD_YES;
@@ -390,7 +390,7 @@ private:
             return refuse(connection, {MHD_HTTP_METHOD_NOT_ALLOWED, "no such method on this path",
                                        route->method == "GET" ? "GET, HEAD" : route->method});
         }
-        Arguments arguments{.query = request.query};
+        QueryArguments arguments{.query = request.query};
         MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, &take_argument, &arguments);
         if (!arguments.doubled.empty())
             return refuse(connection, {MHD_HTTP_BAD_REQUEST, core::printable(arguments.doubled) +

@@ -37,7 +37,7 @@ std::unexpected<StartProblem> problem(int exit_code, std::string message) {
     return std::unexpected(StartProblem{.exit_code = exit_code, .message = std::move(message)});
 }
 
-std::string words_of(int os_errno) {
+std::string address_words_of(int os_errno) {
     return std::system_category().message(os_errno);
 }
 
@@ -73,7 +73,7 @@ Started<void> require_unused(const std::string& path) {
     struct stat status{};
     if (lstat(path.c_str(), &status) != 0) {
         if (errno == ENOENT) return {};
-        return problem(kExitDataDir, "admin socket " + path + ": " + words_of(errno));
+        return problem(kExitDataDir, "admin socket " + path + ": " + address_words_of(errno));
     }
     if (!S_ISSOCK(status.st_mode)) {
         return problem(kExitDataDir, "admin socket " + path +
@@ -82,7 +82,7 @@ Started<void> require_unused(const std::string& path) {
     }
     const core::OwnedFd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (probe.get() < 0) {
-        return problem(kExitSystem, "admin socket " + path + ": " + words_of(errno));
+        return problem(kExitSystem, "admin socket " + path + ": " + address_words_of(errno));
     }
     const sockaddr_un address = unix_address(path);
     if (connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
@@ -97,11 +97,11 @@ Started<void> require_unused(const std::string& path) {
     }
     if (errno != ECONNREFUSED) {
         return problem(kExitDataDir, "admin socket " + path +
-                                         ": cannot tell whether it is in use: " + words_of(errno));
+                                         ": cannot tell whether it is in use: " + address_words_of(errno));
     }
     if (unlink(path.c_str()) != 0 && errno != ENOENT) {
         return problem(kExitDataDir, "admin socket " + path +
-                                         ": a stale socket cannot be removed: " + words_of(errno));
+                                         ": a stale socket cannot be removed: " + address_words_of(errno));
     }
     return {};
 }
@@ -111,10 +111,10 @@ Started<UnixListener> bind_unix(const std::string& path) {
     listener.socket = core::OwnedFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     listener.path = path;
     const int fd = listener.socket.get();
-    if (fd < 0) return problem(kExitSystem, "admin socket: " + words_of(errno));
+    if (fd < 0) return problem(kExitSystem, "admin socket: " + address_words_of(errno));
     const sockaddr_un address = unix_address(path);
     if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-        return problem(kExitDataDir, "admin socket " + path + ": " + words_of(errno));
+        return problem(kExitDataDir, "admin socket " + path + ": " + address_words_of(errno));
     }
     // No client can connect before listen(), so setting the mode here is early enough without a
     // umask.
@@ -130,7 +130,7 @@ Started<UnixListener> bind_unix(const std::string& path) {
     }
     const int failure = errno;
     unlink(path.c_str());
-    return problem(kExitDataDir, "admin socket " + path + ": " + words_of(failure));
+    return problem(kExitDataDir, "admin socket " + path + ": " + address_words_of(failure));
 }
 
 struct FreeAddresses {
@@ -202,7 +202,7 @@ Started<UnixListener> listen_unix(const std::string& path) {
     const core::OwnedFd guard = core::open_directory(directory);
     if (guard.get() < 0) {
         return problem(exit_code_for(errno, kExitDataDir), "admin socket " + path + ": directory " +
-                                                               directory + ": " + words_of(errno));
+                                                               directory + ": " + address_words_of(errno));
     }
     if (!lock_soon(guard.get())) {
         return problem(kExitInUse, "admin socket " + path +
@@ -234,7 +234,7 @@ Started<TcpListener> listen_tcp(const config::Address& address,
     if (first_errno == EADDRINUSE) return problem(kExitInUse, name + " is in use");
     const bool is_denied = first_errno == EACCES || first_errno == EPERM;
     return problem(is_denied ? kExitSystem : exit_code_for(first_errno, kExitConfig),
-                   name + ": " + words_of(first_errno));
+                   name + ": " + address_words_of(first_errno));
 }
 
 }  // namespace fopd::daemon

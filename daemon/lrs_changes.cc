@@ -7,11 +7,11 @@ namespace fopd::daemon {
 
 namespace {
 
-std::unexpected<Configuration::Refused> not_valid(std::vector<std::string> problems) {
+std::unexpected<Configuration::Refused> rules_not_valid(std::vector<std::string> problems) {
     return std::unexpected(Configuration::Refused{.busy = false, .problems = std::move(problems)});
 }
 
-std::unexpected<Configuration::Refused> not_valid(const lrs::RuleMistakes& mistakes) {
+std::unexpected<Configuration::Refused> rules_not_valid(const lrs::RuleMistakes& mistakes) {
     std::vector<std::string> problems;
     for (const lrs::RuleMistake& each : mistakes) problems.push_back(to_string(each));
     const bool is_unknown = std::ranges::any_of(mistakes, &lrs::RuleMistake::is_unknown_rule);
@@ -32,7 +32,7 @@ LrsChanges::Outcome LrsChanges::set_policy(std::string_view policy,
     lrs::LrsSettings settings = this->settings();
     if (rules) {
         const auto mistakes = lrs::set_rules(settings, policy, values, *rules);
-        if (mistakes) return not_valid(*mistakes);
+        if (mistakes) return rules_not_valid(*mistakes);
     }
     auto next = lrs::with_policy(settings, policy, values);
     if (next) return use(*std::move(next));
@@ -40,7 +40,7 @@ LrsChanges::Outcome LrsChanges::set_policy(std::string_view policy,
     for (const config::Problem& each : next.error()) {
         problems.push_back(each.key + ": " + each.wrong + ", " + each.right);
     }
-    return not_valid(std::move(problems));
+    return rules_not_valid(std::move(problems));
 }
 
 LrsChanges::Outcome LrsChanges::edit_rules(const lrs::RuleEdit& edit) {
@@ -48,7 +48,7 @@ LrsChanges::Outcome LrsChanges::edit_rules(const lrs::RuleEdit& edit) {
     lrs::LrsSettings next = settings();
     const auto mistakes =
         next.with_rules().rule_book(parts_.policies).edit(next, edit, parts_.control.now());
-    if (mistakes) return not_valid(*mistakes);
+    if (mistakes) return rules_not_valid(*mistakes);
     return use(std::move(next));
 }
 

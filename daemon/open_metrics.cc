@@ -70,7 +70,7 @@ void append_escaped(std::string& out, std::string_view text, Quotes quotes = Quo
     }
 }
 
-void append_number(std::string& out, double number) {
+void append_metric_value(std::string& out, double number) {
     if (std::isnan(number)) {
         out += "NaN";
     } else if (std::isinf(number)) {
@@ -82,7 +82,7 @@ void append_number(std::string& out, double number) {
     }
 }
 
-void append_number(std::string& out, std::uint64_t number) {
+void append_metric_value(std::string& out, std::uint64_t number) {
     out += std::to_string(number);
 }
 
@@ -185,7 +185,7 @@ private:
         if (!le.empty()) append_label("le", le);
         if (separator == ',') out += '}';
         out += ' ';
-        append_number(out, value);
+        append_metric_value(out, value);
         out += '\n';
     }
 

@@ -14,7 +14,7 @@ namespace fopd::daemon {
 
 namespace {
 
-std::unexpected<StartProblem> refuse(const std::string& path, const std::string& why) {
+std::unexpected<StartProblem> refuse_secret(const std::string& path, const std::string& why) {
     return std::unexpected(
         StartProblem{.exit_code = kExitKeyFile, .message = "key file " + path + ": " + why});
 }
@@ -34,15 +34,15 @@ Started<std::string> read_secret_file(const std::string& path) {
     }
     struct stat info{};
     if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
-        return refuse(path, "not a regular file");
+        return refuse_secret(path, "not a regular file");
     }
     const mode_t forbidden = info.st_uid == 0 ? S_IWGRP | S_IXGRP | S_IRWXO : S_IRWXG | S_IRWXO;
     const std::string problem = core::secret_mode_problem(info.st_mode, forbidden);
-    if (!problem.empty()) return refuse(path, problem);
-    if (static_cast<std::size_t>(info.st_size) > kSecretBytesMax) return refuse(path, "too large");
+    if (!problem.empty()) return refuse_secret(path, problem);
+    if (static_cast<std::size_t>(info.st_size) > kSecretBytesMax) return refuse_secret(path, "too large");
     std::string text(static_cast<std::size_t>(info.st_size), '\0');
     const ssize_t size = ::read(file.get(), text.data(), text.size());
-    if (size < 0) return refuse(path, std::strerror(errno));
+    if (size < 0) return refuse_secret(path, std::strerror(errno));
     text.resize(static_cast<std::size_t>(size));
     return text;
 }
@@ -52,7 +52,7 @@ Started<fop::Key> read_key_file(const std::string& path) {
     if (!text) return std::unexpected(text.error());
     auto key = fop::parse_key(*text);
     ::explicit_bzero(text->data(), text->size());
-    if (!key) return refuse(path, "64 hexadecimal digits are expected");
+    if (!key) return refuse_secret(path, "64 hexadecimal digits are expected");
     return *key;
 }
 

@@ -29,7 +29,7 @@ std::unexpected<Error> last_error(const char* context) {
     return std::unexpected(os_error(errno, context));
 }
 
-std::unexpected<Error> refused(Errc code, const char* context) {
+std::unexpected<Error> refused_file(Errc code, const char* context) {
     return std::unexpected(Error{.code = code, .context = context});
 }
 
@@ -111,7 +111,7 @@ Result<void> measure_block_device(int fd, Geometry& geometry) {
     int sector_bytes = 0;
     if (::ioctl(fd, BLKSSZGET, &sector_bytes) != 0) return last_error("ask for the sector size");
     if (static_cast<std::size_t>(sector_bytes) > kBlockBytes) {
-        return refused(Errc::kUnsupported, "block device with sectors of more than 4 KiB");
+        return refused_file(Errc::kUnsupported, "block device with sectors of more than 4 KiB");
     }
     std::uint64_t size_bytes = 0;
     if (::ioctl(fd, BLKGETSIZE64, &size_bytes) != 0) return last_error("ask for the size");
@@ -131,7 +131,7 @@ Result<bool> is_block_device(const DiskOptions& options) {
     }
     if (S_ISBLK(status.st_mode)) return true;
     if (S_ISREG(status.st_mode)) return false;
-    return refused(Errc::kInvalid, "disk is neither a file nor a block device");
+    return refused_file(Errc::kInvalid, "disk is neither a file nor a block device");
 }
 
 }  // namespace
@@ -169,7 +169,7 @@ Result<DiskFile> open_disk_file(const DiskOptions& options) {
     const auto measured = result.is_block_device ? measure_block_device(fd, result.geometry)
                                                  : measure_file(result, fd, options);
     if (!measured) return std::unexpected(measured.error());
-    if (result.geometry.size_bytes == 0) return refused(Errc::kInvalid, "disk is empty");
+    if (result.geometry.size_bytes == 0) return refused_file(Errc::kInvalid, "disk is empty");
 
     if (direct && result.direct_errno == 0) result.direct_errno = try_direct_read(fd);
     result.geometry.direct = direct && result.direct_errno == 0;

@@ -14,7 +14,7 @@ namespace fopd::eh {
 namespace {
 
 // Between two tries to read or write the file.
-constexpr Duration kFileAgain = 1s;
+constexpr Duration kLocalFileAgain = 1s;
 
 // The last number in the file. Empty: it is none.
 std::optional<EpochNumber> number_in(const std::vector<std::byte>& bytes) {
@@ -128,7 +128,7 @@ void LocalEpochHandler::on_file_replaced(Replaced replaced) {
 
 // A call that waits is told so; the next one waits for the next try.
 void LocalEpochHandler::report(const Error& error) {
-    file_not_before_ = after(numbers_->reactor.now(), kFileAgain);
+    file_not_before_ = after(numbers_->reactor.now(), kLocalFileAgain);
     arm_for(file_not_before_);
     if (!std::exchange(file_failed_, true)) {
         emit(numbers_->events, core::Level::kError, "eh.numbers_failed",

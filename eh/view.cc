@@ -11,7 +11,7 @@ namespace fopd::eh {
 
 namespace {
 
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kViewVersion = 1;
 
 template <typename Wire, typename V>
 void view_fields(Wire& wire, V& view) {
@@ -56,7 +56,7 @@ bool is_lawful(const View& view) {
 
 std::vector<std::byte> encode_view(const View& view) {
     peers::WireWriter writer;
-    writer.number(kVersion);
+    writer.number(kViewVersion);
     view_fields(writer, view);
     return writer.take();
 }
@@ -67,7 +67,7 @@ Result<View> decode_view(std::span<const std::byte> bytes) {
     reader.number(version);
     View view;
     view_fields(reader, view);
-    if (!reader.ok() || !reader.at_end() || version != kVersion)
+    if (!reader.ok() || !reader.at_end() || version != kViewVersion)
         return std::unexpected(corrupt("not a view"));
     if (!is_lawful(view)) return std::unexpected(corrupt("an unlawful view"));
     return view;

@@ -42,7 +42,7 @@ ListedSlotState listed_slot_state(std::uint8_t number) {
 }
 
 // Each function reads one entry; false if the entry is malformed.
-bool take(ByteReader& reader, ListEntry& entry) {
+bool take_entry(ByteReader& reader, ListEntry& entry) {
     entry.fid.high = reader.number<std::uint64_t>();
     entry.fid.low = reader.number<std::uint64_t>();
     entry.size_bytes = reader.number<std::uint64_t>();
@@ -51,7 +51,7 @@ bool take(ByteReader& reader, ListEntry& entry) {
     return reader.ok() && check_object_name(entry.name).has_value();
 }
 
-bool take(ByteReader& reader, ListedSlot& entry) {
+bool take_entry(ByteReader& reader, ListedSlot& entry) {
     entry.slot = reader.number<std::uint16_t>();
     entry.locality = reader.number<std::uint16_t>();
     entry.state = listed_slot_state(reader.number<std::uint8_t>());
@@ -62,7 +62,7 @@ bool take(ByteReader& reader, ListedSlot& entry) {
     return reader.ok() && in_default_pool <= 1 && is_name(entry.pool);
 }
 
-bool take(ByteReader& reader, PoolEntry& entry) {
+bool take_entry(ByteReader& reader, PoolEntry& entry) {
     entry.total_bytes = reader.number<std::uint64_t>();
     entry.used_bytes = reader.number<std::uint64_t>();
     entry.free_bytes = reader.number<std::uint64_t>();
@@ -71,7 +71,7 @@ bool take(ByteReader& reader, PoolEntry& entry) {
     return reader.ok() && is_name(entry.pool);
 }
 
-bool take(ByteReader& reader, QuotaEntry& entry) {
+bool take_entry(ByteReader& reader, QuotaEntry& entry) {
     entry.used_bytes = reader.number<std::uint64_t>();
     entry.limit_bytes = reader.number<std::uint64_t>();
     entry.used_objects = reader.number<std::uint64_t>();
@@ -95,7 +95,7 @@ RecallEntry::State recall_state(std::uint8_t number) {
     }
 }
 
-bool take(ByteReader& reader, RecallEntry& entry) {
+bool take_entry(ByteReader& reader, RecallEntry& entry) {
     entry.fid.high = reader.number<std::uint64_t>();
     entry.fid.low = reader.number<std::uint64_t>();
     entry.size_bytes = reader.number<std::uint64_t>();
@@ -111,7 +111,7 @@ bool take(ByteReader& reader, RecallEntry& entry) {
            (entry.name.empty() || check_object_name(entry.name).has_value());
 }
 
-bool take(ByteReader& reader, CopyEntry& entry) {
+bool take_entry(ByteReader& reader, CopyEntry& entry) {
     entry.offset = reader.number<std::uint64_t>();
     entry.length = reader.number<std::uint64_t>();
     entry.block = reader.number<std::uint64_t>();
@@ -122,7 +122,7 @@ bool take(ByteReader& reader, CopyEntry& entry) {
     return reader.ok() && !entry.cartridge.empty() && entry.cartridge.size() <= kBarcodeBytesMax;
 }
 
-bool take(ByteReader& reader, MediumEntry& entry) {
+bool take_entry(ByteReader& reader, MediumEntry& entry) {
     entry.capacity_bytes = reader.number<std::uint64_t>();
     entry.used_bytes = reader.number<std::uint64_t>();
     entry.dead_bytes = reader.number<std::uint64_t>();
@@ -138,7 +138,7 @@ bool take(ByteReader& reader, MediumEntry& entry) {
     return reader.ok() && !entry.barcode.empty() && entry.barcode.size() <= kBarcodeBytesMax;
 }
 
-bool take(ByteReader& reader, FailedCopyEntry& entry) {
+bool take_entry(ByteReader& reader, FailedCopyEntry& entry) {
     entry.fid.high = reader.number<std::uint64_t>();
     entry.fid.low = reader.number<std::uint64_t>();
     entry.file = reader.number<std::uint32_t>();
@@ -153,7 +153,7 @@ Result<std::vector<Entry>> read_all(std::span<const std::byte> payload) {
     std::vector<Entry> entries;
     ByteReader reader(payload);
     while (!reader.complete()) {
-        if (!take(reader, entries.emplace_back())) {
+        if (!take_entry(reader, entries.emplace_back())) {
             return std::unexpected(Error{.code = Errc::kInvalid, .context = "entry of a listing"});
         }
     }

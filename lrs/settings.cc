@@ -157,7 +157,7 @@ config::Problem unknown_key(std::string_view policy, const std::string& key) {
 }
 
 // Parses a single value, as it would follow a key.
-std::expected<config::Node, config::Problem> read_value(const NamedValue& named,
+std::expected<config::Node, config::Problem> read_setting(const NamedValue& named,
                                                         std::string_view path) {
     config::Problems problems;
     auto root = config::read_yaml("v: " + named.value, problems);
@@ -187,7 +187,7 @@ std::expected<LrsSettings, config::Problems> with_policy(const LrsSettings& sett
             return std::unexpected(config::Problems{unknown_key(policy, named.key)});
         }
         auto value =
-            read_value(named, (is_own ? "lrs." + std::string(policy) : "lrs") + "." + named.key);
+            read_setting(named, (is_own ? "lrs." + std::string(policy) : "lrs") + "." + named.key);
         if (!value) return std::unexpected(config::Problems{std::move(value.error())});
         value_of(is_own ? value_of(root, policy) : root, named.key) = *std::move(value);
     }

@@ -50,7 +50,7 @@ void add_own(const objects::LayoutPool& pool, std::string_view owner,
                         .account = &pool.quota->account_of(owner)});
 }
 
-fop::QuotaEntry entry_of(const Account& each) {
+fop::QuotaEntry quota_entry_of(const Account& each) {
     const objects::Amount used = each.account->used();
     const objects::Amount limit = each.account->limit();
     return {.used_bytes = bytes_of(used.blocks),
@@ -89,7 +89,7 @@ Task<fop::Reply> run_quota(Operation* operation) {
     operation->work().text = asked.cursor;
     bool is_end = true;
     for (const Account& each : accounts) {
-        is_end = writer.add(entry_of(each));
+        is_end = writer.add(quota_entry_of(each));
         if (!is_end) break;
         operation->work().text = each.sort_key;
     }

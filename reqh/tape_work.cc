@@ -81,7 +81,7 @@ Task<WorkAnswer> order_work(const library::LibraryDoor* door, const WorkOrder* o
     co_return answer;
 }
 
-fop::MediumWorkReply::State state_of(library::MediumWork::State state) {
+fop::MediumWorkReply::State work_state_of(library::MediumWork::State state) {
     using From = library::MediumWork::State;
     using To = fop::MediumWorkReply::State;
     switch (state) {
@@ -130,7 +130,7 @@ Task<fop::Reply> run_medium_work(Operation* operation) {
     const bool runs = work.state == library::MediumWork::State::kRunning;
     operation->work().text = work.reason;
     const fop::MediumWorkReply reply{
-        .state = state_of(work.state),
+        .state = work_state_of(work.state),
         .copies = work.copies,
         .copy_bytes = work.bytes,
         .copies_done = work.copies_done,

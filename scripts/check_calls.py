@@ -60,7 +60,7 @@ REAL_WORLD = [
     ("docs/libfabric-report.c", {"sleep"}),  # Alone, without anything of ours.
 ]
 
-RULES = EVERYTHING | {"todo", "file-name", "long-file", "pragma-once", "own-header"}
+RULES = EVERYTHING | {"todo", "file-name", "long-file", "twin-name", "pragma-once", "own-header"}
 
 LINES_MAX = 600
 LONG_BECAUSE = "The file is long because"
@@ -72,6 +72,11 @@ _TODO = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b")
 # A file up to its first line that is neither empty nor a comment.
 _CPP_HEAD = re.compile(r"(?:[ \t]*(?://[^\n]*|#pragma once)?\n|/\*.*?\*/)*", re.DOTALL)
 _SCRIPT_HEAD = re.compile(r'(?:[ \t]*(?:#[^\n]*)?\n|""".*?""")*', re.DOTALL)
+# Of an anonymous namespace, and in it functions and constants; an alias may be made twice.
+# Its end has a comment, which is blank in the code of a source.
+_HIDDEN = re.compile(r"^namespace \{\n(.*?)^\} +$", re.DOTALL | re.MULTILINE)
+_HIDDEN_FUNCTION = re.compile(r"^(?!using|return|static_assert)[A-Za-z\[][\w:<>,*&\[\] ]*?[ *&](\w+)\(", re.MULTILINE)
+_HIDDEN_CONSTANT = re.compile(r"^(?:constexpr|const) [\w:<>*, ]+?\b(\w+)(?:\[\w*\])*(?: =|\{)", re.MULTILINE)
 _GOOD_TODO = re.compile(r"TODO\((correctness|limit|speed|cleanup)\): [^\n]*\S")
 _BANNED = [(rule, re.compile(pattern, re.MULTILINE), what, instead) for rule, pattern, what, instead in BANNED]
 
@@ -143,3 +148,20 @@ def check_length(path, text):
     if LONG_BECAUSE not in words:
         yield Finding(path, 1, "long-file", f"{lines} lines are more than {LINES_MAX}, divide it where a second noun is hiding, "
                                             f"or say in its first comment: {LONG_BECAUSE} …")
+
+
+def check_twins(sources):
+    """The sources of the tree. Those of a folder are compiled together, so that one of two functions would silently be called
+    for the other where arguments convert. Tests are not: they repeat each other's names, and the compiler finds most of it."""
+    seen = {}  # (folder, name) -> path
+    for source in sources:
+        if not source.path.endswith(".cc") or source.folder in {"", "tests", "bench", "docs"}:
+            continue
+        for space in _HIDDEN.finditer(source.code):
+            for pattern in (_HIDDEN_FUNCTION, _HIDDEN_CONSTANT):
+                for match in pattern.finditer(space[1]):
+                    first = seen.setdefault((source.folder, match[1]), source.path)
+                    if first != source.path:
+                        line = source.line_of(space.start(1) + match.start(1))
+                        yield Finding(source.path, line, "twin-name", f"`{match[1]}` is in {first} too, which is compiled with this "
+                                                                      "file: give one of them another name")

@@ -38,13 +38,19 @@ def check_file(path):
     return findings
 
 
+def check_tree(paths):
+    """What only shows between files."""
+    sources = (Source(path, (ROOT / path).read_text(encoding="utf-8")) for path in paths if is_cpp(path))
+    return check_calls.check_twins(sources)
+
+
 def main(arguments):
-    count = 0
-    for path in arguments or tracked_files():
-        for finding in check_file(path):
-            print(finding)
-            count += 1
-    return 1 if count else 0
+    findings = [finding for path in arguments or tracked_files() for finding in check_file(path)]
+    if not arguments:
+        findings += check_tree(tracked_files())
+    for finding in findings:
+        print(finding)
+    return 1 if findings else 0
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ void put_six(std::span<std::byte> bytes, std::size_t at, std::uint64_t value) {
     put_little(bytes, at + 4, static_cast<std::uint16_t>(value >> 32));
 }
 
-bool is_range(std::uint64_t offset, std::uint64_t length) {
+bool is_copy_range(std::uint64_t offset, std::uint64_t length) {
     return offset <= kObjectBytesMax && length <= kObjectBytesMax - offset;
 }
 
@@ -83,7 +83,7 @@ Result<Copy> read_copy(Bytes key, Bytes value) {
         .block = get_six(value, 12),
         .checksum = get_little<std::uint32_t>(value, 24),
         .written_s = get_little<std::uint32_t>(value, 32)};
-    if (!is_range(copy.offset, copy.length) || copy.position.file == 0) {
+    if (!is_copy_range(copy.offset, copy.length) || copy.position.file == 0) {
         return corrupt("copy in the index");
     }
     return copy;
@@ -198,7 +198,7 @@ bool is_of_content(const Copy& copy, const Object& object) {
 }
 
 bool is_copy_valid(const Copy& copy) {
-    return is_range(copy.offset, copy.length) && copy.length < kTapeNumberEnd &&
+    return is_copy_range(copy.offset, copy.length) && copy.length < kTapeNumberEnd &&
            copy.position.file > 0 && copy.position.member < kTapeNumberEnd &&
            copy.block < kTapeNumberEnd && copy.version < kTapeNumberEnd &&
            copy.cartridge.generation <= kGenerationMax && is_vsn(copy.cartridge.vsn);

@@ -12,9 +12,9 @@ namespace {
 // wait meanwhile.
 constexpr std::uint32_t kCleanedInATurn = 128;
 constexpr std::uint32_t kKeptBytesMax = 12'000;  // In three blocks.
-constexpr std::size_t kRecordBytesMax =
+constexpr std::size_t kLiveRecordBytesMax =
     std::max(kPutRecordBytesMax, extent_record_bytes(kExtentBlocksMax));
-static_assert(kRecordBytesMax <= kKeptBytesMax);
+static_assert(kLiveRecordBytesMax <= kKeptBytesMax);
 
 }  // namespace
 
@@ -43,7 +43,7 @@ Task<Result<void>> LiveRecords::keep(LogEntry entry) {
 // Chooses the records of one commit. Returns whether the entry has more records.
 Result<bool> LiveRecords::keep_some(RecordReader& reader) {
     for (std::uint32_t looked_at = 0; looked_at < kCleanedInATurn; ++looked_at) {
-        if (kept_.bytes().size() + kRecordBytesMax > kKeptBytesMax) return true;
+        if (kept_.bytes().size() + kLiveRecordBytesMax > kKeptBytesMax) return true;
         const auto record = reader.next();
         if (!record) return std::unexpected(record.error());
         if (!record->has_value()) return false;

@@ -22,7 +22,7 @@ constexpr std::size_t kRecordCountAt = 52;
 constexpr std::size_t kEntrySchemaAt = 56;
 constexpr std::size_t kChecksumAt = 60;
 
-std::uint32_t checksum_of(std::span<const std::byte> entry, std::uint32_t payload_bytes) {
+std::uint32_t entry_checksum_of(std::span<const std::byte> entry, std::uint32_t payload_bytes) {
     const std::uint32_t before = core::crc32c(entry.first(kChecksumAt));
     return core::crc32c(entry.subspan(kEntryHeaderBytes, payload_bytes), before);
 }
@@ -39,7 +39,7 @@ void seal_entry(std::span<std::byte> entry, const LogId& id, const EntryHeader& 
     put_little(entry, kPayloadBytesAt, header.payload_bytes);
     put_little(entry, kRecordCountAt, header.record_count);
     put_little(entry, kEntrySchemaAt, header.schema_version);
-    put_little(entry, kChecksumAt, checksum_of(entry, header.payload_bytes));
+    put_little(entry, kChecksumAt, entry_checksum_of(entry, header.payload_bytes));
     const auto rest = entry.subspan(kEntryHeaderBytes + header.payload_bytes);
     if (!rest.empty()) std::memset(rest.data(), 0, rest.size());
 }
@@ -61,7 +61,7 @@ bool entry_is_whole(std::span<const std::byte> bytes, const EntryHeader& header)
     if (header.payload_bytes > bytes.size() - kEntryHeaderBytes) return false;
     if (header.mark >= header.seq) return false;
     return get_little<std::uint32_t>(bytes, kChecksumAt) ==
-           checksum_of(bytes, header.payload_bytes);
+           entry_checksum_of(bytes, header.payload_bytes);
 }
 
 }  // namespace fopd::store

@@ -35,7 +35,7 @@ std::uint64_t get_big(Bytes bytes) {
     return number;
 }
 
-Bytes as_bytes(std::string_view text) {
+Bytes text_bytes(std::string_view text) {
     return std::as_bytes(std::span(text));
 }
 
@@ -54,7 +54,7 @@ std::uint64_t hash_name(NameRef name) {
         hash = (hash ^ std::to_integer<std::uint64_t>(byte)) * 0x100000001b3;
     };
     for (const std::byte byte : big(name.pool)) add(byte);
-    for (const std::byte byte : as_bytes(name.name)) add(byte);
+    for (const std::byte byte : text_bytes(name.name)) add(byte);
     hash = (hash ^ hash >> 30) * 0xbf58476d1ce4e5b9;
     hash = (hash ^ hash >> 27) * 0x94d049bb133111eb;
     return hash ^ hash >> 31;
@@ -79,7 +79,7 @@ void NameKey::add(Bytes bytes) {
 void NameKey::add_name(NameRef name) {
     ENSURE(name.name.size() <= kObjectNameBytesMax);
     add(big(name.pool));
-    add(as_bytes(name.name));
+    add(text_bytes(name.name));
 }
 
 // Fills the key up to the highest possible one that begins with its bytes.

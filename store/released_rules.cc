@@ -19,7 +19,7 @@ std::unexpected<Error> uncovered() {
                                  .context = "copies on cartridges do not have all of its bytes"});
 }
 
-bool is_key(const Record& record, KeyKind kind) {
+bool has_key(const Record& record, KeyKind kind) {
     return !record.key.empty() && record.key.front() == static_cast<std::byte>(kind);
 }
 
@@ -39,7 +39,7 @@ Result<void> ReleasedRules::note(const Record& record) {
         case RecordKind::kClear: changed(record.fid).holes = true; return {};
         case RecordKind::kRemove: return {};
         case RecordKind::kForget: {
-            if (!is_key(record, KeyKind::kCopy)) return {};
+            if (!has_key(record, KeyKind::kCopy)) return {};
             const auto key = read_copy_key(record.key);
             if (!key) return std::unexpected(key.error());
             dropped_.push_back(*key);
@@ -48,7 +48,7 @@ Result<void> ReleasedRules::note(const Record& record) {
         case RecordKind::kPut:
         case RecordKind::kCommit: break;
     }
-    if (!is_key(record, KeyKind::kObject)) return {};
+    if (!has_key(record, KeyKind::kObject)) return {};
     const auto fid = read_fid_key(KeyKind::kObject, record.key);
     if (!fid) return std::unexpected(fid.error());
     const auto object = read_object(record.value);

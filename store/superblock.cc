@@ -34,7 +34,7 @@ constexpr std::size_t kSegmentBytes = 12;
 static_assert(kEarlierFirstSeqsAt + sizeof(Superblock::earlier_first_seqs) == kCleanedSeqAt);
 static_assert(kCleanedSeqAt + sizeof(Superblock::cleaned_seq) == kSegmentsAt);
 
-std::uint32_t checksum_of(std::span<const std::byte> bytes, std::size_t segment_count) {
+std::uint32_t superblock_checksum_of(std::span<const std::byte> bytes, std::size_t segment_count) {
     const std::uint32_t before = core::crc32c(bytes.first(kSuperblockChecksumAt));
     return core::crc32c(bytes.subspan(kEarlierFirstSeqsAt, kSegmentsAt - kEarlierFirstSeqsAt +
                                                                kSegmentBytes * segment_count),
@@ -110,7 +110,7 @@ std::size_t encode_superblock(const Superblock& superblock, std::span<std::byte>
         put_little(out, at, superblock.segments[i].first_seq);
         put_little(out, at + 8, superblock.segments[i].number);
     }
-    put_little(out, kSuperblockChecksumAt, checksum_of(out, superblock.segments.size()));
+    put_little(out, kSuperblockChecksumAt, superblock_checksum_of(out, superblock.segments.size()));
     return whole;
 }
 
@@ -125,7 +125,7 @@ Result<Superblock> parse_superblock(std::span<const std::byte> bytes) {
     }
     const auto count = get_little<std::uint32_t>(bytes, kSegmentCountAt);
     if (count > kSuperblockSegmentsMax) return corrupt("superblock");
-    if (get_little<std::uint32_t>(bytes, kSuperblockChecksumAt) != checksum_of(bytes, count)) {
+    if (get_little<std::uint32_t>(bytes, kSuperblockChecksumAt) != superblock_checksum_of(bytes, count)) {
         return corrupt("checksum of the superblock");
     }
     const auto flags = get_little<std::uint32_t>(bytes, kFlagsAt);

@@ -15,7 +15,7 @@ constexpr std::uint32_t kSegmentsATurn = 64;
 constexpr Duration kLookAgainAfter = 1s;
 constexpr std::uint64_t kPaidAtOnce = 1UL << 20;
 
-bool is_kind(const IndexEntry& entry, KeyKind kind) {
+bool has_kind(const IndexEntry& entry, KeyKind kind) {
     return entry.key.front() == static_cast<std::byte>(kind);
 }
 
@@ -253,7 +253,7 @@ Result<void> VolumeCheck::see_reply(const IndexEntry& entry) {
 
 void VolumeCheck::see_unreadable(const IndexEntry& entry, const Error& error) {
     CheckFinding finding{.reason = with_reason("an entry of the index", error.context)};
-    if (is_kind(entry, KeyKind::kExtent)) {
+    if (has_kind(entry, KeyKind::kExtent)) {
         if (const auto key = read_extent_key(entry.key); key) {
             finding.object = key->fid;
             finding.object_block = key->first;

@@ -11,14 +11,14 @@ namespace fopd::eh::etcd {
 namespace {
 
 // Of 1.5 MiB that etcd takes in a request, unless it is told otherwise.
-constexpr std::size_t kViewBytesMax = 1536 * 1024 - 4096;
+constexpr std::size_t kStoredViewBytesMax = 1536 * 1024 - 4096;
 // etcd keeps every view until it is compacted. Counted by views, so that roots that come and go
 // compact as often as one that stays.
 constexpr ViewNumber kCompactEvery = 32;
 // The outcome of a swap is not held back longer for a compaction.
 constexpr Duration kCompactTime = 500ms;
 
-ViewNumber number_of(const ViewHandle& view) {
+ViewNumber view_number_of(const ViewHandle& view) {
     return view == nullptr ? 0 : view->number();
 }
 
@@ -28,7 +28,7 @@ bool is_same(const ViewHandle& found, const ViewHandle& written) {
 
 // What a view in etcd says about one that was to be written; nothing, if it has another number.
 std::optional<Swapped> seen_in_place_of(const ViewHandle& next, const ViewHandle& found) {
-    if (number_of(found) != next->number()) return std::nullopt;
+    if (view_number_of(found) != next->number()) return std::nullopt;
     return is_same(found, next) ? Swapped::kYes : Swapped::kNo;
 }
 
@@ -76,17 +76,17 @@ Swapped EtcdClient::swap(ViewNumber expected, const ViewHandle& next) {
 
 std::optional<Swapped> EtcdClient::try_swap(ViewNumber expected, const ViewHandle& next) {
     const Instant deadline = after(clock_.now(), options_.timeout);
-    if (next->bytes().size() > kViewBytesMax) {
+    if (next->bytes().size() > kStoredViewBytesMax) {
         emit(events_, core::Level::kError, "eh.etcd_view_too_large",
              {{"members", std::uint64_t{next->size()}},
               {"bytes", std::uint64_t{next->bytes().size()}},
-              {"bytes_max", std::uint64_t{kViewBytesMax}}});
+              {"bytes_max", std::uint64_t{kStoredViewBytesMax}}});
         return std::nullopt;
     }
-    if (!newest_ || number_of(newest_->view) != expected) {
+    if (!newest_ || view_number_of(newest_->view) != expected) {
         const auto found = find(deadline);
         if (!found) return std::nullopt;
-        if (number_of(found->view) != expected) return seen_in_place_of(next, found->view);
+        if (view_number_of(found->view) != expected) return seen_in_place_of(next, found->view);
     }
     const auto asked =
         ask_all(kTxnPath, swap_body(key_, newest_->revision, next->bytes()), deadline, &parse_swap);

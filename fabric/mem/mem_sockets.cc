@@ -15,13 +15,13 @@ namespace {
 
 // Above all descriptors of the kernel.
 constexpr int kFirstFd = 1'000'000;
-constexpr std::uint16_t kFirstFreePort = 49152;
+constexpr std::uint16_t kFirstFreeSocketPort = 49152;
 constexpr std::uint32_t kFirstHost = 0x0a000001;  // 10.0.0.1
 // The room of a stream is one of these many kinds, each twice as large as the one before.
 constexpr std::size_t kLeastRoom = 16U << 10;
 constexpr std::uint64_t kRooms = 6;
 // A segment uses so many bytes of a link's bandwidth in addition to its own.
-constexpr std::uint64_t kHeaderBytes = 64;
+constexpr std::uint64_t kSegmentHeaderBytes = 64;
 // One send in this many takes a part of its bytes only, or is sent in two segments.
 constexpr std::uint64_t kShortSends = 8;
 constexpr std::uint64_t kSplitSends = 4;
@@ -41,7 +41,7 @@ MemSockets::MemSockets(core::VirtualWorld& world, MemNetwork& network, std::uint
       random_(seed),
       room_(kLeastRoom << random_.below(kRooms)),
       next_fd_(kFirstFd),
-      next_port_(kFirstFreePort) {
+      next_port_(kFirstFreeSocketPort) {
     world_.use_descriptors(this);
     network_.watch(this);
 }
@@ -248,7 +248,7 @@ Instant MemSockets::due(const MemLink& link, std::size_t bytes) {
     Instant due = world_.now();
     if (const std::uint64_t rate = link.bytes_per_second.load(); rate > 0) {
         Instant& free_at = link_free_at_[link.id];
-        const std::uint64_t counted = bytes + kHeaderBytes;
+        const std::uint64_t counted = bytes + kSegmentHeaderBytes;
         free_at = std::max(world_.now(), free_at) +
                   Duration{static_cast<std::int64_t>(counted * 1'000'000'000 / rate)};
         due = free_at;

@@ -17,7 +17,7 @@ constexpr int kCountedParts = 2;
 // When an epoch ends in which shares are to grow.
 constexpr int kMovingParts = 8;
 
-void add_to(WantedAmount& sum, const WantedAmount& other) {
+void add_wanted(WantedAmount& sum, const WantedAmount& other) {
     sum.arrived += other.arrived;
     sum.waiting += other.waiting;
     sum.one = std::max(sum.one, other.one);
@@ -95,8 +95,8 @@ void Tbf::count_demand(TrafficClass& known, Duration elapsed) {
     count_one(cluster.operations, cluster.ids.low, operations, paces.operations, elapsed);
     count_one(cluster.bytes, cluster.ids.high, bytes, paces.bytes, elapsed);
     RuleLine& line = lines_[index_of(*known.rule)];
-    add_to(line.operations, operations);
-    add_to(line.bytes, bytes);
+    add_wanted(line.operations, operations);
+    add_wanted(line.bytes, bytes);
 }
 
 void Tbf::count_one(SteadyDemand& steady, std::uint64_t id, const WantedAmount& wanted,

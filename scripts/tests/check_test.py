@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import check_calls
 import check_layers
 import check_source
+from cpp_source import Source
 
 
 def rules_of(text, path="reqh/sample.cc"):
@@ -191,6 +192,23 @@ class FileTest(SnippetTest):
     def test_documents_and_data_may_have_any_length(self):
         for path in ["docs/glossary.md", "CMakeLists.txt", "docs/man/fopd.yaml.5", "tests/fuzz/corpus/log/1"]:
             self.assertEqual(self.rules_of_length(path, "# A page.\n"), [], path)
+
+
+class TwinTest(unittest.TestCase):
+    def rules(self, **files):
+        sources = [Source(path.replace("__", "/") + ".cc", text) for path, text in files.items()]
+        return [(finding.path, finding.line, finding.rule) for finding in check_calls.check_twins(sources)]
+
+    def test_two_hidden_names_of_a_folder_differ(self):
+        text = "namespace {\n\nstd::uint32_t sum_of(int a) {\n    return a;\n}\nconstexpr int kMax = 1;\n\n}  // namespace\n"
+        twin = [("store/b.cc", 3, "twin-name"), ("store/b.cc", 6, "twin-name")]
+        self.assertEqual(self.rules(store__a=text, store__b=text), twin)
+        self.assertEqual(self.rules(store__a=text, objects__b=text, tests__c=text), [])
+        self.assertEqual(self.rules(store__a=text, store__b=text.replace("sum_of", "x_of").replace("kMax", "kMost")), [])
+
+    def test_overloads_in_a_file_and_aliases_may_repeat(self):
+        text = "namespace {\n\nusing Kind = A::Kind;\nint of(A a) {\n}\nint of(B b) {\n}\n\n}  // namespace\n"
+        self.assertEqual(self.rules(store__a=text, store__b=text.replace("of(", "by(")), [])
 
 
 def coroutine(body):

@@ -35,7 +35,7 @@ std::optional<std::uint32_t> generation_of(const VolumeLabel& label) {
     return core::whole_number<std::uint32_t>(digits);
 }
 
-CartridgeKind compare(const VolumeLabel& label, std::uint32_t generation,
+CartridgeKind compare_label(const VolumeLabel& label, std::uint32_t generation,
                       const TapeIdentity& expected) {
     if (label.vsn != expected.vsn) return CartridgeKind::kOtherBarcode;
     if (label.owner != owner_text(expected.node)) return CartridgeKind::kOtherNode;
@@ -109,7 +109,7 @@ Task<Result<Inspection>> inspect(devices::TapeDrive* drive, TapeIdentity expecte
     const auto generation = generation_of(*label);
     if (!generation) co_return found;
     found.generation = *generation;
-    found.kind = compare(*label, *generation, expected);
+    found.kind = compare_label(*label, *generation, expected);
     co_return found;
 }
 

@@ -36,7 +36,7 @@ constexpr std::size_t kChecksumWidth = 8;
 using UnitSpan = std::span<std::byte, kPaxUnitBytes>;
 using ConstUnitSpan = std::span<const std::byte, kPaxUnitBytes>;
 
-void put_text(UnitSpan unit, std::size_t at, std::string_view text) {
+void put_field(UnitSpan unit, std::size_t at, std::string_view text) {
     std::ranges::copy(std::as_bytes(std::span(text)), unit.data() + at);
 }
 
@@ -60,7 +60,7 @@ std::uint64_t sum_unit(ConstUnitSpan unit) {
 void encode_unit(UnitSpan unit, const UnitHeader& header) {
     std::ranges::fill(unit, std::byte{0});
     ENSURE(header.name.size() <= 100);
-    put_text(unit, 0, header.name);
+    put_field(unit, 0, header.name);
     put_octal(unit, 100, 8, header.mode);
     put_octal(unit, 108, 8, 0);
     put_octal(unit, 116, 8, 0);
@@ -70,7 +70,7 @@ void encode_unit(UnitSpan unit, const UnitHeader& header) {
         header.seconds < 0 ? 0 : static_cast<std::uint64_t>(header.seconds);
     put_octal(unit, 136, 12, std::min(seconds, kOctalMax));
     unit[156] = static_cast<std::byte>(header.type);
-    put_text(unit, 257,
+    put_field(unit, 257,
              std::string_view("ustar\0"
                               "00",
                               8));

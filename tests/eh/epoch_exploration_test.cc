@@ -18,7 +18,6 @@ constexpr ExplorationBudget kWhole[] = {
     {.name = "three epochs", .calls = 3, .jumps = 0},
     {.name = "a message twice", .calls = 3, .jumps = 0, .doubles = 1},
     {.name = "a lost answer of the store", .calls = 1, .jumps = 0, .leaves = 1, .unknown = 1},
-    {.name = "three epochs of a chain", .calls = 3, .jumps = 0, .fanout = 1},
     {.name = "a message twice in a chain", .calls = 3, .jumps = 0, .doubles = 1, .fanout = 1},
 };
 constexpr ExplorationBudget kLarge[] = {

@@ -14,7 +14,7 @@ using nlohmann::json;
 
 namespace {
 
-const ClusterOptions kThree{.nodes = 3, .peers = true};
+const ClusterOptions kThreeDaemons{.nodes = 3, .peers = true};
 
 std::map<std::string, std::string> members(const json& shown) {
     std::map<std::string, std::string> states;
@@ -48,7 +48,7 @@ TEST_CASE("sim admin epoch: a node without peers has epochs of its own, and noth
 }
 
 TEST_CASE("sim admin epoch: show has the members, the epoch, and how long epochs take", "[sim]") {
-    AdminStage stage(62, kThree);
+    AdminStage stage(62, kThreeDaemons);
     CHECK(stage.refused("/v1/epoch") == "503 the node is starting");
     wait_together(stage);
 
@@ -80,7 +80,7 @@ TEST_CASE("sim admin epoch: show has the members, the epoch, and how long epochs
 }
 
 TEST_CASE("sim admin epoch: a minority goes on when an administrator is sure", "[sim]") {
-    AdminStage stage(63, kThree);
+    AdminStage stage(63, kThreeDaemons);
     wait_together(stage);
     stage.cluster().node(1).crash();
     stage.cluster().node(2).crash();
