@@ -1,6 +1,7 @@
 #include "reqh/fop_audit.h"
 
 #include "fabric/rpc/incoming.h"
+#include "reqh/administration.h"
 #include "reqh/request_object.h"
 
 namespace fopd::reqh {
@@ -34,6 +35,22 @@ void FopAudit::denied(const Ended& fop) {
           {"new_name", new_name_in(fop.request)},
           {"fid", std::string_view(fid)},
           {"reason", fop.reply.words}});
+    administered(fop);
+}
+
+void FopAudit::administered(const Ended& fop) {
+    const auto parameters = administration_in(fop.type, fop.request, fop.asked_pool);
+    if (!parameters) return;
+    const std::string id = format_fop_id(fop.id);
+    emit_each(events_, core::Level::kInfo, "audit.administration",
+              {{"fop", std::string_view(id)},
+               {"principal", std::string_view(fop.caller.principal)},
+               {"user", std::string_view(fop.caller.user)},
+               {"peer", std::string_view(fop.caller.address)},
+               {"verb", fop.type.name},
+               {"parameters", std::string_view(*parameters)},
+               {"result", fop::to_string(fop.reply.status)},
+               {"reason", fop.reply.words}});
 }
 
 void FopAudit::changed(const Ended& fop) {

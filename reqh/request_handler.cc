@@ -261,6 +261,7 @@ void RequestHandler::finish(Fom& fom, const fop::Reply& reply) {
                    .type = fom.type(),
                    .caller = fom.fop().caller(),
                    .pool = fom.attributes.pool,
+                   .asked_pool = fom.fop().header().pool,
                    .request = fom.fop().request(),
                    .reply = reply});
     FopRecord& record = history_.add();
