@@ -320,6 +320,9 @@ void Fom::on_client_time() {
 }
 
 void Fom::end_phases() {
+    if (state_ == State::kQueued && waits_for_share_since_) {
+        share_wait_ = services_.reactor.now() - *waits_for_share_since_;
+    }
     enter(Phase::kReply);
     times_.end(services_.reactor.now());
 }
@@ -355,6 +358,15 @@ fop::TimeSpent Fom::time_spent() const {
     return spent;
 }
 
+Progress::Longest Fom::longest_wait() const {
+    const Duration share = std::min(share_wait_, times_.of(Phase::kQueued));
+    const Duration turn = times_.of(Phase::kQueued) - share;
+    Progress::Longest longest = progress_.longest();
+    if (share > longest.span) longest = {.wait = {.what = WaitsFor::kBuffer}, .span = share};
+    if (turn > longest.span) longest = {.wait = {.what = WaitsFor::kTurn}, .span = turn};
+    return longest;
+}
+
 void Fom::describe(FopRecord& record) const {
     ENSURE(state_ != State::kFree);
     record.id = id();
@@ -370,7 +382,7 @@ void Fom::describe(FopRecord& record) const {
     record.wait = {};
     record.waited = {};
     if (times_.phase() == Phase::kReply) {
-        record.waited = progress_.longest();
+        record.waited = longest_wait();
         return;
     }
     const Instant now = services_.reactor.now();

@@ -172,8 +172,10 @@ public:
     void wait_for_share();
 
     const Progress& progress() const { return progress_; }
-    // How its time was spent. REQUIRES: end_phases() was called.
+    // How its time was spent, and its longest wait, which may be that for its turn or for its share
+    // of the buffers. REQUIRES: end_phases() was called.
     fop::TimeSpent time_spent() const;
+    Progress::Longest longest_wait() const;
 
     // Describes its present state, except the status. REQUIRES: not free.
     void describe(FopRecord& record) const;

@@ -115,12 +115,16 @@ TEST_CASE("reqh: fops that were slow only in the queue are listed, and an event 
     CHECK(format_fop_id(slow.fops.front().id) == "5f-25");
     CHECK(in_seconds(slow.fops.front().spent.of(fop::SpentOn::kPolicy)) ==
           Approx(0.48).epsilon(0.001));
+    CHECK(to_text(slow.fops.front().waited.wait) == "its turn");
+    CHECK(in_seconds(slow.fops.front().waited.span) == Approx(0.48).epsilon(0.001));
     REQUIRE(node.events.events.size() == 2);
     for (const auto& event : node.events.events) {
         CHECK(event.name == "reqh.slow_fop");
         CHECK(event.level == core::Level::kInfo);
     }
     CHECK(node.events.events[0].numbers.at("policy_s") == Approx(0.48).epsilon(0.001));
+    CHECK(node.events.events[0].texts.at("waited_for") == "its turn");
+    CHECK(node.events.events[0].numbers.at("waited_s") == Approx(0.48).epsilon(0.001));
     CHECK(node.events.events[1].texts.at("fop") == "5f-75");
 }
 
