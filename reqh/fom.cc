@@ -51,6 +51,7 @@ void Fom::begin(fabric::IncomingFop& fop, const fop::FopType& type) {
     waits_for_share_since_.reset();
     share_wait_ = {};
     share_ = nullptr;
+    operation_ = nullptr;
     fop_ = &fop;
     type_ = &type;
     times_.begin(services_.reactor.now());
@@ -131,6 +132,7 @@ Task<void> Fom::run() {
                      .reactor = &services_.reactor,
                      .stores = services_.stores,
                      .library = services_.library});
+    operation_ = &operation;
     const Operation::Site here{.reactor = &services_.reactor,
                                .stores = services_.stores,
                                .times = &times_,
@@ -331,6 +333,7 @@ void Fom::reply(fop::Reply reply) {
     ENSURE(state_ != State::kFree);
     ENSURE(times_.phase() == Phase::kReply);
     fabric::IncomingFop& fop = *std::exchange(fop_, nullptr);
+    operation_ = nullptr;
     state_ = State::kFree;
     reply.id = fop.request().id;
     if (fop.header().wants_times) reply.times = time_spent();

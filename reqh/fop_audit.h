@@ -12,6 +12,7 @@
 #include "fop/fop_type.h"
 #include "fop/message.h"
 #include "reqh/fop_record.h"
+#include "store/object.h"
 
 namespace fopd::fabric {
 struct Caller;
@@ -45,6 +46,7 @@ public:
         std::string_view pool;        // Empty: none.
         std::string_view asked_pool;  // In the request, though there may be no such pool.
         const fop::Request& request;
+        const store::Object* known;  // The object as it was before; null: it was not loaded.
         const fop::Reply& reply;
     };
     // REQUIRES: the request was verified.

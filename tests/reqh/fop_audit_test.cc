@@ -5,6 +5,7 @@
 #include "reqh/fop_audit.h"
 
 #include <string>
+#include <utility>
 
 #include "reqh/request_handler.h"
 #include "tests/reqh/fake_fop.h"
@@ -144,4 +145,48 @@ TEST_CASE("reqh audit: changes of objects are written if that is wanted", "[reqh
     node.read(fid, 0, objects::kBlock);
     node.stat(fid);
     CHECK(node.event_count("audit.changed") == 2);
+}
+
+TEST_CASE("reqh audit: a change has the name of its object, though the fop has only the fid",
+          "[reqh]") {
+    StoreStage node;
+    node.handler().set_limits({.audit_changes = true});
+    const fop::Fid fid = node.create("photos/1");
+    node.write(fid, 0, pattern(objects::kBlock, 1));
+    const auto* written = node.last_event("audit.changed");
+    REQUIRE(written != nullptr);
+    CHECK(written->texts.at("op") == "write");
+    CHECK(written->texts.at("object") == "photos/1");
+    CHECK_FALSE(written->texts.contains("old"));
+
+    // The next fop uses the same memory.
+    node.create("other");
+    CHECK(node.last_event("audit.changed")->texts.at("object") == "other");
+    node.create();
+    CHECK(node.last_event("audit.changed")->texts.at("object").empty());
+}
+
+TEST_CASE("reqh audit: a change of owner, group or mode has the old and the new ones", "[reqh]") {
+    StoreStage node;
+    node.handler().set_limits({.audit_changes = true});
+    const fop::Fid fid = node.create("photos/1");
+    const auto set = [&](const fop::SetAttributes& wish) {
+        const FopSpec spec{.type = type_of("set_attributes"), .body = wish};
+        REQUIRE(node.call(spec).status() == fop::Status::kDone);
+        const auto* written = node.last_event("audit.changed");
+        REQUIRE(written != nullptr);
+        CHECK(written->texts.at("object") == "photos/1");
+        return std::pair(written->texts.at("old"), written->texts.at("new"));
+    };
+    using fop::SetAttributes;
+    set({.fid = fid,
+         .group = "crew",
+         .mode = 0640,
+         .which = SetAttributes::kGroup | SetAttributes::kMode});
+    CHECK(set({.fid = fid, .owner = "bob", .which = SetAttributes::kOwner}) ==
+          std::pair<std::string, std::string>("owner=alice group=crew mode=0640",
+                                              "owner=bob group=crew mode=0640"));
+    CHECK(set({.fid = fid, .mode = 0600, .which = SetAttributes::kMode}) ==
+          std::pair<std::string, std::string>("owner=bob group=crew mode=0640",
+                                              "owner=bob group=crew mode=0600"));
 }

@@ -87,7 +87,8 @@ TEST_CASE("reqh: a slow fop's event has its object, job, class, bytes and locali
     REQUIRE(event != nullptr);
     CHECK(event->texts.at("op") == "read");
     CHECK(event->texts.at("pool") == "fast");
-    CHECK(event->texts.at("object").empty());
+    CHECK(event->texts.at("object") == "photos/1");
+    CHECK(event->texts.at("device") == node.volume().device_name());
     CHECK(event->texts.at("fid") == id);
     CHECK(event->texts.at("job") == "backup");
     CHECK(event->numbers.at("bytes") == 3 * objects::kBlock);
@@ -98,6 +99,8 @@ TEST_CASE("reqh: a slow fop's event has its object, job, class, bytes and locali
     REQUIRE(event != nullptr);
     CHECK(event->texts.at("op") == "ping");
     CHECK(event->texts.at("class").empty());  // No policy delays it.
+    CHECK(event->texts.at("object").empty());
+    CHECK(event->texts.at("device").empty());
     CHECK(event->texts.at("fid").empty());
 }
 
