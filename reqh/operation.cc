@@ -231,6 +231,7 @@ Refusal Operation::corrupt(store::Fid fid, std::uint64_t block) {
     const Refusal refusal = words_.block_damaged(fid, block);
     home().checksum_errors().add(1);
     home().met_damage().add(fid, block);
+    home().damage_changed();
     const std::string object = objects::format_fid(fid);
     const std::string name = home().name_of(fid);
     core::emit(stores().parts().events, core::Level::kError, "store.block_damaged",
