@@ -120,8 +120,13 @@ class HealthTest(StorageTestCase):
 
     def test_a_wrong_option(self):
         done = run_program(FOPCTL, "health", "--warn", "5", env=self.environment)
-        self.assertEqual((done.returncode, done.stdout), (UNKNOWN, ""))
+        self.assertEqual(done.returncode, UNKNOWN)
+        self.assertRegex(done.stdout, r"\AUNKNOWN: health: there is no option --warn[^\n]*\n\Z")
         self.assertIn("health: there is no option --warn", done.stderr)
+        done = run_program(FOPCTL, "health", "--json", "--warn", "5", env=self.environment)
+        health = json.loads(done.stdout)
+        self.assertEqual((done.returncode, health["state"], health["problems"]), (UNKNOWN, "unknown", []))
+        self.assertIn("there is no option --warn", health["text"])
 
     def test_a_missing_disk(self):
         slots = {}
