@@ -215,6 +215,19 @@ TEST_CASE("fopctl key create: without a daemon it takes effect at the next start
     REQUIRE_THAT(again.err, ContainsSubstring("one exists already"));
 }
 
+TEST_CASE("fopctl key create: a directory that is missing is named", "[client]") {
+    const Fixture f;
+    const std::string missing = f.dir / "missing";
+
+    const Ran key = f.run({"key", "create", "ann", "--out", missing + "/ann.key"});
+    const Ran file = f.run({"key", "create", "ann", "--principals", missing + "/principals.yaml"});
+
+    for (const Ran& each : {key, file}) {
+        CHECK(each.exit_code == 1);
+        CHECK_THAT(each.err, ContainsSubstring("the directory " + missing + " does not exist"));
+    }
+}
+
 TEST_CASE("fopctl key create: a refusal by the daemon restores the file", "[client]") {
     Fixture f;
     f.handler.put("/v1/keys/reload", 422, R"({"error":"bad","problems":["f:1:2: a: b"]})");
