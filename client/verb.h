@@ -86,6 +86,7 @@ struct VerbArguments {
     bool delegate = false;
     std::vector<std::string> quotas;
     std::string principals_file;  // Empty: the daemon's.
+    std::string config_file;      // Of a daemon that does not run. Empty: the default one.
     std::string issuer_file;
     std::string principal;
     std::string pool;
