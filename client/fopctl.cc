@@ -210,8 +210,9 @@ void CommandLine::declare_verbs() {
 }
 
 std::expected<void, int> CommandLine::parse(std::vector<std::string> words) {
-    // Parsing may fail before it reaches --json.
+    // Parsing may fail before it reaches them.
     const bool wants_json = std::ranges::find(words, "--json") != words.end();
+    const bool wants_quiet = std::ranges::find(words, "--quiet") != words.end();
     try {
         std::ranges::reverse(words);  // The library wants them so.
         app_.parse(std::move(words));
@@ -219,9 +220,14 @@ std::expected<void, int> CommandLine::parse(std::vector<std::string> words) {
     } catch (const CLI::ParseError& error) {
         if (error.get_exit_code() == 0) return std::unexpected(app_.exit(error));
         if (wants_json) complain_as(Complaints::kJson);
-        complain(refusal(app_, error));
+        const std::string why = refusal(app_, error);
+        complain(why);
         note_error_code("usage");
-        return std::unexpected(app_.got_subcommand("health") ? kExitHealthUnknown : kExitUsage);
+        if (!app_.got_subcommand("health")) return std::unexpected(kExitUsage);
+        const Output output = wants_json    ? Output::kJson
+                              : wants_quiet ? Output::kQuiet
+                                            : Output::kPage;
+        return std::unexpected(print_unknown_health(output, why));
     }
 }
 

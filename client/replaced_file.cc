@@ -30,6 +30,17 @@ ReplacedFile::Problem problem_with(const std::string& path, int os_errno) {
             .words = file_words(path, os_errno)};
 }
 
+// For a file that cannot be made: names its directory if that is what is missing.
+ReplacedFile::Problem problem_making(const std::string& path, int os_errno) {
+    ReplacedFile::Problem problem = problem_with(path, os_errno);
+    const std::filesystem::path directory = std::filesystem::path(path).parent_path();
+    if (os_errno == ENOENT && !directory.empty()) {
+        problem.words = core::printable(path) + ": the directory " +
+                        core::printable(directory.string()) + " does not exist";
+    }
+    return problem;
+}
+
 }  // namespace
 
 std::expected<std::string, int> whole_path(const std::string& path) {
@@ -98,7 +109,7 @@ std::expected<ReplacedFile, ReplacedFile::Problem> ReplacedFile::open(const std:
     file.path_ = std::move(*whole);
     const std::string directory = std::filesystem::path(file.path_).parent_path();
     file.directory_fd_ = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (file.directory_fd_ < 0) return file.problem(errno);
+    if (file.directory_fd_ < 0) return std::unexpected(problem_making(file.path_, errno));
     if (::flock(file.directory_fd_, LOCK_EX | LOCK_NB) != 0) {
         if (errno != EWOULDBLOCK) return file.problem(errno);
         return std::unexpected(
@@ -174,7 +185,7 @@ std::expected<void, ReplacedFile::Problem> ReplacedFile::put_back() const {
 std::expected<void, ReplacedFile::Problem> write_new_secret(const std::string& path,
                                                             std::string_view text) {
     const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) return std::unexpected(problem_with(path, errno));
+    if (fd < 0) return std::unexpected(problem_making(path, errno));
     int os_errno = write_all(fd, std::as_bytes(std::span(text)));
     const bool written = os_errno == 0 && ::fsync(fd) == 0;
     if (os_errno == 0) os_errno = errno;

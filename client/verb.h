@@ -86,6 +86,7 @@ struct VerbArguments {
     bool delegate = false;
     std::vector<std::string> quotas;
     std::string principals_file;  // Empty: the daemon's.
+    std::string config_file;      // Of a daemon that does not run. Empty: the default one.
     std::string issuer_file;
     std::string principal;
     std::string pool;
@@ -183,6 +184,8 @@ void declare_explain(CLI::App& app, VerbArguments& arguments);
 
 // The exit code of `health` when the health is not known, such as after a wrong option.
 inline constexpr int kExitHealthUnknown = 3;
+// What `health` prints on standard output then. Returns this exit code.
+int print_unknown_health(Output output, const std::string& why);
 
 // The JSON object, or list, of an answer with status 200. Otherwise prints the reason on standard
 // error, and returns the exit code.

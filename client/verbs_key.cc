@@ -12,6 +12,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <pwd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/command_line.h"
@@ -23,7 +24,11 @@
 #include "client/secret_file.h"
 #include "client/table.h"
 #include "client/verb.h"
+#include "config/file.h"
+#include "config/node.h"
+#include "config/problem.h"
 #include "config/units.h"
+#include "config/yaml_reader.h"
 #include "core/clock.h"
 #include "core/entropy.h"
 #include "core/printable.h"
@@ -77,6 +82,8 @@ std::string date_of(std::int64_t unix_seconds) {
 // -- the file of principals --
 
 constexpr const char* kPrincipalsDefault = "/etc/fopd/principals.yaml";
+constexpr const char* kConfigDefault = "/etc/fopd/fopd.yaml";
+constexpr const char* kDataDirDefault = "/var/lib/fopd";
 // The user whom the package makes for the daemon.
 constexpr const char* kDaemonUser = "fopd";
 
@@ -108,14 +115,70 @@ std::string asked_file(const Call& call) {
     return variable == nullptr ? "" : variable;
 }
 
+// What matters here of the configuration of a daemon that does not run.
+struct DaemonConfig {
+    std::string file;
+    std::string principals;  // Empty: it names none.
+    std::string data_dir = kDataDirDefault;
+};
+
+// Nothing, if no file was named and there is no default one that the caller may read. Otherwise,
+// the words of a complaint.
+std::expected<std::optional<DaemonConfig>, std::string> read_config(const std::string& named) {
+    DaemonConfig found{.file = named.empty() ? kConfigDefault : named};
+    if (named.empty() && ::access(kConfigDefault, R_OK) != 0) return std::nullopt;
+    const auto text = config::read_file(found.file);
+    if (!text) return std::unexpected(core::printable(found.file) + ": " + text.error().wrong);
+    config::Problems problems;
+    const auto root = config::read_yaml(*text, problems);
+    if (!root) return std::unexpected(to_string(problems.front()));
+    const auto value = [&root](const char* section, const char* key, std::string& into) {
+        const config::Node* const map = config::find(*root, section);
+        const config::Node* const node = map == nullptr ? nullptr : config::find(*map, key);
+        const bool is_none = node == nullptr || node->kind != config::Node::Kind::kScalar ||
+                             (!node->is_quoted && node->text == "none");
+        if (!is_none) into = node->text;
+    };
+    value("auth", "principals", found.principals);
+    value("node", "data_dir", found.data_dir);
+    return found;
+}
+
+// The user that the package makes, or else the owner of the data directory.
+std::optional<ReplacedFile::Reader> reader_for(const std::optional<DaemonConfig>& config) {
+    if (const auto user = daemon_user()) return user;
+    struct stat info{};
+    if (!config || ::stat(config->data_dir.c_str(), &info) != 0) return std::nullopt;
+    return ReplacedFile::Reader{.user = info.st_uid, .group = info.st_gid};
+}
+
+// The file of a daemon that does not run.
+std::expected<KeysTarget, int> find_target_without_daemon(const Call& call,
+                                                          const std::string& asked) {
+    const auto config = read_config(call.arguments.config_file);
+    if (!config) return std::unexpected(complain_about(call, config.error(), kExitConfig));
+    const std::string used = *config ? (*config)->principals : "";
+    if (!used.empty() && !asked.empty() && !is_same_file(asked, used)) {
+        return std::unexpected(
+            complain_about(call,
+                           core::printable((*config)->file) + " has " + core::printable(used) +
+                               " as auth.principals, not " + core::printable(asked) +
+                               "; name the configuration of that fopd with --config",
+                           kExitRefused));
+    }
+    return KeysTarget{.path = !asked.empty() ? asked
+                              : used.empty() ? kPrincipalsDefault
+                                             : used,
+                      .reader = reader_for(*config)};
+}
+
 // The file of the daemon that runs, or else the one that was asked for. If a change of the file
 // that was asked for would have no effect, complains and returns the exit code.
 std::expected<KeysTarget, int> find_target(const Call& call) {
     const std::string asked = asked_file(call);
     const auto answer = call.client.get("/v1/keys");
     if (!answer && answer.error().kind == AdminFailure::kNoServer) {
-        return KeysTarget{.path = asked.empty() ? kPrincipalsDefault : asked,
-                          .reader = daemon_user()};
+        return find_target_without_daemon(call, asked);
     }
     const auto keys = checked(call, answer);
     if (!keys) return std::unexpected(keys.error());
@@ -164,6 +227,12 @@ std::expected<Opened, int> open_principals(const Call& call, ReplacedFile::Missi
     // If no daemon uses the file, the user that will read it is a guess.
     const bool is_known = target->reader && (target->is_in_use || !file->existed());
     if (is_known) file->let_read(*target->reader);
+    if (!target->reader && !file->existed() && ::geteuid() == 0) {
+        remark(call, std::string("there is no user ") + kDaemonUser +
+                         ", and no data directory whose owner runs fopd: only root, and the group "
+                         "of the directory, can read " +
+                         core::printable(path) + "; name fopd's configuration with --config");
+    }
     auto principals = PrincipalsFile::parse(file->text());
     if (!principals) {
         return std::unexpected(complain_about(
@@ -213,7 +282,10 @@ int take_effect(const Call& call, const Opened& opened, const std::string& revok
 void declare_file(CLI::App& app, VerbArguments& arguments) {
     app.add_option("--principals", arguments.principals_file,
                    "The daemon's file of principals; else the one that the daemon uses, or "
-                   "/etc/fopd/principals.yaml while none runs (or FOPD_PRINCIPALS)");
+                   "auth.principals of --config while none runs (or FOPD_PRINCIPALS)");
+    app.add_option("--config", arguments.config_file,
+                   "The configuration of the daemon, while it does not run; else "
+                   "/etc/fopd/fopd.yaml, if it is there");
 }
 
 // -- keygen --

@@ -359,11 +359,13 @@ int show_health(const Call& call, const std::string& json_text, const std::strin
                : kExitHealthUnknown;
 }
 
+nlohmann::ordered_json health_without_daemon(const std::string& state, const std::string& why) {
+    return {{"state", state}, {"text", why}, {"problems", json::array()}};
+}
+
 // Prints the health that follows from having no answer: the daemon does not run, or hangs.
 int show_health_without_daemon(const Call& call, const std::string& state, const std::string& why) {
-    const nlohmann::ordered_json object{
-        {"state", state}, {"text", why}, {"problems", json::array()}};
-    return show_health(call, dumped(object), state, why);
+    return show_health(call, dumped(health_without_daemon(state, why)), state, why);
 }
 int show_unknown_health(const Call& call, const std::string& why) {
     return show_health_without_daemon(call, "unknown", why);
@@ -416,6 +418,16 @@ constexpr std::array kNodeVerbs{
 };
 
 }  // namespace
+
+int print_unknown_health(Output output, const std::string& why) {
+    const std::string state(kHealthStates[kExitHealthUnknown]);
+    if (output == Output::kJson) {
+        print(dumped(health_without_daemon(state, why)) + "\n");
+    } else if (output == Output::kPage) {
+        print(in_capitals(state) + ": " + why + "\n");
+    }
+    return kExitHealthUnknown;
+}
 
 std::span<const Verb> node_verbs() {
     return kNodeVerbs;

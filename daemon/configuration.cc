@@ -209,8 +209,9 @@ std::expected<config::Changes, Configuration::Refused> Configuration::set_io_sch
         const std::string key = kIoSched + ("." + each.key);
         config::Node* const node = value_at(section, each.key);
         if (node == nullptr || node->kind == config::Node::Kind::kMap) {
-            return std::unexpected(
-                Refused{.is_unknown = true, .problems = {key + ": there is no such key"}});
+            std::vector<std::string> known;
+            for (const SectionValue& other : io_sched_values()) known.push_back(other.key);
+            return not_valid(key + ": there is no such key; the keys are " + config::joined(known));
         }
         auto value = parse_value(each.value);
         if (!value) return not_valid(key + ": not a value");

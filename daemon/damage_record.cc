@@ -19,6 +19,15 @@ DamageRecord::State DamageRecord::next(const SlotEntry& entry, const NodeDisk::F
     return {.scrubbed_at_s = scrubbed_at_s, .damaged_blocks = before_ + figures.met_damage.get()};
 }
 
+std::uint64_t DamageRecord::damaged_blocks(const SlotEntry& entry,
+                                           const NodeDisk::Figures& figures) const {
+    const bool has_new_scrub = figures.scrubs_done.get() != scrubs_done_;
+    const std::uint64_t before = has_new_scrub ? figures.scrub_done_damage.get()
+                                 : is_known_   ? before_
+                                               : entry.damaged_blocks;
+    return before + figures.met_damage.get();
+}
+
 void DamageRecord::show(const SlotEntry& entry) {
     shown_ = {.scrubbed_at_s = entry.scrubbed_at_s, .damaged_blocks = entry.damaged_blocks};
 }

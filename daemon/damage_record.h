@@ -20,6 +20,9 @@ public:
     // The counts to be written to the slot's entry now. `now_s` is Unix time.
     State next(const SlotEntry& entry, const NodeDisk::Figures& figures, std::int64_t now_s);
 
+    // The damaged blocks that next() would count now.
+    std::uint64_t damaged_blocks(const SlotEntry& entry, const NodeDisk::Figures& figures) const;
+
     // Called when the disk is removed: its slot is empty from now on, although the disk is still
     // closing.
     void release() { is_released_ = true; }

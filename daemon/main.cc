@@ -136,7 +136,7 @@ const CLI::Option* declare_options(CLI::App& app, Arguments& arguments) {
            "Where clients connect, such as tcp://127.0.0.1:31470, in place of fabric.listen")
         ->type_name("ADDRESS");
     app.add_option("--metrics", arguments.metrics,
-                   "Where to serve /metrics, in place of admin.metrics")
+                   "Where to serve /metrics, in place of admin.metrics; or none")
         ->type_name("ADDRESS");
     return app
         .add_option("--dev", arguments.dev_dir,
@@ -158,7 +158,9 @@ int run(Arguments arguments) {
     }
     ProcessOptions options;
     std::optional<DevSetup> dev;
-    if (!arguments.metrics.empty()) {
+    if (arguments.metrics == "none") {
+        options.metrics.emplace(std::nullopt);
+    } else if (!arguments.metrics.empty()) {
         const auto address = config::parse_address(arguments.metrics);
         if (!address) {
             return complain(

@@ -299,7 +299,8 @@ void NodeDisk::offer() {
     home_->stores.add({.disk_id = disk_id_,
                        .pool = objects::pool_id(settings_.pool),
                        .volume = volume_.get(),
-                       .medium = medium()});
+                       .medium = medium(),
+                       .damage = this});
     offered_ = true;
 }
 
@@ -360,6 +361,24 @@ Task<void> NodeDisk::probe() {
     [[maybe_unused]] const auto read = co_await device_->read(block.buffer(), 0, {});
 }
 
+void NodeDisk::damage_changed() {
+    if (!offered_) return;
+    const objects::HomeVolume* const found = home_->stores.find(*slot());
+    if (found != nullptr) publish_damage(*found);
+}
+
+void NodeDisk::publish_damage(const objects::HomeVolume& found) {
+    const objects::ScrubProgress& scrub = found.scrub();
+    figures_.checksum_errors.set(found.checksum_errors().get());
+    figures_.scrub_total_bytes.set(scrub.total_blocks.get() * devices::kBlockBytes);
+    figures_.scrub_read_bytes.set(scrub.read_blocks.get() * devices::kBlockBytes);
+    figures_.scrub_damaged_blocks.set(scrub.damaged_blocks.get());
+    figures_.scrub_done_damage.set(scrub.done_damage.get());
+    figures_.scrubs_done.set(scrub.done_count.get());
+    figures_.met_damage.set(found.met_damage().count());
+    figures_.scrub_state.set(scrub.state.get());
+}
+
 void NodeDisk::publish(std::uint64_t check_findings) {
     if (!offered_) return;
     probe_if_due();
@@ -374,20 +393,12 @@ void NodeDisk::publish(std::uint64_t check_findings) {
     figures_.index_is_full.set(volume_->index_failure() ? 1 : 0);
     figures_.log_is_full.set(volume_->is_log_full() ? 1 : 0);
     if (const objects::HomeVolume* const found = home_->stores.find(*slot()); found != nullptr) {
-        figures_.checksum_errors.set(found->checksum_errors().get());
         figures_.coalesced_bytes.set(found->coalesced_blocks().get() * devices::kBlockBytes);
         const objects::ReplyShares& replies = found->reply_shares();
         figures_.recorded_replies.set(replies.count());
         figures_.recorded_replies_max.set(replies.max());
         figures_.refused_replies.set(replies.refused_count());
-        const objects::ScrubProgress& scrub = found->scrub();
-        figures_.scrub_state.set(scrub.state.get());
-        figures_.scrub_total_bytes.set(scrub.total_blocks.get() * devices::kBlockBytes);
-        figures_.scrub_read_bytes.set(scrub.read_blocks.get() * devices::kBlockBytes);
-        figures_.scrub_damaged_blocks.set(scrub.damaged_blocks.get());
-        figures_.scrub_done_damage.set(scrub.done_damage.get());
-        figures_.scrubs_done.set(scrub.done_count.get());
-        figures_.met_damage.set(found->met_damage().count());
+        publish_damage(*found);
     }
     const Instant now = locality_.reactor.now();
     if (now <= published_at_) return;

@@ -58,7 +58,7 @@ struct DiskWorld {
 // Its tasks run on its locality's reactor, one at a time; between tasks the control reactor may
 // read and change it. The control reactor destroys it, after the locality's loop has ended or after
 // the locality has had a turn since the last task.
-class NodeDisk {
+class NodeDisk final : objects::DamageObserver {
 public:
     struct HomeLocality {
         std::uint32_t index = 0;
@@ -183,6 +183,9 @@ private:
     Task<Result<void>> open_volume();
     Task<Result<void>> try_open(store::Volume::Mode mode);
     Task<Result<void>> open_damaged(Error error);
+    // The health of the node shows damage at once, not only after the next publish().
+    void damage_changed() override;
+    void publish_damage(const objects::HomeVolume& found);
     void offer();
     Task<void> let_go();
     void make_volume();

@@ -361,9 +361,8 @@ void Process::make_api() {
 // Resolves names and waits for a lock, so it runs on another thread.
 Task<Started<void>> Process::start_admin() {
     const AdminSettings& settings = configuration_->current()->get<AdminSettings>();
-    AdminServer::Options options{
-        .socket = settings.socket,
-        .metrics = options_.metrics.has_value() ? options_.metrics : settings.metrics};
+    AdminServer::Options options{.socket = settings.socket,
+                                 .metrics = options_.metrics.value_or(settings.metrics)};
     for (const fabric::Address& each : listen_addresses()) options.kept_ports.push_back(each.port);
     auto start_server = [this, &options] { return AdminServer::start(options, *api_, events_); };
     auto server = co_await offload_->run(*control_, start_server);

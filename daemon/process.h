@@ -12,8 +12,8 @@
 namespace fopd::daemon {
 
 struct ProcessOptions {
-    // Overrides admin.metrics.
-    std::optional<config::Address> metrics;
+    // Overrides admin.metrics: with an address, or with none.
+    std::optional<std::optional<config::Address>> metrics;
     // Overrides fabric.listen.
     std::optional<std::vector<fabric::Address>> listen;
     NodeOptions::Buffers buffers = NodeOptions::Buffers::kRegistered;

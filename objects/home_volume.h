@@ -192,6 +192,10 @@ public:
     const ScrubProgress& scrub() const { return scrub_; }
     MetDamage& met_damage() { return met_damage_; }
     const MetDamage& met_damage() const { return met_damage_; }
+    // To be called after each change of what a scrub or reads have found.
+    void damage_changed() const {
+        if (disk_.damage != nullptr) disk_.damage->damage_changed();
+    }
 
     // Makes a fid that was never used: the slot, the epoch of its log, and a number that is unique
     // in it. Some bits of the disk's id are included, to tell the disk from others that had the

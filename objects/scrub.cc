@@ -203,6 +203,7 @@ Result<void> Scrub::Pass::check_wanted() const {
 void Scrub::Pass::report(const Doubt& doubt, std::string_view what) {
     home_.scrub().damaged_blocks.add(1);
     home_.checksum_errors().add(1);
+    home_.damage_changed();
     const std::string object = format_fid(doubt.fid);
     const std::string name = home_.name_of(doubt.fid);
     core::emit_each(stores_.parts().events, core::Level::kError, "store.scrub_found_damage",
@@ -252,6 +253,7 @@ Task<void> Scrub::run(HomeVolume* home, HomeVolume::Hold /*hold*/) {
         progress.done_damage.set(progress.damaged_blocks.get());
         progress.done_count.add(1);
     }
+    home->damage_changed();
     core::emit(stores_.parts().events, done ? core::Level::kInfo : core::Level::kWarn,
                "store.scrubbed",
                {{"device", home->device_name()},

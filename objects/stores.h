@@ -81,13 +81,25 @@ using StoreLayoutPtr = std::shared_ptr<const StoreLayout>;
 
 // -- the stores of one locality --
 
+// Notified of damage on a disk.
+class DamageObserver {
+public:
+    // Called when a read or a scrub has found a damaged block, and when a scrub has ended: the
+    // counts of HomeVolume are up to date.
+    virtual void damage_changed() = 0;
+
+protected:
+    ~DamageObserver() = default;
+};
+
 // A disk whose home is this locality.
 struct HomeDisk {
     std::array<std::byte, 16> disk_id{};
     PoolId pool = 0;  // The disk's; each object has its own in its record.
     // Open, possibly read-only; its slot is in the layout. Must stay open until remove().
     store::Volume* volume = nullptr;
-    io_sched::MediumId medium{};  // Its id in the locality's I/O scheduler.
+    io_sched::MediumId medium{};       // Its id in the locality's I/O scheduler.
+    DamageObserver* damage = nullptr;  // Outlives the volume. Null: there is none.
 };
 
 // The parts that the stores use; they outlive the stores.

@@ -24,8 +24,12 @@ std::string denial_by_rights(fop::Rights needed, fop::Rights own, std::string_vi
     const auto missing =
         fop::Rights::from_bits(static_cast<std::uint16_t>(needed.bits() & ~own.bits()));
     ENSURE(missing.has_value());
-    return with_token(
-        "may not " + fop::to_text(*missing) + ": your rights are " + fop::to_text(own), token);
+    const std::string yours = "your rights are " + fop::to_text(own);
+    // "admin" is no verb.
+    if (missing->cover(fop::kAdmin)) {
+        return with_token("the right " + fop::to_text(*missing) + " is needed; " + yours, token);
+    }
+    return with_token("may not " + fop::to_text(*missing) + ": " + yours, token);
 }
 
 std::string denial_by_mode(std::string_view what, const store::Object& object, Looks looks,

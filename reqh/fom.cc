@@ -51,6 +51,7 @@ void Fom::begin(fabric::IncomingFop& fop, const fop::FopType& type) {
     waits_for_share_since_.reset();
     share_wait_ = {};
     share_ = nullptr;
+    operation_ = nullptr;
     fop_ = &fop;
     type_ = &type;
     times_.begin(services_.reactor.now());
@@ -131,6 +132,7 @@ Task<void> Fom::run() {
                      .reactor = &services_.reactor,
                      .stores = services_.stores,
                      .library = services_.library});
+    operation_ = &operation;
     const Operation::Site here{.reactor = &services_.reactor,
                                .stores = services_.stores,
                                .times = &times_,
@@ -320,6 +322,9 @@ void Fom::on_client_time() {
 }
 
 void Fom::end_phases() {
+    if (state_ == State::kQueued && waits_for_share_since_) {
+        share_wait_ = services_.reactor.now() - *waits_for_share_since_;
+    }
     enter(Phase::kReply);
     times_.end(services_.reactor.now());
 }
@@ -328,6 +333,7 @@ void Fom::reply(fop::Reply reply) {
     ENSURE(state_ != State::kFree);
     ENSURE(times_.phase() == Phase::kReply);
     fabric::IncomingFop& fop = *std::exchange(fop_, nullptr);
+    operation_ = nullptr;
     state_ = State::kFree;
     reply.id = fop.request().id;
     if (fop.header().wants_times) reply.times = time_spent();
@@ -355,6 +361,15 @@ fop::TimeSpent Fom::time_spent() const {
     return spent;
 }
 
+Progress::Longest Fom::longest_wait() const {
+    const Duration share = std::min(share_wait_, times_.of(Phase::kQueued));
+    const Duration turn = times_.of(Phase::kQueued) - share;
+    Progress::Longest longest = progress_.longest();
+    if (share > longest.span) longest = {.wait = {.what = WaitsFor::kBuffer}, .span = share};
+    if (turn > longest.span) longest = {.wait = {.what = WaitsFor::kTurn}, .span = turn};
+    return longest;
+}
+
 void Fom::describe(FopRecord& record) const {
     ENSURE(state_ != State::kFree);
     record.id = id();
@@ -370,7 +385,7 @@ void Fom::describe(FopRecord& record) const {
     record.wait = {};
     record.waited = {};
     if (times_.phase() == Phase::kReply) {
-        record.waited = progress_.longest();
+        record.waited = longest_wait();
         return;
     }
     const Instant now = services_.reactor.now();

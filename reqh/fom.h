@@ -171,9 +171,14 @@ public:
     // queued.
     void wait_for_share();
 
+    // The operation that executes it or has executed it, until the fop is released; null: none has
+    // begun.
+    const Operation* operation() const { return operation_; }
     const Progress& progress() const { return progress_; }
-    // How its time was spent. REQUIRES: end_phases() was called.
+    // How its time was spent, and its longest wait, which may be that for its turn or for its share
+    // of the buffers. REQUIRES: end_phases() was called.
     fop::TimeSpent time_spent() const;
+    Progress::Longest longest_wait() const;
 
     // Describes its present state, except the status. REQUIRES: not free.
     void describe(FopRecord& record) const;
@@ -205,6 +210,7 @@ private:
     bool parked_ = false;
     Instant started_at_{};
     Duration io_wait_{};
+    const Operation* operation_ = nullptr;
     PhaseTimes times_;  // Time at another locality is added when it has ended.
     Progress progress_;
     Shares::Client* share_ = nullptr;

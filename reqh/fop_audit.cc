@@ -1,9 +1,34 @@
 #include "reqh/fop_audit.h"
 
+#include <array>
+#include <cstdio>
+#include <span>
+#include <variant>
+
 #include "fabric/rpc/incoming.h"
+#include "reqh/administration.h"
 #include "reqh/request_object.h"
 
 namespace fopd::reqh {
+
+namespace {
+
+// "owner=ann group=staff mode=0640"
+std::string access_of(const store::Object& object) {
+    std::array<char, 16> mode{};
+    std::snprintf(mode.data(), mode.size(), "%04o", static_cast<unsigned>(object.mode));
+    return "owner=" + std::string(object.owner) + " group=" + std::string(object.group) +
+           " mode=" + mode.data();
+}
+
+store::Object changed_by(const fop::SetAttributes& set, store::Object object) {
+    if ((set.which & fop::SetAttributes::kOwner) != 0) object.owner = set.owner;
+    if ((set.which & fop::SetAttributes::kGroup) != 0) object.group = set.group;
+    if ((set.which & fop::SetAttributes::kMode) != 0) object.mode = set.mode;
+    return object;
+}
+
+}  // namespace
 
 FopAudit::FopAudit(core::Reactor& reactor, core::EventSink& events)
     : Timer([](Timer& timer) { static_cast<FopAudit&>(timer).begin_interval(); }),
@@ -30,26 +55,50 @@ void FopAudit::denied(const Ended& fop) {
           {"user", std::string_view(fop.caller.user)},
           {"peer", std::string_view(fop.caller.address)},
           {"pool", fop.pool},
-          {"object", name_in(fop.request)},
+          {"object", name_of(fop.request, fop.known)},
           {"new_name", new_name_in(fop.request)},
           {"fid", std::string_view(fid)},
           {"reason", fop.reply.words}});
+    administered(fop);
 }
 
-void FopAudit::changed(const Ended& fop) {
+void FopAudit::administered(const Ended& fop) {
+    const auto parameters = administration_in(fop.type, fop.request, fop.asked_pool);
+    if (!parameters) return;
     const std::string id = format_fop_id(fop.id);
-    const std::string fid = fid_in(fop.type, fop.request, fop.reply);
-    emit_each(events_, core::Level::kInfo, "audit.changed",
+    emit_each(events_, core::Level::kInfo, "audit.administration",
               {{"fop", std::string_view(id)},
-               {"op", fop.type.name},
                {"principal", std::string_view(fop.caller.principal)},
                {"user", std::string_view(fop.caller.user)},
                {"peer", std::string_view(fop.caller.address)},
-               {"pool", fop.pool},
-               {"object", name_in(fop.request)},
-               {"new_name", new_name_in(fop.request)},
-               {"fid", std::string_view(fid)},
-               {"result", fop::to_string(fop.reply.status)}});
+               {"verb", fop.type.name},
+               {"parameters", std::string_view(*parameters)},
+               {"result", fop::to_string(fop.reply.status)},
+               {"reason", fop.reply.words}});
+}
+
+void FopAudit::changed(const Ended& fop) {
+    if (!events_.wants(core::Level::kInfo)) return;
+    const std::string id = format_fop_id(fop.id);
+    const std::string fid = fid_in(fop.type, fop.request, fop.reply);
+    const auto* const set = std::get_if<fop::SetAttributes>(&fop.request.body);
+    const bool has_values = set != nullptr && fop.known != nullptr;
+    const std::string before = has_values ? access_of(*fop.known) : std::string();
+    const std::string after = has_values ? access_of(changed_by(*set, *fop.known)) : std::string();
+    const std::array<core::Field, 12> fields{{{"fop", std::string_view(id)},
+                                              {"op", fop.type.name},
+                                              {"principal", std::string_view(fop.caller.principal)},
+                                              {"user", std::string_view(fop.caller.user)},
+                                              {"peer", std::string_view(fop.caller.address)},
+                                              {"pool", fop.pool},
+                                              {"object", name_of(fop.request, fop.known)},
+                                              {"new_name", new_name_in(fop.request)},
+                                              {"fid", std::string_view(fid)},
+                                              {"result", fop::to_string(fop.reply.status)},
+                                              {"old", std::string_view(before)},
+                                              {"new", std::string_view(after)}}};
+    events_.emit_each(core::Level::kInfo, "audit.changed",
+                      std::span(fields).first(has_values ? fields.size() : fields.size() - 2));
 }
 
 void FopAudit::begin_interval() {

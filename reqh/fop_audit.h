@@ -12,6 +12,7 @@
 #include "fop/fop_type.h"
 #include "fop/message.h"
 #include "reqh/fop_record.h"
+#include "store/object.h"
 
 namespace fopd::fabric {
 struct Caller;
@@ -19,11 +20,12 @@ struct Caller;
 
 namespace fopd::reqh {
 
-// A locality's part of the audit trail: an event for each fop that was denied and, if wanted, for
-// each fop that has changed an object.
+// A locality's part of the audit trail: an event for each fop that was denied, for each fop that
+// administers the node and, if wanted, for each fop that has changed an object.
 //
 // A client that is denied all the time must not fill the trail: of a principal's denials, only
 // kDenialsMax are written in each interval, and the number of the others follows as one event.
+// Fops that administer the node are no exception.
 class FopAudit final : core::Timer {
 public:
     static constexpr std::uint32_t kDenialsMax = 10;
@@ -41,14 +43,17 @@ public:
         FopId id;
         const fop::FopType& type;
         const fabric::Caller& caller;
-        std::string_view pool;  // Empty: none.
+        std::string_view pool;        // Empty: none.
+        std::string_view asked_pool;  // In the request, though there may be no such pool.
         const fop::Request& request;
+        const store::Object* known;  // The object as it was before; null: it was not loaded.
         const fop::Reply& reply;
     };
     // REQUIRES: the request was verified.
     void on_end(const Ended& fop) {
         const fop::Status status = fop.reply.status;
         if (status == fop::Status::kDenied) return denied(fop);
+        if (fop.type.rights.cover(fop::kAdmin)) return administered(fop);
         const bool may_have_changed =
             status == fop::Status::kDone || status == fop::Status::kOutcomeUnknown;
         const bool is_change = fop.type.repeat == fop::Repeat::kRecorded;
@@ -57,6 +62,7 @@ public:
 
 private:
     void denied(const Ended& fop);
+    void administered(const Ended& fop);
     void changed(const Ended& fop);
     // Begins the next interval.
     void begin_interval();

@@ -63,7 +63,7 @@ struct FopRecord {
     Instant arrived_at{};
     PhaseTimes times;
     Wait wait{};                 // The reason for which it waits now.
-    Progress::Longest waited{};  // The longest completed wait; of a finished fop.
+    Progress::Longest waited{};  // Its longest wait, also for its turn; of a finished fop.
     fop::TimeSpent spent{};      // Of a finished fop.
 };
 

@@ -59,6 +59,12 @@ Task<fop::Reply> Operation::run_once() {
     co_return co_await ask_for_recall(this, objects::store_fid(executor.aim(request()).object));
 }
 
+const store::Object* Operation::known_object() const {
+    const Executor& executor = executor_of(type());
+    if (executor.aim == nullptr) return nullptr;
+    return target_.known(objects::store_fid(executor.aim(request()).object));
+}
+
 void Operation::arrive_at(const Site& site) {
     move_to(site);
     io_.set_observer(origin().progress);
@@ -82,6 +88,7 @@ Granted<> Operation::find_home(store::Slot slot) {
     const auto found = layout_.find_home(slot);
     if (!found) return refused(found.error());
     select(**found);
+    if (device_.empty()) device_ = home().device_name();
     change_.use(home());
     io_.use({.reactor = &reactor(), .scheduler = &stores().parts().io, .medium = home().medium()});
     return {};
@@ -224,6 +231,7 @@ Refusal Operation::corrupt(store::Fid fid, std::uint64_t block) {
     const Refusal refusal = words_.block_damaged(fid, block);
     home().checksum_errors().add(1);
     home().met_damage().add(fid, block);
+    home().damage_changed();
     const std::string object = objects::format_fid(fid);
     const std::string name = home().name_of(fid);
     core::emit(stores().parts().events, core::Level::kError, "store.block_damaged",

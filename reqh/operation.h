@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "core/cancel.h"
@@ -51,10 +52,19 @@ public:
 
     // -- for the fom --
 
-    void begin(const Origin& origin) { begin_at(origin); }
+    void begin(const Origin& origin) {
+        begin_at(origin);
+        target_.forget();
+        device_.clear();
+    }
     // Executes the fop at its home locality. The reply may borrow from the operation. When run()
     // ends, the operation holds no locks, names or blocks.
     Task<fop::Reply> run(Site site);
+
+    // The object that it is about, as it was loaded last; null: it was not loaded.
+    const store::Object* known_object() const;
+    // The name of the first disk that it used; empty: none.
+    std::string_view device() const { return device_; }
 
     // Releases locks, reads in progress and allocated blocks of the current locality.
     void leave();
@@ -176,6 +186,7 @@ private:
     Refusal why_not_changed(const Error& error);
 
     RefusalWords words_;
+    std::string device_;
     AccessCheck access_{*this, words_};
     LayoutLookup layout_{*this, words_};
     TargetObject target_{*this, layout_, access_};

@@ -75,7 +75,8 @@ public:
     void enter(Phase phase, Instant now);
     // Empty: it is being written at this moment.
     std::optional<Now> read() const;
-    // The longest completed wait. Only where the fop runs, or after it has ended.
+    // The longest completed wait after the fop's turn has come. Only where the fop runs, or after
+    // it has ended.
     const Longest& longest() const { return longest_; }
     // The sum of all completed waits for `what`. Only where the fop runs, or after it has ended.
     Duration waited_for(WaitsFor what) const { return sums_[static_cast<std::size_t>(what)]; }

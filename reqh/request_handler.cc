@@ -15,6 +15,11 @@ AdmissionRule rule_of(const RequestHandlerLimits& limits) {
     return {.max_foms = limits.max_foms, .io_wait_goal = limits.io_wait_goal};
 }
 
+// The record of the fop's object, if it was loaded.
+const store::Object* known_object(const Fom& fom) {
+    return fom.operation() == nullptr ? nullptr : fom.operation()->known_object();
+}
+
 constexpr fop::Reply kStopping{.status = fop::Status::kTryAgain, .words = "the server is stopping"};
 
 }  // namespace
@@ -261,7 +266,9 @@ void RequestHandler::finish(Fom& fom, const fop::Reply& reply) {
                    .type = fom.type(),
                    .caller = fom.fop().caller(),
                    .pool = fom.attributes.pool,
+                   .asked_pool = fom.fop().header().pool,
                    .request = fom.fop().request(),
+                   .known = known_object(fom),
                    .reply = reply});
     FopRecord& record = history_.add();
     fom.describe(record);
@@ -418,7 +425,7 @@ void RequestHandler::report_slow(const Fom& fom, const FopRecord& record, const 
     const std::string waited_for = to_text(record.waited.wait);
     const fop::Request& request = fom.fop().request();
     const std::string fid = fid_in(fom.type(), request, reply);
-    std::array<core::Field, 16 + kPhaseCount + fop::kSpentOnCount> fields;
+    std::array<core::Field, 17 + kPhaseCount + fop::kSpentOnCount> fields;
     std::size_t count = 0;
     const auto say = [&fields, &count](const core::Field& field) { fields[count++] = field; };
     say({"fop", std::string_view(id)});
@@ -430,7 +437,8 @@ void RequestHandler::report_slow(const Fom& fom, const FopRecord& record, const 
     say({"rule", std::string_view(fom.of_rule())});
     say({"locality", locality_});
     say({"pool", fom.attributes.pool});
-    say({"object", name_in(request)});
+    say({"device", fom.operation() == nullptr ? std::string_view() : fom.operation()->device()});
+    say({"object", name_of(request, known_object(fom))});
     say({"fid", std::string_view(fid)});
     say({"bytes", fom.attributes.size_bytes});
     say({"result", fop::to_string(record.status)});

@@ -21,6 +21,11 @@ std::string_view name_in(const fop::Request& request) {
         request.body);
 }
 
+std::string_view name_of(const fop::Request& request, const store::Object* known) {
+    const std::string_view name = name_in(request);
+    return name.empty() && known != nullptr ? known->name : name;
+}
+
 std::string_view new_name_in(const fop::Request& request) {
     const auto* const rename = std::get_if<fop::Rename>(&request.body);
     return rename == nullptr ? std::string_view() : rename->name;

@@ -10,6 +10,7 @@ Granted<> TargetObject::load(store::Fid fid, objects::Access access) {
     if (!found) return refused(found.error());
     if (!found->has_value()) return refused(fop::Status::kNotFound, "there is no such object");
     loaded_.set(**found);
+    known_ = fid;
     AccessCheck::Wish wish{.access = access, .lent = fop_.type().rights, .words = {}};
     if (access == objects::Access::kOwn) {
         wish.lent = wish.lent | fop::kAdmin;
@@ -26,6 +27,7 @@ Granted<> TargetObject::load_upload(store::Fid fid) {
     if (!found) return refused(found.error());
     if (!found->has_value()) return refused(fop::Status::kNotFound, "there is no such upload");
     loaded_.set((*found)->object);
+    known_ = fid;
     const AccessCheck::Wish wish{.access = objects::Access::kOwn,
                                  .lent = fop_.type().rights | fop::kAdmin,
                                  .words = "use another principal's upload"};

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "objects/access.h"
 #include "objects/loaded_object.h"
 #include "objects/range_locks.h"
@@ -25,6 +27,11 @@ public:
     Granted<> load_upload(store::Fid fid);
     // The record that was loaded last.
     const store::Object& get() const { return loaded_.get(); }
+    // The record of the object or upload `fid` as it was loaded last; null: it was not loaded.
+    const store::Object* known(store::Fid fid) const {
+        return known_ == fid ? &loaded_.get() : nullptr;
+    }
+    void forget() { known_.reset(); }
     // kStaging if its bytes are on tape only. The operation then asks for a recall of it.
     Granted<> check_on_disk() const;
     // Whether the caller may remove another object, which loses its name to this one.
@@ -39,6 +46,7 @@ private:
     const LayoutLookup& layout_;
     AccessCheck& access_;
     objects::LoadedObject loaded_;
+    std::optional<store::Fid> known_;
 };
 
 }  // namespace fopd::reqh

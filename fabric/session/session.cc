@@ -32,7 +32,7 @@ constexpr std::uint32_t kCreditsMax = 1U << 20;
 constexpr Duration kFarewellMax = 1s;
 // A client that ends in order says that it leaves.
 constexpr std::string_view kLostWords =
-    "lost: the client ended without a farewell, or the network failed";
+    "lost: the client disconnected without ending its session, or the network failed";
 constexpr Error kTurnedAway{.code = Errc::kBusy, .context = "the server takes no more connections"};
 // A peer is accepted only if it can receive every request or reply without payload.
 static_assert(fop::kMessageBytesMin >= fop::kRequestOverheadMax);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "config/problem.h"
 #include "config/units.h"
 #include "core/ensure.h"
 #include "lrs/class_figures.h"
@@ -83,8 +84,7 @@ bool RuleReader::expect(Kind kind, const char* right) {
     if (take(kind)) return true;
     RuleToken wanted;
     wanted.kind = kind;
-    return fail(here().column, here().shown() + " stands where " + wanted.shown() + " should",
-                right);
+    return fail(here().column, "expected " + wanted.shown() + ", found " + here().shown(), right);
 }
 
 bool RuleReader::read_plain_word(const char* right) {
@@ -204,8 +204,8 @@ bool RuleReader::read_conjunction(ClassRule& rule) {
 bool RuleReader::read_key(Key& key) {
     const RuleToken& token = here();
     if (token.kind != Kind::kWord) {
-        return fail(token.column, token.shown() + " stands where a key should",
-                    "write key=value, or '*' for everything");
+        return fail(token.column, "expected a key, found " + token.shown(),
+                    "write one of " + config::joined({kKeyNames.begin(), kKeyNames.end()}));
     }
     const auto found = token.has_quotes ? std::nullopt : find_key(token.text);
     if (!found) {
@@ -219,14 +219,24 @@ bool RuleReader::read_key(Key& key) {
 
 bool RuleReader::read_test(Conjunction& conjunction, std::string& text) {
     Key key{};
-    if (fail_foreign(here()) || !read_key(key)) return false;
+    const RuleToken& first = here();
+    if (fail_foreign(first)) return false;
+    if (is_option(first)) {
+        return fail(first.column, "expected a condition, found the option " + first.shown(),
+                    "write key=value, or '*' for everything, before the options");
+    }
+    if (first.kind != Kind::kWord) {
+        return fail(first.column, "expected a condition, found " + first.shown(),
+                    "write key=value, or '*' for everything");
+    }
+    if (!read_key(key)) return false;
     text += name_of(key);
     const RuleToken& sign = here();
     const bool is_list = sign.kind == Kind::kEqual || sign.kind == Kind::kNotEqual;
     const bool is_comparison = sign.kind == Kind::kLess || sign.kind == Kind::kLessEqual ||
                                sign.kind == Kind::kGreater || sign.kind == Kind::kGreaterEqual;
     if (!is_list && !is_comparison) {
-        return fail(sign.column, sign.shown() + " stands where a comparison should",
+        return fail(sign.column, "expected a comparison, found " + sign.shown(),
                     "write key=value, key={value value} or key!=value");
     }
     next();
@@ -277,8 +287,8 @@ const RuleToken* RuleReader::read_option_word(const char* right) {
         return expect(Kind::kEqual, right) ? &word : nullptr;
     }
     if (word.kind == Kind::kWord && find_key(word.text)) {
-        fail(word.column, word.shown() + " stands behind the expression",
-             "write '&' for and, ',' for or before it");
+        fail(word.column, "expected an option, found another condition: " + word.shown(),
+             "write '&' (and) or ',' (or) between two conditions");
         return nullptr;
     }
     if (is_and_or_or(word)) {
@@ -287,7 +297,7 @@ const RuleToken* RuleReader::read_option_word(const char* right) {
         return nullptr;
     }
     if (fail_foreign(word)) return nullptr;
-    fail(word.column, word.shown() + " stands where an option should",
+    fail(word.column, "expected an option, found " + word.shown(),
          word.kind == Kind::kWord
              ? did_you_mean(word.text, {options_.words.begin(), options_.words.end()})
              : "write " + shown_options(options_, " or "));

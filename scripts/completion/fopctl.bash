@@ -44,7 +44,7 @@ _fopctl() {
 
     # The argument of an option.
     case $previous in
-        --admin | --key | --token | --principals | --out | --public | --issuer | --rules)
+        --admin | --key | --token | --principals | --config | --out | --public | --issuer | --rules)
             compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return
@@ -130,8 +130,8 @@ _fopctl() {
             "lrs rule add" | "lrs rule change" | "lrs rule del" | "lrs rule load") options+=" --if-version" ;;
             "lrs set") options+=" --rules" ;;
             keygen) options+=" --public" ;;
-            "key create") options+=" --rights --groups --quota --delegate --principals --out" ;;
-            "key list" | "key revoke" | "token revoke") options+=" --principals" ;;
+            "key create") options+=" --rights --groups --quota --delegate --principals --config --out" ;;
+            "key list" | "key revoke" | "token revoke") options+=" --principals --config" ;;
             "token create") options+=" --issuer --rights --principal --pool --object --fid --expires --generation --out" ;;
         esac
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")

@@ -73,7 +73,7 @@ function __fopctl
 
     switch "$option"
         case ''
-        case --admin --key --token --principals --out --public --issuer --rules
+        case --admin --key --token --principals --config --out --public --issuer --rules
             __fopctl_files
             return
         case --op

@@ -80,7 +80,7 @@ _fopctl() {
 
     case $option in
         "") ;;
-        --admin|--key|--token|--principals|--out|--public|--issuer|--rules) _files; return ;;
+        --admin|--key|--token|--principals|--config|--out|--public|--issuer|--rules) _files; return ;;
         --op) compadd echo bulk_echo ping read write mixed create; return ;;
         --wait) compadd ready; return ;;
         --protect) compadd seal encrypt; return ;;

@@ -1,11 +1,13 @@
 // Goal: the verbs about keys and tokens leave the files as they say, or as they were.
 // Method: run the program with files of the test's own, and an admin server that takes a reload or
 // refuses it.
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
+#include <pwd.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -213,6 +215,82 @@ TEST_CASE("fopctl key create: without a daemon it takes effect at the next start
     REQUIRE_THAT(ran.err, ContainsSubstring("takes effect when fopd starts"));
     REQUIRE(again.exit_code == 1);
     REQUIRE_THAT(again.err, ContainsSubstring("one exists already"));
+}
+
+TEST_CASE("fopctl key create, token revoke: without a daemon its configuration names the file",
+          "[client]") {
+    const Fixture f;
+    const std::string config = f.dir / "fopd.yaml";
+    const std::string used = f.dir / "used.yaml";
+    std::ofstream(config) << "node: { data_dir: " << f.dir.path()
+                          << " }\nauth: { principals: " << used << " }\n";
+    // Without the variable.
+    const auto run = [&](std::vector<std::string> words) {
+        words.insert(words.begin(), FOPCTL);
+        words.insert(words.end(), {"--config", config});
+        return run_program(words, {"FOPD_ADMIN=" + f.socket, "FOPD_PRINCIPALS="});
+    };
+
+    CHECK(run({"key", "create", "one"}).exit_code == 0);
+    CHECK(run({"token", "revoke", std::string(32, 'a')}).exit_code == 0);
+    CHECK_THAT(text_of(used), ContainsSubstring("name: one"));
+    CHECK_THAT(text_of(used), ContainsSubstring(std::string(32, 'a')));
+
+    const std::string other = f.dir / "other.yaml";
+    for (const std::vector<std::string>& words :
+         {std::vector<std::string>{"key", "create", "two", "--principals", other},
+          std::vector<std::string>{"token", "revoke", std::string(32, 'b'), "--principals",
+                                   other}}) {
+        const Ran refused = run(words);
+        CHECK(refused.exit_code == 1);
+        CHECK_THAT(refused.err, ContainsSubstring(config + " has " + used +
+                                                  " as auth.principals, not " + other));
+    }
+    CHECK_FALSE(exists(other));
+    CHECK(run({"key", "create", "two", "--principals", used}).exit_code == 0);
+    std::filesystem::remove(config);
+    CHECK(run({"key", "create", "three"}).exit_code == 78);
+}
+
+TEST_CASE("fopctl key create: without a daemon the owner of its data directory can read the file",
+          "[client]") {
+    if (geteuid() != 0 || getpwnam("fopd") != nullptr) return;
+    const Fixture f;
+    const std::string config = f.dir / "fopd.yaml";
+    std::filesystem::create_directory(f.dir / "data");
+    REQUIRE(chown((f.dir / "data").c_str(), 4711, 4712) == 0);
+    std::ofstream(config) << "node: { data_dir: " << (f.dir / "data")
+                          << " }\nauth: { principals: " << f.file << " }\n";
+
+    const Ran ran = f.run({"key", "create", "one", "--config", config});
+
+    REQUIRE(ran.exit_code == 0);
+    struct stat info{};
+    REQUIRE(stat(f.file.c_str(), &info) == 0);
+    CHECK(info.st_uid == 0);
+    CHECK(info.st_gid == 4712);
+    CHECK(mode_of(f.file) == 0640);
+    CHECK_THAT(ran.err, !ContainsSubstring("only root"));
+
+    // Nobody is found.
+    std::ofstream(config) << "node: { data_dir: " << (f.dir / "missing") << " }\n";
+    const Ran alone =
+        f.run({"key", "create", "two", "--config", config, "--principals", f.dir / "alone.yaml"});
+    CHECK(alone.exit_code == 0);
+    CHECK_THAT(alone.err, ContainsSubstring("only root"));
+}
+
+TEST_CASE("fopctl key create: a directory that is missing is named", "[client]") {
+    const Fixture f;
+    const std::string missing = f.dir / "missing";
+
+    const Ran key = f.run({"key", "create", "ann", "--out", missing + "/ann.key"});
+    const Ran file = f.run({"key", "create", "ann", "--principals", missing + "/principals.yaml"});
+
+    for (const Ran& each : {key, file}) {
+        CHECK(each.exit_code == 1);
+        CHECK_THAT(each.err, ContainsSubstring("the directory " + missing + " does not exist"));
+    }
 }
 
 TEST_CASE("fopctl key create: a refusal by the daemon restores the file", "[client]") {

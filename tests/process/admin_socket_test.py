@@ -195,6 +195,13 @@ class MetricsPortTest(ProcessTestCase):
             self.assertIn("fopd_build_info", text)
         self.fopd.stop(daemon)
 
+    def test_the_option_may_say_none(self):
+        """As the key may."""
+        self.fopd.write_config(admin={"metrics": "127.0.0.1:0"})
+        daemon = self.fopd.start_ready("--config", self.fopd.config_path, "--metrics", "none")
+        self.assertNotIn(":", daemon.events("fopd.admin.listening")[0]["metrics"])
+        self.fopd.stop(daemon)
+
     def test_no_address_of_this_machine(self):
         self.fopd.write_config(admin={"metrics": "192.0.2.1:0"})
         self.fopd.refused(CONFIG, "192.0.2.1", "Cannot assign")

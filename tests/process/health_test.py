@@ -120,8 +120,13 @@ class HealthTest(StorageTestCase):
 
     def test_a_wrong_option(self):
         done = run_program(FOPCTL, "health", "--warn", "5", env=self.environment)
-        self.assertEqual((done.returncode, done.stdout), (UNKNOWN, ""))
+        self.assertEqual(done.returncode, UNKNOWN)
+        self.assertRegex(done.stdout, r"\AUNKNOWN: health: there is no option --warn[^\n]*\n\Z")
         self.assertIn("health: there is no option --warn", done.stderr)
+        done = run_program(FOPCTL, "health", "--json", "--warn", "5", env=self.environment)
+        health = json.loads(done.stdout)
+        self.assertEqual((done.returncode, health["state"], health["problems"]), (UNKNOWN, "unknown", []))
+        self.assertIn("there is no option --warn", health["text"])
 
     def test_a_missing_disk(self):
         slots = {}
@@ -183,7 +188,11 @@ class HealthTest(StorageTestCase):
         self.health(OK)
         self.ctl("scrub")
         expected = f"CRITICAL: disk {device} has 1 damaged block: replace the objects that the log names, then scrub it\n"
-        self.assertEqual(self.wait_health(CRITICAL), expected)
+        wait_until(lambda: "store.scrub_found_damage" in self.daemon.log(), "the scrub finds it")
+        self.assertEqual(self.health(CRITICAL), expected)  # At once.
+        wait_until(lambda: f"store.scrubbed device={device} " in self.daemon.log(), "the scrub has ended")
+        shown = json.loads(self.ctl("scrub", device, "--show", "--json"))["devices"][0]
+        self.assertEqual((shown["scrub"]["state"], shown["scrub"]["damaged_blocks"], shown["damaged_blocks"]), ("done", 1, 1))
         self.assertIn(expected.strip(), self.status_lines())
         damage = expected.strip().partition(" has ")[2]
         self.assertRegex(self.ctl("devices").decode(), rf"(?m)^{device} .* 1$(.|\n)*^{device}: {damage}$")
@@ -222,7 +231,7 @@ class HealthTest(StorageTestCase):
         device = self.damage("a", data)
         for _ in range(3):  # A block counts once.
             self.assertNotEqual(self.ctl_bytes("read", "a", "--offset", 0, "--length", 1).returncode, DONE)
-        self.assertIn(f"disk {device} has 1 damaged block: ", self.wait_health(CRITICAL))
+            self.assertIn(f"disk {device} has 1 damaged block: ", self.health(CRITICAL))  # At once.
         self.stop()
         self.start()
         self.assertIn(f"disk {device} has 1 damaged block: ", self.health(CRITICAL))

@@ -54,10 +54,14 @@ class RequestSchedulingTest(LrsTestCase):
         self.assertEqual((slow["class"], slow["rule"]), ("slow{op=read}", "slow"))
         self.assertGreater(slow["spent"]["policy"], 0.8 * slow["spent"]["total"])
         self.assertRegex(self.ctl("trace", "--slow").stdout, r"policy \d+ % \(rule slow\)")
-        self.assertIn("\nclass slow{op=read}  rule slow\n", self.ctl("trace", slow["id"]).stdout)
+        self.assertEqual(slow["waited_for"], "its turn")
+        self.assertGreater(slow["waited_s"], 0.8 * slow["spent"]["total"])
+        self.assertIn("\nclass slow{op=read}  rule slow\nwaited longest for its turn: ", self.ctl("trace", slow["id"]).stdout)
         event = next(each for each in self.daemon.events("fopd.reqh.slow_fop") if each["fop"] == slow["id"])
         self.assertEqual((event["level"], event["class"], event["rule"]), ("info", "slow{op=read}", "slow"))
         self.assertGreater(event["policy_s"], 0.8 * event["seconds"])
+        self.assertEqual(event["waited_for"], "its turn")
+        self.assertGreater(event["waited_s"], 0.8 * event["seconds"])
         self.fopd.stop(self.daemon)
 
     def test_a_client_that_is_killed_leaves_nothing_in_the_queue(self):

@@ -146,6 +146,11 @@ class DamageTest(FaultsTestCase):
         self.assertEqual(self.daemon.log().count("state=read-only"), len(devices))
         for each in devices:
             self.assertIn("older", each["reason"])
+        done = self.ctl_bytes("--json", "health")
+        problems = json.loads(done.stdout)["problems"]
+        self.assertEqual(done.returncode, 2, problems)
+        self.assertEqual([(each["state"], each["text"]) for each in problems if each["cause"] == "disk_read_only"],
+                         [("critical", f"disk {each['name']} is read-only: {each['reason']}") for each in devices])
         listed = self.ctl_bytes("ls")
         self.assertEqual(listed.returncode, REFUSED, listed.stderr)
         self.assertEqual({f"before-{number}" for number in range(4)} - set(listed.stdout.decode().split()), set())

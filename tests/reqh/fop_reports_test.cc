@@ -87,7 +87,8 @@ TEST_CASE("reqh: a slow fop's event has its object, job, class, bytes and locali
     REQUIRE(event != nullptr);
     CHECK(event->texts.at("op") == "read");
     CHECK(event->texts.at("pool") == "fast");
-    CHECK(event->texts.at("object").empty());
+    CHECK(event->texts.at("object") == "photos/1");
+    CHECK(event->texts.at("device") == node.volume().device_name());
     CHECK(event->texts.at("fid") == id);
     CHECK(event->texts.at("job") == "backup");
     CHECK(event->numbers.at("bytes") == 3 * objects::kBlock);
@@ -98,6 +99,8 @@ TEST_CASE("reqh: a slow fop's event has its object, job, class, bytes and locali
     REQUIRE(event != nullptr);
     CHECK(event->texts.at("op") == "ping");
     CHECK(event->texts.at("class").empty());  // No policy delays it.
+    CHECK(event->texts.at("object").empty());
+    CHECK(event->texts.at("device").empty());
     CHECK(event->texts.at("fid").empty());
 }
 
@@ -115,12 +118,16 @@ TEST_CASE("reqh: fops that were slow only in the queue are listed, and an event 
     CHECK(format_fop_id(slow.fops.front().id) == "5f-25");
     CHECK(in_seconds(slow.fops.front().spent.of(fop::SpentOn::kPolicy)) ==
           Approx(0.48).epsilon(0.001));
+    CHECK(to_text(slow.fops.front().waited.wait) == "its turn");
+    CHECK(in_seconds(slow.fops.front().waited.span) == Approx(0.48).epsilon(0.001));
     REQUIRE(node.events.events.size() == 2);
     for (const auto& event : node.events.events) {
         CHECK(event.name == "reqh.slow_fop");
         CHECK(event.level == core::Level::kInfo);
     }
     CHECK(node.events.events[0].numbers.at("policy_s") == Approx(0.48).epsilon(0.001));
+    CHECK(node.events.events[0].texts.at("waited_for") == "its turn");
+    CHECK(node.events.events[0].numbers.at("waited_s") == Approx(0.48).epsilon(0.001));
     CHECK(node.events.events[1].texts.at("fop") == "5f-75");
 }
 

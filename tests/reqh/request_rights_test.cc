@@ -102,16 +102,18 @@ TEST_CASE("reqh: a token lends rights, and takes none away", "[reqh]") {
 
 TEST_CASE("reqh: a denial says what is missing, and why the token does not help", "[reqh]") {
     const auto [token, words] = GENERATE(
-        std::pair("", "may not admin: your rights are create"),
-        std::pair("made up", "may not admin: your rights are create; no token"),
+        std::pair("", "the right admin is needed; your rights are create"),
+        std::pair("made up", "the right admin is needed; your rights are create; no token"),
         std::pair("mallory's",
-                  "may not admin: your rights are create; the token is bound to another principal"),
+                  "the right admin is needed; your rights are create; the token is bound to "
+                  "another principal"),
         std::pair("for pool fast",
-                  "may not admin: your rights are create; the token is for one pool"),
+                  "the right admin is needed; your rights are create; the token is for one pool"),
         std::pair("of an object",
-                  "may not admin: your rights are create; the token is for one object"),
+                  "the right admin is needed; your rights are create; the token is for one object"),
         std::pair("lends write,create//0.0",
-                  "may not admin: your rights are create; the token does not grant this right"));
+                  "the right admin is needed; your rights are create; the token does not grant "
+                  "this right"));
     HandlerWorld node;
     FopSpec spec = echo("x");
     spec.token = token;

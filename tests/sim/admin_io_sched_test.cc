@@ -115,11 +115,9 @@ TEST_CASE("sim admin io_sched: an invalid setting changes nothing, and has a rea
               "io_sched.depth_max: it cannot change without a restart"},
           Row{{{"read_algo", "[fifo"}}, not_valid, "io_sched.read_algo: not a value"},
           Row{{{"read_algo", "fifo"}, {"raed_algo", "fifo"}},
-              "404 nothing was changed",
-              "io_sched.raed_algo: there is no such key"},
-          Row{{{"tape", "fifo"}},
-              "404 nothing was changed",
-              "io_sched.tape: there is no such key"}}) {
+              not_valid,
+              "io_sched.raed_algo: there is no such key; the keys are "},
+          Row{{{"tape", "fifo"}}, not_valid, "io_sched.tape: there is no such key"}}) {
         CAPTURE(row.query);
         const AdminStage::Answer answer = stage.answer("/v1/io_sched/set", row.query);
         CHECK(AdminStage::refusal(answer) == row.refusal);
@@ -127,6 +125,11 @@ TEST_CASE("sim admin io_sched: an invalid setting changes nothing, and has a rea
         REQUIRE(answer.json["problems"].size() == 1);
         CHECK(answer.json["problems"][0].get<std::string>().starts_with(row.problem));
     }
+    // The message has the keys that there are, in the form in which they are set.
+    const json unknown = stage.answer("/v1/io_sched/set", {{"raed_algo", "fifo"}}).json;
+    const auto words = unknown["problems"][0].get<std::string>();
+    CHECK(words.find(" read_algo, ") != std::string::npos);
+    CHECK(words.find("tape.read_algo") != std::string::npos);
     CHECK(stage.node().configuration().hash() == hash);
     CHECK(settings(stage)["read_algo"]["value"] == "elevator");
     CHECK(stage.node().events().count("daemon.config_changed") == 0);

@@ -292,14 +292,18 @@ TEST_CASE("lrs rule: each mistake has its position and a remedy", "[lrs]") {
     check_mistake("", 1, "no name");
     check_mistake("\"a\" * rate=1/s", 1, "no name");
     check_mistake("a/b * rate=1/s", 1, "no name");
-    check_mistake("r", 2, "where a key should");
+    check_mistake("r", 2,
+                  "expected a condition, found the end; write key=value, or '*' for everything");
+    check_mistake("r rate=5", 3,
+                  "expected a condition, found the option \"rate\"; write key=value");
+    check_mistake("r * rate=1/s by=", 17, "expected '{', found the end");
     check_mistake("r *", 4, "has no rate");
     check_mistake("r jbo=a rate=1/s", 3, "did you mean job");
-    check_mistake("r job rate=1/s", 7, "where a comparison should");
-    check_mistake("r job= rate=1/s", 12, "where an option should");
+    check_mistake("r job rate=1/s", 7, "expected a comparison, found \"rate\"");
+    check_mistake("r job= rate=1/s", 12, "expected an option, found '='");
     check_mistake("r job={a b rate=1/s", 16, "stands in a list");
     check_mistake("r job={a b", 7, "has no end");
-    check_mistake("r job=a} rate=1/s", 8, "where an option should");
+    check_mistake("r job=a} rate=1/s", 8, "expected an option, found '}'");
     check_mistake("r job={} rate=1/s", 7, "is empty");
     check_mistake("r job=\"a rate=1/s", 7, "has no end");
     check_mistake("r job=\"a\\n\" rate=1/s", 10, "before neither");
@@ -318,9 +322,12 @@ TEST_CASE("lrs rule: each mistake has its position and a remedy", "[lrs]") {
     check_mistake("r address=10.0.0.300 rate=1/s", 11, "is no address");
     check_mistake("r address=10.0.0.0/33 rate=1/s", 11, "is no address");
     check_mistake("r user=a..b rate=1/s", 8, "is no range");
-    check_mistake("r job=a job=b rate=1/s", 9, "behind the expression");
-    check_mistake("r job=a& rate=1/s", 10, "\"rate\" is no key");
-    check_mistake("r job=a, rate=1/s", 10, "\"rate\" is no key");
+    check_mistake(
+        "r job=a job=b rate=1/s", 9,
+        "expected an option, found another condition: \"job\"; write '&' (and) or ',' (or)");
+    check_mistake("y principal=y size>64kB rate=5", 15, "found another condition: \"size\"");
+    check_mistake("r job=a& rate=1/s", 10, "found the option \"rate\"");
+    check_mistake("r job=a, rate=1/s", 10, "found the option \"rate\"");
     check_mistake("r * rat=1/s", 5, "did you mean rate");
     check_mistake("r * rate=1/s weight=2", 14,
                   "\"weight\" is an option of the rules of mclock; those of tbf have rate=, each=, "
@@ -359,7 +366,7 @@ TEST_CASE("lrs rule: each mistake has its position and a remedy", "[lrs]") {
     check_mistake("r\vjob=a rate=1/s", 2, "an invisible control character");
     check_mistake("r\tjob=\xef\xbb\xbf rate=1/s", 7, "an invisible control character");
     check_mistake("r job=\"a\tb\" rate=1/s", 9, "a tab in quotes");
-    check_mistake("r job=\xc3\xa9 x", 9, "where an option should");
+    check_mistake("r job=\xc3\xa9 x", 9, "expected an option, found");
 }
 
 TEST_CASE("lrs rule: a mistake in a described request has its position", "[lrs]") {
