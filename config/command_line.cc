@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
+#include <sstream>
 #include <utility>
 
 #include "config/nearest.h"
@@ -188,9 +189,26 @@ std::string HelpPage::make_option_desc(const CLI::Option* option) const {
 
 std::string HelpPage::make_usage(const CLI::App* app, std::string name) const {
     std::string usage = CLI::Formatter::make_usage(app, std::move(name));
+    std::string needed;
+    for (const CLI::Option* option : app->get_options()) {
+        if (!option->get_required() || option->get_positional()) continue;
+        needed += " " + option->get_name() + make_option_opts(option);
+    }
+    // Behind the word for the others, which stands before the values without a name.
+    const std::string others = "[" + get_label("OPTIONS") + "]";
+    if (const std::size_t at = usage.find(others); at != usage.npos) {
+        usage.insert(at + others.size(), needed);
+    }
     const bool is_verb = app->get_parent() != nullptr && !has_verbs(*app);
     if (is_verb) usage += "Options of all verbs: " + program_of(*app).get_name() + " --help\n";
     return usage;
+}
+
+std::string HelpPage::make_subcommand(const CLI::App* verb) const {
+    std::ostringstream page;
+    CLI::detail::format_help(page, verb->get_name(), wrapped(verb->get_description()),
+                             kNameColumns);
+    return page.str();
 }
 
 std::string refusal(const CLI::App& app, const CLI::ParseError& error) {
