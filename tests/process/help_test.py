@@ -109,6 +109,7 @@ class HelpTest(ProcessTestCase):
                 (["get", "a", "b", "c"], 'get: "c" is too much: get takes fewer values'),
                 (["status", "now"], 'status: "now" is too much: status takes no values'),
                 (["--", "staus"], "there is no verb staus; did you mean status?"),
+                (["bench", "--foo"], "bench: there is no option --foo; see fopctl bench --help"),
                 (["bench", "--zzz"], "bench: there is no option --zzz; see fopctl bench --help"),
                 (["ls", "--pool"], "ls: --pool needs a value"),
                 (["ls", "--pool", "a", "--pool", "b"], "ls: --pool is given more than once"),
