@@ -127,6 +127,22 @@ class LoadTest(FabricTestCase):
         self.assertNotIn("\n0 ops", page)
         self.n.stop(self.daemon)
 
+    def test_a_signal_that_was_ignored_from_the_start_interrupts_nothing(self):
+        """As in `trap '' INT; fopctl bench`, and with nohup."""
+        self.start()
+        load = subprocess.Popen(["sh", "-c", 'trap "" INT HUP; exec "$@"', "sh", FOPCTL, "--json", "bench", "--op", "ping",
+                                 "--seconds", "600"], env=self.environment(), text=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+        self.addCleanup(load.communicate)
+        self.addCleanup(load.kill)
+        self.wait_measuring()
+        for number in (signal.SIGINT, signal.SIGHUP):
+            load.send_signal(number)
+            before = self.fops()
+            wait_until(lambda before=before: self.fops() > before + 100, "calls after the signal")
+        self.assertTrue(json.loads(self.interrupted(load, signal.SIGTERM))["interrupted"])
+        self.n.stop(self.daemon)
+
     def test_a_bench_whose_server_does_not_answer_is_interrupted(self):
         self.start()
         load = self.start_ctl("--json", "--timeout", 600, "bench", "--op", "ping", "--depth", 8, "--seconds", 600)
