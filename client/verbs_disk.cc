@@ -286,7 +286,7 @@ constexpr std::array kDiskVerbs{
     // No limit: the daemon reads the disk's log first, or sends pending replies.
     Verb{"device add", "Open a disk that the configuration names", "device add d2", Duration{0},
          declare_device, run_device_add},
-    Verb{"device remove", "Close a disk that has no data, and let it go", "device remove d1",
+    Verb{"device remove", "Close an empty disk, so that it can be taken away", "device remove d1",
          Duration{0}, declare_device, run_device_remove},
     // No limit: the daemon may have many names to forget.
     Verb{"device forget", "Write off a lost disk and the objects on it", "device forget d1 --yes",

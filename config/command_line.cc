@@ -83,11 +83,14 @@ std::string words_about_rest(const CLI::App& verb, const std::vector<std::string
         return "there is no option " + shown_key(name) +
                (near.empty() ? "; see " + whole_name(verb) + " --help" : near);
     }
-    const bool takes_values =
-        !verb.get_options([](const CLI::Option* option) { return option->get_positional(); })
-             .empty();
-    return in_quotes(rest.front()) + " is too much: " + verb.get_name() +
-           (takes_values ? " takes fewer values" : " takes no values");
+    int most = 0;
+    for (const CLI::Option* option : verb.get_options()) {
+        if (option->get_positional()) most += option->get_items_expected_max();
+    }
+    return "unexpected " + in_quotes(rest.front()) + ": " + verb.get_name() + " takes " +
+           (most == 0   ? "no values"
+            : most == 1 ? "at most 1 value"
+                        : "at most " + std::to_string(most) + " values");
 }
 
 // Of a value that is missing, that was given twice, or that a flag was given.

@@ -106,8 +106,9 @@ class HelpTest(ProcessTestCase):
                 (["bench", "--op", "raed"], 'bench: --op: must be one of echo, bulk_echo, ping, read, write, mixed, create, '
                                             'not "raed"; did you mean read?'),
                 (["put", "a"], "put: name is required; see fopctl put --help"),
-                (["get", "a", "b", "c"], 'get: "c" is too much: get takes fewer values'),
-                (["status", "now"], 'status: "now" is too much: status takes no values'),
+                (["get", "a", "b", "c"], 'get: unexpected "c": get takes at most 2 values'),
+                (["stat", "a", "b"], 'stat: unexpected "b": stat takes at most 1 value'),
+                (["status", "now"], 'status: unexpected "now": status takes no values'),
                 (["--", "staus"], "there is no verb staus; did you mean status?"),
                 (["bench", "--foo"], "bench: there is no option --foo; see fopctl bench --help"),
                 (["bench", "--zzz"], "bench: there is no option --zzz; see fopctl bench --help"),
