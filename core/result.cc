@@ -23,8 +23,8 @@ const char* to_string(Errc code) {
 }
 
 std::string describe(const Error& error) {
-    const bool has_context = !error.context.empty();
     std::string text(error.context);
+    const bool has_context = !text.empty();
     if (error.os_errno != 0) {
         text.append(has_context ? ": " : "");
         return text.append(std::generic_category().message(error.os_errno));
