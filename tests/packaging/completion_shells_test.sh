@@ -144,7 +144,7 @@ for words in "put" "get x" "mirror put" "mirror get x" "--admin" "--key" "token 
 done
 
 # Each verb of the first help page, and each option of one.
-completes "$("$fopctl" --help | sed -n '/^Objects:/,$s/^  \([a-z-]*\) .*/\1/p' | LC_ALL=C sort | paste -sd,)" ""
+completes "$("$fopctl" --help | sed -n '/^Objects:/,$s/^  \([a-z][a-z-]*\) .*/\1/p' | LC_ALL=C sort | paste -sd,)" ""
 completes "$({ "$fopctl" --help && "$fopctl" ping --help; } | sed -n 's/^  [-a-z,]*\(--[a-z]*\) .*/\1/p' | LC_ALL=C sort -u |
     paste -sd,)" ping --
 
