@@ -95,10 +95,9 @@ class TreesTest(TreeTestCase):
         self.write({str(number): content(8 << 10, number) for number in range(100)})  # 800 KiB.
         done, _ = self.summary("put", "-r", self.source, "a/", *ada)
         self.assertEqual(done["objects"], 100)
-        # The same again takes nothing more, also where each file is sent.
-        for more in ([], ["--no-skip"]):
-            done, _ = self.summary("put", "-r", self.source, "a/", *ada, *more)
-            self.assertEqual(done["objects"] + done["unchanged"], 100)
+        # What is there already counts as free.
+        done, _ = self.summary("put", "-r", self.source, "a/", *ada, "--size-only")
+        self.assertEqual(done["unchanged"], 100)
         done, complaint = self.summary("put", "-r", self.source, "b/", *ada, exit_code=REFUSED)
         self.assertEqual((done["objects"], [each["code"] for each in done["failed"]]), (0, ["quota"]))
         self.assertIn("819200 of 1048576 bytes used, 819200 more wanted; nothing is stored", complaint["error"])
