@@ -24,6 +24,7 @@
 #include "client/verb.h"
 #include "client/version.h"
 #include "core/core_dumps.h"
+#include "core/ensure.h"
 #include "core/printable.h"
 
 namespace fopd::client {
@@ -76,14 +77,16 @@ void declare_settings(CLI::App& app, Settings& settings) {
 
 const char* about_group(std::string_view about) {
     if (about == "device") return "Add, remove or write off a disk";
+    if (about == "drive") return "Take a tape drive out of use, or use it again";
     if (about == "epoch") return "Show the epochs in which daemons move together";
     if (about == "io-sched") return "Show and change the I/O schedulers of disks and drives";
     if (about == "key") return "Manage the principals and their keys";
     if (about == "mirror") return "Make a directory and objects equal, by sending the differences";
     if (about == "lrs") return "Show and change the policy of the request scheduler";
     if (about == "rule") return "Show and change the rules of the policy";
-    if (about == "token") return "Create and revoke tokens, which lend rights";
-    return "Check the disks, or save what the daemon keeps beside them";
+    if (about == "store") return "Check the disks, or save what the daemon keeps beside them";
+    ENSURE(about == "token");
+    return "Create and revoke tokens, which lend rights";
 }
 
 // The heading below a group of verbs.

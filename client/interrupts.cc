@@ -12,9 +12,19 @@
 
 namespace fopd::client {
 
-Interrupts::Interrupts(Usual usual) : usual_(usual) {
-    sigemptyset(&watched_);
-    for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&watched_, number);
+sigset_t without_ignored(std::initializer_list<int> numbers) {
+    sigset_t signals{};
+    sigemptyset(&signals);
+    for (const int number : numbers) {
+        struct sigaction now{};
+        const bool is_known = sigaction(number, nullptr, &now) == 0;
+        if (!is_known || now.sa_handler != SIG_IGN) sigaddset(&signals, number);
+    }
+    return signals;
+}
+
+Interrupts::Interrupts(Usual usual)
+    : usual_(usual), watched_(without_ignored({SIGINT, SIGTERM, SIGHUP})) {
     pthread_sigmask(SIG_BLOCK, &watched_, &before_);
     fd_ = signalfd(-1, &watched_, SFD_CLOEXEC | SFD_NONBLOCK);
 }

@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <cstdint>
+#include <initializer_list>
 
 #include "core/cancel.h"
 #include "core/gate.h"
@@ -11,10 +12,14 @@
 
 namespace fopd::client {
 
-// Blocks the signals that end a program, in the thread that makes this and in threads that it
-// starts later, so that the program can clean up first. Afterwards the program ends by the signal
-// as if it had not been blocked. With Usual::kInterrupt, Ctrl-C is the normal way to end, and no
-// failure.
+// These signals, but for those that are ignored: whoever started the program has wished so, as
+// nohup does. While it is blocked, an ignored signal would arrive all the same.
+sigset_t without_ignored(std::initializer_list<int> numbers);
+
+// Blocks the signals that end a program, unless they are ignored, in the thread that makes this and
+// in threads that it starts later, so that the program can clean up first. Afterwards the program
+// ends by the signal as if it had not been blocked. With Usual::kInterrupt, Ctrl-C is the normal
+// way to end, and no failure.
 class Interrupts {
 public:
     enum class Usual : std::uint8_t { kNothing, kInterrupt };
@@ -34,7 +39,7 @@ public:
 
 private:
     const Usual usual_;
-    sigset_t watched_{};
+    const sigset_t watched_;
     sigset_t before_{};
     int fd_ = -1;
     int ended_by_ = 0;

@@ -222,6 +222,9 @@ void TreeTransfer::fail(TreeFailure failure) {
         failure.problem.status == fop::Status::kDenied) {
         early_end_ = End::kRefused;
     }
+    if (is_of_server && options_.stops_at_quota && failure.problem.status == fop::Status::kQuota) {
+        early_end_ = End::kQuota;
+    }
     watcher_.on_failure(failure);
 }
 

@@ -82,7 +82,7 @@ public:
 //
 // When the cancel source of the options is cancelled, no more objects are begun, and those in
 // flight are given up. Then, and when the server has not answered many times in a row or refuses
-// the session, it ends early.
+// the session, it ends early; with stops_at_quota also then.
 class TreeTransfer {
 public:
     struct Options {
@@ -97,6 +97,8 @@ public:
             kSameSize,  // Those with the same size, though their bytes may differ.
         };
         Skip skip = Skip::kNothing;
+        // Ends early when an object does not fit the quota: the others would not, either.
+        bool stops_at_quota = false;
         // No more than so many are moved. None: all.
         std::optional<std::uint64_t> items_max{};
         core::CancelSource& cancel;
@@ -115,6 +117,7 @@ public:
         kNotEarly,
         kNoAnswer,
         kRefused,  // The server does not let this client connect any more.
+        kQuota,    // An object did not fit the quota.
     };
     End early_end() const { return early_end_; }
     bool gave_up() const { return early_end_ != End::kNotEarly; }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 
 #include <nlohmann/json.hpp>
 
@@ -22,17 +23,19 @@ bool& tables_are_wide() {
     return are_wide;
 }
 
-// Makes the widest columns narrower until a line fits, or none can be cut any more.
-void fit(std::vector<std::size_t>& widths, const std::vector<bool>& may_be_cut,
+constexpr std::size_t kColumnLeast = 8;
+constexpr std::size_t kNeverCut = std::numeric_limits<std::size_t>::max();
+
+// Makes the widest columns narrower until a line fits, or each has its least width.
+void fit(std::vector<std::size_t>& widths, const std::vector<std::size_t>& least,
          std::size_t width_max) {
-    constexpr std::size_t kLeast = 8;
     std::size_t total = 2 * widths.size() - 2;
     for (const std::size_t width : widths) total += width;
     for (; total > width_max; --total) {
         std::size_t widest = widths.size();
         for (std::size_t i = 0; i < widths.size(); ++i) {
             const bool is_wider = widest == widths.size() || widths[i] > widths[widest];
-            if (may_be_cut[i] && widths[i] > kLeast && is_wider) widest = i;
+            if (widths[i] > least[i] && is_wider) widest = i;
         }
         if (widest == widths.size()) return;
         --widths[widest];
@@ -192,8 +195,8 @@ bool are_tables_wide() {
     return tables_are_wide();
 }
 
-std::string table(const std::vector<std::vector<std::string>>& rows,
-                  const std::vector<std::size_t>& whole, std::size_t width_max) {
+std::string table(const std::vector<std::vector<std::string>>& rows, const Cuts& cuts,
+                  std::size_t width_max) {
     std::vector<std::size_t> widths;
     for (const auto& row : rows) {
         widths.resize(std::max(widths.size(), row.size()), 0);
@@ -204,12 +207,19 @@ std::string table(const std::vector<std::vector<std::string>>& rows,
     for (std::size_t i = 0; i < widths.size(); ++i) {
         are_right.push_back(is_column_of_numbers(rows, i));
     }
-    std::vector<bool> may_be_cut(widths.size());
-    for (std::size_t i = 0; i < widths.size(); ++i) {
-        // The first column has names, and may be cut even if the names look like numbers.
-        may_be_cut[i] = (i == 0 || !are_right[i]) && std::ranges::find(whole, i) == whole.end();
+    std::vector<std::size_t> least(widths.size(), kColumnLeast);
+    // The first column has names, and may be cut even if the names look like numbers.
+    for (std::size_t i = 1; i < widths.size(); ++i) {
+        if (are_right[i]) least[i] = kNeverCut;
     }
-    if (!are_tables_wide()) fit(widths, may_be_cut, width_max);
+    for (const std::size_t i : cuts.texts) least[i] = kTextLeast;
+    for (const std::size_t i : cuts.whole) least[i] = kNeverCut;
+    for (const std::size_t i : cuts.late) least[i] = kNeverCut;
+    if (!are_tables_wide()) {
+        fit(widths, least, width_max);
+        for (const std::size_t i : cuts.late) least[i] = kColumnLeast;
+        fit(widths, least, width_max);
+    }
     std::string text;
     for (const auto& row : rows) {
         std::string line;
@@ -226,13 +236,20 @@ std::string table(const std::vector<std::vector<std::string>>& rows,
 
 std::string table(const nlohmann::json& list, std::initializer_list<Column> columns) {
     std::vector<std::vector<std::string>> rows(1);
-    std::vector<std::size_t> whole;
+    Cuts cuts;
     const auto is_left_out = [](const Column& each) {
         return each.kind == Column::Kind::kWide && !are_tables_wide();
     };
     for (const Column& each : columns) {
         if (is_left_out(each)) continue;
-        if (each.kind != Column::Kind::kUsual) whole.push_back(rows.front().size());
+        const std::size_t index = rows.front().size();
+        switch (each.kind) {
+            case Column::Kind::kUsual: break;
+            case Column::Kind::kLate: cuts.late.push_back(index); break;
+            case Column::Kind::kText: cuts.texts.push_back(index); break;
+            case Column::Kind::kWhole:
+            case Column::Kind::kWide: cuts.whole.push_back(index); break;
+        }
         rows.front().emplace_back(each.title);
     }
     for (const nlohmann::json& at : list) {
@@ -244,7 +261,7 @@ std::string table(const nlohmann::json& list, std::initializer_list<Column> colu
             row.push_back(each.text(at.at(pointer)));
         }
     }
-    return table(rows, whole);
+    return table(rows, cuts);
 }
 
 }  // namespace fopd::client

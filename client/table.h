@@ -54,9 +54,16 @@ bool are_tables_wide();
 
 // Lines of aligned columns with two blanks between; numbers are aligned to the right. To make the
 // table fit, the widest columns are cut, but for numbers behind the first column, and the columns
-// that are in `whole`.
-std::string table(const std::vector<std::vector<std::string>>& rows,
-                  const std::vector<std::size_t>& whole = {}, std::size_t width_max = kPageWidth);
+// that are in `whole`. Those in `late` are cut after all others, and those with long texts not
+// below kTextLeast.
+struct Cuts {
+    std::vector<std::size_t> whole{};
+    std::vector<std::size_t> late{};
+    std::vector<std::size_t> texts{};
+};
+inline constexpr std::size_t kTextLeast = 22;
+std::string table(const std::vector<std::vector<std::string>>& rows, const Cuts& cuts = {},
+                  std::size_t width_max = kPageWidth);
 
 // A column of a table of JSON objects.
 struct Column {
@@ -67,6 +74,8 @@ struct Column {
     enum class Kind : std::uint8_t {
         kUsual,
         kWhole,  // Never cut, because people copy or compare it.
+        kLate,   // Cut after all others.
+        kText,   // Long texts.
         kWide,   // Whole, and left out where the table is to fit.
     };
     Kind kind = Kind::kUsual;

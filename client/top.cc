@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "client/exit_code.h"
+#include "client/interrupts.h"
 #include "client/top_figures.h"
 #include "client/top_view.h"
 #include "core/clock.h"
@@ -75,11 +76,9 @@ private:
 // a program are taken in wait(), so that the terminal is always given back first.
 class Terminal final : public Screen {
 public:
-    Terminal() : epoll_fd_(epoll_create1(EPOLL_CLOEXEC)) {
-        sigemptyset(&taken_);
-        for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH}) {
-            sigaddset(&taken_, number);
-        }
+    Terminal()
+        : taken_(without_ignored({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH})),
+          epoll_fd_(epoll_create1(EPOLL_CLOEXEC)) {
         sigprocmask(SIG_BLOCK, &taken_, &before_);
         signal_fd_ = signalfd(-1, &taken_, SFD_CLOEXEC | SFD_NONBLOCK);
         watch(signal_fd_);
@@ -190,7 +189,7 @@ private:
 
     const core::PosixClock clock_;
     TopScreen screen_;
-    sigset_t taken_{};
+    const sigset_t taken_;
     sigset_t before_{};
     termios usual_{};
     bool has_keys_ = false;

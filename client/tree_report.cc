@@ -32,6 +32,17 @@ constexpr Words words_of(TreeReport::Doing doing) {
     return {.does = "rm", .would = "remove", .done = "removed"};
 }
 
+constexpr std::string_view words_of(TreeTransfer::End end) {
+    switch (end) {
+        case TreeTransfer::End::kRefused:
+            return "the server does not let this client connect any more";
+        case TreeTransfer::End::kQuota: return "the quota has no room for more";
+        case TreeTransfer::End::kNotEarly:
+        case TreeTransfer::End::kNoAnswer: break;
+    }
+    return "the server did not answer many times in a row";
+}
+
 constexpr TreeReport::Doing doing_of(std::string_view verb) {
     if (verb.ends_with("put")) return TreeReport::Doing::kPut;
     return verb.ends_with("get") ? TreeReport::Doing::kGet : TreeReport::Doing::kRemove;
@@ -110,10 +121,7 @@ Task<void> TreeReport::transfer(TreeTransfer* tree, Doing doing, std::string lab
     if (!is_aside) bytes_ += tree->bytes();
     unchanged_ += tree->unchanged();
     if (tree->gave_up()) {
-        const bool is_refused = tree->early_end() == TreeTransfer::End::kRefused;
-        complain(std::string(verb_) +
-                 (is_refused ? ": the server does not let this client connect any more"
-                             : ": the server did not answer many times in a row") +
+        complain(std::string(verb_) + ": " + std::string(words_of(tree->early_end())) +
                  "; the rest was not tried");
     }
 }

@@ -45,14 +45,21 @@ std::expected<json, int> order(const Call& call, std::string path) {
     return checked(call, call.client.post(path));
 }
 
-void declare_devices(CLI::App& app, VerbArguments& arguments, const char* show_summary) {
+// What the flags of a verb mean that works on devices.
+struct WorkSummaries {
+    const char* end;
+    const char* show;
+};
+
+void declare_devices(CLI::App& app, VerbArguments& arguments, const WorkSummaries& summaries) {
     app.add_option("device", arguments.device, "The device; by default all devices");
-    app.add_flag("--end", arguments.end, "End the running scrubs");
-    app.add_flag("--show", arguments.show, show_summary);
+    app.add_flag("--end", arguments.end, summaries.end);
+    app.add_flag("--show", arguments.show, summaries.show);
 }
 
 void declare_scrub(CLI::App& app, VerbArguments& arguments) {
-    declare_devices(app, arguments, "Only show how far they are");
+    declare_devices(app, arguments,
+                    {.end = "End the running scrubs", .show = "Only show how far they are"});
     auto* const medium =
         app.add_option("--medium", arguments.medium, "A cartridge of the tape library instead");
     app.add_option("--pool", arguments.pool, "All cartridges of a tape pool instead")
@@ -173,7 +180,9 @@ int run_device_forget(const Call& call) {
 constexpr std::size_t kFindingIndent = 6;
 
 void declare_store_check(CLI::App& app, VerbArguments& arguments) {
-    declare_devices(app, arguments, "Only show the progress or the result");
+    declare_devices(
+        app, arguments,
+        {.end = "End the running checks", .show = "Only show the progress or the result"});
 }
 
 // What is wrong, then where: the values in lines that fit, none of which is divided, and the name
@@ -277,7 +286,7 @@ constexpr std::array kDiskVerbs{
     // No limit: the daemon reads the disk's log first, or sends pending replies.
     Verb{"device add", "Open a disk that the configuration names", "device add d2", Duration{0},
          declare_device, run_device_add},
-    Verb{"device remove", "Close a disk that has no data, and let it go", "device remove d1",
+    Verb{"device remove", "Close an empty disk, so that it can be taken away", "device remove d1",
          Duration{0}, declare_device, run_device_remove},
     // No limit: the daemon may have many names to forget.
     Verb{"device forget", "Write off a lost disk and the objects on it", "device forget d1 --yes",

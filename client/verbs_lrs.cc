@@ -388,8 +388,8 @@ constexpr std::array kLrsVerbs{
          kTimeoutDefault, declare_rule, run_rule_change},
     Verb{"lrs rule del", "Remove a rule", "lrs rule del ann", kTimeoutDefault, declare_rule_name,
          run_rule_del},
-    Verb{"lrs rule load", "Replace all rules with those of a file, or none of them",
-         "lrs rule load rules", kTimeoutDefault, declare_rule_file, run_rule_load},
+    Verb{"lrs rule load", "Replace all rules with those of a file", "lrs rule load rules",
+         kTimeoutDefault, declare_rule_file, run_rule_load},
 };
 
 }  // namespace

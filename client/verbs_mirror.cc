@@ -11,7 +11,7 @@ namespace fopd::client {
 namespace {
 
 void declare_mirror_file(CLI::App& app, VerbArguments& arguments, const char* summary) {
-    app.add_option("file", arguments.file, summary)->required();
+    app.add_option("directory", arguments.file, summary)->required();
 }
 void declare_mirror_prefix(CLI::App& app, VerbArguments& arguments) {
     app.add_option_function<std::string>(

@@ -310,16 +310,20 @@ std::string slow_table(const json& answer) {
 
 // The daemon gives the oldest fop first, which may hang.
 std::string fop_table(const json& answer) {
+    const json& fops = answer.at("fops");
+    const bool has_phases =
+        std::ranges::any_of(fops, [](const json& at) { return at.at("phase") != at.at("state"); });
     std::string page = table(
-        answer.at("fops"),
-        {{"FOP", "id", shown, Column::Kind::kWhole},
+        fops,
+        {{"FOP", "id", shown, Column::Kind::kLate},
          {"OP", "op"},
          {"STATE", "state"},
-         {"PHASE", "phase"},
+         {"PHASE", "phase", shown, has_phases ? Column::Kind::kUsual : Column::Kind::kWide},
          {"AGE", "age_s", span_shown},
          {"PEER", "peer", shown, Column::Kind::kWide},
          {"PRINCIPAL", "principal"},
-         {"WAITS FOR", "", [](const json& at) { return shown(at.value("waits_for", json())); }}});
+         {"WAITS FOR", "", [](const json& at) { return shown(at.value("waits_for", json())); },
+          Column::Kind::kText}});
     const auto left_out = answer.value("left_out", std::uint64_t{0});
     if (left_out > 0) page += "and " + std::to_string(left_out) + " more that are queued\n";
     return page;

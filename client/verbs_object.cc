@@ -50,7 +50,7 @@ Task<int> on_object(Run* run) {
 // -- options of verbs --
 
 void declare_pool_only(CLI::App& app, VerbArguments& arguments) {
-    declare_pool(app, arguments);
+    app.add_option("--pool", arguments.pool, "Only this pool; by default all pools");
 }
 CLI::Option* declare_name(CLI::App& app, VerbArguments& arguments, const char* option = "name") {
     return app.add_option_function<std::string>(

@@ -237,8 +237,8 @@ int run_shell(const Call& call) {
 constexpr std::array kSessionVerbs{
     Verb{"batch", "Run verbs, one in each line of a file", "batch lines\nbatch --keep-going lines",
          kTimeoutDefault, declare_batch, run_batch},
-    Verb{"shell", "Run verbs that are typed; help and exit are verbs, too", "shell",
-         kTimeoutDefault, nullptr, run_shell},
+    Verb{"shell", "Run verbs as you type them, until exit", "shell", kTimeoutDefault, nullptr,
+         run_shell},
 };
 
 }  // namespace

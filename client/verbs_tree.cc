@@ -191,6 +191,74 @@ Task<void> remove_other_files(ObjectRun* run, TreeReport* report, LocalTree* tre
     co_await report->transfer(&prune, TreeReport::Doing::kRemove, run->arguments.file);
 }
 
+// What a tree takes when all of its files are stored, in whole blocks.
+std::uint64_t blocks_bytes(std::uint64_t size_bytes) {
+    return (size_bytes + fop::kBlockBytes - 1) / fop::kBlockBytes * fop::kBlockBytes;
+}
+
+// The files of a tree, without those whose upload goes on: the server counts that already.
+Task<std::uint64_t> sum_of_files(ObjectRun* run, const LocalTree* tree, const PutJournal* journal) {
+    LocalWalk walk(*tree, fop::kObjectNameBytesMax);
+    auto job = [&walk] { return walk.next(); };
+    std::uint64_t sum_bytes = 0;
+    while (!run->cancel.cancelled()) {
+        const auto found = co_await run->offload.run(run->reactor, job);
+        if (!found || !*found) break;
+        const LocalEntry& entry = **found;
+        const bool goes_on = journal != nullptr && journal->find_upload(entry.path) != nullptr;
+        if (entry.kind == LocalEntry::Kind::kFile && !goes_on) {
+            sum_bytes += blocks_bytes(entry.stamp.size_bytes);
+        }
+    }
+    co_return sum_bytes;
+}
+
+// The objects below the prefix. None: the server does not tell.
+Task<std::optional<std::uint64_t>> sum_of_objects(ObjectRun* run) {
+    ObjectWalk walk(run->reactor, run->objects, walk_options(run, run->arguments.prefix));
+    std::uint64_t sum_bytes = 0;
+    for (;;) {
+        const auto found = co_await walk.peek();
+        if (!found) co_return std::nullopt;
+        if (*found == nullptr) co_return sum_bytes;
+        const ObjectWalk::Entry entry = walk.take();
+        if (entry.size_bytes == fop::kSizeUnknown) co_return std::nullopt;
+        sum_bytes += blocks_bytes(entry.size_bytes);
+        co_await run->reactor.maybe_yield();
+    }
+}
+
+// The refusal of the server if an object of this size would not fit the quota.
+Task<std::optional<Problem>> ask_for_quota(ObjectRun* run, std::uint64_t size_bytes) {
+    NewObject object{.pool = run->arguments.pool, .group = run->arguments.group};
+    Uploads& uploads = run->objects.uploads();
+    const auto begun = co_await uploads.begin(std::move(object), size_bytes, run->wait());
+    if (begun) {
+        co_await uploads.abort(*begun);
+    } else if (begun.error().status == fop::Status::kQuota) {
+        co_return begun.error();
+    }
+    co_return std::nullopt;
+}
+
+// Why the tree as a whole does not fit the quota. None: it may fit. What it would replace counts as
+// free; the put itself finds out whether there is room for both.
+Task<std::optional<Problem>> find_quota_fault(ObjectRun* run, const LocalTree* tree,
+                                              const PutJournal* journal) {
+    std::string pool = run->arguments.pool;
+    const auto is_staged = co_await run->objects.is_staged(std::move(pool), run->wait());
+    // Before tapes the server would make room for so much.
+    if (!is_staged || *is_staged) co_return std::nullopt;
+    const std::uint64_t wanted = co_await sum_of_files(run, tree, journal);
+    if (wanted == 0 || wanted > fop::kOffsetMax || run->cancel.cancelled()) co_return std::nullopt;
+    const auto refused = co_await ask_for_quota(run, wanted);
+    if (!refused) co_return std::nullopt;
+    const auto replaced = co_await sum_of_objects(run);
+    if (!replaced || *replaced >= wanted) co_return std::nullopt;
+    if (*replaced == 0) co_return refused;
+    co_return co_await ask_for_quota(run, wanted - *replaced);
+}
+
 Task<int> put_tree_in(ObjectRun* run) {
     const std::string& directory = run->arguments.file;
     auto tree = LocalTree::open(directory, LocalTree::Missing::kProblem);
@@ -201,9 +269,20 @@ Task<int> put_tree_in(ObjectRun* run) {
                       .group = run->arguments.group,
                       .no_replace = run->arguments.no_replace,
                       .collection = run->arguments.collection};
-    TreePut transfer(run->local(), run->objects, **tree, std::move(example), report,
-                     transfer_options(run));
     const auto journal = open_journal(*run, report);
+    TreeTransfer::Options options = transfer_options(run);
+    // Removing others may make room, and needs the names of all files.
+    options.stops_at_quota = !run->arguments.remove_others;
+    if (options.stops_at_quota && !options.only_plans) {
+        auto fault = co_await find_quota_fault(run, tree->get(), journal.get());
+        if (fault) {
+            fault->words += "; nothing is stored, because the directory does not fit";
+            report.on_failure({.name = run->arguments.prefix, .problem = *fault});
+            co_return report.end();
+        }
+    }
+    TreePut transfer(run->local(), run->objects, **tree, std::move(example), report,
+                     std::move(options));
     if (journal != nullptr) transfer.use(*journal);
     std::vector<std::string> names;
     if (run->arguments.remove_others) transfer.collect(names);

@@ -33,7 +33,8 @@ using State = fop::MediumWorkReply::State;
 constexpr Duration kBetweenLooks = 1s;
 
 // By MediumWorkReply::State.
-constexpr std::array<std::string_view, 5> kWorkStates{"none", "running", "done", "partly", "cancelled"};
+constexpr std::array<std::string_view, 5> kWorkStates{"none", "running", "done", "partly",
+                                                      "cancelled"};
 
 std::string_view word_of(State state) {
     const auto index = static_cast<std::size_t>(state);

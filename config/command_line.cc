@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
+#include <sstream>
 #include <utility>
 
 #include "config/nearest.h"
@@ -82,11 +83,14 @@ std::string words_about_rest(const CLI::App& verb, const std::vector<std::string
         return "there is no option " + shown_key(name) +
                (near.empty() ? "; see " + whole_name(verb) + " --help" : near);
     }
-    const bool takes_values =
-        !verb.get_options([](const CLI::Option* option) { return option->get_positional(); })
-             .empty();
-    return in_quotes(rest.front()) + " is too much: " + verb.get_name() +
-           (takes_values ? " takes fewer values" : " takes no values");
+    int most = 0;
+    for (const CLI::Option* option : verb.get_options()) {
+        if (option->get_positional()) most += option->get_items_expected_max();
+    }
+    return "unexpected " + in_quotes(rest.front()) + ": " + verb.get_name() + " takes " +
+           (most == 0   ? "no values"
+            : most == 1 ? "at most 1 value"
+                        : "at most " + std::to_string(most) + " values");
 }
 
 // Of a value that is missing, that was given twice, or that a flag was given.
@@ -188,9 +192,26 @@ std::string HelpPage::make_option_desc(const CLI::Option* option) const {
 
 std::string HelpPage::make_usage(const CLI::App* app, std::string name) const {
     std::string usage = CLI::Formatter::make_usage(app, std::move(name));
+    std::string needed;
+    for (const CLI::Option* option : app->get_options()) {
+        if (!option->get_required() || option->get_positional()) continue;
+        needed += " " + option->get_name() + make_option_opts(option);
+    }
+    // Behind the word for the others, which stands before the values without a name.
+    const std::string others = "[" + get_label("OPTIONS") + "]";
+    if (const std::size_t at = usage.find(others); at != usage.npos) {
+        usage.insert(at + others.size(), needed);
+    }
     const bool is_verb = app->get_parent() != nullptr && !has_verbs(*app);
     if (is_verb) usage += "Options of all verbs: " + program_of(*app).get_name() + " --help\n";
     return usage;
+}
+
+std::string HelpPage::make_subcommand(const CLI::App* verb) const {
+    std::ostringstream page;
+    CLI::detail::format_help(page, verb->get_name(), wrapped(verb->get_description()),
+                             kNameColumns);
+    return page.str();
 }
 
 std::string refusal(const CLI::App& app, const CLI::ParseError& error) {

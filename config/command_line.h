@@ -27,6 +27,7 @@ public:
     std::string make_option_opts(const CLI::Option* option) const override;
     std::string make_option_desc(const CLI::Option* option) const override;
     std::string make_usage(const CLI::App* app, std::string name) const override;
+    std::string make_subcommand(const CLI::App* verb) const override;
 };
 
 // The verb or the group of verbs that was being parsed, and its words without the program's name;

@@ -8,6 +8,13 @@ namespace fopd::config {
 namespace {
 
 constexpr std::size_t kWordMax = 64;
+// Two wrong letters make another word of such a short one.
+constexpr std::size_t kShortWordMax = 4;
+
+// Without the dashes of an option.
+std::size_t letters_of(std::string_view word) {
+    return word.size() - std::min(word.find_first_not_of('-'), word.size());
+}
 
 // Maps characters that count as equal to one of them.
 char folded(char c) {
@@ -47,8 +54,8 @@ std::optional<std::string> nearest(std::string_view word,
     if (word.size() > kWordMax) return best;
     for (const std::string& candidate : candidates) {
         if (candidate.size() > kWordMax) continue;
-        // A third of the letters may be wrong; then even a short word is recognisable.
-        const std::size_t allowed = (std::max(word.size(), candidate.size()) + 2) / 3;
+        const std::size_t letters = std::min(letters_of(word), letters_of(candidate));
+        const std::size_t allowed = letters <= kShortWordMax ? 1 : 2;
         const std::size_t distance = edit_distance(word, candidate);
         const bool recognisable = distance < std::min(word.size(), candidate.size());
         if (distance > allowed || !recognisable) continue;

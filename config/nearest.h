@@ -7,9 +7,9 @@
 
 namespace fopd::config {
 
-// The one of `candidates` that `word` most likely means: with few letters wrong, missing, added or
-// swapped; ignores case, and treats '-' and '_' as equal. The first of equally near ones; nothing
-// if none is near.
+// The one of `candidates` that `word` most likely means: with one letter wrong, missing, added or
+// swapped, or two if both have five letters or more; ignores case, and treats '-' and '_' as equal.
+// The first of equally near ones; nothing if none is near.
 std::optional<std::string> nearest(std::string_view word,
                                    const std::vector<std::string>& candidates);
 

@@ -24,14 +24,14 @@ const char* to_string(Errc code) {
 
 std::string describe(const Error& error) {
     std::string text(error.context);
-    // The context of kBusy names the resource that is busy.
-    if (error.code != Errc::kBusy || text.empty()) {
-        text.append(text.empty() ? "" : ": ").append(to_string(error.code));
-    }
+    const bool has_context = !text.empty();
     if (error.os_errno != 0) {
-        text.append(" (").append(std::generic_category().message(error.os_errno)).append(")");
+        text.append(has_context ? ": " : "");
+        return text.append(std::generic_category().message(error.os_errno));
     }
-    return text;
+    // The context of kBusy names the resource that is busy.
+    if (error.code == Errc::kBusy && has_context) return text;
+    return text.append(has_context ? ": " : "").append(to_string(error.code));
 }
 
 Error os_error(int os_errno, const char* context) {

@@ -121,9 +121,10 @@ std::string device_text(const std::string& dir, const std::string& name) {
 }
 
 std::string config_text(const std::string& dir) {
-    return "# Written once by fopd --dev; edit it as you like. `fopd --print-config --config` "
-           "shows\n"
-           "# every key there is.\n"
+    return "# Written once by fopd --dev; edit it as you like. This command shows all keys:\n"
+           "#     fopd --print-config --config " +
+           shell_quoted(dir + "/fopd.yaml") +
+           "\n"
            "node: { name: dev, data_dir: " +
            yaml_quoted(dir + "/data") +
            " }\n"

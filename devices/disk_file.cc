@@ -127,7 +127,7 @@ Result<bool> is_block_device(const DiskOptions& options) {
     struct stat status{};
     if (::stat(options.path.c_str(), &status) != 0) {
         if (errno == ENOENT && options.create_bytes > 0) return false;
-        return last_error("open the disk");
+        return last_error("cannot open the disk");
     }
     if (S_ISBLK(status.st_mode)) return true;
     if (S_ISREG(status.st_mode)) return false;
@@ -158,7 +158,7 @@ Result<DiskFile> open_disk_file(const DiskOptions& options) {
         failed = open_with(flags);
     }
     if (failed == EBUSY) return std::unexpected(os_error(failed, "block device is in use"));
-    if (failed != 0) return std::unexpected(os_error(failed, "open the disk"));
+    if (failed != 0) return std::unexpected(os_error(failed, "cannot open the disk"));
     core::OwnedFd file(fd);
 
     if (!result.is_block_device) {

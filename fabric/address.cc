@@ -18,7 +18,8 @@ std::unexpected<Error> mistake(const char* why) {
 Result<Address> parse_address(std::string_view text) {
     Address address;
     const std::size_t scheme_end = text.find("://");
-    if (scheme_end == std::string_view::npos) return mistake("write tcp://HOST:PORT");
+    if (scheme_end == std::string_view::npos)
+        return mistake("it has no scheme; write tcp://HOST:PORT");
     address.scheme = text.substr(0, scheme_end);
     constexpr std::array kSchemes{kTcpScheme, kVerbsScheme, kOfiTcpScheme, kMemScheme};
     if (std::ranges::find(kSchemes, address.scheme) == kSchemes.end()) {
@@ -47,7 +48,7 @@ Result<Address> parse_address(std::string_view text) {
     if (host.empty()) return mistake("the host is missing");
     for (const char each : host) {
         if (static_cast<unsigned char>(each) <= ' ' || each == '[' || each == ']' || each == 0x7f) {
-            return mistake("that is no host");
+            return mistake("the host has a character that no host name has");
         }
     }
     address.host = host;

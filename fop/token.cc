@@ -67,7 +67,8 @@ Result<Token> decode(std::span<const std::byte> body) {
     token.principal = reader.short_text();
     token.pool = reader.short_text();
     if (!reader.complete()) return invalid("the token is cut short, or goes on after its end");
-    if (layout != kTokenLayout || zero != 0 || !rights) return invalid("a token of an unknown layout");
+    if (layout != kTokenLayout || zero != 0 || !rights)
+        return invalid("a token of an unknown layout");
     if (!is_name(token.principal) || !is_name(token.pool)) {
         return invalid("a name in the token is too long or not plain text");
     }

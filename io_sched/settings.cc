@@ -136,10 +136,11 @@ config::Record<TapeSettings> tape_record() {
     record.field("format_algo", &TapeSettings::format_algo,
                  rows_for(drive_algorithms(), IoType::kFormat),
                  "The order in which cartridges are formatted.", kLive);
-    record.field("dispatch_algo", &TapeSettings::dispatch_algo, dispatch_for(IoFamily::kTape),
-                 "How drives are divided among these three. none: each uses all drives. "
-                 "fair_share: in proportion to what waits.",
-                 kLive);
+    record.field(
+        "dispatch_algo", &TapeSettings::dispatch_algo, dispatch_for(IoFamily::kTape),
+        "How drives are divided among reads, writes and formats. none: each uses all drives. "
+        "fair_share: in proportion to what waits.",
+        kLive);
     record.field("fair_share_weights", &TapeSettings::fair_share_weights,
                  config::auto_or(for_each_type(0)),
                  "fair_share: the shares of reads, writes and formats. auto: by the cost of what "
@@ -150,10 +151,11 @@ config::Record<TapeSettings> tape_record() {
                  "fair_share: the least and the most drives of each technology. If one has limits, "
                  "all that the libraries have need them.",
                  kLive);
-    record.field("request_algo", &TapeSettings::request_algo, named_rows(request_algorithms()),
-                 "Which of these three is next, where they share a drive. fair_share: in "
-                 "proportion to weights, by the time that requests take.",
-                 kLive);
+    record.field(
+        "request_algo", &TapeSettings::request_algo, named_rows(request_algorithms()),
+        "Whether a read, a write or a format is next where they share a drive. fair_share: in "
+        "proportion to weights, by the time that requests take.",
+        kLive);
     record.field("request_fair_share_weights", &TapeSettings::request_fair_share_weights,
                  for_each_type(1), "The weights of request_algo fair_share.", kLive);
     record.field("grouped_read_order", &TapeSettings::grouped_read_order, read_order(),
@@ -162,14 +164,15 @@ config::Record<TapeSettings> tape_record() {
                  kLive);
     record.field("grouped_read_mount_bytes", &TapeSettings::grouped_read_mount_bytes,
                  config::size(),
-                 "A cartridge is mounted when so many bytes of it are wanted, or when one of the "
-                 "next two applies.",
+                 "A cartridge is mounted when reads of this many bytes wait for it, or when one of "
+                 "the next two limits is reached.",
                  kLive);
     record.field("grouped_read_mount_files", &TapeSettings::grouped_read_mount_files,
                  config::integer<std::uint32_t>({.min = 1, .max = 1'000'000}),
-                 "How many files of it are wanted.", kLive);
+                 "The same for the number of files that reads wait for.", kLive);
     record.field("grouped_read_mount_age", &TapeSettings::grouped_read_mount_age,
-                 config::duration({.max = 7 * 24h}), "How long the oldest has waited.", kLive);
+                 config::duration({.max = 7 * 24h}),
+                 "The same for the time that the oldest read has waited.", kLive);
     record.field("grouped_read_max_wait", &TapeSettings::grouped_read_max_wait,
                  config::duration({.min = 1s, .max = 7 * 24h}),
                  "A cartridge for which a read has waited for longer goes before all others, also "
@@ -213,11 +216,13 @@ config::Section<IoSchedSettings> io_sched_section() {
                   rows_for(algorithms(), IoType::kWrite), "The order of writes.", kLive);
     section.field("format_algo", &IoSchedSettings::format_algo,
                   rows_for(algorithms(), IoType::kFormat),
-                  "The order in which freed space is discarded.", kLive);
-    section.field("dispatch_algo", &IoSchedSettings::dispatch_algo, dispatch_for(IoFamily::kDisk),
-                  "How devices are divided among these three. none: each uses all devices.", kLive);
+                  "The order in which freed space is discarded (\"formats\" below).", kLive);
+    section.field(
+        "dispatch_algo", &IoSchedSettings::dispatch_algo, dispatch_for(IoFamily::kDisk),
+        "How devices are divided among reads, writes and formats. none: each uses all devices.",
+        kLive);
     section.field("request_algo", &IoSchedSettings::request_algo, named_rows(request_algorithms()),
-                  "Which of these three is next. fifo: the one whose request is the oldest. "
+                  "Whether a read, a write or a format is next. fifo: the oldest request. "
                   "fair_share: in proportion to weights, by the cost of requests.",
                   kLive);
     section.field("request_fair_share_weights", &IoSchedSettings::request_fair_share_weights,

@@ -12,9 +12,8 @@ constexpr std::size_t kRepliesATurn = 256;
 
 class ContentsCounter final : public store::MapVisitor {
 public:
-    Result<void> object(store::Fid /*fid*/, const store::Object& object) override {
+    Result<void> object(store::Fid /*fid*/, const store::Object& /*object*/) override {
         ++contents.objects;
-        if (!object.name.empty()) ++contents.names;
         return count_one();
     }
     Result<void> upload(store::Fid /*fid*/, const store::Upload& /*upload*/) override {
@@ -23,10 +22,6 @@ public:
     }
     Result<void> reply(const store::ReplyRecord& /*record*/) override {
         ++contents.replies;
-        return count_one();
-    }
-    Result<void> extent(const store::StoredExtent& /*extent*/) override {
-        ++contents.extents;
         return count_one();
     }
 
@@ -54,12 +49,7 @@ void add(std::vector<std::string>& parts, std::uint64_t count, std::string_view 
 std::string describe(const DiskContents& contents) {
     std::vector<std::string> parts;
     add(parts, contents.objects, "object", "objects");
-    if (contents.names > 0) {
-        parts.back() +=
-            " with " + std::to_string(contents.names) + (contents.names == 1 ? " name" : " names");
-    }
     add(parts, contents.uploads, "upload", "uploads");
-    add(parts, contents.extents, "extent", "extents");
     add(parts, contents.replies, "recorded reply that a client may still ask for",
         "recorded replies that clients may still ask for");
     if (parts.empty()) return "nothing";
@@ -83,11 +73,8 @@ Task<Result<DiskContents>> DiskDeparture::look(const Unheard* unheard) {
     const HomeVolume::Hold hold(**found);
     store::ObjectMap& map = (*found)->volume().map();
     ContentsCounter counter;
-    constexpr std::array kKinds{store::KeyKind::kObject, store::KeyKind::kUpload,
-                                store::KeyKind::kExtent};
+    constexpr std::array kKinds{store::KeyKind::kObject, store::KeyKind::kUpload};
     for (const store::KeyKind kind : kKinds) {
-        // Without objects and uploads, only extents of removed ones are left, which do not count.
-        if (kind == store::KeyKind::kExtent && counter.contents.holds_only_replies()) break;
         const auto counted = co_await map.for_each(kind, &counter);
         if (!counter.contents.is_all) break;
         if (!counted) co_return std::unexpected(counted.error());

@@ -16,18 +16,14 @@ namespace fopd::objects {
 // The contents of a disk that would be lost with it.
 struct DiskContents {
     std::uint64_t objects = 0;
-    std::uint64_t names = 0;
     std::uint64_t uploads = 0;
-    std::uint64_t extents = 0;  // Extents of these objects and uploads; 0 without objects and
-                                // uploads, although removed ones keep extents until the sweep.
     std::uint64_t replies = 0;  // Replies that a client may still ask for.
     bool is_all = true;         // False: counting stopped early, so there are more.
 
     bool empty() const { return objects == 0 && uploads == 0 && replies == 0; }
     bool holds_only_replies() const { return objects == 0 && uploads == 0; }
 };
-// "3 objects with 2 names, 1 upload, 17 extents and 4 recorded replies that clients may still ask
-// for".
+// "3 objects, 1 upload and 4 recorded replies that clients may still ask for".
 std::string describe(const DiskContents& contents);
 
 // Takes a disk out of its locality in three steps: no new objects are placed on it; all holds on it

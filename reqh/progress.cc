@@ -16,7 +16,7 @@ std::string_view words_of(WaitsFor what) {
         case WaitsFor::kNothing: return "";
         case WaitsFor::kTurn: return "its turn";
         case WaitsFor::kLimit: return "the limit of its class";
-        case WaitsFor::kBuffer: return "a piece of buffer";
+        case WaitsFor::kBuffer: return "a buffer";
         case WaitsFor::kSameRequest: return "the same request, which runs already";
         case WaitsFor::kName: return "a name that another fop holds";
         case WaitsFor::kLock: return "a lock";

@@ -89,12 +89,13 @@ Task<Result<std::unique_ptr<daemon::BayDisk>>> SimulatedDisks::open(
     auto image = images_.find(settings.path);
     if (image == images_.end()) {
         if (!settings.size_bytes) {
-            co_return std::unexpected(Error{.code = Errc::kNotFound, .context = "open the disk"});
+            co_return std::unexpected(
+                Error{.code = Errc::kNotFound, .context = "cannot open the disk"});
         }
         image = images_.try_emplace(settings.path, *settings.size_bytes).first;
     }
     if (open_.contains(settings.path)) {
-        co_return std::unexpected(Error{.code = Errc::kBusy, .context = "open the disk"});
+        co_return std::unexpected(Error{.code = Errc::kBusy, .context = "cannot open the disk"});
     }
     devices::MemoryDiskOptions options{
         .name = settings.name, .seed = random_.next(), .power = power_.get()};

@@ -69,9 +69,21 @@ _fopctl() {
             mapfile -t COMPREPLY < <(compgen -W "seal encrypt" -- "$current")
             return
             ;;
+        --medium)
+            mapfile -t COMPREPLY < <(compgen -W "$(_fopctl_json name media)" -- "$current")
+            return
+            ;;
+        --principal)
+            mapfile -t COMPREPLY < <(compgen -W "$(_fopctl_json name key list)" -- "$current")
+            return
+            ;;
+        --object)
+            mapfile -t COMPREPLY < <(_fopctl_objects "$current")
+            return
+            ;;
         --server | --job | --timeout | --interval | --count | --size | --depth | --jobs | --seconds | \
-            --rights | --groups | --quota | --principal | --expires | --generation | --group | --collection | --offset | --length | \
-            --object | --object-size | --fid | --if-version | --slot | --max-delete | --pin | --priority)
+            --rights | --groups | --quota | --expires | --generation | --group | --collection | --offset | --length | \
+            --object-size | --fid | --if-version | --slot | --max-delete | --pin | --priority)
             return
             ;;
     esac
@@ -154,7 +166,7 @@ _fopctl() {
             epoch_groups) words+=" length= at_end= others= rules=" ;;
             mclock) words+=" capacity= cost_unit= rules=" ;;
             orr | trr) words+=" quantum= ops= offsets=" ;;
-            tbf) words+=" rules=" ;;
+            tbf) words+=" cluster_interval= cut_off= rules=" ;;
         esac
         mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
         [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace 2>/dev/null
@@ -171,7 +183,7 @@ _fopctl() {
             return
             ;;
     esac
-    if [[ $verb:$arguments == load:1 || $verb:$arguments == unload:0 ]]; then
+    if [[ $verb:$arguments == load:1 || $verb:$arguments == unload:0 || $verb:$arguments == drive\ @(down|up):0 ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$(_fopctl_json name drives)" -- "$current")
         return
     fi

@@ -94,6 +94,12 @@ function __fopctl
         case --principal
             __fopctl_json name key list
             return
+        case --medium
+            __fopctl_json name media
+            return
+        case --color
+            printf '%s\n' auto always never
+            return
         case '*'
             return
     end
@@ -117,7 +123,7 @@ function __fopctl
             __fopctl_json name media
         case '*:drive'
             __fopctl_json name drives
-        case '*:file' 'token revoke:token'
+        case '*:file' '*:directory' 'token revoke:token'
             __fopctl_files
         case 'key revoke:name'
             __fopctl_json name key list

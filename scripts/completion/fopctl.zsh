@@ -87,6 +87,8 @@ _fopctl() {
         --pool) _fopctl_offer _fopctl_json pool df; return ;;
         --object) _fopctl_offer _fopctl_objects; return ;;
         --principal) _fopctl_offer _fopctl_json name key list; return ;;
+        --medium) _fopctl_offer _fopctl_json name media; return ;;
+        --color) compadd auto always never; return ;;
         *) return ;;
     esac
     if [[ $words[CURRENT] == -* ]]; then
@@ -104,7 +106,7 @@ _fopctl() {
         *:device) _fopctl_offer _fopctl_json name devices ;;
         *:cartridge) _fopctl_offer _fopctl_json name media ;;
         *:drive) _fopctl_offer _fopctl_json name drives ;;
-        *:file | "token revoke:token") _files ;;
+        *:file | *:directory | "token revoke:token") _files ;;
         "key revoke:name") _fopctl_offer _fopctl_json name key list ;;
         "key create:name") ;;
         "lrs rule del:name" | "lrs rule change:rule") _fopctl_offer _fopctl_rules ;;

@@ -502,6 +502,31 @@ TEST_CASE("fopctl trace: without a fop, all that run", "[client]") {
     REQUIRE(f.handler.requests()[0].query.empty());
 }
 
+TEST_CASE("fopctl trace: what a fop waits for is whole in 80 columns", "[client]") {
+    Fixture f;
+    const auto fop = [](const std::string& state, const std::string& phase) {
+        return R"({"id":"8c3f00a1b2c3d4e5-123456","op":"set_attributes","peer":"tcp://10.0.0.9:40000",)"
+               R"("principal":"backup-of-the-second-floor","state":")" +
+               state + R"(","phase":")" + phase +
+               R"(","waits_for":"the limit of its class","age_s":3599,"phases":{}})";
+    };
+    const std::string queued = fop("queued", "queued");
+    f.handler.put("/v1/trace", 200, R"({"fops":[)" + queued + "]}");
+    f.handler.put("/v1/trace", 200,
+                  R"({"fops":[)" + queued + "," + fop("running", "distributed_resources") + "]}");
+
+    const Ran only_queued = f.run({"trace"});
+    const Ran both = f.run({"trace"});
+
+    REQUIRE(only_queued.out ==
+            "                FOP  OP        STATE       AGE  PRINCIP…  WAITS FOR\n"
+            "8c3f00a1b2c3d4e5-1…  set_att…  queued  59m 59s  backup-…  the limit of its class\n");
+    for (const Ran& each : {only_queued, both}) {
+        REQUIRE(each.out.find("the limit of its class\n") != std::string::npos);
+    }
+    REQUIRE(both.out.find("PHASE") != std::string::npos);
+}
+
 TEST_CASE("fopctl trace: where a fop spent its time", "[client]") {
     Fixture f;
     const std::string fop =

@@ -43,6 +43,16 @@ TEST_CASE("config nearest: nothing is suggested for another word", "[config]") {
     REQUIRE(nearest(std::string(1 << 20, 'n'), kKeys) == std::nullopt);
 }
 
+TEST_CASE("config nearest: in words of up to four letters one may be wrong, else two", "[config]") {
+    REQUIRE(nearest("--foo", {"--job"}) == std::nullopt);
+    REQUIRE(nearest("--jab", {"--job"}) == "--job");
+    REQUIRE(nearest("rade", {"rate"}) == "rate");
+    REQUIRE(nearest("trad", {"read"}) == std::nullopt);
+    REQUIRE(nearest("names", {"nam"}) == std::nullopt);
+    REQUIRE(nearest("plocy", kKeys) == "policy");
+    REQUIRE(nearest("drain_tiem", kKeys) == std::nullopt);
+}
+
 TEST_CASE("config problem: quoted text has no control characters", "[config]") {
     REQUIRE(in_quotes("a\"b\\c") == R"("a\"b\\c")");
     REQUIRE(in_quotes("\x1b[2J\n") == R"("\x1b[2J\x0a")");

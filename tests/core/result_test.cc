@@ -6,11 +6,11 @@
 
 using namespace fopd;
 
-TEST_CASE("core result: describe names context, kind and errno", "[core]") {
+TEST_CASE("core result: describe names the context, and errno or else the kind", "[core]") {
     const Error error = os_error(ENOSPC, "write log");
 
     REQUIRE(error.code == Errc::kNoSpace);
-    REQUIRE(describe(error) == "write log: no space (No space left on device)");
+    REQUIRE(describe(error) == "write log: No space left on device");
     REQUIRE(describe({.code = Errc::kClosed, .context = "the node"}) == "the node: closed");
     REQUIRE(describe({.code = Errc::kClosed}) == "closed");
 }
@@ -19,7 +19,7 @@ TEST_CASE("core result: what is busy is not said twice", "[core]") {
     REQUIRE(describe({.code = Errc::kBusy, .context = "the server drains"}) == "the server drains");
     REQUIRE(describe({.code = Errc::kBusy}) == "busy");
     REQUIRE(describe({.code = Errc::kBusy, .os_errno = EADDRINUSE, .context = "bind"}) ==
-            "bind (Address already in use)");
+            "bind: Address already in use");
 }
 
 TEST_CASE("core result: an unknown errno is an I/O error and keeps its number", "[core]") {

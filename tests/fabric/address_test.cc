@@ -20,7 +20,7 @@ TEST_CASE("fabric address: is read and written the same", "[fabric]") {
 
 TEST_CASE("fabric address: a parse error has the reason", "[fabric]") {
     const auto [text, why] = GENERATE(table<std::string, std::string>({
-        {"127.0.0.1:31470", "write tcp://HOST:PORT"},
+        {"127.0.0.1:31470", "it has no scheme; write tcp://HOST:PORT"},
         {"http://a:1", "schemes are tcp://, verbs://, ofi+tcp:// and mem://"},
         {"tcp://a", "the port is missing"},
         {"tcp://[::1]", "the port is missing"},
@@ -29,7 +29,7 @@ TEST_CASE("fabric address: a parse error has the reason", "[fabric]") {
         {"tcp://a:1/", "a locality is a number from 0 to 65535"},
         {"tcp://::1:1", "an IPv6 address stands in brackets"},
         {"tcp://:1", "the host is missing"},
-        {"tcp://a b:1", "that is no host"},
+        {"tcp://a b:1", "the host has a character that no host name has"},
     }));
     CAPTURE(text);
 

@@ -117,6 +117,10 @@ completes "seal" --protect s
 completes "echo" bench --op e
 completes "d0,d1" device remove ""
 completes "d1" scrub d1
+completes "A00001L9,A00002L9" scrub --medium ""
+completes "vtl0-drive0,vtl0-drive1" drive down ""
+completes "ann,bob" token create --principal ""
+completes "always,auto" --color a
 completes "d0,d1" --admin "$scratch/files/admin.sock" store check ""
 grep --quiet -- "--admin $scratch/files/admin.sock .*devices" "$ASKED" || fail "the typed --admin is not used to ask"
 completes "A00001L9,A00002L9" load ""
@@ -134,13 +138,13 @@ completes "a b,abc" rm x a
 completes "a b,abc,x" chmod 640 ""
 completes "" mv x ""
 completes "tbf,trr" lrs set t
-for words in "put" "get x" "--admin" "--key" "token revoke" "store backup" "keygen --public"; do
+for words in "put" "get x" "mirror put" "mirror get x" "--admin" "--key" "token revoke" "store backup" "keygen --public"; do
     # shellcheck disable=SC2086  # These are words.
     completes "$scratch/files/admin.sock" $words "$scratch/files/ad"
 done
 
 # Each verb of the first help page, and each option of one.
-completes "$("$fopctl" --help | sed -n '/^Objects:/,$s/^  \([a-z-]*\) .*/\1/p' | LC_ALL=C sort | paste -sd,)" ""
+completes "$("$fopctl" --help | sed -n '/^Objects:/,$s/^  \([a-z][a-z-]*\) .*/\1/p' | LC_ALL=C sort | paste -sd,)" ""
 completes "$({ "$fopctl" --help && "$fopctl" ping --help; } | sed -n 's/^  [-a-z,]*\(--[a-z]*\) .*/\1/p' | LC_ALL=C sort -u |
     paste -sd,)" ping --
 

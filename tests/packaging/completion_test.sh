@@ -103,6 +103,13 @@ completes "d0 d1" device remove ""
 completes "" device remove d0 ""
 completes "d1" scrub d1
 completes "d0 d1" store check ""
+completes "A00001L9 A00002L9" scrub --medium ""
+completes "vtl0-drive0 vtl0-drive1" drive down ""
+completes "vtl0-drive1" drive up vtl0-drive1
+completes "" drive down vtl0-drive0 ""
+completes "ann bob" token create --principal ""
+completes "abc a\\ b" token create --object a
+completes "cluster_interval= cut_off=" lrs set tbf c
 completes "fast" ls --pool f
 completes "ann default" lrs rule change ""
 completes "default" lrs rule del d

@@ -33,10 +33,10 @@ def fires(*alerts):
     return mark
 
 
-def promtool_series(series, start, added):
+def promtool_series(series, start, added, minutes=MINUTES):
     name, _, labels = series.partition("{")
     labels = f"{LABELS_OF_PROMETHEUS},{labels}" if labels else LABELS_OF_PROMETHEUS + "}"
-    return {"series": f"{name}{{{labels}", "values": f"{start:.6f}+{added:.6f}x{MINUTES}"}
+    return {"series": f"{name}{{{labels}", "values": f"{start:.6f}+{added:.6f}x{minutes}"}
 
 
 class Scrape:
@@ -50,13 +50,15 @@ class Scrape:
                 series, value = line.rsplit(" ", 1)
                 self.values[series] = float(value)
 
-    def series_since(self, earlier):
-        """As they are for promtool."""
-        found = [promtool_series("up", 1, 0)]
+    def series_since(self, earlier, minutes=MINUTES, rising=()):
+        """As they are for promtool. Ages are `rising` if their cause stays: by a minute in each minute."""
+        found = [promtool_series("up", 1, 0, minutes)]
         for series, value in self.values.items():
             name = series.partition("{")[0]
             added = value - earlier.values.get(series, 0) if name in self.counters else 0
-            found.append(promtool_series(series, value - self.at if name.endswith("_timestamp_seconds") else value, added))
+            added = 60 if name in rising else added
+            shifted = value - self.at if name.endswith("_timestamp_seconds") else value
+            found.append(promtool_series(series, shifted, added, minutes))
         return found
 
 

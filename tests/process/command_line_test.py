@@ -45,7 +45,7 @@ class CommandLineTest(ProcessTestCase):
                 (["--confg", "x"], "there is no option --confg; did you mean --config?"),
                 (["--check-confg"], "there is no option --check-confg; did you mean --check-config?"),
                 (["--zzz"], "there is no option --zzz; see fopd --help"),
-                (["word"], '"word" is too much: fopd takes no values'),
+                (["word"], 'unexpected "word": fopd takes no values'),
                 (["--config"], "--config needs a value"),
                 (["--config", "a", "--config", "b"], "--config is given more than once"),
                 (["--check-config", "--print-config"], "--check-config excludes --print-config: give only one of them"),

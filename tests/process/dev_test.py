@@ -7,7 +7,7 @@ import socket
 import stat
 import unittest
 
-from fopd_process import (CONFIG, DATA_DIR, DONE, FOPCTL, IN_USE, OTHER_USER, ProcessTestCase, as_other_user,
+from fopd_process import (CONFIG, DATA_DIR, DONE, FOPCTL, FOPD, IN_USE, OTHER_USER, ProcessTestCase, as_other_user,
                           limit_file_size, limit_locked_memory, needs_root, run_fopd, run_program, wait_until)
 
 
@@ -69,6 +69,15 @@ class DevTest(ProcessTestCase):
         self.assertRegex(key, r"^[0-9a-f]{64}\n$")
         self.assertNotIn(key[:16], daemon.log())
         self.stop(daemon)
+
+    def test_the_file_names_a_command_that_shows_all_keys(self):
+        directory = self.directory / "it's a dir"
+        self.run_once(directory)
+        text = (directory / "fopd.yaml").read_text()
+        command = re.search("^#     fopd (.*)$", text, re.M)[1]
+        done = run_program("sh", "-euc", f'exec "$1" {command}', "sh", FOPD)
+        self.assertEqual((done.returncode, done.stderr), (DONE, ""))
+        self.assertIn("\nlrs:", done.stdout)
 
     def test_two_keys_differ(self):
         self.run_once()

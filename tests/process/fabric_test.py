@@ -6,11 +6,12 @@ import re
 import signal
 import socket
 import stat
+import statistics
 import subprocess
 import time
 import unittest
 
-from fopd_process import (CLIENT_KEY, DEADLINE_SECONDS, DONE, FOPCTL, NO_SERVER, OTHER_USER, SCHEME, ProcessTestCase,
+from fopd_process import (CLIENT_KEY, DEADLINE_SECONDS, DONE, FOPCTL, IS_SANITIZED, NO_SERVER, OTHER_USER, SCHEME, ProcessTestCase,
                           as_other_user, bench, needs_root, run_program, wait_until)
 
 REFUSED, NOT_FOUND, TRY_LATER, NOT_ALLOWED = 1, 66, 75, 77
@@ -48,6 +49,29 @@ class FabricTestCase(ProcessTestCase):
 
     def ping(self, **options):
         return self.ctl("ping", "--count", "1", "--timeout", DEADLINE_SECONDS, **options)
+
+
+@unittest.skipIf(IS_SANITIZED or SCHEME != "tcp", "the bound is for a usual build and for tcp")
+class CostTest(FabricTestCase):
+    """docs/measurements.md says what it is. Libraries that a verb does not need have made it twenty times as much before."""
+    CPU_MAX = 0.020
+
+    def cpu_of_a_ping(self):
+        child = subprocess.Popen([FOPCTL, "ping", "--count", "1", "--quiet"], env=self.environment(), stdout=subprocess.DEVNULL)
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(child.returncode, DONE)
+        return used.ru_utime + used.ru_stime
+
+    def test_a_verb_from_a_new_process_takes_little_cpu(self):
+        self.start()
+        medians = []
+        while len(medians) < 4:  # A busy machine may make one of them longer.
+            medians.append(statistics.median(self.cpu_of_a_ping() for _ in range(9)))
+            if medians[-1] <= self.CPU_MAX:
+                break
+        self.assertLessEqual(min(medians), self.CPU_MAX, medians)
+        self.n.stop(self.daemon)
 
 
 class LoadTest(FabricTestCase):
@@ -125,6 +149,22 @@ class LoadTest(FabricTestCase):
             if "\n0 ops" not in page:
                 break
         self.assertNotIn("\n0 ops", page)
+        self.n.stop(self.daemon)
+
+    def test_a_signal_that_was_ignored_from_the_start_interrupts_nothing(self):
+        """As in `trap '' INT; fopctl bench`, and with nohup."""
+        self.start()
+        load = subprocess.Popen(["sh", "-c", 'trap "" INT HUP; exec "$@"', "sh", FOPCTL, "--json", "bench", "--op", "ping",
+                                 "--seconds", "600"], env=self.environment(), text=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+        self.addCleanup(load.communicate)
+        self.addCleanup(load.kill)
+        self.wait_measuring()
+        for number in (signal.SIGINT, signal.SIGHUP):
+            load.send_signal(number)
+            before = self.fops()
+            wait_until(lambda before=before: self.fops() > before + 100, "calls after the signal")
+        self.assertTrue(json.loads(self.interrupted(load, signal.SIGTERM))["interrupted"])
         self.n.stop(self.daemon)
 
     def test_a_bench_whose_server_does_not_answer_is_interrupted(self):

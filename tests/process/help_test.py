@@ -21,7 +21,47 @@ def verbs(*words):
     return [verb for name in names for verb in verbs(*words, name)]
 
 
+def groups(*words):
+    """All groups of verbs, as lists of words; first the empty one of the front page."""
+    page = help_of(*words)
+    if "SUBCOMMAND" not in page:
+        return []
+    names = re.findall("^  ([a-z][a-z-]*) ", page.partition("Options:")[2], re.M)
+    return [list(words)] + [group for name in names for group in groups(*words, name)]
+
+
 class HelpTest(ProcessTestCase):
+    def test_pages_of_groups(self):
+        all_groups = groups()
+        self.assertIn(["lrs", "rule"], all_groups)
+        summaries = {}
+        for words in all_groups:
+            with self.subTest(" ".join(words)):
+                page = help_of(*words)
+                self.assertRegex(page, r"\A[ -~\n]*\Z")
+                self.assertLessEqual(max(map(len, page.splitlines())), 80)
+                summaries.setdefault(page.splitlines()[0], []).append(words)
+        self.assertEqual([each for each in summaries.values() if len(each) > 1], [])
+        self.assertEqual(help_of("drive").splitlines()[0], "Take a tape drive out of use, or use it again")
+
+    def test_usage_has_what_is_required(self):
+        for words, usage in (
+                (["write"], "[OPTIONS] --offset VALUE name"),
+                (["punch"], "[OPTIONS] --offset VALUE --length VALUE name"),
+                (["format"], "[OPTIONS] --pool VALUE cartridge"),
+                (["token", "create"], "[OPTIONS] --issuer VALUE --rights VALUE"),
+                (["read"], "[OPTIONS] name"),
+                (["mirror", "put"], "[OPTIONS] directory name"),
+                (["mirror", "get"], "[OPTIONS] name directory")):
+            with self.subTest(" ".join(words)):
+                self.assertIn(f"Usage: fopctl {' '.join(words)} {usage}\n", help_of(*words))
+
+    def test_options_of_one_name_mean_what_the_verb_does(self):
+        self.assertIn("End the running checks", help_of("store", "check"))
+        self.assertIn("End the running scrubs", help_of("scrub"))
+        for verb in ("df", "quota"):
+            self.assertIn("by default all pools", help_of(verb))
+
     def test_each_verb_has_an_example_that_is_understood(self):
         all_verbs = verbs()
         (self.directory / "lines").touch()
@@ -66,9 +106,11 @@ class HelpTest(ProcessTestCase):
                 (["bench", "--op", "raed"], 'bench: --op: must be one of echo, bulk_echo, ping, read, write, mixed, create, '
                                             'not "raed"; did you mean read?'),
                 (["put", "a"], "put: name is required; see fopctl put --help"),
-                (["get", "a", "b", "c"], 'get: "c" is too much: get takes fewer values'),
-                (["status", "now"], 'status: "now" is too much: status takes no values'),
+                (["get", "a", "b", "c"], 'get: unexpected "c": get takes at most 2 values'),
+                (["stat", "a", "b"], 'stat: unexpected "b": stat takes at most 1 value'),
+                (["status", "now"], 'status: unexpected "now": status takes no values'),
                 (["--", "staus"], "there is no verb staus; did you mean status?"),
+                (["bench", "--foo"], "bench: there is no option --foo; see fopctl bench --help"),
                 (["bench", "--zzz"], "bench: there is no option --zzz; see fopctl bench --help"),
                 (["ls", "--pool"], "ls: --pool needs a value"),
                 (["ls", "--pool", "a", "--pool", "b"], "ls: --pool is given more than once"),

@@ -83,6 +83,38 @@ class TreesTest(TreeTestCase):
         done = self.ctl_bytes("put", "-r", self.source, "a/", "--quiet")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (DONE, b"", b""))
 
+    # -- quotas --
+
+    def owner(self, quota):
+        key = self.directory / "ada.key"
+        self.ctl("key", "create", "ada", "--quota", quota, "--out", key)
+        return ["--key", key]
+
+    def test_a_tree_that_cannot_fit_the_quota_is_not_begun(self):
+        ada = self.owner("fast=1MiB")
+        self.write({str(number): content(8 << 10, number) for number in range(100)})  # 800 KiB.
+        done, _ = self.summary("put", "-r", self.source, "a/", *ada)
+        self.assertEqual(done["objects"], 100)
+        # What is there already counts as free.
+        done, _ = self.summary("put", "-r", self.source, "a/", *ada, "--size-only")
+        self.assertEqual(done["unchanged"], 100)
+        done, complaint = self.summary("put", "-r", self.source, "b/", *ada, exit_code=REFUSED)
+        self.assertEqual((done["objects"], [each["code"] for each in done["failed"]]), (0, ["quota"]))
+        self.assertIn("819200 of 1048576 bytes used, 819200 more wanted; nothing is stored", complaint["error"])
+        self.assertEqual([name for name in self.names() if not name.startswith("a/")], [])
+        self.ctl("rm", "-r", "a/", "--yes", *ada)
+        self.ctl("put", "-r", self.source, "b/", *ada)
+
+    def test_a_tree_stops_where_the_quota_ends(self):
+        ada = self.owner("fast=,20")
+        self.write({str(number): b"x" for number in range(300)})
+        done = self.ctl_bytes("put", "-r", self.source, "a/", *ada)
+        self.assertEqual(done.returncode, REFUSED)
+        self.assertEqual(len(self.names()), 20)
+        complaints = done.stderr.decode().splitlines()
+        self.assertIn("the quota has no room for more; the rest was not tried", complaints[-1])
+        self.assertLessEqual(len(complaints), 17)  # As many as are in flight, and the last line.
+
     # -- only said --
 
     def test_a_dry_run_says_what_would_be_done_and_does_nothing(self):

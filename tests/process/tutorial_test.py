@@ -5,7 +5,8 @@ The page is read like this. An indented block whose first line begins with "$ " 
 shows another exit status. A line that is only "…" stands for any lines, "…" within a line for its rest. A comment of HTML
 directly before a block says what is special about it:
 
-    <!-- varies -->          numbers, sizes, times, addresses and ids may be others, and so may blanks and ends of lines
+    <!-- varies -->          numbers, sizes, times, addresses and ids may be others, and so may blanks and ends of lines;
+                             a row of # may have another length
     <!-- again -->           the command is repeated until it ends with 0 and prints this
     <!-- varies, again -->   both
 
@@ -68,7 +69,8 @@ def pattern_of(output, varies):
     def literal(text):
         if not varies:
             return re.escape(text)
-        return r"\s+".join(NUMBER.join(map(re.escape, re.split(NUMBER, part))) for part in re.split(r"\s+", text))
+        pattern = r"\s+".join(NUMBER.join(map(re.escape, re.split(NUMBER, part))) for part in re.split(r"\s+", text))
+        return re.sub(r"(?:\\#)+", "#+", pattern)
 
     def in_line(text):
         return ".*".join(map(literal, text.split(LEFT_OUT)))
@@ -141,6 +143,11 @@ class ReadingTest(unittest.TestCase):
                         "d1 good 900 B pid=x 2027-01-01T00:00:00.1Z 30ms now photos/6.jpg",
                         "d1 good 900 B pid=7 2027-01-01T00:00:00.1Z 30ms photos/6.jpg"):
             self.assert_matches(shown, printed, "varies", yes=False)
+
+    def test_bars_vary(self):
+        self.assert_matches("1.0 ##\n2.0 ####", "3.5 #######\n4.5 #########", "varies")
+        self.assert_matches("1.0 ##\n2.0 ####", "3.5 #######\n4.5", "varies", yes=False)
+        self.assert_matches("1.0 ##", "1.0 ###", yes=False)
 
     def test_what_is_left_out(self):
         self.assert_matches("a\n…\nb", "a\nb")

@@ -483,15 +483,15 @@ TEST_CASE("reqh progress: a wait for a buffer is known, before the fop runs and 
     };
     node.run_for(500ms);
     CHECK(traced(for_share).state == FopRecord::State::kQueued);
-    CHECK(to_text(traced(for_share).wait) == "a piece of buffer");
+    CHECK(to_text(traced(for_share).wait) == "a buffer");
     CHECK(traced(for_any).state == FopRecord::State::kRunning);
     CHECK(traced(for_any).times.phase() == Phase::kLocalResources);
-    CHECK(to_text(traced(for_any).wait) == "a piece of buffer");
+    CHECK(to_text(traced(for_any).wait) == "a buffer");
     for (FakeFop* const each : {&holder, &for_share, &for_any}) {
         node.wait_for(*each);
         CHECK(each->status() == fop::Status::kDone);
     }
-    CHECK(to_text(traced(for_any).waited.wait) == "a piece of buffer");
+    CHECK(to_text(traced(for_any).waited.wait) == "a buffer");
     CHECK(traced(for_any).waited.span > 900ms);
 }
 
