@@ -124,7 +124,8 @@ std::string parts_page(const nlohmann::json& seconds_by_part) {
     const double total = seconds_by_part.at("total").get<double>();
     for (const PartName& name : kParts) {
         const auto found = seconds_by_part.find(name.key);
-        if (found != seconds_by_part.end()) text += explanation_line({name, found->get<double>()}, total);
+        if (found != seconds_by_part.end())
+            text += explanation_line({name, found->get<double>()}, total);
     }
     return text;
 }

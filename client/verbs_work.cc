@@ -138,7 +138,7 @@ Task<Outcome<WorkInfo>> follow(ObjectRun* run, TapeCalls::WorkWish wish, WorkInf
 
 // Begins, ends or shows the work on each of the cartridges; after a begin, waits for its end.
 Task<Outcome<std::vector<WorkInfo>>> order_work(ObjectRun* run, Kind kind,
-                                           std::vector<std::string> barcodes) {
+                                                std::vector<std::string> barcodes) {
     const Order what = order_of(run->arguments);
     std::vector<WorkInfo> works;
     for (const std::string& each : barcodes) {

@@ -159,7 +159,8 @@ std::unexpected<StartProblem> refuse_settings(const std::string& message) {
 
 // "rights=read,write groups=staff keys=1f0c… quota.fast=10GiB,1000". Has no secret: the id of
 // a key is a hash, which clients send before they have proved anything.
-std::string principal_in_words(const fop::Principal& principal, const std::vector<QuotaEntry>& quotas) {
+std::string principal_in_words(const fop::Principal& principal,
+                               const std::vector<QuotaEntry>& quotas) {
     std::string text = "rights=" + fop::to_text(principal.rights);
     std::string_view before = " groups=";
     for (const std::string& group : principal.groups) {
@@ -228,7 +229,8 @@ Started<AccessPtr> make_access(const AccessTexts& texts) {
              .rights = rights,
              .groups = std::move(entry.groups),
              .delegation = entry.delegate ? fop::Delegation::kAllowed : fop::Delegation::kNone});
-        access->principals[entry.name] = principal_in_words(contents.principals.back(), entry.quotas);
+        access->principals[entry.name] =
+            principal_in_words(contents.principals.back(), entry.quotas);
     }
     contents.peer_keys = texts.peer_keys;
     access->peer_keys = texts.peer_keys;

@@ -96,12 +96,14 @@ Started<void> require_unused(const std::string& path) {
         return problem(kExitInUse, "admin socket " + path + " is in use by a busy process");
     }
     if (errno != ECONNREFUSED) {
-        return problem(kExitDataDir, "admin socket " + path +
-                                         ": cannot tell whether it is in use: " + address_words_of(errno));
+        return problem(kExitDataDir,
+                       "admin socket " + path +
+                           ": cannot tell whether it is in use: " + address_words_of(errno));
     }
     if (unlink(path.c_str()) != 0 && errno != ENOENT) {
-        return problem(kExitDataDir, "admin socket " + path +
-                                         ": a stale socket cannot be removed: " + address_words_of(errno));
+        return problem(kExitDataDir,
+                       "admin socket " + path +
+                           ": a stale socket cannot be removed: " + address_words_of(errno));
     }
     return {};
 }
@@ -201,8 +203,9 @@ Started<UnixListener> listen_unix(const std::string& path) {
     // descriptor.
     const core::OwnedFd guard = core::open_directory(directory);
     if (guard.get() < 0) {
-        return problem(exit_code_for(errno, kExitDataDir), "admin socket " + path + ": directory " +
-                                                               directory + ": " + address_words_of(errno));
+        return problem(
+            exit_code_for(errno, kExitDataDir),
+            "admin socket " + path + ": directory " + directory + ": " + address_words_of(errno));
     }
     if (!lock_soon(guard.get())) {
         return problem(kExitInUse, "admin socket " + path +

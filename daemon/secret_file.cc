@@ -39,7 +39,8 @@ Started<std::string> read_secret_file(const std::string& path) {
     const mode_t forbidden = info.st_uid == 0 ? S_IWGRP | S_IXGRP | S_IRWXO : S_IRWXG | S_IRWXO;
     const std::string problem = core::secret_mode_problem(info.st_mode, forbidden);
     if (!problem.empty()) return refuse_secret(path, problem);
-    if (static_cast<std::size_t>(info.st_size) > kSecretBytesMax) return refuse_secret(path, "too large");
+    if (static_cast<std::size_t>(info.st_size) > kSecretBytesMax)
+        return refuse_secret(path, "too large");
     std::string text(static_cast<std::size_t>(info.st_size), '\0');
     const ssize_t size = ::read(file.get(), text.data(), text.size());
     if (size < 0) return refuse_secret(path, std::strerror(errno));

@@ -158,7 +158,7 @@ config::Problem unknown_key(std::string_view policy, const std::string& key) {
 
 // Parses a single value, as it would follow a key.
 std::expected<config::Node, config::Problem> read_setting(const NamedValue& named,
-                                                        std::string_view path) {
+                                                          std::string_view path) {
     config::Problems problems;
     auto root = config::read_yaml("v: " + named.value, problems);
     const bool is_one = problems.empty() && root && root->entries.size() == 1;

@@ -125,7 +125,8 @@ Result<Superblock> parse_superblock(std::span<const std::byte> bytes) {
     }
     const auto count = get_little<std::uint32_t>(bytes, kSegmentCountAt);
     if (count > kSuperblockSegmentsMax) return corrupt("superblock");
-    if (get_little<std::uint32_t>(bytes, kSuperblockChecksumAt) != superblock_checksum_of(bytes, count)) {
+    if (get_little<std::uint32_t>(bytes, kSuperblockChecksumAt) !=
+        superblock_checksum_of(bytes, count)) {
         return corrupt("checksum of the superblock");
     }
     const auto flags = get_little<std::uint32_t>(bytes, kFlagsAt);

@@ -36,7 +36,7 @@ std::optional<std::uint32_t> generation_of(const VolumeLabel& label) {
 }
 
 CartridgeKind compare_label(const VolumeLabel& label, std::uint32_t generation,
-                      const TapeIdentity& expected) {
+                            const TapeIdentity& expected) {
     if (label.vsn != expected.vsn) return CartridgeKind::kOtherBarcode;
     if (label.owner != owner_text(expected.node)) return CartridgeKind::kOtherNode;
     if (generation != expected.generation) return CartridgeKind::kOtherGeneration;

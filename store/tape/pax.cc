@@ -71,9 +71,9 @@ void encode_unit(UnitSpan unit, const UnitHeader& header) {
     put_octal(unit, 136, 12, std::min(seconds, kOctalMax));
     unit[156] = static_cast<std::byte>(header.type);
     put_field(unit, 257,
-             std::string_view("ustar\0"
-                              "00",
-                              8));
+              std::string_view("ustar\0"
+                               "00",
+                               8));
     put_octal(unit, 329, 8, 0);
     put_octal(unit, 337, 8, 0);
     put_octal(unit, kPaxChecksumAt, 7, sum_unit(unit));
