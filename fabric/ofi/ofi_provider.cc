@@ -50,7 +50,8 @@ Result<void> Provider::open() {
     }
     // libfabric's cache of registrations registers memory for all that peers can do, whatever it is
     // asked for, and leaves it registered when it is closed. The library reads this variable when
-    // it is used for the first time. Each machine tests that the cache is off (`has_cache`).
+    // it is used for the first time. Each machine tests that the cache is off
+    // (`OfiMachine::check_cache`).
     if (!is_tcp()) ::setenv("FI_MR_CACHE_MAX_COUNT", "0", 1);
     // An empty one.
     const OwnedInfo hints(::fi_dupinfo(nullptr));
