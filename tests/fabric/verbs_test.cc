@@ -55,3 +55,25 @@ TEST_CASE("fabric verbs: a message longer than the buffer ends its connection al
     for (int i = 0; i < 20; ++i) innocent.client.send(std::string(4096, 'c'));
     REQUIRE(stage.server().wait([&] { return stage.server().messages.size() == 20; }));
 }
+
+// In a process of its own, whose environment does not have FI_MR_CACHE_MAX_COUNT.
+TEST_CASE("fabric verbs alone: no machine opens while libfabric caches registrations", "[.]") {
+    const auto kinds = verbs_kinds();
+    if (kinds.empty()) return;
+    // The first use of libfabric, which reads the environment.
+    const Kind& tcp = *std::ranges::find(kAllKinds, &make_ofi_tcp, &Kind::make);
+    const Stage other(tcp);
+    const auto transport = make_verbs(nullptr);
+    RealLoop loop;
+    struct Messages final : MessageUser {
+        void on_message(std::span<const std::byte>) override {}
+    } messages;
+    std::string reason;
+
+    loop.run([&] {
+        const auto machine = transport->make_machine(loop.reactor(), messages, {});
+        reason = machine ? "opened" : describe(machine.error());
+    });
+
+    REQUIRE_THAT(reason, ContainsSubstring("caches registrations"));
+}

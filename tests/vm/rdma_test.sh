@@ -36,6 +36,10 @@ run_conformance() {
 started=$SECONDS
 check "conformance: of connections, messages and transfers" run_conformance
 echo "         it took $((SECONDS - started)) s"
+run_alone() {
+    FOPD_TEST_VERBS=$host "$here/test_fabric" "fabric verbs alone:*"
+}
+check "memory: no machine opens while libfabric caches registrations" run_alone
 
 ### fopd with it
 
