@@ -45,8 +45,8 @@ std::string asked_file(const Call& call) {
 
 // What matters here of the configuration of a daemon that does not run.
 struct DaemonConfig {
-    std::string file;
-    std::string principals;  // Empty: it names none.
+    std::string file = {};
+    std::string principals = {};  // Empty: it names none.
     std::string data_dir = kDataDirDefault;
 };
 

@@ -89,8 +89,8 @@ class RequestSchedulingTest(LrsTestCase):
         for each in queued():
             self.assertEqual((each["op"], each["phase"], each["waits_for"]), ("create", "queued", "the limit of its class"))
         table = self.ctl("trace").stdout.splitlines()
-        self.assertEqual(table[0].split()[:4], ["FOP", "OP", "STATE", "PHASE"])
-        self.assertEqual(table[1].split()[1:4], ["create", "queued", "queued"])
+        self.assertEqual(table[0].split()[:4], ["FOP", "OP", "STATE", "AGE"])
+        self.assertEqual(table[1].split()[1:3], ["create", "queued"])
         bench.end()
         wait_until(lambda: not queued(), "nothing waits")
         self.fopd.stop(self.daemon)

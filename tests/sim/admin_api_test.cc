@@ -231,7 +231,8 @@ TEST_CASE("sim admin: a lost disk is named by exactly one of device and slot", "
     CHECK(stage.refused("/v1/device/forget", {{"device", "d9"}}) ==
           "404 device d9 is not forgotten: the node has no device of that name");
     CHECK(stage.refused("/v1/device/forget", {{"device", "d0"}, {"sure", "yes"}}) ==
-          "409 device d0 is not forgotten: slot 1 is there: d0 is open");
+          "409 device d0 is not forgotten: the disk of slot 1 is not missing: it is d0, which is "
+          "open");
     CHECK(device_named(stage, "d0")["capacity"] != nullptr);
 }
 

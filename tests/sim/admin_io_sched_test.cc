@@ -21,7 +21,8 @@ const std::string kConfigured =
 
 std::map<std::string, json> settings(AdminStage& stage) {
     std::map<std::string, json> by_name;
-    for (const json& each : stage.answer("/v1/io_sched").json["settings"]) {
+    const json settings_listed = stage.answer("/v1/io_sched").json;
+    for (const json& each : settings_listed["settings"]) {
         by_name[each["name"].get<std::string>()] = each;
     }
     return by_name;

@@ -72,8 +72,8 @@ TEST_CASE("sim admin load: fops are counted by operation, class and principal", 
     const json load = stage.answer("/v1/load").json;
     const Figures echoes = of(load["ops"], "bulk_echo");
     CHECK(echoes.count == 3);
-    // What is pulled, and what is pushed back.
-    CHECK(echoes.bytes == 3 * 2 * 1000);
+    // The bytes of a fop count once, although they are pulled and pushed back.
+    CHECK(echoes.bytes == 3 * 1000);
     CHECK(sum(load["ops"]).count == sum(load["principals"]).count);
     CHECK(sum(load["ops"]).bytes == sum(load["principals"]).bytes);
     CHECK(sum(load["classes"]).bytes == echoes.bytes);
@@ -125,10 +125,4 @@ TEST_CASE("sim admin load: devices have what was read and written, also of both 
         CHECK(now.bytes >= was.bytes + 2 * bytes.size());
     }
     CHECK(sum(load["ops"]).bytes >= 4 * bytes.size());
-
-    // A disk that is not there any more has no figures.
-    REQUIRE(stage.answer("/v1/device/remove", {{"device", "d1"}}).status == 200);
-    const json left = stage.answer("/v1/load").json;
-    REQUIRE(left["devices"].size() == 1);
-    CHECK(left["devices"][0]["name"] == "d0");
 }

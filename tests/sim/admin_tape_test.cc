@@ -89,7 +89,8 @@ TEST_CASE("sim admin tape: a library that does not open is said, and listed once
     for (const json& each : listed["media"]) {
         CAPTURE(each.dump());
         CHECK(each["family"] == "tape");
-        CHECK(each["technology"] == "lto9");
+        // It is learned from the first drive that has the cartridge.
+        CHECK(each["technology"] == "");
         CHECK(each["state"] == "blank");
         CHECK(each["pool"] == "");
         CHECK(each["generation"] == 0);
@@ -254,10 +255,12 @@ TEST_CASE("sim admin tape: a recall is in the queue until its object is back", "
     caller.done(tape.release(fid, {}));
     CHECK(caller.done(tape.recalls({})).total == 0);
     std::string barcode;
-    for (const json& each : stage.answer("/v1/media").json["media"]) {
+    const json media_listed = stage.answer("/v1/media").json;
+    for (const json& each : media_listed["media"]) {
         if (each["files"] == 1) barcode = each["name"].get<std::string>();
     }
-    for (const json& each : stage.answer("/v1/drives").json["drives"]) {
+    const json drives_listed = stage.answer("/v1/drives").json;
+    for (const json& each : drives_listed["drives"]) {
         if (each["medium"] == nullptr) continue;
         caller.done(tape.unload(each["name"].get<std::string>(), {}));
     }
@@ -315,7 +318,8 @@ TEST_CASE("sim admin tape: a drain that unloads leaves no cartridge in a drive",
     auto drained = stage.ask("/v1/drain", {{"unload", "yes"}});
     for (int i = 0; i < 1000 && !AdminStage::answered(drained); ++i) stage.run_for(1s);
     CHECK(AdminStage::take(std::move(drained)).json["state"] == "drained");
-    for (const json& each : stage.answer("/v1/drives").json["drives"]) {
+    const json drives_listed = stage.answer("/v1/drives").json;
+    for (const json& each : drives_listed["drives"]) {
         CHECK(each["medium"] == nullptr);
     }
 }

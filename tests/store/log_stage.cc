@@ -7,6 +7,7 @@
 #include "core/crc32c.h"
 #include "store/log_entry.h"
 #include "store/superblock.h"
+#include "tests/store/forwarding_device.h"
 
 namespace fopd::store::testing {
 
@@ -58,15 +59,26 @@ LogOptions small_log() {
     return options;
 }
 
-namespace {
-
-// Entries of the log as somebody would see them who left something out. Each superblock is read
-// before the entries.
-class Misreading {
+// The disk as somebody would see it who left something out.
+class Machine::MutatedDisk final : public ForwardingDevice {
 public:
-    explicit Misreading(Mutation mutation) : mutation_(mutation) {}
+    MutatedDisk(devices::Device& disk, Mutation mutation)
+        : ForwardingDevice(disk), mutation_(mutation) {}
 
-    void operator()(std::span<std::byte> bytes, std::uint64_t offset) {
+    Task<Result<void>> read(core::Buffer into, std::uint64_t offset,
+                            core::WaitOptions wait) override {
+        const auto read = co_await device().read(into, offset, wait);
+        if (read) mutate(into.span(), offset);
+        co_return read;
+    }
+    Task<Result<void>> flush() override {
+        if (mutation_ == Mutation::kNoFlush) co_return Result<void>{};
+        co_return co_await device().flush();
+    }
+
+private:
+    void mutate(std::span<std::byte> bytes, std::uint64_t offset) {
+        if (mutation_ != Mutation::kMarksUnread && mutation_ != Mutation::kEpochsUnread) return;
         if (offset < Log::kSegmentsBlock * devices::kBlockBytes) {
             const auto found = parse_superblock(bytes);
             if (found && found->generation >= superblock_.generation) superblock_ = *found;
@@ -86,20 +98,9 @@ public:
         }
     }
 
-private:
-    Mutation mutation_;
+    const Mutation mutation_;
     Superblock superblock_;
 };
-
-DiskFlaws flaws_of(Mutation mutation) {
-    DiskFlaws flaws{.no_flush = mutation == Mutation::kNoFlush};
-    if (mutation == Mutation::kMarksUnread || mutation == Mutation::kEpochsUnread) {
-        flaws.misread = Misreading(mutation);
-    }
-    return flaws;
-}
-
-}  // namespace
 
 struct Machine::Operation {
     std::vector<Put> puts;
@@ -116,13 +117,13 @@ Machine::Machine(core::VirtualWorld& world, Remains& remains, const Plan& plan, 
       random_(random),
       machine_(world),
       disk_(machine_.plug_in(remains.image, {.seed = random_.next(), .faults = plan.faults})),
-      mutant_(machine_.reactor(), *disk_, flaws_of(plan.mutation)),
+      mutated_(std::make_unique<MutatedDisk>(*disk_, plan.mutation)),
       ended_(machine_.reactor()),
       scratch_(std::move(AlignedMemory::allocate(devices::kBlockBytes).value())) {
     LogOptions options = small_log();
     options.segments_max = plan.segments_max;
     if (plan.seed / 2 % 2 == 0) options.gather_time = Duration{0};  // More entries at once.
-    log_ = std::make_unique<Log>(machine_.reactor(), mutant_, static_cast<SegmentSource&>(*this),
+    log_ = std::make_unique<Log>(machine_.reactor(), *mutated_, static_cast<SegmentSource&>(*this),
                                  options);
 }
 
@@ -133,6 +134,10 @@ Machine::~Machine() {
 
 void Machine::run(std::uint64_t cut_at, bool rescue) {
     if (!machine_.live(live(rescue), cut_at)) violated("it never ends");
+}
+
+void Machine::violated(std::string what) {
+    if (remains_.violation.empty()) remains_.violation = std::move(what);
 }
 
 // -- what the log asks for --
@@ -211,7 +216,7 @@ Task<Result<Replayed>> Machine::open(bool rescue) {
 Task<void> Machine::live(bool rescue) {
     const auto replayed = co_await open(rescue);
     if (!replayed) {
-        violated("open: " + describe(replayed.error()));
+        open_error_ = replayed.error();
         co_return;
     }
     co_await compare(*replayed);
@@ -454,18 +459,34 @@ void Stage::format() {
 std::string Stage::run() {
     format();
     core::Random random = world.random().fork();
-    const Boots boots{.random = random,
-                      .findings = remains_.findings,
-                      .images = {&remains_.image},
-                      .process_ends_of = 5};
-    return run_boots(plan_, boots, [this, &random](const Boot& boot) {
+    // The last boot is one more than the plan has, and only looks.
+    Plan boots = plan_;
+    ++boots.boots;
+    for (unsigned boot = 0; boot <= plan_.boots; ++boot) {
+        const bool last = boot == plan_.boots;
+        const std::uint64_t cut_at = draw_cut(boots, boot, random);
         Plan plan = plan_;
-        if (boot.is_last) plan.operations = 2;
-        Machine machine(world, remains_, plan, random.fork());
-        machine.run(boot.cut_at, random.below(3) == 0);
-        if (boot.number == 0) first_steps_ = machine.steps();
-        world.trace(machine.steps());
-    });
+        if (last) plan.operations = 2;
+        std::uint64_t steps = 0;
+        {
+            Machine machine(world, remains_, plan, random.fork());
+            machine.run(cut_at, random.below(3) == 0);
+            steps = machine.steps();
+            if (boot == 0) first_steps_ = steps;
+            if (machine.open_error().has_value() && remains_.violation.empty()) {
+                remains_.violation = "open: " + describe(*machine.open_error());
+            }
+        }
+        if (!remains_.violation.empty()) return remains_.violation;
+        // Every fifth time only the process ended; the kernel ends what it had begun.
+        if (cut_at != 0 && random.below(5) != 0) {
+            remains_.image.crash(random);
+        } else {
+            remains_.image.settle();
+        }
+        world.trace(steps);
+    }
+    return {};
 }
 
 }  // namespace fopd::store::testing

@@ -5,9 +5,9 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/gate.h"
@@ -19,7 +19,6 @@
 #include "store/aligned_memory.h"
 #include "store/log.h"
 #include "tests/replay.h"
-#include "tests/store/mutant_disk.h"
 #include "tests/store/simulated_machine.h"
 
 namespace fopd::store::testing {
@@ -61,7 +60,7 @@ enum class Mutation : std::uint8_t {
 struct Plan {
     std::uint64_t seed = 1;
     Mutation mutation = Mutation::kNone;
-    unsigned boots = 4;
+    unsigned boots = 3;
     unsigned operations = 40;        // The operations of each worker in each boot.
     std::uint64_t first_cut = 0;     // The step at which the first boot loses power; 0: drawn.
     bool orderly = false;            // The power does not fail.
@@ -90,7 +89,7 @@ struct Remains {
     std::map<std::uint32_t, std::uint64_t> acknowledged;
     std::map<std::uint32_t, std::uint64_t> next_version;
     std::uint64_t acknowledged_seq = 0;
-    Findings findings;
+    std::string violation;
 
     // Figures, so that a test can see that it tested something.
     std::uint64_t cleaned = 0;
@@ -108,8 +107,10 @@ public:
     // `cut_at` is the step at which the power fails; 0: never.
     void run(std::uint64_t cut_at, bool rescue);
     std::uint64_t steps() const { return machine_.power().steps(); }
+    const std::optional<Error>& open_error() const { return open_error_; }
 
 private:
+    class MutatedDisk;
     struct Operation;
     struct Freed {
         std::uint64_t seq;
@@ -134,17 +135,18 @@ private:
     Task<Result<bool>> block_holds(Put put);
     void checkpoint();
     void note_begun(std::uint64_t seq, const std::vector<Put>& puts);
-    void violated(std::string what) { remains_.findings.add(std::move(what)); }
+    void violated(std::string what);
 
     Remains& remains_;
     const Plan plan_;
     core::Random random_;
     SimulatedMachine machine_;
     std::unique_ptr<devices::MemoryDisk> disk_;
-    MutantDisk mutant_;
+    std::unique_ptr<MutatedDisk> mutated_;
     std::unique_ptr<Log> log_;
     core::WaitQueue ended_;
     AlignedMemory scratch_;
+    std::optional<Error> open_error_;
 
     std::map<std::uint32_t, Put> state_;  // All that was begun.
     std::deque<std::pair<std::uint64_t, Put>> unapplied_;

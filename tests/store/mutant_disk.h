@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <span>
-#include <utility>
 
 #include "core/ensure.h"
 #include "core/gate.h"
@@ -19,8 +16,6 @@ struct DiskFlaws {
     bool no_flush = false;       // It says that it flushed, and did not.
     bool zeros_late = false;     // It writes zeros later than the caller is told.
     bool discards_late = false;  // It gives space back later than the caller is told.
-    // Changes the bytes that were read from an offset.
-    std::function<void(std::span<std::byte> bytes, std::uint64_t offset)> misread = {};
 };
 
 // A disk that has flaws, or none. It counts the zeros and the discards that reach it. Coroutines of
@@ -29,16 +24,11 @@ class MutantDisk final : public ForwardingDevice {
 public:
     // The reactor and the disk outlive it.
     MutantDisk(core::Reactor& reactor, devices::Device& disk, DiskFlaws flaws)
-        : ForwardingDevice(disk), reactor_(reactor), flaws_(std::move(flaws)) {}
+        : ForwardingDevice(disk), reactor_(reactor), flaws_(flaws) {}
 
     std::uint64_t zeroed_blocks() const { return zeroed_blocks_; }
     std::uint64_t discards() const { return discards_; }
 
-    Task<Result<void>> read(core::Buffer into, std::uint64_t offset,
-                            core::WaitOptions wait) override {
-        if (!flaws_.misread) return device().read(into, offset, wait);
-        return read_wrongly(into, offset, wait);
-    }
     Task<Result<void>> write(core::Buffer from, std::uint64_t offset) override {
         const auto is_zero = [](std::byte byte) { return byte == std::byte{0}; };
         if (!std::ranges::all_of(from.span(), is_zero)) return device().write(from, offset);
@@ -62,12 +52,6 @@ private:
     static constexpr Duration kLate = 3ms;
 
     static Task<Result<void>> say_done() { co_return Result<void>{}; }
-    Task<Result<void>> read_wrongly(core::Buffer into, std::uint64_t offset,
-                                    core::WaitOptions wait) {
-        const auto read = co_await device().read(into, offset, wait);
-        if (read) flaws_.misread(into.span(), offset);
-        co_return read;
-    }
     Task<void> write_late(core::Buffer from, std::uint64_t offset) {
         const auto slept = co_await reactor_.sleep_for(kLate);
         ENSURE(slept.has_value());
