@@ -143,6 +143,9 @@ Task<AdminReply> AdminApi::lrs_show(AdminRequest) {
 
 // The reply to a change: the keys changed, and those that differ from the file.
 AdminReply AdminApi::lrs_changed(const LrsChanges::Outcome& result) const {
+    if (!result && result.error().is_unknown) {
+        return not_found("nothing was changed", result.error().problems);
+    }
     if (!result) return not_changed(result.error());
     const auto& settings = parts_.configuration.current()->get<lrs::LrsSettings>();
     JsonWriter json;

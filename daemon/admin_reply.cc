@@ -56,7 +56,6 @@ bool is_yes(const AdminRequest& request, const std::string& key) {
 
 AdminReply not_changed(const Configuration::Refused& refused) {
     if (refused.busy) return failure(kUnavailable, "not changed: " + refused.problems.front());
-    if (refused.is_unknown) return not_found("nothing was changed", refused.problems);
     return not_valid("not valid; nothing was changed", refused.problems);
 }
 
