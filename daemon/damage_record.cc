@@ -1,31 +1,29 @@
 #include "daemon/damage_record.h"
 
 #include <array>
+#include <utility>
 
 namespace fopd::daemon {
 
 DamageRecord::State DamageRecord::next(const SlotEntry& entry, const NodeDisk::Figures& figures,
                                        std::int64_t now_s) {
-    if (!is_known_) {
-        is_known_ = true;
-        before_ = entry.damaged_blocks;
-    }
-    std::int64_t scrubbed_at_s = entry.scrubbed_at_s;
-    if (figures.scrubs_done.get() != scrubs_done_) {
-        scrubs_done_ = figures.scrubs_done.get();
-        before_ = figures.scrub_done_damage.get();
-        scrubbed_at_s = now_s;
-    }
+    const std::uint64_t scrubs_done = figures.scrubs_done.get();
+    before_ = damage_before(entry, figures, scrubs_done);
+    is_known_ = true;
+    const std::int64_t scrubbed_at_s =
+        scrubs_done != std::exchange(scrubs_done_, scrubs_done) ? now_s : entry.scrubbed_at_s;
     return {.scrubbed_at_s = scrubbed_at_s, .damaged_blocks = before_ + figures.met_damage.get()};
 }
 
 std::uint64_t DamageRecord::damaged_blocks(const SlotEntry& entry,
                                            const NodeDisk::Figures& figures) const {
-    const bool has_new_scrub = figures.scrubs_done.get() != scrubs_done_;
-    const std::uint64_t before = has_new_scrub ? figures.scrub_done_damage.get()
-                                 : is_known_   ? before_
-                                               : entry.damaged_blocks;
-    return before + figures.met_damage.get();
+    return damage_before(entry, figures, figures.scrubs_done.get()) + figures.met_damage.get();
+}
+
+std::uint64_t DamageRecord::damage_before(const SlotEntry& entry, const NodeDisk::Figures& figures,
+                                          std::uint64_t scrubs_done) const {
+    if (scrubs_done != scrubs_done_) return figures.scrub_done_damage.get();
+    return is_known_ ? before_ : entry.damaged_blocks;
 }
 
 void DamageRecord::show(const SlotEntry& entry) {

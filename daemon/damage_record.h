@@ -34,6 +34,11 @@ public:
     void collect(core::MetricSink& sink, const devices::DeviceSettings& settings) const;
 
 private:
+    // The damaged blocks that were known before those that reads have met since. `scrubs_done` was
+    // read before the other figures, as a scrub sets it after them.
+    std::uint64_t damage_before(const SlotEntry& entry, const NodeDisk::Figures& figures,
+                                std::uint64_t scrubs_done) const;
+
     bool is_known_ = false;  // Whether `before_` is set.
     bool is_released_ = false;
     std::uint64_t scrubs_done_ = 0;

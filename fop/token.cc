@@ -52,7 +52,7 @@ bool has_length_of_token(std::span<const std::byte> token) {
     return token.size() > kSignatureBytes && token.size() <= Token::kSizeBytesMax;
 }
 
-constexpr const char* kNoTokenLength = "no token has this length";
+constexpr const char* kBadTokenLength = "no token has this length";
 
 Result<Token> decode(std::span<const std::byte> body) {
     ByteReader reader(body);
@@ -151,7 +151,7 @@ Result<std::vector<std::byte>> parse_token_text(std::string_view text) {
 }
 
 Result<Token> read_unverified(std::span<const std::byte> token) {
-    if (!has_length_of_token(token)) return invalid(kNoTokenLength);
+    if (!has_length_of_token(token)) return invalid(kBadTokenLength);
     return decode(without_signature(token));
 }
 
@@ -160,7 +160,7 @@ TokenChecker::TokenChecker(Options options) : options_(std::move(options)) {
 }
 
 Result<Token> TokenChecker::check(std::span<const std::byte> token, const Shown& shown) const {
-    if (!has_length_of_token(token)) return invalid(kNoTokenLength);
+    if (!has_length_of_token(token)) return invalid(kBadTokenLength);
     const auto body = without_signature(token);
     const Signed what(body);
     const int failed =

@@ -150,12 +150,16 @@ def check_length(path, text):
                                             f"or say in its first comment: {LONG_BECAUSE} …")
 
 
+def shares_a_unit(path):
+    """Whether a source is compiled together with all others of its folder. Tests are not, and may repeat each other's names."""
+    return path.endswith(".cc") and "/" in path and path.split("/", 1)[0] not in {"tests", "bench", "docs"}
+
+
 def check_twins(sources):
-    """The sources of the tree. Those of a folder are compiled together, so that one of two functions would silently be called
-    for the other where arguments convert. Tests are not: they repeat each other's names, and the compiler finds most of it."""
+    """Of two hidden functions of a folder with one name, one would silently be called for the other where arguments convert."""
     seen = {}  # (folder, name) -> path
     for source in sources:
-        if not source.path.endswith(".cc") or source.folder in {"", "tests", "bench", "docs"}:
+        if not shares_a_unit(source.path):
             continue
         for space in _HIDDEN.finditer(source.code):
             for pattern in (_HIDDEN_FUNCTION, _HIDDEN_CONSTANT):

@@ -40,14 +40,15 @@ def check_file(path):
 
 def check_tree(paths):
     """What only shows between files."""
-    sources = (Source(path, (ROOT / path).read_text(encoding="utf-8")) for path in paths if is_cpp(path))
-    return check_calls.check_twins(sources)
+    shared = filter(check_calls.shares_a_unit, paths)
+    return check_calls.check_twins(Source(path, (ROOT / path).read_text(encoding="utf-8")) for path in shared)
 
 
 def main(arguments):
-    findings = [finding for path in arguments or tracked_files() for finding in check_file(path)]
+    paths = arguments or tracked_files()
+    findings = [finding for path in paths for finding in check_file(path)]
     if not arguments:
-        findings += check_tree(tracked_files())
+        findings += check_tree(paths)
     for finding in findings:
         print(finding)
     return 1 if findings else 0
