@@ -1,5 +1,7 @@
 #pragma once
+
 // The file is long because RequestBody and ReplyBody at its end need the fields of all fops.
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
