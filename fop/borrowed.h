@@ -1,12 +1,9 @@
 #pragma once
 
 #include <cstddef>
-#include <cstring>
 #include <span>
 #include <string_view>
-#include <variant>
 
-#include "core/ensure.h"
 #include "fop/bodies.h"
 
 // The texts and lists that a body borrows: their size, and how to copy them.
@@ -44,38 +41,13 @@ std::span<const std::byte> bytes_of_borrowed(const List<T>& list) {
     return std::as_bytes(static_cast<const std::span<const T>&>(list));
 }
 
-// The room that keep_borrowed() needs. `Variant` is RequestBody or ReplyBody.
-template <typename Variant>
-std::size_t borrowed_bytes(const Variant& body) {
-    std::size_t total = 0;
-    auto add = [&total](const auto& part) {
-        const std::size_t bytes = bytes_of_borrowed(part).size();
-        total += (bytes + kBorrowedAlignment - 1) / kBorrowedAlignment * kBorrowedAlignment;
-    };
-    std::visit([&add](const auto& each) { for_each_borrowed(each, add); }, body);
-    return total;
-}
+// The room that keep_borrowed() needs.
+std::size_t borrowed_bytes(const RequestBody& body);
+std::size_t borrowed_bytes(const ReplyBody& body);
 
 // Copies the borrowed texts and lists into `room`, from which the body borrows them afterwards.
 // REQUIRES: borrowed_bytes() of room, aligned to kBorrowedAlignment.
-template <typename Variant>
-void keep_borrowed(Variant& body, std::span<std::byte> room) {
-    ENSURE(reinterpret_cast<std::uintptr_t>(room.data()) % kBorrowedAlignment == 0);
-    auto keep = [&room]<typename Part>(Part& part) {
-        const auto from = bytes_of_borrowed(part);
-        if (from.empty()) {
-            part = {};
-            return;
-        }
-        const std::size_t taken =
-            (from.size() + kBorrowedAlignment - 1) / kBorrowedAlignment * kBorrowedAlignment;
-        ENSURE(taken <= room.size());
-        std::memcpy(room.data(), from.data(), from.size());
-        using Element = typename Part::value_type;
-        part = Part(reinterpret_cast<const Element*>(room.data()), part.size());
-        room = room.subspan(taken);
-    };
-    std::visit([&keep](auto& each) { for_each_borrowed(each, keep); }, body);
-}
+void keep_borrowed(RequestBody& body, std::span<std::byte> room);
+void keep_borrowed(ReplyBody& body, std::span<std::byte> room);
 
 }  // namespace fopd::fop

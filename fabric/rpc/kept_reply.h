@@ -1,39 +1,21 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "fop/borrowed.h"
 #include "fop/message.h"
 
 namespace fopd::fabric {
 
 // A copy of a reply that waits to be sent, or until its client has received it.
 struct KeptReply {
-    explicit KeptReply(const fop::Reply& reply)
-        : id(reply.id),
-          status(reply.status),
-          words(reply.words),
-          payload(reply.payload.begin(), reply.payload.end()),
-          payload_crc(reply.payload_crc),
-          body(reply.body),
-          times(reply.times),
-          borrowed(fop::borrowed_bytes(reply.body)) {
-        fop::keep_borrowed(body, borrowed);
-    }
+    explicit KeptReply(const fop::Reply& reply);
     KeptReply(KeptReply&&) = default;
 
-    fop::Reply view() const {
-        return {.id = id,
-                .status = status,
-                .words = words,
-                .payload = payload,
-                .payload_crc = payload_crc,
-                .body = body,
-                .times = times};
-    }
+    fop::Reply view() const;
     std::size_t size_bytes() const { return words.size() + payload.size() + borrowed.size(); }
 
     std::uint64_t id;
