@@ -21,6 +21,9 @@ find_program(FOPD_MOLD mold)
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     add_compile_options(-fpch-preprocess)
+    # GCC searches its memory for garbage each time it has grown by a half or so. For a unit of a whole folder that is 10 to
+    # 18 % of the time, and saves 300 MiB.
+    add_compile_options("SHELL:--param ggc-min-expand=1000 --param ggc-min-heapsize=4000000")
     if(CMAKE_UNITY_BUILD)
         # What stands in a source looks to it as if it stood in a header.
         add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
@@ -128,9 +131,9 @@ function(fopd_compile_soon target)
     # What checks the sizes of buffers needs the optimiser.
     target_compile_options(${target} PRIVATE -O0 -U_FORTIFY_SOURCE)
     # Only a header that was compiled with -O0, too, fits.
-    get_target_property(precompiled ${target} PRECOMPILE_HEADERS_REUSE_FROM)
-    if(precompiled STREQUAL "fopd_standard")
-        set_target_properties(${target} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
+    if(NOT target STREQUAL "fopd_catch_main")
+        target_link_libraries(${target} PRIVATE fopd::catch)
+        target_precompile_headers(${target} REUSE_FROM fopd_catch_main)
     endif()
 endfunction()
 
@@ -151,10 +154,7 @@ add_custom_target(input_tests)
 function(fopd_add_test area)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;LABELS;ARGUMENTS")
     add_executable(test_${area} ${arg_SOURCES} $<TARGET_OBJECTS:fopd_catch_main>)
-    target_link_libraries(test_${area} PRIVATE ${arg_DEPENDS} fopd::catch fopd::warnings)
-    target_precompile_headers(test_${area} REUSE_FROM fopd_catch_main)
-    # Tests repeat each other's helper names more than other code does: fewer of them share a translation unit.
-    set_target_properties(test_${area} PROPERTIES UNITY_BUILD_BATCH_SIZE 16)
+    target_link_libraries(test_${area} PRIVATE ${arg_DEPENDS} fopd::warnings)
     fopd_compile_soon(test_${area})
     if(FOPD_MOLD)
         target_link_options(test_${area} PRIVATE -fuse-ld=mold)

@@ -32,6 +32,8 @@
 #include "tests/daemon/canned_handler.h"
 #include "tests/temp_dir.h"
 
+namespace fopctl_test {
+
 using namespace fopd;
 
 namespace {
@@ -757,3 +759,5 @@ TEST_CASE("fopctl devices: a line for each disk, and why one is not used", "[cli
             "d1             1  /b\n");
     REQUIRE(f.run({"devices", "--json"}).out == list + "\n");
 }
+
+}  // namespace fopctl_test

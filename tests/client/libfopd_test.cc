@@ -25,7 +25,7 @@
 #include "tests/slowness.h"
 #include "tests/temp_dir.h"
 
-namespace fopd::client::testing {
+namespace fopd::client::testing::libfopd_test {
 
 namespace {
 
@@ -556,4 +556,4 @@ TEST_CASE("libfopd installed: C and C++17 programs use the shared library", "[cl
     REQUIRE(ran.exit_code == 0);
 }
 
-}  // namespace fopd::client::testing
+}  // namespace fopd::client::testing::libfopd_test

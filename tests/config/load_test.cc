@@ -13,6 +13,8 @@
 #include "tests/catch.h"
 #include "tests/config/example_schema.h"
 
+namespace load_test {
+
 using namespace fopd;
 using namespace fopd::config;
 
@@ -315,3 +317,5 @@ TEST_CASE("config load: a rule between sections is asked once each is right by i
             "f.yaml:1:1: limits: too quiet, be verbose");
     REQUIRE(schema.load_text("node: { verbose: true }\n", "f.yaml").has_value());
 }
+
+}  // namespace load_test

@@ -8,6 +8,8 @@
 #include "tests/catch.h"
 #include "tests/config/example_schema.h"
 
+namespace reload_test {
+
 using namespace fopd;
 using namespace fopd::config;
 
@@ -159,3 +161,5 @@ TEST_CASE("config reload: the configuration in force can always be loaded", "[co
         }
     }
 }
+
+}  // namespace reload_test

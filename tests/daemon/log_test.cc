@@ -27,6 +27,8 @@
 #include "tests/catch.h"
 #include "tests/daemon/fake_clock.h"
 
+namespace log_test {
+
 using namespace fopd;
 using namespace fopd::daemon;
 using core::Field;
@@ -517,3 +519,5 @@ TEST_CASE("log journal: standard error is the journal when systemd's variable na
     unsetenv("JOURNAL_STREAM");
     REQUIRE_FALSE(stderr_is_journal());
 }
+
+}  // namespace log_test

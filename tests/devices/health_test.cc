@@ -7,6 +7,8 @@
 #include "tests/catch.h"
 #include "tests/devices/device_kinds.h"
 
+namespace health_test {
+
 using namespace fopd;
 using namespace fopd::core;
 using namespace fopd::devices;
@@ -265,3 +267,5 @@ TEST_CASE("devices watched: one with nothing under way wants nothing of its reac
     // Others may destroy it, on any thread.
     REQUIRE(stage.reactor->next_deadline() == kNever);
 }
+
+}  // namespace health_test

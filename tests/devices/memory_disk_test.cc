@@ -10,6 +10,8 @@
 #include "tests/devices/blocks.h"
 #include "tests/replay.h"
 
+namespace memory_disk_test {
+
 using namespace fopd;
 using namespace fopd::core;
 using namespace fopd::devices;
@@ -267,3 +269,5 @@ TEST_CASE("devices memory disk: the same seed is the same disk", "[devices]") {
     REQUIRE(run(1) == run(1));
     REQUIRE(run(1) != run(2));
 }
+
+}  // namespace memory_disk_test

@@ -8,6 +8,8 @@
 #include "tests/devices/tape_kinds.h"
 #include "tests/replay.h"
 
+namespace memory_tape_test {
+
 using namespace fopd;
 using namespace fopd::devices;
 using namespace fopd::devices::testing;
@@ -344,3 +346,5 @@ TEST_CASE("devices memory tape: what writes had overwritten may be there again a
     REQUIRE(is_old);
     REQUIRE(is_new);
 }
+
+}  // namespace memory_tape_test

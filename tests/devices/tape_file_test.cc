@@ -12,6 +12,8 @@
 #include "tests/catch.h"
 #include "tests/temp_dir.h"
 
+namespace tape_file_test {
+
 using namespace fopd;
 using namespace fopd::devices;
 
@@ -89,3 +91,5 @@ TEST_CASE("devices tape file: a note that is no file is none", "[devices]") {
     REQUIRE(file.has_value());
     REQUIRE(file->take_records().count() == 0);
 }
+
+}  // namespace tape_file_test

@@ -11,6 +11,8 @@
 #include "tests/catch.h"
 #include "tests/slowness.h"
 
+namespace epoch_swarm_test {
+
 using namespace fopd::eh::testing;
 
 namespace {
@@ -45,3 +47,5 @@ TEST_CASE("eh swarm: the laws of epochs hold, and after the last fault all move"
     CHECK(epochs > 10 * count);
     CHECK(views > 4 * count);
 }
+
+}  // namespace epoch_swarm_test

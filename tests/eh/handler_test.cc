@@ -17,6 +17,8 @@
 #include "tests/eh/fake_etcd.h"
 #include "tests/eh/memory_file.h"
 
+namespace handler_test {
+
 using namespace fopd;
 using namespace fopd::eh;
 using namespace fopd::eh::peers;
@@ -226,3 +228,5 @@ TEST_CASE("eh handler: without a root a node is lost once", "[eh]") {
     CHECK(told(node, "eh.lost") == 1);
     node.handler.stop();
 }
+
+}  // namespace handler_test

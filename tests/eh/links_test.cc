@@ -12,6 +12,8 @@
 #include "tests/catch.h"
 #include "tests/fabric/rpc_stage.h"
 
+namespace links_test {
+
 using namespace fopd;
 using namespace fopd::eh::peers;
 using namespace fopd::fabric::testing;
@@ -204,3 +206,5 @@ TEST_CASE("eh links: their times follow those of members", "[eh]") {
     options.follow(member);
     CHECK(options.message_life == 50ms);
 }
+
+}  // namespace links_test

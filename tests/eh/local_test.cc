@@ -14,6 +14,8 @@
 #include "tests/eh/fake_etcd.h"
 #include "tests/eh/memory_file.h"
 
+namespace local_test {
+
 using namespace fopd;
 using namespace fopd::eh;
 
@@ -241,3 +243,5 @@ TEST_CASE("eh local: a file that hangs holds a call no longer than the timeout",
     CHECK(process.participant.epochs[1].error().code == Errc::kCancelled);
     CHECK_FALSE(process.handler.next_epoch(kFirstEpoch, {}, process.participant));
 }
+
+}  // namespace local_test

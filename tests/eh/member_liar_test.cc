@@ -7,6 +7,8 @@
 #include "tests/catch.h"
 #include "tests/eh/member_stage.h"
 
+namespace member_liar_test {
+
 using namespace fopd;
 using namespace fopd::eh;
 using namespace fopd::eh::peers;
@@ -183,3 +185,5 @@ TEST_CASE("eh member: a seat that was given up is not taken again by an older vi
     CHECK_FALSE(root.is_seated());
     CHECK_FALSE(root.is_root());
 }
+
+}  // namespace member_liar_test

@@ -14,6 +14,8 @@
 #include "tests/catch.h"
 #include "tests/eh/member_stage.h"
 
+namespace member_test {
+
 using namespace fopd;
 using namespace fopd::eh;
 using namespace fopd::eh::peers;
@@ -415,3 +417,5 @@ TEST_CASE("eh member: one that stops while it joins takes its request back", "[e
     root.on_time(kNow + 1s);
     CHECK(Seen(root).find<ReadStore>() == nullptr);
 }
+
+}  // namespace member_test

@@ -9,6 +9,8 @@
 #include "eh/view.h"
 #include "tests/catch.h"
 
+namespace message_test {
+
 using namespace fopd;
 using namespace fopd::eh;
 using namespace fopd::eh::peers;
@@ -207,3 +209,5 @@ TEST_CASE("eh view: the tree has each member once", "[eh]") {
         }
     }
 }
+
+}  // namespace message_test

@@ -17,7 +17,7 @@
 #include "tests/fabric/damaged_sockets.h"
 #include "tests/fabric/rpc_calls.h"
 
-namespace fopd::fabric::testing {
+namespace fopd::fabric::testing::damaged_session_test {
 
 namespace {
 
@@ -301,4 +301,4 @@ TEST_CASE("fabric damage: bytes may be lost, come twice, change places or be for
     stage.end_checks();
 }
 
-}  // namespace fopd::fabric::testing
+}  // namespace fopd::fabric::testing::damaged_session_test

@@ -5,7 +5,7 @@
 
 #include "tests/fabric/transport_kinds.h"
 
-namespace fopd::fabric::testing {
+namespace fopd::fabric::testing::mem_sockets_test {
 
 namespace {
 
@@ -218,4 +218,4 @@ TEST_CASE("fabric mem sockets: the seed cuts the streams into parts", "[fabric]"
     REQUIRE(receives > 20 * 5);
 }
 
-}  // namespace fopd::fabric::testing
+}  // namespace fopd::fabric::testing::mem_sockets_test

@@ -31,6 +31,8 @@
 #include "tests/core/reactor_kinds.h"
 #include "tests/slowness.h"
 
+namespace ofi_test {
+
 using namespace fopd;
 using namespace fopd::fabric;
 
@@ -784,3 +786,5 @@ TEST_CASE("ofi: the reactor spins while operations are in flight or when somethi
     CHECK(spins() > before);
     REQUIRE(pair.turn([&] { return near_node.machine->in_flight() == 0; }));
 }
+
+}  // namespace ofi_test

@@ -23,7 +23,7 @@
 #include "tests/catch.h"
 #include "tests/core/reactor_kinds.h"
 
-namespace fopd::fabric::testing {
+namespace fopd::fabric::testing::short_transfer_test {
 
 namespace {
 
@@ -274,4 +274,4 @@ TEST_CASE("ofi: a read that is answered with less than it asked for fails, or sh
     connection.machine->close_memory(*remote);
 }
 
-}  // namespace fopd::fabric::testing
+}  // namespace fopd::fabric::testing::short_transfer_test

@@ -16,7 +16,7 @@
 #include "tests/fabric/transport_kinds.h"
 #include "tests/ipv6.h"
 
-namespace fopd::fabric::testing {
+namespace fopd::fabric::testing::tcp_test {
 
 namespace {
 
@@ -532,4 +532,4 @@ TEST_CASE("fabric tcp: a peer that reads nothing stops only its own messages", "
         std::ranges::any_of(end.ops, [](const Op& op) { return op.failed_with(Errc::kClosed); }));
 }
 
-}  // namespace fopd::fabric::testing
+}  // namespace fopd::fabric::testing::tcp_test

@@ -9,6 +9,8 @@
 
 #include "tests/fabric/transport_kinds.h"
 
+namespace transport_conformance_test {
+
 using namespace fopd;
 using namespace fopd::fabric;
 using namespace fopd::fabric::testing;
@@ -607,3 +609,5 @@ TEST_CASE("fabric transport: a completion starts the next operation", "[fabric]"
     REQUIRE(stage.client().wait([&] { return sent == 100; }));
     REQUIRE(stage.server().wait([&] { return stage.server().messages.size() == 100; }));
 }
+
+}  // namespace transport_conformance_test

@@ -7,6 +7,8 @@
 
 #include "tests/fabric/transport_kinds.h"
 
+namespace transport_give_up_test {
+
 using namespace fopd;
 using namespace fopd::fabric;
 using namespace fopd::fabric::testing;
@@ -197,3 +199,5 @@ TEST_CASE("fabric transport: a short answer shows nothing of the buffer's last u
     }
     stage.client().close(opened);
 }
+
+}  // namespace transport_give_up_test

@@ -8,6 +8,8 @@
 
 #include "tests/fabric/transport_kinds.h"
 
+namespace verbs_test {
+
 using namespace fopd;
 using namespace fopd::fabric;
 using namespace fopd::fabric::testing;
@@ -77,3 +79,5 @@ TEST_CASE("fabric verbs alone: no machine opens while libfabric caches registrat
 
     REQUIRE_THAT(reason, ContainsSubstring("caches registrations"));
 }
+
+}  // namespace verbs_test

@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 #include "tests/fop/sealed_examples.h"
 
-namespace fopd::fop {
+namespace fopd::fop::token_test {
 namespace {
 
 const Issuer kIssuer(kIssuerSeed);
@@ -175,4 +175,4 @@ TEST_CASE("fop token: the issuer's public half has a text form", "[fop]") {
     REQUIRE(parse_issuer_public(text.substr(2)).error().code == Errc::kInvalid);
 }
 
-}  // namespace fopd::fop
+}  // namespace fopd::fop::token_test

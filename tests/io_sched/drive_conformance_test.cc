@@ -14,6 +14,8 @@
 #include "tests/io_sched/drive_models.h"
 #include "tests/io_sched/requests.h"
 
+namespace drive_conformance_test {
+
 using namespace fopd;
 using namespace fopd::io_sched;
 using namespace fopd::io_sched::testing;
@@ -184,3 +186,5 @@ TEST_CASE("io_sched drives: the order is the model's, and nothing is lost or dou
         }
     }
 }
+
+}  // namespace drive_conformance_test

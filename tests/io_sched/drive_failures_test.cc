@@ -6,6 +6,8 @@
 
 #include "tests/io_sched/library_stage.h"
 
+namespace drive_failures_test {
+
 using namespace fopd;
 using namespace fopd::io_sched;
 using namespace fopd::io_sched::testing;
@@ -262,3 +264,5 @@ TEST_CASE("io_sched tape: a write that its drive does not answer is tried on ano
         CHECK(stage.log.begun.size() == 2);
     }
 }
+
+}  // namespace drive_failures_test

@@ -7,6 +7,8 @@
 
 #include "tests/io_sched/library_stage.h"
 
+namespace drives_test {
+
 using namespace fopd;
 using namespace fopd::io_sched;
 using namespace fopd::io_sched::testing;
@@ -401,3 +403,5 @@ TEST_CASE("io_sched tape: fair_share serves all types, and stops with nothing in
     REQUIRE(stage.world.run(*stage.reactor, stage.main->stop()));
     CHECK(late.completed == 1);
 }
+
+}  // namespace drives_test

@@ -12,6 +12,8 @@
 #include "tests/io_sched/awaited_io.h"
 #include "tests/io_sched/main_stage.h"
 
+namespace ended_requests_test {
+
 using namespace fopd;
 using namespace fopd::io_sched;
 using namespace fopd::io_sched::testing;
@@ -355,3 +357,5 @@ TEST_CASE("io_sched main: its world may end at any time", "[io_sched]") {
     CHECK_FALSE(waits.waiting());
     CHECK(runs.completed + waits.completed + over.completed == 0);
 }
+
+}  // namespace ended_requests_test

@@ -13,6 +13,8 @@
 #include "tests/catch.h"
 #include "tests/io_sched/requests.h"
 
+namespace io_scheduler_test {
+
 using namespace fopd;
 using namespace fopd::io_sched;
 using namespace fopd::io_sched::testing;
@@ -340,3 +342,5 @@ TEST_CASE("io_sched dispatch: one scheduler may serve several types", "[io_sched
     }
     CHECK_FALSE(schedulers.has_waiting());
 }
+
+}  // namespace io_scheduler_test

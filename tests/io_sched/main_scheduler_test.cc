@@ -18,6 +18,8 @@
 #include "tests/io_sched/awaited_io.h"
 #include "tests/io_sched/main_stage.h"
 
+namespace main_scheduler_test {
+
 using namespace fopd;
 using namespace fopd::io_sched;
 using namespace fopd::io_sched::testing;
@@ -356,3 +358,5 @@ TEST_CASE("io_sched main: operations under load are correct and repeatable", "[i
         }
     }
 }
+
+}  // namespace main_scheduler_test

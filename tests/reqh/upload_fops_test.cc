@@ -6,7 +6,7 @@
 #include "tests/catch.h"
 #include "tests/reqh/store_stage.h"
 
-namespace fopd::reqh::testing {
+namespace fopd::reqh::testing::upload_fops_test {
 
 namespace {
 
@@ -206,4 +206,4 @@ TEST_CASE("reqh sync: what was lost is said to be", "[reqh]") {
     CHECK(was_lost);
 }
 
-}  // namespace fopd::reqh::testing
+}  // namespace fopd::reqh::testing::upload_fops_test

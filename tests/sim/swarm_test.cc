@@ -10,6 +10,8 @@
 #include "tests/sim/seeds.h"
 #include "tests/slowness.h"
 
+namespace swarm_test {
+
 using namespace fopd;
 using namespace fopd::sim;
 using fopd::sim::testing::number_in;
@@ -111,3 +113,5 @@ TEST_CASE("sim swarm: nodes survive any plan of faults, and a seed is one run", 
 TEST_CASE("sim swarm: calls end as they may under any plan of faults", "[sim][swarm]") {
     run_swarm(&run_seed_with_clients, swarm_plan(kFewSeedsWithClients, kSeedsForEachWithClients));
 }
+
+}  // namespace swarm_test
