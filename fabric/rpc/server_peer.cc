@@ -60,6 +60,11 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
         put_off(request, lane, "too many bytes wait for their turn");
         return true;
     }
+    // Requests of the control lane are few, and small.
+    if (lane == fop::Lane::kData && !server_.clients_.may_take_request(*share_)) {
+        put_off(request, lane, "the principal has its share of the memory for requests");
+        return true;
+    }
 
     RememberedFop* remembered = nullptr;
     const bool is_once = type != nullptr && type->repeat == fop::Repeat::kOnce;
@@ -87,7 +92,7 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
     }
     Incoming& incoming = server_.take_incoming();
     incoming.remembered = remembered;
-    incoming.begin(*this, header, request, type);
+    incoming.begin(*this, *share_, header, request, type);
     server_.user_.on_incoming(incoming);
     if (session != &session_now) return false;  // The fop has ended the session.
     if (incoming.peer() == this) incoming.begin_to_wait();
@@ -120,9 +125,15 @@ void Server::Peer::on_bye(Session& session_now, std::string_view) {
 }
 
 void Server::Peer::on_turn_end(Session& session_now) {
+    if (has_lost_reply_) {
+        return session_now.end(Errc::kNoSpace,
+                               "it takes no replies, and its principal has its share of the memory "
+                               "for replies");
+    }
     while (!backlog_.empty()) {
         const Waiting& next = backlog_.front();
         if (!put(session_now, next.reply.view(), next.lane)) return;
+        server_.clients_.give_back_unsent(*share_, next.bytes());
         backlog_.pop_front();
     }
 }
@@ -130,6 +141,7 @@ void Server::Peer::on_turn_end(Session& session_now) {
 void Server::Peer::on_end(Session&, const Error&, std::string_view) {
     session = nullptr;
     unlink();
+    for (const Waiting& each : backlog_) server_.clients_.give_back_unsent(*share_, each.bytes());
     backlog_.clear();
     const Instant now = server_.host_.reactor().now();
     if (record != nullptr) {
@@ -186,9 +198,17 @@ void Server::Peer::leave(Incoming& incoming) {
 
 void Server::Peer::reply(const fop::Reply& reply, fop::Lane lane) {
     if (session == nullptr || session->state() != Session::State::kOpen) return;
-    if (!backlog_.empty() || !put(*session, reply, lane)) {
-        backlog_.push_back({.reply = KeptReply(reply), .lane = lane});
+    if (has_lost_reply_) return;
+    if (backlog_.empty() && put(*session, reply, lane)) return;
+    Waiting waiting{.reply = KeptReply(reply), .lane = lane};
+    if (server_.clients_.take_unsent(*share_, waiting.bytes())) {
+        backlog_.push_back(std::move(waiting));
+        return;
     }
+    // The session ends at the end of the turn, because the fop is still in use here. Its client
+    // gets the replies over another session.
+    has_lost_reply_ = true;
+    session->wants_turn();
 }
 
 // False: there is no room now.

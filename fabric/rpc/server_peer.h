@@ -55,14 +55,22 @@ private:
     }
 
     struct Waiting {
+        // What it takes beside the bytes of the reply.
+        static constexpr std::uint64_t kObjectBytes = 512;
+        std::uint64_t bytes() const { return kObjectBytes + reply.size_bytes(); }
+
         KeptReply reply;
         fop::Lane lane;
     };
+    static_assert(sizeof(Waiting) <= Waiting::kObjectBytes);
 
     Server& server_;
     PrincipalShare* share_ = nullptr;  // Set when the session counts in it.
     bool gone_ = false;
-    std::deque<Waiting> backlog_;  // Limited by the fop credits and loans.
+    // Replies for which there was no room. Limited by the fop credits and loans of the session, and
+    // by the share of its principal.
+    std::deque<Waiting> backlog_;
+    bool has_lost_reply_ = false;  // One did not fit into the share: the session ends.
 };
 
 }  // namespace fopd::fabric
