@@ -198,6 +198,7 @@ bool Session::on_control(const fop::Control& control) {
     if (control.surrendered_fops > 0) {
         if (role_ != Role::kServer) return false;
         CreditGrant& grant = fop_grant(fop::Lane::kData);
+        loans_asked_again_at_ = Instant::min();
         const std::uint32_t lent_before = grant.lent();
         if (!grant.given_up(control.surrendered_fops)) return false;
         give_loans_back(lent_before - grant.lent(), lent_before);

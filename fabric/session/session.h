@@ -303,6 +303,7 @@ private:
     std::uint16_t surrender_asked_ = 0;
     std::uint16_t surrender_due_ = 0;
     std::uint16_t surrender_fops_asked_ = 0;
+    Instant loans_asked_again_at_ = Instant::min();  // Not before.
     std::uint16_t surrender_fops_due_ = 0;
 
     core::IntrusiveList<Transfer> transfers_waiting_;

@@ -89,8 +89,10 @@ public:
     MemNetwork& network() { return transport_.network(); }
     // From now on requests are in memory until answer_held().
     void hold() { server_->foms.hold = true; }
+    // Likewise, and they wait for their turn.
+    void queue() { server_->foms.hold = server_->foms.queue = true; }
     void answer_held() {
-        server_->foms.hold = false;
+        server_->foms.hold = server_->foms.queue = false;
         auto answer = [](TestFoms* foms) -> Task<void> {
             for (IncomingFop* each : std::exchange(foms->held, {})) TestFoms::echo(*each);
             co_return;
@@ -310,6 +312,46 @@ TEST_CASE("fabric credits: many sessions of one principal leave some to another 
         if (each.principal == "greedy") of_greedy += each.fop_credits;
     }
     CHECK(of_greedy > kSessions * 8 + 512 / 2);
+}
+
+TEST_CASE("fabric loans: who does not return unused ones is asked seldom", "[fabric]") {
+    HostOptions options = server_host_options();
+    options.fop_loans_total = 64;
+    std::deque<Echoed> echoes(80);
+    SendStage stage(options);
+    stage.ask_little();
+    Client& keeps = stage.add("keeps");
+    Client& lacks = stage.add("lacks", key_of(2));
+    stage.run_for(100ms);
+    stage.queue();
+    for (std::size_t i = 0; i < 20; ++i) stage.ask(keeps, echoes[i]);
+    stage.run_for(10ms);
+    stage.network().block({.from = "keeps", .to = "server"});
+    stage.answer_held();
+    stage.queue();
+    for (std::size_t i = 20; i < 80; ++i) stage.ask(lacks, echoes[i]);
+    stage.run_for(100ms);
+    const std::uint64_t before = stage.messages_to(0);
+
+    stage.run_for(10s);
+
+    std::uint32_t unused = 0;
+    for (const SessionInfo& each : stage.sessions()) {
+        if (each.principal == "tester") unused = each.fop_loans - each.fops_waiting;
+        if (each.principal == "greedy") CHECK(each.fops_waiting > each.fop_loans);
+    }
+    CHECK(unused > 0);
+    CHECK(stage.messages_to(0) - before >= 9);
+    CHECK(stage.messages_to(0) - before <= 11);
+    // When it can answer, it returns them.
+    stage.network().unblock({.from = "keeps", .to = "server"});
+    stage.run_for(2s);
+    for (const SessionInfo& each : stage.sessions()) {
+        if (each.principal == "tester") CHECK(each.fop_loans == 0);
+    }
+    stage.answer_held();
+    stage.run_for(100ms);
+    CHECK(std::ranges::all_of(echoes, &Echoed::done));
 }
 
 TEST_CASE("fabric requests: many sessions of one principal leave memory to another principal",
