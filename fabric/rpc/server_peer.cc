@@ -1,5 +1,6 @@
 #include "fabric/rpc/server_peer.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -99,21 +100,44 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
     return true;
 }
 
-void Server::Peer::on_cancelled(Session& session_now, std::uint64_t request) {
-    Incoming* found = nullptr;
-    running.for_each([&found, request](Incoming& each) {
-        if (each.request().id == request) found = &each;
+// One pass finds the fops of all requests: a message may name many, and a session have many fops.
+void Server::Peer::on_cancelled(Session& session_now, std::span<const std::uint64_t> requests) {
+    struct Named {
+        std::uint64_t request;
+        Incoming* found;
+    };
+    std::vector<Named> all;
+    all.reserve(requests.size());
+    for (const std::uint64_t request : requests) all.push_back({.request = request, .found = {}});
+    std::ranges::sort(all, {}, &Named::request);
+    const auto doubles = std::ranges::unique(all, {}, &Named::request);
+    all.erase(doubles.begin(), doubles.end());
+    running.for_each([&all](Incoming& each) {
+        const auto at = std::ranges::lower_bound(all, each.request().id, {}, &Named::request);
+        if (at != all.end() && at->request == each.request().id) at->found = &each;
     });
-    // The fop has ended or belongs to an earlier session, so nothing uses this client memory:
-    // release it.
-    if (found == nullptr) return session_now.let_go(request);
-    if (found->cancelling_ || found->is_given_up_) return;
-    found->is_given_up_ = true;
-    found->cancelling_ = true;
-    found->cancel_source().cancel();
-    found->cancelling_ = false;
-    if (found->replied_) return server_.release(*found);
-    found->let_go_if_idle();
+    for (const auto& [request, found] : all) {
+        // To give up one may have ended others, whose objects may belong to another fop by now.
+        const bool is_running =
+            found != nullptr && found->peer() == this && found->request().id == request;
+        if (is_running) {
+            give_up(*found);
+        } else {
+            // The fop has ended or belongs to an earlier session, so nothing uses this client
+            // memory: release it.
+            session_now.let_go(request);
+        }
+    }
+}
+
+void Server::Peer::give_up(Incoming& incoming) {
+    if (incoming.cancelling_ || incoming.is_given_up_) return;
+    incoming.is_given_up_ = true;
+    incoming.cancelling_ = true;
+    incoming.cancel_source().cancel();
+    incoming.cancelling_ = false;
+    if (incoming.replied_) return server_.release(incoming);
+    incoming.let_go_if_idle();
 }
 
 void Server::Peer::on_acknowledged(Session&, std::uint64_t before) {
