@@ -148,7 +148,7 @@ private:
     void on_open(Session& session) override;
     bool on_requests(Session&, const fop::RequestsView&) override { return false; }
     bool on_replies(Session& session, const fop::RepliesView& replies) override;
-    void on_cancelled(Session&, std::uint64_t) override {}
+    void on_cancelled(Session&, std::span<const std::uint64_t>) override {}
     void on_let_go(Session& session, std::uint64_t request) override;
     void on_acknowledged(Session&, std::uint64_t) override {}
     void on_bye(Session& session, std::string_view words) override;

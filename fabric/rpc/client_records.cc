@@ -64,7 +64,7 @@ void ClientRecords::give_back(PrincipalShare& share) {
 }
 
 void ClientRecords::release_if_empty(PrincipalShare& share) {
-    if (share.sessions > 0 || share.clients > 0) return;
+    if (share.sessions > 0 || share.clients > 0 || share.request_bytes > 0) return;
     const std::string name = share.name;
     shares_.erase(name);
 }
@@ -232,6 +232,37 @@ void ClientRecords::acknowledged(ClientRecord& client, std::uint64_t before) {
         if (each->second.reply) erase_fop(client, each);
         each = next;
     }
+}
+
+// -- what is in memory for sessions --
+
+bool ClientRecords::take_unsent(PrincipalShare& share, std::uint64_t bytes) {
+    if (!make_room(share)) return false;
+    share.reply_bytes += bytes;
+    reply_bytes_ += bytes;
+    return true;
+}
+
+void ClientRecords::give_back_unsent(PrincipalShare& share, std::uint64_t bytes) {
+    ENSURE(bytes <= share.reply_bytes);
+    share.reply_bytes -= bytes;
+    reply_bytes_ -= bytes;
+}
+
+bool ClientRecords::may_take_request(const PrincipalShare& share) const {
+    return may_have_more(share.request_bytes, request_bytes_, limits_.request_bytes_max);
+}
+
+void ClientRecords::take_request(PrincipalShare& share, std::uint64_t bytes) {
+    share.request_bytes += bytes;
+    request_bytes_ += bytes;
+}
+
+void ClientRecords::give_back_request(PrincipalShare& share, std::uint64_t bytes) {
+    ENSURE(bytes <= share.request_bytes);
+    share.request_bytes -= bytes;
+    request_bytes_ -= bytes;
+    release_if_empty(share);
 }
 
 void ClientRecords::erase_fop(ClientRecord& client,

@@ -44,13 +44,15 @@ struct RememberedFop {
     std::optional<KeptReply> reply;     // Set when the fop has run.
 };
 
-// The resources of a locality that one principal uses: sessions, clients that may reconnect, and
-// the replies kept for them.
+// The resources of a locality that one principal uses: sessions, clients that may reconnect, the
+// replies kept for them, and requests in memory.
 struct PrincipalShare {
     std::string name;            // fop::share_name().
     std::uint32_t sessions = 0;  // Includes ended sessions that still hold memory.
     std::uint32_t clients = 0;
-    std::uint64_t reply_bytes = 0;  // Includes the memory for numbers of recorded replies.
+    // Includes the memory for numbers of recorded replies, and for replies that wait to be sent.
+    std::uint64_t reply_bytes = 0;
+    std::uint64_t request_bytes = 0;
     std::uint32_t idle_count = 0;
     core::IntrusiveList<ClientRecord> idle;  // Idle clients, the longest idle first.
 };
@@ -102,6 +104,7 @@ public:
         std::uint32_t idle_max = 0;
         Duration idle_time{};
         std::uint64_t reply_bytes_max = 0;
+        std::uint64_t request_bytes_max = 0;
     };
 
     explicit ClientRecords(const Limits& limits) : limits_(limits) {}
@@ -140,11 +143,24 @@ public:
     // The client has the replies to all requests before this one.
     void acknowledged(ClientRecord& client, std::uint64_t before);
 
+    // A reply waits until its session can send it, and takes so much memory until
+    // give_back_unsent(). False when the principal keeps too many replies already. REQUIRES: the
+    // principal has a session.
+    [[nodiscard]] bool take_unsent(PrincipalShare& share, std::uint64_t bytes);
+    void give_back_unsent(PrincipalShare& share, std::uint64_t bytes);
+    // Whether the principal may have one more request in memory.
+    bool may_take_request(const PrincipalShare& share) const;
+    // Counts a request, until give_back_request(). The share exists at least as long.
+    void take_request(PrincipalShare& share, std::uint64_t bytes);
+    void give_back_request(PrincipalShare& share, std::uint64_t bytes);
+
     // Forgets the clients that have been idle for at least `idle_time`.
     void forget_old(Instant now);
     std::size_t size() const { return clients_.size(); }
     // The bytes that count against Limits::reply_bytes_max.
     std::uint64_t reply_bytes() const { return reply_bytes_; }
+    // The bytes that count against Limits::request_bytes_max.
+    std::uint64_t request_bytes() const { return request_bytes_; }
     template <typename Visit>
     void for_each(Visit visit) const {
         for (const auto& [key, client] : clients_) visit(*client);
@@ -174,6 +190,7 @@ private:
     std::uint32_t sessions_ = 0;
     std::uint32_t idle_count_ = 0;
     std::uint64_t reply_bytes_ = 0;
+    std::uint64_t request_bytes_ = 0;
 };
 
 }  // namespace fopd::fabric

@@ -23,7 +23,8 @@ Server::Server(SessionHost& host, IncomingUser& user, const ServerOptions& optio
       clients_({.sessions_max = options.sessions_max,
                 .idle_max = options.clients_kept_max,
                 .idle_time = options.client_kept,
-                .reply_bytes_max = options.reply_bytes_max}) {}
+                .reply_bytes_max = options.reply_bytes_max,
+                .request_bytes_max = options.request_bytes_max}) {}
 
 Server::~Server() = default;
 
@@ -153,6 +154,9 @@ void Server::release(Incoming& incoming) {
     Peer* const peer = std::exchange(incoming.peer_, nullptr);
     incoming.remembered = nullptr;
     incoming.cancel_.reset();
+    if (PrincipalShare* const share = std::exchange(incoming.share_, nullptr); share != nullptr) {
+        clients_.give_back_request(*share, incoming.counted_bytes_);
+    }
     if (free_incoming_.size() >= kLargeKept &&
         incoming.storage_.capacity() > Incoming::kUncountedBytes) {
         incoming.storage_ = {};

@@ -35,9 +35,10 @@ Bytes Server::Incoming::keep(Bytes bytes) {
     return Bytes(reinterpret_cast<Element*>(storage_.data() + at), bytes.size());
 }
 
-void Server::Incoming::begin(Peer& peer, const fop::RequestHeader& header,
+void Server::Incoming::begin(Peer& peer, PrincipalShare& share, const fop::RequestHeader& header,
                              const fop::Request& request, const fop::FopType* known) {
     peer_ = &peer;
+    share_ = &share;
     type = known;
     lane = lane_of(type);
     started_ = waits_ = replied_ = cancelling_ = is_given_up_ = false;
@@ -49,7 +50,10 @@ void Server::Incoming::begin(Peer& peer, const fop::RequestHeader& header,
     // Reserved in one step, because the copied body refers to this memory.
     const std::size_t of_body = fop::borrowed_bytes(request.body);
     storage_.clear();
-    storage_.reserve(kept_bytes(header, request));
+    const std::size_t kept = kept_bytes(header, request);
+    storage_.reserve(kept);
+    counted_bytes_ = counted_bytes(kept);
+    server_.clients_.take_request(share, counted_bytes_);
     request_ = request;
     header_ = header;
     storage_.resize(of_body);

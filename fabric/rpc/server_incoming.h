@@ -25,13 +25,16 @@ public:
     // bytes that are in memory as long as the fop exists.
     static std::uint32_t waiting_bytes(std::size_t kept);
     static std::size_t kept_bytes(const fop::RequestHeader& header, const fop::Request& request);
+    // The memory that a request with so many kept bytes counts in its principal's share.
+    static std::uint64_t counted_bytes(std::size_t kept) { return kept + kObjectBytes; }
     // `type` is null for a fop of unknown type.
     static fop::Lane lane_of(const fop::FopType* type);
 
     explicit Incoming(Server& server) : server_(server) {}
 
-    void begin(Peer& peer, const fop::RequestHeader& header, const fop::Request& request,
-               const fop::FopType* type);
+    // `share` is that of the peer's principal.
+    void begin(Peer& peer, PrincipalShare& share, const fop::RequestHeader& header,
+               const fop::Request& request, const fop::FopType* type);
 
     const fop::Request& request() const override { return request_; }
     const fop::RequestHeader& header() const override { return header_; }
@@ -58,6 +61,9 @@ public:
 
 private:
     friend Server;
+    // About what the server and the user of fops have for a fop beside its kept bytes.
+    static constexpr std::uint64_t kObjectBytes = 1024;
+
     Task<Result<void>> transfer(Transfer::Direction direction,
                                 const fop::SealedDescriptor* descriptor, std::uint64_t offset,
                                 core::Buffer buffer);
@@ -69,6 +75,8 @@ private:
 
     Server& server_;
     Peer* peer_ = nullptr;
+    PrincipalShare* share_ = nullptr;  // In which counted_bytes_ count. Null between fops.
+    std::uint64_t counted_bytes_ = 0;
     fop::Request request_;
     fop::RequestHeader header_;
     Instant deadline_ = kNever;

@@ -1,5 +1,6 @@
 #include "fabric/rpc/server_peer.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -60,6 +61,11 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
         put_off(request, lane, "too many bytes wait for their turn");
         return true;
     }
+    // Requests of the control lane are few, and small.
+    if (lane == fop::Lane::kData && !server_.clients_.may_take_request(*share_)) {
+        put_off(request, lane, "the principal has its share of the memory for requests");
+        return true;
+    }
 
     RememberedFop* remembered = nullptr;
     const bool is_once = type != nullptr && type->repeat == fop::Repeat::kOnce;
@@ -87,28 +93,51 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
     }
     Incoming& incoming = server_.take_incoming();
     incoming.remembered = remembered;
-    incoming.begin(*this, header, request, type);
+    incoming.begin(*this, *share_, header, request, type);
     server_.user_.on_incoming(incoming);
     if (session != &session_now) return false;  // The fop has ended the session.
     if (incoming.peer() == this) incoming.begin_to_wait();
     return true;
 }
 
-void Server::Peer::on_cancelled(Session& session_now, std::uint64_t request) {
-    Incoming* found = nullptr;
-    running.for_each([&found, request](Incoming& each) {
-        if (each.request().id == request) found = &each;
+// One pass finds the fops of all requests: a message may name many, and a session have many fops.
+void Server::Peer::on_cancelled(Session& session_now, std::span<const std::uint64_t> requests) {
+    struct Named {
+        std::uint64_t request;
+        Incoming* found;
+    };
+    std::vector<Named> all;
+    all.reserve(requests.size());
+    for (const std::uint64_t request : requests) all.push_back({.request = request, .found = {}});
+    std::ranges::sort(all, {}, &Named::request);
+    const auto doubles = std::ranges::unique(all, {}, &Named::request);
+    all.erase(doubles.begin(), doubles.end());
+    running.for_each([&all](Incoming& each) {
+        const auto at = std::ranges::lower_bound(all, each.request().id, {}, &Named::request);
+        if (at != all.end() && at->request == each.request().id) at->found = &each;
     });
-    // The fop has ended or belongs to an earlier session, so nothing uses this client memory:
-    // release it.
-    if (found == nullptr) return session_now.let_go(request);
-    if (found->cancelling_ || found->is_given_up_) return;
-    found->is_given_up_ = true;
-    found->cancelling_ = true;
-    found->cancel_source().cancel();
-    found->cancelling_ = false;
-    if (found->replied_) return server_.release(*found);
-    found->let_go_if_idle();
+    for (const auto& [request, found] : all) {
+        // To give up one may have ended others, whose objects may belong to another fop by now.
+        const bool is_running =
+            found != nullptr && found->peer() == this && found->request().id == request;
+        if (is_running) {
+            give_up(*found);
+        } else {
+            // The fop has ended or belongs to an earlier session, so nothing uses this client
+            // memory: release it.
+            session_now.let_go(request);
+        }
+    }
+}
+
+void Server::Peer::give_up(Incoming& incoming) {
+    if (incoming.cancelling_ || incoming.is_given_up_) return;
+    incoming.is_given_up_ = true;
+    incoming.cancelling_ = true;
+    incoming.cancel_source().cancel();
+    incoming.cancelling_ = false;
+    if (incoming.replied_) return server_.release(incoming);
+    incoming.let_go_if_idle();
 }
 
 void Server::Peer::on_acknowledged(Session&, std::uint64_t before) {
@@ -120,9 +149,15 @@ void Server::Peer::on_bye(Session& session_now, std::string_view) {
 }
 
 void Server::Peer::on_turn_end(Session& session_now) {
+    if (has_lost_reply_) {
+        return session_now.end(Errc::kNoSpace,
+                               "it takes no replies, and its principal has its share of the memory "
+                               "for replies");
+    }
     while (!backlog_.empty()) {
         const Waiting& next = backlog_.front();
         if (!put(session_now, next.reply.view(), next.lane)) return;
+        server_.clients_.give_back_unsent(*share_, next.bytes());
         backlog_.pop_front();
     }
 }
@@ -130,6 +165,7 @@ void Server::Peer::on_turn_end(Session& session_now) {
 void Server::Peer::on_end(Session&, const Error&, std::string_view) {
     session = nullptr;
     unlink();
+    for (const Waiting& each : backlog_) server_.clients_.give_back_unsent(*share_, each.bytes());
     backlog_.clear();
     const Instant now = server_.host_.reactor().now();
     if (record != nullptr) {
@@ -186,9 +222,17 @@ void Server::Peer::leave(Incoming& incoming) {
 
 void Server::Peer::reply(const fop::Reply& reply, fop::Lane lane) {
     if (session == nullptr || session->state() != Session::State::kOpen) return;
-    if (!backlog_.empty() || !put(*session, reply, lane)) {
-        backlog_.push_back({.reply = KeptReply(reply), .lane = lane});
+    if (has_lost_reply_) return;
+    if (backlog_.empty() && put(*session, reply, lane)) return;
+    Waiting waiting{.reply = KeptReply(reply), .lane = lane};
+    if (server_.clients_.take_unsent(*share_, waiting.bytes())) {
+        backlog_.push_back(std::move(waiting));
+        return;
     }
+    // The session ends at the end of the turn, because the fop is still in use here. Its client
+    // gets the replies over another session.
+    has_lost_reply_ = true;
+    session->wants_turn();
 }
 
 // False: there is no room now.

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <string_view>
 
 #include "core/intrusive_list.h"
@@ -20,7 +21,7 @@ public:
     void on_open(Session& session) override;
     bool on_requests(Session& session, const fop::RequestsView& requests) override;
     bool on_replies(Session&, const fop::RepliesView&) override { return false; }
-    void on_cancelled(Session& session, std::uint64_t request) override;
+    void on_cancelled(Session& session, std::span<const std::uint64_t> requests) override;
     void on_let_go(Session&, std::uint64_t) override {}
     void on_acknowledged(Session& session, std::uint64_t before) override;
     void on_bye(Session& session, std::string_view words) override;
@@ -50,19 +51,28 @@ private:
     void replaced() override { session->end(Errc::kClosed, "its client has connected again"); }
     bool take(Session& session, const fop::RequestHeader& header, const fop::Request& request);
     bool put(Session& session, const fop::Reply& reply, fop::Lane lane);
+    void give_up(Incoming& incoming);
     void put_off(const fop::Request& request, fop::Lane lane, std::string_view words) {
         reply({.id = request.id, .status = fop::Status::kTryAgain, .words = words}, lane);
     }
 
     struct Waiting {
+        // What it takes beside the bytes of the reply.
+        static constexpr std::uint64_t kObjectBytes = 512;
+        std::uint64_t bytes() const { return kObjectBytes + reply.size_bytes(); }
+
         KeptReply reply;
         fop::Lane lane;
     };
+    static_assert(sizeof(Waiting) <= Waiting::kObjectBytes);
 
     Server& server_;
     PrincipalShare* share_ = nullptr;  // Set when the session counts in it.
     bool gone_ = false;
-    std::deque<Waiting> backlog_;  // Limited by the fop credits and loans.
+    // Replies for which there was no room. Limited by the fop credits and loans of the session, and
+    // by the share of its principal.
+    std::deque<Waiting> backlog_;
+    bool has_lost_reply_ = false;  // One did not fit into the share: the session ends.
 };
 
 }  // namespace fopd::fabric

@@ -198,12 +198,13 @@ bool Session::on_control(const fop::Control& control) {
     if (control.surrendered_fops > 0) {
         if (role_ != Role::kServer) return false;
         CreditGrant& grant = fop_grant(fop::Lane::kData);
+        loans_asked_again_at_ = Instant::min();
         const std::uint32_t lent_before = grant.lent();
         if (!grant.given_up(control.surrendered_fops)) return false;
         give_loans_back(lent_before - grant.lent(), lent_before);
     }
     if (!(role_ == Role::kServer ? control.let_go : control.cancel).empty()) return false;
-    for (const std::uint64_t request : control.cancel) user_.on_cancelled(*this, request);
+    if (!control.cancel.empty()) user_.on_cancelled(*this, control.cancel);
     for (const std::uint64_t request : control.let_go) user_.on_let_go(*this, request);
     if (control.bye != fop::Bye::kNone) user_.on_bye(*this, control.words);
     return true;

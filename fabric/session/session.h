@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,8 +44,8 @@ public:
     // violated the protocol, and ends the session.
     virtual bool on_requests(Session& session, const fop::RequestsView& requests) = 0;
     virtual bool on_replies(Session& session, const fop::RepliesView& replies) = 0;
-    // The peer no longer wants the answer to a request.
-    virtual void on_cancelled(Session& session, std::uint64_t request) = 0;
+    // The peer no longer wants the answers to these requests; they are valid during the call.
+    virtual void on_cancelled(Session& session, std::span<const std::uint64_t> requests) = 0;
     // The server will not access the memory of a cancelled request any more.
     virtual void on_let_go(Session& session, std::uint64_t request) = 0;
     // The client has received the replies to all requests with ids below `before`.
@@ -303,6 +304,7 @@ private:
     std::uint16_t surrender_asked_ = 0;
     std::uint16_t surrender_due_ = 0;
     std::uint16_t surrender_fops_asked_ = 0;
+    Instant loans_asked_again_at_ = Instant::min();  // Not before.
     std::uint16_t surrender_fops_due_ = 0;
 
     core::IntrusiveList<Transfer> transfers_waiting_;

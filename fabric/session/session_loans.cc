@@ -7,6 +7,15 @@
 
 namespace fopd::fabric {
 
+namespace {
+
+// How long a client that was asked for unused loans may take to return some before it is asked
+// again: asking takes a message, and one that never returns any would otherwise cost one in each
+// pass.
+constexpr Duration kLoansAskedEvery = 1s;
+
+}  // namespace
+
 bool Session::owes_fop_credits() const {
     return role_ == Role::kServer && fop_grants_[index_of(fop::Lane::kData)]->urgent();
 }
@@ -40,10 +49,13 @@ void Session::settle_loans() {
     const CreditGrant& grant = fop_grant(fop::Lane::kData);
     if (grant.lacks_loan() && !host_.loans_.is_most(grant.lent())) {
         if (!borrow_for_waiting()) host_.settle_loans_soon();
-    } else if (grant.spare_loans() > 0) {
-        surrender_fops_asked_ = grant.spare_loans();
-        wants_turn();
+        return;
     }
+    const Instant now = host_.reactor_.now();
+    if (grant.spare_loans() == 0 || now < loans_asked_again_at_) return;
+    loans_asked_again_at_ = after(now, kLoansAskedEvery);
+    surrender_fops_asked_ = grant.spare_loans();
+    wants_turn();
 }
 
 std::uint32_t Session::bytes_on_loans(std::uint32_t waiting) {

@@ -22,6 +22,9 @@ constexpr std::size_t kFramesPerSend = 32;
 constexpr std::size_t kBulkBytes = 32U << 10;
 constexpr std::size_t kBytesBesideBulk = 4U << 10;
 constexpr std::size_t kPlainBytes = 64U << 10;  // The most bytes of any other receive.
+// An incomplete message counts as at least so many bytes. So the memory that one connection needs
+// more ends few others, however little each of them holds: ending one takes system calls.
+constexpr std::size_t kIncompleteBytesMin = 256;
 // Parts of frames in one encrypted record.
 constexpr std::size_t kPartsPerRecord = 32;
 
@@ -397,7 +400,8 @@ Result<void> TcpConnection::take(std::span<const std::byte> bytes) {
 void TcpConnection::count_incomplete() {
     const std::size_t in_record = records_ == nullptr ? 0 : records_->reader.held_bytes();
     if (std::exchange(incomplete_since_, begun()) != begun()) IncompleteMessage::completed();
-    IncompleteMessage::holds(reader_.held_bytes() + in_record);
+    const std::size_t held = reader_.held_bytes() + in_record;
+    IncompleteMessage::holds(held == 0 ? 0 : std::max(held, kIncompleteBytesMin));
     machine_.limit_incomplete();
 }
 
@@ -514,7 +518,7 @@ void TcpConnection::end(const Error& why) {
         std::vector<std::byte>().swap(records_->unsent);
         records_->made.clear();
     }
-    count_incomplete();
+    IncompleteMessage::completed();
 }
 
 void TcpConnection::lose(const Error& why, std::string_view words) {

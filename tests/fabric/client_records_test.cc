@@ -72,8 +72,11 @@ Instant at(int seconds) {
     return after(Instant{}, std::chrono::seconds(seconds));
 }
 
-constexpr ClientRecords::Limits kLimits{
-    .sessions_max = 100, .idle_max = 10, .idle_time = 60s, .reply_bytes_max = 64U << 10};
+constexpr ClientRecords::Limits kLimits{.sessions_max = 100,
+                                        .idle_max = 10,
+                                        .idle_time = 60s,
+                                        .reply_bytes_max = 64U << 10,
+                                        .request_bytes_max = 64U << 10};
 
 }  // namespace
 
@@ -157,6 +160,43 @@ TEST_CASE("fabric clients: replies kept for one principal take no room from anot
         ask(records, of_ann, count + i, fop::Status::kDone, words);
     }
     REQUIRE(records.find(client_id(3), identity_of("ann")) == nullptr);
+}
+
+TEST_CASE("fabric clients: requests and waiting replies of one principal take no room from another",
+          "[fabric]") {
+    constexpr std::uint64_t kBytes = 1000;
+    ClientRecords records(kLimits);
+    Visitor of_ann;
+    of_ann.come(records, 1, "ann");
+    Visitor of_bob;
+    of_bob.come(records, 2, "bob");
+    std::uint64_t requests = 0;
+    for (; records.may_take_request(*of_ann.share); ++requests) {
+        records.take_request(*of_ann.share, kBytes);
+    }
+    std::uint64_t replies = 0;
+    while (records.take_unsent(*of_ann.share, kBytes)) ++replies;
+
+    CHECK(requests > 48);
+    CHECK(requests < 56);
+    CHECK(replies == requests);
+    CHECK(records.request_bytes() == requests * kBytes);
+    CHECK(records.reply_bytes() == replies * kBytes);
+    CHECK(records.may_take_request(*of_bob.share));
+    REQUIRE(records.take_unsent(*of_bob.share, kBytes));
+    records.give_back_unsent(*of_bob.share, kBytes);
+
+    // Requests may be longer in memory than anything else of their principal.
+    for (; replies > 0; --replies) records.give_back_unsent(*of_ann.share, kBytes);
+    of_ann.go(records, at(0));
+    records.forget_old(at(60));
+    PrincipalShare& share = *of_ann.share;
+    for (; requests > 1; --requests) records.give_back_request(share, kBytes);
+    CHECK(share.name == fop::share_name(identity_of("ann")));
+    records.give_back_request(share, kBytes);
+    CHECK(records.request_bytes() == 0);
+    CHECK(records.reply_bytes() == 0);
+    CHECK(records.size() == 1);
 }
 
 TEST_CASE("fabric clients: the numbers of recorded replies count in the principal's share",

@@ -1,15 +1,38 @@
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <ctime>
 #include <deque>
 #include <string>
 #include <utility>
 
+#include "fop/message.h"
 #include "tests/fabric/rpc_calls.h"
 
 // Goal: credits and loans let every client go on, and those that one does not need reach others.
 // Method: a server and clients in the simulated world.
 
 namespace fopd::fabric::testing::rpc {
+
+namespace {
+
+// Of this thread, so that other programs on the machine do not count.
+Duration cpu_time_so_far() {
+    timespec now{};
+    REQUIRE(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0);
+    return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
+// As many as a message takes, which the server knows nothing of.
+Task<void> cancel_unknown(SessionHost* host) {
+    constexpr std::uint64_t kUnknown = 1ULL << 40;
+    host->for_each([](Session& session) {
+        for (std::uint64_t i = 0; i < fop::kCancelsMax; ++i) session.cancel_request(kUnknown + i);
+    });
+    co_return;
+}
+
+}  // namespace
 
 TEST_CASE("fabric rpc: a control call does not wait behind data calls that have no credit",
           "[fabric]") {
@@ -57,6 +80,49 @@ TEST_CASE("fabric rpc: a client that cancels does not wait for credits afterward
 
     REQUIRE(given_up.done);
     REQUIRE(stage.server->foms.arrived == 2);
+}
+
+TEST_CASE("fabric rpc: to cancel what there is not takes as long while a thousand fops wait",
+          "[fabric]") {
+    constexpr std::size_t kWaiting = 1000;
+    std::deque<EchoResult> results(kWaiting);
+    RpcStage stage;
+    stage.stop_server();
+    stage.server_options.fop_loans_max = kWaiting;
+    stage.start_server(2);
+    Client& client = stage.connected();
+    TestFoms& foms = stage.server->foms;
+    foms.hold = foms.queue = true;
+    // The shortest of five, each of twenty messages.
+    const auto time_to_cancel = [&stage] {
+        Duration shortest = Duration::max();
+        for (int run = 0; run < 5; ++run) {
+            const Duration began = cpu_time_so_far();
+            for (int i = 0; i < 20; ++i) {
+                REQUIRE(
+                    stage.world.run(*stage.client_reactor, cancel_unknown(&stage.client->host)));
+                stage.world.run_for(1ms);
+            }
+            shortest = std::min(shortest, cpu_time_so_far() - began);
+        }
+        return shortest;
+    };
+
+    const Duration alone = time_to_cancel();
+    for (EchoResult& each : results) {
+        stage.client_reactor->spawn(stage.gate, echo(&client, "waits", &each));
+    }
+    stage.world.run_for(1s);
+    REQUIRE(foms.held.size() == kWaiting);
+    const Duration beside_waiting = time_to_cancel();
+
+    CAPTURE(alone.count(), beside_waiting.count());
+    CHECK(beside_waiting < 5 * alone);
+    REQUIRE(stage.server->host.statistics().broken.get() == 0);
+    foms.hold = foms.queue = false;
+    stage.answer_held();
+    stage.world.run_for(1s);
+    for (const EchoResult& each : results) REQUIRE(each.text == "waits");
 }
 
 TEST_CASE("fabric rpc: what waits for its turn leaves room for what does not, up to a limit",

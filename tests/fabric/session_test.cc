@@ -22,7 +22,7 @@ public:
     void on_open(Session&) override {}
     bool on_requests(Session&, const fop::RequestsView&) override { return false; }
     bool on_replies(Session&, const fop::RepliesView&) override { return false; }
-    void on_cancelled(Session&, std::uint64_t) override {}
+    void on_cancelled(Session&, std::span<const std::uint64_t>) override {}
     void on_let_go(Session&, std::uint64_t) override {}
     void on_acknowledged(Session&, std::uint64_t) override {}
     void on_bye(Session&, std::string_view) override {}

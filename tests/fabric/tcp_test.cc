@@ -502,6 +502,40 @@ TEST_CASE("fabric tcp: incomplete messages of one principal end none of another'
     REQUIRE_FALSE(stage.server().seen([&] { return end.closed; }).has_value());
 }
 
+TEST_CASE("fabric tcp: few connections end for one message, however little the others hold",
+          "[fabric]") {
+    MachineOptions options;
+    options.receive_buffer_count = 8;
+    Stage stage(tcp_kind(), options);
+    const std::uint32_t length = options.receive_buffer_bytes;
+    const Frame frame{.kind = FrameKind::kMessage, .length = length};
+    const Pair bystander = stage.connect();
+    std::vector<RawPeer> peers;
+    std::vector<const End*> ends;
+    // Returns how many connections have ended.
+    const auto begin_message = [&](std::size_t bytes) {
+        peers.emplace_back(stage.address());
+        ends.push_back(&peers.back().enter(stage));
+        peers.back().send(frame, std::string(bytes, 'x'));
+        round_trip(stage, bystander);
+        return stage.server().seen([&] {
+            return std::ranges::count_if(ends,
+                                         [](const End* each) { return each->closed.has_value(); });
+        });
+    };
+    for (int i = 0; i < 200; ++i) REQUIRE(begin_message(1) == 0);
+
+    // The 200 hold the oldest messages, one byte each.
+    std::vector<std::ptrdiff_t> ended{0};
+    while (ended.size() <= 10) ended.push_back(begin_message(length - 1));
+
+    REQUIRE(ended.back() > 0);
+    for (std::size_t i = 1; i < ended.size(); ++i) {
+        CAPTURE(i);
+        REQUIRE(ended[i] - ended[i - 1] <= 2 * std::ptrdiff_t{length} / 256);
+    }
+}
+
 TEST_CASE("fabric tcp: a peer that sends part of a message disturbs nobody", "[fabric]") {
     Stage stage(tcp_kind());
     std::vector<RawPeer> peers;

@@ -1,6 +1,6 @@
 // Goal: sessions that take nothing of what was sent to them leave buffers to send from to the
 // others, those of one principal to other principals, and all of them to handshakes. The same for
-// transfers whose peers move no bytes.
+// transfers whose peers move no bytes, and for the memory of requests.
 #include <deque>
 #include <string>
 
@@ -48,7 +48,8 @@ Task<void> echo_memory(Client* client, BulkEchoed* result) {
 // A server with few buffers, and clients each on a host of its own.
 class SendStage {
 public:
-    explicit SendStage(HostOptions options = server_host_options())
+    explicit SendStage(HostOptions options = server_host_options(),
+                       const ServerOptions& server_options = {})
         : world_(3), server_reactor_(world_.make_reactor()), reactor_(world_.make_reactor()) {
         options.send_buffer_count = kBuffers;
         server_.emplace(transport_, *server_reactor_,
@@ -56,7 +57,7 @@ public:
                                                    principal("greedy", {key_of(2)}),
                                                    principal("greedier", {key_of(3)}),
                                                    principal("greediest", {key_of(4)})})},
-                        options, 1, "mem://server:1");
+                        options, 1, "mem://server:1", server_options);
     }
     ~SendStage() {
         for (ClientSide& each : clients_) CHECK(world_.run(*reactor_, each.stop()));
@@ -86,6 +87,20 @@ public:
     }
     void run_for(Duration time) { world_.run_for(time); }
     MemNetwork& network() { return transport_.network(); }
+    // From now on requests are in memory until answer_held().
+    void hold() { server_->foms.hold = true; }
+    // Likewise, and they wait for their turn.
+    void queue() { server_->foms.hold = server_->foms.queue = true; }
+    void answer_held() {
+        server_->foms.hold = server_->foms.queue = false;
+        auto answer = [](TestFoms* foms) -> Task<void> {
+            for (IncomingFop* each : std::exchange(foms->held, {})) TestFoms::echo(*each);
+            co_return;
+        };
+        CHECK(world_.run(*server_reactor_, answer(&server_->foms)));
+    }
+    std::size_t held() const { return server_->foms.held.size(); }
+    std::uint64_t request_bytes() const { return server_->server.request_bytes(); }
     std::size_t echoed() const { return server_->foms.arrived; }
     std::vector<SessionInfo> sessions() { return server_->server.sessions(); }
     std::size_t ended() const { return server_->events.count("fabric.session_ended"); }
@@ -297,6 +312,82 @@ TEST_CASE("fabric credits: many sessions of one principal leave some to another 
         if (each.principal == "greedy") of_greedy += each.fop_credits;
     }
     CHECK(of_greedy > kSessions * 8 + 512 / 2);
+}
+
+TEST_CASE("fabric loans: who does not return unused ones is asked seldom", "[fabric]") {
+    HostOptions options = server_host_options();
+    options.fop_loans_total = 64;
+    std::deque<Echoed> echoes(80);
+    SendStage stage(options);
+    stage.ask_little();
+    Client& keeps = stage.add("keeps");
+    Client& lacks = stage.add("lacks", key_of(2));
+    stage.run_for(100ms);
+    stage.queue();
+    for (std::size_t i = 0; i < 20; ++i) stage.ask(keeps, echoes[i]);
+    stage.run_for(10ms);
+    stage.network().block({.from = "keeps", .to = "server"});
+    stage.answer_held();
+    stage.queue();
+    for (std::size_t i = 20; i < 80; ++i) stage.ask(lacks, echoes[i]);
+    stage.run_for(100ms);
+    const std::uint64_t before = stage.messages_to(0);
+
+    stage.run_for(10s);
+
+    std::uint32_t unused = 0;
+    for (const SessionInfo& each : stage.sessions()) {
+        if (each.principal == "tester") unused = each.fop_loans - each.fops_waiting;
+        if (each.principal == "greedy") CHECK(each.fops_waiting > each.fop_loans);
+    }
+    CHECK(unused > 0);
+    CHECK(stage.messages_to(0) - before >= 9);
+    CHECK(stage.messages_to(0) - before <= 11);
+    // When it can answer, it returns them.
+    stage.network().unblock({.from = "keeps", .to = "server"});
+    stage.run_for(2s);
+    for (const SessionInfo& each : stage.sessions()) {
+        if (each.principal == "tester") CHECK(each.fop_loans == 0);
+    }
+    stage.answer_held();
+    stage.run_for(100ms);
+    CHECK(std::ranges::all_of(echoes, &Echoed::done));
+}
+
+TEST_CASE("fabric requests: many sessions of one principal leave memory to another principal",
+          "[fabric]") {
+    constexpr std::size_t kSessions = 10;
+    constexpr std::size_t kOfEach = 8;  // As many as a session may always have in flight.
+    constexpr std::uint64_t kBytesMax = 256U << 10;
+    std::deque<Echoed> echoes(kSessions * kOfEach);
+    Echoed of_other;
+    Echoed again;
+    SendStage stage(server_host_options(), {.request_bytes_max = kBytesMax});
+    std::vector<Client*> clients;
+    for (std::size_t i = 0; i < kSessions; ++i) {
+        clients.push_back(&stage.add("greedy" + std::to_string(i), key_of(2)));
+    }
+    stage.run_for(100ms);
+    stage.hold();
+    for (std::size_t i = 0; i < echoes.size(); ++i) stage.ask(*clients[i % kSessions], echoes[i]);
+    stage.run_for(1s);
+
+    CHECK(stage.held() * 8000 > kBytesMax / 2);
+    CHECK(stage.request_bytes() < kBytesMax - 20'000);
+    const std::size_t of_greedy = stage.held();
+    stage.ask(stage.add("other"), of_other);
+    stage.run_for(100ms);
+    CHECK(stage.held() == of_greedy + 1);
+    CHECK(stage.ended() == 0);
+
+    stage.answer_held();
+    stage.run_for(100ms);
+    CHECK(of_other.done);
+    CHECK(static_cast<std::size_t>(std::ranges::count_if(echoes, &Echoed::done)) == of_greedy);
+    CHECK(stage.request_bytes() == 0);
+    stage.ask(*clients.front(), again);
+    stage.run_for(100ms);
+    CHECK(again.done);
 }
 
 TEST_CASE("fabric transfers: many sessions of one principal leave some to another principal",

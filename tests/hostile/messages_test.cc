@@ -270,6 +270,36 @@ TEST_CASE("hostile message: replies nobody takes are bounded by the credits for 
     expect_broken(stage, peer);
 }
 
+TEST_CASE("hostile message: replies nobody takes are bounded for their principal, too",
+          "[hostile]") {
+    // No lease ends before this test does.
+    HostileStage stage(
+        any_hostile_kind(),
+        {.lease = 3000s, .server = {.incarnation = 42, .reply_bytes_max = 256U << 10}});
+    const std::string text(6000, 'x');
+    constexpr std::size_t kPeers = 10;
+    for (std::size_t i = 0; i < kPeers; ++i) {
+        // With its only credit the server gives back credits, and can never reply.
+        RawPeer& peer = stage.peer(
+            RawPeer::Options{.credentials = credentials(HostileStage::turned_key()),
+                             .offer = {.message_bytes_max = 36U << 10, .message_credits = 1}});
+        REQUIRE(peer.open());
+        for (std::uint64_t id = 1; id <= 6; id += 2) {
+            peer.send(peer.requests({echo_request(id, text), echo_request(id + 1, text)}));
+        }
+        stage.settle();
+    }
+
+    // Four fifths of the memory is room for the replies to five peers. The bystander is one more
+    // session.
+    REQUIRE(stage.server_loop().wait([&] { return stage.sessions().size() <= 7; }));
+    stage.settle();
+    CHECK(stage.sessions().size() >= 5);
+    CHECK(stage.events("fabric.session_ended") == kPeers + 1 - stage.sessions().size());
+    CHECK(stage.count(&HostStatistics::broken) == 0);
+    stage.open_peer(HostileStage::poor_key());
+}
+
 TEST_CASE("hostile message: a flood ends with its session", "[hostile]") {
     // What is not sealed does not extend a lease, which may not end before the flood does.
     HostileStage stage(any_hostile_kind(), {.lease = 600s});
