@@ -1,0 +1,55 @@
+#include "library/returned_objects.h"
+
+#include <algorithm>
+
+#include "core/ensure.h"
+
+namespace fopd::library {
+
+void ReturnedObjects::add(const Object& object, std::span<const store::ClientId> readers) {
+    ENSURE(due_.empty() || due_.back().until <= object.until);
+    objects_[object.fid] = {.until = object.until, .size_bytes = object.size_bytes, .readers = {}};
+    due_.push_back({.until = object.until, .fid = object.fid});
+    for (const store::ClientId& each : readers) add_reader(object.fid, each);
+}
+
+void ReturnedObjects::add_reader(store::Fid fid, store::ClientId reader) {
+    // Who has no name cannot be recognised when it reads.
+    if (reader == store::ClientId{}) return;
+    const auto found = objects_.find(fid);
+    if (found == objects_.end()) return;
+    Kept& kept = found->second;
+    // A client may wait with several requests for what it reads once.
+    if (std::ranges::find(kept.readers, reader, &Reader::client) != kept.readers.end()) return;
+    kept.readers.push_back({.client = reader, .left_bytes = kept.size_bytes});
+}
+
+bool ReturnedObjects::note_read(store::Fid fid, store::ClientId reader, std::uint64_t bytes) {
+    const auto found = objects_.find(fid);
+    if (found == objects_.end()) return false;
+    std::vector<Reader>& readers = found->second.readers;
+    const auto known = std::ranges::find(readers, reader, &Reader::client);
+    if (known == readers.end()) return false;
+    known->left_bytes -= std::min(known->left_bytes, bytes);
+    if (known->left_bytes > 0) return false;
+    readers.erase(known);
+    if (!readers.empty()) return false;
+    objects_.erase(found);
+    return true;
+}
+
+std::optional<ReturnedObjects::Due> ReturnedObjects::next_due() const {
+    if (due_.empty()) return std::nullopt;
+    return due_.front();
+}
+
+void ReturnedObjects::end_next() {
+    ENSURE(!due_.empty());
+    const Due due = due_.front();
+    due_.pop_front();
+    // An object that came back again since then has a later time.
+    const auto kept = objects_.find(due.fid);
+    if (kept != objects_.end() && kept->second.until == due.until) objects_.erase(kept);
+}
+
+}  // namespace fopd::library
