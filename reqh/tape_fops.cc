@@ -397,7 +397,8 @@ Task<fop::Reply> run_recalls(Operation* operation) {
     operation->enter(Phase::kExecute);
     const library::LibraryDoor* const door = door_of(*operation);
     if (door == nullptr) co_return fop::Reply{.body = fop::RecallsReply{}};
-    const auto open = co_await check_open(operation, door, Opening::kWaits);
+    // The library learns of the recalls when it is open; until then the list would be empty.
+    const auto open = co_await check_open(operation, door, Opening::kRefused);
     if (!open) co_return operation->refuse(open.error());
     auto job = [door](library::LibraryService& service, core::WaitOptions /*wait*/) {
         return list_recalls(&service, door->reactor);
