@@ -174,12 +174,14 @@ nlohmann::ordered_json tape_json(const Medium& medium) {
             {"reason", medium.reason},
             {"capacity", medium.capacity_bytes},
             {"used", medium.used_bytes},
+            {"live", medium.live_bytes},
             {"dead", medium.dead_bytes},
             {"files", medium.files},
             {"mounts", medium.mounts},
             {"generation", medium.generation},
             {"scrubbed", scrubbed},
             {"damaged", medium.damaged_copies},
+            {"failures", medium.failures},
             {"drive", drive}};
 }
 
@@ -190,11 +192,13 @@ std::string media_page(const nlohmann::json& media) {
                                      {"STATE", "state", shown, Column::Kind::kWhole},
                                      {"CAPACITY", "capacity", size_shown},
                                      {"USED", "used", size_shown},
+                                     {"LIVE", "live", size_shown, Column::Kind::kWide},
                                      {"DEAD", "dead", size_shown},
                                      {"FILES", "files"},
                                      {"MOUNTS", "mounts", shown, Column::Kind::kWide},
                                      {"DRIVE", "drive", shown, Column::Kind::kWhole},
-                                     {"DAMAGED", "damaged", shown, Column::Kind::kWide}});
+                                     {"DAMAGED", "damaged", shown, Column::Kind::kWide},
+                                     {"FAILURES", "failures", shown, Column::Kind::kWide}});
     for (const nlohmann::json& each : media) {
         const std::string reason = shown(each.at("reason"));
         if (!reason.empty()) page += folded(shown(each.at("name")) + ": " + reason, 4);

@@ -51,6 +51,7 @@ class TapeMediaTest(TapeTestCase):
         self.refused(NOT_FOUND, ["unload: no-drive: "], "unload", "no-drive")
         self.assertEqual(self.get_cold("a"), data)
         self.assertEqual(sum(each["dead"] for each in self.media()), 0)
+        self.assertEqual(sum(each["live"] for each in self.media()), len(data))
         self.ctl("rm", "a", *COLD)
         self.assertEqual([each["dead"] for each in self.media() if each["name"] == full], [len(data)])
 
