@@ -25,7 +25,7 @@ using objects::kBlock;
 // How long an attempt waits for changes of the object and for room in the log.
 constexpr Duration kReturnPatience = 30s;
 // How long room is kept for a recall that has waited for it, while its cartridge is loaded.
-constexpr Duration kRoomIsKept = 30s;
+constexpr Duration kRoomIsKept = 3min;
 
 bool is_zero(std::span<const std::byte> block) {
     return std::ranges::all_of(block, [](std::byte each) { return each == std::byte{0}; });
@@ -421,7 +421,6 @@ void ReturningObjects::drop_all() {
 }
 
 void ReturningObjects::cancel(store::Fid fid) {
-    kept_room_.erase(fid);
     const auto found = attempts_.find(fid);
     if (found != attempts_.end()) found->second->cancel();
 }

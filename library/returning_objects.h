@@ -74,8 +74,10 @@ public:
     void drop_all();
 
     bool contains(store::Fid fid) const { return attempts_.contains(fid); }
-    // Makes further writes of the object fail, and gives up the room that is kept for it.
+    // Makes further writes of the object fail. Nothing happens if there is no attempt.
     void cancel(store::Fid fid);
+    // Called when the recall of the object has ended: the room that is kept for it is for others.
+    void give_up_room(store::Fid fid) { kept_room_.erase(fid); }
 
 private:
     class Attempt;
