@@ -7,9 +7,8 @@
 namespace fopd::library {
 
 void ReturnedObjects::add(const Object& object, std::span<const store::ClientId> readers) {
-    ENSURE(due_.empty() || due_.back().until <= object.until);
     objects_[object.fid] = {.until = object.until, .size_bytes = object.size_bytes, .readers = {}};
-    due_.push_back({.until = object.until, .fid = object.fid});
+    due_.insert({.until = object.until, .fid = object.fid});
     for (const store::ClientId& each : readers) add_reader(object.fid, each);
 }
 
@@ -24,14 +23,19 @@ void ReturnedObjects::add_reader(store::Fid fid, store::ClientId reader) {
     kept.readers.push_back({.client = reader, .left_bytes = kept.size_bytes});
 }
 
-bool ReturnedObjects::note_read(store::Fid fid, store::ClientId reader, std::uint64_t bytes) {
+bool ReturnedObjects::note_read(store::Fid fid, store::ClientId reader, std::uint64_t bytes,
+                                Instant until) {
     const auto found = objects_.find(fid);
     if (found == objects_.end()) return false;
-    std::vector<Reader>& readers = found->second.readers;
+    Kept& kept = found->second;
+    std::vector<Reader>& readers = kept.readers;
     const auto known = std::ranges::find(readers, reader, &Reader::client);
     if (known == readers.end()) return false;
     known->left_bytes -= std::min(known->left_bytes, bytes);
-    if (known->left_bytes > 0) return false;
+    if (known->left_bytes > 0) {
+        kept.until = std::max(kept.until, until);
+        return false;
+    }
     readers.erase(known);
     if (!readers.empty()) return false;
     objects_.erase(found);
@@ -40,16 +44,21 @@ bool ReturnedObjects::note_read(store::Fid fid, store::ClientId reader, std::uin
 
 std::optional<ReturnedObjects::Due> ReturnedObjects::next_due() const {
     if (due_.empty()) return std::nullopt;
-    return due_.front();
+    return *due_.begin();
 }
 
 void ReturnedObjects::end_next() {
     ENSURE(!due_.empty());
-    const Due due = due_.front();
-    due_.pop_front();
-    // An object that came back again since then has a later time.
+    const Due due = *due_.begin();
+    due_.erase(due_.begin());
     const auto kept = objects_.find(due.fid);
-    if (kept != objects_.end() && kept->second.until == due.until) objects_.erase(kept);
+    if (kept == objects_.end()) return;
+    // It is being read, or has come back again.
+    if (kept->second.until > due.until) {
+        due_.insert({.until = kept->second.until, .fid = due.fid});
+        return;
+    }
+    objects_.erase(kept);
 }
 
 }  // namespace fopd::library

@@ -210,7 +210,7 @@ Task<void> StagingDisks::let_returned_go() {
 }
 
 void StagingDisks::note_read(store::Fid fid, store::ClientId reader, std::uint64_t bytes) {
-    if (!returned_.note_read(fid, reader, bytes)) return;
+    if (!returned_.note_read(fid, reader, bytes, after(now(), kReturnedStays))) return;
     keep_room(fid.slot());
     room_may_have_come(fid.slot());
 }

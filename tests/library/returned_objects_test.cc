@@ -97,6 +97,7 @@ TEST_CASE("library returned: an object stays until all who wait have read it, or
     const store::Fid two = returned_fid(2);
     const store::Fid three = returned_fid(3);
     const std::vector<store::ClientId> both{client_of(1), client_of(2)};
+    const Instant soon{1s};
     ReturnedObjects returned;
     CHECK_FALSE(returned.next_due().has_value());
     returned.add({.fid = one, .size_bytes = 100, .until = Instant{30s}}, both);
@@ -104,21 +105,21 @@ TEST_CASE("library returned: an object stays until all who wait have read it, or
     returned.add({.fid = three, .size_bytes = 100, .until = Instant{32s}}, both);
 
     // Another client, and parts of it.
-    CHECK_FALSE(returned.note_read(one, client_of(3), 100));
-    CHECK_FALSE(returned.note_read(one, client_of(1), 60));
-    CHECK_FALSE(returned.note_read(one, client_of(2), 100));
-    CHECK_FALSE(returned.note_read(one, client_of(1), 39));
+    CHECK_FALSE(returned.note_read(one, client_of(3), 100, soon));
+    CHECK_FALSE(returned.note_read(one, client_of(1), 60, soon));
+    CHECK_FALSE(returned.note_read(one, client_of(2), 100, soon));
+    CHECK_FALSE(returned.note_read(one, client_of(1), 39, soon));
     CHECK(returned.contains(one));
-    CHECK(returned.note_read(one, client_of(1), 1));
+    CHECK(returned.note_read(one, client_of(1), 1, soon));
     CHECK_FALSE(returned.contains(one));
-    CHECK_FALSE(returned.note_read(one, client_of(1), 100));
+    CHECK_FALSE(returned.note_read(one, client_of(1), 100, soon));
 
     // Nobody is known to wait for it, then one is; who waits twice reads once.
-    CHECK_FALSE(returned.note_read(two, client_of(1), 100));
+    CHECK_FALSE(returned.note_read(two, client_of(1), 100, soon));
     returned.add_reader(two, client_of(1));
     returned.add_reader(two, client_of(1));
     returned.add_reader(two, store::ClientId{});
-    CHECK(returned.note_read(two, client_of(1), 100));
+    CHECK(returned.note_read(two, client_of(1), 100, soon));
 
     // It has come back again before its first time was over.
     returned.add({.fid = one, .size_bytes = 100, .until = Instant{40s}}, {});
@@ -130,6 +131,29 @@ TEST_CASE("library returned: an object stays until all who wait have read it, or
     CHECK_FALSE(returned.contains(three));
     CHECK(returned.contains(one));
     CHECK(returned.next_due()->until == Instant{40s});
+    returned.end_next();
+    CHECK_FALSE(returned.contains(one));
+    CHECK_FALSE(returned.next_due().has_value());
+}
+
+TEST_CASE("library returned: an object stays longer while one who waited reads it", "[library]") {
+    const store::Fid one = returned_fid(1);
+    const store::Fid two = returned_fid(2);
+    const std::vector<store::ClientId> first{client_of(1)};
+    ReturnedObjects returned;
+    returned.add({.fid = one, .size_bytes = 100, .until = Instant{30s}}, first);
+    returned.add({.fid = two, .size_bytes = 100, .until = Instant{31s}}, first);
+    CHECK_FALSE(returned.note_read(one, client_of(1), 10, Instant{50s}));
+    // Others do not count.
+    CHECK_FALSE(returned.note_read(one, client_of(2), 10, Instant{90s}));
+
+    CHECK(returned.next_due()->fid == one);
+    returned.end_next();
+    CHECK(returned.contains(one));
+    CHECK(returned.next_due()->fid == two);
+    returned.end_next();
+    CHECK_FALSE(returned.contains(two));
+    CHECK(returned.next_due()->until == Instant{50s});
     returned.end_next();
     CHECK_FALSE(returned.contains(one));
     CHECK_FALSE(returned.next_due().has_value());
@@ -216,4 +240,27 @@ TEST_CASE("library returned: a recall that waits for room goes on when an object
 
     stage.remove(fids[0]);
     REQUIRE(stage.wait_for(fids[1], 3s).how == RecallEnd::How::kDone);
+}
+
+TEST_CASE("library returned: a slow reader gets all of what came back for it", "[library]") {
+    NarrowDisk narrow(1);
+    TapeStage& stage = narrow.stage;
+    const auto fids = narrow.put_large(2);
+    core::Gate gate;
+    bool is_back = false;
+    REQUIRE(stage.recall(fids[0]) == RecallAsked::kWaiting);
+    narrow.reactor().spawn(gate, wait_as(narrow.disks(), fids[0], client_of(1), &is_back));
+    REQUIRE(stage.wait_for(fids[0]).how == RecallEnd::How::kDone);
+    stage.run_for(1s);
+    REQUIRE(is_back);
+
+    REQUIRE(stage.recall(fids[1]) == RecallAsked::kWaiting);
+    constexpr std::uint64_t kParts = 8;
+    for (std::uint64_t i = 0; i < kParts; ++i) {
+        stage.run_for(20s);
+        REQUIRE_FALSE(stage.is_released(fids[0]));
+        narrow.disks()->note_read(fids[0], client_of(1), kLargeBytes / kParts);
+    }
+    REQUIRE(stage.wait_for(fids[1], 3s).how == RecallEnd::How::kDone);
+    CHECK(stage.is_released(fids[0]));
 }
