@@ -58,7 +58,9 @@ Medium medium_of(const fop::MediumEntry& entry) {
             .mounts = entry.mounts,
             .generation = entry.generation,
             .scrubbed_s = entry.scrubbed_s,
-            .damaged_copies = entry.damaged_copies};
+            .damaged_copies = entry.damaged_copies,
+            .live_bytes = entry.live_bytes,
+            .failures = entry.failures};
 }
 
 }  // namespace

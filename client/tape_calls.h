@@ -61,6 +61,8 @@ struct Medium {
     std::uint32_t generation = 0;
     std::uint64_t scrubbed_s = 0;  // When a scrub ended last, since 1970 UTC; 0: never.
     std::uint64_t damaged_copies = 0;
+    std::uint64_t live_bytes = 0;
+    std::uint64_t failures = 0;  // Failed reads and writes since it was labelled.
 };
 
 // A cartridge that was taken out of use.

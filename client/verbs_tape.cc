@@ -141,17 +141,22 @@ Task<int> show_queue(ObjectRun* run) {
 }
 
 // Cancels the recall of an object, which is given by its name or by the ticket of the recall.
-Task<int> cancel_recall(ObjectRun* run) {
-    const std::string& word = run->name();
+Task<Outcome<nlohmann::ordered_json>> cancel_one(ObjectRun* run, std::string word) {
     auto ticket = parse_fid(word);
     if (!ticket) {
         std::string name = word;
-        const auto info = co_await run->find(std::move(name));
-        if (!info) co_return run->complain_about(info.error());
+        auto info = co_await run->find(std::move(name));
+        if (!info) co_return std::unexpected(std::move(info.error()));
         ticket = info->fid;
     }
     const auto done = co_await run->objects.tape().cancel(*ticket, run->wait());
-    co_return run->done(done, {{"ticket", hex_of(*ticket)}});
+    if (!done) co_return std::unexpected(done.error());
+    co_return nlohmann::ordered_json{{"name", word}, {"ticket", hex_of(*ticket)}};
+}
+
+Task<int> cancel_all(ObjectRun* run) {
+    auto one = [run](std::string word) { return cancel_one(run, std::move(word)); };
+    co_return co_await for_each_name(run, "cancelled", &one);
 }
 
 // -- the library --
@@ -169,12 +174,14 @@ nlohmann::ordered_json tape_json(const Medium& medium) {
             {"reason", medium.reason},
             {"capacity", medium.capacity_bytes},
             {"used", medium.used_bytes},
+            {"live", medium.live_bytes},
             {"dead", medium.dead_bytes},
             {"files", medium.files},
             {"mounts", medium.mounts},
             {"generation", medium.generation},
             {"scrubbed", scrubbed},
             {"damaged", medium.damaged_copies},
+            {"failures", medium.failures},
             {"drive", drive}};
 }
 
@@ -185,11 +192,13 @@ std::string media_page(const nlohmann::json& media) {
                                      {"STATE", "state", shown, Column::Kind::kWhole},
                                      {"CAPACITY", "capacity", size_shown},
                                      {"USED", "used", size_shown},
+                                     {"LIVE", "live", size_shown, Column::Kind::kWide},
                                      {"DEAD", "dead", size_shown},
                                      {"FILES", "files"},
                                      {"MOUNTS", "mounts", shown, Column::Kind::kWide},
                                      {"DRIVE", "drive", shown, Column::Kind::kWhole},
-                                     {"DAMAGED", "damaged", shown, Column::Kind::kWide}});
+                                     {"DAMAGED", "damaged", shown, Column::Kind::kWide},
+                                     {"FAILURES", "failures", shown, Column::Kind::kWide}});
     for (const nlohmann::json& each : media) {
         const std::string reason = shown(each.at("reason"));
         if (!reason.empty()) page += folded(shown(each.at("name")) + ": " + reason, 4);
@@ -337,9 +346,7 @@ void declare_stage(CLI::App& app, VerbArguments& arguments) {
 }
 void declare_cancel(CLI::App& app, VerbArguments& arguments) {
     declare_pool(app, arguments);
-    app.add_option_function<std::string>(
-           "name", [&arguments](const std::string& name) { arguments.names = {name}; },
-           "The object's name, or the ticket that queue shows")
+    app.add_option("name", arguments.names, "The objects' names, or the tickets that queue shows")
         ->required();
 }
 void declare_medium(CLI::App& app, VerbArguments& arguments) {
@@ -379,8 +386,8 @@ constexpr std::array kTapeVerbs{
          kTimeoutDefault, declare_tape_names, run_tape_verb<&release_all>},
     Verb{"queue", "List the objects that are being recalled from tape", "queue", kTimeoutDefault,
          nullptr, run_tape_verb<&show_queue>},
-    Verb{"cancel", "Cancel the recall of an object from tape", "cancel 2026/results.tar",
-         kTimeoutDefault, declare_cancel, run_tape_verb<&cancel_recall>},
+    Verb{"cancel", "Cancel the recalls of objects from tape", "cancel 2026/results.tar",
+         kTimeoutDefault, declare_cancel, run_tape_verb<&cancel_all>},
     Verb{"media", "List the cartridges of the tape library", "media", kTimeoutDefault, nullptr,
          run_tape_verb<&show_media>},
     Verb{"drives", "List the drives of the tape library", "drives", kTimeoutDefault, nullptr,

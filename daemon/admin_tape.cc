@@ -15,7 +15,7 @@ namespace {
 using Media = LocalityQuestions::Media;
 
 void write_cartridge(JsonWriter& json, const library::Cartridge& each, const Media& media) {
-    const auto dead = media.dead.find(each.vsn);
+    const library::MediumBytes bytes = library::bytes_of(media.bytes, each);
     const auto drive = std::ranges::find(media.drives, each.barcode, &library::DriveRow::barcode);
     json.begin_object();
     json.field("name", std::string_view(each.barcode));
@@ -26,13 +26,15 @@ void write_cartridge(JsonWriter& json, const library::Cartridge& each, const Med
     json.field("reason", each.remark());
     json.field("capacity", each.capacity_bytes);
     json.field("used", each.used_bytes);
-    json.field("dead", dead == media.dead.end() ? std::uint64_t{0} : dead->second);
+    json.field("live", bytes.live);
+    json.field("dead", bytes.dead);
     json.field("files", each.files);
     json.field("mounts", each.mounts);
     json.field("generation", std::uint64_t{each.generation});
     const bool was_scrubbed = each.scrubbed_s != 0;
     json.field_or_null("scrubbed", was_scrubbed ? std::optional(each.scrubbed_s) : std::nullopt);
     json.field("damaged", each.damaged_copies);
+    json.field("failures", each.failures);
     json.text_or_null("drive", drive == media.drives.end() ? std::string() : drive->name);
     json.end_object();
 }

@@ -247,6 +247,11 @@ void Examination::look_at_tapes() {
         add(Cause::kLibraryNotOpen,
             "tape library " + library.name + " is not open: " + library.not_open);
     }
+    if (const std::uint64_t count = node_.tapes().copies_without_library(); count > 0) {
+        add(Cause::kLibraryMissing,
+            "objects have " + (count == 1 ? "1 copy" : std::to_string(count) + " copies") +
+                " on tape, and no library is configured: what is on tape only cannot be read");
+    }
     if (!library.changer_fault.empty()) {
         add(Cause::kChangerFailed, "the changer of tape library " + library.name +
                                        " does not answer: " + library.changer_fault);

@@ -103,7 +103,7 @@ Task<LocalityQuestions::Media> LocalityQuestions::media() {
     for (const auto& locality : localities_) {
         if (locality->stores() == nullptr || media.cartridges.empty()) continue;
         auto ask = [&locality, &media] {
-            library::add_dead_bytes(*locality->stores(), media.cartridges, media.dead);
+            library::add_media_bytes(*locality->stores(), media.cartridges, media.bytes);
         };
         co_await core::run_on(control_, locality->reactor(), ask);
     }

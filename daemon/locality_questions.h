@@ -11,7 +11,7 @@
 #include "core/task.h"
 #include "daemon/class_ledger.h"
 #include "daemon/locality.h"
-#include "library/dead_bytes.h"
+#include "library/media_bytes.h"
 
 namespace fopd::daemon {
 
@@ -49,7 +49,7 @@ public:
         std::optional<std::string> not_open;
         std::vector<library::Cartridge> cartridges;
         std::vector<library::DriveRow> drives;
-        library::DeadBytes dead;
+        library::MediaBytes bytes;
     };
     Task<Media> media();
     Task<Media> drives();  // Only of drives.

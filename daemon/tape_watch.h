@@ -20,6 +20,8 @@ struct TapeFindings {
     std::map<std::string, std::uint64_t> live_copies{};
     // Objects that are on tape only and could not be recalled.
     std::uint64_t unreadable_objects = 0;
+    // Copies on tape that objects of its disks have, while the node has no library.
+    std::uint64_t copies_without_library = 0;
 };
 
 // Counts copies on these cartridges. Runs on the reactor of the locality.
@@ -42,6 +44,7 @@ public:
     // Copies on a cartridge that objects have.
     std::uint64_t live_copies(const std::string& barcode) const;
     std::uint64_t unreadable_objects() const;
+    std::uint64_t copies_without_library() const;
 
 private:
     std::vector<TapeFindings> findings_;  // By locality; some seconds old.

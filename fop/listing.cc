@@ -17,7 +17,7 @@ constexpr std::size_t kPoolFixedBytes = 34;
 constexpr std::size_t kQuotaFixedBytes = 37;
 constexpr std::size_t kRecallFixedBytes = 56;
 constexpr std::size_t kCopyFixedBytes = 36;
-constexpr std::size_t kMediumFixedBytes = 72;
+constexpr std::size_t kMediumFixedBytes = 88;
 constexpr std::size_t kFailedCopyFixedBytes = 24;
 
 std::string_view take_text(ByteReader& reader) {
@@ -131,6 +131,8 @@ bool take_entry(ByteReader& reader, MediumEntry& entry) {
     entry.generation = reader.number<std::uint32_t>();
     entry.scrubbed_s = reader.number<std::uint64_t>();
     entry.damaged_copies = reader.number<std::uint64_t>();
+    entry.live_bytes = reader.number<std::uint64_t>();
+    entry.failures = reader.number<std::uint64_t>();
     for (std::string_view* const text : {&entry.barcode, &entry.pool, &entry.technology,
                                          &entry.state, &entry.drive, &entry.reason}) {
         *text = take_text(reader);
@@ -270,6 +272,8 @@ bool ListingWriter::add(const MediumEntry& entry) {
     writer.number(entry.generation);
     writer.number(entry.scrubbed_s);
     writer.number(entry.damaged_copies);
+    writer.number(entry.live_bytes);
+    writer.number(entry.failures);
     for (const std::string_view text : texts) put_text(writer, text);
     size_ += writer.size();
     return true;

@@ -118,6 +118,8 @@ struct MediumEntry {
     // When the last scrub ended, in seconds since 1970 UTC. 0: never.
     std::uint64_t scrubbed_s = 0;
     std::uint64_t damaged_copies = 0;  // How many damaged copies the latest scrub found.
+    std::uint64_t live_bytes = 0;      // Of the copies that objects have.
+    std::uint64_t failures = 0;        // Failed reads and writes since it was labelled.
     std::string_view barcode{};
     std::string_view pool{};
     std::string_view technology{};

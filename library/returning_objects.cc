@@ -24,6 +24,8 @@ using objects::kBlock;
 
 // How long an attempt waits for changes of the object and for room in the log.
 constexpr Duration kReturnPatience = 30s;
+// How long room is kept for a recall that has waited for it, while its cartridge is loaded.
+constexpr Duration kRoomIsKept = 3min;
 
 bool is_zero(std::span<const std::byte> block) {
     return std::ranges::all_of(block, [](std::byte each) { return each == std::byte{0}; });
@@ -59,6 +61,7 @@ public:
     Task<Result<store::Recall>> end();
     Task<void> abandon();
     void cancel() { cancelled_ = true; }
+    store::Fid fid() const { return fid_; }
     store::Slot slot() const { return fid_.slot(); }
     // The expected number of blocks: as many as the object had before its release, if known.
     std::uint64_t needed_blocks() const { return needed_blocks_; }
@@ -342,6 +345,10 @@ std::uint64_t ReturningObjects::taken_blocks(store::Slot slot) const {
     for (const auto& [fid, attempt] : attempts_) {
         if (fid.slot() == slot) blocks += attempt->taken_blocks();
     }
+    const Instant now = stores_.parts().reactor.now();
+    for (const auto& [fid, room] : kept_room_) {
+        if (fid.slot() == slot && room.until > now) blocks += room.blocks;
+    }
     return blocks;
 }
 
@@ -350,6 +357,7 @@ Task<Result<void>> ReturningObjects::take_space(Attempt* attempt) {
         co_return std::unexpected(
             Error{.code = Errc::kInvalid, .context = "the object is larger than its disk"});
     }
+    kept_room_.erase(attempt->fid());
     const std::uint64_t wanted = attempt->needed_blocks() + taken_blocks(attempt->slot());
     attempt->take_space();
     co_return co_await find_space(&attempt->home(), wanted);
@@ -373,7 +381,17 @@ Task<Result<void>> ReturningObjects::make_room(store::Fid fid) {
     if (!object) co_return std::unexpected(object.error());
     // If the object needs no room any more, begin() reports that.
     if (!object->has_value() || !(*object)->is_released) co_return Result<void>{};
-    co_return co_await find_space(home, (*object)->released_blocks + taken_blocks(fid.slot()));
+    const std::uint64_t blocks = (*object)->released_blocks;
+    const Instant now = stores_.parts().reactor.now();
+    std::erase_if(kept_room_, [fid, now](const auto& each) {
+        return each.first == fid || each.second.until <= now;
+    });
+    const std::uint64_t wanted = blocks + taken_blocks(fid.slot());
+    // Before the wait: of two that look for the same room, the first gets it.
+    kept_room_[fid] = {.blocks = blocks, .until = after(now, kRoomIsKept)};
+    const auto found = co_await find_space(home, wanted);
+    if (!found) kept_room_.erase(fid);
+    co_return found;
 }
 
 Task<Result<void>> ReturningObjects::write(Part part) {
@@ -398,6 +416,7 @@ Task<Result<void>> ReturningObjects::abandon(store::Fid fid) {
 }
 
 void ReturningObjects::drop_all() {
+    kept_room_.clear();
     attempts_.clear();
 }
 

@@ -50,7 +50,8 @@ public:
     // the disk. kBusy: an attempt is in progress. kNoSpace: there is not enough space now;
     // kInvalid: the disk is smaller than the object.
     Task<Result<Content>> begin(store::Fid fid);
-    // Makes room for the object without taking it. kNoSpace: there is not enough room yet.
+    // Makes room for the object, and keeps it from other recalls for some time, until the object's
+    // own begin() takes it. kNoSpace: there is not enough room yet.
     Task<Result<void>> make_room(store::Fid fid);
     // Writes bytes that begin with a whole block, and end with one or with the object. The memory
     // is aligned to blocks. The checksums are those of the blocks, the last one filled with zeros.
@@ -75,12 +76,15 @@ public:
     bool contains(store::Fid fid) const { return attempts_.contains(fid); }
     // Makes further writes of the object fail. Nothing happens if there is no attempt.
     void cancel(store::Fid fid);
+    // Called when the recall of the object has ended: the room that is kept for it is for others.
+    void give_up_room(store::Fid fid) { kept_room_.erase(fid); }
 
 private:
     class Attempt;
 
     Attempt& of(store::Fid fid);
-    // Blocks that attempts have reserved on the disk and not yet written.
+    // Blocks that attempts have reserved on the disk and not yet written, and those that are kept
+    // for other recalls.
     std::uint64_t taken_blocks(store::Slot slot) const;
     Task<Result<void>> take_space(Attempt* attempt);
     Task<Result<void>> find_space(objects::HomeVolume* home, std::uint64_t blocks);
@@ -88,6 +92,12 @@ private:
     objects::Stores& stores_;
     RoomMaker& room_;
     std::map<store::Fid, std::unique_ptr<Attempt>> attempts_;
+    // What make_room() has found and begin() has not taken yet.
+    struct KeptRoom {
+        std::uint64_t blocks = 0;
+        Instant until{};
+    };
+    std::map<store::Fid, KeptRoom> kept_room_;
 };
 
 }  // namespace fopd::library

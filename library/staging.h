@@ -8,6 +8,7 @@
 #include "core/task.h"
 #include "library/recall.h"
 #include "store/fid.h"
+#include "store/object.h"
 
 namespace fopd::library {
 
@@ -26,8 +27,12 @@ public:
     // kUnsupported: the node has no tape library.
     virtual Task<Result<RecallAsked>> recall(RecallWish wish, core::WaitOptions wait) = 0;
     // Waits until the object's recall ends; returns at once if it has none. Holds no lock
-    // meanwhile.
-    virtual Task<Result<RecallEnd>> wait_for_recall(Ticket ticket, core::WaitOptions wait) = 0;
+    // meanwhile. The object stays on the disk until `reader` has read it, for some time; zeros: the
+    // caller will not read it.
+    virtual Task<Result<RecallEnd>> wait_for_recall(Ticket ticket, store::ClientId reader,
+                                                    core::WaitOptions wait) = 0;
+    // A client has read so many bytes of an object.
+    virtual void note_read(store::Fid fid, store::ClientId reader, std::uint64_t bytes) = 0;
     // Cancels the object's recall. kNotFound: it has none.
     virtual Task<Result<void>> cancel_recall(Ticket ticket, core::WaitOptions wait) = 0;
     // Frees the disk's blocks of an object that is on tape, durably; does nothing if it has none.

@@ -172,6 +172,7 @@ void StagingDisks::look(store::Fid fid, Instant since) {
     if (!found->has_value()) {
         staged_.forget(fid);
         finish(fid, {.how = RecallEnd::How::kGone});
+        room_may_have_come(fid.slot());
         return;
     }
     const store::Object& object = **found;
@@ -187,6 +188,7 @@ void StagingDisks::look(store::Fid fid, Instant since) {
     }
     if (is_released || staged.size_bytes == 0 || tape_pool(staged.group.pool) == nullptr) {
         staged_.forget(fid);
+        if (is_released || staged.size_bytes == 0) room_may_have_come(fid.slot());
         return;
     }
     auto copies = home->volume().copies_of(fid);
@@ -198,6 +200,7 @@ void StagingDisks::look(store::Fid fid, Instant since) {
     staged.group.moves = counted.moves && had_all;
     if (have_copies(counted.copies, wanted, 0, staged.size_bytes)) {
         staged_.has_copy(staged);
+        room_may_have_come(fid.slot());
     } else {
         staged_.needs_copy(staged);
     }
@@ -239,7 +242,8 @@ Task<void> StagingDisks::ring_bell() {
 StagingNews StagingDisks::take_news() {
     StagingNews news{.groups = staged_.groups(),
                      .uncopied = staged_.uncopied(),
-                     .ended = std::exchange(ended_, {})};
+                     .ended = std::exchange(ended_, {}),
+                     .rooms = std::exchange(rooms_, {})};
     for (StagedObjects::Group& each : news.groups) each.is_urgent = is_urgent(each.key.pool);
     while (!news_.empty() && news.recalls.size() < kNewsMax) {
         const store::Fid fid = *news_.begin();
@@ -336,6 +340,8 @@ Task<Result<void>> StagingDisks::set_media(KnownMedia media) {
             if (!looked && result) result = looked;
         }
         keep_room(slot);
+        // Objects may be on good cartridges now.
+        room_may_have_come(slot);
     }
     co_return result;
 }

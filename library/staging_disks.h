@@ -20,6 +20,7 @@
 #include "library/outgoing_copies.h"
 #include "library/recall.h"
 #include "library/rescued_objects.h"
+#include "library/returned_objects.h"
 #include "library/returning_objects.h"
 #include "library/staged_objects.h"
 #include "library/staging.h"
@@ -61,8 +62,10 @@ struct StagingNews {
     std::vector<StagedObjects::Uncopied> uncopied{};
     std::vector<RecallNote> recalls{};  // In no order.
     std::vector<store::Fid> ended{};    // Recalls that are over.
-    bool has_more = false;              // Further recalls have to be reported.
-    bool has_new_disk = false;          // A new disk, whose records may name unknown cartridges.
+    // Disks that had no room for a recall, and may have some now.
+    std::vector<store::Slot> rooms{};
+    bool has_more = false;      // Further recalls have to be reported.
+    bool has_new_disk = false;  // A new disk, whose records may name unknown cartridges.
 };
 
 // Implements Staging, and what the library needs of a locality. Lives on the reactor of the stores.
@@ -87,7 +90,9 @@ public:
     // -- Staging --
 
     Task<Result<RecallAsked>> recall(RecallWish wish, core::WaitOptions wait) override;
-    Task<Result<RecallEnd>> wait_for_recall(Ticket ticket, core::WaitOptions wait) override;
+    Task<Result<RecallEnd>> wait_for_recall(Ticket ticket, store::ClientId reader,
+                                            core::WaitOptions wait) override;
+    void note_read(store::Fid fid, store::ClientId reader, std::uint64_t bytes) override;
     Task<Result<void>> cancel_recall(Ticket ticket, core::WaitOptions wait) override;
     Task<Result<void>> release(store::Fid fid, core::WaitOptions wait) override;
     void want_room(store::Slot slot, std::uint64_t free_blocks) override;
@@ -226,6 +231,7 @@ private:
     bool has_recall(objects::HomeVolume& home, store::Fid fid) const;
     void tell_of(store::Fid fid);
     std::shared_ptr<Waiters> waiters_for(Ticket ticket);
+    std::vector<store::ClientId> readers_of(Ticket ticket) const;
     void finish(store::Fid fid, RecallEnd end);
     Task<Result<void>> lock_attributes(objects::HomeVolume* home, store::Fid fid,
                                        objects::RangeLock* lock, core::WaitOptions wait);
@@ -249,7 +255,8 @@ private:
     Task<void> release_oldest(store::Slot slot);
     Task<void> release_some(objects::HomeVolume* home);
     // Keeps a recalled object on the disk for a while, so that waiting clients can read it.
-    void keep_returned(store::Fid fid);
+    void keep_returned(store::Fid fid, std::span<const store::ClientId> readers);
+    void room_may_have_come(store::Slot slot);
     Task<void> let_returned_go();
     std::uint32_t high_mark(const objects::HomeVolume& home) const;
     std::uint32_t low_mark(const objects::HomeVolume& home) const;
@@ -284,12 +291,10 @@ private:
     std::deque<store::Fid> badly_ended_;
     // Disks with a release_oldest() in progress. True: an object has changed since its last scan.
     std::map<store::Slot, bool> releasing_;
-    std::map<store::Fid, Instant> kept_;  // Recalled objects that stay until this time.
-    struct Returned {
-        Instant until{};
-        store::Fid fid{};
-    };
-    std::deque<Returned> returned_;  // The objects of kept_, in the order of their times.
+    ReturnedObjects returned_;
+    // Disks on which make_room() has failed, and no room may have come since.
+    std::set<store::Slot> lacking_room_;
+    std::vector<store::Slot> rooms_;  // To report to the library.
     // How many free blocks a disk needs for changes that did not fit, and until when this holds.
     struct WantedRoom {
         std::uint64_t free_blocks = 0;

@@ -1,7 +1,9 @@
 // How recalls begin and end at the homes of their objects.
 
 #include <algorithm>
+#include <list>
 #include <utility>
+#include <vector>
 
 #include "library/staging_disks.h"
 #include "objects/fids.h"
@@ -31,7 +33,7 @@ struct StagingDisks::Waiters {
     explicit Waiters(core::Reactor& reactor) : queue(reactor) {}
 
     core::WaitQueue queue;
-    std::uint32_t count = 0;
+    std::list<store::ClientId> readers;  // Of all callers.
     std::optional<RecallEnd> end;
 };
 
@@ -87,7 +89,7 @@ Task<Result<RecallAsked>> StagingDisks::recall(RecallWish wish, core::WaitOption
     if (!known) co_return std::unexpected(known.error());
     if (wish.withdraws) {
         const bool has_one = known->has_value() && (*known)->ticket != 0;
-        const bool is_wanted = has_one ? !is_of_repack(**known) : kept_.contains(wish.fid);
+        const bool is_wanted = has_one ? !is_of_repack(**known) : returned_.contains(wish.fid);
         if (is_wanted) co_return RecallAsked::kWaiting;
         if (!has_one) co_return RecallAsked::kOnDisk;
         const auto ended = co_await home->volume().end_recall(wish.fid, wait);
@@ -130,6 +132,7 @@ Task<Result<void>> StagingDisks::unpin(objects::HomeVolume* home, store::Fid fid
         if (!put) co_return std::unexpected(put.error());
     }
     keep_room(fid.slot());
+    room_may_have_come(fid.slot());
     co_return Result<void>{};
 }
 
@@ -167,23 +170,33 @@ Task<Result<void>> StagingDisks::put_recall(objects::HomeVolume* home, RecallWis
     co_return Result<void>{};
 }
 
-Task<Result<RecallEnd>> StagingDisks::wait_for_recall(Ticket ticket, core::WaitOptions wait) {
+Task<Result<RecallEnd>> StagingDisks::wait_for_recall(Ticket ticket, store::ClientId reader,
+                                                      core::WaitOptions wait) {
     objects::HomeVolume* const home = stores_.find(ticket.slot());
     if (home == nullptr || !has_recall(*home, ticket)) {
         const auto bad = bad_ends_.find(ticket);
-        co_return bad == bad_ends_.end() ? RecallEnd{} : bad->second;
+        if (bad != bad_ends_.end()) co_return bad->second;
+        // The recall has ended between two waits of the client, or before its first one.
+        returned_.add_reader(ticket, reader);
+        co_return RecallEnd{};
     }
     const std::shared_ptr<Waiters> waiters = waiters_for(ticket);
-    ++waiters->count;
+    const auto place = waiters->readers.insert(waiters->readers.end(), reader);
     Result<void> awaited;
     while (!waiters->end && awaited) {
         const auto woken = co_await waiters->queue.wait(wait);
         awaited = woken;
     }
-    const bool is_last = --waiters->count == 0;
     if (waiters->end) co_return *waiters->end;
-    if (is_last) waiters_.erase(ticket);
+    waiters->readers.erase(place);
+    if (waiters->readers.empty()) waiters_.erase(ticket);
     co_return std::unexpected(awaited.error());
+}
+
+std::vector<store::ClientId> StagingDisks::readers_of(Ticket ticket) const {
+    const auto found = waiters_.find(ticket);
+    if (found == waiters_.end()) return {};
+    return {found->second->readers.begin(), found->second->readers.end()};
 }
 
 std::shared_ptr<StagingDisks::Waiters> StagingDisks::waiters_for(Ticket ticket) {
@@ -194,6 +207,7 @@ std::shared_ptr<StagingDisks::Waiters> StagingDisks::waiters_for(Ticket ticket) 
 
 void StagingDisks::finish(store::Fid fid, RecallEnd end) {
     news_.erase(fid);
+    returning_.give_up_room(fid);
     // While the library is not open, it does not take the ends. It asks about each recall again
     // before it serves one.
     if (ended_.size() < kEndsToldMax) ended_.push_back(fid);
@@ -255,8 +269,9 @@ Task<Result<void>> StagingDisks::end_return(store::Fid fid) {
     const objects::HomeVolume::Hold hold(*home);
     const auto ended = co_await returning_.end(fid);
     if (!ended) co_return std::unexpected(ended.error());
+    const std::vector<store::ClientId> readers = readers_of(fid);
     finish(fid, {});
-    if (!is_of_repack(*ended)) keep_returned(fid);
+    if (!is_of_repack(*ended)) keep_returned(fid, readers);
     look(fid, now());
     keep_room(fid.slot());
     co_return Result<void>{};

@@ -11,8 +11,8 @@ namespace {
 
 // The time limit for the release of an object, which may be in use.
 constexpr Duration kReleasePatience = 100ms;
-// How long a recalled object stays on the disk: waiting clients are told at once, and a client that
-// was disconnected asks again within this time.
+// How long a recalled object stays on the disk for those who have not read it yet: waiting clients
+// are told at once, and a client that was disconnected asks again within this time.
 constexpr Duration kReturnedStays = 30s;
 // How long room is made on a disk after the last change that did not fit.
 constexpr Duration kRoomIsWanted = 30s;
@@ -182,28 +182,45 @@ void StagingDisks::keep_room(store::Slot slot) {
     stores_.parts().reactor.spawn(stores_.duties(), release_oldest(slot));
 }
 
-void StagingDisks::keep_returned(store::Fid fid) {
-    const Instant until = after(now(), kReturnedStays);
-    kept_[fid] = until;
-    returned_.push_back({.until = until, .fid = fid});
-    if (returned_.size() > 1 || stores_.duties().closed()) return;
+void StagingDisks::keep_returned(store::Fid fid, std::span<const store::ClientId> readers) {
+    objects::HomeVolume* const home = stores_.find(fid.slot());
+    if (home == nullptr) return;
+    const auto object = home->volume().map().find(fid);
+    if (!object || !object->has_value()) return;
+    const bool goes_on = returned_.next_due().has_value();
+    returned_.add(
+        {.fid = fid, .size_bytes = (*object)->size_bytes, .until = after(now(), kReturnedStays)},
+        readers);
+    if (goes_on || stores_.duties().closed()) return;
     stores_.parts().reactor.spawn(stores_.duties(), let_returned_go());
 }
 
 Task<void> StagingDisks::let_returned_go() {
-    while (!returned_.empty()) {
-        const Returned next = returned_.front();
-        if (objects::HomeVolume* const home = stores_.find(next.fid.slot())) {
+    for (auto next = returned_.next_due(); next; next = returned_.next_due()) {
+        if (objects::HomeVolume* const home = stores_.find(next->fid.slot())) {
             const objects::HomeVolume::Hold hold(*home);
             // The removal of the disk ends the wait.
             [[maybe_unused]] const auto slept =
-                co_await stores_.parts().reactor.sleep_until(next.until, &home->ending());
+                co_await stores_.parts().reactor.sleep_until(next->until, &home->ending());
         }
-        returned_.pop_front();
-        const auto kept = kept_.find(next.fid);
-        if (kept != kept_.end() && kept->second == next.until) kept_.erase(kept);
-        keep_room(next.fid.slot());
+        returned_.end_next();
+        keep_room(next->fid.slot());
+        room_may_have_come(next->fid.slot());
     }
+}
+
+void StagingDisks::note_read(store::Fid fid, store::ClientId reader, std::uint64_t bytes) {
+    if (!returned_.note_read(fid, reader, bytes, after(now(), kReturnedStays))) return;
+    keep_room(fid.slot());
+    room_may_have_come(fid.slot());
+}
+
+// Tells the library, if a recall has found no room on the disk: an object was removed or released,
+// or may be released now.
+void StagingDisks::room_may_have_come(store::Slot slot) {
+    if (lacking_room_.erase(slot) == 0) return;
+    rooms_.push_back(slot);
+    ring();
 }
 
 // Releases objects until the disk is not too full. Each change may make a further object
@@ -233,7 +250,7 @@ Task<void> StagingDisks::release_some(objects::HomeVolume* home) {
         const core::WaitOptions wait{.deadline = after(now(), kReleasePatience),
                                      .cancel = &home->ending()};
         // Objects that are pinned or in use stay.
-        if (!kept_.contains(next->fid)) {
+        if (!returned_.contains(next->fid)) {
             [[maybe_unused]] const auto released = co_await release_from(home, next->fid, wait);
         }
         co_await stores_.parts().reactor.maybe_yield();
@@ -254,7 +271,7 @@ Task<Result<void>> StagingDisks::make_room(store::Slot slot, std::uint64_t free_
     for (auto next = staged_.oldest_with_copy({}, slot); next && !has_room();
          next = staged_.oldest_with_copy(next, slot)) {
         co_await stores_.parts().reactor.maybe_yield();
-        if (kept_.contains(next->fid)) continue;
+        if (returned_.contains(next->fid)) continue;
         core::WaitOptions one = wait;
         one.deadline = std::min(wait.deadline, after(now(), kReleasePatience));
         const auto released = co_await release_from(home, next->fid, one);
@@ -262,6 +279,7 @@ Task<Result<void>> StagingDisks::make_room(store::Slot slot, std::uint64_t free_
     }
     if (has_room()) co_return co_await home->volume().settle_space(wait);
     want_room(slot, free_blocks);
+    lacking_room_.insert(slot);
     co_return std::unexpected(full);
 }
 

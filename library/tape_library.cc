@@ -315,6 +315,10 @@ Task<void> TapeLibrary::read_news() {
             has_new_disk = has_new_disk || news->has_new_disk;
             groups_[locality] = std::move(news->groups);
             uncopied_[locality] = std::move(news->uncopied);
+            for (const store::Slot slot : news->rooms) {
+                const auto waiting = room_queues_.find(slot);
+                if (waiting != room_queues_.end()) waiting->second.room_came();
+            }
             for (const store::Fid fid : news->ended) {
                 end_recall(fid);
                 std::erase_if(told, [fid](const Told& each) { return each.note.fid == fid; });

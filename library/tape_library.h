@@ -33,6 +33,7 @@
 #include "library/recall_job.h"
 #include "library/rescued_objects.h"
 #include "library/robot.h"
+#include "library/room_queue.h"
 #include "library/staging_disks.h"
 #include "library/tape_figures.h"
 
@@ -307,7 +308,7 @@ private:
     Task<void> serve_unread(store::Fid fid);
     Task<void> serve(Recall* recall);
     Task<void> serve_note(Recall* recall);
-    Task<void> wait_for_room(Recall* recall);
+    Task<bool> wait_for_room(Recall* recall);
     void say_recalls_wait(const Recall& recall, const Error& why);
     Task<void> fail(Recall* recall, std::string reason, const Error* error = nullptr);
     RecallRow row_of(const Recall& recall) const;
@@ -391,6 +392,7 @@ private:
     // Recalls for whose cartridges there was no drive, or no changer.
     std::vector<store::Fid> stranded_;
     bool retries_stranded_ = false;
+    std::map<store::Slot, RoomQueue> room_queues_;  // Of disks that had no room for a recall.
     Duration stranded_pause_{0};  // The last pause; it grows until a cartridge can be loaded.
     // When library.recalls_wait was emitted, by the reason, which is in static storage.
     std::map<std::string_view, Instant> said_waits_;

@@ -347,6 +347,7 @@ Task<void> TapeLibrary::serve_note(Recall* recall) {
     RecallJob& job = recall->serving()->job;
     std::uint32_t rounds = 0;
     Duration pause = kBetweenRounds;
+    bool had_room = false;  // It has waited for room once, and got it.
     for (;;) {
         const auto read = co_await ReadAwaiter(*recall);
         show_drives();
@@ -374,11 +375,22 @@ Task<void> TapeLibrary::serve_note(Recall* recall) {
             // Drives that are down are reported by library.drive_down.
             const bool is_busy = !read && read.error().code == Errc::kBusy;
             if (refused || is_busy) say_recalls_wait(*recall, refused ? *refused : read.error());
-            const auto slept = co_await parts_.reactor.sleep_for(pause, &recall->serving()->cancel);
-            if (!slept || stopping_ || recall->is_over) co_return;
-            if (may_pass) pause = longer(pause);
-            if (refused && refused->code == Errc::kNoSpace) co_await wait_for_room(recall);
+            const bool lacks_room = refused && refused->code == Errc::kNoSpace;
+            bool goes_on = false;
+            if (lacks_room && !std::exchange(had_room, true)) {
+                const bool waited = co_await wait_for_room(recall);
+                goes_on = waited;
+            }
             if (stopping_ || recall->is_over) co_return;
+            // If others take the room before the recall does, it must not use drives without end.
+            if (!goes_on) {
+                const auto slept =
+                    co_await parts_.reactor.sleep_for(pause, &recall->serving()->cancel);
+                if (!slept || stopping_ || recall->is_over) co_return;
+                if (may_pass) pause = longer(pause);
+                if (lacks_room) co_await wait_for_room(recall);
+                if (stopping_ || recall->is_over) co_return;
+            }
         }
         auto copies = job.next_copies();
         if (copies.empty()) {
@@ -394,15 +406,32 @@ Task<void> TapeLibrary::serve_note(Recall* recall) {
     }
 }
 
-// Waits for room on the object's disk, without a drive.
-Task<void> TapeLibrary::wait_for_room(Recall* recall) {
-    for (Duration pause = kBetweenRounds;; pause = longer(pause)) {
-        if (stopping_ || recall->is_over) co_return;
+// Waits for room on the object's disk, without a drive. The home tells when room may have come; as
+// it does not tell of all that gives room, such as the end of a pin, the recall also tries after a
+// pause. False: there was room at once.
+Task<bool> TapeLibrary::wait_for_room(Recall* recall) {
+    RoomQueue& queue = room_queues_.try_emplace(recall->fid.slot(), parts_.reactor).first->second;
+    Duration pause = kBetweenRounds;
+    for (bool waited = false;; waited = true) {
+        if (stopping_ || recall->is_over) {
+            queue.let_next_try();
+            co_return waited;
+        }
+        const std::uint64_t seen = queue.changes();
         const auto made = co_await recall->serving()->job.make_room();
+        if (made) {
+            queue.found_room();
+            co_return waited;
+        }
+        queue.let_next_try();
         // Any other error is reported by the next attempt.
-        if (made || made.error().code != Errc::kNoSpace) co_return;
-        const auto slept = co_await parts_.reactor.sleep_for(pause, &recall->serving()->cancel);
-        if (!slept) co_return;
+        if (made.error().code != Errc::kNoSpace) co_return waited;
+        if (queue.changes() != seen) continue;
+        const Instant until = after(parts_.reactor.now(), pause);
+        const auto woken =
+            co_await queue.wait({.deadline = until, .cancel = &recall->serving()->cancel});
+        if (!woken && woken.error().code == Errc::kCancelled) co_return true;
+        pause = woken ? kBetweenRounds : longer(pause);
     }
 }
 

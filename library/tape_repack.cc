@@ -462,7 +462,7 @@ Task<Result<RecallEnd>> TapeLibrary::end_of_recall(Repacking* repack, std::uint3
         const std::uint64_t seen = changes_;
         // The deadline has passed: the call does not wait.
         auto job = [fid](StagingDisks& disks) {
-            return disks.wait_for_recall(fid, {.deadline = Instant::min()});
+            return disks.wait_for_recall(fid, {}, {.deadline = Instant::min()});
         };
         auto end = co_await homes_->run_at<RecallEnd>(locality, &job);
         if (end || end.error().code != Errc::kTimedOut) co_return end;

@@ -67,7 +67,7 @@ Task<Result<void>> AbandonedUploads::give_up(std::size_t at, std::size_t count) 
     if (given_up.empty()) co_return Result<void>{};
     const auto finished = co_await change.commit(std::move(*room));
     if (!finished) co_return std::unexpected(finished.error());
-    for (const store::Fid fid : given_up) home_.upload_times().gone(fid);
+    for (const store::Fid fid : given_up) home_.upload_gone(fid);
     co_return Result<void>{};
 }
 

@@ -23,6 +23,7 @@
 #include "objects/range_locks.h"
 #include "objects/reply_shares.h"
 #include "objects/stores.h"
+#include "objects/upload_room.h"
 #include "objects/upload_times.h"
 #include "store/fid.h"
 #include "store/object_map.h"
@@ -215,6 +216,13 @@ public:
     Duration service_time() const { return service_before_ + (reactor_.now() - opened_at_); }
 
     UploadTimes& upload_times() { return upload_times_; }
+    // Of the uploads to tape pools.
+    UploadRoom& upload_room() { return upload_room_; }
+    // The upload was committed or removed.
+    void upload_gone(store::Fid fid) {
+        upload_times_.gone(fid);
+        upload_room_.gone(fid);
+    }
 
 private:
     void let_go();
@@ -242,6 +250,7 @@ private:
     MetDamage met_damage_;
     std::uint64_t fids_made_ = 0;
     UploadTimes upload_times_;
+    UploadRoom upload_room_;
 };
 
 }  // namespace fopd::objects

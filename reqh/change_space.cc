@@ -1,5 +1,7 @@
 #include "reqh/change_space.h"
 
+#include <algorithm>
+
 #include "library/library.h"
 
 namespace fopd::reqh {
@@ -14,6 +16,34 @@ Granted<> ChangeSpace::check_room(objects::PoolId pool, std::uint64_t blocks) {
 Granted<> ChangeSpace::check_staging(objects::PoolId pool, std::uint64_t blocks) {
     if (!has_tapes(pool)) return {};
     return check_room(pool, blocks);
+}
+
+Granted<> ChangeSpace::begin_upload(objects::PoolId pool, store::Fid fid, std::uint64_t blocks) {
+    if (!has_tapes(pool)) return check_room(pool, blocks);
+    const auto fits = check_upload(pool, fid, blocks);
+    // At once: others may begin before this one is recorded.
+    if (fits) fop_.home().upload_room().begin(fid, blocks, fop_.reactor().now());
+    return fits;
+}
+
+Granted<> ChangeSpace::go_on_with_upload(objects::PoolId pool, store::Fid fid,
+                                         std::uint64_t blocks) {
+    if (!has_tapes(pool)) return {};
+    // One that waits for room is not idle.
+    fop_.home().upload_room().tries(fid, fop_.reactor().now());
+    return check_upload(pool, fid, blocks);
+}
+
+Granted<> ChangeSpace::check_upload(objects::PoolId pool, store::Fid fid, std::uint64_t blocks) {
+    const auto fits = check_room(pool, blocks);
+    const bool never_fits = !fits && fits.error().status == fop::Status::kNoSpace;
+    if (never_fits) return fits;
+    const store::SpaceUse use = fop_.volume().space_use();
+    const std::uint64_t older =
+        fop_.home().upload_room().needed_before(fid, use.data_blocks(), fop_.reactor().now());
+    if (blocks + older <= use.room_blocks()) return {};
+    wanted_free_blocks_ = std::min(blocks + older, use.data_blocks());
+    return refused(fop::Status::kStagingFull, fop::status_row(fop::Status::kStagingFull).summary);
 }
 
 bool ChangeSpace::has_tapes(objects::PoolId pool) const {

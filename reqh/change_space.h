@@ -28,6 +28,12 @@ public:
     Granted<> check_room(objects::PoolId pool, std::uint64_t blocks);
     // Checks an object of a tape pool only, before its bytes are moved in vain.
     Granted<> check_staging(objects::PoolId pool, std::uint64_t blocks);
+    // Checks the room for an upload that begins, and counts it among those that have begun. In a
+    // tape pool an upload leaves the room that older uploads need. `blocks` is 0 if its size is
+    // unknown. As check_room().
+    Granted<> begin_upload(objects::PoolId pool, store::Fid fid, std::uint64_t blocks);
+    // Likewise, for a write of so many blocks to an upload to a tape pool.
+    Granted<> go_on_with_upload(objects::PoolId pool, store::Fid fid, std::uint64_t blocks);
     // With kStagingFull: how many free blocks the disk should have.
     std::uint64_t wanted_free_blocks() const { return wanted_free_blocks_; }
     // A disk lacks so many blocks, or room for records, for an object of the pool.
@@ -49,6 +55,7 @@ public:
 
 private:
     bool has_tapes(objects::PoolId pool) const;
+    Granted<> check_upload(objects::PoolId pool, store::Fid fid, std::uint64_t blocks);
     Refusal why_no_space(const Error& error, std::uint64_t blocks);
     Refusal why_over_quota(objects::PoolOwner whose, objects::Amount wanted,
                            objects::DiskUse::Verdict verdict);

@@ -10,8 +10,8 @@
 
 #include "core/stable_sort.h"
 #include "fop/listing.h"
-#include "library/dead_bytes.h"
 #include "library/library.h"
+#include "library/media_bytes.h"
 #include "objects/fids.h"
 #include "reqh/at_library.h"
 #include "reqh/every_locality.h"
@@ -43,13 +43,13 @@ Task<Granted<MediaList>> ask_media(Operation* operation, const library::LibraryD
     co_return co_await run_at_library<MediaList>(operation, door, &job);
 }
 
-Task<library::DeadBytes> count_dead_bytes(Operation* operation, const MediaList* list) {
-    library::DeadBytes dead;
-    auto look = [&dead, list](objects::Stores& there) {
-        library::add_dead_bytes(there, list->cartridges, dead);
+Task<library::MediaBytes> count_bytes(Operation* operation, const MediaList* list) {
+    library::MediaBytes bytes;
+    auto look = [&bytes, list](objects::Stores& there) {
+        library::add_media_bytes(there, list->cartridges, bytes);
     };
     co_await at_every_locality(operation, &look);
-    co_return dead;
+    co_return bytes;
 }
 
 std::string_view drive_of(const MediaList& list, std::string_view barcode) {
@@ -66,6 +66,7 @@ fop::MediumEntry entry_of(const library::Cartridge& cartridge) {
             .generation = cartridge.generation,
             .scrubbed_s = cartridge.scrubbed_s,
             .damaged_copies = cartridge.damaged_copies,
+            .failures = cartridge.failures,
             .barcode = cartridge.barcode,
             .pool = cartridge.pool,
             .technology = cartridge.technology,
@@ -94,15 +95,16 @@ Task<fop::Reply> run_media(Operation* operation) {
     auto listed = co_await ask_media(operation, door, look);
     if (!listed) co_return operation->refuse(listed.error());
     core::stable_sort(listed->cartridges, std::less{}, &library::Cartridge::barcode);
-    const library::DeadBytes dead = co_await count_dead_bytes(operation, &*listed);
+    const library::MediaBytes bytes = co_await count_bytes(operation, &*listed);
     fop::ListingWriter writer(operation->buffer().span().first(fop::kListingBytesMax));
     operation->work().text = asked.cursor;
     bool is_end = true;
     for (const library::Cartridge& each : listed->cartridges) {
         if (each.barcode <= asked.cursor) continue;
-        const auto dead_of_it = dead.find(each.vsn);
+        const library::MediumBytes bytes_of_it = library::bytes_of(bytes, each);
         fop::MediumEntry entry = entry_of(each);
-        entry.dead_bytes = dead_of_it == dead.end() ? 0 : dead_of_it->second;
+        entry.live_bytes = bytes_of_it.live;
+        entry.dead_bytes = bytes_of_it.dead;
         entry.drive = drive_of(*listed, each.barcode);
         is_end = writer.add(entry);
         if (!is_end) break;

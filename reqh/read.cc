@@ -14,6 +14,7 @@
 #include "objects/fids.h"
 #include "reqh/object_fops.h"
 #include "reqh/operation.h"
+#include "reqh/tape_fops.h"
 #include "reqh/write_plan.h"
 
 namespace fopd::reqh {
@@ -43,6 +44,8 @@ public:
     Task<Granted<>> begin();
     Task<Granted<>> run();
     fop::Reply reply() const;
+    store::Fid fid() const { return fid_; }
+    std::uint64_t total_bytes() const { return total_; }
 
 private:
     using Part = FopWork::ReadPart;
@@ -347,6 +350,7 @@ Task<fop::Reply> run_read(Operation* operation) {
     if (!begun) co_return operation->refuse(begun.error());
     const auto done = co_await job.run();
     if (!done) co_return operation->refuse(done.error());
+    note_read(operation, job.fid(), job.total_bytes());
     co_return job.reply();
 }
 

@@ -63,6 +63,11 @@ Task<fop::Reply> ask_for_recall(Operation* operation, store::Fid fid) {
         {.status = fop::Status::kStaging, .words = fop::status_row(fop::Status::kStaging).summary});
 }
 
+void note_read(Operation* operation, store::Fid fid, std::uint64_t bytes) {
+    library::Staging* const staging = staging_here(*operation);
+    if (staging != nullptr) staging->note_read(fid, {operation->caller().owner}, bytes);
+}
+
 void ask_for_room(Operation* operation, store::Slot slot, std::uint64_t free_blocks) {
     library::Staging* const staging = staging_here(*operation);
     if (staging != nullptr) staging->want_room(slot, free_blocks);
@@ -255,7 +260,8 @@ Task<void> RecallWaiting::wait_for(std::size_t index) {
     core::CancelSource cancel;
     core::CancelThere forwarded(enough_, here, home.parts().reactor, cancel);
     const core::WaitOptions wait{.deadline = deadline_, .cancel = &cancel};
-    auto job = [staging, fid, wait] { return staging->wait_for_recall(fid, wait); };
+    const store::ClientId reader{operation_.caller().owner};
+    auto job = [staging, fid, reader, wait] { return staging->wait_for_recall(fid, reader, wait); };
     const auto end = co_await core::run_task_on<Result<library::RecallEnd>>(
         here, home.parts().reactor, home.duties(), job);
     co_await forwarded.end();
@@ -391,7 +397,8 @@ Task<fop::Reply> run_recalls(Operation* operation) {
     operation->enter(Phase::kExecute);
     const library::LibraryDoor* const door = door_of(*operation);
     if (door == nullptr) co_return fop::Reply{.body = fop::RecallsReply{}};
-    const auto open = co_await check_open(operation, door, Opening::kWaits);
+    // The library learns of the recalls when it is open; until then the list would be empty.
+    const auto open = co_await check_open(operation, door, Opening::kRefused);
     if (!open) co_return operation->refuse(open.error());
     auto job = [door](library::LibraryService& service, core::WaitOptions /*wait*/) {
         return list_recalls(&service, door->reactor);

@@ -18,6 +18,10 @@ class Operation;
 // holds no lock there.
 Task<fop::Reply> ask_for_recall(Operation* operation, store::Fid fid);
 
+// Called at the object's home when the caller has got so many bytes of the object: an object that
+// was recalled for it need not stay on its disk any longer when all are read.
+void note_read(Operation* operation, store::Fid fid, std::uint64_t bytes);
+
 // Called at the home of a slot when a change did not fit on its disk: the staging begins to make
 // room, so that the client may try again. Returns at once.
 void ask_for_room(Operation* operation, store::Slot slot, std::uint64_t free_blocks);

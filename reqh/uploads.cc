@@ -55,13 +55,16 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
     const std::uint64_t blocks = (begin.size_bytes + objects::kBlock - 1) / objects::kBlock;
     const auto within_quota = operation->space().check_quota(owner, {.blocks = blocks});
     if (!within_quota) co_return operation->refuse(within_quota.error());
-    const auto fits = operation->space().check_room(*pool, blocks);
+    const store::Fid fid = operation->home().make_fid();
+    const auto fits = operation->space().begin_upload(*pool, fid, blocks);
     if (!fits) co_return operation->refuse(fits.error());
     auto room =
         co_await operation->reserve(store::kPutRecordBytesMax + objects::kReplyRecordBytesMax);
-    if (!room) co_return operation->refuse(room.error());
+    if (!room) {
+        operation->home().upload_gone(fid);
+        co_return operation->refuse(room.error());
+    }
 
-    const store::Fid fid = operation->home().make_fid();
     const WallTime now = operation->wall();
     operation->change().put_upload(
         fid, {.object = {.size_bytes = begin.size_bytes,
@@ -76,7 +79,10 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
               .rule = begin.no_replace ? store::NameRule::kNoReplace : store::NameRule::kReplace});
     operation->put_reply({.type = operation->request().type, .fid = fid});
     const auto receipt = co_await operation->commit_durable(std::move(*room));
-    if (!receipt) co_return operation->refuse(receipt.error());
+    if (!receipt) {
+        operation->home().upload_gone(fid);
+        co_return operation->refuse(receipt.error());
+    }
     co_return fop::Reply{.body = fop::UploadBeginReply{.fid = objects::fop_fid(fid)}};
 }
 
@@ -91,7 +97,7 @@ Task<Granted<>> check_upload_before_pull(Operation* operation, store::Fid fid,
         co_await lock_upload(operation, {.fid = fid, .range = objects::kAttributes});
     operation->unlock();
     if (!checked) co_return checked;
-    co_return operation->space().check_staging(operation->object().pool, blocks);
+    co_return operation->space().go_on_with_upload(operation->object().pool, fid, blocks);
 }
 
 // REQUIRES: the upload is loaded, and its blocks are locked.
@@ -144,8 +150,14 @@ Task<fop::Reply> run_upload_write(Operation* operation) {
         co_return fop::Reply{.body =
                                  fop::UploadWriteReply{.receipt = operation->durable_receipt()}};
     }
+    if (!write.source) {
+        const auto goes_on =
+            operation->space().go_on_with_upload(operation->object().pool, fid, blocks.count);
+        if (!goes_on) co_return operation->refuse(goes_on.error());
+    }
     const auto receipt = co_await write_upload(operation, &writer);
     if (!receipt) co_return operation->refuse(receipt.error());
+    operation->home().upload_room().written(fid, blocks.count);
     co_return fop::Reply{.body = fop::UploadWriteReply{.receipt = *receipt}};
 }
 
@@ -226,7 +238,7 @@ Task<Granted<fop::UploadCommitReply>> commit_upload(Operation* operation,
     operation->put_reply({.type = operation->request().type, .version = object.version});
     const auto receipt = co_await operation->commit_durable(std::move(*room));
     if (!receipt) co_return refused(receipt.error());
-    operation->home().upload_times().gone(fid);
+    operation->home().upload_gone(fid);
     co_return fop::UploadCommitReply{.version = object.version, .receipt = *receipt};
 }
 
@@ -281,7 +293,7 @@ Task<fop::Reply> run_upload_abort(Operation* operation) {
     operation->change().remove(fid);
     const auto receipt = co_await operation->commit_durable(std::move(*room));
     if (!receipt) co_return operation->refuse(receipt.error());
-    operation->home().upload_times().gone(fid);
+    operation->home().upload_gone(fid);
     co_return fop::Reply{.body = fop::UploadAbortReply{}};
 }
 

@@ -178,7 +178,7 @@ _fopctl() {
         return
     fi
     case $verb:$arguments in
-        get:0 | "mirror get:0" | "mirror put:1" | read:0 | write:0 | append:0 | stat:0 | mv:0 | truncate:0 | punch:0 | chmod:1 | chown:1 | rm:* | sync:* | put:1 | stage:* | release:* | cancel:0)
+        get:0 | "mirror get:0" | "mirror put:1" | read:0 | write:0 | append:0 | stat:0 | mv:0 | truncate:0 | punch:0 | chmod:1 | chown:1 | rm:* | sync:* | put:1 | stage:* | release:* | cancel:*)
             mapfile -t COMPREPLY < <(_fopctl_objects "$current")
             return
             ;;

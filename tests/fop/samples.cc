@@ -117,6 +117,8 @@ const std::vector<std::byte>& media_listing() {
                                                      .generation = 1,
                                                      .scrubbed_s = 1'800'000'000,
                                                      .damaged_copies = 2,
+                                                     .live_bytes = 1U << 29,
+                                                     .failures = 3,
                                                      .barcode = "A00001L9",
                                                      .pool = "cold",
                                                      .technology = "lto9",

@@ -37,7 +37,7 @@ Task<void> ask_and_wait(StagingDisks* disks, store::Fid fid, std::optional<Recal
     RecallWish wish{.fid = fid};
     const auto asked = co_await disks->recall(std::move(wish), {});
     ENSURE(asked.has_value());
-    const auto ended = co_await disks->wait_for_recall(fid, {});
+    const auto ended = co_await disks->wait_for_recall(fid, {}, {});
     ENSURE(ended.has_value());
     *end = *ended;
 }

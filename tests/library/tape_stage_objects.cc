@@ -257,7 +257,7 @@ Result<RecallAsked> TapeStage::recall(store::Fid fid, Duration pin) {
 
 RecallEnd TapeStage::wait_for(store::Fid fid, Duration patience) {
     const core::WaitOptions wait{.deadline = after(world.now(), patience)};
-    const auto end = at_home(fid, staging_of(fid).wait_for_recall(fid, wait));
+    const auto end = at_home(fid, staging_of(fid).wait_for_recall(fid, {}, wait));
     if (!end) FAIL(describe(end.error()));
     return *end;
 }

@@ -1,6 +1,7 @@
 """Cartridges, drives and the library, as administrators see them: what they do with them, and that no object is lost."""
 
 import json
+import re
 import unittest
 
 from fopd_process import CONFIG, DONE, USAGE, ProcessTestCase, run_fopd, wait_until
@@ -50,6 +51,7 @@ class TapeMediaTest(TapeTestCase):
         self.refused(NOT_FOUND, ["unload: no-drive: "], "unload", "no-drive")
         self.assertEqual(self.get_cold("a"), data)
         self.assertEqual(sum(each["dead"] for each in self.media()), 0)
+        self.assertEqual(sum(each["live"] for each in self.media()), len(data))
         self.ctl("rm", "a", *COLD)
         self.assertEqual([each["dead"] for each in self.media() if each["name"] == full], [len(data)])
 
@@ -283,15 +285,32 @@ class TapeMediaTest(TapeTestCase):
             self.ctl("drive", "up", each["name"])
         self.assertEqual(self.get_cold("a"), content(MIB, 1))
 
+    def causes(self):
+        return [each["cause"] for each in json.loads(self.ctl_bytes("--json", "health").stdout)["problems"]]
+
+    def test_a_library_that_was_taken_out_of_the_configuration(self):
+        self.put_on_tape("a", content(MIB, 11))
+        self.stop()
+        config = self.dir / "fopd.yaml"
+        whole = config.read_text()
+        rest = [line for line in whole.splitlines() if not re.search("family: tape|^libraries:|name: vtl0", line)]
+        config.write_text("\n".join([*rest, ""]))
+        self.start()
+        wait_until(lambda: "library_missing" in self.causes(), "health misses the library")
+        self.stop()
+        config.write_text(whole)
+        self.start()
+        wait_until(lambda: "library_missing" not in self.causes(), "the library is back")
+        self.assertEqual(self.get_cold("a"), content(MIB, 11))
+
     def test_a_changer_that_does_not_answer(self):
         wait_until(lambda: len(self.media()) == 8, "the library is open")
         library = self.dir / "vtl0"
         away = library.rename(self.directory / "away")
-        causes = lambda: [each["cause"] for each in json.loads(self.ctl_bytes("--json", "health").stdout)["problems"]]
 
         def shown():
             self.media()
-            return causes()
+            return self.causes()
         wait_until(lambda: "changer_failed" in shown(), "health names the changer")
         away.rename(library)
         wait_until(lambda: "changer_failed" not in shown(), "the changer works again")

@@ -187,6 +187,18 @@ class TapeTest(TapeTestCase):
         for name, data in objects.items():
             self.assertEqual(self.ctl("--timeout", 120, "get", name, "-", *COLD), data)
 
+    def test_uploads_at_once_do_not_wait_for_each_other(self):
+        self.start_anew("64MiB")
+        data = content(24 * MIB)
+        file = self.directory / "file"
+        file.write_bytes(data)
+        # Together they are larger than the disks.
+        putting = {f"o-{number}": self.start_ctl("--timeout", 120, "put", file, f"o-{number}", *COLD) for number in range(6)}
+        for name, each in putting.items():
+            self.assertEqual(each.wait(240), DONE, (name, each.stderr.read()))
+        for name in putting:
+            self.assertEqual(self.ctl("--timeout", 120, "get", name, "-", *COLD), data)
+
     def test_uploads_end_when_no_room_comes_free(self):
         self.start_anew("64MiB")
         others = []

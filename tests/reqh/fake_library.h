@@ -35,8 +35,9 @@ public:
         recalls.try_emplace(wish.fid);
         co_return library::RecallAsked::kWaiting;
     }
-    Task<Result<library::RecallEnd>> wait_for_recall(library::Ticket ticket,
+    Task<Result<library::RecallEnd>> wait_for_recall(library::Ticket ticket, store::ClientId reader,
                                                      core::WaitOptions wait) override {
+        readers.push_back(reader);
         for (;;) {
             const auto found = recalls.find(ticket);
             if (found == recalls.end()) co_return library::RecallEnd{};
@@ -62,6 +63,9 @@ public:
         co_return std::unexpected(Error{.code = Errc::kBusy, .context = "not on tape yet"});
     }
 
+    void note_read(store::Fid fid, store::ClientId reader, std::uint64_t bytes) override {
+        reads.push_back({.fid = fid, .reader = reader, .bytes = bytes});
+    }
     void want_room(store::Slot slot, std::uint64_t free_blocks) override {
         wanted_room.emplace_back(slot, free_blocks);
     }
@@ -72,6 +76,13 @@ public:
     }
 
     std::vector<library::RecallWish> wishes;
+    std::vector<store::ClientId> readers;  // Of the waits for recalls.
+    struct Read {
+        store::Fid fid{};
+        store::ClientId reader{};
+        std::uint64_t bytes = 0;
+    };
+    std::vector<Read> reads;
     std::vector<store::Fid> released;
     std::vector<std::pair<store::Slot, std::uint64_t>> wanted_room;
     std::map<library::Ticket, std::optional<library::RecallEnd>> recalls;

@@ -119,8 +119,9 @@ TEST_CASE("reqh tape: while the library is not open that is said at once", "[req
     CHECK(tape.status_of("media", fop::Media{}) == fop::Status::kTryAgain);
     CHECK(tape.status_of("unload_drive", fop::UnloadDrive{.drive = "d9"}) ==
           fop::Status::kTryAgain);
-    CHECK(tape.status_of("recalls", fop::Recalls{}) == fop::Status::kDone);
+    CHECK(tape.status_of("recalls", fop::Recalls{}) == fop::Status::kTryAgain);
     tape.library->not_open.reset();
+    CHECK(tape.status_of("recalls", fop::Recalls{}) == fop::Status::kDone);
     CHECK(tape.status_of("media", fop::Media{}) == fop::Status::kDone);
 }
 

@@ -117,6 +117,35 @@ TEST_CASE("reqh tape: a wait ends when one of its recalls has ended", "[reqh]") 
     CHECK(stage.event_count("reqh.slow_fop") == 0);
 }
 
+TEST_CASE("reqh tape: a staging is told who waits for an object, and what it reads", "[reqh]") {
+    TapeStage tape;
+    StoreStage& stage = tape.stage;
+    const fop::Fid fid = tape.object(1);
+    const std::vector<fop::Fid> fids{fid};
+    REQUIRE(tape.status_of("stage", fop::Stage{.fid = fid}) == fop::Status::kDone);
+    const store::ClientId client = tape.stagings[1]->wishes.back().client;
+    REQUIRE(client != store::ClientId{});
+    REQUIRE(states_of(stage.call(tape.wait_for(fids))) == std::vector{fop::RecallState::kDone});
+    CHECK(tape.stagings[1]->readers == std::vector{client});
+
+    const std::vector<fop::Range> some{{.offset = 100, .length = 200},
+                                       {.offset = kBytes - 50, .length = 100}};
+    for (const Way way : {Way::kInline, Way::kMemory}) {
+        const ReadSpec read(fid, some);
+        REQUIRE(stage.call(read.spec(way)).status() == fop::Status::kDone);
+        REQUIRE(tape.stagings[1]->reads.size() == 1);
+        CHECK(tape.stagings[1]->reads.back().fid == objects::store_fid(fid));
+        CHECK(tape.stagings[1]->reads.back().reader == client);
+        // The bytes behind the end do not count.
+        CHECK(tape.stagings[1]->reads.back().bytes == 250);
+        tape.stagings[1]->reads.clear();
+    }
+    const ReadSpec missing(tape.object_on_tape(1), some);
+    REQUIRE(stage.call(missing.spec(Way::kInline)).status() == fop::Status::kStaging);
+    CHECK(tape.stagings[0]->reads.empty());
+    CHECK(tape.stagings[1]->reads.empty());
+}
+
 TEST_CASE("reqh tape: a recall that does not exist has ended", "[reqh]") {
     TapeStage tape;
     const std::vector<fop::Fid> fids{tape.object(0), tape.object_on_tape(1)};

@@ -163,7 +163,9 @@ TEST_CASE("sim admin tape: a format that loses data takes as much force as the d
     const json written = cartridge(stage, kFirst);
     REQUIRE(written["files"] == 1);
     CHECK(written["used"].get<std::uint64_t>() >= kBytes.size());
+    CHECK(written["live"] == kBytes.size());
     CHECK(written["dead"] == 0);
+    CHECK(written["failures"] == 0);
     const auto format = [&](TapeCalls::Force force) {
         return tape.format({.barcode = kFirst, .pool = "cold", .force = force}, {});
     };
@@ -183,6 +185,7 @@ TEST_CASE("sim admin tape: a format that loses data takes as much force as the d
     // What is dead is not worth anything, but it is still there.
     caller.done(caller.objects().remove(fid, "", {}));
     CHECK(cartridge(stage, kFirst)["dead"] == kBytes.size());
+    CHECK(cartridge(stage, kFirst)["live"] == 0);
     CHECK(caller.refused(format(TapeCalls::Force::kRefuseData)) ==
           "exists: cartridge " + kFirst +
               " has data, but no live copies; --force discards the data");

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "core/time.h"
+#include "store/fid.h"
+#include "store/object.h"
+
+namespace fopd::library {
+
+// Recalled objects that stay on their disk, so that the clients that have waited for them can read
+// them: until each of these clients has read as many bytes as the object has, but not longer than
+// until a given time, which is later while one of them reads. An object for which no client has
+// waited stays until that time. Pure.
+class ReturnedObjects {
+public:
+    struct Object {
+        store::Fid fid{};
+        std::uint64_t size_bytes = 0;
+        Instant until{};
+    };
+    // The object is back.
+    void add(const Object& object, std::span<const store::ClientId> readers);
+    // One more client has waited for the object. Nothing happens if the object does not stay.
+    void add_reader(store::Fid fid, store::ClientId reader);
+    // A client has read so many bytes; if it needs more, the object stays until that time at least.
+    // True: the object need not stay any more, and is forgotten.
+    bool note_read(store::Fid fid, store::ClientId reader, std::uint64_t bytes, Instant until);
+
+    bool contains(store::Fid fid) const { return objects_.contains(fid); }
+
+    // The object whose time is over next; it may have been read since it was added, or have more
+    // time by now.
+    struct Due {
+        Instant until{};
+        store::Fid fid{};
+
+        friend auto operator<=>(const Due&, const Due&) = default;
+    };
+    std::optional<Due> next_due() const;
+    // Forgets the object of next_due() if its time is over then. REQUIRES: there is one.
+    void end_next();
+
+private:
+    struct Reader {
+        store::ClientId client{};
+        std::uint64_t left_bytes = 0;
+    };
+    struct Kept {
+        Instant until{};
+        std::uint64_t size_bytes = 0;
+        std::vector<Reader> readers;  // Those that have not read the whole object yet.
+    };
+
+    std::map<store::Fid, Kept> objects_;
+    std::set<Due> due_;  // Also of objects that were read.
+};
+
+}  // namespace fopd::library

@@ -1,0 +1,266 @@
+// Goal: a recalled object stays on its disk for those who have waited for it, and no longer, so
+// that the next recall gets its room. Method: as staging_room_test.cc; a disk on which one of
+// several large objects has room at a time, as the rest of it is pinned.
+
+#include "library/returned_objects.h"
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/gate.h"
+#include "tests/catch.h"
+#include "tests/library/tape_stage.h"
+
+using namespace fopd;
+using namespace fopd::library;
+using namespace fopd::library::testing;
+
+namespace {
+
+constexpr std::uint64_t kLargeBlocks = 2000;
+constexpr std::uint64_t kLargeBytes = kLargeBlocks * 4096;
+
+store::ClientId client_of(std::uint8_t number) {
+    return {.bytes = {std::byte{number}}};
+}
+
+store::Fid returned_fid(std::uint64_t number) {
+    return {.high = 1ULL << 48, .low = number};
+}
+
+// As a client does: it asks, waits, and reads all of the object.
+Task<void> recall_and_read(StagingDisks* disks, store::Fid fid, std::uint64_t* done) {
+    const store::ClientId client = client_of(9);
+    RecallWish wish{.fid = fid, .client = client};
+    const auto asked = co_await disks->recall(std::move(wish), {});
+    ENSURE(asked.has_value());
+    const auto end = co_await disks->wait_for_recall(fid, client, {});
+    ENSURE(end.has_value());
+    ENSURE(end->how == RecallEnd::How::kDone);
+    disks->note_read(fid, client, kLargeBytes);
+    ++*done;
+}
+
+Task<void> wait_as(StagingDisks* disks, store::Fid fid, store::ClientId client, bool* is_back) {
+    const auto end = co_await disks->wait_for_recall(fid, client, {});
+    ENSURE(end.has_value());
+    *is_back = end->how == RecallEnd::How::kDone;
+}
+
+// The disk is at the last locality; the library is at the first.
+class NarrowDisk {
+public:
+    explicit NarrowDisk(std::uint32_t localities) : stage(options_for(localities)) {}
+
+    // Objects that are on tape only, and of which one has room on the disk at a time.
+    std::vector<store::Fid> put_large(std::size_t count) {
+        const std::uint32_t disk = stage.options.localities - 1;
+        std::vector<store::Fid> fids;
+        for (std::size_t i = 0; i < count; ++i) {
+            fids.push_back(stage.put(pattern(kLargeBytes, i), disk));
+            REQUIRE(stage.sync().has_value());
+            REQUIRE(stage.release(fids.back()).has_value());
+            stage.run_for(10s);
+        }
+        std::uint64_t seed = 1000;
+        while (stage.volume(disk).space_use().room_blocks() > kLargeBlocks + kLargeBlocks / 2) {
+            const store::Fid fid = stage.put(pattern(250UL * 4096, ++seed), disk);
+            REQUIRE(stage.recall(fid, 24h) == RecallAsked::kOnDisk);
+        }
+        REQUIRE(stage.sync().has_value());
+        stage.run_for(10s);
+        return fids;
+    }
+    StagingDisks* disks() { return &stage.staging(stage.options.localities - 1); }
+    core::Reactor& reactor() { return stage.reactor(stage.options.localities - 1); }
+
+    TapeStage stage;
+
+private:
+    static TapeStageOptions options_for(std::uint32_t localities) {
+        TapeStageOptions options;
+        options.localities = localities;
+        options.disks = localities;
+        options.pool.staging_high = 0;  // Nothing leaves by itself.
+        options.pool.migrate_age = 24h;
+        return options;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("library returned: an object stays until all who wait have read it, or its time is over",
+          "[library]") {
+    const store::Fid one = returned_fid(1);
+    const store::Fid two = returned_fid(2);
+    const store::Fid three = returned_fid(3);
+    const std::vector<store::ClientId> both{client_of(1), client_of(2)};
+    const Instant soon{1s};
+    ReturnedObjects returned;
+    CHECK_FALSE(returned.next_due().has_value());
+    returned.add({.fid = one, .size_bytes = 100, .until = Instant{30s}}, both);
+    returned.add({.fid = two, .size_bytes = 100, .until = Instant{31s}}, {});
+    returned.add({.fid = three, .size_bytes = 100, .until = Instant{32s}}, both);
+
+    // Another client, and parts of it.
+    CHECK_FALSE(returned.note_read(one, client_of(3), 100, soon));
+    CHECK_FALSE(returned.note_read(one, client_of(1), 60, soon));
+    CHECK_FALSE(returned.note_read(one, client_of(2), 100, soon));
+    CHECK_FALSE(returned.note_read(one, client_of(1), 39, soon));
+    CHECK(returned.contains(one));
+    CHECK(returned.note_read(one, client_of(1), 1, soon));
+    CHECK_FALSE(returned.contains(one));
+    CHECK_FALSE(returned.note_read(one, client_of(1), 100, soon));
+
+    // Nobody is known to wait for it, then one is; who waits twice reads once.
+    CHECK_FALSE(returned.note_read(two, client_of(1), 100, soon));
+    returned.add_reader(two, client_of(1));
+    returned.add_reader(two, client_of(1));
+    returned.add_reader(two, store::ClientId{});
+    CHECK(returned.note_read(two, client_of(1), 100, soon));
+
+    // It has come back again before its first time was over.
+    returned.add({.fid = one, .size_bytes = 100, .until = Instant{40s}}, {});
+    for (const store::Fid fid : {one, two, three}) {
+        REQUIRE(returned.next_due().has_value());
+        CHECK(returned.next_due()->fid == fid);
+        returned.end_next();
+    }
+    CHECK_FALSE(returned.contains(three));
+    CHECK(returned.contains(one));
+    CHECK(returned.next_due()->until == Instant{40s});
+    returned.end_next();
+    CHECK_FALSE(returned.contains(one));
+    CHECK_FALSE(returned.next_due().has_value());
+}
+
+TEST_CASE("library returned: an object stays longer while one who waited reads it", "[library]") {
+    const store::Fid one = returned_fid(1);
+    const store::Fid two = returned_fid(2);
+    const std::vector<store::ClientId> first{client_of(1)};
+    ReturnedObjects returned;
+    returned.add({.fid = one, .size_bytes = 100, .until = Instant{30s}}, first);
+    returned.add({.fid = two, .size_bytes = 100, .until = Instant{31s}}, first);
+    CHECK_FALSE(returned.note_read(one, client_of(1), 10, Instant{50s}));
+    // Others do not count.
+    CHECK_FALSE(returned.note_read(one, client_of(2), 10, Instant{90s}));
+
+    CHECK(returned.next_due()->fid == one);
+    returned.end_next();
+    CHECK(returned.contains(one));
+    CHECK(returned.next_due()->fid == two);
+    returned.end_next();
+    CHECK_FALSE(returned.contains(two));
+    CHECK(returned.next_due()->until == Instant{50s});
+    returned.end_next();
+    CHECK_FALSE(returned.contains(one));
+    CHECK_FALSE(returned.next_due().has_value());
+}
+
+TEST_CASE("library returned: a recall goes on when those who waited for another have read it",
+          "[library]") {
+    const auto localities = GENERATE(1U, 2U);
+    CAPTURE(localities);
+    NarrowDisk narrow(localities);
+    TapeStage& stage = narrow.stage;
+    const auto fids = narrow.put_large(2);
+    core::Gate gate;
+    bool is_back = false;
+    REQUIRE(stage.recall(fids[0]) == RecallAsked::kWaiting);
+    narrow.reactor().spawn(gate, wait_as(narrow.disks(), fids[0], client_of(1), &is_back));
+    REQUIRE(stage.wait_for(fids[0]).how == RecallEnd::How::kDone);
+    stage.run_for(1s);
+    REQUIRE(is_back);
+
+    REQUIRE(stage.recall(fids[1]) == RecallAsked::kWaiting);
+    stage.run_for(8s);
+    CHECK(stage.is_released(fids[1]));
+    narrow.disks()->note_read(fids[0], client_of(2), kLargeBytes);
+    narrow.disks()->note_read(fids[0], client_of(1), kLargeBytes - 4096);
+    stage.run_for(2s);
+    CHECK(stage.is_released(fids[1]));
+    CHECK_FALSE(stage.is_released(fids[0]));
+
+    narrow.disks()->note_read(fids[0], client_of(1), 4096);
+    REQUIRE(stage.wait_for(fids[1], 3s).how == RecallEnd::How::kDone);
+    CHECK(stage.is_released(fids[0]));
+    CHECK(stage.read(fids[1]) == pattern(kLargeBytes, 1));
+}
+
+TEST_CASE("library returned: a recall goes on when nobody has read another in its time",
+          "[library]") {
+    const auto localities = GENERATE(1U, 2U);
+    CAPTURE(localities);
+    NarrowDisk narrow(localities);
+    TapeStage& stage = narrow.stage;
+    const auto fids = narrow.put_large(2);
+    REQUIRE(stage.recall(fids[0]) == RecallAsked::kWaiting);
+    REQUIRE(stage.wait_for(fids[0]).how == RecallEnd::How::kDone);
+    const Instant back_at = stage.world.now();
+
+    REQUIRE(stage.recall(fids[1]) == RecallAsked::kWaiting);
+    REQUIRE(stage.wait_for(fids[1]).how == RecallEnd::How::kDone);
+    const Duration passed = stage.world.now() - back_at;
+    CHECK(passed >= 29s);
+    CHECK(passed < 34s);
+}
+
+TEST_CASE("library returned: recalls that need the same room get it in turn, without pauses",
+          "[library]") {
+    const auto localities = GENERATE(1U, 2U);
+    CAPTURE(localities);
+    constexpr std::uint64_t kCount = 4;
+    NarrowDisk narrow(localities);
+    TapeStage& stage = narrow.stage;
+    const auto fids = narrow.put_large(kCount);
+    core::Gate gate;
+    std::uint64_t done = 0;
+    for (const store::Fid fid : fids) {
+        narrow.reactor().spawn(gate, recall_and_read(narrow.disks(), fid, &done));
+    }
+    stage.run_for(20s);
+    CHECK(done == kCount);
+    stage.run_for(10min);
+    REQUIRE(done == kCount);
+}
+
+TEST_CASE("library returned: a recall that waits for room goes on when an object is removed",
+          "[library]") {
+    NarrowDisk narrow(1);
+    TapeStage& stage = narrow.stage;
+    const auto fids = narrow.put_large(2);
+    REQUIRE(stage.recall(fids[0], 24h) == RecallAsked::kWaiting);
+    REQUIRE(stage.wait_for(fids[0]).how == RecallEnd::How::kDone);
+    REQUIRE(stage.recall(fids[1]) == RecallAsked::kWaiting);
+    // The pauses of its own tries are long by now.
+    stage.run_for(10min);
+    REQUIRE(stage.is_released(fids[1]));
+
+    stage.remove(fids[0]);
+    REQUIRE(stage.wait_for(fids[1], 3s).how == RecallEnd::How::kDone);
+}
+
+TEST_CASE("library returned: a slow reader gets all of what came back for it", "[library]") {
+    NarrowDisk narrow(1);
+    TapeStage& stage = narrow.stage;
+    const auto fids = narrow.put_large(2);
+    core::Gate gate;
+    bool is_back = false;
+    REQUIRE(stage.recall(fids[0]) == RecallAsked::kWaiting);
+    narrow.reactor().spawn(gate, wait_as(narrow.disks(), fids[0], client_of(1), &is_back));
+    REQUIRE(stage.wait_for(fids[0]).how == RecallEnd::How::kDone);
+    stage.run_for(1s);
+    REQUIRE(is_back);
+
+    REQUIRE(stage.recall(fids[1]) == RecallAsked::kWaiting);
+    constexpr std::uint64_t kParts = 8;
+    for (std::uint64_t i = 0; i < kParts; ++i) {
+        stage.run_for(20s);
+        REQUIRE_FALSE(stage.is_released(fids[0]));
+        narrow.disks()->note_read(fids[0], client_of(1), kLargeBytes / kParts);
+    }
+    REQUIRE(stage.wait_for(fids[1], 3s).how == RecallEnd::How::kDone);
+    CHECK(stage.is_released(fids[0]));
+}
