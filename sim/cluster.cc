@@ -1,9 +1,12 @@
 #include "sim/cluster.h"
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
 #include "core/ensure.h"
 #include "eh/view.h"
+#include "lrs/epoch_frame.h"
 
 namespace fopd::sim {
 
@@ -29,6 +32,30 @@ fop::Key peer_key() {
     return fop::parse_key(std::string(64, '5')).value();
 }
 
+std::string node_name(std::size_t index) {
+    return "node-" + std::to_string(index);
+}
+
+std::vector<std::string> node_names(std::uint32_t nodes) {
+    std::vector<std::string> names;
+    for (std::uint32_t i = 0; i < nodes; ++i) names.push_back(node_name(i));
+    return names;
+}
+
+std::size_t frame_bytes() {
+    return lrs::EpochFrame(lrs::epoch_parts()).size_bytes();
+}
+
+// Contributions with numbers of calls behind them.
+void combine_numbered(std::span<std::byte> into, std::span<const std::byte> one,
+                      std::span<const std::byte> other) {
+    const std::size_t frame = frame_bytes();
+    if (into.size() < frame) return;
+    lrs::EpochFrame(lrs::epoch_parts())
+        .combine(into.first(frame), one.first(frame), other.first(frame));
+    NumberedCalls::combine(into.subspan(frame), one.subspan(frame), other.subspan(frame));
+}
+
 std::string client_name(std::uint32_t index) {
     return "client-" + std::to_string(index);
 }
@@ -47,10 +74,12 @@ Cluster::Cluster(std::uint64_t seed, ClusterOptions options)
       network_(world_, {.seed = seed, .delay = kDelay, .wire = options.wire}),
       views_(world_, seed, options.store_faults),
       book_(world_),
+      epoch_calls_(node_names(options.nodes)),
+      epoch_lives_(options.nodes, 0),
       excused_until_(options.nodes, Instant::min()),
       restart_(options.nodes, false) {
     for (std::uint32_t i = 0; i < options_.nodes; ++i) {
-        SimulatedNodeOptions node{.name = "node-" + std::to_string(i),
+        SimulatedNodeOptions node{.name = node_name(i),
                                   .index = i,
                                   .localities = options_.localities,
                                   .watchdog = options_.watchdog,
@@ -101,7 +130,7 @@ Cluster::~Cluster() = default;
 std::string Cluster::epoch_configuration() {
     std::string members;
     for (std::uint32_t i = 0; i < options_.nodes; ++i) {
-        const std::string name = "node-" + std::to_string(i);
+        const std::string name = node_name(i);
         members += "{ name: " + name + ", address: \"" +
                    format_address(network_.address_of(name, 1)) + "\" }, ";
     }
@@ -151,7 +180,10 @@ void Cluster::look_at_all() {
         client->look();
     }
     book_.look();
-    if (options_.peers) look_at_views();
+    if (options_.peers) {
+        look_at_views();
+        look_at_calls();
+    }
     if (after(looked_closely_at_, kCloseLookInterval) <= world_.now()) {
         looked_closely_at_ = world_.now();
         for (const auto& node : nodes_) look_for_broken_protocol(*node);
@@ -432,9 +464,76 @@ bool Cluster::part_all(Duration patience) {
     return broken_promise_.empty();
 }
 
-void Cluster::on_epoch(const std::string& node, const eh::peers::Answer& answer) {
+// -- epochs --
+
+eh::EpochRules Cluster::rules(const eh::EpochRules& plain) const {
+    eh::EpochRules numbered = plain;
+    numbered.combine = combine_numbered;
+    numbered.granule = frame_bytes() + epoch_calls_.numbers_bytes();
+    numbered.swap_bytes = nullptr;  // All nodes have the same byte order.
+    return numbered;
+}
+
+// The index of a node that has something to say of its calls. Those of its earlier lives ended with
+// them.
+std::size_t Cluster::caller(const std::string& node) {
+    const auto found =
+        std::ranges::find_if(nodes_, [&node](const auto& each) { return each->name() == node; });
+    ENSURE(found != nodes_.end());
+    const auto index = static_cast<std::size_t>(found - nodes_.begin());
+    const std::uint64_t life = (*found)->life_count();
+    if (std::exchange(epoch_lives_[index], life) != life) epoch_calls_.on_crash(index);
+    return index;
+}
+
+void Cluster::mark(const std::string& node, std::vector<std::byte>& data) {
+    const auto numbers = epoch_calls_.numbers(caller(node), epoch_calls_.numbers_bytes());
+    data.insert(data.end(), numbers.begin(), numbers.end());
+}
+
+void Cluster::on_call(const std::string& node, Duration longest) {
+    epoch_calls_.on_call(epochs_, caller(node),
+                         {.bytes = epoch_calls_.numbers_bytes(), .longest = longest}, world_.now());
+}
+
+void Cluster::on_leave(const std::string& node, eh::Incarnation incarnation) {
+    epoch_calls_.on_leave(caller(node), incarnation);
+}
+
+void Cluster::on_answer(const std::string& node, eh::Incarnation incarnation,
+                        eh::peers::Answer& answer) {
     look_at_views();
-    epochs_.on_epoch(node, answer);
+    const std::size_t index = caller(node);
+    const std::size_t frame = frame_bytes();
+    const bool is_whole = answer.data.size() == frame + epoch_calls_.numbers_bytes();
+    std::span<const std::byte> numbers;
+    if (is_whole) numbers = std::span(answer.data).subspan(frame);
+    if (answer.epoch) {
+        epochs_.on_epoch(node, answer);
+        epochs_.require(is_whole, "I3", node + " has a result of another length");
+    }
+    epoch_calls_.on_answer(
+        epochs_, index, answer,
+        {.incarnation = incarnation, .numbers = numbers, .frozen = frozen_in_call(index)},
+        world_.now());
+    if (is_whole) answer.data.resize(frame);
+}
+
+// How long a stall may have kept the node from ending its call.
+Duration Cluster::frozen_in_call(std::size_t node) const {
+    if (!epoch_calls_.is_pending(node)) return Duration{0};
+    const Instant called_at = epoch_calls_.called_at(node);
+    return std::max(excused_until_[node], called_at) - called_at;
+}
+
+// Calls that are pending, and not late.
+void Cluster::look_at_calls() {
+    for (const auto& node : nodes_) {
+        if (!node->running()) continue;
+        const std::size_t index = caller(node->name());
+        epoch_calls_.look(epochs_, index, frozen_in_call(index), world_.now());
+    }
+    if (!epochs_.broken().empty()) break_promise(epochs_.broken());
 }
 
 // The views that were committed since the last look.

@@ -29,11 +29,19 @@ protected:
     ~MessageSender() = default;
 };
 
-// Told of the epochs that begin at a node, each before its participant is. For tests.
+// Follows the calls of the nodes' participants, and what becomes of them. For tests.
 class EpochObserver {
 public:
-    // REQUIRES: the answer has an epoch.
-    virtual void on_epoch(const std::string& node, const Answer& answer) = 0;
+    // The rules for contributions as mark() makes them.
+    virtual EpochRules rules(const EpochRules& plain) const = 0;
+    // A node is about to contribute `data`. It may append bytes to tell this call from others.
+    virtual void mark(const std::string& node, std::vector<std::byte>& data) = 0;
+    // The call was accepted. It must be answered within `longest`.
+    virtual void on_call(const std::string& node, Duration longest) = 0;
+    // The node, which takes part or wants to, leaves.
+    virtual void on_leave(const std::string& node, Incarnation incarnation) = 0;
+    // The call is answered, before its participant is told. Removes what mark() has appended.
+    virtual void on_answer(const std::string& node, Incarnation incarnation, Answer& answer) = 0;
 
 protected:
     ~EpochObserver() = default;
@@ -93,7 +101,7 @@ public:
     // Ends a pending call. From now on it sends and asks nothing, and refuses calls.
     void stop();
 
-    const EpochRules& rules() const override { return options_.rules; }
+    const EpochRules& rules() const override { return rules_; }
     Result<void> next_epoch(EpochNumber current, std::span<const std::byte> data,
                             Participant& participant) override;
     void last_epoch(EpochNumber current) override;
@@ -128,7 +136,7 @@ private:
     void settle();
     void execute(Effect& effect);
     void persist(Incarnation incarnation);
-    void answer(Result<EpochNumber> epoch, std::span<const std::byte> data);
+    void answer(Answer answered);
     void note_answer(const Result<EpochNumber>& epoch);
     void note_error(std::string reason);
     std::string reason_of(const Error& error) const;
@@ -139,6 +147,7 @@ private:
     void report_file(const Error& error);
 
     const Parts parts_;
+    const EpochRules rules_;  // Of the participant.
     const MemberOptions options_;
     const Peer self_;
     std::optional<Member> member_;  // Empty until the incarnation file was read.

@@ -52,21 +52,53 @@ public:
 
 class Noting final : public Participant {
 public:
-    void on_epoch(Result<EpochNumber> epoch, std::span<const std::byte>) override {
+    void on_epoch(Result<EpochNumber> epoch, std::span<const std::byte> with) override {
         answers.push_back(epoch);
+        data.assign(with.begin(), with.end());
     }
     std::vector<Result<EpochNumber>> answers;
+    std::vector<std::byte> data;  // Of the last answer.
+};
+
+// Makes each contribution longer, and the result shorter again.
+class NotingObserver final : public EpochObserver {
+public:
+    EpochRules rules(const EpochRules& plain) const override {
+        EpochRules longer = plain;
+        longer.granule = 3;
+        return longer;
+    }
+    void mark(const std::string&, std::vector<std::byte>& data) override {
+        data.push_back(std::byte{9});
+    }
+    void on_call(const std::string& node, Duration longest) override {
+        CHECK(longest == MemberOptions{}.watchdog());
+        lines.push_back(node + " calls");
+    }
+    void on_leave(const std::string& node, Incarnation incarnation) override {
+        lines.push_back(node + " leaves as " + std::to_string(incarnation));
+    }
+    void on_answer(const std::string& node, Incarnation, Answer& answer) override {
+        lines.push_back(node + (answer.epoch ? " begins an epoch" : " gets none"));
+        if (!answer.epoch) return;
+        REQUIRE(answer.data.size() == 3);
+        CHECK(answer.data.back() == std::byte{9});
+        answer.data.pop_back();
+    }
+    std::vector<std::string> lines;
 };
 
 class Node {
 public:
-    explicit Node(Duration starts_at = 1s, const MemberOptions& options = {})
+    explicit Node(Duration starts_at = 1s, const MemberOptions& options = {},
+                  EpochObserver* observer = nullptr)
         : reactor_(world.make_reactor()),
           handler({.reactor = *reactor_,
                    .events = events,
                    .links = links_,
                    .incarnation = file,
-                   .views = store},
+                   .views = store,
+                   .observer = observer},
                   options, {.name = "a", .address = "a"}) {
         run_for(starts_at);
     }
@@ -224,5 +256,34 @@ TEST_CASE("eh handler: without a root a node is lost once", "[eh]") {
         REQUIRE(node.participant.answers.size() == i);
     }
     CHECK(told(node, "eh.lost") == 1);
+    node.handler.stop();
+}
+
+TEST_CASE("eh handler: an observer is told of each call and its answer, and who leaves", "[eh]") {
+    const std::vector<std::byte> data{std::byte{1}, std::byte{2}};
+    NotingObserver observer;
+    Node node(1s, {}, &observer);
+    CHECK(node.handler.rules().granule == 1);
+    CHECK(node.handler.options().rules.granule == 3);
+    REQUIRE(node.handler.next_epoch(kFirstEpoch, data, node.participant));
+    REQUIRE_FALSE(node.handler.next_epoch(kFirstEpoch, data, node.participant));
+    node.handler.last_epoch(kFirstEpoch);
+    CHECK(observer.lines == std::vector<std::string>{"a calls", "a gets none"});
+
+    observer.lines.clear();
+    REQUIRE(node.handler.next_epoch(kFirstEpoch, data, node.participant));
+    node.handler.begin();
+    for (int i = 0; i < 4; ++i) node.file.finish();
+    node.store.answer_read(ViewHandle{});
+    node.store.answer_swap();
+    node.run_for(1s);
+    REQUIRE(node.participant.answers.size() == 2);
+    REQUIRE(node.participant.answers.back().has_value());
+    CHECK(node.participant.data == data);
+    node.handler.last_epoch(*node.participant.answers.back());
+    REQUIRE(observer.lines.size() == 3);
+    CHECK(observer.lines[0] == "a calls");
+    CHECK(observer.lines[1] == "a begins an epoch");
+    CHECK(observer.lines[2].starts_with("a leaves as "));
     node.handler.stop();
 }
