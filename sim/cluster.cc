@@ -1,12 +1,8 @@
 #include "sim/cluster.h"
 
 #include <algorithm>
-#include <span>
-#include <utility>
 
 #include "core/ensure.h"
-#include "eh/view.h"
-#include "lrs/epoch_frame.h"
 
 namespace fopd::sim {
 
@@ -25,45 +21,18 @@ constexpr Duration kCloseLookInterval = 1s;
 // The smallest disk.
 constexpr std::uint64_t kDiskBytes = 16UL << 20;
 
-// Short enough for many epochs and evictions in a run.
-constexpr std::string_view kEpochTimes = "timeout: 1s, grace: 100ms, root_silent: 500ms";
-
 fop::Key peer_key() {
     return fop::parse_key(std::string(64, '5')).value();
 }
 
-std::string node_name(std::size_t index) {
-    return "node-" + std::to_string(index);
-}
-
 std::vector<std::string> node_names(std::uint32_t nodes) {
     std::vector<std::string> names;
-    for (std::uint32_t i = 0; i < nodes; ++i) names.push_back(node_name(i));
+    for (std::uint32_t i = 0; i < nodes; ++i) names.push_back(Cluster::node_name(i));
     return names;
-}
-
-std::size_t frame_bytes() {
-    return lrs::EpochFrame(lrs::epoch_parts()).size_bytes();
-}
-
-// Contributions with numbers of calls behind them.
-void combine_numbered(std::span<std::byte> into, std::span<const std::byte> one,
-                      std::span<const std::byte> other) {
-    const std::size_t frame = frame_bytes();
-    if (into.size() < frame) return;
-    lrs::EpochFrame(lrs::epoch_parts())
-        .combine(into.first(frame), one.first(frame), other.first(frame));
-    NumberedCalls::combine(into.subspan(frame), one.subspan(frame), other.subspan(frame));
 }
 
 std::string client_name(std::uint32_t index) {
     return "client-" + std::to_string(index);
-}
-
-eh::ViewHandle view_in(const std::vector<std::byte>& file) {
-    auto view = eh::decode_view(file);
-    ENSURE(view.has_value());
-    return std::make_shared<const eh::CommittedView>(*std::move(view));
 }
 
 }  // namespace
@@ -76,6 +45,7 @@ Cluster::Cluster(std::uint64_t seed, ClusterOptions options)
       book_(world_),
       epoch_calls_(node_names(options.nodes)),
       epoch_lives_(options.nodes, 0),
+      doomed_(options.nodes, false),
       excused_until_(options.nodes, Instant::min()),
       restart_(options.nodes, false) {
     for (std::uint32_t i = 0; i < options_.nodes; ++i) {
@@ -127,21 +97,6 @@ Cluster::Cluster(std::uint64_t seed, ClusterOptions options)
 
 Cluster::~Cluster() = default;
 
-std::string Cluster::epoch_configuration() {
-    std::string members;
-    for (std::uint32_t i = 0; i < options_.nodes; ++i) {
-        const std::string name = node_name(i);
-        members += "{ name: " + name + ", address: \"" +
-                   format_address(network_.address_of(name, 1)) + "\" }, ";
-    }
-    // Nobody connects to this etcd: the nodes are given another store.
-    const std::string_view store = options_.shared_views
-                                       ? "{ kind: etcd, endpoints: [ \"http://etcd\" ] }"
-                                       : "{ root: node-0 }";
-    return "kind: peers, store: " + std::string(store) + ", " + std::string(kEpochTimes) +
-           ", members: [ " + members + "]";
-}
-
 void Cluster::start_all() {
     for (const auto& node : nodes_) node->start();
     for (const auto& client : clients_) client->start();
@@ -166,6 +121,7 @@ bool Cluster::run_for(Duration span, const std::vector<Fault>& plan) {
 void Cluster::step_until(Instant limit) {
     Instant looked_at = world_.now();
     while (broken_promise_.empty() && world_.step(limit)) {
+        crash_doomed();
         if (world_.now() == looked_at) continue;
         looked_at = world_.now();
         look_at_all();
@@ -194,6 +150,7 @@ void Cluster::look_at_all() {
 void Cluster::carry_out(const Fault& fault) {
     if (is_of_network(fault.kind)) return carry_out_on_network(fault);
     if (fault.kind == Fault::Kind::kCrashClient) return carry_out_on_client(fault);
+    if (fault.kind == Fault::Kind::kCrashAt) return awaited_.push_back(fault);
     SimulatedNode& node = *nodes_[fault.node];
     if (!node.running()) return;
     ++faults_carried_out_;
@@ -243,6 +200,7 @@ void Cluster::carry_out(const Fault& fault) {
             restart_[fault.node] = true;
             due_.push_back({until, fault});
             break;
+        case Fault::Kind::kClockJump: node.jump_clock(fault.span); break;
         default: ensure_failed("a fault of a node", __FILE__, __LINE__);
     }
 }
@@ -320,6 +278,7 @@ void Cluster::end(const Fault& fault) {
     switch (fault.kind) {
         case Fault::Kind::kBadReload: node.set_configuration(node.good_configuration()); break;
         case Fault::Kind::kCrash:
+        case Fault::Kind::kCrashAt:
         case Fault::Kind::kDrain:
         case Fault::Kind::kRestart:
             // A node that is drained or still stopping is terminated, and restarted when it has
@@ -401,6 +360,7 @@ bool Cluster::recover(Duration patience) {
         if (is_of_network(due.fault.kind)) end(due.fault);
     }
     due_.clear();
+    awaited_.clear();
     for (std::uint32_t i = 0; i < options_.nodes; ++i) {
         SimulatedNode& node = *nodes_[i];
         node.set_configuration(node.good_configuration());
@@ -461,118 +421,6 @@ bool Cluster::part_all(Duration patience) {
         }
     }
     for (const auto& node : nodes_) look_for_unexplained_errors(*node);
-    return broken_promise_.empty();
-}
-
-// -- epochs --
-
-eh::EpochRules Cluster::rules(const eh::EpochRules& plain) const {
-    eh::EpochRules numbered = plain;
-    numbered.combine = combine_numbered;
-    numbered.granule = frame_bytes() + epoch_calls_.numbers_bytes();
-    numbered.swap_bytes = nullptr;  // All nodes have the same byte order.
-    return numbered;
-}
-
-// The index of a node that has something to say of its calls. Those of its earlier lives ended with
-// them.
-std::size_t Cluster::caller(const std::string& node) {
-    const auto found =
-        std::ranges::find_if(nodes_, [&node](const auto& each) { return each->name() == node; });
-    ENSURE(found != nodes_.end());
-    const auto index = static_cast<std::size_t>(found - nodes_.begin());
-    const std::uint64_t life = (*found)->life_count();
-    if (std::exchange(epoch_lives_[index], life) != life) epoch_calls_.on_crash(index);
-    return index;
-}
-
-void Cluster::mark(const std::string& node, std::vector<std::byte>& data) {
-    const auto numbers = epoch_calls_.numbers(caller(node), epoch_calls_.numbers_bytes());
-    data.insert(data.end(), numbers.begin(), numbers.end());
-}
-
-void Cluster::on_call(const std::string& node, Duration longest) {
-    epoch_calls_.on_call(epochs_, caller(node),
-                         {.bytes = epoch_calls_.numbers_bytes(), .longest = longest}, world_.now());
-}
-
-void Cluster::on_leave(const std::string& node, eh::Incarnation incarnation) {
-    epoch_calls_.on_leave(caller(node), incarnation);
-}
-
-void Cluster::on_answer(const std::string& node, eh::Incarnation incarnation,
-                        eh::peers::Answer& answer) {
-    look_at_views();
-    const std::size_t index = caller(node);
-    const std::size_t frame = frame_bytes();
-    const bool is_whole = answer.data.size() == frame + epoch_calls_.numbers_bytes();
-    std::span<const std::byte> numbers;
-    if (is_whole) numbers = std::span(answer.data).subspan(frame);
-    if (answer.epoch) {
-        epochs_.on_epoch(node, answer);
-        epochs_.require(is_whole, "I3", node + " has a result of another length");
-    }
-    epoch_calls_.on_answer(
-        epochs_, index, answer,
-        {.incarnation = incarnation, .numbers = numbers, .frozen = frozen_in_call(index)},
-        world_.now());
-    if (is_whole) answer.data.resize(frame);
-}
-
-// How long a stall may have kept the node from ending its call.
-Duration Cluster::frozen_in_call(std::size_t node) const {
-    if (!epoch_calls_.is_pending(node)) return Duration{0};
-    const Instant called_at = epoch_calls_.called_at(node);
-    return std::max(excused_until_[node], called_at) - called_at;
-}
-
-// Calls that are pending, and not late.
-void Cluster::look_at_calls() {
-    for (const auto& node : nodes_) {
-        if (!node->running()) continue;
-        const std::size_t index = caller(node->name());
-        epoch_calls_.look(epochs_, index, frozen_in_call(index), world_.now());
-    }
-    if (!epochs_.broken().empty()) break_promise(epochs_.broken());
-}
-
-// The views that were committed since the last look.
-void Cluster::look_at_views() {
-    const std::size_t known = epochs_.views().size();
-    if (options_.shared_views) {
-        const auto& all = views_.history();
-        for (std::size_t i = known; i < all.size(); ++i) epochs_.on_commit(all[i]);
-    } else {
-        const auto& all = nodes_.front()->epoch_files().view;
-        for (std::size_t i = known; i < all.size(); ++i) epochs_.on_commit(view_in(all[i]));
-    }
-    if (!epochs_.broken().empty()) break_promise(epochs_.broken());
-}
-
-bool Cluster::move_together(Duration patience) {
-    const Instant end_at = after(world_.now(), patience);
-    std::vector<eh::EpochNumber> before;
-    for (const auto& node : nodes_) before.push_back(epochs_.newest(node->name()));
-    const auto moves = [&](const SimulatedNode& node) {
-        return epochs_.newest(node.name()) > before[node.index()];
-    };
-    const auto is_member = [&](SimulatedNode& node) {
-        const auto status = node.node().localities().front()->epochs()->status();
-        const auto is_lost = [](const auto& each) {
-            using State = eh::peers::EpochStatus::Seen::State;
-            return each.state == State::kLost || each.state == State::kUnknown;
-        };
-        return std::ranges::none_of(status.members, is_lost);
-    };
-    std::string missing = "no node";
-    while (broken_promise_.empty() && !missing.empty() && world_.now() < end_at) {
-        step_until(after(world_.now(), 1s));
-        missing.clear();
-        for (const auto& node : nodes_) {
-            if (!node->running() || !is_member(*node) || !moves(*node)) missing = node->name();
-        }
-    }
-    if (!missing.empty()) break_promise(missing + " does not move from epoch to epoch with others");
     return broken_promise_.empty();
 }
 

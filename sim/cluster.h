@@ -57,6 +57,7 @@ public:
 
     core::VirtualWorld& world() { return world_; }
     SimulatedNode& node(std::uint32_t index) { return *nodes_[index]; }
+    static std::string node_name(std::size_t index) { return "node-" + std::to_string(index); }
     std::uint32_t node_count() const { return options_.nodes; }
     fabric::MemNetwork& network() { return network_.links(); }
     SimulatedNetwork& hosts() { return network_; }
@@ -88,6 +89,7 @@ public:
     // Empty as long as every promise was kept.
     const std::string& broken_promise() const { return broken_promise_; }
     std::uint64_t faults_carried_out() const { return faults_carried_out_; }
+    bool has_carried_out(Fault::Kind kind) const { return carried_out_.contains(kind); }
 
 private:
     // A fault in progress.
@@ -99,6 +101,7 @@ private:
     void carry_out(const Fault& fault);
     void carry_out_on_network(const Fault& fault);
     void carry_out_on_client(const Fault& fault);
+    void crash_doomed();
     void carry_out_due();
     void end(const Fault& fault);
     template <typename Visit>
@@ -111,6 +114,7 @@ private:
     void mark(const std::string& node, std::vector<std::byte>& data) override;
     void on_call(const std::string& node, Duration longest) override;
     void on_leave(const std::string& node, eh::Incarnation incarnation) override;
+    bool on_effect(const std::string& node, const eh::peers::Effect& effect) override;
     void on_answer(const std::string& node, eh::Incarnation incarnation,
                    eh::peers::Answer& answer) override;
     std::size_t caller(const std::string& node);
@@ -133,7 +137,9 @@ private:
     std::vector<std::uint64_t> epoch_lives_;  // Per node: the life that made its last call.
     std::vector<std::unique_ptr<SimulatedNode>> nodes_;
     std::vector<std::unique_ptr<SimulatedClient>> clients_;
-    std::vector<Due> due_;  // In the order of their start.
+    std::vector<Due> due_;        // In the order of their start.
+    std::vector<Fault> awaited_;  // Of the kind kCrashAt: the moment has not come yet.
+    std::vector<bool> doomed_;    // Per node: it is killed when the present turn ends.
     Instant looked_closely_at_ = Instant::min();
     // Per node: until then, a stall explains a late feed of the watchdog.
     std::vector<Instant> excused_until_;

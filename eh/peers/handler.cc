@@ -365,6 +365,7 @@ void PeersHandler::note_root() {
 }
 
 void PeersHandler::execute(Effect& effect) {
+    if (parts_.observer != nullptr && !parts_.observer->on_effect(self_.name, effect)) return;
     if (const auto* const send = std::get_if<Send>(&effect)) {
         parts_.links.send(send->to, send->message);
     } else if (const auto* const wanted = std::get_if<Persist>(&effect)) {

@@ -40,6 +40,8 @@ public:
     virtual void on_call(const std::string& node, Duration longest) = 0;
     // The node, which takes part or wants to, leaves.
     virtual void on_leave(const std::string& node, Incarnation incarnation) = 0;
+    // The node is about to do this; false: its process ends now, and does nothing any more.
+    virtual bool on_effect(const std::string& node, const Effect& effect) = 0;
     // The call is answered, before its participant is told. Removes what mark() has appended.
     virtual void on_answer(const std::string& node, Incarnation incarnation, Answer& answer) = 0;
 
