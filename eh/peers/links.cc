@@ -84,6 +84,9 @@ public:
         connect_again();
     }
 
+    // The next connection that is made begins with the first key, then come those before it.
+    void begin_with_newest_key() { next_key_ = 0; }
+
     Task<void> close() {
         closing_ = true;
         stop_.cancel();
@@ -99,10 +102,12 @@ private:
     };
 
     void make_client() {
-        key_ %= owner_.options_.keys.size();
+        const std::vector<fop::Key>& keys = owner_.options_.keys;
+        const std::size_t key = next_key_ % keys.size();
+        next_key_ = key + 1;
         fabric::ClientOptions options{.server = address_,
                                       .credentials = {.kind = fop::AuthKind::kPeer,
-                                                      .key = owner_.options_.keys[key_],
+                                                      .key = keys[key],
                                                       .name = owner_.options_.name},
                                       .backoff_min = kBackOffMin,
                                       .backoff_max = owner_.options_.back_off_max};
@@ -164,6 +169,7 @@ private:
                 if (closing_) co_return;
                 unanswered_since_ = kNever;
                 back_off = kBackOffMin;
+                begin_with_newest_key();
                 make_client();
             }
             pump();
@@ -191,7 +197,6 @@ private:
             if (closing_) co_return;
             again_ = false;
             back_off = std::min(2 * back_off, owner_.options_.back_off_max);
-            ++key_;
             make_client();
         }
         // Ends the calls in flight.
@@ -211,7 +216,7 @@ private:
     Links& owner_;
     const Peer peer_;
     const fabric::Address address_;
-    std::size_t key_ = 0;  // The one in use.
+    std::size_t next_key_ = 0;  // Of those in the options: the one after that in use.
     std::unique_ptr<fabric::Client> client_;
     std::array<std::optional<Pending>, kKinds> pending_;
     std::deque<std::size_t> order_;  // The kinds of pending messages, the oldest first.
@@ -255,6 +260,12 @@ void Links::send(const Peer& to, const Message& message) {
         if (!armed()) reactor_.arm(*this, after(reactor_.now(), kSweep));
     }
     found->second->send(message);
+}
+
+void Links::use_keys(std::vector<fop::Key> keys) {
+    ENSURE(!keys.empty());
+    options_.keys = std::move(keys);
+    for (const auto& [to, link] : links_) link->begin_with_newest_key();
 }
 
 void Links::heard(const std::string& name) {

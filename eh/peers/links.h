@@ -56,8 +56,8 @@ public:
     Result<void> open(fabric::Transport& transport) { return host_.open(transport); }
     // Sends nothing more, and releases everything. Once.
     Task<void> close();
-    // New connections use these keys. REQUIRES: `keys` is not empty.
-    void use_keys(std::vector<fop::Key> keys) { options_.keys = std::move(keys); }
+    // New connections use these keys, the first one first. REQUIRES: `keys` is not empty.
+    void use_keys(std::vector<fop::Key> keys);
 
     void send(const Peer& to, const Message& message) override;
     // A message of this peer has come, so links to it need not wait for their next attempt.
