@@ -94,6 +94,14 @@ void NodeEpochs::send(const eh::peers::Peer& to, const eh::peers::Message& messa
     peers_->links->send({.name = to.name, .address = address}, message);
 }
 
+std::uint64_t NodeEpochs::taken() const {
+    return peers_->links ? peers_->links->taken() : 0;
+}
+
+std::string NodeEpochs::problem_with(const std::string& name) const {
+    return peers_->links ? peers_->links->problem_with(name) : std::string();
+}
+
 Task<void> NodeEpochs::leave(Instant deadline) {
     if (peers_ == nullptr) co_return;
     const Instant patience = after(parts_.reactor.now(), 2 * parts_.settings.root_silent);

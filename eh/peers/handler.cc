@@ -174,15 +174,29 @@ std::string PeersHandler::reason_of(const Error& error) const {
     const bool is_waiting = error.os_errno == ENOLINK && member_->is_seated() &&
                             member_->newest_epoch() == kFirstEpoch &&
                             member_->view()->participants() < options_.expect;
+    if (error.os_errno == ETIMEDOUT && member_) return describe(error) + reason_of_silence();
     if (!is_waiting) return describe(error);
     return "waiting for " + std::to_string(options_.expect) + " daemons (eh.expect), " +
            std::to_string(member_->view()->participants()) + " have joined";
+}
+
+// What an administrator can do something about, if that is why no epoch came; empty: not known.
+std::string PeersHandler::reason_of_silence() const {
+    if (parts_.links.taken() > 0 && !has_heard_) {
+        return "; other daemons take the messages of this one, and none of theirs arrives at " +
+               self_.address + ", its address in eh.members or eh.address";
+    }
+    const std::string& root = member_->root_name();
+    const std::string problem = root == self_.name ? "" : parts_.links.problem_with(root);
+    if (problem.empty()) return {};
+    return "; the root " + root + " cannot be reached at " + problem;
 }
 
 // -- what comes in --
 
 void PeersHandler::on_message(const Peer& from, std::span<const std::byte> message) {
     if (!is_running()) return;
+    has_heard_ = true;
     auto decoded = decode(message);
     if (!decoded) {
         report({.kind = EventKind::kDropped, .name = from.name});

@@ -24,6 +24,11 @@ namespace fopd::eh::peers {
 class MessageSender {
 public:
     virtual void send(const Peer& to, const Message& message) = 0;
+    // Messages that other daemons have taken so far.
+    virtual std::uint64_t taken() const = 0;
+    // Where the member of this name cannot be reached, and why, or why it refuses messages; empty
+    // if its last message has reached it, or there was none.
+    virtual std::string problem_with(const std::string& name) const = 0;
 
 protected:
     ~MessageSender() = default;
@@ -142,6 +147,7 @@ private:
     void note_answer(const Result<EpochNumber>& epoch);
     void note_error(std::string reason);
     std::string reason_of(const Error& error) const;
+    std::string reason_of_silence() const;
     void note_root();
     void report_takeover(const Event& event);
     void report_awaited(const Event& event);
@@ -158,6 +164,7 @@ private:
     bool settling_ = false;
     Participant* participant_ = nullptr;  // Set while a call is pending.
     Instant called_at_{};
+    bool has_heard_ = false;  // A message has come in the life of this process.
     std::optional<Early> early_;
     std::optional<Incarnation> persisting_;
     bool file_busy_ = false;

@@ -84,6 +84,11 @@ public:
         connect_again();
     }
 
+    // Empty: there is none.
+    std::string problem() const {
+        return reported_.empty() ? std::string() : peer_.address + ": " + reported_;
+    }
+
     // The next connection that is made begins with the first key, then come those before it.
     void begin_with_newest_key() { next_key_ = 0; }
 
@@ -154,7 +159,10 @@ private:
         if (client_->open() && owner_.reactor_.now() >= patience) connect_again();
         // Members repeat what matters. What is not delivered is no error here.
         if (answer && answer->status != fop::Status::kDone) report(answer->words);
-        if (answer && answer->status == fop::Status::kDone) reported_.clear();
+        if (answer && answer->status == fop::Status::kDone) {
+            ++owner_.taken_;
+            reported_.clear();
+        }
         pump();
         if (!order_.empty() && !client_->open()) wake_.wake_all();
     }
@@ -266,6 +274,15 @@ void Links::use_keys(std::vector<fop::Key> keys) {
     ENSURE(!keys.empty());
     options_.keys = std::move(keys);
     for (const auto& [to, link] : links_) link->begin_with_newest_key();
+}
+
+std::string Links::problem_with(const std::string& name) const {
+    std::string problem;
+    for (auto each = links_.lower_bound({name, std::string()});
+         each != links_.end() && each->first.first == name && problem.empty(); ++each) {
+        problem = each->second->problem();
+    }
+    return problem;
 }
 
 void Links::heard(const std::string& name) {

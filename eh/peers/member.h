@@ -172,6 +172,8 @@ public:
     const ViewHandle& view() const { return view_; }
     EpochNumber newest_epoch() const { return newest_; }
     Incarnation incarnation() const { return incarnation_; }
+    // Of its view, or else the daemon that it asks for admission; empty: it knows none.
+    const std::string& root_name() const { return seated_ ? view_->root().name : root_hint_.name; }
     CommonRules rules() const;
     const LeftView& left_view() const { return left_view_; }
     // Whether the member at this position is known to be ready: this member, or a child with all

@@ -27,7 +27,14 @@ namespace {
 
 class NoLinks final : public MessageSender {
 public:
-    void send(const Peer&, const Message&) override {}
+    void send(const Peer&, const Message&) override { count += takes ? 1 : 0; }
+    std::uint64_t taken() const override { return count; }
+    std::string problem_with(const std::string& name) const override {
+        return name == "r" ? problem : "";
+    }
+    bool takes = false;  // What is sent arrives somewhere.
+    std::uint64_t count = 0;
+    std::string problem;  // With the member r.
 };
 
 // Answers when the test says so.
@@ -96,7 +103,7 @@ public:
         : reactor_(world.make_reactor()),
           handler({.reactor = *reactor_,
                    .events = events,
-                   .links = links_,
+                   .links = links,
                    .incarnation = file,
                    .views = store,
                    .observer = observer},
@@ -112,6 +119,7 @@ public:
 
     core::VirtualWorld world{1};
     EventLines events;
+    NoLinks links;
     MemoryFile file;
     SilentStore store;
     Noting participant;
@@ -120,7 +128,6 @@ private:
     static Task<void> turn(core::Reactor* reactor) { co_await reactor->yield(); }
 
     std::unique_ptr<core::Reactor> reactor_;
-    NoLinks links_;
 
 public:
     PeersHandler handler;
@@ -245,6 +252,37 @@ TEST_CASE("eh handler: while daemons are awaited, it says so", "[eh]") {
     REQUIRE(node.participant.answers.size() == 1);
     CHECK(node.handler.status().last_error == "waiting for 3 daemons (eh.expect), 1 have joined");
     node.handler.stop();
+}
+
+TEST_CASE("eh handler: a node that is not reached, or does not reach the root, says so", "[eh]") {
+    MemberOptions options;
+    options.root = {.name = "r", .address = "r"};
+    const auto error_with = [&](bool is_taken, bool hears, const std::string& problem) {
+        Node node(1s, options);
+        node.links.takes = is_taken;
+        node.links.problem = problem;
+        node.handler.begin();
+        node.file.finish();
+        REQUIRE(node.handler.next_epoch(kFirstEpoch, {}, node.participant));
+        for (int i = 0; i < 4; ++i) node.file.finish();
+        node.run_for(1s);
+        if (hears) node.handler.on_message(options.root, encode({.body = Beat{}}));
+        node.run_for(kPatience);
+        REQUIRE(node.participant.answers.size() == 1);
+        const std::string error = node.handler.status().last_error;
+        // The log has the same.
+        CHECK(told(node, error) == 1);
+        node.handler.stop();
+        return error;
+    };
+    const std::string plain = error_with(false, false, "");
+    CHECK(error_with(true, true, "") == plain);
+    CHECK(error_with(true, false, "") ==
+          plain +
+              "; other daemons take the messages of this one, and none of theirs arrives at a, "
+              "its address in eh.members or eh.address");
+    CHECK(error_with(false, false, "tcp://r:1: refused") ==
+          plain + "; the root r cannot be reached at tcp://r:1: refused");
 }
 
 TEST_CASE("eh handler: without a root a node is lost once", "[eh]") {

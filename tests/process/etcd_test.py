@@ -3,9 +3,9 @@
 import signal
 import unittest
 
-from epochs_process import EpochsTestCase
+from epochs_process import EpochsTestCase, free_ports
 from etcd_process import Etcd, EtcdCluster, needs_etcd
-from fopd_process import CONFIG, KEY_FILE, run_fopd, wait_until
+from fopd_process import CONFIG, KEY_FILE, SCHEME, run_fopd, wait_until
 
 PASSWORD = "correct horse"
 WRONG_PASSWORD = "battery staple"
@@ -85,6 +85,18 @@ class EtcdTest(EpochsTestCase):
             daemon.kill()
         daemons = self.start_all()
         self.wait_epoch_after(daemons["a"], before)
+
+    def test_a_daemon_with_a_wrong_address_says_so(self):
+        """It finds the others by the list of members, and they do not find it."""
+        wrong = f"{SCHEME}://127.0.0.1:{free_ports(1)[0]}"
+        self.nodes["c"] = self.make_node("c", directory="wrong", address=wrong)
+        daemons = {name: self.nodes[name].start_ready() for name in "ab"}
+        self.wait_members(daemons.values(), "ab")
+        daemons["c"] = self.nodes["c"].start_ready()
+        reason = daemons["c"].wait_event("fopd.eh.no_epochs")[0]["reason"]
+        self.assertIn(f"none of theirs arrives at {wrong}", reason)
+        self.assertIn("eh.address", self.epochs(daemons["c"])["last_error"])
+        self.assertIn("eh.address", daemons["c"].ctl("epoch", "show").stdout)
 
     def test_a_user_with_a_password(self):
         self.etcd.turn_authentication_on(PASSWORD)
