@@ -200,6 +200,9 @@ void NodeEpochs::collect(core::MetricSink& sink) const {
                  {}, value(figures.evictions));
     sink.counter("fopd_epoch_messages_dropped", "Messages of other daemons that made no sense.", {},
                  value(figures.dropped));
+    sink.counter("fopd_epoch_store_failures",
+                 "Calls of the store of the list of members that failed or were refused.", {},
+                 value(figures.store_failed));
     sink.time_histogram("fopd_epoch_seconds",
                         "From the time this daemon is ready for an epoch until it begins.", {},
                         figures.seconds, core::Buckets::kTwelve);

@@ -209,6 +209,7 @@ void PeersHandler::on_message(const Peer& from, std::span<const std::byte> messa
 void PeersHandler::on_view_read(Result<ViewHandle> view) {
     if (!is_running()) return;
     const std::string reason = view ? std::string() : describe(view.error());
+    if (!view) figures_.store_failed.add(1);
     if (!view) note_error("the view store: " + reason);
     if (std::exchange(read_error_, reason) != reason && !view) {
         emit(parts_.events, Level::kWarn, "eh.view_not_read",
@@ -221,6 +222,7 @@ void PeersHandler::on_view_read(Result<ViewHandle> view) {
 void PeersHandler::on_view_swapped(Swapped outcome) {
     if (!is_running()) return;
     if (outcome != Swapped::kYes) {
+        figures_.store_failed.add(1);
         emit(parts_.events, Level::kWarn, "eh.view_not_written",
              {{"outcome", outcome == Swapped::kNo ? "refused" : "unknown"}});
     }

@@ -78,11 +78,12 @@ struct EpochStatus {
 struct EpochFigures {
     core::Counter view;
     core::Counter members;
-    core::Counter failing;    // 1: the last call ended with an error.
-    core::Counter failed;     // Calls that ended with an error.
-    core::Counter evictions;  // By this node as root.
-    core::Counter dropped;    // Messages that made no sense.
-    core::Histogram seconds;  // From a call to its epoch.
+    core::Counter failing;       // 1: the last call ended with an error.
+    core::Counter failed;        // Calls that ended with an error.
+    core::Counter evictions;     // By this node as root.
+    core::Counter dropped;       // Messages that made no sense.
+    core::Counter store_failed;  // Calls of the view store that failed, or were refused.
+    core::Histogram seconds;     // From a call to its epoch.
 };
 
 // The epoch handler of a node with peers: executes what its Member asks for. Lives on one reactor.

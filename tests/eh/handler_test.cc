@@ -236,6 +236,7 @@ TEST_CASE("eh handler: a store that fails is reported once for each reason", "[e
     CHECK(told(node, "eh.view_not_read") == 1);
     fail(other);
     CHECK(told(node, "eh.view_not_read") == 1);
+    CHECK(node.handler.figures().store_failed.get() == 3);
     node.handler.stop();
 }
 
