@@ -1,5 +1,6 @@
 """Daemons whose list of members is in etcd, from outside: another one becomes root, and etcd may be away."""
 
+import base64
 import signal
 import unittest
 
@@ -77,6 +78,28 @@ class EtcdTest(EpochsTestCase):
         self.etcd.process.send_signal(signal.SIGCONT)
         self.wait_members([daemons[name] for name in self.names if name != lost], [name for name in self.names if name != lost])
         daemons[root].wait_event("fopd.eh.etcd_answers")
+
+    def test_a_view_that_is_deleted_is_missed_and_epochs_go_on(self):
+        members = [{"name": each, "address": self.addresses[each]} for each in self.names]
+        for name in self.names:
+            self.nodes[name].write_config(eh=self.nodes[name].settings["eh"] | {"members": members})
+        daemons = {name: self.nodes[name].start_ready() for name in "ab"}
+        self.wait_members(daemons.values(), "ab")
+        before = self.epochs(daemons["b"])
+        key = base64.b64encode(b"/test/view").decode()
+        self.assertEqual(self.etcd.ask("/v3/kv/deleterange", {"key": key})["deleted"], "1")
+        # It wants to join, so the root looks at the view.
+        daemons["c"] = self.nodes["c"].start_ready()
+        lost = daemons[before["root"]].wait_event("fopd.eh.view_lost")[0]
+        self.assertEqual(lost["view"], before["view"])
+        self.wait_epoch_after(daemons["b"], self.epochs(daemons["b"])["epoch"] + 1)
+        self.assertEqual(self.epochs(daemons["b"])["view"], before["view"])
+        # What the event says is to be done.
+        for daemon in daemons.values():
+            daemon.signal(signal.SIGTERM)
+        for name, daemon in daemons.items():
+            self.nodes[name].expect_end(daemon)
+        self.assert_all_move(self.start_all())
 
     def test_all_are_killed_and_numbers_grow(self):
         daemons = self.start_all()
