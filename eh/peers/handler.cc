@@ -138,6 +138,7 @@ void PeersHandler::answer(Answer answered) {
         parts_.observer->on_answer(self_.name, incarnation, answered);
     }
     note_answer(answered.epoch);
+    hold_back_if_unreachable(answered.epoch);
     std::exchange(participant_, nullptr)->on_epoch(answered.epoch, answered.data);
 }
 
@@ -182,7 +183,7 @@ std::string PeersHandler::reason_of(const Error& error) const {
 
 // What an administrator can do something about, if that is why no epoch came; empty: not known.
 std::string PeersHandler::reason_of_silence() const {
-    if (parts_.links.taken() > 0 && !has_heard_) {
+    if (is_unreachable()) {
         return "; other daemons take the messages of this one, and none of theirs arrives at " +
                self_.address + ", its address in eh.members or eh.address";
     }
@@ -190,6 +191,20 @@ std::string PeersHandler::reason_of_silence() const {
     const std::string problem = root == self_.name ? "" : parts_.links.problem_with(root);
     if (problem.empty()) return {};
     return "; the root " + root + " cannot be reached at " + problem;
+}
+
+// Messages of this node arrive, and no answer ever came.
+bool PeersHandler::is_unreachable() const {
+    return parts_.links.taken() > 0 && !has_heard_;
+}
+
+// Only after it has asked, so that it does ask again.
+void PeersHandler::hold_back_if_unreachable(const Result<EpochNumber>& epoch) {
+    const bool is_late = !epoch && epoch.error().os_errno == ETIMEDOUT;
+    const std::uint64_t taken = parts_.links.taken();
+    if (!is_late || !member_ || !is_unreachable() || taken == taken_before_) return;
+    taken_before_ = taken;
+    member_->hold_back(parts_.reactor.now());
 }
 
 // -- what comes in --

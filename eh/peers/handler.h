@@ -149,6 +149,8 @@ private:
     void note_error(std::string reason);
     std::string reason_of(const Error& error) const;
     std::string reason_of_silence() const;
+    bool is_unreachable() const;
+    void hold_back_if_unreachable(const Result<EpochNumber>& epoch);
     void note_root();
     void report_takeover(const Event& event);
     void report_awaited(const Event& event);
@@ -165,7 +167,8 @@ private:
     bool settling_ = false;
     Participant* participant_ = nullptr;  // Set while a call is pending.
     Instant called_at_{};
-    bool has_heard_ = false;  // A message has come in the life of this process.
+    bool has_heard_ = false;          // A message has come in the life of this process.
+    std::uint64_t taken_before_ = 0;  // Messages that others had taken when it was held back last.
     std::optional<Early> early_;
     std::optional<Incarnation> persisting_;
     bool file_busy_ = false;

@@ -150,6 +150,10 @@ public:
     // watchdog() at most, evictions and take-overs that this member decides on need no majority.
     void waive_majority(Instant now);
 
+    // The caller knows that nobody reaches this member: it waits before it asks to join again,
+    // longer each time, because members wait for it when it is admitted.
+    void hold_back(Instant now);
+
     // `from` is the sender as the transport knows it, with the address for answers.
     void on_message(const Peer& from, Message message, Instant now);
     void on_persisted(Incarnation incarnation, Instant now);

@@ -286,6 +286,34 @@ TEST_CASE("eh handler: a node that is not reached, or does not reach the root, s
           plain + "; the root r cannot be reached at tcp://r:1: refused");
 }
 
+TEST_CASE("eh handler: a node that nobody reaches asks to join less and less often", "[eh]") {
+    const bool hears = GENERATE(false, true);
+    MemberOptions options;
+    options.root = {.name = "r", .address = "r"};
+    Node node(1s, options);
+    node.links.takes = true;
+    node.handler.begin();
+    node.file.finish();
+    if (hears) node.handler.on_message(options.root, encode({.body = Beat{}}));
+    const auto sent_in_a_minute = [&] {
+        const std::uint64_t before = node.links.count;
+        for (int i = 0; i < 120; ++i) {
+            // Refused while a call is pending.
+            (void)node.handler.next_epoch(kFirstEpoch, {}, node.participant);
+            node.file.finish();
+            node.run_for(500ms);
+        }
+        return node.links.count - before;
+    };
+    const std::uint64_t first = sent_in_a_minute();
+    for (int minute = 2; minute <= 4; ++minute) sent_in_a_minute();
+    const std::uint64_t last = sent_in_a_minute();
+    CAPTURE(first, last);
+    CHECK(last > 0);
+    CHECK((2 * last < first) == !hears);
+    node.handler.stop();
+}
+
 TEST_CASE("eh handler: without a root a node is lost once", "[eh]") {
     Node node;
     node.handler.begin();
