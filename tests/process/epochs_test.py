@@ -173,7 +173,9 @@ class EpochsTest(EpochsTestCase):
                              ({"members": [{"name": "a", "address": self.addresses["a"]},
                                            {"name": "b", "address": f"{SCHEME}://127.0.0.1:1"}]}, "this node does not listen at"),
                              ({"members": good["members"] + [{"name": "d", "address": self.addresses["a"]}]},
-                              "two members have this address")):
+                              "two members have this address"),
+                             ({"members": good["members"] + [{"name": "a", "address": f"{SCHEME}://127.0.0.1:2"}]},
+                              "the same as eh.members")):
             with self.subTest(word):
                 node.write_config(eh=good | change)
                 done = run_fopd("--config", node.config_path, "--check-config")
