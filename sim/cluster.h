@@ -118,6 +118,7 @@ private:
     void on_answer(const std::string& node, eh::Incarnation incarnation,
                    eh::peers::Answer& answer) override;
     std::size_t caller(const std::string& node);
+    void note_life(std::size_t node);
     Duration frozen_in_call(std::size_t node) const;
     void look_at_calls();
     void look_at_views();

@@ -84,16 +84,20 @@ eh::EpochRules Cluster::rules(const eh::EpochRules& plain) const {
     return numbered;
 }
 
-// The index of a node that has something to say of its calls. Those of its earlier lives ended with
-// them.
+// The index of a node that has something to say of its calls.
 std::size_t Cluster::caller(const std::string& node) {
     const auto found =
         std::ranges::find_if(nodes_, [&node](const auto& each) { return each->name() == node; });
     ENSURE(found != nodes_.end());
     const auto index = static_cast<std::size_t>(found - nodes_.begin());
-    const std::uint64_t life = (*found)->life_count();
-    if (std::exchange(epoch_lives_[index], life) != life) epoch_calls_.on_crash(index);
+    note_life(index);
     return index;
+}
+
+// Calls of earlier lives of the node ended with them.
+void Cluster::note_life(std::size_t node) {
+    const std::uint64_t life = nodes_[node]->life_count();
+    if (std::exchange(epoch_lives_[node], life) != life) epoch_calls_.on_crash(node);
 }
 
 void Cluster::mark(const std::string& node, std::vector<std::byte>& data) {
@@ -169,10 +173,10 @@ Duration Cluster::frozen_in_call(std::size_t node) const {
 
 // Calls that are pending, and not late.
 void Cluster::look_at_calls() {
-    for (const auto& node : nodes_) {
-        if (!node->running()) continue;
-        const std::size_t index = caller(node->name());
-        epoch_calls_.look(epochs_, index, frozen_in_call(index), world_.now());
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+        if (!nodes_[i]->running()) continue;
+        note_life(i);
+        epoch_calls_.look(epochs_, i, frozen_in_call(i), world_.now());
     }
     if (!epochs_.broken().empty()) break_promise(epochs_.broken());
 }
