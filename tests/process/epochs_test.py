@@ -75,6 +75,20 @@ class EpochsTest(EpochsTestCase):
         self.wait_members(daemons.values(), "abc")
         daemons["b"].wait_event("fopd.eh.epochs_again")
 
+    def test_one_is_killed_while_it_joins_and_the_root_while_it_lets_it_in(self):
+        daemons = {name: self.nodes[name].start_ready() for name in "ab"}
+        self.wait_members(daemons.values(), "ab")
+        for event in ("fopd.daemon.ready", "fopd.eh.joined"):
+            daemon = self.start("c")
+            daemon.wait_event(event)
+            daemon.kill()
+        daemons["c"] = self.nodes["c"].start_ready()
+        before = self.epochs(daemons["b"])["epoch"]
+        daemons["a"].kill()
+        daemons["a"] = self.nodes["a"].start_ready()
+        self.assert_all_move(daemons)
+        self.assertGreater(self.epochs(daemons["b"])["epoch"], before)
+
     def test_without_the_root_there_are_none_until_it_returns(self):
         daemons = self.start_all()
         daemons["a"].kill()
