@@ -70,6 +70,9 @@ struct ClassColumn {
     std::string (*text)(const json& at);
     bool is_wide = false;         // Only in wide tables.
     const char* needs = nullptr;  // Only if a class has this object.
+    // Not if the classes have a place among those of other nodes, unless the table is wide: what
+    // they have of that is more telling.
+    bool makes_room = false;
 };
 constexpr std::array kClassColumns{
     ClassColumn{"CLASS", [](const json& at) { return shown(at.at("name")); }},
@@ -80,7 +83,8 @@ constexpr std::array kClassColumns{
     ClassColumn{"BYTES PER S",
                 [](const json& at) {
                     return size_of(static_cast<std::uint64_t>(at.at("bytes_rate").get<double>()));
-                }},
+                },
+                false, nullptr, true},
     ClassColumn{"THROTTLED", &throttled_shown},
     ClassColumn{"OLDEST", [](const json& at) { return span_shown(at.at("oldest_s")); }},
     ClassColumn{"RESERVED", [](const json& at) { return share_shown(at, "served_reserved"); }, true,
@@ -103,11 +107,15 @@ constexpr std::array kClassColumns{
 };
 
 std::string class_table(const json& classes) {
-    const auto is_shown = [&classes](const ClassColumn& column) {
-        if (column.is_wide && !are_tables_wide()) return false;
-        if (column.needs == nullptr) return true;
+    const auto have = [&classes](const char* object) {
         return std::ranges::any_of(classes,
-                                   [&](const json& at) { return at.contains(column.needs); });
+                                   [object](const json& at) { return at.contains(object); });
+    };
+    const bool is_full = !are_tables_wide() && (have("turns") || have("cluster"));
+    const auto is_shown = [&](const ClassColumn& column) {
+        if (column.is_wide && !are_tables_wide()) return false;
+        if (column.makes_room && is_full) return false;
+        return column.needs == nullptr || have(column.needs);
     };
     std::vector<std::vector<std::string>> rows(1 + classes.size());
     for (const ClassColumn& each : kClassColumns) {

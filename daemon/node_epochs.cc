@@ -94,6 +94,14 @@ void NodeEpochs::send(const eh::peers::Peer& to, const eh::peers::Message& messa
     peers_->links->send({.name = to.name, .address = address}, message);
 }
 
+std::uint64_t NodeEpochs::taken() const {
+    return peers_->links ? peers_->links->taken() : 0;
+}
+
+std::string NodeEpochs::problem_with(const std::string& name) const {
+    return peers_->links ? peers_->links->problem_with(name) : std::string();
+}
+
 Task<void> NodeEpochs::leave(Instant deadline) {
     if (peers_ == nullptr) co_return;
     const Instant patience = after(parts_.reactor.now(), 2 * parts_.settings.root_silent);
@@ -192,6 +200,9 @@ void NodeEpochs::collect(core::MetricSink& sink) const {
                  {}, value(figures.evictions));
     sink.counter("fopd_epoch_messages_dropped", "Messages of other daemons that made no sense.", {},
                  value(figures.dropped));
+    sink.counter("fopd_epoch_store_failures",
+                 "Calls of the store of the list of members that failed or were refused.", {},
+                 value(figures.store_failed));
     sink.time_histogram("fopd_epoch_seconds",
                         "From the time this daemon is ready for an epoch until it begins.", {},
                         figures.seconds, core::Buckets::kTwelve);

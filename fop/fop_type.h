@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <variant>
@@ -357,6 +358,17 @@ constexpr const FopType* find_fop_type(std::uint16_t number) {
 constexpr const FopType* find_fop_type(std::string_view name) {
     const auto* const row = std::ranges::find(kFopTypes, name, &FopType::name);
     return row != kFopTypes.end() ? &*row : nullptr;
+}
+
+// By number, whether only daemons call fops of this type: a daemon asks that of each fop.
+inline constexpr auto kAreOfPeers = [] {
+    std::array<bool, kFopTypes.back().number + std::size_t{1}> are_of_peers{};
+    for (const FopType& type : kFopTypes)
+        are_of_peers[type.number] = type.callers == Callers::kPeers;
+    return are_of_peers;
+}();
+constexpr bool is_of_peers(std::uint16_t number) {
+    return number < kAreOfPeers.size() && kAreOfPeers[number];
 }
 
 // The index of the row in kFopTypes is one less than that of the body in RequestBody and ReplyBody.

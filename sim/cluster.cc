@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/ensure.h"
-#include "eh/view.h"
 
 namespace fopd::sim {
 
@@ -22,21 +21,18 @@ constexpr Duration kCloseLookInterval = 1s;
 // The smallest disk.
 constexpr std::uint64_t kDiskBytes = 16UL << 20;
 
-// Short enough for many epochs and evictions in a run.
-constexpr std::string_view kEpochTimes = "timeout: 1s, grace: 100ms, root_silent: 500ms";
-
 fop::Key peer_key() {
     return fop::parse_key(std::string(64, '5')).value();
 }
 
-std::string client_name(std::uint32_t index) {
-    return "client-" + std::to_string(index);
+std::vector<std::string> node_names(std::uint32_t nodes) {
+    std::vector<std::string> names;
+    for (std::uint32_t i = 0; i < nodes; ++i) names.push_back(Cluster::node_name(i));
+    return names;
 }
 
-eh::ViewHandle view_in(const std::vector<std::byte>& file) {
-    auto view = eh::decode_view(file);
-    ENSURE(view.has_value());
-    return std::make_shared<const eh::CommittedView>(*std::move(view));
+std::string client_name(std::uint32_t index) {
+    return "client-" + std::to_string(index);
 }
 
 }  // namespace
@@ -47,10 +43,13 @@ Cluster::Cluster(std::uint64_t seed, ClusterOptions options)
       network_(world_, {.seed = seed, .delay = kDelay, .wire = options.wire}),
       views_(world_, seed, options.store_faults),
       book_(world_),
+      epoch_calls_(node_names(options.nodes)),
+      epoch_lives_(options.nodes, 0),
+      doomed_(options.nodes, false),
       excused_until_(options.nodes, Instant::min()),
       restart_(options.nodes, false) {
     for (std::uint32_t i = 0; i < options_.nodes; ++i) {
-        SimulatedNodeOptions node{.name = "node-" + std::to_string(i),
+        SimulatedNodeOptions node{.name = node_name(i),
                                   .index = i,
                                   .localities = options_.localities,
                                   .watchdog = options_.watchdog,
@@ -98,21 +97,6 @@ Cluster::Cluster(std::uint64_t seed, ClusterOptions options)
 
 Cluster::~Cluster() = default;
 
-std::string Cluster::epoch_configuration() {
-    std::string members;
-    for (std::uint32_t i = 0; i < options_.nodes; ++i) {
-        const std::string name = "node-" + std::to_string(i);
-        members += "{ name: " + name + ", address: \"" +
-                   format_address(network_.address_of(name, 1)) + "\" }, ";
-    }
-    // Nobody connects to this etcd: the nodes are given another store.
-    const std::string_view store = options_.shared_views
-                                       ? "{ kind: etcd, endpoints: [ \"http://etcd\" ] }"
-                                       : "{ root: node-0 }";
-    return "kind: peers, store: " + std::string(store) + ", " + std::string(kEpochTimes) +
-           ", members: [ " + members + "]";
-}
-
 void Cluster::start_all() {
     for (const auto& node : nodes_) node->start();
     for (const auto& client : clients_) client->start();
@@ -137,6 +121,7 @@ bool Cluster::run_for(Duration span, const std::vector<Fault>& plan) {
 void Cluster::step_until(Instant limit) {
     Instant looked_at = world_.now();
     while (broken_promise_.empty() && world_.step(limit)) {
+        crash_doomed();
         if (world_.now() == looked_at) continue;
         looked_at = world_.now();
         look_at_all();
@@ -151,7 +136,10 @@ void Cluster::look_at_all() {
         client->look();
     }
     book_.look();
-    if (options_.peers) look_at_views();
+    if (options_.peers) {
+        look_at_views();
+        look_at_calls();
+    }
     if (after(looked_closely_at_, kCloseLookInterval) <= world_.now()) {
         looked_closely_at_ = world_.now();
         for (const auto& node : nodes_) look_for_broken_protocol(*node);
@@ -162,6 +150,7 @@ void Cluster::look_at_all() {
 void Cluster::carry_out(const Fault& fault) {
     if (is_of_network(fault.kind)) return carry_out_on_network(fault);
     if (fault.kind == Fault::Kind::kCrashClient) return carry_out_on_client(fault);
+    if (fault.kind == Fault::Kind::kCrashAt) return awaited_.push_back(fault);
     SimulatedNode& node = *nodes_[fault.node];
     if (!node.running()) return;
     ++faults_carried_out_;
@@ -211,6 +200,7 @@ void Cluster::carry_out(const Fault& fault) {
             restart_[fault.node] = true;
             due_.push_back({until, fault});
             break;
+        case Fault::Kind::kClockJump: node.jump_clock(fault.span); break;
         default: ensure_failed("a fault of a node", __FILE__, __LINE__);
     }
 }
@@ -288,6 +278,7 @@ void Cluster::end(const Fault& fault) {
     switch (fault.kind) {
         case Fault::Kind::kBadReload: node.set_configuration(node.good_configuration()); break;
         case Fault::Kind::kCrash:
+        case Fault::Kind::kCrashAt:
         case Fault::Kind::kDrain:
         case Fault::Kind::kRestart:
             // A node that is drained or still stopping is terminated, and restarted when it has
@@ -369,6 +360,7 @@ bool Cluster::recover(Duration patience) {
         if (is_of_network(due.fault.kind)) end(due.fault);
     }
     due_.clear();
+    awaited_.clear();
     for (std::uint32_t i = 0; i < options_.nodes; ++i) {
         SimulatedNode& node = *nodes_[i];
         node.set_configuration(node.good_configuration());
@@ -429,51 +421,6 @@ bool Cluster::part_all(Duration patience) {
         }
     }
     for (const auto& node : nodes_) look_for_unexplained_errors(*node);
-    return broken_promise_.empty();
-}
-
-void Cluster::on_epoch(const std::string& node, const eh::peers::Answer& answer) {
-    look_at_views();
-    epochs_.on_epoch(node, answer);
-}
-
-// The views that were committed since the last look.
-void Cluster::look_at_views() {
-    const std::size_t known = epochs_.views().size();
-    if (options_.shared_views) {
-        const auto& all = views_.history();
-        for (std::size_t i = known; i < all.size(); ++i) epochs_.on_commit(all[i]);
-    } else {
-        const auto& all = nodes_.front()->epoch_files().view;
-        for (std::size_t i = known; i < all.size(); ++i) epochs_.on_commit(view_in(all[i]));
-    }
-    if (!epochs_.broken().empty()) break_promise(epochs_.broken());
-}
-
-bool Cluster::move_together(Duration patience) {
-    const Instant end_at = after(world_.now(), patience);
-    std::vector<eh::EpochNumber> before;
-    for (const auto& node : nodes_) before.push_back(epochs_.newest(node->name()));
-    const auto moves = [&](const SimulatedNode& node) {
-        return epochs_.newest(node.name()) > before[node.index()];
-    };
-    const auto is_member = [&](SimulatedNode& node) {
-        const auto status = node.node().localities().front()->epochs()->status();
-        const auto is_lost = [](const auto& each) {
-            using State = eh::peers::EpochStatus::Seen::State;
-            return each.state == State::kLost || each.state == State::kUnknown;
-        };
-        return std::ranges::none_of(status.members, is_lost);
-    };
-    std::string missing = "no node";
-    while (broken_promise_.empty() && !missing.empty() && world_.now() < end_at) {
-        step_until(after(world_.now(), 1s));
-        missing.clear();
-        for (const auto& node : nodes_) {
-            if (!node->running() || !is_member(*node) || !moves(*node)) missing = node->name();
-        }
-    }
-    if (!missing.empty()) break_promise(missing + " does not move from epoch to epoch with others");
     return broken_promise_.empty();
 }
 

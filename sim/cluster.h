@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "eh/peers/handler.h"
 #include "sim/call_book.h"
 #include "sim/epochs/epoch_watch.h"
+#include "sim/epochs/numbered_calls.h"
 #include "sim/epochs/simulated_view_store.h"
 #include "sim/fault_plan.h"
 #include "sim/simulated_client.h"
@@ -43,8 +45,9 @@ struct ClusterOptions {
 };
 
 // Many daemons and their clients in one process, on one time line, under the faults of a plan.
-// After every step the cluster checks the daemons' promises, and at each epoch that one begins the
-// laws of epochs. It keeps the first broken promise as a sentence.
+// After every step the cluster checks the daemons' promises, and with each call for an epoch, each
+// answer and each committed view the laws of epochs. It keeps the first broken promise as a
+// sentence.
 class Cluster : eh::peers::EpochObserver {
 public:
     Cluster(std::uint64_t seed, ClusterOptions options);
@@ -54,12 +57,14 @@ public:
 
     core::VirtualWorld& world() { return world_; }
     SimulatedNode& node(std::uint32_t index) { return *nodes_[index]; }
+    static std::string node_name(std::size_t index) { return "node-" + std::to_string(index); }
     std::uint32_t node_count() const { return options_.nodes; }
     fabric::MemNetwork& network() { return network_.links(); }
     SimulatedNetwork& hosts() { return network_; }
     const fabric::MemSockets* sockets() const { return network_.sockets(); }
     SimulatedViewRegister& views() { return views_; }
     const EpochWatch& epochs() const { return epochs_; }
+    const NumberedCalls& epoch_calls() const { return epoch_calls_; }
     SimulatedClient& client(std::uint32_t index) { return *clients_[index]; }
     CallBook& book() { return book_; }
 
@@ -84,6 +89,7 @@ public:
     // Empty as long as every promise was kept.
     const std::string& broken_promise() const { return broken_promise_; }
     std::uint64_t faults_carried_out() const { return faults_carried_out_; }
+    bool has_carried_out(Fault::Kind kind) const { return carried_out_.contains(kind); }
 
 private:
     // A fault in progress.
@@ -95,6 +101,7 @@ private:
     void carry_out(const Fault& fault);
     void carry_out_on_network(const Fault& fault);
     void carry_out_on_client(const Fault& fault);
+    void crash_doomed();
     void carry_out_due();
     void end(const Fault& fault);
     template <typename Visit>
@@ -102,7 +109,18 @@ private:
     void look_at_all();
     void look_at(SimulatedNode& node);
     std::string epoch_configuration();
-    void on_epoch(const std::string& node, const eh::peers::Answer& answer) override;
+    // Behind what a node contributes to an epoch are the numbers of calls.
+    eh::EpochRules rules(const eh::EpochRules& plain) const override;
+    void mark(const std::string& node, std::vector<std::byte>& data) override;
+    void on_call(const std::string& node, Duration longest) override;
+    void on_leave(const std::string& node, eh::Incarnation incarnation) override;
+    bool on_effect(const std::string& node, const eh::peers::Effect& effect) override;
+    void on_answer(const std::string& node, eh::Incarnation incarnation,
+                   eh::peers::Answer& answer) override;
+    std::size_t caller(const std::string& node);
+    void note_life(std::size_t node);
+    Duration frozen_in_call(std::size_t node) const;
+    void look_at_calls();
     void look_at_views();
     void look_for_broken_protocol(SimulatedNode& node);
     void look_for_unexplained_errors(SimulatedNode& node);
@@ -116,9 +134,13 @@ private:
     SimulatedViewRegister views_;
     CallBook book_;
     EpochWatch epochs_;
+    NumberedCalls epoch_calls_;
+    std::vector<std::uint64_t> epoch_lives_;  // Per node: the life that made its last call.
     std::vector<std::unique_ptr<SimulatedNode>> nodes_;
     std::vector<std::unique_ptr<SimulatedClient>> clients_;
-    std::vector<Due> due_;  // In the order of their start.
+    std::vector<Due> due_;        // In the order of their start.
+    std::vector<Fault> awaited_;  // Of the kind kCrashAt: the moment has not come yet.
+    std::vector<bool> doomed_;    // Per node: it is killed when the present turn ends.
     Instant looked_closely_at_ = Instant::min();
     // Per node: until then, a stall explains a late feed of the watchdog.
     std::vector<Instant> excused_until_;

@@ -12,6 +12,16 @@ constexpr std::uint64_t count_up_to(Fault::Kind last) {
     return static_cast<std::uint64_t>(last) + 1;
 }
 
+static_assert(static_cast<std::uint32_t>(Fault::Moment::kStart) + 1 == Fault::kMoments);
+
+void sort_by_time(std::vector<Fault>& plan) {
+    const auto all_of = [](const Fault& fault) {
+        return std::tie(fault.at, fault.node, fault.locality, fault.kind, fault.span, fault.client,
+                        fault.peer, fault.moment, fault.is_done);
+    };
+    std::ranges::sort(plan, {}, all_of);  // Gives equal instants a fixed order, too.
+}
+
 }  // namespace
 
 bool is_of_network(Fault::Kind kind) {
@@ -37,6 +47,8 @@ const char* to_string(Fault::Kind kind) {
         case Fault::Kind::kBlockToClient: return "block_to_client";
         case Fault::Kind::kRefuseConnects: return "refuse_connects";
         case Fault::Kind::kCrashClient: return "crash_client";
+        case Fault::Kind::kCrashAt: return "crash_at";
+        case Fault::Kind::kClockJump: return "clock_jump";
     }
     return "unknown";
 }
@@ -65,22 +77,39 @@ std::vector<Fault> draw_fault_plan(core::Random random, const FaultPlanOptions& 
         }
         plan.push_back(fault);
     }
-    const auto all_of = [](const Fault& fault) {
-        return std::tie(fault.at, fault.node, fault.locality, fault.kind, fault.span, fault.client,
-                        fault.peer);
-    };
-    std::ranges::sort(plan, {}, all_of);  // Gives equal instants a fixed order, too.
+    sort_by_time(plan);
     return plan;
 }
 
+void add_epoch_faults(std::vector<Fault>& plan, core::Random random,
+                      const FaultPlanOptions& options) {
+    for (std::uint32_t i = 0; i < options.fault_count; ++i) {
+        Fault fault{.kind = Fault::Kind::kCrashAt,
+                    .at = Instant{Duration{random.between(0, options.length.count())}},
+                    .node = static_cast<std::uint32_t>(random.below(options.nodes)),
+                    .span = Duration{random.between(0, Duration(5s).count())}};
+        if (random.below(3) == 0) {
+            fault.kind = Fault::Kind::kClockJump;
+            fault.span = Duration{random.between(-Duration(48h).count(), Duration(48h).count())};
+        } else {
+            fault.moment = static_cast<Fault::Moment>(random.below(Fault::kMoments));
+            fault.is_done = random.below(2) == 0;
+        }
+        plan.push_back(fault);
+    }
+    sort_by_time(plan);
+}
+
 std::string describe(const Fault& fault) {
-    char text[160];
+    char text[192];
     std::snprintf(text, sizeof text, "at %.6f s node %u locality %u %s %d: %s for %.6f s",
                   in_seconds(fault.at.time_since_epoch()), fault.node, fault.locality,
                   fault.peer ? "peer" : "client",
                   static_cast<int>(fault.peer.value_or(fault.client)), to_string(fault.kind),
                   in_seconds(fault.span));
-    return text;
+    if (fault.kind != Fault::Kind::kCrashAt) return text;
+    return std::string(text) + ", moment " + std::to_string(static_cast<int>(fault.moment)) +
+           (fault.is_done ? " when it is done" : " before it is done");
 }
 
 }  // namespace fopd::sim

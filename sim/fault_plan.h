@@ -33,8 +33,23 @@ struct Fault {
         kRefuseConnects,  // The node refuses connections, as if it did not listen, for `span`.
         // Faults of clients.
         kCrashClient,  // kill -9; started again after `span`.
+        // Faults of epochs, which add_epoch_faults() draws.
+        kCrashAt,    // kill -9 at the next `moment` of the node; restarted after `span`.
+        kClockJump,  // The node's wall clock jumps by `span`, which may be negative.
     };
+    // What a node does for its epochs when kill -9 hits it.
+    enum class Moment : std::uint8_t {
+        kIncarnation,  // It makes an incarnation durable.
+        kJoin,         // It asks to join.
+        kPromise,      // It asks for promises.
+        kPromiseAck,   // It promises.
+        kSwap,         // It has what it needs for a new view, and writes that.
+        kViewNews,     // It sends the new view, or what is new in it.
+        kStart,        // It tells others that an epoch begins.
+    };
+    static constexpr std::uint32_t kMoments = 7;
     static constexpr std::uint32_t kEveryClient = UINT32_MAX;
+    static constexpr std::uint32_t kAnyNode = UINT32_MAX;
 
     Kind kind;
     Instant at;
@@ -44,6 +59,9 @@ struct Fault {
     std::uint32_t client = kEveryClient;
     // Of a fault of the network: it is on the link to this node, and not to clients.
     std::optional<std::uint32_t> peer{};
+    // Of kCrashAt, whose node may be kAnyNode: whichever has such a moment first.
+    Moment moment = Moment::kIncarnation;
+    bool is_done = false;  // That is still done; otherwise it is the first thing that is not.
 };
 const char* to_string(Fault::Kind kind);
 
@@ -58,6 +76,9 @@ struct FaultPlanOptions {
 
 // A plan drawn from a seed, ordered by time.
 std::vector<Fault> draw_fault_plan(core::Random random, const FaultPlanOptions& options);
+// Adds `fault_count` kills at moments of epochs and jumps of clocks to a plan.
+void add_epoch_faults(std::vector<Fault>& plan, core::Random random,
+                      const FaultPlanOptions& options);
 
 bool is_of_network(Fault::Kind kind);
 

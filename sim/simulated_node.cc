@@ -67,6 +67,7 @@ SimulatedNode::SimulatedNode(core::VirtualWorld& world, SimulatedNodeOptions opt
     : world_(world),
       options_(std::move(options)),
       schema_(daemon::make_schema()),
+      clock_(world.clock()),
       events_(world, options_.observer),
       manager_(world, options_.watchdog),
       disks_(core::mix(world.seed(), options_.index), options_.disks),
@@ -139,7 +140,7 @@ void SimulatedNode::start() {
     process.node = std::make_unique<daemon::Node>(
         daemon::NodeWorld{.control = *process.control,
                           .localities = localities,
-                          .clock = world_.clock(),
+                          .clock = clock_,
                           .entropy = *process.entropy,
                           .events = events_,
                           .manager = manager_,

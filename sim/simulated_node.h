@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/clock.h"
 #include "core/events.h"
 #include "core/virtual_world.h"
 #include "daemon/configuration.h"
@@ -87,6 +88,20 @@ private:
     Duration longest_hunger_{0};
 };
 
+// The clock of a machine, whose wall clock can jump.
+class JumpingClock final : public core::Clock {
+public:
+    explicit JumpingClock(const core::Clock& steady) : steady_(steady) {}
+
+    Instant now() const override { return steady_.now(); }
+    WallTime wall() const override { return {.unix_ns = steady_.wall().unix_ns + ahead_.count()}; }
+    void jump(Duration by) { ahead_ += by; }
+
+private:
+    const core::Clock& steady_;
+    Duration ahead_{};
+};
+
 struct SimulatedNodeOptions {
     std::string name = "node";
     std::uint32_t index = 0;  // Among the nodes.
@@ -161,6 +176,8 @@ public:
     SimulatedDisks& disks() { return disks_; }
     SimulatedLibrary& library() { return library_; }
     EpochFiles& epoch_files() { return epoch_files_; }
+    // By a time that may be negative, also for the lives that follow.
+    void jump_clock(Duration by) { clock_.jump(by); }
     // Sets the configuration for the next start or reload.
     void set_configuration(std::string text) { configuration_text_ = std::move(text); }
     std::string good_configuration() const;
@@ -189,6 +206,7 @@ private:
     core::VirtualWorld& world_;
     const SimulatedNodeOptions options_;
     const config::Schema schema_;
+    JumpingClock clock_;
     RecordedEvents events_;
     SimulatedManager manager_;
     SimulatedDisks disks_;

@@ -51,12 +51,20 @@ std::string_view words_of(EvictedFor reason) {
     return "not known";
 }
 
+MemberOptions observed(MemberOptions options, const EpochObserver* observer) {
+    if (observer != nullptr) options.rules = observer->rules(options.rules);
+    return options;
+}
+
+constexpr Error kLeft{.code = Errc::kCancelled, .os_errno = ECANCELED, .context = "left"};
+
 }  // namespace
 
 PeersHandler::PeersHandler(const Parts& parts, const MemberOptions& options, Peer self)
     : Timer(&on_time),
       parts_(parts),
-      options_(options),
+      rules_(options.rules),
+      options_(observed(options, parts.observer)),
       self_(std::move(self)),
       left_(parts.reactor) {}
 
@@ -74,7 +82,7 @@ void PeersHandler::stop() {
     early_.reset();
     if (participant_ == nullptr) return;
     const Error closed{.code = Errc::kCancelled, .os_errno = ECANCELED, .context = "stopping"};
-    answer(std::unexpected(closed), {});
+    answer({.epoch = std::unexpected(closed)});
 }
 
 Task<bool> PeersHandler::left(Instant deadline) {
@@ -89,6 +97,12 @@ Task<bool> PeersHandler::left(Instant deadline) {
 
 Result<void> PeersHandler::next_epoch(EpochNumber current, std::span<const std::byte> data,
                                       Participant& participant) {
+    std::vector<std::byte> marked;
+    if (parts_.observer != nullptr) {
+        marked.assign(data.begin(), data.end());
+        parts_.observer->mark(self_.name, marked);
+        data = marked;
+    }
     if (data.size() > kEpochBytesMax) return std::unexpected(kTooMuchData);
     if (participant_ != nullptr) return std::unexpected(kAlreadyWaiting);
     if (stopped_)
@@ -101,6 +115,7 @@ Result<void> PeersHandler::next_epoch(EpochNumber current, std::span<const std::
     }
     participant_ = &participant;
     called_at_ = parts_.reactor.now();
+    if (parts_.observer != nullptr) parts_.observer->on_call(self_.name, options_.watchdog());
     if (!member_) arm_early();
     settle();
     return {};
@@ -109,19 +124,22 @@ Result<void> PeersHandler::next_epoch(EpochNumber current, std::span<const std::
 void PeersHandler::last_epoch(EpochNumber /*current*/) {
     if (early_) {
         early_.reset();
-        answer(std::unexpected(
-                   Error{.code = Errc::kCancelled, .os_errno = ECANCELED, .context = "left"}),
-               {});
-        return;
+        return answer({.epoch = std::unexpected(kLeft)});
     }
     if (!is_running()) return;
+    if (parts_.observer != nullptr) parts_.observer->on_leave(self_.name, member_->incarnation());
     member_->last_epoch(parts_.reactor.now());
     settle();
 }
 
-void PeersHandler::answer(Result<EpochNumber> epoch, std::span<const std::byte> data) {
-    note_answer(epoch);
-    std::exchange(participant_, nullptr)->on_epoch(epoch, data);
+void PeersHandler::answer(Answer answered) {
+    if (parts_.observer != nullptr) {
+        const Incarnation incarnation = member_ ? member_->incarnation() : 0;
+        parts_.observer->on_answer(self_.name, incarnation, answered);
+    }
+    note_answer(answered.epoch);
+    hold_back_if_unreachable(answered.epoch);
+    std::exchange(participant_, nullptr)->on_epoch(answered.epoch, answered.data);
 }
 
 void PeersHandler::note_answer(const Result<EpochNumber>& epoch) {
@@ -157,15 +175,43 @@ std::string PeersHandler::reason_of(const Error& error) const {
     const bool is_waiting = error.os_errno == ENOLINK && member_->is_seated() &&
                             member_->newest_epoch() == kFirstEpoch &&
                             member_->view()->participants() < options_.expect;
+    if (error.os_errno == ETIMEDOUT && member_) return describe(error) + reason_of_silence();
     if (!is_waiting) return describe(error);
     return "waiting for " + std::to_string(options_.expect) + " daemons (eh.expect), " +
            std::to_string(member_->view()->participants()) + " have joined";
+}
+
+// What an administrator can do something about, if that is why no epoch came; empty: not known.
+std::string PeersHandler::reason_of_silence() const {
+    if (is_unreachable()) {
+        return "; other daemons take the messages of this one, and none of theirs arrives at " +
+               self_.address + ", its address in eh.members or eh.address";
+    }
+    const std::string& root = member_->root_name();
+    const std::string problem = root == self_.name ? "" : parts_.links.problem_with(root);
+    if (problem.empty()) return {};
+    return "; the root " + root + " cannot be reached at " + problem;
+}
+
+// Messages of this node arrive, and no answer ever came.
+bool PeersHandler::is_unreachable() const {
+    return parts_.links.taken() > 0 && !has_heard_;
+}
+
+// Only after it has asked, so that it does ask again.
+void PeersHandler::hold_back_if_unreachable(const Result<EpochNumber>& epoch) {
+    const bool is_late = !epoch && epoch.error().os_errno == ETIMEDOUT;
+    const std::uint64_t taken = parts_.links.taken();
+    if (!is_late || !member_ || !is_unreachable() || taken == taken_before_) return;
+    taken_before_ = taken;
+    member_->hold_back(parts_.reactor.now());
 }
 
 // -- what comes in --
 
 void PeersHandler::on_message(const Peer& from, std::span<const std::byte> message) {
     if (!is_running()) return;
+    has_heard_ = true;
     auto decoded = decode(message);
     if (!decoded) {
         report({.kind = EventKind::kDropped, .name = from.name});
@@ -178,6 +224,7 @@ void PeersHandler::on_message(const Peer& from, std::span<const std::byte> messa
 void PeersHandler::on_view_read(Result<ViewHandle> view) {
     if (!is_running()) return;
     const std::string reason = view ? std::string() : describe(view.error());
+    if (!view) figures_.store_failed.add(1);
     if (!view) note_error("the view store: " + reason);
     if (std::exchange(read_error_, reason) != reason && !view) {
         emit(parts_.events, Level::kWarn, "eh.view_not_read",
@@ -190,6 +237,7 @@ void PeersHandler::on_view_read(Result<ViewHandle> view) {
 void PeersHandler::on_view_swapped(Swapped outcome) {
     if (!is_running()) return;
     if (outcome != Swapped::kYes) {
+        figures_.store_failed.add(1);
         emit(parts_.events, Level::kWarn, "eh.view_not_written",
              {{"outcome", outcome == Swapped::kNo ? "refused" : "unknown"}});
     }
@@ -216,10 +264,10 @@ void PeersHandler::on_early_time() {
     }
     if (early_ && now >= after(called_at_, options_.watchdog())) {
         early_.reset();
-        answer(std::unexpected(Error{.code = Errc::kTimedOut,
-                                     .os_errno = ETIMEDOUT,
-                                     .context = "this node takes part in no epochs yet"}),
-               {});
+        constexpr Error kNotYet{.code = Errc::kTimedOut,
+                                .os_errno = ETIMEDOUT,
+                                .context = "this node takes part in no epochs yet"};
+        answer({.epoch = std::unexpected(kNotYet)});
     }
     arm_early();
 }
@@ -276,7 +324,7 @@ void PeersHandler::use_incarnation(Incarnation durable) {
         const Early call = *std::exchange(early_, std::nullopt);
         const auto accepted = member_->next_epoch(call.current, call.data, called_at_);
         // It was checked when it was made, but for its epoch.
-        if (!accepted) answer(std::unexpected(accepted.error()), {});
+        if (!accepted) answer({.epoch = std::unexpected(accepted.error())});
     }
     settle();
 }
@@ -348,6 +396,7 @@ void PeersHandler::note_root() {
 }
 
 void PeersHandler::execute(Effect& effect) {
+    if (parts_.observer != nullptr && !parts_.observer->on_effect(self_.name, effect)) return;
     if (const auto* const send = std::get_if<Send>(&effect)) {
         parts_.links.send(send->to, send->message);
     } else if (const auto* const wanted = std::get_if<Persist>(&effect)) {
@@ -357,9 +406,7 @@ void PeersHandler::execute(Effect& effect) {
     } else if (auto* const swap = std::get_if<SwapStore>(&effect)) {
         parts_.views.swap(swap->expected, std::move(swap->next), *this);
     } else if (auto* const answered = std::get_if<Answer>(&effect)) {
-        if (answered->epoch && parts_.observer != nullptr)
-            parts_.observer->on_epoch(self_.name, *answered);
-        answer(answered->epoch, answered->data);
+        answer(std::move(*answered));
     } else {
         report(std::get<Event>(effect));
     }

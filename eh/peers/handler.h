@@ -24,16 +24,31 @@ namespace fopd::eh::peers {
 class MessageSender {
 public:
     virtual void send(const Peer& to, const Message& message) = 0;
+    // Messages that other daemons have taken so far.
+    virtual std::uint64_t taken() const = 0;
+    // Where the member of this name cannot be reached, and why, or why it refuses messages; empty
+    // if its last message has reached it, or there was none.
+    virtual std::string problem_with(const std::string& name) const = 0;
 
 protected:
     ~MessageSender() = default;
 };
 
-// Told of the epochs that begin at a node, each before its participant is. For tests.
+// Follows the calls of the nodes' participants, and what becomes of them. For tests.
 class EpochObserver {
 public:
-    // REQUIRES: the answer has an epoch.
-    virtual void on_epoch(const std::string& node, const Answer& answer) = 0;
+    // The rules for contributions as mark() makes them.
+    virtual EpochRules rules(const EpochRules& plain) const = 0;
+    // A node is about to contribute `data`. It may append bytes to tell this call from others.
+    virtual void mark(const std::string& node, std::vector<std::byte>& data) = 0;
+    // The call was accepted. It must be answered within `longest`.
+    virtual void on_call(const std::string& node, Duration longest) = 0;
+    // The node, which takes part or wants to, leaves.
+    virtual void on_leave(const std::string& node, Incarnation incarnation) = 0;
+    // The node is about to do this; false: its process ends now, and does nothing any more.
+    virtual bool on_effect(const std::string& node, const Effect& effect) = 0;
+    // The call is answered, before its participant is told. Removes what mark() has appended.
+    virtual void on_answer(const std::string& node, Incarnation incarnation, Answer& answer) = 0;
 
 protected:
     ~EpochObserver() = default;
@@ -63,11 +78,12 @@ struct EpochStatus {
 struct EpochFigures {
     core::Counter view;
     core::Counter members;
-    core::Counter failing;    // 1: the last call ended with an error.
-    core::Counter failed;     // Calls that ended with an error.
-    core::Counter evictions;  // By this node as root.
-    core::Counter dropped;    // Messages that made no sense.
-    core::Histogram seconds;  // From a call to its epoch.
+    core::Counter failing;       // 1: the last call ended with an error.
+    core::Counter failed;        // Calls that ended with an error.
+    core::Counter evictions;     // By this node as root.
+    core::Counter dropped;       // Messages that made no sense.
+    core::Counter store_failed;  // Calls of the view store that failed, or were refused.
+    core::Histogram seconds;     // From a call to its epoch.
 };
 
 // The epoch handler of a node with peers: executes what its Member asks for. Lives on one reactor.
@@ -93,7 +109,7 @@ public:
     // Ends a pending call. From now on it sends and asks nothing, and refuses calls.
     void stop();
 
-    const EpochRules& rules() const override { return options_.rules; }
+    const EpochRules& rules() const override { return rules_; }
     Result<void> next_epoch(EpochNumber current, std::span<const std::byte> data,
                             Participant& participant) override;
     void last_epoch(EpochNumber current) override;
@@ -128,10 +144,13 @@ private:
     void settle();
     void execute(Effect& effect);
     void persist(Incarnation incarnation);
-    void answer(Result<EpochNumber> epoch, std::span<const std::byte> data);
+    void answer(Answer answered);
     void note_answer(const Result<EpochNumber>& epoch);
     void note_error(std::string reason);
     std::string reason_of(const Error& error) const;
+    std::string reason_of_silence() const;
+    bool is_unreachable() const;
+    void hold_back_if_unreachable(const Result<EpochNumber>& epoch);
     void note_root();
     void report_takeover(const Event& event);
     void report_awaited(const Event& event);
@@ -139,6 +158,7 @@ private:
     void report_file(const Error& error);
 
     const Parts parts_;
+    const EpochRules rules_;  // Of the participant.
     const MemberOptions options_;
     const Peer self_;
     std::optional<Member> member_;  // Empty until the incarnation file was read.
@@ -147,6 +167,8 @@ private:
     bool settling_ = false;
     Participant* participant_ = nullptr;  // Set while a call is pending.
     Instant called_at_{};
+    bool has_heard_ = false;          // A message has come in the life of this process.
+    std::uint64_t taken_before_ = 0;  // Messages that others had taken when it was held back last.
     std::optional<Early> early_;
     std::optional<Incarnation> persisting_;
     bool file_busy_ = false;

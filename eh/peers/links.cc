@@ -84,6 +84,14 @@ public:
         connect_again();
     }
 
+    // Empty: there is none.
+    std::string problem() const {
+        return reported_.empty() ? std::string() : peer_.address + ": " + reported_;
+    }
+
+    // The next connection that is made begins with the first key, then come those before it.
+    void begin_with_newest_key() { next_key_ = 0; }
+
     Task<void> close() {
         closing_ = true;
         stop_.cancel();
@@ -99,10 +107,12 @@ private:
     };
 
     void make_client() {
-        key_ %= owner_.options_.keys.size();
+        const std::vector<fop::Key>& keys = owner_.options_.keys;
+        const std::size_t key = next_key_ % keys.size();
+        next_key_ = key + 1;
         fabric::ClientOptions options{.server = address_,
                                       .credentials = {.kind = fop::AuthKind::kPeer,
-                                                      .key = owner_.options_.keys[key_],
+                                                      .key = keys[key],
                                                       .name = owner_.options_.name},
                                       .backoff_min = kBackOffMin,
                                       .backoff_max = owner_.options_.back_off_max};
@@ -149,7 +159,10 @@ private:
         if (client_->open() && owner_.reactor_.now() >= patience) connect_again();
         // Members repeat what matters. What is not delivered is no error here.
         if (answer && answer->status != fop::Status::kDone) report(answer->words);
-        if (answer && answer->status == fop::Status::kDone) reported_.clear();
+        if (answer && answer->status == fop::Status::kDone) {
+            ++owner_.taken_;
+            reported_.clear();
+        }
         pump();
         if (!order_.empty() && !client_->open()) wake_.wake_all();
     }
@@ -164,6 +177,7 @@ private:
                 if (closing_) co_return;
                 unanswered_since_ = kNever;
                 back_off = kBackOffMin;
+                begin_with_newest_key();
                 make_client();
             }
             pump();
@@ -191,7 +205,6 @@ private:
             if (closing_) co_return;
             again_ = false;
             back_off = std::min(2 * back_off, owner_.options_.back_off_max);
-            ++key_;
             make_client();
         }
         // Ends the calls in flight.
@@ -211,7 +224,7 @@ private:
     Links& owner_;
     const Peer peer_;
     const fabric::Address address_;
-    std::size_t key_ = 0;  // The one in use.
+    std::size_t next_key_ = 0;  // Of those in the options: the one after that in use.
     std::unique_ptr<fabric::Client> client_;
     std::array<std::optional<Pending>, kKinds> pending_;
     std::deque<std::size_t> order_;  // The kinds of pending messages, the oldest first.
@@ -255,6 +268,21 @@ void Links::send(const Peer& to, const Message& message) {
         if (!armed()) reactor_.arm(*this, after(reactor_.now(), kSweep));
     }
     found->second->send(message);
+}
+
+void Links::use_keys(std::vector<fop::Key> keys) {
+    ENSURE(!keys.empty());
+    options_.keys = std::move(keys);
+    for (const auto& [to, link] : links_) link->begin_with_newest_key();
+}
+
+std::string Links::problem_with(const std::string& name) const {
+    std::string problem;
+    for (auto each = links_.lower_bound({name, std::string()});
+         each != links_.end() && each->first.first == name && problem.empty(); ++each) {
+        problem = each->second->problem();
+    }
+    return problem;
 }
 
 void Links::heard(const std::string& name) {

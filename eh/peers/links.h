@@ -56,10 +56,12 @@ public:
     Result<void> open(fabric::Transport& transport) { return host_.open(transport); }
     // Sends nothing more, and releases everything. Once.
     Task<void> close();
-    // New connections use these keys. REQUIRES: `keys` is not empty.
-    void use_keys(std::vector<fop::Key> keys) { options_.keys = std::move(keys); }
+    // New connections use these keys, the first one first. REQUIRES: `keys` is not empty.
+    void use_keys(std::vector<fop::Key> keys);
 
     void send(const Peer& to, const Message& message) override;
+    std::uint64_t taken() const override { return taken_; }
+    std::string problem_with(const std::string& name) const override;
     // A message of this peer has come, so links to it need not wait for their next attempt.
     void heard(const std::string& name);
     std::size_t count() const { return links_.size(); }
@@ -83,6 +85,7 @@ private:
     std::map<std::pair<std::string, std::string>, std::unique_ptr<Link>> links_;
     std::list<std::unique_ptr<Link>> ending_;
     core::Gate work_;
+    std::uint64_t taken_ = 0;
     bool closing_ = false;
 };
 

@@ -150,6 +150,10 @@ public:
     // watchdog() at most, evictions and take-overs that this member decides on need no majority.
     void waive_majority(Instant now);
 
+    // The caller knows that nobody reaches this member: it waits before it asks to join again,
+    // longer each time, because members wait for it when it is admitted.
+    void hold_back(Instant now);
+
     // `from` is the sender as the transport knows it, with the address for answers.
     void on_message(const Peer& from, Message message, Instant now);
     void on_persisted(Incarnation incarnation, Instant now);
@@ -172,6 +176,8 @@ public:
     const ViewHandle& view() const { return view_; }
     EpochNumber newest_epoch() const { return newest_; }
     Incarnation incarnation() const { return incarnation_; }
+    // Of its view, or else the daemon that it asks for admission; empty: it knows none.
+    const std::string& root_name() const { return seated_ ? view_->root().name : root_hint_.name; }
     CommonRules rules() const;
     const LeftView& left_view() const { return left_view_; }
     // Whether the member at this position is known to be ready: this member, or a child with all

@@ -197,6 +197,10 @@ void Member::back_off(Instant now) {
     join_not_before_ = after(now, span + span / 64 * static_cast<int>(spread % 16));
 }
 
+void Member::hold_back(Instant now) {
+    if (!seated_) back_off(now);
+}
+
 // -- telling --
 
 void Member::tell_children() {

@@ -3,25 +3,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "eh/peers/member.h"
 #include "sim/epochs/epoch_watch.h"
+#include "sim/epochs/numbered_calls.h"
 
 namespace fopd::sim {
 
 // The invariants of epochs, checked against everything that the members of a world do. Member i is
-// called "m<i>". A contribution has a number of 8 bytes for each member, 0 but for the
-// contributor's: the number of its call. A value, as Member is.
+// called "m<i>". Contributions are the numbers of calls. A value, as Member is.
 class EpochLaws {
 public:
     EpochLaws(std::size_t members, std::size_t fanout, Duration watchdog);
 
-    // The rules under which contributions are combined: numbers at equal offsets are added, so
-    // that a contribution that is in the result twice shows.
+    // The rules under which contributions are combined.
     static eh::EpochRules rules(Duration timeout);
     static std::string name_of(std::size_t member);
 
@@ -49,14 +46,7 @@ public:
     std::uint64_t fingerprint() const;
 
 private:
-    using Identity = std::pair<std::size_t, eh::Incarnation>;
-    struct Call {
-        std::size_t member = 0;
-        std::size_t bytes = 0;
-    };
     struct Process {
-        std::uint64_t pending = 0;  // The number of its call; 0: none.
-        Instant called_at{};
         eh::peers::LeftView left{};
         eh::ViewNumber seen_view = 0;
     };
@@ -64,17 +54,12 @@ private:
     void require(bool holds, const char* law, const std::string& about) {
         watch_.require(holds, law, about);
     }
-    void check_result(std::size_t member, const eh::peers::Member& state,
-                      const eh::peers::Answer& answer);
-
     std::size_t fanout_;
     Duration watchdog_;
     EpochWatch watch_;
+    NumberedCalls calls_;
     std::vector<Process> processes_;
-    std::vector<Call> calls_;                            // Call n is at n - 1.
-    std::set<Identity> left_;                            // Called last_epoch().
-    std::set<std::pair<std::uint64_t, Identity>> seen_;  // Contributions, and who got them.
-    std::map<eh::ViewNumber, eh::EpochNumber> final_;    // Of views that members moved on from.
+    std::map<eh::ViewNumber, eh::EpochNumber> final_;  // Of views that members moved on from.
 };
 
 }  // namespace fopd::sim

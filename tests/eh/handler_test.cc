@@ -29,7 +29,14 @@ namespace {
 
 class NoLinks final : public MessageSender {
 public:
-    void send(const Peer&, const Message&) override {}
+    void send(const Peer&, const Message&) override { count += takes ? 1 : 0; }
+    std::uint64_t taken() const override { return count; }
+    std::string problem_with(const std::string& name) const override {
+        return name == "r" ? problem : "";
+    }
+    bool takes = false;  // What is sent arrives somewhere.
+    std::uint64_t count = 0;
+    std::string problem;  // With the member r.
 };
 
 // Answers when the test says so.
@@ -54,21 +61,54 @@ public:
 
 class Noting final : public Participant {
 public:
-    void on_epoch(Result<EpochNumber> epoch, std::span<const std::byte>) override {
+    void on_epoch(Result<EpochNumber> epoch, std::span<const std::byte> with) override {
         answers.push_back(epoch);
+        data.assign(with.begin(), with.end());
     }
     std::vector<Result<EpochNumber>> answers;
+    std::vector<std::byte> data;  // Of the last answer.
+};
+
+// Makes each contribution longer, and the result shorter again.
+class NotingObserver final : public EpochObserver {
+public:
+    EpochRules rules(const EpochRules& plain) const override {
+        EpochRules longer = plain;
+        longer.granule = 3;
+        return longer;
+    }
+    void mark(const std::string&, std::vector<std::byte>& data) override {
+        data.push_back(std::byte{9});
+    }
+    void on_call(const std::string& node, Duration longest) override {
+        CHECK(longest == MemberOptions{}.watchdog());
+        lines.push_back(node + " calls");
+    }
+    void on_leave(const std::string& node, Incarnation incarnation) override {
+        lines.push_back(node + " leaves as " + std::to_string(incarnation));
+    }
+    bool on_effect(const std::string&, const Effect&) override { return true; }
+    void on_answer(const std::string& node, Incarnation, Answer& answer) override {
+        lines.push_back(node + (answer.epoch ? " begins an epoch" : " gets none"));
+        if (!answer.epoch) return;
+        REQUIRE(answer.data.size() == 3);
+        CHECK(answer.data.back() == std::byte{9});
+        answer.data.pop_back();
+    }
+    std::vector<std::string> lines;
 };
 
 class Node {
 public:
-    explicit Node(Duration starts_at = 1s, const MemberOptions& options = {})
+    explicit Node(Duration starts_at = 1s, const MemberOptions& options = {},
+                  EpochObserver* observer = nullptr)
         : reactor_(world.make_reactor()),
           handler({.reactor = *reactor_,
                    .events = events,
-                   .links = links_,
+                   .links = links,
                    .incarnation = file,
-                   .views = store},
+                   .views = store,
+                   .observer = observer},
                   options, {.name = "a", .address = "a"}) {
         run_for(starts_at);
     }
@@ -81,6 +121,7 @@ public:
 
     core::VirtualWorld world{1};
     EventLines events;
+    NoLinks links;
     MemoryFile file;
     SilentStore store;
     Noting participant;
@@ -89,7 +130,6 @@ private:
     static Task<void> turn(core::Reactor* reactor) { co_await reactor->yield(); }
 
     std::unique_ptr<core::Reactor> reactor_;
-    NoLinks links_;
 
 public:
     PeersHandler handler;
@@ -198,6 +238,7 @@ TEST_CASE("eh handler: a store that fails is reported once for each reason", "[e
     CHECK(told(node, "eh.view_not_read") == 1);
     fail(other);
     CHECK(told(node, "eh.view_not_read") == 1);
+    CHECK(node.handler.figures().store_failed.get() == 3);
     node.handler.stop();
 }
 
@@ -216,6 +257,65 @@ TEST_CASE("eh handler: while daemons are awaited, it says so", "[eh]") {
     node.handler.stop();
 }
 
+TEST_CASE("eh handler: a node that is not reached, or does not reach the root, says so", "[eh]") {
+    MemberOptions options;
+    options.root = {.name = "r", .address = "r"};
+    const auto error_with = [&](bool is_taken, bool hears, const std::string& problem) {
+        Node node(1s, options);
+        node.links.takes = is_taken;
+        node.links.problem = problem;
+        node.handler.begin();
+        node.file.finish();
+        REQUIRE(node.handler.next_epoch(kFirstEpoch, {}, node.participant));
+        for (int i = 0; i < 4; ++i) node.file.finish();
+        node.run_for(1s);
+        if (hears) node.handler.on_message(options.root, encode({.body = Beat{}}));
+        node.run_for(kPatience);
+        REQUIRE(node.participant.answers.size() == 1);
+        const std::string error = node.handler.status().last_error;
+        // The log has the same.
+        CHECK(told(node, error) == 1);
+        node.handler.stop();
+        return error;
+    };
+    const std::string plain = error_with(false, false, "");
+    CHECK(error_with(true, true, "") == plain);
+    CHECK(error_with(true, false, "") ==
+          plain +
+              "; other daemons take the messages of this one, and none of theirs arrives at a, "
+              "its address in eh.members or eh.address");
+    CHECK(error_with(false, false, "tcp://r:1: refused") ==
+          plain + "; the root r cannot be reached at tcp://r:1: refused");
+}
+
+TEST_CASE("eh handler: a node that nobody reaches asks to join less and less often", "[eh]") {
+    const bool hears = GENERATE(false, true);
+    MemberOptions options;
+    options.root = {.name = "r", .address = "r"};
+    Node node(1s, options);
+    node.links.takes = true;
+    node.handler.begin();
+    node.file.finish();
+    if (hears) node.handler.on_message(options.root, encode({.body = Beat{}}));
+    const auto sent_in_a_minute = [&] {
+        const std::uint64_t before = node.links.count;
+        for (int i = 0; i < 120; ++i) {
+            // Refused while a call is pending.
+            (void)node.handler.next_epoch(kFirstEpoch, {}, node.participant);
+            node.file.finish();
+            node.run_for(500ms);
+        }
+        return node.links.count - before;
+    };
+    const std::uint64_t first = sent_in_a_minute();
+    for (int minute = 2; minute <= 4; ++minute) sent_in_a_minute();
+    const std::uint64_t last = sent_in_a_minute();
+    CAPTURE(first, last);
+    CHECK(last > 0);
+    CHECK((2 * last < first) == !hears);
+    node.handler.stop();
+}
+
 TEST_CASE("eh handler: without a root a node is lost once", "[eh]") {
     Node node;
     node.handler.begin();
@@ -226,6 +326,35 @@ TEST_CASE("eh handler: without a root a node is lost once", "[eh]") {
         REQUIRE(node.participant.answers.size() == i);
     }
     CHECK(told(node, "eh.lost") == 1);
+    node.handler.stop();
+}
+
+TEST_CASE("eh handler: an observer is told of each call and its answer, and who leaves", "[eh]") {
+    const std::vector<std::byte> data{std::byte{1}, std::byte{2}};
+    NotingObserver observer;
+    Node node(1s, {}, &observer);
+    CHECK(node.handler.rules().granule == 1);
+    CHECK(node.handler.options().rules.granule == 3);
+    REQUIRE(node.handler.next_epoch(kFirstEpoch, data, node.participant));
+    REQUIRE_FALSE(node.handler.next_epoch(kFirstEpoch, data, node.participant));
+    node.handler.last_epoch(kFirstEpoch);
+    CHECK(observer.lines == std::vector<std::string>{"a calls", "a gets none"});
+
+    observer.lines.clear();
+    REQUIRE(node.handler.next_epoch(kFirstEpoch, data, node.participant));
+    node.handler.begin();
+    for (int i = 0; i < 4; ++i) node.file.finish();
+    node.store.answer_read(ViewHandle{});
+    node.store.answer_swap();
+    node.run_for(1s);
+    REQUIRE(node.participant.answers.size() == 2);
+    REQUIRE(node.participant.answers.back().has_value());
+    CHECK(node.participant.data == data);
+    node.handler.last_epoch(*node.participant.answers.back());
+    REQUIRE(observer.lines.size() == 3);
+    CHECK(observer.lines[0] == "a calls");
+    CHECK(observer.lines[1] == "a begins an epoch");
+    CHECK(observer.lines[2].starts_with("a leaves as "));
     node.handler.stop();
 }
 

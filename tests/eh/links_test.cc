@@ -151,6 +151,33 @@ TEST_CASE("eh links: a key that is refused is followed by the next one", "[eh]")
     CHECK(stage.opened() == 1);
 }
 
+TEST_CASE("eh links: keys are tried in their order, the newest first", "[eh]") {
+    // The peer knows the second and the third one, or the third one only.
+    const bool knows_second = GENERATE(true, false);
+    const Keys of_peer = knows_second ? Keys{key_of(5), key_of(6)} : Keys{key_of(6)};
+    LinkStage stage({.server = of_peer, .links = {key_of(4), key_of(5), key_of(6)}});
+    stage.send();
+    // The first two back-offs are 50 and 100 ms.
+    stage.world.run_for(knows_second ? 70ms : 180ms);
+    CHECK(stage.arrived() == 1);
+    CHECK(stage.refused() == (knows_second ? 1 : 2));
+}
+
+TEST_CASE("eh links: after a reload the newest key comes first", "[eh]") {
+    LinkStage stage;
+    stage.send();
+    stage.world.run_for(100ms);
+    stage.answer();
+    REQUIRE(stage.arrived() == 1);
+    stage.links->use_keys({key_of(4), key_of(3)});
+    // The key of the session is not accepted any more. It is refused once, and not tried again.
+    stage.reload({key_of(4)});
+    stage.world.run_for(100ms);
+    stage.send_for(300ms);
+    CHECK(stage.arrived() > 1);
+    CHECK(stage.refused() == 1);
+}
+
 TEST_CASE("eh links: after the last key of the ring comes the first one", "[eh]") {
     LinkStage stage({.server = {key_of(5)}, .links = {key_of(4), key_of(3)}});
     stage.send_for(400ms);

@@ -20,6 +20,18 @@ TEST_CASE("fop type: every row is found by its number and by its name", "[fop]")
     REQUIRE(find_fop_type(std::string_view()) == nullptr);
 }
 
+TEST_CASE("fop type: who may call is known of each number", "[fop]") {
+    std::uint32_t wrong = 0;
+    for (std::uint32_t each = 0; each <= UINT16_MAX; ++each) {
+        const auto number = static_cast<std::uint16_t>(each);
+        const FopType* const type = find_fop_type(number);
+        const bool is_of_daemons = type != nullptr && type->callers == Callers::kPeers;
+        if (is_of_peers(number) != is_of_daemons) ++wrong;
+    }
+    CHECK(wrong == 0);
+    CHECK(is_of_peers(find_fop_type("epoch")->number));
+}
+
 TEST_CASE("fop type: the bodies of a row are those of its place", "[fop]") {
     for (const FopType& type : kFopTypes) {
         CAPTURE(type.name);

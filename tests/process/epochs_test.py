@@ -25,6 +25,37 @@ class EpochsTest(EpochsTestCase):
         for name, daemon in daemons.items():
             self.nodes[name].stop(daemon)
 
+    def test_each_epoch_is_in_the_log_at_level_debug(self):
+        daemons = self.start_all()
+        self.assertEqual(daemons["b"].events("fopd.eh.epoch"), [])
+        before = self.epochs(daemons["b"])["epoch"]
+        self.assertEqual(daemons["b"].ctl("log-level", "debug").returncode, DONE)
+        seen = daemons["b"].wait_event("fopd.eh.epoch", count=3)
+        numbers = [each["epoch"] for each in seen]
+        self.assertEqual(numbers, sorted(set(numbers)))
+        self.assertGreater(numbers[0], before)
+        self.assertTrue(all(each["waited_us"] >= 0 for each in seen))
+
+    def test_a_list_of_members_that_is_deleted_is_missed_and_epochs_go_on(self):
+        daemons = {name: self.nodes[name].start_ready() for name in "ab"}
+        self.wait_members(daemons.values(), "ab")
+        before = self.epochs(daemons["b"])
+        (self.nodes["a"].data_dir / "epochs.view").unlink()
+        # It wants to join, so the root looks at the list.
+        daemons["c"] = self.nodes["c"].start_ready()
+        lost = daemons["a"].wait_event("fopd.eh.view_lost")[0]
+        self.assertEqual((lost["view"], lost["found"]), (before["view"], 0))
+        self.assertIn("older list of members, or none", self.epochs(daemons["a"])["last_error"])
+        self.wait_epoch_after(daemons["b"], self.epochs(daemons["b"])["epoch"] + 1)
+        self.assertEqual(self.epochs(daemons["b"])["view"], before["view"])
+        self.assertEqual(self.members(daemons["c"]), ())
+        # What the event says is to be done.
+        for daemon in daemons.values():
+            daemon.signal(signal.SIGTERM)
+        for name, daemon in daemons.items():
+            self.nodes[name].expect_end(daemon)
+        self.assert_all_move(self.start_all())
+
     def test_one_that_is_killed_or_hangs_is_evicted_and_returns(self):
         daemons = self.start_all()
         daemons["c"].kill()
@@ -43,6 +74,20 @@ class EpochsTest(EpochsTestCase):
         daemons["b"].signal(signal.SIGCONT)
         self.wait_members(daemons.values(), "abc")
         daemons["b"].wait_event("fopd.eh.epochs_again")
+
+    def test_one_is_killed_while_it_joins_and_the_root_while_it_lets_it_in(self):
+        daemons = {name: self.nodes[name].start_ready() for name in "ab"}
+        self.wait_members(daemons.values(), "ab")
+        for event in ("fopd.daemon.ready", "fopd.eh.joined"):
+            daemon = self.start("c")
+            daemon.wait_event(event)
+            daemon.kill()
+        daemons["c"] = self.nodes["c"].start_ready()
+        before = self.epochs(daemons["b"])["epoch"]
+        daemons["a"].kill()
+        daemons["a"] = self.nodes["a"].start_ready()
+        self.assert_all_move(daemons)
+        self.assertGreater(self.epochs(daemons["b"])["epoch"], before)
 
     def test_without_the_root_there_are_none_until_it_returns(self):
         daemons = self.start_all()
@@ -142,7 +187,9 @@ class EpochsTest(EpochsTestCase):
                              ({"members": [{"name": "a", "address": self.addresses["a"]},
                                            {"name": "b", "address": f"{SCHEME}://127.0.0.1:1"}]}, "this node does not listen at"),
                              ({"members": good["members"] + [{"name": "d", "address": self.addresses["a"]}]},
-                              "two members have this address")):
+                              "two members have this address"),
+                             ({"members": good["members"] + [{"name": "a", "address": f"{SCHEME}://127.0.0.1:2"}]},
+                              "the same as eh.members")):
             with self.subTest(word):
                 node.write_config(eh=good | change)
                 done = run_fopd("--config", node.config_path, "--check-config")

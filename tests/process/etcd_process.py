@@ -18,9 +18,9 @@ needs_etcd = unittest.skipUnless("FOPD_FULL_RUN" in os.environ or shutil.which("
 class Etcd:
     """An etcd server of one test, with ports and a directory of its own."""
 
-    def __init__(self, directory, host="127.0.0.1", within=(), name="e"):
+    def __init__(self, directory, host="127.0.0.1", within=(), name="e", arguments=()):
         """`within`: a command that runs others in another network."""
-        self.directory, self.host, self.within, self.name = directory, host, [*within], name
+        self.directory, self.host, self.within, self.name, self.arguments = directory, host, [*within], name, arguments
         self.ports = free_ports(2)
         self.url, self.peer_url = (f"http://{host}:{port}" for port in self.ports)
         self.members = [self]
@@ -36,7 +36,7 @@ class Etcd:
                 [*self.within, "etcd", "--name", self.name, "--data-dir", self.directory / "etcd", "--listen-client-urls", self.url,
                  "--advertise-client-urls", self.url, "--listen-peer-urls", self.peer_url,
                  "--initial-advertise-peer-urls", self.peer_url,
-                 "--initial-cluster", ",".join(f"{each.name}={each.peer_url}" for each in self.members)],
+                 "--initial-cluster", ",".join(f"{each.name}={each.peer_url}" for each in self.members), *self.arguments],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def is_ready(self):

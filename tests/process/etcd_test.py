@@ -1,11 +1,12 @@
 """Daemons whose list of members is in etcd, from outside: another one becomes root, and etcd may be away."""
 
+import base64
 import signal
 import unittest
 
-from epochs_process import EpochsTestCase
+from epochs_process import EpochsTestCase, free_ports
 from etcd_process import Etcd, EtcdCluster, needs_etcd
-from fopd_process import CONFIG, KEY_FILE, run_fopd, wait_until
+from fopd_process import CONFIG, KEY_FILE, SCHEME, run_fopd, wait_until
 
 PASSWORD = "correct horse"
 WRONG_PASSWORD = "battery staple"
@@ -78,6 +79,28 @@ class EtcdTest(EpochsTestCase):
         self.wait_members([daemons[name] for name in self.names if name != lost], [name for name in self.names if name != lost])
         daemons[root].wait_event("fopd.eh.etcd_answers")
 
+    def test_a_view_that_is_deleted_is_missed_and_epochs_go_on(self):
+        members = [{"name": each, "address": self.addresses[each]} for each in self.names]
+        for name in self.names:
+            self.nodes[name].write_config(eh=self.nodes[name].settings["eh"] | {"members": members})
+        daemons = {name: self.nodes[name].start_ready() for name in "ab"}
+        self.wait_members(daemons.values(), "ab")
+        before = self.epochs(daemons["b"])
+        key = base64.b64encode(b"/test/view").decode()
+        self.assertEqual(self.etcd.ask("/v3/kv/deleterange", {"key": key})["deleted"], "1")
+        # It wants to join, so the root looks at the view.
+        daemons["c"] = self.nodes["c"].start_ready()
+        lost = daemons[before["root"]].wait_event("fopd.eh.view_lost")[0]
+        self.assertEqual(lost["view"], before["view"])
+        self.wait_epoch_after(daemons["b"], self.epochs(daemons["b"])["epoch"] + 1)
+        self.assertEqual(self.epochs(daemons["b"])["view"], before["view"])
+        # What the event says is to be done.
+        for daemon in daemons.values():
+            daemon.signal(signal.SIGTERM)
+        for name, daemon in daemons.items():
+            self.nodes[name].expect_end(daemon)
+        self.assert_all_move(self.start_all())
+
     def test_all_are_killed_and_numbers_grow(self):
         daemons = self.start_all()
         before = self.epochs(daemons["a"])["epoch"]
@@ -85,6 +108,34 @@ class EtcdTest(EpochsTestCase):
             daemon.kill()
         daemons = self.start_all()
         self.wait_epoch_after(daemons["a"], before)
+
+    def test_a_daemon_with_a_wrong_address_says_so(self):
+        """It finds the others by the list of members, and they do not find it."""
+        wrong = f"{SCHEME}://127.0.0.1:{free_ports(1)[0]}"
+        self.nodes["c"] = self.make_node("c", directory="wrong", address=wrong)
+        daemons = {name: self.nodes[name].start_ready() for name in "ab"}
+        self.wait_members(daemons.values(), "ab")
+        daemons["c"] = self.nodes["c"].start_ready()
+        reason = daemons["c"].wait_event("fopd.eh.no_epochs")[0]["reason"]
+        self.assertIn(f"none of theirs arrives at {wrong}", reason)
+        self.assertIn("eh.address", self.epochs(daemons["c"])["last_error"])
+        self.assertIn("eh.address", daemons["c"].ctl("epoch", "show").stdout)
+
+    def test_a_second_daemon_of_a_name_is_refused_and_both_say_so(self):
+        # A busy machine takes nobody for dead.
+        times = {"timeout": "10s", "grace": "2s", "root_silent": "4s"}
+        self.nodes = {name: self.make_node(name, directory=f"slow-{name}", **times) for name in self.names}
+        daemons = self.start_all()
+        before = self.epochs(daemons["a"])
+        name = next(name for name in self.names if name != before["root"])
+        first, self.addresses[name] = self.addresses[name], f"{SCHEME}://127.0.0.1:{free_ports(1)[0]}"
+        second = self.make_node(name, directory="second", **times).start_ready()
+        for said, other in ((daemons[before["root"]], self.addresses[name]), (second, first)):
+            event = said.wait_event("fopd.eh.second_of_name")[0]
+            self.assertEqual((event["member"], event["address"]), (name, other))
+        self.assertEqual(self.members(second), ())
+        self.wait_members(daemons.values(), self.names)
+        self.assertEqual(self.epochs(daemons[name])["view"], before["view"])
 
     def test_a_user_with_a_password(self):
         self.etcd.turn_authentication_on(PASSWORD)
@@ -119,6 +170,47 @@ class EtcdTest(EpochsTestCase):
         done = run_fopd("--config", node.config_path)
         self.assertEqual(done.returncode, KEY_FILE)
         self.assertRegex(done.stderr, "eh.store.password_file: [^\n]*absent")
+
+
+@needs_etcd
+class FullEtcdTest(EpochsTestCase):
+    def prepare(self):
+        self.etcd = Etcd(self.directory, arguments=["--quota-backend-bytes=4194304"])
+        self.addCleanup(self.etcd.stop)
+        self.etcd.start()
+
+    def store(self):
+        return {"kind": "etcd", "endpoints": [self.etcd.url], "prefix": "/test", "timeout": "1s"}
+
+    def fill(self):
+        """Somebody else does, with keys of their own."""
+        value = base64.b64encode(bytes(512 * 1024)).decode()
+        with self.assertRaisesRegex(AssertionError, "space exceeded"):
+            for number in range(64):
+                self.etcd.ask("/v3/kv/put", {"key": base64.b64encode(f"/other/{number}".encode()).decode(), "value": value})
+
+    def make_room(self):
+        """As epochs.md says."""
+        begin, end = (base64.b64encode(each).decode() for each in (b"/other/", b"/other0"))
+        header = self.etcd.ask("/v3/kv/deleterange", {"key": begin, "range_end": end})["header"]
+        self.etcd.ask("/v3/kv/compaction", {"revision": header["revision"], "physical": True})
+        self.etcd.ask("/v3/maintenance/defragment", {})
+        self.etcd.ask("/v3/maintenance/alarm", {"action": "DEACTIVATE", "alarm": "NOSPACE", "memberID": header["member_id"]})
+
+    def test_while_etcd_is_full_epochs_go_on_with_the_same_members(self):
+        daemons = {name: self.nodes[name].start_ready() for name in "ab"}
+        self.wait_members(daemons.values(), "ab")
+        before = self.epochs(daemons["b"])
+        self.fill()
+        daemons["c"] = self.nodes["c"].start_ready()
+        failed = daemons[before["root"]].wait_event("fopd.eh.etcd_failed")[0]
+        self.assertIn("etcd is full", failed["reason"])
+        self.wait_epoch_after(daemons["b"], self.epochs(daemons["b"])["epoch"] + 1)
+        self.assertEqual(self.epochs(daemons["b"])["view"], before["view"])
+        self.assertEqual(self.members(daemons["c"]), ())
+        self.assertGreater(daemons[before["root"]].metrics()["fopd_epoch_store_failures_total"], 0)
+        self.make_room()
+        self.assert_all_move(daemons)
 
 
 @needs_etcd

@@ -308,6 +308,22 @@ class MonitoringTest(AlertTestCase):
         self.wait_health("cartridge_unreadable")
         self.expect_firing()
 
+    # -- daemons in step --
+
+    @fires("FopdEpochStoreFails")
+    def test_an_etcd_that_does_not_answer(self):
+        """Nobody listens there. The daemon asks it again and again, because it wants to join."""
+        self.stop()
+        with (self.dir / "fopd.yaml").open("a") as config:
+            config.write(f"eh: {{ kind: peers, timeout: 500ms, root_silent: 500ms, address: '{self.address}', "
+                         "store: { kind: etcd, endpoints: ['http://127.0.0.1:1'], timeout: 200ms } }\n")
+        self.start()
+        self.wait_health("no_epochs")
+        failures = "fopd_epoch_store_failures_total"
+        earlier = Scrape(self.daemon)
+        self.wait_metric(failures, lambda count: count > earlier.values[failures])
+        self.expect_firing(earlier, more=["FopdHealthWarning"])
+
     # -- what is served --
 
     @fires("FopdSessionsRefused")

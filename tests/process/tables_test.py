@@ -51,6 +51,23 @@ class TablesTest(StorageTestCase):
                 if verb != "lrs rule list":
                     self.assertLessEqual(max(map(len, lines)), 80, "\n".join(lines))
 
+    def test_classes_of_clusters_fit_and_their_names_can_be_told_apart(self):
+        self.use_long_names()
+        self.load()
+        for policy, rule, title, column in (("epoch_groups", "rule-of-groups job=* weight=1000", "turns", "ON ALL NODES"),
+                                            ("tbf", "rule-of-cluster job=* rate=10/s scope=cluster", "cluster", "SHARE")):
+            with self.subTest(policy):
+                self.ctl("lrs", "set", policy)
+                self.ctl("lrs", "rule", "add", rule)
+                wait_until(lambda: any(each["name"].startswith("rule-of-") and title in each
+                                       for each in json.loads(self.ctl("--json", "lrs", "show"))["classes"]), "the class is there")
+                lines = self.lines("lrs", "show")
+                head = next(at for at, line in enumerate(lines) if line.startswith("CLASS "))
+                self.assertIn(column, lines[head])
+                self.assertLessEqual(max(map(len, lines[head:])), 80, "\n".join(lines))
+                self.assertTrue(any(line.startswith("rule-of-") for line in lines[head:]), "\n".join(lines))
+                self.assertIn("BYTES PER S", self.ctl("lrs", "show", "--wide").decode())
+
     def test_wide_has_everything(self):
         self.use_long_names()
         self.load()

@@ -1,11 +1,13 @@
 // Goal: daemons that share a peer key move from epoch to epoch together over the real wire; one
 // that dies, hangs, leaves or is cut off stops the others for a bounded time only, and joins again.
 // Method: whole nodes in virtual time, and a swarm of them with clients, under plans of faults. The
-// laws of epochs are checked at each epoch that a node begins.
+// laws of epochs are checked at each view, at each call of a node, and at each answer.
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
+#include "core/byte_order.h"
 #include "tests/catch.h"
 #include "tests/sim/replayed_cluster.h"
 #include "tests/sim/seeds.h"
@@ -66,6 +68,7 @@ TEST_CASE("sim epochs: three nodes begin the same epochs", "[sim]") {
         CHECK(cluster.node(1).events().count("eh.no_epochs") == 0);
         CHECK(cluster.epochs().newest() == cluster.epochs().newest("node-1"));
         CHECK(cluster.epochs().views().size() == status_of(cluster, 0).view);
+        CHECK(cluster.epoch_calls().whole_results() > 10);
         REQUIRE(cluster.stop_all(30s));
     }
 }
@@ -196,6 +199,60 @@ TEST_CASE("sim epochs: while the shared store is away epochs go on", "[sim]") {
     REQUIRE(cluster.stop_all(30s));
 }
 
+TEST_CASE("sim epochs: after a kill at any moment of a change all move together again", "[sim]") {
+    const auto moment = static_cast<Fault::Moment>(GENERATE(range(0U, Fault::kMoments)));
+    const bool is_done = GENERATE(false, true);
+    const bool is_shared = GENERATE(false, true);
+    CAPTURE(static_cast<int>(moment), is_done, is_shared);
+    Three cluster(12, {.shared_views = is_shared});
+    const std::string first = status_of(cluster, 0).root;
+    const auto root = static_cast<std::uint32_t>(first.back() - '0');
+    // The root is lost. Whoever has this moment first, while another becomes root or this one
+    // returns, is lost, too.
+    const Fault lost{.kind = Fault::Kind::kCrash, .at = {}, .node = root, .span = 6s};
+    const Fault killed{.kind = Fault::Kind::kCrashAt,
+                       .at = Instant{1ms},
+                       .node = Fault::kAnyNode,
+                       .span = 3s,
+                       .moment = moment,
+                       .is_done = is_done};
+    const bool ran = cluster.run_for(15s, {lost, killed});
+    CHECK(cluster.has_carried_out(Fault::Kind::kCrashAt));
+    const bool together = ran && cluster.move_together(kBackOffMax);
+    INFO(cluster.broken_promise());
+    REQUIRE(together);
+    REQUIRE(cluster.stop_all(30s));
+}
+
+TEST_CASE("sim epochs: wall clocks that jump change nothing", "[sim]") {
+    Three cluster(13);
+    const auto incarnation_of = [&](std::uint32_t node) {
+        return load_little<eh::Incarnation>(
+            cluster.node(node).epoch_files().incarnation.back().data());
+    };
+    const Fault back{.kind = Fault::Kind::kClockJump, .at = {}, .node = 0, .span = Duration(-48h)};
+    const Fault ahead{.kind = Fault::Kind::kClockJump, .at = {}, .node = 1, .span = Duration(48h)};
+    const eh::EpochNumber before = epoch_of(cluster, 1);
+    REQUIRE(cluster.run_for(5s, {back, ahead}));
+    CHECK(epoch_of(cluster, 1) > before + 5);
+    std::vector<eh::Incarnation> incarnations;
+    for (std::uint32_t i = 0; i < 3; ++i) {
+        CHECK(cluster.node(i).events().count("eh.no_epochs") == 0);
+        incarnations.push_back(incarnation_of(i));
+    }
+
+    // Back again, while they are down.
+    const eh::EpochNumber last = epoch_of(cluster, 1);
+    for (std::uint32_t i = 0; i < 3; ++i) cluster.node(i).lose_power();
+    cluster.node(1).jump_clock(Duration(-96h));
+    for (std::uint32_t i = 0; i < 3; ++i) cluster.node(i).start();
+    const bool together = cluster.move_together(kBackOffMax);
+    INFO(cluster.broken_promise());
+    REQUIRE(together);
+    CHECK(epoch_of(cluster, 1) > last);
+    for (std::uint32_t i = 0; i < 3; ++i) CHECK(incarnation_of(i) > incarnations[i]);
+}
+
 TEST_CASE("sim epochs: a node whose disk hangs stops in time, and says why", "[sim]") {
     Three cluster(11);
     cluster.node(2).terminate();
@@ -240,12 +297,14 @@ std::uint64_t run_seed(std::uint64_t seed) {
         .shared_views = random.below(2) == 0,
         .store_faults = {.failed_ppm = faulty(), .lost_ppm = faulty(), .unknown_ppm = faulty()}};
     ReplayedCluster cluster(seed, options, ReplayedCluster::Seed::kOfSwarm);
-    const auto plan = draw_fault_plan(random.fork(), {.nodes = options.nodes,
-                                                      .localities = options.localities,
-                                                      .clients = options.clients,
-                                                      .length = 120s,
-                                                      .fault_count = upto(30),
-                                                      .peers = true});
+    auto plan = draw_fault_plan(random.fork(), {.nodes = options.nodes,
+                                                .localities = options.localities,
+                                                .clients = options.clients,
+                                                .length = 120s,
+                                                .fault_count = upto(30),
+                                                .peers = true});
+    add_epoch_faults(plan, random.fork(),
+                     {.nodes = options.nodes, .length = 120s, .fault_count = upto(10)});
     cluster.start_all();
 
     const bool kept = cluster.run_for(120s, plan) && cluster.recover(90s) &&
