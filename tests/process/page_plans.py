@@ -120,17 +120,17 @@ CONTRIBUTING = {
     "cmake --workflow --preset dev": Elsewhere("CMakePresets.json", '"workflowPresets"'),
 }
 
-NO_ETCDCTL = Not("it wants etcdctl, and an etcd with users")
+IN_ETCD = Elsewhere("tests/process/etcd_pages_test.py", "commands_of(page)")
 EPOCHS = dict.fromkeys([
     "etcdctl compact $(etcdctl endpoint status --write-out=json | grep -o '\"revision\":[0-9]*' | grep -o '[0-9]*' | head -1)",
     "etcdctl defrag --cluster && etcdctl alarm disarm",
     "etcdctl user add fopd && etcdctl role add epochs",
     "etcdctl role grant-permission epochs --prefix=true readwrite /fopd/ && etcdctl user grant-role fopd epochs",
-], NO_ETCDCTL)
+], IN_ETCD)
 
 RUNNING = {
-    "etcdctl del /fopd/view": NO_ETCDCTL,
-    "scripts/quickstart --cluster 3 --etcd": Not("it builds, and runs until it is stopped"),
+    "etcdctl del /fopd/view": IN_ETCD,
+    "scripts/quickstart --cluster 3 --etcd": Elsewhere("tests/process/cluster_script_test.py", 'self.start("--etcd")'),
     **dict.fromkeys([
         "journalctl -u fopd -p err",
         "journalctl -u fopd -p warning --since today",
