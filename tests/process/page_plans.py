@@ -210,27 +210,30 @@ TUTORIAL = {
     "systemctl kill -s KILL fopd": Elsewhere(BY_SYSTEMD, "kill -KILL"),
 }
 
+IN_BENCH = ["bench/epochs.py --seconds 10",
+            "bench/groups.py --rounds 5",
+            "bench/objects.py --seconds 3",
+            "bench/objects.py --start 1000000",
+            "bench/objects.py --explain 200 --seconds 0.7 --dir /dev/shm",
+            "bench/policies.py --dir /dev/shm --parts cost --policies fifo,crr,orr,tbf,mclock --turns 60",
+            "bench/policies.py --parts reader,shares --policies fifo,crr --seconds 8 --disk-rate 100000000",
+            "bench/policies.py --parts reader"]
+
 MEASUREMENTS = {
+    **{text: Elsewhere("tests/bench/programs_test.py", text) for text in IN_BENCH},
+    "FOPD_SWARM_SEEDS=3000 build/release/bin/test_eh '[swarm]'": Elsewhere("scripts/test", "FOPD_SWARM_SEEDS=$2"),
+    "FOPD_SWARM_SEEDS=2000 build/release/bin/test_sim '[swarm]'": Elsewhere("scripts/test", "FOPD_SWARM_SEEDS=$2"),
+    "FOPD_EXPLORE_STATES=800000 build/release/bin/test_eh '[.exploration]'":
+        Elsewhere("scripts/test", "build/release/bin/test_eh '[.exploration]'"),
     **dict.fromkeys([
         "build/release/bin/bench_fabric --ofi",
         "build/release/bin/test_sim -d yes",
         "scripts/test --long swarm",
-        "FOPD_SWARM_SEEDS=3000 build/release/bin/test_eh '[swarm]'",
-        "FOPD_EXPLORE_STATES=800000 build/release/bin/test_eh '[.exploration]'",
-        "FOPD_SWARM_SEEDS=2000 build/release/bin/test_sim '[swarm]'",
         'FOPD_SWARM_SEEDS=2000 build/release/bin/test_sim "sim epochs: after any faults all move together again"',
-        "bench/epochs.py --seconds 10",
-        "bench/groups.py --rounds 5",
         "build/release/bin/bench_store /var/tmp 100000",
         "ctest --preset release -R 'network_(stopped|guests|ends_many)' --verbose",
-        "bench/objects.py --seconds 3",
         "bench/objects.py --beside nbdkit,qsd --seconds 2 --rounds 3",
-        "bench/objects.py --start 1000000",
-        "bench/objects.py --explain 200 --seconds 0.7 --dir /dev/shm",
-        "bench/policies.py --dir /dev/shm --parts cost --policies fifo,crr,orr,tbf,mclock --turns 60",
-        "bench/policies.py --parts reader,shares --policies fifo,crr --seconds 8 --disk-rate 100000000",
         'build/release/bin/test_sim "sim policies*" -s',
-        "bench/policies.py --parts reader",
     ], MEASURES),
     **dict.fromkeys(["strace -f -c", "perf stat -e raw_syscalls:sys_enter", "perf stat -r 20", "perf record"], PART),
     "fopctl bench --op read --size 4k": Run("fopctl bench --op read --size 4k --seconds 0.1 --object-size 4M"),
