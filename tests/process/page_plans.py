@@ -96,7 +96,7 @@ README = {
     "sudo apt install ./build/release/fopd_*.deb ./build/release/fopctl_*.deb":
         Elsewhere(BY_SYSTEMD, 'dpkg --install "$here"/fopd_*.deb'),
     "apt install ./fopctl_*.deb": Elsewhere(BY_SYSTEMD, 'dpkg --install "$here"/fopctl_*.deb'),
-    "sudoedit /etc/fopd/fopd.yaml": Not("it opens an editor"),
+    "sudoedit /etc/fopd/fopd.yaml": Elsewhere(BY_SYSTEMD, "sudoedit /etc/fopd/fopd.yaml"),
     "sudo fopctl key create admin --rights read,write,create,delete,admin --out admin.key":
         Elsewhere(BY_SYSTEMD, "fopctl key create admin --rights read,write,create,delete,admin --out"),
     "sudo systemctl enable --now fopd": Elsewhere(BY_SYSTEMD, "systemctl --quiet enable --now fopd"),
@@ -141,15 +141,16 @@ RUNNING = {
         "journalctl -u fopd FOPD_EVENT=fopd.audit.denied FOPD_PRINCIPAL=ann",
         "systemctl show --property MemoryPeak fopd",
         "cp /usr/share/doc/fopd/examples/logrotate /etc/logrotate.d/fopd",
+        "install -D -m 644 /usr/share/doc/fopd/drop-ins/tape.conf /etc/systemd/system/fopd.service.d/tape.conf",
+        "systemctl daemon-reload",
+        "systemctl edit fopd",
+        'blkdiscard --zeroout --length 1MiB "$disk"',
+        'blkdiscard --zeroout --offset $(( $(blockdev --getsize64 "$disk") - 1048576 )) "$disk"',
     ]),
     "fopctl mirror get": PART,
     'fopctl mirror get --pool fast "" /backup/fast': Run('fopctl mirror get --pool fast "" backup'),
     "promtool check config /etc/prometheus/prometheus.yml": Elsewhere("tests/process/monitoring_test.py", "promtool"),
-    "install -D -m 644 /usr/share/doc/fopd/drop-ins/tape.conf /etc/systemd/system/fopd.service.d/tape.conf":
-        Not("it changes the system"),
-    "systemctl daemon-reload": Not("it changes the system"),
     "systemctl reload prometheus": Not("Prometheus is not a part of fopd"),
-    "systemctl edit fopd": Not("it opens an editor"),
     "fopd --check-config && fopctl device add d2":
         Run(before=NEW_DISK),
     "sh empty.sh SLOT fast": Run("sh empty.sh 1 fast"),
@@ -169,10 +170,7 @@ RUNNING = {
     "fopctl scrub --medium V00001L9": Run("fopctl scrub --medium $medium"),
     "fopctl device forget --slot 2": Run(status=1, before=LOSE_D1),
     "fopctl device forget --slot N": Run("fopctl device forget --slot 2", status=1),
-    "disk=/dev/disk/by-id/…": Not("it needs a disk that may be wiped"),
-    'blkdiscard --zeroout --length 1MiB "$disk"': Not("it needs a disk that may be wiped"),
-    'blkdiscard --zeroout --offset $(( $(blockdev --getsize64 "$disk") - 1048576 )) "$disk"':
-        Not("it needs a disk that may be wiped"),
+    "disk=/dev/disk/by-id/…": Elsewhere(BY_SYSTEMD, "disk=/dev/disk/by-id/"),
     "fopctl ls --fid 0001000000000000000000000000002a":
         Run("fopctl ls --fid $fid", before="fopctl put copy reports/a; fid=$(fopctl stat --json reports/a | jq -r .fid)"),
     "fopctl read NAME --offset N --length 4k": Run("fopctl read reports/a --offset 4k --length 4k"),
