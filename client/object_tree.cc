@@ -36,6 +36,15 @@ TreeFailure unmoved(std::string name, Problem problem) {
     return {.name = std::move(name), .cause = Cause::kServer, .problem = std::move(problem)};
 }
 
+bool is_over_quota(const TreeFailure& failure) {
+    return failure.cause == Cause::kServer && failure.problem.status == fop::Status::kQuota;
+}
+
+// How long an object waits for the space of replaced objects, and the pauses between its tries.
+constexpr Duration kQuotaPatience = 10s;
+constexpr Duration kQuotaPauseMin = 10ms;
+constexpr Duration kQuotaPauseMax = 500ms;
+
 // The version of an object that was put, until it is changed.
 constexpr std::uint64_t kFirstVersion = 1;
 
@@ -222,9 +231,7 @@ void TreeTransfer::fail(TreeFailure failure) {
         failure.problem.status == fop::Status::kDenied) {
         early_end_ = End::kRefused;
     }
-    if (is_of_server && options_.stops_at_quota && failure.problem.status == fop::Status::kQuota) {
-        early_end_ = End::kQuota;
-    }
+    if (options_.stops_at_quota && is_over_quota(failure)) early_end_ = End::kQuota;
     watcher_.on_failure(failure);
 }
 
@@ -238,7 +245,8 @@ TreePut::TreePut(LocalWorld world, ObjectClient& objects, const LocalTree& tree,
       tree_(tree),
       example_(std::move(example)),
       walk_(tree,
-            fop::kObjectNameBytesMax - std::min(fop::kObjectNameBytesMax, example_.name.size())) {}
+            fop::kObjectNameBytesMax - std::min(fop::kObjectNameBytesMax, example_.name.size())),
+      quota_turns_(world.reactor) {}
 
 Task<std::optional<TreeTransfer::Item>> TreePut::next() {
     while (!cancelled()) {
@@ -321,23 +329,47 @@ Task<void> TreePut::plan(Item item) {
 }
 
 Task<void> TreePut::move(Item item) {
-    auto job = [this, &item] { return tree_.open_source(world_, item.path); };
+    auto failure = co_await try_to_move(&item);
+    if (failure && options_.waits_for_quota && is_over_quota(*failure)) {
+        TreeFailure refused = *std::move(failure);
+        failure = co_await move_when_quota_allows(&item, std::move(refused));
+    }
+    if (failure) fail(*std::move(failure));
+}
+
+Task<std::optional<TreeFailure>> TreePut::move_when_quota_allows(const Item* item,
+                                                                 TreeFailure refused) {
+    std::optional<TreeFailure> failure(std::move(refused));
+    while (waits_for_quota_) {
+        // No deadline: the object that waits gives up after kQuotaPatience.
+        [[maybe_unused]] const auto woken = co_await quota_turns_.wait({});
+    }
+    waits_for_quota_ = true;
+    const Instant end = after(reactor_.now(), kQuotaPatience);
+    Duration pause = kQuotaPauseMin;
+    while (failure && is_over_quota(*failure) && !gave_up() && reactor_.now() < end) {
+        const auto slept = co_await reactor_.sleep_for(pause, &options_.cancel);
+        if (!slept) break;
+        failure = co_await try_to_move(item);
+        pause = std::min(pause * 2, kQuotaPauseMax);
+    }
+    waits_for_quota_ = false;
+    quota_turns_.wake_all();
+    co_return failure;
+}
+
+Task<std::optional<TreeFailure>> TreePut::try_to_move(const Item* item) {
+    auto job = [this, item] { return tree_.open_source(world_, item->path); };
     auto opened = co_await world_.offload.run(reactor_, job);
-    if (!opened) {
-        fail(unmoved(std::move(item.name), failed(opened.error()).error()));
-        co_return;
-    }
-    if (!*opened) {
-        fail(unusable_file(std::move(item.name), std::move(opened->error())));
-        co_return;
-    }
+    if (!opened) co_return unmoved(item->name, failed(opened.error()).error());
+    if (!*opened) co_return unusable_file(item->name, std::move(opened->error()));
     LocalSource& source = ***opened;
     Put put(reactor_, client_, source, transfer());
     NewObject object = example_;
-    object.name = item.name;
+    object.name = item->name;
     std::optional<JournaledUpload> upload;
     if (journal_ != nullptr && source.is_settled() && !object.no_replace) {
-        upload.emplace(*journal_, JournaledUpload::File{.path = item.path,
+        upload.emplace(*journal_, JournaledUpload::File{.path = item->path,
                                                         .stamp = source.stamp(),
                                                         .group = object.group,
                                                         .collection = object.collection});
@@ -346,22 +378,19 @@ Task<void> TreePut::move(Item item) {
     }
     const InFlight shown(*this, put);
     auto fid = co_await put.run(std::move(object));
-    if (!fid) {
-        fail(unmoved(std::move(item.name), std::move(fid.error())));
-        co_return;
-    }
+    if (!fid) co_return unmoved(item->name, std::move(fid.error()));
     const auto now = co_await source.check_unchanged(put.size_bytes());
     if (!now) {
         const bool is_of_file = now.error().status == fop::Status::kInternal;
-        fail(is_of_file ? unusable_file(std::move(item.name), now.error().words)
-                        : unmoved(std::move(item.name), now.error()));
-        co_return;
+        co_return is_of_file ? unusable_file(item->name, now.error().words)
+                             : unmoved(item->name, now.error());
     }
     const FileStamp& stamp = source.stamp();
     if (journal_ != nullptr && source.is_settled() && *now == stamp) {
-        journal_->add(item.path, {.stamp = stamp, .fid = *fid});
+        journal_->add(item->path, {.stamp = stamp, .fid = *fid});
     }
     done(put.size_bytes());
+    co_return std::nullopt;
 }
 
 // -- fetching --

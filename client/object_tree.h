@@ -99,6 +99,9 @@ public:
         Skip skip = Skip::kNothing;
         // Ends early when an object does not fit the quota: the others would not, either.
         bool stops_at_quota = false;
+        // With stops_at_quota: an object that does not fit the quota is tried again for a while,
+        // since replaced objects free their space a moment after they were replaced.
+        bool waits_for_quota = false;
         // No more than so many are moved. None: all.
         std::optional<std::uint64_t> items_max{};
         core::CancelSource& cancel;
@@ -215,6 +218,11 @@ private:
     Task<bool> is_there(const Item* item) override;
     Task<void> plan(Item item) override;
     Task<Outcome<ObjectInfo>> look_up(const std::string& name);
+    // None: it was stored, and counted.
+    Task<std::optional<TreeFailure>> try_to_move(const Item* item);
+    // Tries again while the quota refuses it. One object at a time does so, so that several that
+    // fit one after the other do not refuse each other.
+    Task<std::optional<TreeFailure>> move_when_quota_allows(const Item* item, TreeFailure refused);
 
     LocalWorld world_;
     ObjectClient& client_;
@@ -225,6 +233,8 @@ private:
     std::vector<std::string>* names_ = nullptr;
     bool has_found_all_ = false;
     bool has_missed_some_ = false;
+    bool waits_for_quota_ = false;  // An object does.
+    core::WaitQueue quota_turns_;
 };
 
 // Fetches the objects into a local tree. The path of a file is the rest of the name after the

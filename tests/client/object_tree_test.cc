@@ -109,6 +109,8 @@ public:
                 .patience = patience,
                 .only_plans = only_plans,
                 .skip = skip,
+                .stops_at_quota = stops_at_quota,
+                .waits_for_quota = waits_for_quota,
                 .cancel = cancel};
     }
     std::unique_ptr<LocalTree> open() {
@@ -153,6 +155,8 @@ public:
     std::uint32_t in_flight = 4;
     Duration patience{60s};
     bool only_plans = false;
+    bool stops_at_quota = false;
+    bool waits_for_quota = false;
     TreeTransfer::Options::Skip skip = TreeTransfer::Options::Skip::kNothing;
     PutJournal* journal = nullptr;
     std::uint64_t unchanged = 0;
@@ -255,6 +259,37 @@ TEST_CASE("client object tree: it ends at once if the server refuses the client"
     REQUIRE(trees.early_end == TreeTransfer::End::kRefused);
     REQUIRE(trees.watcher.failures.size() <= 3);
     REQUIRE(trees.watcher.failures.begin()->second.problem.status == fop::Status::kDenied);
+}
+
+TEST_CASE("client object tree: it ends where the quota ends, or waits until space is free",
+          "[client]") {
+    Trees trees;
+    trees.stops_at_quota = true;
+    trees.write(numbered(30));
+    trees.stage.store.full = {1, 2};
+    trees.stage.store.when_full = fop::Status::kQuota;
+
+    SECTION("nothing becomes free for who does not wait") {
+        trees.stage.store.full_for = 10;
+        REQUIRE(trees.put({.name = "p/"}) == 0);
+        REQUIRE(trees.early_end == TreeTransfer::End::kQuota);
+        REQUIRE(trees.watcher.failures.size() <= trees.in_flight);
+    }
+    SECTION("it becomes free") {
+        trees.waits_for_quota = true;
+        trees.stage.store.full_for = 10;
+        REQUIRE(trees.put({.name = "p/"}) == 30);
+        REQUIRE(trees.early_end == TreeTransfer::End::kNotEarly);
+        REQUIRE(trees.watcher.failures.empty());
+    }
+    SECTION("it does not, and is waited for once") {
+        trees.waits_for_quota = true;
+        const Instant begun = trees.stage.reactor->now();
+        REQUIRE(trees.put({.name = "p/"}) == 0);
+        REQUIRE(trees.early_end == TreeTransfer::End::kQuota);
+        REQUIRE(trees.watcher.failures.size() == trees.in_flight);
+        REQUIRE(trees.stage.reactor->now() - begun < 12s);
+    }
 }
 
 TEST_CASE("client object tree: each object has the group, and is not replaced", "[client]") {
