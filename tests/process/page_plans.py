@@ -197,15 +197,13 @@ RUNNING = {
 RUNNING |= {text: Elsewhere(BY_SYSTEMD, text) for text, row in RUNNING.items() if row is None}
 
 TUTORIAL = {
-    "export FOPD_KEY=$PWD/admin.key": Run(),
-    "fopctl key create admin --rights read,write,create,delete,admin --out admin.key": Run(),
     "fopctl stat photos/1.jpg": Run(before="fopctl put copy photos/1.jpg"),
     "fopctl device add d1": Run("fopctl device add d2", before=NEW_DISK),
     "fopd --dev node": Not("it is run for each page"),
     "fopd --dev node &": Not("it is run for each page"),
-    "kill $fopd; wait $fopd": Run("end; begin"),
+    "fopd --dev node 2>fopd.log &": Not("it is run for each page"),
     "journalctl -u fopd": Elsewhere(BY_SYSTEMD, "journalctl -u fopd"),
-    "systemctl kill -s KILL fopd": Elsewhere(BY_SYSTEMD, "kill -KILL"),
+    "kill %1": Run("end; begin"),
 }
 
 IN_BENCH = ["bench/epochs.py --seconds 10",
