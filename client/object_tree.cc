@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+// The file is long because the transfers of trees share the walk, the lanes and the ways to fail.
 #include "client/object_tree.h"
 
 #include <algorithm>
@@ -44,6 +45,10 @@ bool is_over_quota(const TreeFailure& failure) {
 constexpr Duration kQuotaPatience = 10s;
 constexpr Duration kQuotaPauseMin = 10ms;
 constexpr Duration kQuotaPauseMax = 500ms;
+
+// Objects that take longer are not quick. Below all time limits for fops, so that no more fops wait
+// for a limit on their rate than a client always has in flight.
+constexpr Duration kQuick = 250ms;
 
 // The version of an object that was put, until it is changed.
 constexpr std::uint64_t kFirstVersion = 1;
@@ -123,7 +128,11 @@ ObjectWalk::Entry ObjectWalk::take() {
 // -- common to all transfers --
 
 TreeTransfer::TreeTransfer(core::Reactor& reactor, TreeWatcher& watcher, Options options)
-    : reactor_(reactor), watcher_(watcher), options_(options), turns_(reactor) {
+    : reactor_(reactor),
+      watcher_(watcher),
+      options_(options),
+      turns_(reactor),
+      quick_turns_(reactor) {
     ENSURE(options_.objects_in_flight > 0);
 }
 
@@ -146,16 +155,37 @@ std::uint64_t TreeTransfer::moved_bytes() const {
 
 Task<void> TreeTransfer::run() {
     core::Gate gate;
+    lanes_ = options_.objects_in_flight;
     for (std::uint32_t i = 0; i < options_.objects_in_flight; ++i) {
-        reactor_.spawn(gate, run_lane());
+        reactor_.spawn(gate, run_lane(Lane::kAlways));
+    }
+    for (std::uint32_t i = 0; i < options_.more_in_flight; ++i) {
+        reactor_.spawn(gate, run_lane(Lane::kWhileQuick));
     }
     co_await gate.close(reactor_);  // Every lane ends: its waits have deadlines.
 }
 
-Task<void> TreeTransfer::run_lane() {
+Task<bool> TreeTransfer::wait_until_quick() {
+    while (!is_quick_ && lanes_ > 0) {
+        // No deadline: the other lanes end, as their waits have deadlines.
+        [[maybe_unused]] const auto woken = co_await quick_turns_.wait({});
+    }
+    co_return lanes_ > 0;
+}
+
+void TreeTransfer::note_speed(Instant begun) {
+    is_quick_ = reactor_.now() - begun < kQuick;
+    if (is_quick_) quick_turns_.wake_all();
+}
+
+Task<void> TreeTransfer::run_lane(Lane lane) {
     for (;;) {
+        if (lane == Lane::kWhileQuick) {
+            const bool goes_on = co_await wait_until_quick();
+            if (!goes_on) co_return;
+        }
         auto item = co_await take_next();
-        if (!item) co_return;
+        if (!item) break;
         if (options_.skip != Options::Skip::kNothing) {
             const bool skipped = co_await is_there(&*item);
             if (skipped) {
@@ -169,9 +199,12 @@ Task<void> TreeTransfer::run_lane() {
             // The server need not be asked for each object.
             co_await reactor_.maybe_yield();
         } else {
+            const Instant begun = reactor_.now();
             co_await move(std::move(*item));
+            note_speed(begun);
         }
     }
+    if (lane == Lane::kAlways && --lanes_ == 0) quick_turns_.wake_all();
 }
 
 Task<bool> TreeTransfer::is_there(const Item* /*item*/) {

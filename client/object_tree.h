@@ -87,6 +87,9 @@ class TreeTransfer {
 public:
     struct Options {
         std::uint32_t objects_in_flight = 16;
+        // So many more, while the server answers quickly. Each change waits for a flush of the
+        // disk, which it shares with all others that have come by then.
+        std::uint32_t more_in_flight = 0;
         Duration patience{30s};  // The time limit of the server for one window of an object.
         // Reports what would be moved, and changes nothing.
         bool only_plans = false;
@@ -181,7 +184,14 @@ protected:
     const Options options_;
 
 private:
-    Task<void> run_lane();
+    enum class Lane : std::uint8_t {
+        kAlways,
+        kWhileQuick,  // Pauses while the server is slow, or has not answered yet.
+    };
+    Task<void> run_lane(Lane lane);
+    // False: all other lanes have ended.
+    Task<bool> wait_until_quick();
+    void note_speed(Instant begun);
     Task<std::optional<Item>> take_next();
 
     std::uint64_t objects_ = 0;
@@ -194,6 +204,9 @@ private:
     bool ended_ = false;
     bool is_taking_ = false;
     core::WaitQueue turns_;
+    std::uint32_t lanes_ = 0;  // Those that do not pause.
+    bool is_quick_ = false;    // The last object was.
+    core::WaitQueue quick_turns_;
 };
 
 // Stores each regular file of a local tree as an object, whose name is the prefix and the path.

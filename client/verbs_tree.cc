@@ -134,6 +134,13 @@ TreeTransfer::Options removal_options(ObjectRun* run) {
             .cancel = run->cancel};
 }
 
+// Four times as many as of other transfers share each flush of the disk: a removal is all waiting.
+TreeTransfer::Options object_removal_options(ObjectRun* run) {
+    TreeTransfer::Options options = removal_options(run);
+    options.more_in_flight = 3 * options.objects_in_flight;
+    return options;
+}
+
 // Whether --max-delete allows it; otherwise that is a failure of the verb.
 bool may_remove(const ObjectRun& run, TreeReport& report, const PlannedCount& count) {
     if (run.cancel.cancelled() || count.has_failed()) return false;
@@ -171,7 +178,7 @@ Task<void> remove_other_objects(ObjectRun* run, TreeReport* report,
         if (!may_remove(*run, *report, count)) co_return;
     }
     ObjectWalk walk(run->reactor, run->objects, walk_options(run, run->arguments.prefix));
-    TreeRemove transfer(run->reactor, run->objects, walk, *report, removal_options(run));
+    TreeRemove transfer(run->reactor, run->objects, walk, *report, object_removal_options(run));
     transfer.keep(*names);
     std::string label = run->arguments.prefix;
     co_await report->transfer(&transfer, TreeReport::Doing::kRemove, std::move(label));
@@ -510,7 +517,7 @@ Task<int> remove_tree_in(ObjectRun* run) {
             report.on_failure({.name = prefix, .problem = first.error()});
         }
         if (!first || *first == nullptr) continue;
-        TreeRemove transfer(run->reactor, run->objects, walk, report, transfer_options(run));
+        TreeRemove transfer(run->reactor, run->objects, walk, report, object_removal_options(run));
         co_await report.transfer(&transfer, TreeReport::Doing::kRemove, prefix);
         if (transfer.gave_up()) break;
     }

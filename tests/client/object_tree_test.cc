@@ -218,6 +218,41 @@ TEST_CASE("client object tree: so many are in flight, and no more", "[client]") 
     REQUIRE(trees.stage.gate.count() == 0);
 }
 
+TEST_CASE("client object tree: more are in flight while the server is quick", "[client]") {
+    Trees trees;
+    trees.in_flight = 2;
+    constexpr std::uint64_t kObjects = 2000;
+    constexpr std::uint32_t kMore = 3;
+    for (std::uint64_t i = 0; i < kObjects; ++i) trees.add("p/" + std::to_string(i), "x");
+    FakeStore& store = trees.stage.store;
+    ObjectWalk walk(*trees.stage.reactor, *trees.stage.client, {.prefix = "p/"});
+    TreeTransfer::Options options = trees.options();
+    options.more_in_flight = kMore;
+    TreeRemove transfer(*trees.stage.reactor, *trees.stage.client, walk, trees.watcher, options);
+
+    SECTION("not before it has answered") {
+        store.ignored = "delete";
+        trees.stage.reactor->spawn(trees.stage.gate, transfer.run());
+        trees.stage.world.run_for(10s);
+        REQUIRE(store.count("delete") == trees.in_flight);
+    }
+    SECTION("and then all of them") {
+        trees.stage.reactor->spawn(trees.stage.gate, transfer.run());
+        for (int i = 0; i < 100'000 && transfer.objects() < 100; ++i) {
+            trees.stage.world.run_for(10us);
+        }
+        REQUIRE(transfer.objects() >= 100);
+        REQUIRE(transfer.objects() < kObjects / 2);
+        store.ignored = "delete";
+        trees.stage.world.run_for(1s);
+        REQUIRE(store.count("delete") == transfer.objects() + trees.in_flight + kMore);
+    }
+
+    trees.cancel.cancel();
+    trees.stage.world.run_for(10s);
+    REQUIRE(trees.stage.gate.count() == 0);
+}
+
 TEST_CASE("client object tree: it ends early if the server does not answer any more", "[client]") {
     Trees trees;
     trees.in_flight = 3;
