@@ -25,7 +25,8 @@ import subprocess
 import sys
 import tempfile
 
-from objects import Daemon, cpu_seconds, processor
+from objects import Daemon, processor
+from peers import cpu_seconds
 
 APPETITES = [1, 1, 2, 2, 4, 4, 8, 8, 16, 16, 32, 32, 64, 64, 128, 128]
 

@@ -225,10 +225,12 @@ Task<Outcome<bool>> ObjectClient::is_on_missing_disk(fop::Fid fid, Wait wait) {
     co_return slots_.is_missing(fid.slot());
 }
 
-Task<Outcome<bool>> ObjectClient::is_staged(std::string pool, Wait wait) {
+Task<Outcome<ObjectClient::KnownPool>> ObjectClient::known_pool(std::string pool, Wait wait) {
     const auto loaded = co_await slots_.load(wait);
     if (!loaded) co_return std::unexpected(loaded.error());
-    co_return slots_.is_staged(pool);
+    KnownPool known{.name = slots_.name_of(pool)};
+    known.is_staged = slots_.is_staged(known.name);
+    co_return known;
 }
 
 Task<Outcome<std::vector<QuotaUse>>> ObjectClient::quota(std::string pool, Wait wait) {

@@ -126,8 +126,12 @@ public:
     Task<Outcome<std::map<std::string, std::uint32_t>>> missing_disks(Wait wait);
     // Whether the disk of the object is missing. Asks the server once.
     Task<Outcome<bool>> is_on_missing_disk(fop::Fid fid, Wait wait);
-    // Whether the pool's objects are stored on disks of another pool, before they go to tape.
-    Task<Outcome<bool>> is_staged(std::string pool, Wait wait);
+    struct KnownPool {
+        std::string name{};      // Empty: the default pool, which has no disk.
+        bool is_staged = false;  // Its objects are on disks of another pool before they go to tape.
+    };
+    // An empty name is the default pool.
+    Task<Outcome<KnownPool>> known_pool(std::string pool, Wait wait);
     // For one pool; empty: for all. An administrator gets the uses of all owners.
     Task<Outcome<std::vector<QuotaUse>>> quota(std::string pool, Wait wait);
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+// The file is long because the transfers of trees share the walk, the lanes and the ways to fail.
 #include "client/object_tree.h"
 
 #include <algorithm>
@@ -35,6 +36,19 @@ TreeFailure unusable_file(std::string name, std::string words) {
 TreeFailure unmoved(std::string name, Problem problem) {
     return {.name = std::move(name), .cause = Cause::kServer, .problem = std::move(problem)};
 }
+
+bool is_over_quota(const TreeFailure& failure) {
+    return failure.cause == Cause::kServer && failure.problem.status == fop::Status::kQuota;
+}
+
+// How long an object waits for the space of replaced objects, and the pauses between its tries.
+constexpr Duration kQuotaPatience = 10s;
+constexpr Duration kQuotaPauseMin = 10ms;
+constexpr Duration kQuotaPauseMax = 500ms;
+
+// Objects that take longer are not quick. Below all time limits for fops, so that no more fops wait
+// for a limit on their rate than a client always has in flight.
+constexpr Duration kQuick = 250ms;
 
 // The version of an object that was put, until it is changed.
 constexpr std::uint64_t kFirstVersion = 1;
@@ -114,7 +128,11 @@ ObjectWalk::Entry ObjectWalk::take() {
 // -- common to all transfers --
 
 TreeTransfer::TreeTransfer(core::Reactor& reactor, TreeWatcher& watcher, Options options)
-    : reactor_(reactor), watcher_(watcher), options_(options), turns_(reactor) {
+    : reactor_(reactor),
+      watcher_(watcher),
+      options_(options),
+      turns_(reactor),
+      quick_turns_(reactor) {
     ENSURE(options_.objects_in_flight > 0);
 }
 
@@ -137,16 +155,37 @@ std::uint64_t TreeTransfer::moved_bytes() const {
 
 Task<void> TreeTransfer::run() {
     core::Gate gate;
+    lanes_ = options_.objects_in_flight;
     for (std::uint32_t i = 0; i < options_.objects_in_flight; ++i) {
-        reactor_.spawn(gate, run_lane());
+        reactor_.spawn(gate, run_lane(Lane::kAlways));
+    }
+    for (std::uint32_t i = 0; i < options_.more_in_flight; ++i) {
+        reactor_.spawn(gate, run_lane(Lane::kWhileQuick));
     }
     co_await gate.close(reactor_);  // Every lane ends: its waits have deadlines.
 }
 
-Task<void> TreeTransfer::run_lane() {
+Task<bool> TreeTransfer::wait_until_quick() {
+    while (!is_quick_ && lanes_ > 0) {
+        // No deadline: the other lanes end, as their waits have deadlines.
+        [[maybe_unused]] const auto woken = co_await quick_turns_.wait({});
+    }
+    co_return lanes_ > 0;
+}
+
+void TreeTransfer::note_speed(Instant begun) {
+    is_quick_ = reactor_.now() - begun < kQuick;
+    if (is_quick_) quick_turns_.wake_all();
+}
+
+Task<void> TreeTransfer::run_lane(Lane lane) {
     for (;;) {
+        if (lane == Lane::kWhileQuick) {
+            const bool goes_on = co_await wait_until_quick();
+            if (!goes_on) co_return;
+        }
         auto item = co_await take_next();
-        if (!item) co_return;
+        if (!item) break;
         if (options_.skip != Options::Skip::kNothing) {
             const bool skipped = co_await is_there(&*item);
             if (skipped) {
@@ -160,9 +199,12 @@ Task<void> TreeTransfer::run_lane() {
             // The server need not be asked for each object.
             co_await reactor_.maybe_yield();
         } else {
+            const Instant begun = reactor_.now();
             co_await move(std::move(*item));
+            note_speed(begun);
         }
     }
+    if (lane == Lane::kAlways && --lanes_ == 0) quick_turns_.wake_all();
 }
 
 Task<bool> TreeTransfer::is_there(const Item* /*item*/) {
@@ -222,9 +264,7 @@ void TreeTransfer::fail(TreeFailure failure) {
         failure.problem.status == fop::Status::kDenied) {
         early_end_ = End::kRefused;
     }
-    if (is_of_server && options_.stops_at_quota && failure.problem.status == fop::Status::kQuota) {
-        early_end_ = End::kQuota;
-    }
+    if (options_.stops_at_quota && is_over_quota(failure)) early_end_ = End::kQuota;
     watcher_.on_failure(failure);
 }
 
@@ -238,7 +278,8 @@ TreePut::TreePut(LocalWorld world, ObjectClient& objects, const LocalTree& tree,
       tree_(tree),
       example_(std::move(example)),
       walk_(tree,
-            fop::kObjectNameBytesMax - std::min(fop::kObjectNameBytesMax, example_.name.size())) {}
+            fop::kObjectNameBytesMax - std::min(fop::kObjectNameBytesMax, example_.name.size())),
+      quota_turns_(world.reactor) {}
 
 Task<std::optional<TreeTransfer::Item>> TreePut::next() {
     while (!cancelled()) {
@@ -321,23 +362,47 @@ Task<void> TreePut::plan(Item item) {
 }
 
 Task<void> TreePut::move(Item item) {
-    auto job = [this, &item] { return tree_.open_source(world_, item.path); };
+    auto failure = co_await try_to_move(&item);
+    if (failure && options_.waits_for_quota && is_over_quota(*failure)) {
+        TreeFailure refused = *std::move(failure);
+        failure = co_await move_when_quota_allows(&item, std::move(refused));
+    }
+    if (failure) fail(*std::move(failure));
+}
+
+Task<std::optional<TreeFailure>> TreePut::move_when_quota_allows(const Item* item,
+                                                                 TreeFailure refused) {
+    std::optional<TreeFailure> failure(std::move(refused));
+    while (waits_for_quota_) {
+        // No deadline: the object that waits gives up after kQuotaPatience.
+        [[maybe_unused]] const auto woken = co_await quota_turns_.wait({});
+    }
+    waits_for_quota_ = true;
+    const Instant end = after(reactor_.now(), kQuotaPatience);
+    Duration pause = kQuotaPauseMin;
+    while (failure && is_over_quota(*failure) && !gave_up() && reactor_.now() < end) {
+        const auto slept = co_await reactor_.sleep_for(pause, &options_.cancel);
+        if (!slept) break;
+        failure = co_await try_to_move(item);
+        pause = std::min(pause * 2, kQuotaPauseMax);
+    }
+    waits_for_quota_ = false;
+    quota_turns_.wake_all();
+    co_return failure;
+}
+
+Task<std::optional<TreeFailure>> TreePut::try_to_move(const Item* item) {
+    auto job = [this, item] { return tree_.open_source(world_, item->path); };
     auto opened = co_await world_.offload.run(reactor_, job);
-    if (!opened) {
-        fail(unmoved(std::move(item.name), failed(opened.error()).error()));
-        co_return;
-    }
-    if (!*opened) {
-        fail(unusable_file(std::move(item.name), std::move(opened->error())));
-        co_return;
-    }
+    if (!opened) co_return unmoved(item->name, failed(opened.error()).error());
+    if (!*opened) co_return unusable_file(item->name, std::move(opened->error()));
     LocalSource& source = ***opened;
     Put put(reactor_, client_, source, transfer());
     NewObject object = example_;
-    object.name = item.name;
+    object.name = item->name;
     std::optional<JournaledUpload> upload;
     if (journal_ != nullptr && source.is_settled() && !object.no_replace) {
-        upload.emplace(*journal_, JournaledUpload::File{.path = item.path,
+        upload.emplace(*journal_, JournaledUpload::File{.path = item->path,
                                                         .stamp = source.stamp(),
                                                         .group = object.group,
                                                         .collection = object.collection});
@@ -346,22 +411,19 @@ Task<void> TreePut::move(Item item) {
     }
     const InFlight shown(*this, put);
     auto fid = co_await put.run(std::move(object));
-    if (!fid) {
-        fail(unmoved(std::move(item.name), std::move(fid.error())));
-        co_return;
-    }
+    if (!fid) co_return unmoved(item->name, std::move(fid.error()));
     const auto now = co_await source.check_unchanged(put.size_bytes());
     if (!now) {
         const bool is_of_file = now.error().status == fop::Status::kInternal;
-        fail(is_of_file ? unusable_file(std::move(item.name), now.error().words)
-                        : unmoved(std::move(item.name), now.error()));
-        co_return;
+        co_return is_of_file ? unusable_file(item->name, now.error().words)
+                             : unmoved(item->name, now.error());
     }
     const FileStamp& stamp = source.stamp();
     if (journal_ != nullptr && source.is_settled() && *now == stamp) {
-        journal_->add(item.path, {.stamp = stamp, .fid = *fid});
+        journal_->add(item->path, {.stamp = stamp, .fid = *fid});
     }
     done(put.size_bytes());
+    co_return std::nullopt;
 }
 
 // -- fetching --

@@ -87,6 +87,9 @@ class TreeTransfer {
 public:
     struct Options {
         std::uint32_t objects_in_flight = 16;
+        // So many more, while the server answers quickly. Each change waits for a flush of the
+        // disk, which it shares with all others that have come by then.
+        std::uint32_t more_in_flight = 0;
         Duration patience{30s};  // The time limit of the server for one window of an object.
         // Reports what would be moved, and changes nothing.
         bool only_plans = false;
@@ -99,6 +102,9 @@ public:
         Skip skip = Skip::kNothing;
         // Ends early when an object does not fit the quota: the others would not, either.
         bool stops_at_quota = false;
+        // With stops_at_quota: an object that does not fit the quota is tried again for a while,
+        // since replaced objects free their space a moment after they were replaced.
+        bool waits_for_quota = false;
         // No more than so many are moved. None: all.
         std::optional<std::uint64_t> items_max{};
         core::CancelSource& cancel;
@@ -178,7 +184,14 @@ protected:
     const Options options_;
 
 private:
-    Task<void> run_lane();
+    enum class Lane : std::uint8_t {
+        kAlways,
+        kWhileQuick,  // Pauses while the server is slow, or has not answered yet.
+    };
+    Task<void> run_lane(Lane lane);
+    // False: all other lanes have ended.
+    Task<bool> wait_until_quick();
+    void note_speed(Instant begun);
     Task<std::optional<Item>> take_next();
 
     std::uint64_t objects_ = 0;
@@ -191,6 +204,9 @@ private:
     bool ended_ = false;
     bool is_taking_ = false;
     core::WaitQueue turns_;
+    std::uint32_t lanes_ = 0;  // Those that do not pause.
+    bool is_quick_ = false;    // The last object was.
+    core::WaitQueue quick_turns_;
 };
 
 // Stores each regular file of a local tree as an object, whose name is the prefix and the path.
@@ -215,6 +231,11 @@ private:
     Task<bool> is_there(const Item* item) override;
     Task<void> plan(Item item) override;
     Task<Outcome<ObjectInfo>> look_up(const std::string& name);
+    // None: it was stored, and counted.
+    Task<std::optional<TreeFailure>> try_to_move(const Item* item);
+    // Tries again while the quota refuses it. One object at a time does so, so that several that
+    // fit one after the other do not refuse each other.
+    Task<std::optional<TreeFailure>> move_when_quota_allows(const Item* item, TreeFailure refused);
 
     LocalWorld world_;
     ObjectClient& client_;
@@ -225,6 +246,8 @@ private:
     std::vector<std::string>* names_ = nullptr;
     bool has_found_all_ = false;
     bool has_missed_some_ = false;
+    bool waits_for_quota_ = false;  // An object does.
+    core::WaitQueue quota_turns_;
 };
 
 // Fetches the objects into a local tree. The path of a file is the rest of the name after the

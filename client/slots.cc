@@ -315,6 +315,7 @@ Task<Outcome<void>> Slots::load_again(Wait wait) {
         by_locality_.try_emplace(accepted.locality, &home());
     }
     rows_.clear();
+    default_pool_.clear();
     fresh_until_ = after(reactor().now(), kFreshFor);
     is_outdated_ = false;
     for (const fop::ListedSlot& entry : *entries) {
@@ -323,6 +324,7 @@ Task<Outcome<void>> Slots::load_again(Wait wait) {
         row.state = entry.state;
         row.in_default_pool = row.in_default_pool || entry.in_default_pool;
         row.pools.emplace_back(entry.pool);
+        if (entry.in_default_pool) default_pool_ = entry.pool;
     }
     co_return {};
 }

@@ -73,6 +73,11 @@ public:
     // REQUIRES: loaded. 0 for a slot that is not in the table.
     std::uint16_t locality_of(std::uint16_t slot) const;
 
+    // REQUIRES: loaded. The pool; for an empty name that of the default pool, or empty if it has no
+    // disk.
+    const std::string& name_of(const std::string& pool) const {
+        return pool.empty() ? default_pool_ : pool;
+    }
     // REQUIRES: loaded. Whether the pool's objects are on disks of another pool.
     bool is_staged(const std::string& pool) const;
     // REQUIRES: loaded. How many disks of each pool are missing. Pools without missing disks are
@@ -117,7 +122,8 @@ private:
     const ObjectClientOptions& options_;
     std::vector<std::unique_ptr<fabric::Client>> sessions_;
     std::map<std::uint16_t, fabric::Client*> by_locality_;
-    std::map<std::uint16_t, Row> rows_;         // By slot.
+    std::map<std::uint16_t, Row> rows_;  // By slot.
+    std::string default_pool_;
     std::optional<std::uint64_t> incarnation_;  // The incarnation of the server, as the table says.
     Instant fresh_until_{};     // Until then the table is recent enough for new objects.
     bool is_outdated_ = false;  // An answer of a slot contradicts the table.

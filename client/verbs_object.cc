@@ -339,9 +339,9 @@ Task<int> sync_object(Run* run, ObjectInfo info) {
 Task<Outcome<void>> sync_tape(Run* run) {
     std::string pool = run->arguments.pool;
     if (pool.empty()) co_return {};
-    const auto is_staged = co_await run->objects.is_staged(pool, run->wait());
-    if (!is_staged) co_return std::unexpected(is_staged.error());
-    if (!*is_staged) co_return {};
+    const auto known = co_await run->objects.known_pool(pool, run->wait());
+    if (!known) co_return std::unexpected(known.error());
+    if (!known->is_staged) co_return {};
     auto call = run->objects.tape().sync(pool, run->wait());
     co_return co_await watched(run, std::move(pool), std::move(call));
 }

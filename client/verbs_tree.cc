@@ -134,6 +134,13 @@ TreeTransfer::Options removal_options(ObjectRun* run) {
             .cancel = run->cancel};
 }
 
+// Four times as many as of other transfers share each flush of the disk: a removal is all waiting.
+TreeTransfer::Options object_removal_options(ObjectRun* run) {
+    TreeTransfer::Options options = removal_options(run);
+    options.more_in_flight = 3 * options.objects_in_flight;
+    return options;
+}
+
 // Whether --max-delete allows it; otherwise that is a failure of the verb.
 bool may_remove(const ObjectRun& run, TreeReport& report, const PlannedCount& count) {
     if (run.cancel.cancelled() || count.has_failed()) return false;
@@ -171,7 +178,7 @@ Task<void> remove_other_objects(ObjectRun* run, TreeReport* report,
         if (!may_remove(*run, *report, count)) co_return;
     }
     ObjectWalk walk(run->reactor, run->objects, walk_options(run, run->arguments.prefix));
-    TreeRemove transfer(run->reactor, run->objects, walk, *report, removal_options(run));
+    TreeRemove transfer(run->reactor, run->objects, walk, *report, object_removal_options(run));
     transfer.keep(*names);
     std::string label = run->arguments.prefix;
     co_await report->transfer(&transfer, TreeReport::Doing::kRemove, std::move(label));
@@ -228,8 +235,44 @@ Task<std::optional<std::uint64_t>> sum_of_objects(ObjectRun* run) {
     }
 }
 
-// The refusal of the server if an object of this size would not fit the quota.
-Task<std::optional<Problem>> ask_for_quota(ObjectRun* run, std::uint64_t size_bytes) {
+struct QuotaQuestion {
+    std::string pool{};
+    // The server is asked for quotas and their use. Else it is asked to begin an upload, which it
+    // refuses also when the pool is full for an owner who may not see the quota of the pool.
+    bool only_reads = false;
+};
+
+// As the server would refuse it.
+Problem over_quota(const QuotaUse& use, std::uint64_t size_bytes) {
+    return {.status = fop::Status::kQuota,
+            .words = "quota of " + core::printable(use.owner.value_or("all")) + " in pool " +
+                     core::printable(use.pool) + ": " + std::to_string(use.used_bytes) + " of " +
+                     std::to_string(use.limit_bytes) + " bytes used, " +
+                     std::to_string(size_bytes) + " more wanted"};
+}
+
+Task<std::optional<Problem>> compare_with_quota(ObjectRun* run, std::string pool,
+                                                std::uint64_t size_bytes) {
+    if (pool.empty()) co_return std::nullopt;
+    const auto uses = co_await run->objects.quota(std::move(pool), run->wait());
+    if (!uses) co_return std::nullopt;
+    for (const QuotaUse& use : *uses) {
+        // An administrator gets those of all owners, and is not told which one it is itself.
+        if (use.owner && uses->size() > 1) continue;
+        if (use.limit_bytes == QuotaUse::kNoLimit) continue;
+        const std::uint64_t left = use.limit_bytes - std::min(use.limit_bytes, use.used_bytes);
+        if (size_bytes > left) co_return over_quota(use, size_bytes);
+    }
+    co_return std::nullopt;
+}
+
+// The refusal if so many bytes more would not fit the quota.
+Task<std::optional<Problem>> ask_for_quota(ObjectRun* run, const QuotaQuestion* question,
+                                           std::uint64_t size_bytes) {
+    if (question->only_reads) {
+        std::string pool = question->pool;
+        co_return co_await compare_with_quota(run, std::move(pool), size_bytes);
+    }
     NewObject object{.pool = run->arguments.pool, .group = run->arguments.group};
     Uploads& uploads = run->objects.uploads();
     const auto begun = co_await uploads.begin(std::move(object), size_bytes, run->wait());
@@ -241,22 +284,41 @@ Task<std::optional<Problem>> ask_for_quota(ObjectRun* run, std::uint64_t size_by
     co_return std::nullopt;
 }
 
-// Why the tree as a whole does not fit the quota. None: it may fit. What it would replace counts as
-// free; the put itself finds out whether there is room for both.
-Task<std::optional<Problem>> find_quota_fault(ObjectRun* run, const LocalTree* tree,
-                                              const PutJournal* journal) {
-    std::string pool = run->arguments.pool;
-    const auto is_staged = co_await run->objects.is_staged(std::move(pool), run->wait());
-    // Before tapes the server would make room for so much.
-    if (!is_staged || *is_staged) co_return std::nullopt;
+struct QuotaVerdict {
+    std::optional<Problem> fault{};   // Why the tree as a whole does not fit; none: it may fit.
+    bool counts_on_replaced = false;  // It fits only because objects are replaced or removed.
+};
+
+// What the tree would replace, or with --delete remove, counts as free; the put itself finds out
+// whether there is room for both.
+Task<QuotaVerdict> compare_tree_with_quota(ObjectRun* run, const LocalTree* tree,
+                                           const PutJournal* journal) {
+    std::string named = run->arguments.pool;
+    auto pool = co_await run->objects.known_pool(std::move(named), run->wait());
+    if (!pool) co_return QuotaVerdict{};
+    // Before tapes the server would make room for so much, and a dry run changes nothing.
+    const bool only_reads = pool->is_staged || run->arguments.dry_run;
+    const QuotaQuestion question{.pool = std::move(pool->name), .only_reads = only_reads};
     const std::uint64_t wanted = co_await sum_of_files(run, tree, journal);
-    if (wanted == 0 || wanted > fop::kOffsetMax || run->cancel.cancelled()) co_return std::nullopt;
-    const auto refused = co_await ask_for_quota(run, wanted);
-    if (!refused) co_return std::nullopt;
+    if (wanted == 0 || wanted > fop::kOffsetMax || run->cancel.cancelled()) {
+        co_return QuotaVerdict{};
+    }
+    auto refused = co_await ask_for_quota(run, &question, wanted);
+    if (!refused) co_return QuotaVerdict{};
     const auto replaced = co_await sum_of_objects(run);
-    if (!replaced || *replaced >= wanted) co_return std::nullopt;
-    if (*replaced == 0) co_return refused;
-    co_return co_await ask_for_quota(run, wanted - *replaced);
+    if (!replaced) co_return QuotaVerdict{};
+    if (*replaced == 0) co_return QuotaVerdict{.fault = std::move(refused)};
+    QuotaVerdict verdict{.counts_on_replaced = true};
+    if (*replaced < wanted) {
+        verdict.fault = co_await ask_for_quota(run, &question, wanted - *replaced);
+    }
+    co_return verdict;
+}
+
+std::string_view words_if_not_begun(const VerbArguments& arguments) {
+    if (arguments.dry_run) return "; nothing would be stored, because the directory does not fit";
+    if (!arguments.remove_others) return "; nothing is stored, because the directory does not fit";
+    return "; nothing is stored or removed, because the directory does not fit";
 }
 
 Task<int> put_tree_in(ObjectRun* run) {
@@ -271,16 +333,15 @@ Task<int> put_tree_in(ObjectRun* run) {
                       .collection = run->arguments.collection};
     const auto journal = open_journal(*run, report);
     TreeTransfer::Options options = transfer_options(run);
+    auto verdict = co_await compare_tree_with_quota(run, tree->get(), journal.get());
+    if (verdict.fault) {
+        verdict.fault->words += words_if_not_begun(run->arguments);
+        report.on_failure({.name = run->arguments.prefix, .problem = *std::move(verdict.fault)});
+        co_return report.end();
+    }
     // Removing others may make room, and needs the names of all files.
     options.stops_at_quota = !run->arguments.remove_others;
-    if (options.stops_at_quota && !options.only_plans) {
-        auto fault = co_await find_quota_fault(run, tree->get(), journal.get());
-        if (fault) {
-            fault->words += "; nothing is stored, because the directory does not fit";
-            report.on_failure({.name = run->arguments.prefix, .problem = *fault});
-            co_return report.end();
-        }
-    }
+    options.waits_for_quota = options.stops_at_quota && verdict.counts_on_replaced;
     TreePut transfer(run->local(), run->objects, **tree, std::move(example), report,
                      std::move(options));
     if (journal != nullptr) transfer.use(*journal);
@@ -456,7 +517,7 @@ Task<int> remove_tree_in(ObjectRun* run) {
             report.on_failure({.name = prefix, .problem = first.error()});
         }
         if (!first || *first == nullptr) continue;
-        TreeRemove transfer(run->reactor, run->objects, walk, report, transfer_options(run));
+        TreeRemove transfer(run->reactor, run->objects, walk, report, object_removal_options(run));
         co_await report.transfer(&transfer, TreeReport::Doing::kRemove, prefix);
         if (transfer.gave_up()) break;
     }

@@ -119,7 +119,7 @@ function __fopctl
     switch "$verb:$positionals[$(math $count + 1)]"
         case '*:device'
             __fopctl_json name devices
-        case '*:cartridge'
+        case '*:cartridge' '*:medium'
             __fopctl_json name media
         case '*:drive'
             __fopctl_json name drives

@@ -104,7 +104,7 @@ _fopctl() {
     if (( count >= $#positionals )) && [[ -n ${(M)page:#many*} ]]; then count=$(( $#positionals - 1 )); fi
     case "$verb:$positionals[count+1]" in
         *:device) _fopctl_offer _fopctl_json name devices ;;
-        *:cartridge) _fopctl_offer _fopctl_json name media ;;
+        *:cartridge | *:medium) _fopctl_offer _fopctl_json name media ;;
         *:drive) _fopctl_offer _fopctl_json name drives ;;
         *:file | *:directory | "token revoke:token") _files ;;
         "key revoke:name") _fopctl_offer _fopctl_json name key list ;;

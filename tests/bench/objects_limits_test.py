@@ -13,7 +13,8 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
-from objects import Daemon, anonymous_mib, cpu_seconds  # noqa: E402
+from objects import Daemon, anonymous_mib  # noqa: E402
+from peers import cpu_seconds  # noqa: E402
 
 OBJECTS = 1_000_000
 READY_S_MAX = 5

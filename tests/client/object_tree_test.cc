@@ -109,6 +109,8 @@ public:
                 .patience = patience,
                 .only_plans = only_plans,
                 .skip = skip,
+                .stops_at_quota = stops_at_quota,
+                .waits_for_quota = waits_for_quota,
                 .cancel = cancel};
     }
     std::unique_ptr<LocalTree> open() {
@@ -153,6 +155,8 @@ public:
     std::uint32_t in_flight = 4;
     Duration patience{60s};
     bool only_plans = false;
+    bool stops_at_quota = false;
+    bool waits_for_quota = false;
     TreeTransfer::Options::Skip skip = TreeTransfer::Options::Skip::kNothing;
     PutJournal* journal = nullptr;
     std::uint64_t unchanged = 0;
@@ -214,6 +218,41 @@ TEST_CASE("client object tree: so many are in flight, and no more", "[client]") 
     REQUIRE(trees.stage.gate.count() == 0);
 }
 
+TEST_CASE("client object tree: more are in flight while the server is quick", "[client]") {
+    Trees trees;
+    trees.in_flight = 2;
+    constexpr std::uint64_t kObjects = 2000;
+    constexpr std::uint32_t kMore = 3;
+    for (std::uint64_t i = 0; i < kObjects; ++i) trees.add("p/" + std::to_string(i), "x");
+    FakeStore& store = trees.stage.store;
+    ObjectWalk walk(*trees.stage.reactor, *trees.stage.client, {.prefix = "p/"});
+    TreeTransfer::Options options = trees.options();
+    options.more_in_flight = kMore;
+    TreeRemove transfer(*trees.stage.reactor, *trees.stage.client, walk, trees.watcher, options);
+
+    SECTION("not before it has answered") {
+        store.ignored = "delete";
+        trees.stage.reactor->spawn(trees.stage.gate, transfer.run());
+        trees.stage.world.run_for(10s);
+        REQUIRE(store.count("delete") == trees.in_flight);
+    }
+    SECTION("and then all of them") {
+        trees.stage.reactor->spawn(trees.stage.gate, transfer.run());
+        for (int i = 0; i < 100'000 && transfer.objects() < 100; ++i) {
+            trees.stage.world.run_for(10us);
+        }
+        REQUIRE(transfer.objects() >= 100);
+        REQUIRE(transfer.objects() < kObjects / 2);
+        store.ignored = "delete";
+        trees.stage.world.run_for(1s);
+        REQUIRE(store.count("delete") == transfer.objects() + trees.in_flight + kMore);
+    }
+
+    trees.cancel.cancel();
+    trees.stage.world.run_for(10s);
+    REQUIRE(trees.stage.gate.count() == 0);
+}
+
 TEST_CASE("client object tree: it ends early if the server does not answer any more", "[client]") {
     Trees trees;
     trees.in_flight = 3;
@@ -255,6 +294,37 @@ TEST_CASE("client object tree: it ends at once if the server refuses the client"
     REQUIRE(trees.early_end == TreeTransfer::End::kRefused);
     REQUIRE(trees.watcher.failures.size() <= 3);
     REQUIRE(trees.watcher.failures.begin()->second.problem.status == fop::Status::kDenied);
+}
+
+TEST_CASE("client object tree: it ends where the quota ends, or waits until space is free",
+          "[client]") {
+    Trees trees;
+    trees.stops_at_quota = true;
+    trees.write(numbered(30));
+    trees.stage.store.full = {1, 2};
+    trees.stage.store.when_full = fop::Status::kQuota;
+
+    SECTION("nothing becomes free for who does not wait") {
+        trees.stage.store.full_for = 10;
+        REQUIRE(trees.put({.name = "p/"}) == 0);
+        REQUIRE(trees.early_end == TreeTransfer::End::kQuota);
+        REQUIRE(trees.watcher.failures.size() <= trees.in_flight);
+    }
+    SECTION("it becomes free") {
+        trees.waits_for_quota = true;
+        trees.stage.store.full_for = 10;
+        REQUIRE(trees.put({.name = "p/"}) == 30);
+        REQUIRE(trees.early_end == TreeTransfer::End::kNotEarly);
+        REQUIRE(trees.watcher.failures.empty());
+    }
+    SECTION("it does not, and is waited for once") {
+        trees.waits_for_quota = true;
+        const Instant begun = trees.stage.reactor->now();
+        REQUIRE(trees.put({.name = "p/"}) == 0);
+        REQUIRE(trees.early_end == TreeTransfer::End::kQuota);
+        REQUIRE(trees.watcher.failures.size() == trees.in_flight);
+        REQUIRE(trees.stage.reactor->now() - begun < 12s);
+    }
 }
 
 TEST_CASE("client object tree: each object has the group, and is not replaced", "[client]") {

@@ -1,8 +1,12 @@
 #!/bin/bash
-# Goal: what Tab offers after `fopctl ...`.
-# Method: call the completion function as bash would, and compare COMPREPLY.
+# Goal: what Tab offers after `fopctl ...` in bash.
+# Method: call the completion function as bash would, and compare COMPREPLY, in any order. The help pages are those of the real
+#         program; everything else is answered here as a daemon does.
+#
+#   completion_test.sh FOPCTL
 set -u
 
+program=$1
 source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # shellcheck source=scripts/completion/fopctl.bash
 source "$source_dir/scripts/completion/fopctl.bash"
@@ -15,6 +19,12 @@ mkdir "$scratch/sockets dir" "$scratch/answers"
 
 # Answers as a daemon with two disks, two rules, two principals and three objects does.
 fopctl() {
+    if [[ " $* " == *" --help "* ]]; then
+        local answer="$scratch/answers/$*"
+        [[ -e $answer ]] || "$program" "$@" >"$answer"
+        cat "$answer"
+        return
+    fi
     echo "$*" >>"$scratch/asked"
     case " $* " in
         *" devices "*) cat "$scratch/answers/devices.json" ;;
@@ -24,23 +34,30 @@ fopctl() {
         *" key list "*) cat "$scratch/answers/keys.json" ;;
         *" rule list "*) printf '%s\n' '# rules of tbf, version 1795704011902' 'ann principal=ann rate=5/s' 'default * rate=unlimited' ;;
         *" io-sched show "*) printf '%s\n' 'read_algo=fifo' 'depth_max=128' 'tape.read_algo=fifo' ;;
-        *" ls a "*) printf '%s\n' abc 'a b' ;;
+        *" ls -- a "*) printf '%s\n' abc 'a b' ;;
         *" ls "*) printf '%s\n' abc 'a b' x ;;
     esac
 }
 
 failures=0
 
+# The words of a line in one order. A blank behind a backslash belongs to its word.
+sorted() {
+    sed 's/\([^\\]\) /\1\n/g' | LC_ALL=C sort | paste -sd,
+}
+
 # completes <expected words> <word>... : the last word is the one being typed.
 completes() {
-    local expected=$1
+    local expected actual
+    expected=$(sorted <<<"$1")
     shift
     COMP_WORDS=(fopctl "$@")
     COMP_CWORD=$#
     COMPREPLY=()
     _fopctl
-    if [[ "${COMPREPLY[*]-}" != "$expected" ]]; then
-        echo "fopctl $*<Tab>: got '${COMPREPLY[*]-}', expected '$expected'" >&2
+    actual=$(sorted <<<"${COMPREPLY[*]-}")
+    if [[ $actual != "$expected" ]]; then
+        echo "fopctl $*<Tab>: got '$actual', expected '$expected'" >&2
         failures=$((failures + 1))
     fi
 }

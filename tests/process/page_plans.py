@@ -96,7 +96,7 @@ README = {
     "sudo apt install ./build/release/fopd_*.deb ./build/release/fopctl_*.deb":
         Elsewhere(BY_SYSTEMD, 'dpkg --install "$here"/fopd_*.deb'),
     "apt install ./fopctl_*.deb": Elsewhere(BY_SYSTEMD, 'dpkg --install "$here"/fopctl_*.deb'),
-    "sudoedit /etc/fopd/fopd.yaml": Not("it opens an editor"),
+    "sudoedit /etc/fopd/fopd.yaml": Elsewhere(BY_SYSTEMD, "sudoedit /etc/fopd/fopd.yaml"),
     "sudo fopctl key create admin --rights read,write,create,delete,admin --out admin.key":
         Elsewhere(BY_SYSTEMD, "fopctl key create admin --rights read,write,create,delete,admin --out"),
     "sudo systemctl enable --now fopd": Elsewhere(BY_SYSTEMD, "systemctl --quiet enable --now fopd"),
@@ -120,17 +120,17 @@ CONTRIBUTING = {
     "cmake --workflow --preset dev": Elsewhere("CMakePresets.json", '"workflowPresets"'),
 }
 
-NO_ETCDCTL = Not("it wants etcdctl, and an etcd with users")
+IN_ETCD = Elsewhere("tests/process/etcd_pages_test.py", "commands_of(page)")
 EPOCHS = dict.fromkeys([
     "etcdctl compact $(etcdctl endpoint status --write-out=json | grep -o '\"revision\":[0-9]*' | grep -o '[0-9]*' | head -1)",
     "etcdctl defrag --cluster && etcdctl alarm disarm",
     "etcdctl user add fopd && etcdctl role add epochs",
     "etcdctl role grant-permission epochs --prefix=true readwrite /fopd/ && etcdctl user grant-role fopd epochs",
-], NO_ETCDCTL)
+], IN_ETCD)
 
 RUNNING = {
-    "etcdctl del /fopd/view": NO_ETCDCTL,
-    "scripts/quickstart --cluster 3 --etcd": Not("it builds, and runs until it is stopped"),
+    "etcdctl del /fopd/view": IN_ETCD,
+    "scripts/quickstart --cluster 3 --etcd": Elsewhere("tests/process/cluster_script_test.py", 'self.start("--etcd")'),
     **dict.fromkeys([
         "journalctl -u fopd -p err",
         "journalctl -u fopd -p warning --since today",
@@ -141,15 +141,16 @@ RUNNING = {
         "journalctl -u fopd FOPD_EVENT=fopd.audit.denied FOPD_PRINCIPAL=ann",
         "systemctl show --property MemoryPeak fopd",
         "cp /usr/share/doc/fopd/examples/logrotate /etc/logrotate.d/fopd",
+        "install -D -m 644 /usr/share/doc/fopd/drop-ins/tape.conf /etc/systemd/system/fopd.service.d/tape.conf",
+        "systemctl daemon-reload",
+        "systemctl edit fopd",
+        'blkdiscard --zeroout --length 1MiB "$disk"',
+        'blkdiscard --zeroout --offset $(( $(blockdev --getsize64 "$disk") - 1048576 )) "$disk"',
     ]),
     "fopctl mirror get": PART,
     'fopctl mirror get --pool fast "" /backup/fast': Run('fopctl mirror get --pool fast "" backup'),
     "promtool check config /etc/prometheus/prometheus.yml": Elsewhere("tests/process/monitoring_test.py", "promtool"),
-    "install -D -m 644 /usr/share/doc/fopd/drop-ins/tape.conf /etc/systemd/system/fopd.service.d/tape.conf":
-        Not("it changes the system"),
-    "systemctl daemon-reload": Not("it changes the system"),
     "systemctl reload prometheus": Not("Prometheus is not a part of fopd"),
-    "systemctl edit fopd": Not("it opens an editor"),
     "fopd --check-config && fopctl device add d2":
         Run(before=NEW_DISK),
     "sh empty.sh SLOT fast": Run("sh empty.sh 1 fast"),
@@ -169,10 +170,7 @@ RUNNING = {
     "fopctl scrub --medium V00001L9": Run("fopctl scrub --medium $medium"),
     "fopctl device forget --slot 2": Run(status=1, before=LOSE_D1),
     "fopctl device forget --slot N": Run("fopctl device forget --slot 2", status=1),
-    "disk=/dev/disk/by-id/…": Not("it needs a disk that may be wiped"),
-    'blkdiscard --zeroout --length 1MiB "$disk"': Not("it needs a disk that may be wiped"),
-    'blkdiscard --zeroout --offset $(( $(blockdev --getsize64 "$disk") - 1048576 )) "$disk"':
-        Not("it needs a disk that may be wiped"),
+    "disk=/dev/disk/by-id/…": Elsewhere(BY_SYSTEMD, "disk=/dev/disk/by-id/"),
     "fopctl ls --fid 0001000000000000000000000000002a":
         Run("fopctl ls --fid $fid", before="fopctl put copy reports/a; fid=$(fopctl stat --json reports/a | jq -r .fid)"),
     "fopctl read NAME --offset N --length 4k": Run("fopctl read reports/a --offset 4k --length 4k"),
@@ -199,38 +197,39 @@ RUNNING = {
 RUNNING |= {text: Elsewhere(BY_SYSTEMD, text) for text, row in RUNNING.items() if row is None}
 
 TUTORIAL = {
-    "export FOPD_KEY=$PWD/admin.key": Run(),
-    "fopctl key create admin --rights read,write,create,delete,admin --out admin.key": Run(),
     "fopctl stat photos/1.jpg": Run(before="fopctl put copy photos/1.jpg"),
     "fopctl device add d1": Run("fopctl device add d2", before=NEW_DISK),
     "fopd --dev node": Not("it is run for each page"),
     "fopd --dev node &": Not("it is run for each page"),
-    "kill $fopd; wait $fopd": Run("end; begin"),
+    "fopd --dev node 2>fopd.log &": Not("it is run for each page"),
     "journalctl -u fopd": Elsewhere(BY_SYSTEMD, "journalctl -u fopd"),
-    "systemctl kill -s KILL fopd": Elsewhere(BY_SYSTEMD, "kill -KILL"),
+    "kill %1": Run("end; begin"),
 }
 
+IN_BENCH = ["bench/epochs.py --seconds 10",
+            "bench/groups.py --rounds 5",
+            "bench/objects.py --seconds 3",
+            "bench/objects.py --start 1000000",
+            "bench/objects.py --explain 200 --seconds 0.7 --dir /dev/shm",
+            "bench/policies.py --dir /dev/shm --parts cost --policies fifo,crr,orr,tbf,mclock --turns 60",
+            "bench/policies.py --parts reader,shares --policies fifo,crr --seconds 8 --disk-rate 100000000",
+            "bench/policies.py --parts reader"]
+
 MEASUREMENTS = {
+    **{text: Elsewhere("tests/bench/programs_test.py", text) for text in IN_BENCH},
+    "FOPD_SWARM_SEEDS=3000 build/release/bin/test_eh '[swarm]'": Elsewhere("scripts/test", "FOPD_SWARM_SEEDS=$2"),
+    "FOPD_SWARM_SEEDS=2000 build/release/bin/test_sim '[swarm]'": Elsewhere("scripts/test", "FOPD_SWARM_SEEDS=$2"),
+    "FOPD_EXPLORE_STATES=800000 build/release/bin/test_eh '[.exploration]'":
+        Elsewhere("scripts/test", "build/release/bin/test_eh '[.exploration]'"),
     **dict.fromkeys([
         "build/release/bin/bench_fabric --ofi",
         "build/release/bin/test_sim -d yes",
         "scripts/test --long swarm",
-        "FOPD_SWARM_SEEDS=3000 build/release/bin/test_eh '[swarm]'",
-        "FOPD_EXPLORE_STATES=800000 build/release/bin/test_eh '[.exploration]'",
-        "FOPD_SWARM_SEEDS=2000 build/release/bin/test_sim '[swarm]'",
         'FOPD_SWARM_SEEDS=2000 build/release/bin/test_sim "sim epochs: after any faults all move together again"',
-        "bench/epochs.py --seconds 10",
-        "bench/groups.py --rounds 5",
         "build/release/bin/bench_store /var/tmp 100000",
         "ctest --preset release -R 'network_(stopped|guests|ends_many)' --verbose",
-        "bench/objects.py --seconds 3",
         "bench/objects.py --beside nbdkit,qsd --seconds 2 --rounds 3",
-        "bench/objects.py --start 1000000",
-        "bench/objects.py --explain 200 --seconds 0.7 --dir /dev/shm",
-        "bench/policies.py --dir /dev/shm --parts cost --policies fifo,crr,orr,tbf,mclock --turns 60",
-        "bench/policies.py --parts reader,shares --policies fifo,crr --seconds 8 --disk-rate 100000000",
         'build/release/bin/test_sim "sim policies*" -s',
-        "bench/policies.py --parts reader",
     ], MEASURES),
     **dict.fromkeys(["strace -f -c", "perf stat -e raw_syscalls:sys_enter", "perf stat -r 20", "perf record"], PART),
     "fopctl bench --op read --size 4k": Run("fopctl bench --op read --size 4k --seconds 0.1 --object-size 4M"),

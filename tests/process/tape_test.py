@@ -177,6 +177,22 @@ class TapeTest(TapeTestCase):
         self.ctl("rm", "a", *COLD)
         self.assertEqual(self.used(), 0)
 
+    def test_a_tree_that_cannot_fit_the_quota_is_not_begun(self):
+        key = self.directory / "ada.key"
+        self.ctl("key", "create", "ada", "--quota", "cold=1MiB", "--out", key)
+        source = self.directory / "tree"
+        source.mkdir()
+        for number in range(150):  # 1200 KiB.
+            (source / str(number)).write_bytes(content(8 << 10, number))
+        done = self.ctl_bytes("put", "-r", source, "a/", *COLD, "--key", key)
+        self.assertEqual(done.returncode, REFUSED, done.stderr)
+        self.assertIn(b"quota of ada in pool cold: 0 of 1048576 bytes used, 1228800 more wanted; nothing is stored", done.stderr)
+        self.assertEqual(self.names(*COLD), [])
+        for number in range(100, 150):
+            (source / str(number)).unlink()
+        self.ctl("put", "-r", source, "a/", *COLD, "--key", key)
+        self.assertEqual(len(self.names(*COLD)), 100)
+
     def test_uploads_wait_while_the_staging_is_full(self):
         self.start_anew("64MiB")
         objects = {f"o-{number}": content(12 * MIB, number) for number in range(16)}

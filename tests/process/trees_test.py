@@ -105,6 +105,50 @@ class TreesTest(TreeTestCase):
         self.ctl("rm", "-r", "a/", "--yes", *ada)
         self.ctl("put", "-r", self.source, "b/", *ada)
 
+    def test_a_dry_run_knows_the_quota_and_stores_nothing(self):
+        ada = self.owner("fast=1MiB")
+        self.write({str(number): content(8 << 10, number) for number in range(150)})  # 1200 KiB.
+        done, complaint = self.summary("put", "-r", "--dry-run", self.source, "a/", *ada, exit_code=REFUSED)
+        self.assertEqual((done["planned"], [each["code"] for each in done["failed"]]), ([], ["quota"]))
+        self.assertIn("quota of ada in pool fast: 0 of 1048576 bytes used, 1228800 more wanted; nothing would be stored",
+                      complaint["error"])
+        for number in range(100, 150):
+            (self.source / str(number)).unlink()
+        done, _ = self.summary("put", "-r", "--dry-run", self.source, "a/", *ada)
+        self.assertEqual(done["objects"], 100)
+        self.assertEqual(self.names(), [])
+        # The pool is asked for by its name, too, and what is there already counts as free.
+        self.ctl("put", "-r", self.source, "a/", *ada)
+        done, _ = self.summary("put", "-r", "--dry-run", "--no-skip", "--pool", "fast", self.source, "a/", *ada)
+        self.assertEqual(done["objects"], 100)
+        self.summary("put", "-r", "--dry-run", "--pool", "fast", self.source, "b/", *ada, exit_code=REFUSED)
+
+    def test_a_mirror_that_cannot_fit_the_quota_is_not_begun(self):
+        ada = self.owner("fast=1MiB")
+        self.write({str(number): content(8 << 10, number) for number in range(100)})  # 800 KiB.
+        self.ctl("mirror", "put", "--delete", self.source, "a/", *ada)
+        self.write({f"more{number}": content(8 << 10, number) for number in range(60)})
+        (self.source / "0").unlink()
+        done, complaint = self.summary("mirror", "put", "--delete", self.source, "a/", *ada, exit_code=REFUSED)
+        self.assertEqual((done["objects"], done["removed"], [each["code"] for each in done["failed"]]), (0, 0, ["quota"]))
+        self.assertIn("nothing is stored or removed", complaint["error"])
+        self.assertEqual(len(self.names()), 100)
+        # What the mirror removes counts as free.
+        for number in range(1, 61):
+            (self.source / str(number)).unlink()
+        done, _ = self.summary("mirror", "put", "--delete", "--dry-run", self.source, "a/", *ada)
+        self.assertEqual(done["failed"], [])
+
+    def test_a_tree_is_stored_again_under_a_tight_quota(self):
+        """The space of a replaced object is free a moment after the put that has replaced it."""
+        ada = self.owner("fast=1MiB")
+        self.write({str(number): content(8 << 10, number) for number in range(120)})  # 960 of 1024 KiB.
+        self.ctl("put", "-r", self.source, "a/", *ada)
+        for _ in range(3):
+            done, _ = self.summary("put", "-r", "--no-skip", self.source, "a/", *ada)
+            self.assertEqual((done["objects"], done["failed"]), (120, []))
+        self.assertEqual(len(self.names()), 120)
+
     def test_a_tree_stops_where_the_quota_ends(self):
         ada = self.owner("fast=,20")
         self.write({str(number): b"x" for number in range(300)})

@@ -1,7 +1,7 @@
 """docs/tutorial.md: each of its commands works, in the order of the page, and prints what the page shows.
 
 The page is read like this. An indented block whose first line begins with "$ " is a part of a session with bash: a line with
-"$ " is a command, the lines below it are its output, standard error included. Each command must end with 0; "; echo $?"
+"$ " is a command, to which the lines with "> " directly below it belong; what is below them is its output, standard error included. Each command must end with 0; "; echo $?"
 shows another exit status. A line that is only "…" stands for any lines, "…" within a line for its rest. A comment of HTML
 directly before a block says what is special about it:
 
@@ -10,22 +10,24 @@ directly before a block says what is special about it:
     <!-- again -->           the command is repeated until it ends with 0 and prints this
     <!-- varies, again -->   both
 
-All run in one shell, in a directory of its own, with ports of its own in place of the default ones.
+All run in one shell, in a directory of its own. The page is about a service of systemd: here programs of these names start and
+stop fopd, and look into its log, and the directories and ports are others. tests/vm/systemd_test.sh does the same with systemd.
 """
 
 import re
+import shlex
 import time
 import unittest
 from pathlib import Path
 from typing import NamedTuple
 
-from fopd_process import DEADLINE_SECONDS, ProcessTestCase
-from page_shell import Shell, environment_with, free_port, make_programs
+from fopd_process import DEADLINE_SECONDS, FOPCTL, FOPD, ProcessTestCase
+from page_shell import Shell, environment_with, free_port, make_script
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "tutorial.md"
-PROMPT, INDENT, LEFT_OUT = "$ ", "    ", "…"
-# What the page calls the directory of the session, and where it has the metrics.
-PAGE_DIRECTORY = "/home/you/tutorial"
+PROMPT, MORE, INDENT, LEFT_OUT = "$ ", "> ", "    ", "…"
+# Directories of the page, each of which is a directory of the test of that name, and where the page has the metrics.
+PAGE_DIRECTORIES = {"/etc/fopd": "etc", "/var/lib/fopd": "lib", "/var/log/fopd": "log"}
 PAGE_METRICS = "127.0.0.1:9420"
 
 # An id; or a number, time, date or address, with its unit if it has one.
@@ -54,6 +56,8 @@ def steps_of(page):
                 in_block, is_session = True, text.startswith(PROMPT)
             if is_session and text.startswith(PROMPT):
                 steps.append(Step(number, text[len(PROMPT):], "", marks))
+            elif is_session and text.startswith(MORE) and not steps[-1].output:
+                steps[-1] = steps[-1]._replace(command=f"{steps[-1].command}\n{text[len(MORE):]}")
             elif is_session:
                 steps[-1] = steps[-1]._replace(output=f"{steps[-1].output}{text}\n")
         elif not line:
@@ -85,19 +89,83 @@ def matches(step, output):
     return re.fullmatch(pattern_of(wanted.strip(), varies) + r"\s*", given.strip() + "\n") is not None
 
 
+# What a service has that is not on the page: its directories and ports are those of the test.
+SETTINGS = """
+admin: {{ socket: {top}/admin.sock, metrics: "{metrics}" }}
+fabric: {{ listen: ["{server}"] }}
+localities: {{ buffers: 16MiB }}
+"""
+SET_UP = """
+grep -q '^admin:' {top}/etc/fopd.yaml || cat {top}/settings >>{top}/etc/fopd.yaml
+sed -i 's|^node: {{ name: shop }}|node: {{ name: shop, data_dir: {top}/lib }}|' {top}/etc/fopd.yaml
+"""
+PROGRAMS = {
+    "fopd": SET_UP + """
+case " $* " in *" --config "*) ;; *) set -- "$@" --config {top}/etc/fopd.yaml ;; esac
+exec {fopd} "$@"
+""",
+    # Root is asked to name a file of principals that is not in /etc/fopd.
+    "fopctl": """
+case "$1" in
+    key) if [ -S {top}/admin.sock ]; then set -- "$@" --principals {top}/etc/principals.yaml
+         else set -- "$@" --config {top}/etc/fopd.yaml; fi ;;
+esac
+exec {fopctl} "$@"
+""",
+    "systemctl": """
+start() {{
+    fopd >>{top}/journal 2>&1 </dev/null &
+    echo $! >{top}/pid
+    fopctl --quiet --timeout {seconds} status --wait ready
+}}
+stop() {{
+    kill "$(cat {top}/pid)"
+    while [ -e "/proc/$(cat {top}/pid)/exe" ]; do sleep 0.05; done
+}}
+case "$*" in
+    "enable --now fopd" | "start fopd") start ;;
+    "stop fopd") stop ;;
+    "restart fopd") stop; start ;;
+    *) echo "not on the page: systemctl $*"; exit 1 ;;
+esac
+""",
+    "journalctl": """
+event=${{5#FOPD_EVENT=}}
+[ "$1 $2 $3 $4 $event" = "-u fopd -o cat $event" ] || exit 1
+sed -n "s/^[^ ]* *[a-z]* *\\($event .*\\)/\\1/p" {top}/journal
+""",
+}
+
+
 class TutorialTest(ProcessTestCase):
-    def test_the_page(self):
+    def shell_of_service(self, metrics):
+        programs = self.directory / "programs"
+        programs.mkdir()
+        for name in PAGE_DIRECTORIES.values():
+            (self.directory / name).mkdir()
+        top = shlex.quote(str(self.directory))
+        server = f"tcp://127.0.0.1:{free_port()}"
+        (self.directory / "settings").write_text(SETTINGS.format(top=self.directory, metrics=metrics, server=server))
+        for name, text in PROGRAMS.items():
+            make_script(programs / name, text.format(top=top, fopd=shlex.quote(str(Path(FOPD).resolve())),
+                                                     fopctl=shlex.quote(str(Path(FOPCTL).resolve())), seconds=DEADLINE_SECONDS))
         session = self.directory / "session"
         session.mkdir()
+        return Shell(session, environment_with(programs, XDG_STATE_HOME=str(self.directory / "state"), FOPD_SERVER=server,
+                                               FOPD_ADMIN=str(self.directory / "admin.sock")))
+
+    def test_the_page(self):
         metrics = f"127.0.0.1:{free_port()}"
-        shell = Shell(session, environment_with(make_programs(self.directory / "programs", metrics), XDG_STATE_HOME=str(session / "state")))
+        shell = self.shell_of_service(metrics)
         self.addCleanup(shell.end)
-        page = PAGE.read_text().replace(PAGE_DIRECTORY, str(session)).replace(PAGE_METRICS, metrics)
+        page = PAGE.read_text().replace(PAGE_METRICS, metrics)
+        for there, here in PAGE_DIRECTORIES.items():
+            page = page.replace(there, str(self.directory / here))
         steps = steps_of(page)
         self.assertTrue(steps)
         for step in steps:
-            self.run_step(shell, step, session / "fopd.log")
-        self.assert_no_report((session / "fopd.log").read_text())
+            self.run_step(shell, step, self.directory / "journal")
+        self.assert_no_report((self.directory / "journal").read_text())
 
     def run_step(self, shell, step, log):
         deadline = time.monotonic() + DEADLINE_SECONDS
@@ -122,6 +190,11 @@ class ReadingTest(unittest.TestCase):
         self.assertEqual([each.marks for each in steps], [set(), set(), {"varies", "again"}])
         with self.assertRaises(ValueError):
             steps_of("<!-- vary -->\n\n    $ a\n")
+
+    def test_lines_of_one_command(self):
+        steps = steps_of("    $ cat <<END\n    > a\n    >   b\n    > END\n    1\n    > 2\n    $ b\n")
+        self.assertEqual([(each.line, each.command, each.output) for each in steps],
+                         [(1, "cat <<END\na\n  b\nEND", "1\n> 2"), (7, "b", "")])
 
     def assert_matches(self, shown, printed, marks="", *, yes=True):
         step = Step(1, "", shown, frozenset(marks.split()))

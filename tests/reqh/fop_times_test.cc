@@ -185,6 +185,68 @@ TEST_CASE("reqh: times name the log that a sync waits for", "[reqh]") {
     REQUIRE(times.of(SpentOn::kLog) >= 49ms);
 }
 
+TEST_CASE("reqh: times name the space that another fop makes free, beside disk and log", "[reqh]") {
+    StoreStage stage(slow_disks(50ms));
+    const fop::Fid given_up = stage.create("given up");
+    const fop::Fid fid = stage.create("a");
+    const fop::Fid other = stage.create("other");
+    stage.write(given_up, 0, pattern(kBytes, 1));
+    fop::Status status = fop::Status::kDone;
+    for (std::uint64_t at = 0; status == fop::Status::kDone; at += kBytes) {
+        const WriteSpec fill(other, {{.offset = at, .length = kBytes}}, pattern(kBytes, at));
+        status = stage.call(fill.spec(WriteSpec::Way::kMemory)).status();
+    }
+    REQUIRE(status == fop::Status::kNoSpace);
+    stage.run_for(1s);
+
+    // Its space is free when its record is durable, which takes an operation of the disk at least.
+    FakeFop& cut = stage.send(truncate(given_up, 0));
+    stage.run_for(1ms);
+    const WriteSpec write(fid, {{.offset = 0, .length = kBytes}}, pattern(kBytes, 2));
+    FakeFop& fop = stage.send(timed(write.spec(WriteSpec::Way::kMemory)));
+    stage.wait_for(fop);
+    stage.wait_for(cut);
+
+    const fop::TimeSpent times = times_of(fop);
+    require_is_named(times);
+    CAPTURE(ms(times.of(SpentOn::kRoom)), ms(times.of(SpentOn::kDisk)),
+            ms(times.of(SpentOn::kLog)));
+    REQUIRE(times.of(SpentOn::kRoom) >= 40ms);
+    REQUIRE(times.of(SpentOn::kDisk) >= 49ms);
+    REQUIRE(times.of(SpentOn::kLog) >= 49ms);
+}
+
+TEST_CASE("reqh: times tell a slow client from a slow disk", "[reqh]") {
+    StoreStage stage(slow_disks(50ms));
+    const fop::Fid fid = stage.create("a");
+    stage.write(fid, 0, pattern(kBytes, 1));
+
+    const TimedRead read(fid);
+    FopSpec spec = read.spec();
+    spec.transfer_time = 300ms;
+    const fop::TimeSpent times = times_of(stage.call(std::move(spec)));
+    require_is_named(times);
+    CAPTURE(ms(times.of(SpentOn::kClient)), ms(times.of(SpentOn::kDisk)));
+    REQUIRE(times.of(SpentOn::kClient) >= 299ms);
+    REQUIRE(ms(times.of(SpentOn::kDisk)) == Approx(50).epsilon(0.02));
+}
+
+TEST_CASE("reqh: times tell a locality that does not turn from the log of a durable write",
+          "[reqh]") {
+    StoreStage stage(slow_disks(50ms, 2));
+    const std::uint16_t other = kFirstSlot + 1;  // The disk of the second locality.
+    const fop::Fid fid = stage.create("a", other);
+    stage.run_for(1s);
+    stage.stall(1, 200ms);
+
+    const WriteSpec write(fid, {{.offset = 0, .length = kBytes}}, pattern(kBytes, 1));
+    const fop::TimeSpent times = times_of(stage.call(timed(write.spec(WriteSpec::Way::kMemory))));
+    require_is_named(times);
+    CAPTURE(ms(times.of(SpentOn::kLocality)), ms(times.of(SpentOn::kLog)));
+    REQUIRE(ms(times.of(SpentOn::kLocality)) == Approx(200).epsilon(0.05));
+    REQUIRE(times.of(SpentOn::kLog) >= 49ms);
+}
+
 TEST_CASE("reqh: waits for each reason are added up apart", "[reqh]") {
     core::VirtualWorld world(1);
     const auto reactor = world.make_reactor();

@@ -345,8 +345,79 @@ check "pages: who administered" journalctl -u fopd FOPD_EVENT=fopd.audit.adminis
 check "pages: who was denied" journalctl -u fopd FOPD_EVENT=fopd.audit.denied FOPD_PRINCIPAL=ann
 check "pages: memory" systemctl show --property MemoryPeak fopd
 check "pages: rotation" cp /usr/share/doc/fopd/examples/logrotate /etc/logrotate.d/fopd
+
+# Puts the lines of the file beside it into what it is given: above what systemctl edit discards, else at the end.
+editor=$keys/editor
+cat >"$editor" <<'EOF'
+#!/bin/bash
+file=${!#}
+{
+    sed '/^### Lines below/,$d' "$file"
+    cat "$0.text"
+    sed --quiet '/^### Lines below/,$p' "$file"
+} >"$0.new"
+cat "$0.new" >"$file"
+EOF
+chmod 755 "$editor"
+echo 'log: { level: debug }' >"$editor.text"
+check "pages: the configuration is edited" env SUDO_EDITOR="$editor" sudoedit /etc/fopd/fopd.yaml
+check "pages: it has what was edited" grep 'level: debug' $config
+check "pages: it is valid" fopd --check-config
+printf '%s\n' '[Service]' MemoryMax=1G >"$editor.text"
+# It edits only where there is a terminal.
+check "pages: the unit is edited" \
+    env SYSTEMD_EDITOR="$editor" script --quiet --return --command 'systemctl edit fopd' /dev/null
+check "pages: the unit has what was edited" properties MemoryMax=1073741824
+rm -rf /etc/systemd/system/fopd.service.d
+install -D -m 644 /usr/share/doc/fopd/drop-ins/tape.conf /etc/systemd/system/fopd.service.d/tape.conf
+systemctl daemon-reload
+check "pages: the drop-in for tape gives the group" properties SupplementaryGroups=tape
+check "pages: the daemon runs with it" systemctl restart fopd
+check "pages: ready with it" soon 60 is_ready
+rm -rf /etc/systemd/system/fopd.service.d
+systemctl daemon-reload
 check "newcomer: stops" systemctl stop fopd
 rm -rf "$keys" $images/d0.img $images/d1.img /etc/fopd/principals.yaml
+configure "$original_config"
+
+### A whole disk, which belonged to another node and is wiped
+
+forget_everything() {
+    rm -rf /var/lib/fopd/*
+}
+# nodes_disks [DISK]: a pool with a disk that is a file, and another one if it is named.
+nodes_disks() {
+    configure 'pools: [{ name: fast }]' 'devices:' \
+        "  - { name: d1, path: /var/lib/fopd/d1.img, size: 256MiB, thin: true, pool: fast }" \
+        ${1:+"  - { name: d0, path: $1, pool: fast }"}
+}
+disk=/dev/disk/by-id/virtio-spare
+check "whole disk: is there" test -b "$disk"
+install -D -m 644 /usr/share/doc/fopd/drop-ins/disks.conf /etc/systemd/system/fopd.service.d/disks.conf
+systemctl daemon-reload
+nodes_disks
+check "whole disk: a node starts without it" systemctl start fopd
+nodes_disks "$disk"
+check "whole disk: the node takes it while it is blank" fopctl device add d0
+check "whole disk: the node stops" systemctl stop fopd
+check "whole disk: the node has it again at a start" systemctl start fopd
+check "whole disk: both disks are good" \
+    is "good good" sh -c "fopctl --json devices | jq --raw-output '.devices[].state' | paste -sd ' '"
+check "whole disk: the node stops again" systemctl stop fopd
+forget_everything
+nodes_disks
+check "whole disk: another node starts" systemctl start fopd
+nodes_disks "$disk"
+check "whole disk: the other node refuses it" exits 1 fopctl device add d0
+check "whole disk: its first MiB is wiped" blkdiscard --zeroout --length 1MiB "$disk"
+check "whole disk: its last MiB is wiped" \
+    blkdiscard --zeroout --offset $(( $(blockdev --getsize64 "$disk") - 1048576 )) "$disk"
+check "whole disk: the other node takes it now" fopctl device add d0
+check "whole disk: nothing needs attention" fopctl health
+check "whole disk: the other node stops" systemctl stop fopd
+forget_everything
+rm -rf /etc/systemd/system/fopd.service.d
+systemctl daemon-reload
 configure "$original_config"
 
 ### Refusing to start
