@@ -149,13 +149,19 @@ endfunction()
 add_custom_target(code_tests)
 add_custom_target(input_tests)
 
-# fopd_add_test(<area> SOURCES <cc...> DEPENDS <targets...> [LABELS <label...>] [ARGUMENTS <arg...>])
-# One Catch2 program test_<area> and one CTest entry of that name.
+# fopd_add_test(<area> [OPTIMISED] SOURCES <cc...> DEPENDS <targets...> [LABELS <label...>] [ARGUMENTS <arg...>])
+# One Catch2 program test_<area> and one CTest entry of that name. OPTIMISED: what the tests compute themselves takes longer than
+# to optimise it.
 function(fopd_add_test area)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;LABELS;ARGUMENTS")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIMISED" "" "SOURCES;DEPENDS;LABELS;ARGUMENTS")
     add_executable(test_${area} ${arg_SOURCES} $<TARGET_OBJECTS:fopd_catch_main>)
     target_link_libraries(test_${area} PRIVATE ${arg_DEPENDS} fopd::warnings)
-    fopd_compile_soon(test_${area})
+    if(arg_OPTIMISED)
+        target_link_libraries(test_${area} PRIVATE fopd::catch)
+        fopd_precompile(test_${area})
+    else()
+        fopd_compile_soon(test_${area})
+    endif()
     if(FOPD_MOLD)
         target_link_options(test_${area} PRIVATE -fuse-ld=mold)
     endif()

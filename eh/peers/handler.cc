@@ -51,6 +51,11 @@ std::string_view words_of(EvictedFor reason) {
     return "not known";
 }
 
+// The others may not have been heard, or the root may have evicted this node for its silence.
+bool is_of_silence(const Error& error) {
+    return error.os_errno == ETIMEDOUT || error.os_errno == ESTALE;
+}
+
 MemberOptions observed(MemberOptions options, const EpochObserver* observer) {
     if (observer != nullptr) options.rules = observer->rules(options.rules);
     return options;
@@ -175,7 +180,7 @@ std::string PeersHandler::reason_of(const Error& error) const {
     const bool is_waiting = error.os_errno == ENOLINK && member_->is_seated() &&
                             member_->newest_epoch() == kFirstEpoch &&
                             member_->view()->participants() < options_.expect;
-    if (error.os_errno == ETIMEDOUT && member_) return describe(error) + reason_of_silence();
+    if (is_of_silence(error) && member_) return describe(error) + reason_of_silence();
     if (!is_waiting) return describe(error);
     return "waiting for " + std::to_string(options_.expect) + " daemons (eh.expect), " +
            std::to_string(member_->view()->participants()) + " have joined";
@@ -200,9 +205,9 @@ bool PeersHandler::is_unreachable() const {
 
 // Only after it has asked, so that it does ask again.
 void PeersHandler::hold_back_if_unreachable(const Result<EpochNumber>& epoch) {
-    const bool is_late = !epoch && epoch.error().os_errno == ETIMEDOUT;
+    const bool is_silent = !epoch && is_of_silence(epoch.error());
     const std::uint64_t taken = parts_.links.taken();
-    if (!is_late || !member_ || !is_unreachable() || taken == taken_before_) return;
+    if (!is_silent || !member_ || !is_unreachable() || taken == taken_before_) return;
     taken_before_ = taken;
     member_->hold_back(parts_.reactor.now());
 }
