@@ -55,7 +55,7 @@ _fopctl_lrs_words() {
         orr | trr) words+=" quantum= ops= offsets=" ;;
         tbf) words+=" cluster_interval= cut_off= rules=" ;;
     esac
-    echo "$words"
+    echo "${words// /$'\n'}"
 }
 
 # _fopctl_entries KIND: the names of the verbs, options or positionals of the pages read so far, each once.
@@ -79,9 +79,17 @@ _fopctl_has() {
     return 1
 }
 
-# _fopctl_offer COMMAND WORD...: a line of the command's output is one candidate.
+# _fopctl_offer COMMAND WORD...: a line of the command's output is one candidate. Names come from the server, and the shell
+# must not expand them.
 _fopctl_offer() {
-    mapfile -t COMPREPLY < <(compgen -W "$("$@")" -- "$current")
+    local candidate
+    while IFS= read -r candidate; do
+        [[ $candidate != "$current"* ]] || COMPREPLY+=("$(printf '%q' "$candidate")")
+    done < <("$@")
+}
+
+_fopctl_offer_words() {
+    _fopctl_offer printf '%s\n' "$@"
 }
 
 _fopctl_files() {
@@ -114,10 +122,10 @@ _fopctl() {
     case $option in
         "") ;;
         --admin | --key | --token | --principals | --config | --out | --public | --issuer | --rules) _fopctl_files ;;
-        --op) _fopctl_offer echo "echo bulk_echo ping read write mixed create" ;;
-        --wait) _fopctl_offer echo ready ;;
-        --protect) _fopctl_offer echo "seal encrypt" ;;
-        --color) _fopctl_offer echo "auto always never" ;;
+        --op) _fopctl_offer_words echo bulk_echo ping read write mixed create ;;
+        --wait) _fopctl_offer_words ready ;;
+        --protect) _fopctl_offer_words seal encrypt ;;
+        --color) _fopctl_offer_words auto always never ;;
         --pool) _fopctl_offer _fopctl_json pool df ;;
         --principal) _fopctl_offer _fopctl_json name key list ;;
         --medium) _fopctl_offer _fopctl_json name media ;;
@@ -145,7 +153,7 @@ _fopctl() {
         "key create:name") ;;
         "lrs rule del:name" | "lrs rule change:rule") _fopctl_offer _fopctl_rules ;;
         *:name | *:old | *:prefix) mapfile -t COMPREPLY < <(_fopctl_objects) ;;
-        "log-level:level") _fopctl_offer echo "trace debug info warn error" ;;
+        "log-level:level") _fopctl_offer_words trace debug info warn error ;;
         "io-sched set:words" | "lrs set:words")
             [[ $current != *=* && $previous != "=" ]] || return
             if [[ ${verb[0]} == lrs ]]; then _fopctl_offer _fopctl_lrs_words; else _fopctl_offer _fopctl_io_sched_keys; fi

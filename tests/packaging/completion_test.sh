@@ -195,6 +195,16 @@ completes "$scratch/admin.sock" keygen "$scratch/ad"
 completes "$scratch/admin.sock" --admin "$scratch/ad"
 completes "$scratch/sockets dir" status --admin "$scratch/so"
 
+# A server may call its pools as it likes.
+# shellcheck disable=SC2016  # It is a name.
+printf '{"pools":[{"pool":"$(touch %s/ran)"},{"pool":"two words"}]}\n' "$scratch" >"$scratch/answers/df.json"
+completes "two\\ words" put --pool tw
+completes "\\$\\(touch\\ $scratch/ran\\)" put --pool '$'
+if [[ -e $scratch/ran ]]; then
+    echo "the name of a pool was run as a command" >&2
+    failures=$((failures + 1))
+fi
+
 if [[ $(complete -p fopctl) != "complete -F _fopctl fopctl" ]]; then
     echo "fopctl has no completion" >&2
     failures=$((failures + 1))
