@@ -55,21 +55,26 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
     CreditGrant& grant = session_now.fop_grant(lane);
     if (!grant.use()) return false;
     grant.grow();
-    const bool on_loan = lane == fop::Lane::kData && grant.uses_loans();
-    if (on_loan &&
-        !session_now.may_wait(Incoming::waiting_bytes(Incoming::kept_bytes(header, request)))) {
-        put_off(request, lane, "too many bytes wait for their turn");
+    const bool is_once = type != nullptr && type->repeat == fop::Repeat::kOnce;
+    const bool is_recorded = type != nullptr && type->repeat == fop::Repeat::kRecorded;
+    // It may have run, so it is not put off: the client takes a request that is put off for one
+    // that has changed nothing, and sends it as a new one.
+    const bool was_sent_before =
+        (is_once && record->fops().contains(request.id)) ||
+        (is_recorded &&
+         std::ranges::find(record->recorded(), request.id) != record->recorded().end());
+    const std::string_view lacks = why_no_memory(session_now, header, request, lane);
+    if (!lacks.empty() && !was_sent_before) {
+        put_off(request, lane, lacks);
         return true;
     }
-    // Requests of the control lane are few, and small.
-    if (lane == fop::Lane::kData && !server_.clients_.may_take_request(*share_)) {
-        put_off(request, lane, "the principal has its share of the memory for requests");
-        return true;
+    if (!lacks.empty() && is_recorded) {
+        // The client sends it again over its next session.
+        session_now.end(Errc::kNoSpace, lacks);
+        return false;
     }
 
     RememberedFop* remembered = nullptr;
-    const bool is_once = type != nullptr && type->repeat == fop::Repeat::kOnce;
-    const bool is_recorded = type != nullptr && type->repeat == fop::Repeat::kRecorded;
     constexpr std::string_view kTooManyReplies =
         "too many replies that its clients have not acknowledged";
     if (is_recorded && !server_.clients_.may_record(*record, request.id)) {
@@ -98,6 +103,20 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
     if (session != &session_now) return false;  // The fop has ended the session.
     if (incoming.peer() == this) incoming.begin_to_wait();
     return true;
+}
+
+// Why the request cannot be in memory now; empty: it can.
+std::string_view Server::Peer::why_no_memory(Session& session_now, const fop::RequestHeader& header,
+                                             const fop::Request& request, fop::Lane lane) const {
+    // Requests of the control lane are few, and small.
+    if (lane != fop::Lane::kData) return {};
+    const bool on_loan = session_now.fop_grant(lane).uses_loans();
+    if (on_loan &&
+        !session_now.may_wait(Incoming::waiting_bytes(Incoming::kept_bytes(header, request)))) {
+        return "too many bytes wait for their turn";
+    }
+    if (server_.clients_.may_take_request(*share_)) return {};
+    return "the principal has its share of the memory for requests";
 }
 
 // One pass finds the fops of all requests: a message may name many, and a session have many fops.

@@ -50,6 +50,8 @@ private:
     std::uint64_t id() const override { return caller.session; }
     void replaced() override { session->end(Errc::kClosed, "its client has connected again"); }
     bool take(Session& session, const fop::RequestHeader& header, const fop::Request& request);
+    std::string_view why_no_memory(Session& session, const fop::RequestHeader& header,
+                                   const fop::Request& request, fop::Lane lane) const;
     bool put(Session& session, const fop::Reply& reply, fop::Lane lane);
     void give_up(Incoming& incoming);
     void put_off(const fop::Request& request, fop::Lane lane, std::string_view words) {

@@ -41,7 +41,7 @@ public:
     void start_server(std::uint64_t incarnation) {
         server.emplace(transport, *server_reactor,
                        Admission{.keys = ring_of({principal("tester", {kKey})})}, server_options,
-                       incarnation, "mem://server:1");
+                       incarnation, "mem://server:1", rpc_options);
     }
     void stop_server() {
         for (IncomingFop* each : std::exchange(server->foms.held, {})) TestFoms::echo(*each);
@@ -87,6 +87,7 @@ public:
     ReplayedWorld world;
     MemTransport transport;
     HostOptions server_options = server_host_options();
+    ServerOptions rpc_options;  // From the next start of the server on.
     HostOptions client_options = client_host_options();
     std::unique_ptr<core::Reactor> server_reactor;
     std::unique_ptr<core::Reactor> client_reactor;

@@ -82,6 +82,51 @@ TEST_CASE("fabric rpc: what must not run twice runs once, and its answer is give
     REQUIRE(stage.server->foms.arrived == 1);
 }
 
+TEST_CASE("fabric rpc: what is sent again is not put off while memory is short", "[fabric]") {
+    const bool is_recorded = GENERATE(false, true);
+    CAPTURE(is_recorded);
+    RpcStage stage;
+    stage.stop_server();
+    // One request at a time.
+    stage.rpc_options.request_bytes_max = 1;
+    stage.start_server(2);
+    Client& client = stage.connected();
+    stage.server->foms.hold = true;
+    std::string from = "once";
+    std::string into = "....";
+    EchoResult result;
+    if (is_recorded) {
+        stage.client_reactor->spawn(stage.gate, create(&client, "new", &result));
+    } else {
+        stage.client_reactor->spawn(stage.gate, bulk_echo(&client, &from, &into, &result));
+    }
+    stage.world.run_for(10ms);
+    REQUIRE(stage.server->foms.held.size() == 1);
+    EchoResult other;
+    stage.client_reactor->spawn(stage.gate, echo(&client, "other", &other));
+    stage.world.run_for(10ms);
+    REQUIRE(other.answer.has_value());
+    REQUIRE(other.answer->status == fop::Status::kTryAgain);
+
+    // What was begun goes on, and takes its memory.
+    stage.transport.network().lose_connections({.from = "client", .to = "server"},
+                                               LossNotice::kBoth);
+    stage.world.run_for(10s);
+    CHECK_FALSE(result.done);
+    CHECK(stage.server->foms.arrived == 1);
+    const fop::ReplyBody body =
+        is_recorded ? fop::ReplyBody(fop::CreateReply{}) : fop::BulkEchoReply{.bytes = 4};
+    stage.reply_to_held({.words = "it ran", .body = body});
+    stage.world.run_for(60s);
+    // The store of a server that records replies answers with the first one; here it arrives.
+    if (is_recorded) stage.reply_to_held({.words = "it ran", .body = body});
+    stage.world.run_for(1s);
+    REQUIRE(result.done);
+    REQUIRE(result.answer.has_value());
+    CHECK(result.answer->words == "it ran");
+    CHECK(stage.server->foms.arrived == (is_recorded ? 2 : 1));
+}
+
 TEST_CASE("fabric rpc: what has not started when its session ends is given up, and may come again",
           "[fabric]") {
     RpcStage stage;
