@@ -366,6 +366,8 @@ Task<void> TreePut::move(Item item) {
     if (failure && options_.waits_for_quota && is_over_quota(*failure)) {
         TreeFailure refused = *std::move(failure);
         failure = co_await move_when_quota_allows(&item, std::move(refused));
+        // The wait was interrupted, so it is not known whether the quota allows the object.
+        if (cancelled()) co_return;
     }
     if (failure) fail(*std::move(failure));
 }

@@ -190,7 +190,8 @@ std::string PeersHandler::reason_of(const Error& error) const {
 std::string PeersHandler::reason_of_silence() const {
     if (is_unreachable()) {
         return "; other daemons take the messages of this one, and none of theirs arrives at " +
-               self_.address + ", its address in eh.members or eh.address";
+               self_.address +
+               ", its address in eh.members or eh.address; or they have no view themselves yet";
     }
     const std::string& root = member_->root_name();
     const std::string problem = root == self_.name ? "" : parts_.links.problem_with(root);
