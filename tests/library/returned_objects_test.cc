@@ -104,6 +104,16 @@ private:
     }
 };
 
+// Keeps room for a recall that the library does not know, as if a cartridge were being loaded.
+Task<Result<void>> keep_room_for(NarrowDisk* narrow, store::Fid fid) {
+    store::Volume& volume = narrow->stage.volume(0);
+    const store::Recall recall{.ticket = (volume.newest().epoch << 32U) + 1000,
+                               .priority = kRecallPriorityDefault};
+    const auto put = co_await volume.put_recall(fid, recall, {});
+    if (!put) co_return std::unexpected(put.error());
+    co_return co_await narrow->disks()->returning().make_room(fid);
+}
+
 }  // namespace
 
 TEST_CASE("library returned: an object stays until all who wait have read it, or its time is over",
@@ -264,6 +274,27 @@ TEST_CASE("library returned: a recall that waits for room goes on when an object
     stage.remove(fids[0]);
     CHECK(narrow.goes_on());
     REQUIRE(stage.wait_for(fids[1]).how == RecallEnd::How::kDone);
+}
+
+TEST_CASE("library returned: a recall goes on when another that has kept room is cancelled",
+          "[library]") {
+    NarrowDisk narrow(1);
+    TapeStage& stage = narrow.stage;
+    const auto fids = narrow.put_large(2);
+    REQUIRE(stage.at_home(fids[0], keep_room_for(&narrow, fids[0])).has_value());
+    REQUIRE(stage.recall(fids[1]) == RecallAsked::kWaiting);
+    stage.run_for(30s);
+    REQUIRE(stage.is_released(fids[1]));
+    REQUIRE_FALSE(narrow.is_on_its_way());
+
+    REQUIRE(stage.at_home(fids[0], narrow.disks()->cancel_recall(fids[0], {})).has_value());
+    // The library asked for room before it knew.
+    const auto late = stage.at_home(fids[0], narrow.disks()->returning().make_room(fids[0]));
+    REQUIRE_FALSE(late.has_value());
+    CHECK(late.error().code == Errc::kNotFound);
+    CHECK(narrow.goes_on());
+    REQUIRE(stage.wait_for(fids[1]).how == RecallEnd::How::kDone);
+    CHECK(stage.is_released(fids[0]));
 }
 
 TEST_CASE("library returned: a slow reader gets all of what came back for it", "[library]") {
