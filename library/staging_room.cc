@@ -203,7 +203,7 @@ Task<void> StagingDisks::let_returned_go() {
             [[maybe_unused]] const auto slept =
                 co_await stores_.parts().reactor.sleep_until(next->until, &home->ending());
         }
-        returned_.end_next();
+        returned_.end(*next);
         keep_room(next->fid.slot());
         room_may_have_come(next->fid.slot());
     }

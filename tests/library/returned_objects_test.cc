@@ -151,12 +151,12 @@ TEST_CASE("library returned: an object stays until all who wait have read it, or
     for (const store::Fid fid : {one, two, three}) {
         REQUIRE(returned.next_due().has_value());
         CHECK(returned.next_due()->fid == fid);
-        returned.end_next();
+        returned.end(*returned.next_due());
     }
     CHECK_FALSE(returned.contains(three));
     CHECK(returned.contains(one));
     CHECK(returned.next_due()->until == Instant{40s});
-    returned.end_next();
+    returned.end(*returned.next_due());
     CHECK_FALSE(returned.contains(one));
     CHECK_FALSE(returned.next_due().has_value());
 }
@@ -173,15 +173,52 @@ TEST_CASE("library returned: an object stays longer while one who waited reads i
     CHECK_FALSE(returned.note_read(one, client_of(2), 10, Instant{90s}));
 
     CHECK(returned.next_due()->fid == one);
-    returned.end_next();
+    returned.end(*returned.next_due());
     CHECK(returned.contains(one));
     CHECK(returned.next_due()->fid == two);
-    returned.end_next();
+    returned.end(*returned.next_due());
     CHECK_FALSE(returned.contains(two));
     CHECK(returned.next_due()->until == Instant{50s});
-    returned.end_next();
+    returned.end(*returned.next_due());
     CHECK_FALSE(returned.contains(one));
     CHECK_FALSE(returned.next_due().has_value());
+}
+
+TEST_CASE("library returned: who reads nothing, or little, does not keep an object for ever",
+          "[library]") {
+    const store::Fid one = returned_fid(1);
+    const store::Fid two = returned_fid(2);
+    const std::vector<store::ClientId> first{client_of(1)};
+    ReturnedObjects returned;
+    returned.add({.fid = one, .size_bytes = 100, .until = Instant{30s}}, first);
+    returned.add({.fid = two, .size_bytes = 100, .until = Instant{31s}}, first);
+    CHECK_FALSE(returned.note_read(one, client_of(1), 0, Instant{50s}));
+    CHECK_FALSE(returned.note_read(two, client_of(1), 1, Instant{20min}));
+    returned.end(*returned.next_due());
+    CHECK_FALSE(returned.contains(one));
+
+    REQUIRE(returned.next_due()->fid == two);
+    returned.end(*returned.next_due());
+    REQUIRE(returned.contains(two));
+    CHECK(returned.next_due()->until == after(Instant{31s}, ReturnedObjects::kMoreMax));
+    CHECK_FALSE(returned.note_read(two, client_of(1), 1, Instant{20min}));
+    returned.end(*returned.next_due());
+    CHECK_FALSE(returned.contains(two));
+}
+
+TEST_CASE("library returned: the time that is over is that of the given object", "[library]") {
+    const store::Fid one = returned_fid(1);
+    const store::Fid two = returned_fid(2);
+    ReturnedObjects returned;
+    returned.add({.fid = two, .size_bytes = 100, .until = Instant{30s}}, {});
+    const ReturnedObjects::Due due = *returned.next_due();
+    // Now this one is the next.
+    returned.add({.fid = one, .size_bytes = 100, .until = Instant{30s}}, {});
+    returned.end(due);
+    CHECK(returned.contains(one));
+    CHECK_FALSE(returned.contains(two));
+    returned.end(due);
+    CHECK(returned.contains(one));
 }
 
 TEST_CASE("library returned: a recall goes on when those who waited for another have read it",
