@@ -173,8 +173,8 @@ Task<bool> TreeTransfer::wait_until_quick() {
     co_return lanes_ > 0;
 }
 
-void TreeTransfer::note_speed(Instant begun) {
-    is_quick_ = reactor_.now() - begun < kQuick;
+void TreeTransfer::note_speed(Instant begun, bool is_done) {
+    is_quick_ = is_done && reactor_.now() - begun < kQuick;
     if (is_quick_) quick_turns_.wake_all();
 }
 
@@ -200,8 +200,8 @@ Task<void> TreeTransfer::run_lane(Lane lane) {
             co_await reactor_.maybe_yield();
         } else {
             const Instant begun = reactor_.now();
-            co_await move(std::move(*item));
-            note_speed(begun);
+            const bool is_done = co_await move(std::move(*item));
+            note_speed(begun, is_done);
         }
     }
     if (lane == Lane::kAlways && --lanes_ == 0) quick_turns_.wake_all();
@@ -361,7 +361,7 @@ Task<void> TreePut::plan(Item item) {
     co_await TreeTransfer::plan(std::move(item));
 }
 
-Task<void> TreePut::move(Item item) {
+Task<bool> TreePut::move(Item item) {
     auto failure = co_await try_to_move(&item);
     if (failure && options_.waits_for_quota && is_over_quota(*failure)) {
         TreeFailure refused = *std::move(failure);
@@ -369,7 +369,9 @@ Task<void> TreePut::move(Item item) {
         // The wait was interrupted, so it is not known whether the quota allows the object.
         if (cancelled()) co_return;
     }
+    const bool is_done = !failure;
     if (failure) fail(*std::move(failure));
+    co_return is_done;
 }
 
 Task<std::optional<TreeFailure>> TreePut::move_when_quota_allows(const Item* item,
@@ -499,24 +501,24 @@ Task<bool> TreeGet::set_aside_if_blocked(const Item* item) {
     co_return true;
 }
 
-Task<void> TreeGet::move(Item item) {
+Task<bool> TreeGet::move(Item item) {
     std::string name = item.name;
     std::string pool = walk_.pool();
     auto info = co_await client_.lookup(std::move(pool), std::move(name), wait());
     if (!info) {
         fail(unmoved(std::move(item.name), std::move(info.error())));
-        co_return;
+        co_return false;
     }
     auto job = [this, &item] { return tree_.open_sink(world_, item.path); };
     auto opened = co_await world_.offload.run(reactor_, job);
     if (!opened) {
         fail(unmoved(std::move(item.name), failed(opened.error()).error()));
-        co_return;
+        co_return false;
     }
     if (!*opened) {
         const bool is_later = co_await set_aside_if_blocked(&item);
         if (!is_later) fail(unusable_file(std::move(item.name), std::move(opened->error())));
-        co_return;
+        co_return false;
     }
     LocalSink& sink = ***opened;
     Get get(reactor_, client_, sink, transfer());
@@ -528,20 +530,21 @@ Task<void> TreeGet::move(Item item) {
     }
     if (!got) {
         fail(unmoved(std::move(item.name), std::move(got.error())));
-        co_return;
+        co_return false;
     }
     sink.set_modified(info->changed_ns);
     auto end = [this, &sink] { return tree_.finish(sink); };
     auto finished = co_await world_.offload.run(reactor_, end);
     if (!finished) {
         fail(unmoved(std::move(item.name), failed(finished.error()).error()));
-        co_return;
+        co_return false;
     }
     if (!*finished) {
         fail(unusable_file(std::move(item.name), std::move(finished->error().words)));
-        co_return;
+        co_return false;
     }
     done(*got);
+    co_return true;
 }
 
 // -- removing --
@@ -573,14 +576,15 @@ bool TreeRemove::is_kept(std::string_view name) const {
     return false;
 }
 
-Task<void> TreeRemove::move(Item item) {
+Task<bool> TreeRemove::move(Item item) {
     std::string from = item.name;
     auto removed = co_await client_.remove(item.fid, std::move(from), wait());
     if (!removed) {
         fail(unmoved(std::move(item.name), std::move(removed.error())));
-        co_return;
+        co_return false;
     }
     done(item.size_bytes.value_or(0));
+    co_return true;
 }
 
 // -- removing local files --
@@ -614,7 +618,7 @@ Task<std::optional<TreeTransfer::Item>> TreePrune::next() {
     co_return std::nullopt;
 }
 
-Task<void> TreePrune::move(Item item) {
+Task<bool> TreePrune::move(Item item) {
     auto job = [this, &item] {
         return tree_.remove(
             item.path, item.is_directory ? LocalTree::What::kDirectory : LocalTree::What::kFile);
@@ -623,13 +627,14 @@ Task<void> TreePrune::move(Item item) {
     if (!os_errno) {
         fail(unusable_file(item.path,
                            core::printable(item.name) + ": " + describe(os_errno.error())));
-        co_return;
+        co_return false;
     }
     if (*os_errno != 0) {
         fail(unusable_file(item.path, file_words(item.name, *os_errno)));
-        co_return;
+        co_return false;
     }
     done(item.size_bytes.value_or(0));
+    co_return true;
 }
 
 }  // namespace fopd::client

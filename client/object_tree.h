@@ -145,8 +145,8 @@ protected:
 
     // None: that was all. Called again after it has returned.
     virtual Task<std::optional<Item>> next() = 0;
-    // Calls done() or fail().
-    virtual Task<void> move(Item item) = 0;
+    // Calls done() or fail(). True: done().
+    virtual Task<bool> move(Item item) = 0;
     // Whether it is there already, as the options say. REQUIRES: they skip something.
     virtual Task<bool> is_there(const Item* item);
     // In place of move() if the transfer only plans.
@@ -191,7 +191,8 @@ private:
     Task<void> run_lane(Lane lane);
     // False: all other lanes have ended.
     Task<bool> wait_until_quick();
-    void note_speed(Instant begun);
+    // An object that failed is not quick, however soon it did.
+    void note_speed(Instant begun, bool is_done);
     Task<std::optional<Item>> take_next();
 
     std::uint64_t objects_ = 0;
@@ -227,7 +228,7 @@ public:
 
 private:
     Task<std::optional<Item>> next() override;
-    Task<void> move(Item item) override;
+    Task<bool> move(Item item) override;
     Task<bool> is_there(const Item* item) override;
     Task<void> plan(Item item) override;
     Task<Outcome<ObjectInfo>> look_up(const std::string& name);
@@ -271,7 +272,7 @@ public:
 
 private:
     Task<std::optional<Item>> next() override;
-    Task<void> move(Item item) override;
+    Task<bool> move(Item item) override;
     Task<bool> is_there(const Item* item) override;
     // Moves it later instead of now. False: it is not blocked, or there is no list.
     Task<bool> set_aside_if_blocked(const Item* item);
@@ -301,7 +302,7 @@ public:
 
 private:
     Task<std::optional<Item>> next() override;
-    Task<void> move(Item item) override;
+    Task<bool> move(Item item) override;
     bool is_kept(std::string_view name) const;
 
     ObjectClient& client_;
@@ -318,7 +319,7 @@ public:
 
 private:
     Task<std::optional<Item>> next() override;
-    Task<void> move(Item item) override;
+    Task<bool> move(Item item) override;
 
     LocalWorld world_;
     LocalTree& tree_;

@@ -75,7 +75,7 @@ public:
 
     // REQUIRES: loaded. The pool; for an empty name that of the default pool, or empty if it has no
     // disk.
-    const std::string& name_of(const std::string& pool) const {
+    std::string name_of(const std::string& pool) const {
         return pool.empty() ? default_pool_ : pool;
     }
     // REQUIRES: loaded. Whether the pool's objects are on disks of another pool.

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 
-#include "core/ensure.h"
-
 namespace fopd::library {
 
 void ReturnedObjects::add(const Object& object, std::span<const store::ClientId> readers) {
-    objects_[object.fid] = {.until = object.until, .size_bytes = object.size_bytes, .readers = {}};
+    objects_[object.fid] = {.until = object.until,
+                            .until_max = after(object.until, kMoreMax),
+                            .size_bytes = object.size_bytes,
+                            .readers = {}};
     due_.insert({.until = object.until, .fid = object.fid});
     for (const store::ClientId& each : readers) add_reader(object.fid, each);
 }
@@ -33,7 +34,7 @@ bool ReturnedObjects::note_read(store::Fid fid, store::ClientId reader, std::uin
     if (known == readers.end()) return false;
     known->left_bytes -= std::min(known->left_bytes, bytes);
     if (known->left_bytes > 0) {
-        kept.until = std::max(kept.until, until);
+        if (bytes > 0) kept.until = std::max(kept.until, std::min(until, kept.until_max));
         return false;
     }
     readers.erase(known);
@@ -47,10 +48,8 @@ std::optional<ReturnedObjects::Due> ReturnedObjects::next_due() const {
     return *due_.begin();
 }
 
-void ReturnedObjects::end_next() {
-    ENSURE(!due_.empty());
-    const Due due = *due_.begin();
-    due_.erase(due_.begin());
+void ReturnedObjects::end(const Due& due) {
+    if (due_.erase(due) == 0) return;
     const auto kept = objects_.find(due.fid);
     if (kept == objects_.end()) return;
     // It is being read, or has come back again.

@@ -15,10 +15,13 @@ namespace fopd::library {
 
 // Recalled objects that stay on their disk, so that the clients that have waited for them can read
 // them: until each of these clients has read as many bytes as the object has, but not longer than
-// until a given time, which is later while one of them reads. An object for which no client has
-// waited stays until that time. Pure.
+// until a given time, which is later while one of them reads, but not by more than kMoreMax. An
+// object for which no client has waited stays until that time. Pure.
 class ReturnedObjects {
 public:
+    // A client that reads in very small parts must not keep the object for ever.
+    static constexpr Duration kMoreMax = 10min;
+
     struct Object {
         store::Fid fid{};
         std::uint64_t size_bytes = 0;
@@ -28,7 +31,8 @@ public:
     void add(const Object& object, std::span<const store::ClientId> readers);
     // One more client has waited for the object. Nothing happens if the object does not stay.
     void add_reader(store::Fid fid, store::ClientId reader);
-    // A client has read so many bytes; if it needs more, the object stays until that time at least.
+    // A client has read so many bytes. If these are some, but it needs more, the object stays until
+    // that time at least, within kMoreMax.
     // True: the object need not stay any more, and is forgotten.
     bool note_read(store::Fid fid, store::ClientId reader, std::uint64_t bytes, Instant until);
 
@@ -43,8 +47,9 @@ public:
         friend auto operator<=>(const Due&, const Due&) = default;
     };
     std::optional<Due> next_due() const;
-    // Forgets the object of next_due() if its time is over then. REQUIRES: there is one.
-    void end_next();
+    // Forgets the object, which next_due() gave, if its time is over then. Nothing happens if this
+    // was done already.
+    void end(const Due& due);
 
 private:
     struct Reader {
@@ -53,6 +58,7 @@ private:
     };
     struct Kept {
         Instant until{};
+        Instant until_max{};
         std::uint64_t size_bytes = 0;
         std::vector<Reader> readers;  // Those that have not read the whole object yet.
     };

@@ -31,6 +31,14 @@ bool is_zero(std::span<const std::byte> block) {
     return std::ranges::all_of(block, [](std::byte each) { return each == std::byte{0}; });
 }
 
+// Whether the object has a recall. A message of the library may come after its end.
+Result<void> check_recalled(objects::HomeVolume& home, store::Fid fid) {
+    const auto recall = home.volume().map().find_recall(fid);
+    if (!recall) return std::unexpected(recall.error());
+    if (recall->has_value() && (*recall)->ticket != 0) return {};
+    return std::unexpected(Error{.code = Errc::kNotFound, .context = "the recall has ended"});
+}
+
 // Called when an attempt has ended without success. While it was in progress, a recall that was not
 // needed any more was not ended; now it is.
 void tell_ended(objects::Stores& stores, store::Fid fid) {
@@ -381,6 +389,8 @@ Task<Result<void>> ReturningObjects::make_room(store::Fid fid) {
     if (!object) co_return std::unexpected(object.error());
     // If the object needs no room any more, begin() reports that.
     if (!object->has_value() || !(*object)->is_released) co_return Result<void>{};
+    const auto before = check_recalled(*home, fid);
+    if (!before) co_return before;
     const std::uint64_t blocks = (*object)->released_blocks;
     const Instant now = stores_.parts().reactor.now();
     std::erase_if(kept_room_, [fid, now](const auto& each) {
@@ -391,7 +401,9 @@ Task<Result<void>> ReturningObjects::make_room(store::Fid fid) {
     kept_room_[fid] = {.blocks = blocks, .until = after(now, kRoomIsKept)};
     const auto found = co_await find_space(home, wanted);
     if (!found) kept_room_.erase(fid);
-    co_return found;
+    if (!found) co_return found;
+    // Who ended the recall during the wait has given up the room.
+    co_return check_recalled(*home, fid);
 }
 
 Task<Result<void>> ReturningObjects::write(Part part) {

@@ -22,7 +22,8 @@ class RoomMaker {
 public:
     virtual ~RoomMaker() = default;
     // Releases objects until the disk has so many free blocks. kNoSpace: not enough objects can be
-    // released now; objects that need a copy are written to tape at once.
+    // released now; objects that need a copy are written to tape at once. If the disk has fewer
+    // blocks than that, nothing is released or written.
     virtual Task<Result<void>> make_room(store::Slot slot, std::uint64_t free_blocks,
                                          core::WaitOptions wait) = 0;
 };
@@ -51,7 +52,8 @@ public:
     // kInvalid: the disk is smaller than the object.
     Task<Result<Content>> begin(store::Fid fid);
     // Makes room for the object, and keeps it from other recalls for some time, until the object's
-    // own begin() takes it. kNoSpace: there is not enough room yet.
+    // own begin() takes it. kNoSpace: there is not enough room yet. kNotFound: the recall has
+    // ended.
     Task<Result<void>> make_room(store::Fid fid);
     // Writes bytes that begin with a whole block, and end with one or with the object. The memory
     // is aligned to blocks. The checksums are those of the blocks, the last one filled with zeros.
@@ -77,7 +79,8 @@ public:
     // Makes further writes of the object fail. Nothing happens if there is no attempt.
     void cancel(store::Fid fid);
     // Called when the recall of the object has ended: the room that is kept for it is for others.
-    void give_up_room(store::Fid fid) { kept_room_.erase(fid); }
+    // False: none was kept.
+    bool give_up_room(store::Fid fid) { return kept_room_.erase(fid) > 0; }
 
 private:
     class Attempt;

@@ -292,7 +292,7 @@ private:
     // Disks with a release_oldest() in progress. True: an object has changed since its last scan.
     std::map<store::Slot, bool> releasing_;
     ReturnedObjects returned_;
-    // Disks on which make_room() has failed, and no room may have come since.
+    // Disks on which make_room() has lacked room, and no room may have come since.
     std::set<store::Slot> lacking_room_;
     std::vector<store::Slot> rooms_;  // To report to the library.
     // How many free blocks a disk needs for changes that did not fit, and until when this holds.

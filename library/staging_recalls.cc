@@ -207,7 +207,7 @@ std::shared_ptr<StagingDisks::Waiters> StagingDisks::waiters_for(Ticket ticket) 
 
 void StagingDisks::finish(store::Fid fid, RecallEnd end) {
     news_.erase(fid);
-    returning_.give_up_room(fid);
+    if (returning_.give_up_room(fid)) room_may_have_come(fid.slot());
     // While the library is not open, it does not take the ends. It asks about each recall again
     // before it serves one.
     if (ended_.size() < kEndsToldMax) ended_.push_back(fid);

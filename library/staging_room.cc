@@ -203,7 +203,7 @@ Task<void> StagingDisks::let_returned_go() {
             [[maybe_unused]] const auto slept =
                 co_await stores_.parts().reactor.sleep_until(next->until, &home->ending());
         }
-        returned_.end_next();
+        returned_.end(*next);
         keep_room(next->fid.slot());
         room_may_have_come(next->fid.slot());
     }
@@ -268,6 +268,11 @@ Task<Result<void>> StagingDisks::make_room(store::Slot slot, std::uint64_t free_
     const auto has_room = [home, free_blocks] {
         return home->volume().space_use().room_blocks() >= free_blocks;
     };
+    // Before the scan: an object that was passed because it was in use may become releasable during
+    // the scan. It stays when the scan finds room, as another recall may have found none meanwhile.
+    if (!has_room()) lacking_room_.insert(slot);
+    // So much is free only when recalls have given up their room: no release helps.
+    if (free_blocks > home->volume().space_use().data_blocks()) co_return std::unexpected(full);
     for (auto next = staged_.oldest_with_copy({}, slot); next && !has_room();
          next = staged_.oldest_with_copy(next, slot)) {
         co_await stores_.parts().reactor.maybe_yield();

@@ -347,7 +347,7 @@ Task<void> TapeLibrary::serve_note(Recall* recall) {
     RecallJob& job = recall->serving()->job;
     std::uint32_t rounds = 0;
     Duration pause = kBetweenRounds;
-    bool had_room = false;  // It has waited for room once, and got it.
+    bool has_waited = false;  // For room, or was about to.
     for (;;) {
         const auto read = co_await ReadAwaiter(*recall);
         show_drives();
@@ -377,7 +377,7 @@ Task<void> TapeLibrary::serve_note(Recall* recall) {
             if (refused || is_busy) say_recalls_wait(*recall, refused ? *refused : read.error());
             const bool lacks_room = refused && refused->code == Errc::kNoSpace;
             bool goes_on = false;
-            if (lacks_room && !std::exchange(had_room, true)) {
+            if (lacks_room && !std::exchange(has_waited, true)) {
                 const bool waited = co_await wait_for_room(recall);
                 goes_on = waited;
             }
@@ -408,7 +408,8 @@ Task<void> TapeLibrary::serve_note(Recall* recall) {
 
 // Waits for room on the object's disk, without a drive. The home tells when room may have come; as
 // it does not tell of all that gives room, such as the end of a pin, the recall also tries after a
-// pause. False: there was room at once.
+// pause. True: it has waited, so that something may be different now, or the recall was cancelled.
+// False: it has not waited, since there was room, or another error than the lack of it, at once.
 Task<bool> TapeLibrary::wait_for_room(Recall* recall) {
     RoomQueue& queue = room_queues_.try_emplace(recall->fid.slot(), parts_.reactor).first->second;
     Duration pause = kBetweenRounds;

@@ -12,28 +12,35 @@ namespace fopd::objects {
 // The room that uploads still need on their disk, before the tapes. What an upload has written
 // cannot leave the disk until the upload is committed, so uploads that together need more than
 // there is would wait for each other. Therefore an upload begins, and is written to, only if the
-// uploads that have begun before it can end: the oldest of them always goes on. Lives on the
-// reactor of the disk.
+// uploads that have begun before it can end: the oldest of them always goes on. An upload of
+// unknown size has only 1/kUnknownPart of the disk kept for it: if it needs more, it may have to
+// wait for younger ones. Lives on the reactor of the disk.
 class UploadRoom {
 public:
     // An upload that was not written to for so long keeps no room from others.
     static constexpr Duration kIdle = 1min;
-    // The part of the disk that is left to the oldest upload of unknown size.
+    // The part of the disk that is left to older uploads of unknown size, to all of them together.
     static constexpr std::uint64_t kUnknownPart = 8;
 
-    // `blocks`: the expected size; 0: unknown. REQUIRES: the fid is new.
+    // Whether it keeps room. One that was idle for long does not, nor does one from before the
+    // start of the daemon.
+    bool contains(store::Fid fid) const { return uploads_.contains(fid); }
+    // `blocks`: what is expected to be written from now on; 0: unknown. REQUIRES: !contains(fid).
     void begin(store::Fid fid, std::uint64_t blocks, Instant now) {
         uploads_[fid] = {.left_blocks = blocks, .is_unknown = blocks == 0, .tried_at = now};
     }
-    // Somebody writes to it, or tries to. Uploads that were idle for long, and those from before
-    // the start of the daemon, go on as ones of unknown size.
+    // Somebody writes to it, or tries to. Nothing happens if it keeps no room.
     void tries(store::Fid fid, Instant now) {
-        uploads_.try_emplace(fid, Upload{.is_unknown = true}).first->second.tried_at = now;
+        const auto found = uploads_.find(fid);
+        if (found != uploads_.end()) found->second.tried_at = now;
     }
+    // One that grows beyond its expected size goes on as one of unknown size.
     void written(store::Fid fid, std::uint64_t blocks) {
         const auto found = uploads_.find(fid);
         if (found == uploads_.end()) return;
-        found->second.left_blocks -= std::min(found->second.left_blocks, blocks);
+        Upload& upload = found->second;
+        upload.is_unknown = upload.is_unknown || blocks > upload.left_blocks;
+        upload.left_blocks -= std::min(upload.left_blocks, blocks);
     }
     // The upload was committed or removed.
     void gone(store::Fid fid) { uploads_.erase(fid); }

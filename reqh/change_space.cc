@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "library/library.h"
+#include "objects/block_io.h"
 
 namespace fopd::reqh {
 
@@ -26,12 +27,29 @@ Granted<> ChangeSpace::begin_upload(objects::PoolId pool, store::Fid fid, std::u
     return fits;
 }
 
-Granted<> ChangeSpace::go_on_with_upload(objects::PoolId pool, store::Fid fid,
-                                         std::uint64_t blocks) {
-    if (!has_tapes(pool)) return {};
+Task<Granted<>> ChangeSpace::go_on_with_upload(UploadPart part) {
+    if (!has_tapes(part.pool)) co_return Granted<>{};
+    if (!fop_.home().upload_room().contains(part.fid)) {
+        const auto kept = co_await keep_room_again(part);
+        if (!kept) co_return kept;
+    }
     // One that waits for room is not idle.
-    fop_.home().upload_room().tries(fid, fop_.reactor().now());
-    return check_upload(pool, fid, blocks);
+    fop_.home().upload_room().tries(part.fid, fop_.reactor().now());
+    co_return check_upload(part.pool, part.fid, part.blocks);
+}
+
+Task<Granted<>> ChangeSpace::keep_room_again(UploadPart part) {
+    const std::uint64_t size = (part.size_bytes + objects::kBlock - 1) / objects::kBlock;
+    std::uint64_t left = 0;
+    if (size > 0) {
+        const auto there = co_await fop_.volume().count_blocks(part.fid, fop_.wait());
+        if (!there) co_return refused(untraced(there.error()));
+        left = size - std::min(size, *there);
+    }
+    // Another write to it may have done the same meanwhile.
+    objects::UploadRoom& room = fop_.home().upload_room();
+    if (!room.contains(part.fid)) room.begin(part.fid, left, fop_.reactor().now());
+    co_return Granted<>{};
 }
 
 Granted<> ChangeSpace::check_upload(objects::PoolId pool, store::Fid fid, std::uint64_t blocks) {

@@ -32,8 +32,15 @@ public:
     // tape pool an upload leaves the room that older uploads need. `blocks` is 0 if its size is
     // unknown. As check_room().
     Granted<> begin_upload(objects::PoolId pool, store::Fid fid, std::uint64_t blocks);
-    // Likewise, for a write of so many blocks to an upload to a tape pool.
-    Granted<> go_on_with_upload(objects::PoolId pool, store::Fid fid, std::uint64_t blocks);
+    // Likewise, for a write to an upload to a tape pool. An upload that has lost its room, as it
+    // was idle for long or the daemon has started since, keeps room again for what it lacks.
+    struct UploadPart {
+        objects::PoolId pool = 0;
+        store::Fid fid{};
+        std::uint64_t size_bytes = 0;  // Of the whole upload, as was announced; 0: unknown.
+        std::uint64_t blocks = 0;      // Of the write.
+    };
+    Task<Granted<>> go_on_with_upload(UploadPart part);
     // With kStagingFull: how many free blocks the disk should have.
     std::uint64_t wanted_free_blocks() const { return wanted_free_blocks_; }
     // A disk lacks so many blocks, or room for records, for an object of the pool.
@@ -55,6 +62,7 @@ public:
 
 private:
     bool has_tapes(objects::PoolId pool) const;
+    Task<Granted<>> keep_room_again(UploadPart part);
     Granted<> check_upload(objects::PoolId pool, store::Fid fid, std::uint64_t blocks);
     Refusal why_no_space(const Error& error, std::uint64_t blocks);
     Refusal why_over_quota(objects::PoolOwner whose, objects::Amount wanted,

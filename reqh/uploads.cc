@@ -90,6 +90,13 @@ Task<fop::Reply> run_upload_begin(Operation* operation) {
 
 namespace {
 
+// REQUIRES: the upload is loaded.
+ChangeSpace::UploadPart part_of_upload(const Operation& operation, store::Fid fid,
+                                       std::uint64_t blocks) {
+    const store::Object& upload = operation.object();
+    return {.pool = upload.pool, .fid = fid, .size_bytes = upload.size_bytes, .blocks = blocks};
+}
+
 // Whether the caller may write to the upload, checked before its bytes are pulled.
 Task<Granted<>> check_upload_before_pull(Operation* operation, store::Fid fid,
                                          std::uint64_t blocks) {
@@ -97,7 +104,8 @@ Task<Granted<>> check_upload_before_pull(Operation* operation, store::Fid fid,
         co_await lock_upload(operation, {.fid = fid, .range = objects::kAttributes});
     operation->unlock();
     if (!checked) co_return checked;
-    co_return operation->space().go_on_with_upload(operation->object().pool, fid, blocks);
+    const auto part = part_of_upload(*operation, fid, blocks);
+    co_return co_await operation->space().go_on_with_upload(part);
 }
 
 // REQUIRES: the upload is loaded, and its blocks are locked.
@@ -151,8 +159,8 @@ Task<fop::Reply> run_upload_write(Operation* operation) {
                                  fop::UploadWriteReply{.receipt = operation->durable_receipt()}};
     }
     if (!write.source) {
-        const auto goes_on =
-            operation->space().go_on_with_upload(operation->object().pool, fid, blocks.count);
+        const auto part = part_of_upload(*operation, fid, blocks.count);
+        const auto goes_on = co_await operation->space().go_on_with_upload(part);
         if (!goes_on) co_return operation->refuse(goes_on.error());
     }
     const auto receipt = co_await write_upload(operation, &writer);

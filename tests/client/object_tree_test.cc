@@ -248,6 +248,20 @@ TEST_CASE("client object tree: more are in flight while the server is quick", "[
         REQUIRE(store.count("delete") == transfer.objects() + trees.in_flight + kMore);
     }
 
+    SECTION("but not if all it says is no") {
+        store.missing = {1};
+        trees.stage.reactor->spawn(trees.stage.gate, transfer.run());
+        const auto& failures = trees.watcher.failures;
+        for (int i = 0; i < 100'000 && failures.size() < 100; ++i) {
+            trees.stage.world.run_for(10us);
+        }
+        REQUIRE(failures.size() >= 100);
+        REQUIRE(failures.size() < kObjects / 2);
+        store.ignored = "delete";
+        trees.stage.world.run_for(1s);
+        REQUIRE(store.count("delete") == failures.size() + trees.in_flight);
+    }
+
     trees.cancel.cancel();
     trees.stage.world.run_for(10s);
     REQUIRE(trees.stage.gate.count() == 0);

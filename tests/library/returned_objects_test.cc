@@ -104,6 +104,16 @@ private:
     }
 };
 
+// Keeps room for a recall that the library does not know, as if a cartridge were being loaded.
+Task<Result<void>> keep_room_for(NarrowDisk* narrow, store::Fid fid) {
+    store::Volume& volume = narrow->stage.volume(0);
+    const store::Recall recall{.ticket = (volume.newest().epoch << 32U) + 1000,
+                               .priority = kRecallPriorityDefault};
+    const auto put = co_await volume.put_recall(fid, recall, {});
+    if (!put) co_return std::unexpected(put.error());
+    co_return co_await narrow->disks()->returning().make_room(fid);
+}
+
 }  // namespace
 
 TEST_CASE("library returned: an object stays until all who wait have read it, or its time is over",
@@ -141,12 +151,12 @@ TEST_CASE("library returned: an object stays until all who wait have read it, or
     for (const store::Fid fid : {one, two, three}) {
         REQUIRE(returned.next_due().has_value());
         CHECK(returned.next_due()->fid == fid);
-        returned.end_next();
+        returned.end(*returned.next_due());
     }
     CHECK_FALSE(returned.contains(three));
     CHECK(returned.contains(one));
     CHECK(returned.next_due()->until == Instant{40s});
-    returned.end_next();
+    returned.end(*returned.next_due());
     CHECK_FALSE(returned.contains(one));
     CHECK_FALSE(returned.next_due().has_value());
 }
@@ -163,15 +173,52 @@ TEST_CASE("library returned: an object stays longer while one who waited reads i
     CHECK_FALSE(returned.note_read(one, client_of(2), 10, Instant{90s}));
 
     CHECK(returned.next_due()->fid == one);
-    returned.end_next();
+    returned.end(*returned.next_due());
     CHECK(returned.contains(one));
     CHECK(returned.next_due()->fid == two);
-    returned.end_next();
+    returned.end(*returned.next_due());
     CHECK_FALSE(returned.contains(two));
     CHECK(returned.next_due()->until == Instant{50s});
-    returned.end_next();
+    returned.end(*returned.next_due());
     CHECK_FALSE(returned.contains(one));
     CHECK_FALSE(returned.next_due().has_value());
+}
+
+TEST_CASE("library returned: who reads nothing, or little, does not keep an object for ever",
+          "[library]") {
+    const store::Fid one = returned_fid(1);
+    const store::Fid two = returned_fid(2);
+    const std::vector<store::ClientId> first{client_of(1)};
+    ReturnedObjects returned;
+    returned.add({.fid = one, .size_bytes = 100, .until = Instant{30s}}, first);
+    returned.add({.fid = two, .size_bytes = 100, .until = Instant{31s}}, first);
+    CHECK_FALSE(returned.note_read(one, client_of(1), 0, Instant{50s}));
+    CHECK_FALSE(returned.note_read(two, client_of(1), 1, Instant{20min}));
+    returned.end(*returned.next_due());
+    CHECK_FALSE(returned.contains(one));
+
+    REQUIRE(returned.next_due()->fid == two);
+    returned.end(*returned.next_due());
+    REQUIRE(returned.contains(two));
+    CHECK(returned.next_due()->until == after(Instant{31s}, ReturnedObjects::kMoreMax));
+    CHECK_FALSE(returned.note_read(two, client_of(1), 1, Instant{20min}));
+    returned.end(*returned.next_due());
+    CHECK_FALSE(returned.contains(two));
+}
+
+TEST_CASE("library returned: the time that is over is that of the given object", "[library]") {
+    const store::Fid one = returned_fid(1);
+    const store::Fid two = returned_fid(2);
+    ReturnedObjects returned;
+    returned.add({.fid = two, .size_bytes = 100, .until = Instant{30s}}, {});
+    const ReturnedObjects::Due due = *returned.next_due();
+    // Now this one is the next.
+    returned.add({.fid = one, .size_bytes = 100, .until = Instant{30s}}, {});
+    returned.end(due);
+    CHECK(returned.contains(one));
+    CHECK_FALSE(returned.contains(two));
+    returned.end(due);
+    CHECK(returned.contains(one));
 }
 
 TEST_CASE("library returned: a recall goes on when those who waited for another have read it",
@@ -264,6 +311,27 @@ TEST_CASE("library returned: a recall that waits for room goes on when an object
     stage.remove(fids[0]);
     CHECK(narrow.goes_on());
     REQUIRE(stage.wait_for(fids[1]).how == RecallEnd::How::kDone);
+}
+
+TEST_CASE("library returned: a recall goes on when another that has kept room is cancelled",
+          "[library]") {
+    NarrowDisk narrow(1);
+    TapeStage& stage = narrow.stage;
+    const auto fids = narrow.put_large(2);
+    REQUIRE(stage.at_home(fids[0], keep_room_for(&narrow, fids[0])).has_value());
+    REQUIRE(stage.recall(fids[1]) == RecallAsked::kWaiting);
+    stage.run_for(30s);
+    REQUIRE(stage.is_released(fids[1]));
+    REQUIRE_FALSE(narrow.is_on_its_way());
+
+    REQUIRE(stage.at_home(fids[0], narrow.disks()->cancel_recall(fids[0], {})).has_value());
+    // The library asked for room before it knew.
+    const auto late = stage.at_home(fids[0], narrow.disks()->returning().make_room(fids[0]));
+    REQUIRE_FALSE(late.has_value());
+    CHECK(late.error().code == Errc::kNotFound);
+    CHECK(narrow.goes_on());
+    REQUIRE(stage.wait_for(fids[1]).how == RecallEnd::How::kDone);
+    CHECK(stage.is_released(fids[0]));
 }
 
 TEST_CASE("library returned: a slow reader gets all of what came back for it", "[library]") {

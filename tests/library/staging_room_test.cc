@@ -2,6 +2,7 @@
 // Method: as tape_library_test.cc; a change that did not fit is played by want_room().
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -279,6 +280,39 @@ TEST_CASE("library: an object that is larger than its disk is not brought back",
     CHECK(end.how == RecallEnd::How::kFailed);
     CHECK(end.reason == "the object is larger than its disk");
     CHECK(stage.is_released(fid));
+}
+
+TEST_CASE("library: nothing leaves the disk for two recalls that do not fit on it together",
+          "[library]") {
+    TapeStage stage(one_disk());
+    const std::array<store::Fid, 2> large{stage.put(pattern(4096, 98)),
+                                          stage.put(pattern(4096, 99))};
+    REQUIRE(stage.sync().has_value());
+    store::Volume* const volume = &stage.volume(0);
+    const std::uint64_t blocks = volume->space_use().data_blocks() * 3 / 5;
+    std::uint64_t number = 1000;
+    for (const store::Fid fid : large) {
+        REQUIRE(stage.release(fid).has_value());
+        REQUIRE(stage.at_home(fid, set_released_blocks(volume, fid, blocks)).has_value());
+        REQUIRE(stage.at_home(fid, record_recall(volume, fid, ++number)).has_value());
+    }
+    std::vector<store::Fid> fids;
+    while (free_blocks(stage) > 3 * kObjectBlocks) {
+        fids.push_back(stage.put(pattern(kObjectBlocks * 4096, fids.size())));
+        stage.run_for(1s);
+    }
+    REQUIRE(stage.sync().has_value());
+
+    ReturningObjects& returning = stage.staging(0).returning();
+    REQUIRE(stage.at_home(large[0], returning.make_room(large[0])).has_value());
+    const std::size_t gone = released_count(stage, fids);
+    REQUIRE(gone > 0);
+    REQUIRE(gone < fids.size());
+    const auto made = stage.at_home(large[1], returning.make_room(large[1]));
+    REQUIRE_FALSE(made.has_value());
+    CHECK(made.error().code == Errc::kNoSpace);
+    stage.run_for(1min);
+    CHECK(released_count(stage, fids) == gone);
 }
 
 TEST_CASE("library: recalls without a drive wait until there is one", "[library]") {

@@ -73,12 +73,17 @@ TEST_CASE("reqh upload room: what older uploads need is kept, unless they are id
     CHECK(room.needed_before(fid(2), 800, begin) == 100);
     CHECK(room.needed_before(fid(3), 800, begin) == 150);
     room.written(fid(1), 60);
-    room.written(fid(2), 70);
+    room.written(fid(2), 50);
     CHECK(room.needed_before(fid(3), 800, begin) == 40);
+    // Beyond its size.
+    room.written(fid(2), 20);
+    CHECK(room.needed_before(fid(2), 800, begin) == 40);
+    CHECK(room.needed_before(fid(3), 800, begin) == 140);
+    room.gone(fid(2));
 
     // The size of these is unknown; the oldest has its part.
     room.begin(fid(3), 0, begin);
-    room.tries(fid(4), begin);
+    room.begin(fid(4), 0, begin);
     CHECK(room.needed_before(fid(3), 800, begin) == 40);
     CHECK(room.needed_before(fid(4), 800, begin) == 140);
     CHECK(room.needed_before(fid(5), 800, begin) == 140);
@@ -88,9 +93,13 @@ TEST_CASE("reqh upload room: what older uploads need is kept, unless they are id
     const Instant later = after(begin, objects::UploadRoom::kIdle);
     room.tries(fid(1), after(begin, 1s));
     CHECK(room.needed_before(fid(9), 800, later) == 40);
+    CHECK(room.contains(fid(1)));
     CHECK(room.needed_before(fid(9), 800, after(later, 1s)) == 0);
+    CHECK_FALSE(room.contains(fid(1)));
     room.tries(fid(1), after(later, 1s));
-    CHECK(room.needed_before(fid(9), 800, after(later, 1s)) == 100);
+    CHECK(room.needed_before(fid(9), 800, after(later, 1s)) == 0);
+    room.begin(fid(1), 30, after(later, 1s));
+    CHECK(room.needed_before(fid(9), 800, after(later, 1s)) == 30);
 }
 
 TEST_CASE("reqh upload room: an upload begins only if those that have begun can end", "[reqh]") {
@@ -174,6 +183,35 @@ TEST_CASE("reqh upload room: an upload that nobody writes to keeps no room for l
     CHECK(try_begin(tape, blocks).status() == fop::Status::kDone);
     // It may go on while there is room.
     CHECK(write_part(tape, idle, 0, kPartBlocks) == fop::Status::kDone);
+}
+
+TEST_CASE("reqh upload room: an upload that goes on after a pause keeps room for all it lacks",
+          "[reqh]") {
+    TapeStage tape;
+    const std::uint64_t blocks = room_of(tape) * 3 / 5;
+    const fop::Fid older = begin_cold(tape, blocks);
+    REQUIRE(write_part(tape, older, 0, kPartBlocks) == fop::Status::kDone);
+    tape.stage.run_for(2min);
+    const fop::Fid younger = begin_cold(tape, 0);
+
+    // The older one is not idle any more, but slow.
+    std::uint64_t written = kPartBlocks;
+    std::uint64_t at = 0;
+    for (;;) {
+        REQUIRE(at < blocks);
+        REQUIRE(write_part(tape, older, written, 1) == fop::Status::kDone);
+        ++written;
+        const fop::Status status = write_part(tape, younger, at, kPartBlocks);
+        if (status == fop::Status::kStagingFull) break;
+        REQUIRE(status == fop::Status::kDone);
+        at += kPartBlocks;
+    }
+    while (written < blocks) {
+        CAPTURE(written, blocks);
+        const std::uint64_t count = std::min(kPartBlocks, blocks - written);
+        REQUIRE(write_part(tape, older, written, count) == fop::Status::kDone);
+        written += count;
+    }
 }
 
 }  // namespace fopd::reqh::testing::tape_fops
