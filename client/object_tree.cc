@@ -367,7 +367,7 @@ Task<bool> TreePut::move(Item item) {
         TreeFailure refused = *std::move(failure);
         failure = co_await move_when_quota_allows(&item, std::move(refused));
         // The wait was interrupted, so it is not known whether the quota allows the object.
-        if (cancelled()) co_return;
+        if (cancelled()) co_return false;
     }
     const bool is_done = !failure;
     if (failure) fail(*std::move(failure));
