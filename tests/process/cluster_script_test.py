@@ -72,7 +72,9 @@ class ClusterScriptTest(ProcessTestCase):
             self.assertEqual(shell.run(f". {self.cluster}/{name}/env.sh")[0], 0)
             status, output = shell.run("fopctl --json epoch show")
             self.assertEqual(status, 0, output)
-            self.assertEqual([each["name"] for each in json.loads(output)["members"]], ["node-a", "node-b", "node-c"])
+            # In the order in which they have joined.
+        names = sorted(each["name"] for each in json.loads(output)["members"])
+        self.assertEqual(names, ["node-a", "node-b", "node-c"])
             status, output = shell.run("fopctl --json status")
             self.assertEqual(status, 0, output)
             self.assertEqual(json.loads(output)["state"], "ready")
