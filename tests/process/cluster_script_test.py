@@ -73,8 +73,8 @@ class ClusterScriptTest(ProcessTestCase):
             status, output = shell.run("fopctl --json epoch show")
             self.assertEqual(status, 0, output)
             # In the order in which they have joined.
-        names = sorted(each["name"] for each in json.loads(output)["members"])
-        self.assertEqual(names, ["node-a", "node-b", "node-c"])
+            names = sorted(each["name"] for each in json.loads(output)["members"])
+            self.assertEqual(names, ["node-a", "node-b", "node-c"])
             status, output = shell.run("fopctl --json status")
             self.assertEqual(status, 0, output)
             self.assertEqual(json.loads(output)["state"], "ready")
