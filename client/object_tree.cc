@@ -46,8 +46,9 @@ constexpr Duration kQuotaPatience = 10s;
 constexpr Duration kQuotaPauseMin = 10ms;
 constexpr Duration kQuotaPauseMax = 500ms;
 
-// Objects that take longer are not quick. Below all time limits for fops, so that no more fops wait
-// for a limit on their rate than a client always has in flight.
+// A server that takes longer for an object is not quick: it may limit the rate of the client.
+// Shorter than all time limits for fops, so that no fop runs into its limit because of more fops in
+// flight.
 constexpr Duration kQuick = 250ms;
 
 // The version of an object that was put, until it is changed.

@@ -11,8 +11,9 @@
 namespace fopd::library {
 
 // Recalls that wait for room on a disk. When room may have come, the oldest tries first, and each
-// that has tried lets another one try: a smaller one may fit where a larger one does not. So a
-// disk with little room is not asked by all of them at once. Lives on one reactor.
+// that has tried lets another one try: a smaller one may fit where a larger one does not. So
+// not all of them search a disk at once when a little room comes. Each also tries by itself after a
+// pause. Lives on one reactor.
 class RoomQueue {
 public:
     explicit RoomQueue(core::Reactor& reactor) : waiting_(reactor) {}

@@ -204,7 +204,8 @@ bool PeersHandler::is_unreachable() const {
     return parts_.links.taken() > 0 && !has_heard_;
 }
 
-// Only after it has asked, so that it does ask again.
+// A member that nobody reaches asks to join less and less often. The pause grows once for each
+// request that was delivered: otherwise each call that fails would put off the next request.
 void PeersHandler::hold_back_if_unreachable(const Result<EpochNumber>& epoch) {
     const bool is_silent = !epoch && is_of_silence(epoch.error());
     const std::uint64_t taken = parts_.links.taken();

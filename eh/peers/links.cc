@@ -224,7 +224,7 @@ private:
     Links& owner_;
     const Peer peer_;
     const fabric::Address address_;
-    std::size_t next_key_ = 0;  // Of those in the options: the one after that in use.
+    std::size_t next_key_ = 0;  // The key of the next connection, as an index into the options.
     std::unique_ptr<fabric::Client> client_;
     std::array<std::optional<Pending>, kKinds> pending_;
     std::deque<std::size_t> order_;  // The kinds of pending messages, the oldest first.

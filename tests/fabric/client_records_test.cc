@@ -186,7 +186,7 @@ TEST_CASE("fabric clients: requests and waiting replies of one principal take no
     REQUIRE(records.take_unsent(*of_bob.share, kBytes));
     records.give_back_unsent(*of_bob.share, kBytes);
 
-    // Requests may be longer in memory than anything else of their principal.
+    // Requests may outlive everything else of their principal.
     for (; replies > 0; --replies) records.give_back_unsent(*of_ann.share, kBytes);
     of_ann.go(records, at(0));
     records.forget_old(at(60));
