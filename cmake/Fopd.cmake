@@ -126,15 +126,23 @@ function(fopd_add_program name)
 endfunction()
 
 # fopd_compile_soon(<target>)
-# For tests: what they test is optimised as the preset says; they themselves are not, which takes half the time to compile.
+# For what need not be fast: it is not optimised, which takes half the time to compile.
 function(fopd_compile_soon target)
     # What checks the sizes of buffers needs the optimiser.
     target_compile_options(${target} PRIVATE -O0 -U_FORTIFY_SOURCE)
     # Only a header that was compiled with -O0, too, fits.
-    if(NOT target STREQUAL "fopd_catch_main")
-        target_link_libraries(${target} PRIVATE fopd::catch)
-        target_precompile_headers(${target} REUSE_FROM fopd_catch_main)
+    get_target_property(precompiled ${target} PRECOMPILE_HEADERS_REUSE_FROM)
+    if(precompiled STREQUAL "fopd_standard")
+        set_target_properties(${target} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
     endif()
+endfunction()
+
+# fopd_compile_test(<target>)
+# For tests and what they share: what they test is optimised as the preset says; they themselves are not.
+function(fopd_compile_test target)
+    fopd_compile_soon(${target})
+    target_link_libraries(${target} PRIVATE fopd::catch)
+    target_precompile_headers(${target} REUSE_FROM fopd_catch_main)
 endfunction()
 
 # fopd_compile_alone(<sources...>)
@@ -160,7 +168,7 @@ function(fopd_add_test area)
         target_link_libraries(test_${area} PRIVATE fopd::catch)
         fopd_precompile(test_${area})
     else()
-        fopd_compile_soon(test_${area})
+        fopd_compile_test(test_${area})
     endif()
     if(FOPD_MOLD)
         target_link_options(test_${area} PRIVATE -fuse-ld=mold)
