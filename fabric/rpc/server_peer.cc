@@ -57,21 +57,23 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
     grant.grow();
     const bool is_once = type != nullptr && type->repeat == fop::Repeat::kOnce;
     const bool is_recorded = type != nullptr && type->repeat == fop::Repeat::kRecorded;
-    // It may have run, so it is not put off: the client takes a request that is put off for one
-    // that has changed nothing, and sends it as a new one.
-    const bool was_sent_before =
-        (is_once && record->fops().contains(request.id)) ||
-        (is_recorded &&
-         std::ranges::find(record->recorded(), request.id) != record->recorded().end());
     const std::string_view lacks = why_no_memory(session_now, header, request, lane);
-    if (!lacks.empty() && !was_sent_before) {
-        put_off(request, lane, lacks);
-        return true;
-    }
-    if (!lacks.empty() && is_recorded) {
-        // The client sends it again over its next session.
-        session_now.end(Errc::kNoSpace, lacks);
-        return false;
+    if (!lacks.empty()) {
+        const bool is_remembered = is_once && record->fops().contains(request.id);
+        const bool may_have_run =
+            is_recorded &&
+            std::ranges::find(record->recorded(), request.id) != record->recorded().end();
+        // The client takes a request that is put off for one that has changed nothing, and sends it
+        // as a new one. One that was sent before may have run: it is answered from memory, or sent
+        // again over the client's next session.
+        if (may_have_run) {
+            session_now.end(Errc::kNoSpace, lacks);
+            return false;
+        }
+        if (!is_remembered) {
+            put_off(request, lane, lacks);
+            return true;
+        }
     }
 
     RememberedFop* remembered = nullptr;
