@@ -2,7 +2,8 @@
 """scripts/demo.py against a stand-in daemon: it passes what is right, finds what is wrong, and leaves nothing.
 
 Method: two small programs with the names and answers of fopd and fopctl; FAULT in their text breaks one answer. They
-are started some 400 times, so Python looks for no modules of others first (-IS).
+are started some 400 times, so Python looks for no modules of others first (-IS). A file stands for the admin socket: it
+is renamed into place when it is complete, and nobody answers from it once the process it names has ended.
 """
 
 import os
@@ -36,7 +37,9 @@ class Metrics(http.server.BaseHTTPRequestHandler):
 server = http.server.HTTPServer((host, int(port)), Metrics)
 if FAULT == "start": sys.exit("fopd: no such luck")
 open(node + "/fopd.yaml", "w").write("node: {{}}\\n")
-json.dump({{"state": "ready", "pid": os.getpid(), "localities": [1], "log_level": "info"}}, open(node + "/admin.sock", "w"))
+with open(node + "/admin.new", "w") as file:
+    json.dump({{"state": "ready", "pid": os.getpid(), "localities": [1], "log_level": "info"}}, file)
+os.rename(node + "/admin.new", node + "/admin.sock")
 open(node + "/env.sh", "w").write("export FOPD_ADMIN='" + node + "/admin.sock'\\n")
 print("fopd.daemon.ready", flush=True)
 server.serve_forever()
@@ -51,6 +54,8 @@ objects = os.path.dirname(socket) + "/objects/"
 def path_of(name): return objects + name.replace("/", "%")
 if not os.path.exists(socket): sys.exit(69)
 status = json.load(open(socket))
+try: os.kill(status["pid"], 0)
+except ProcessLookupError: sys.exit(69)
 if words == ["status"]:
     print("it is ready" if FAULT == "json" and os.path.exists(socket + ".asked") else json.dumps(status))
     open(socket + ".asked", "w")
