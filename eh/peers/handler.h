@@ -27,7 +27,7 @@ public:
     // Messages that other daemons have taken so far.
     virtual std::uint64_t taken() const = 0;
     // Where the member of this name cannot be reached, and why, or why it refuses messages; empty
-    // if its last message has reached it, or there was none.
+    // if the last message to it has reached it, or there was none.
     virtual std::string problem_with(const std::string& name) const = 0;
 
 protected:

@@ -67,6 +67,7 @@ public:
         pending_[kind] =
             Pending{.bytes = encode(message), .until = after(now, owner_.options_.message_life)};
         sent_at_ = now;
+        last_sent_ = ++owner_.sent_;
         pump();
         if (!order_.empty() && !client_->open()) wake_.wake_all();
     }
@@ -88,6 +89,8 @@ public:
     std::string problem() const {
         return reported_.empty() ? std::string() : peer_.address + ": " + reported_;
     }
+    // The number of the last message, among those of all links.
+    std::uint64_t last_sent() const { return last_sent_; }
 
     // The next connection that is made begins with the first key, then come those before it.
     void begin_with_newest_key() { next_key_ = 0; }
@@ -237,6 +240,7 @@ private:
     Instant unanswered_since_ = kNever;  // The first message that was sent since the last answer.
     bool again_ = false;                 // The connection is to be made anew.
     Instant again_not_before_{};
+    std::uint64_t last_sent_ = 0;
     std::string reported_;
     bool closing_ = false;
 };
@@ -276,13 +280,15 @@ void Links::use_keys(std::vector<fop::Key> keys) {
     for (const auto& [to, link] : links_) link->begin_with_newest_key();
 }
 
+// Of the link that is in use: one to an address of before may not be closed yet.
 std::string Links::problem_with(const std::string& name) const {
-    std::string problem;
+    const Link* last = nullptr;
     for (auto each = links_.lower_bound({name, std::string()});
-         each != links_.end() && each->first.first == name && problem.empty(); ++each) {
-        problem = each->second->problem();
+         each != links_.end() && each->first.first == name; ++each) {
+        const Link* const link = each->second.get();
+        if (last == nullptr || link->last_sent() > last->last_sent()) last = link;
     }
-    return problem;
+    return last == nullptr ? std::string() : last->problem();
 }
 
 void Links::heard(const std::string& name) {

@@ -86,6 +86,7 @@ private:
     std::list<std::unique_ptr<Link>> ending_;
     core::Gate work_;
     std::uint64_t taken_ = 0;
+    std::uint64_t sent_ = 0;  // Messages that were given to links.
     bool closing_ = false;
 };
 

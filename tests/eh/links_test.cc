@@ -69,12 +69,17 @@ public:
             world.run_for(100ms);
         }
     }
-    void send() { CHECK(world.run(*links_reactor_, send_one(links.get()))); }
+    void send() { send_to(&kPeer); }
+    void send_to(const Peer* to) {
+        CHECK(world.run(*links_reactor_, send_one(links.get(), to, {.body = Beat{}})));
+    }
     // What has arrived is answered.
     void answer() {
         for (fabric::IncomingFop* each : std::exchange(server->foms.held, {}))
             each->reply({.body = fop::EpochMessageReply{}});
     }
+    // Until the last message has come, or its answer.
+    void wait() { world.run_for(100ms); }
     // The server reloads the keys of the peers.
     void reload(Keys keys) {
         CHECK(world.run(*server_reactor_, admit(&server->server, admission_of(std::move(keys)))));
@@ -89,8 +94,8 @@ public:
     fabric::MemTransport transport;
 
 private:
-    static Task<void> send_one(Links* links) {
-        links->send(kPeer, {.body = Beat{}});
+    static Task<void> send_one(Links* links, const Peer* to, Message message) {
+        links->send(*to, message);
         co_return;
     }
     static Task<void> hear_one(Links* links) {
@@ -136,6 +141,26 @@ TEST_CASE("eh links: a message of the peer ends the back-off of the links to it"
     if (is_heard) stage.hear();
     stage.send_for(300ms);
     CHECK((stage.arrived() > 0) == is_heard);
+}
+
+TEST_CASE("eh links: a member that has another address now has the problem of that one", "[eh]") {
+    // Nobody listens there. By its name this link comes before the other one, or behind it.
+    const Peer away{.name = kPeer.name, .address = GENERATE("mem://nowhere:1", "mem://without:1")};
+    LinkStage stage;
+    stage.send_to(&away);
+    stage.world.run_for(500ms);
+    CHECK(stage.links->problem_with(kPeer.name).starts_with(away.address + ": "));
+
+    stage.send();
+    stage.wait();
+    stage.answer();
+    stage.wait();
+    CHECK(stage.links->count() == 2);
+    CHECK(stage.links->problem_with(kPeer.name) == "");
+
+    stage.send_to(&away);
+    CHECK(stage.links->problem_with(kPeer.name).starts_with(away.address + ": "));
+    CHECK(stage.links->problem_with("c") == "");
 }
 
 TEST_CASE("eh links: a key that is refused is followed by the next one", "[eh]") {
