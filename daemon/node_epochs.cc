@@ -94,8 +94,8 @@ void NodeEpochs::send(const eh::peers::Peer& to, const eh::peers::Message& messa
     peers_->links->send({.name = to.name, .address = address}, message);
 }
 
-std::uint64_t NodeEpochs::taken() const {
-    return peers_->links ? peers_->links->taken() : 0;
+std::uint64_t NodeEpochs::requests_taken() const {
+    return peers_->links ? peers_->links->requests_taken() : 0;
 }
 
 std::string NodeEpochs::problem_with(const std::string& name) const {
@@ -141,10 +141,15 @@ void NodeEpochs::on_message(fabric::IncomingFop& fop) {
                                                 : "the sender is not in eh.members";
         return fop.reply(reply);
     }
-    reply.body = fop::EpochMessageReply{};
     if (peers_->links) peers_->links->heard(from->name);
-    peers_->handler.on_message(
+    const bool is_taken = peers_->handler.on_message(
         *from, std::as_bytes(static_cast<const std::span<const std::uint8_t>&>(body.message)));
+    if (is_taken) {
+        reply.body = fop::EpochMessageReply{};
+    } else {
+        reply.status = fop::Status::kBusy;
+        reply.words = "it is starting or stopping, and takes part in no epochs now";
+    }
     fop.reply(reply);
 }
 

@@ -86,7 +86,7 @@ private:
     };
 
     void send(const eh::peers::Peer& to, const eh::peers::Message& message) override;
-    std::uint64_t taken() const override;
+    std::uint64_t requests_taken() const override;
     std::string problem_with(const std::string& name) const override;
     // The member that has sent a message, and says that it can be reached at `address`; empty if it
     // may not take part.

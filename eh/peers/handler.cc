@@ -190,25 +190,26 @@ std::string PeersHandler::reason_of(const Error& error) const {
 std::string PeersHandler::reason_of_silence() const {
     if (is_unreachable()) {
         return "; other daemons take the messages of this one, and none of theirs arrives at " +
-               self_.address +
-               ", its address in eh.members or eh.address; or they have no view themselves yet";
+               self_.address + ", its address in eh.members or eh.address";
     }
     const std::string& root = member_->root_name();
-    const std::string problem = root == self_.name ? "" : parts_.links.problem_with(root);
-    if (problem.empty()) return {};
-    return "; the root " + root + " cannot be reached at " + problem;
+    if (root == self_.name) return {};
+    const std::string problem = parts_.links.problem_with(root);
+    if (!problem.empty()) return "; the root " + root + " cannot be reached at " + problem;
+    if (root.empty() || root != viewless_) return {};
+    return "; the root " + root + " is no member of epochs itself yet";
 }
 
-// Messages of this node arrive, and no answer ever came.
+// Requests of this node arrive, and no answer ever came.
 bool PeersHandler::is_unreachable() const {
-    return parts_.links.taken() > 0 && !has_heard_;
+    return parts_.links.requests_taken() > 0 && !has_heard_;
 }
 
 // A member that nobody reaches asks to join less and less often. The pause grows once for each
 // request that was delivered: otherwise each call that fails would put off the next request.
 void PeersHandler::hold_back_if_unreachable(const Result<EpochNumber>& epoch) {
     const bool is_silent = !epoch && is_of_silence(epoch.error());
-    const std::uint64_t taken = parts_.links.taken();
+    const std::uint64_t taken = parts_.links.requests_taken();
     if (!is_silent || !member_ || !is_unreachable() || taken == taken_before_) return;
     taken_before_ = taken;
     member_->hold_back(parts_.reactor.now());
@@ -216,16 +217,19 @@ void PeersHandler::hold_back_if_unreachable(const Result<EpochNumber>& epoch) {
 
 // -- what comes in --
 
-void PeersHandler::on_message(const Peer& from, std::span<const std::byte> message) {
-    if (!is_running()) return;
+bool PeersHandler::on_message(const Peer& from, std::span<const std::byte> message) {
     has_heard_ = true;
+    if (!is_running()) return false;
     auto decoded = decode(message);
     if (!decoded) {
         report({.kind = EventKind::kDropped, .name = from.name});
-        return;
+        return true;
     }
+    if (const auto* const redirect = std::get_if<Redirect>(&decoded->body))
+        viewless_ = redirect->root.empty() ? from.name : std::string();
     member_->on_message(from, *std::move(decoded), parts_.reactor.now());
     settle();
+    return true;
 }
 
 void PeersHandler::on_view_read(Result<ViewHandle> view) {
@@ -393,6 +397,7 @@ void PeersHandler::settle() {
 
 void PeersHandler::note_root() {
     if (!member_->is_seated()) return;
+    viewless_.clear();
     const std::string& root = member_->view()->root().name;
     if (root == root_) return;
     const bool is_change = !root_.empty() && root != self_.name;

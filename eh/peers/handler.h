@@ -24,8 +24,8 @@ namespace fopd::eh::peers {
 class MessageSender {
 public:
     virtual void send(const Peer& to, const Message& message) = 0;
-    // Messages that other daemons have taken so far.
-    virtual std::uint64_t taken() const = 0;
+    // Requests to join that other daemons have taken so far. Each of them is answered.
+    virtual std::uint64_t requests_taken() const = 0;
     // Where the member of this name cannot be reached, and why, or why it refuses messages; empty
     // if the last message to it has reached it, or there was none.
     virtual std::string problem_with(const std::string& name) const = 0;
@@ -117,8 +117,9 @@ public:
     // lasts at most, or why this daemon cannot decide on it.
     std::expected<Duration, std::string> waive_majority();
 
-    // The sender has proved the peer key, and states its name.
-    void on_message(const Peer& from, std::span<const std::byte> message);
+    // The sender has proved the peer key, and states its name. False: the message was not taken,
+    // because the node takes part in no epochs yet, or any more.
+    bool on_message(const Peer& from, std::span<const std::byte> message);
 
     const MemberOptions& options() const { return options_; }
     EpochStatus status() const;
@@ -168,7 +169,8 @@ private:
     Participant* participant_ = nullptr;  // Set while a call is pending.
     Instant called_at_{};
     bool has_heard_ = false;          // A message has come in the life of this process.
-    std::uint64_t taken_before_ = 0;  // Messages that others had taken when it was held back last.
+    std::uint64_t taken_before_ = 0;  // Requests that others had taken when it was held back last.
+    std::string viewless_;  // A daemon that was asked last, and is in no view; empty: none.
     std::optional<Early> early_;
     std::optional<Incarnation> persisting_;
     bool file_busy_ = false;

@@ -64,8 +64,9 @@ public:
         const std::size_t kind = message.body.index();
         if (!pending_[kind]) order_.push_back(kind);
         const Instant now = owner_.reactor_.now();
-        pending_[kind] =
-            Pending{.bytes = encode(message), .until = after(now, owner_.options_.message_life)};
+        pending_[kind] = Pending{.bytes = encode(message),
+                                 .until = after(now, owner_.options_.message_life),
+                                 .is_request = std::holds_alternative<Join>(message.body)};
         sent_at_ = now;
         last_sent_ = ++owner_.sent_;
         pump();
@@ -87,7 +88,7 @@ public:
 
     // Empty: there is none.
     std::string problem() const {
-        return reported_.empty() ? std::string() : peer_.address + ": " + reported_;
+        return problem_.empty() ? std::string() : peer_.address + ": " + problem_;
     }
     // The number of the last message, among those of all links.
     std::uint64_t last_sent() const { return last_sent_; }
@@ -107,6 +108,7 @@ private:
     struct Pending {
         std::vector<std::byte> bytes{};
         Instant until{};
+        bool is_request = false;  // To join.
     };
 
     void make_client() {
@@ -139,19 +141,20 @@ private:
             order_.pop_front();
             if (!is_late) {
                 ++in_flight_;
-                owner_.reactor_.spawn(work_, carry(std::move(next->bytes)));
+                owner_.reactor_.spawn(work_, carry(std::move(*next)));
             }
             next.reset();
         }
     }
 
-    Task<void> carry(std::vector<std::byte> bytes) {
+    Task<void> carry(Pending message) {
         const fabric::CallRequest request{
             .type = &epoch_type(),
             .body =
                 fop::EpochMessage{
                     .from = owner_.options_.address,
-                    .message = {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}},
+                    .message = {reinterpret_cast<const std::uint8_t*>(message.bytes.data()),
+                                message.bytes.size()}},
             .deadline = after(owner_.reactor_.now(), owner_.options_.message_life)};
         if (unanswered_since_ == kNever) unanswered_since_ = owner_.reactor_.now();
         const auto answer = co_await client_->call(request);
@@ -161,10 +164,15 @@ private:
         const Instant patience = after(unanswered_since_, owner_.options_.answer_max);
         if (client_->open() && owner_.reactor_.now() >= patience) connect_again();
         // Members repeat what matters. What is not delivered is no error here.
-        if (answer && answer->status != fop::Status::kDone) report(answer->words);
         if (answer && answer->status == fop::Status::kDone) {
-            ++owner_.taken_;
+            if (message.is_request) ++owner_.requests_taken_;
+            problem_.clear();
             reported_.clear();
+        } else if (answer && answer->status == fop::Status::kBusy) {
+            // It is reached, and begins to take part, or ends. That is nothing to look into.
+            problem_ = answer->words;
+        } else if (answer) {
+            report(answer->words);
         }
         pump();
         if (!order_.empty() && !client_->open()) wake_.wake_all();
@@ -216,7 +224,9 @@ private:
 
     // Each reason once, until a message was delivered.
     void report(const std::string& reason) {
-        if (closing_ || reason == reported_) return;
+        if (closing_) return;
+        problem_ = reason;
+        if (reason == reported_) return;
         reported_ = reason;
         emit(owner_.events_, Level::kWarn, "eh.peer_unreachable",
              {{"peer", std::string_view(peer_.name)},
@@ -241,7 +251,8 @@ private:
     bool again_ = false;                 // The connection is to be made anew.
     Instant again_not_before_{};
     std::uint64_t last_sent_ = 0;
-    std::string reported_;
+    std::string problem_;   // Why the last messages have not been delivered; empty: none is known.
+    std::string reported_;  // What the log has of that.
     bool closing_ = false;
 };
 

@@ -60,7 +60,7 @@ public:
     void use_keys(std::vector<fop::Key> keys);
 
     void send(const Peer& to, const Message& message) override;
-    std::uint64_t taken() const override { return taken_; }
+    std::uint64_t requests_taken() const override { return requests_taken_; }
     std::string problem_with(const std::string& name) const override;
     // A message of this peer has come, so links to it need not wait for their next attempt.
     void heard(const std::string& name);
@@ -85,7 +85,7 @@ private:
     std::map<std::pair<std::string, std::string>, std::unique_ptr<Link>> links_;
     std::list<std::unique_ptr<Link>> ending_;
     core::Gate work_;
-    std::uint64_t taken_ = 0;
+    std::uint64_t requests_taken_ = 0;
     std::uint64_t sent_ = 0;  // Messages that were given to links.
     bool closing_ = false;
 };

@@ -195,9 +195,10 @@ void Member::on_join(const Peer& from, const Message& message, const Join& join,
     if (message.incarnation == 0 || join.newest < 0 || join.newest > kEpochMax) return drop(from);
     if (!duty_) {
         if (from.name == self_.name && message.incarnation == incarnation_) return claim(now);
-        if (seated_)
-            send(to, Redirect{.root = root_peer().name, .root_address = root_peer().address});
-        return;
+        // One that is in no view says so: its silence would look like a network that brings
+        // nothing.
+        if (!seated_) return send(to, Redirect{});
+        return send(to, Redirect{.root = root_peer().name, .root_address = root_peer().address});
     }
     if (const UnlikeRule rule = unlike(join.rules); rule != UnlikeRule::kNone) {
         tell_unlike(from.name, rule);
@@ -262,6 +263,8 @@ void Member::on_joiner_leaves(const Peer& from, Incarnation incarnation) {
 
 void Member::on_redirect(const Peer& from, const Redirect& redirect, Instant now) {
     if (standing_ != Standing::kJoining || seated_) return;
+    // The sender is in no view itself. It is asked again soon, like everybody else.
+    if (redirect.root.empty()) return;
     found_member_ = true;
     if (redirect.root == self_.name || redirect.root == root_hint_.name) return;
     if (!is_shared()) {

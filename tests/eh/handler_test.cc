@@ -30,7 +30,7 @@ namespace {
 class NoLinks final : public MessageSender {
 public:
     void send(const Peer&, const Message&) override { count += takes ? 1 : 0; }
-    std::uint64_t taken() const override { return count; }
+    std::uint64_t requests_taken() const override { return count; }
     std::string problem_with(const std::string& name) const override {
         return name == "r" ? problem : "";
     }
@@ -283,9 +283,44 @@ TEST_CASE("eh handler: a node that is not reached, or does not reach the root, s
     CHECK(error_with(true, false, "") ==
           plain +
               "; other daemons take the messages of this one, and none of theirs arrives at a, "
-              "its address in eh.members or eh.address; or they have no view themselves yet");
+              "its address in eh.members or eh.address");
     CHECK(error_with(false, false, "tcp://r:1: refused") ==
           plain + "; the root r cannot be reached at tcp://r:1: refused");
+}
+
+TEST_CASE("eh handler: whoever asks a root that is no member itself says so", "[eh]") {
+    MemberOptions options;
+    options.root = {.name = "r", .address = "r"};
+    const Peer from = GENERATE(Peer{.name = "r", .address = "r"}, Peer{.name = "b"});
+    Node node(1s, options);
+    node.links.takes = true;
+    node.handler.begin();
+    node.file.finish();
+    REQUIRE(node.handler.next_epoch(kFirstEpoch, {}, node.participant));
+    for (int i = 0; i < 4; ++i) node.file.finish();
+    node.run_for(1s);
+    CHECK(node.handler.on_message(from, encode({.body = Redirect{}})));
+    node.run_for(kPatience);
+    REQUIRE(node.participant.answers.size() == 1);
+    const std::string error = node.handler.status().last_error;
+    CHECK(error.ends_with("; the root r is no member of epochs itself yet") == (from.name == "r"));
+    node.handler.stop();
+}
+
+TEST_CASE("eh handler: messages are taken while a node takes part, and not before or after",
+          "[eh]") {
+    const Peer from{.name = "b", .address = "b"};
+    const std::vector<std::byte> message = encode({.incarnation = 1, .body = Join{.address = "b"}});
+    Node node;
+    CHECK_FALSE(node.handler.on_message(from, message));
+    node.handler.begin();
+    CHECK_FALSE(node.handler.on_message(from, message));
+    node.file.finish();
+    CHECK(node.handler.on_message(from, message));
+    // Also one that makes no sense.
+    CHECK(node.handler.on_message(from, {}));
+    node.handler.stop();
+    CHECK_FALSE(node.handler.on_message(from, message));
 }
 
 TEST_CASE("eh handler: a node that nobody reaches asks to join less and less often", "[eh]") {

@@ -73,10 +73,17 @@ public:
     void send_to(const Peer* to) {
         CHECK(world.run(*links_reactor_, send_one(links.get(), to, {.body = Beat{}})));
     }
+    void ask() {
+        CHECK(world.run(*links_reactor_, send_one(links.get(), &kPeer, {.body = Join{}})));
+    }
     // What has arrived is answered.
     void answer() {
         for (fabric::IncomingFop* each : std::exchange(server->foms.held, {}))
             each->reply({.body = fop::EpochMessageReply{}});
+    }
+    void refuse(fop::Status status, std::string_view words) {
+        for (fabric::IncomingFop* each : std::exchange(server->foms.held, {}))
+            each->reply({.status = status, .words = words});
     }
     // Until the last message has come, or its answer.
     void wait() { world.run_for(100ms); }
@@ -161,6 +168,48 @@ TEST_CASE("eh links: a member that has another address now has the problem of th
     stage.send_to(&away);
     CHECK(stage.links->problem_with(kPeer.name).starts_with(away.address + ": "));
     CHECK(stage.links->problem_with("c") == "");
+}
+
+TEST_CASE("eh links: a member that takes no messages now has that problem, and is no warning",
+          "[eh]") {
+    LinkStage stage;
+    stage.send();
+    stage.wait();
+    stage.refuse(fop::Status::kBusy, "it is starting");
+    stage.wait();
+    CHECK(stage.links->problem_with(kPeer.name) == kPeer.address + ": it is starting");
+    CHECK(stage.events.count("eh.peer_unreachable") == 0);
+
+    stage.send();
+    stage.wait();
+    stage.refuse(fop::Status::kDenied, "it is a stranger");
+    stage.wait();
+    CHECK(stage.events.count("eh.peer_unreachable") == 1);
+    stage.send();
+    stage.wait();
+    stage.answer();
+    stage.wait();
+    CHECK(stage.links->problem_with(kPeer.name) == "");
+}
+
+TEST_CASE("eh links: requests to join that were taken are counted, other messages are not",
+          "[eh]") {
+    LinkStage stage;
+    stage.send();
+    stage.wait();
+    stage.answer();
+    stage.wait();
+    CHECK(stage.links->requests_taken() == 0);
+    stage.ask();
+    stage.wait();
+    stage.refuse(fop::Status::kBusy, "it is starting");
+    stage.wait();
+    CHECK(stage.links->requests_taken() == 0);
+    stage.ask();
+    stage.wait();
+    stage.answer();
+    stage.wait();
+    CHECK(stage.links->requests_taken() == 1);
 }
 
 TEST_CASE("eh links: a key that is refused is followed by the next one", "[eh]") {

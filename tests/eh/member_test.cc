@@ -418,4 +418,47 @@ TEST_CASE("eh member: one that stops while it joins takes its request back", "[e
     CHECK(Seen(root).find<ReadStore>() == nullptr);
 }
 
+TEST_CASE("eh member: one that is in no view says so to who wants to join", "[eh]") {
+    // It does not want to be a member; it wants to; it has lost its membership.
+    const int how = GENERATE(0, 1, 2);
+    CAPTURE(how);
+    MemberOptions options;
+    Member member(options, kOther, 5, kNow);
+    if (how == 1) member = joining(options, kOther);
+    if (how == 2) {
+        member = seated(options, kOther, view_of_three(1));
+        member.on_message(kRoot,
+                          {.view = 2,
+                           .round = 5,
+                           .incarnation = 5,
+                           .body = Nack{.number = 2, .is_excluded = true, .root = kRoot.name}},
+                          kNow);
+        REQUIRE_FALSE(member.is_seated());
+    }
+    (void)member.take_effects();
+    member.on_message(kThird, as_member(0, 6, Join{.address = kThird.address}), kNow);
+
+    const Seen seen(member);
+    REQUIRE(seen.sent<Redirect>(kThird.name) != nullptr);
+    CHECK(std::get<Redirect>(seen.sent<Redirect>(kThird.name)->message.body) == Redirect{});
+}
+
+TEST_CASE("eh member: in an empty store who is in no view holds nobody up", "[eh]") {
+    MemberOptions options;
+    options.others = {kRoot, kOther};
+    const bool is_other_member = GENERATE(false, true);
+    Member member = joining(options, kRoot);
+    member.on_view_read(ViewHandle{}, kNow);
+    REQUIRE(Seen(member).sent<Join>(kOther.name) != nullptr);
+    Redirect answer;
+    if (is_other_member) answer = {.root = kThird.name, .root_address = kThird.address};
+    member.on_message(kOther, as_member(0, 6, answer), kNow);
+
+    // It asks the store again.
+    const Instant later = kNow + options.grace;
+    member.on_time(later);
+    if (Seen(member).find<ReadStore>() != nullptr) member.on_view_read(ViewHandle{}, later);
+    CHECK((Seen(member).find<SwapStore>() == nullptr) == is_other_member);
+}
+
 }  // namespace member_test

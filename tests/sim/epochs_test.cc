@@ -89,6 +89,28 @@ TEST_CASE("sim epochs: a node that is killed is evicted, and joins again", "[sim
     CHECK(epoch_of(cluster, 2) > before);
 }
 
+TEST_CASE("sim epochs: a newcomer that no root can let in yet is in soon after one can", "[sim]") {
+    ReplayedCluster cluster(16, {.nodes = 4, .peers = true});
+    for (std::uint32_t i = 0; i < 3; ++i) cluster.node(i).start();
+    REQUIRE(cluster.run_for(5s));
+    REQUIRE(state_of(cluster, 1, "node-2") == "member");
+    for (std::uint32_t i = 0; i < 3; ++i) cluster.node(i).lose_power();
+    // The root is there, and must not go on without one of the other two. It takes the requests of
+    // a node that was never a member.
+    cluster.node(0).start();
+    cluster.node(3).start();
+    REQUIRE(cluster.run_for(60s));
+    CHECK(cluster.node(0).events().count("eh.awaits_members") > 0);
+    CHECK(status_of(cluster, 3).last_error.ends_with("node-0 is no member of epochs itself yet"));
+
+    cluster.node(1).start();
+    cluster.node(2).start();
+    const bool together = cluster.move_together(kCallMax + 1s);
+    INFO(cluster.broken_promise());
+    REQUIRE(together);
+    REQUIRE(cluster.stop_all(30s));
+}
+
 TEST_CASE("sim epochs: a node that is drained leaves at once", "[sim]") {
     Three cluster(3);
     const eh::EpochNumber before = epoch_of(cluster, 0);
