@@ -13,6 +13,7 @@
 #include "eh/peers/handler.h"
 #include "sim/call_book.h"
 #include "sim/epochs/epoch_watch.h"
+#include "sim/epochs/member_states.h"
 #include "sim/epochs/numbered_calls.h"
 #include "sim/epochs/simulated_view_store.h"
 #include "sim/fault_plan.h"
@@ -65,6 +66,14 @@ public:
     SimulatedViewRegister& views() { return views_; }
     const EpochWatch& epochs() const { return epochs_; }
     const NumberedCalls& epoch_calls() const { return epoch_calls_; }
+    const MemberStates& member_states() const { return member_states_; }
+    // Epoch messages that were sent when no node had been waiting for an epoch for longer than the
+    // grace.
+    struct IdleMessages {
+        std::uint64_t beats = 0;
+        std::uint64_t others = 0;
+    };
+    const IdleMessages& idle_messages() const { return idle_messages_; }
     SimulatedClient& client(std::uint32_t index) { return *clients_[index]; }
     CallBook& book() { return book_; }
 
@@ -117,6 +126,8 @@ private:
     bool on_effect(const std::string& node, const eh::peers::Effect& effect) override;
     void on_answer(const std::string& node, eh::Incarnation incarnation,
                    eh::peers::Answer& answer) override;
+    void on_settled(const std::string& node, const eh::peers::Member& member) override;
+    void note_idle(const eh::peers::Effect& effect);
     std::size_t caller(const std::string& node);
     void note_life(std::size_t node);
     Duration frozen_in_call(std::size_t node) const;
@@ -135,6 +146,9 @@ private:
     CallBook book_;
     EpochWatch epochs_;
     NumberedCalls epoch_calls_;
+    MemberStates member_states_;
+    IdleMessages idle_messages_;
+    Instant last_answer_at_{};                // Of any call for an epoch.
     std::vector<std::uint64_t> epoch_lives_;  // Per node: the life that made its last call.
     std::vector<std::unique_ptr<SimulatedNode>> nodes_;
     std::vector<std::unique_ptr<SimulatedClient>> clients_;

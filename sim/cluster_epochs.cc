@@ -17,6 +17,7 @@ namespace {
 
 // Short enough for many epochs and evictions in a run.
 constexpr std::string_view kEpochTimes = "timeout: 1s, grace: 100ms, root_silent: 500ms";
+constexpr Duration kEpochGrace = 100ms;
 
 std::size_t frame_bytes() {
     return lrs::EpochFrame(lrs::epoch_parts()).size_bytes();
@@ -97,7 +98,9 @@ std::size_t Cluster::caller(const std::string& node) {
 // Calls of earlier lives of the node ended with them.
 void Cluster::note_life(std::size_t node) {
     const std::uint64_t life = nodes_[node]->life_count();
-    if (std::exchange(epoch_lives_[node], life) != life) epoch_calls_.on_crash(node);
+    if (std::exchange(epoch_lives_[node], life) == life) return;
+    epoch_calls_.on_crash(node);
+    member_states_.on_crash(node);
 }
 
 void Cluster::mark(const std::string& node, std::vector<std::byte>& data) {
@@ -119,6 +122,7 @@ void Cluster::on_leave(const std::string& node, eh::Incarnation incarnation) {
 bool Cluster::on_effect(const std::string& node, const eh::peers::Effect& effect) {
     const std::size_t index = caller(node);
     if (doomed_[index]) return false;
+    note_idle(effect);
     const auto hits = [&](const Fault& fault) {
         const bool is_its = fault.node == index || fault.node == Fault::kAnyNode;
         return is_its && is_moment(effect, fault.moment);
@@ -162,6 +166,23 @@ void Cluster::on_answer(const std::string& node, eh::Incarnation incarnation,
         {.incarnation = incarnation, .numbers = numbers, .frozen = frozen_in_call(index)},
         world_.now());
     if (is_whole) answer.data.resize(frame);
+    last_answer_at_ = world_.now();
+}
+
+void Cluster::on_settled(const std::string& node, const eh::peers::Member& member) {
+    look_at_views();
+    const std::size_t index = caller(node);
+    if (!doomed_[index]) member_states_.on_step(epochs_, index, member);
+}
+
+// What follows from an epoch that has begun is over after the grace.
+void Cluster::note_idle(const eh::peers::Effect& effect) {
+    if (!std::holds_alternative<eh::peers::Send>(effect)) return;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+        if (epoch_calls_.is_pending(i)) return;
+    }
+    if (world_.now() <= after(last_answer_at_, kEpochGrace)) return;
+    ++(is_send_of<eh::peers::Beat>(effect) ? idle_messages_.beats : idle_messages_.others);
 }
 
 // How long a stall may have kept the node from ending its call.

@@ -382,6 +382,7 @@ void PeersHandler::settle() {
     }
     settling_ = false;
     if (stopped_) return;
+    if (parts_.observer != nullptr) parts_.observer->on_settled(self_.name, *member_);
     note_root();
     figures_.view.set(member_->view_number());
     figures_.members.set(member_->is_seated() ? member_->view()->size() : 0);

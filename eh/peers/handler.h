@@ -49,6 +49,8 @@ public:
     virtual bool on_effect(const std::string& node, const Effect& effect) = 0;
     // The call is answered, before its participant is told. Removes what mark() has appended.
     virtual void on_answer(const std::string& node, Incarnation incarnation, Answer& answer) = 0;
+    // The node has done all that its member asked for.
+    virtual void on_settled(const std::string& node, const Member& member) = 0;
 
 protected:
     ~EpochObserver() = default;

@@ -15,7 +15,10 @@ std::vector<std::string> names_of(std::size_t members) {
 }  // namespace
 
 EpochLaws::EpochLaws(std::size_t members, std::size_t fanout, Duration watchdog)
-    : fanout_(fanout), watchdog_(watchdog), calls_(names_of(members)), processes_(members) {}
+    : members_(members),
+      watchdog_(watchdog),
+      calls_(names_of(members)),
+      states_(names_of(members), fanout) {}
 
 eh::EpochRules EpochLaws::rules(Duration timeout) {
     return {.timeout = timeout, .combine = NumberedCalls::combine, .granule = 8};
@@ -42,7 +45,7 @@ void EpochLaws::on_leave(std::size_t member, const eh::peers::Member& state) {
 
 void EpochLaws::on_crash(std::size_t member) {
     calls_.on_crash(member);
-    processes_[member] = {};
+    states_.on_crash(member);
 }
 
 void EpochLaws::on_answer(std::size_t member, const eh::peers::Member& state,
@@ -57,42 +60,24 @@ void EpochLaws::on_answer(std::size_t member, const eh::peers::Member& state,
 
 void EpochLaws::on_views_lost() {
     watch_.on_views_lost();
-    final_.clear();
+    states_.on_views_lost();
 }
 
 void EpochLaws::on_step(std::size_t member, const eh::peers::Member& state) {
-    Process& process = processes_[member];
-    require(state.contributions() <= fanout_ + 1, "I12", name_of(member));
-    require(state.is_pending() == calls_.is_pending(member), "I5",
-            name_of(member) + " lost its call");
-    if (state.is_seated() && state.view_number() != process.seen_view) {
-        process.seen_view = state.view_number();
-        const eh::CommittedView* const committed = watch_.view(process.seen_view);
-        require(committed != nullptr && committed->view() == state.view()->view(), "I7",
-                name_of(member) + " is in an uncommitted view");
-    }
-    if (process.left == state.left_view()) return;
-    process.left = state.left_view();
-    if (process.left.view == 0 || !state.is_seated()) return;
-    const auto [final, is_first] = final_.try_emplace(process.left.view, process.left.newest);
-    require(final->second == process.left.newest, "I3c",
-            name_of(member) + " left view " + std::to_string(process.left.view) + " at epoch " +
-                std::to_string(process.left.newest) + ", others at " +
-                std::to_string(final->second));
+    watch_.require(state.is_pending() == calls_.is_pending(member), "I5",
+                   name_of(member) + " lost its call");
+    states_.on_step(watch_, member, state);
 }
 
 std::uint64_t EpochLaws::fingerprint() const {
     std::uint64_t hash = calls_.fingerprint();
-    for (std::size_t i = 0; i < processes_.size(); ++i)
+    for (std::size_t i = 0; i < members_; ++i)
         hash = core::mix(hash, static_cast<std::uint64_t>(watch_.newest(name_of(i))));
     for (const auto& [epoch, of] : watch_.epochs()) {
         hash = core::mix(hash, static_cast<std::uint64_t>(epoch));
         hash = core::mix(hash, of.view);
     }
-    for (const auto& [view, newest] : final_) {
-        hash = core::mix(hash, view);
-        hash = core::mix(hash, static_cast<std::uint64_t>(newest));
-    }
+    hash = core::mix(hash, states_.fingerprint());
     return core::mix(hash, history().size());
 }
 

@@ -2,12 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "eh/peers/member.h"
 #include "sim/epochs/epoch_watch.h"
+#include "sim/epochs/member_states.h"
 #include "sim/epochs/numbered_calls.h"
 
 namespace fopd::sim {
@@ -46,20 +46,11 @@ public:
     std::uint64_t fingerprint() const;
 
 private:
-    struct Process {
-        eh::peers::LeftView left{};
-        eh::ViewNumber seen_view = 0;
-    };
-
-    void require(bool holds, const char* law, const std::string& about) {
-        watch_.require(holds, law, about);
-    }
-    std::size_t fanout_;
+    std::size_t members_;
     Duration watchdog_;
     EpochWatch watch_;
     NumberedCalls calls_;
-    std::vector<Process> processes_;
-    std::map<eh::ViewNumber, eh::EpochNumber> final_;  // Of views that members moved on from.
+    MemberStates states_;
 };
 
 }  // namespace fopd::sim

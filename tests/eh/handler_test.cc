@@ -88,6 +88,7 @@ public:
         lines.push_back(node + " leaves as " + std::to_string(incarnation));
     }
     bool on_effect(const std::string&, const Effect&) override { return true; }
+    void on_settled(const std::string&, const Member&) override {}
     void on_answer(const std::string& node, Incarnation, Answer& answer) override {
         lines.push_back(node + (answer.epoch ? " begins an epoch" : " gets none"));
         if (!answer.epoch) return;

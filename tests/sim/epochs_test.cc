@@ -69,6 +69,7 @@ TEST_CASE("sim epochs: three nodes begin the same epochs", "[sim]") {
         CHECK(cluster.epochs().newest() == cluster.epochs().newest("node-1"));
         CHECK(cluster.epochs().views().size() == status_of(cluster, 0).view);
         CHECK(cluster.epoch_calls().whole_results() > 10);
+        CHECK(cluster.member_states().left_views() > 0);
         REQUIRE(cluster.stop_all(30s));
     }
 }
@@ -87,6 +88,14 @@ TEST_CASE("sim epochs: a node that is killed is evicted, and joins again", "[sim
     REQUIRE(cluster.run_for(2s));
     CHECK(state_of(cluster, 0, "node-2") == "member");
     CHECK(epoch_of(cluster, 2) > before);
+}
+
+TEST_CASE("sim epochs: while no node waits for an epoch only beats travel", "[sim]") {
+    Three cluster(15);
+    const Cluster::IdleMessages before = cluster.idle_messages();
+    REQUIRE(cluster.run_for(20s));
+    CHECK(cluster.idle_messages().beats > before.beats + 20);
+    CHECK(cluster.idle_messages().others == before.others);
 }
 
 TEST_CASE("sim epochs: a newcomer that no root can let in yet is in soon after one can", "[sim]") {
