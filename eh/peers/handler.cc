@@ -383,7 +383,7 @@ void PeersHandler::settle() {
     settling_ = false;
     if (stopped_) return;
     if (parts_.observer != nullptr) parts_.observer->on_settled(self_.name, *member_);
-    note_root();
+    note_view();
     figures_.view.set(member_->view_number());
     figures_.members.set(member_->is_seated() ? member_->view()->size() : 0);
     Instant due = member_->next_deadline();
@@ -396,16 +396,20 @@ void PeersHandler::settle() {
     if (member_->standing() == Standing::kDetached) left_.wake_all();
 }
 
-void PeersHandler::note_root() {
-    if (!member_->is_seated()) return;
+// A line of the log for each view that this node is in, and one more if it has another root.
+void PeersHandler::note_view() {
+    const ViewHandle& view = member_->view();
+    if (!member_->is_seated() || view == noted_view_) return;
+    noted_view_ = view;
     viewless_.clear();
-    const std::string& root = member_->view()->root().name;
-    if (root == root_) return;
-    const bool is_change = !root_.empty() && root != self_.name;
-    root_ = root;
-    if (!is_change) return;
+    const std::string before = std::exchange(root_, view->root().name);
+    emit(parts_.events, Level::kInfo, "eh.view",
+         {{"view", view->number()},
+          {"members", static_cast<std::uint64_t>(view->size())},
+          {"root", std::string_view(root_)}});
+    if (before.empty() || root_ == before || root_ == self_.name) return;
     emit(parts_.events, Level::kInfo, "eh.root",
-         {{"root", std::string_view(root_)}, {"view", member_->view_number()}});
+         {{"root", std::string_view(root_)}, {"view", view->number()}});
 }
 
 void PeersHandler::execute(Effect& effect) {
@@ -442,11 +446,7 @@ void PeersHandler::report(const Event& event) {
             if (!std::exchange(is_lost_, true))
                 emit(events, Level::kWarn, "eh.lost", {{"view", view}});
             break;
-        case EventKind::kView:
-            emit(events, Level::kInfo, "eh.view",
-                 {{"view", member_->view_number()},
-                  {"members", static_cast<std::uint64_t>(member_->view()->size())}});
-            break;
+        case EventKind::kView: note_view(); break;
         case EventKind::kEvicts:
             figures_.evictions.add(1);
             emit(events, Level::kWarn, "eh.evicts",

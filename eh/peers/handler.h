@@ -154,7 +154,7 @@ private:
     std::string reason_of_silence() const;
     bool is_unreachable() const;
     void hold_back_if_unreachable(const Result<EpochNumber>& epoch);
-    void note_root();
+    void note_view();
     void report_takeover(const Event& event);
     void report_awaited(const Event& event);
     void report(const Event& event);
@@ -182,7 +182,8 @@ private:
     Instant last_error_at_{};
     std::string read_error_;  // Why the view was not read the last time; empty: it was.
     bool is_lost_ = false;    // The loss was reported, and no epoch has come since.
-    std::string root_;        // Of the view; empty: not known yet.
+    ViewHandle noted_view_;   // The log has it; null: none yet.
+    std::string root_;        // Of that view; empty: not known yet.
     std::string awaited_;     // The members that were reported last as missing.
     core::WaitQueue left_;
     EpochFigures figures_;

@@ -324,6 +324,40 @@ TEST_CASE("eh handler: messages are taken while a node takes part, and not befor
     CHECK_FALSE(node.handler.on_message(from, message));
 }
 
+TEST_CASE("eh handler: a view that a node is in is logged once", "[eh]") {
+    MemberOptions options;
+    options.root = {.name = "r", .address = "r"};
+    Node node(1s, options);
+    node.handler.begin();
+    node.file.finish();
+    REQUIRE(node.handler.next_epoch(kFirstEpoch, {}, node.participant));
+    for (int i = 0; i < 4; ++i) node.file.finish();
+    REQUIRE(node.file.bytes.has_value());
+    const auto incarnation = load_little<Incarnation>(node.file.bytes->data());
+    View view{.number = 7, .epoch_low = 1, .epoch_high = 1000};
+    view.roster = {{.name = "r", .incarnation = 1, .address = "r", .joined = 1},
+                   {.name = "a", .incarnation = incarnation, .address = "a", .joined = 7}};
+    const auto hear = [&] {
+        const std::vector<std::byte> bytes = CommittedView(view).bytes();
+        const auto size = static_cast<std::uint32_t>(bytes.size());
+        node.handler.on_message(
+            options.root,
+            encode({.view = view.number,
+                    .round = 1,
+                    .incarnation = 1,
+                    .body = ViewPart{.number = view.number, .total = size, .bytes = bytes}}));
+    };
+    hear();
+    REQUIRE(node.handler.status().view == 7);
+    hear();
+    CHECK(told(node, "eh.view") == 1);
+    ++view.number;
+    hear();
+    REQUIRE(node.handler.status().view == 8);
+    CHECK(told(node, "eh.view") == 1);
+    node.handler.stop();
+}
+
 TEST_CASE("eh handler: a node that nobody reaches asks to join less and less often", "[eh]") {
     const bool hears = GENERATE(false, true);
     MemberOptions options;

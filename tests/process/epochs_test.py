@@ -6,7 +6,7 @@ import signal
 import unittest
 
 from epochs_process import EpochsTestCase
-from fopd_process import CONFIG, DONE, SCHEME, run_fopd
+from fopd_process import CONFIG, DONE, SCHEME, run_fopd, wait_until
 
 
 class EpochsTest(EpochsTestCase):
@@ -63,6 +63,11 @@ class EpochsTest(EpochsTestCase):
         evicted = daemons["a"].wait_event("fopd.eh.evicts")[0]
         self.assertEqual(evicted["member"], "c")
         self.assertIn(evicted["reason"], ("silent", "did not acknowledge the epoch"))
+        # Each member logs the view without it.
+        for name in "ab":
+            seen = wait_until(lambda name=name: [each for each in daemons[name].events("fopd.eh.view")
+                                                 if each["view"] >= evicted["view"]], f"{name} logs the view without c")
+            self.assertEqual((seen[0]["members"], seen[0]["root"]), (2, "a"))
         self.wait_epoch_after(daemons["b"], self.epochs(daemons["b"])["epoch"])
         self.assertIn("2 of 3 daemons take part in epochs", daemons["b"].ctl("health").stdout)
 

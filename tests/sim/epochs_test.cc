@@ -90,6 +90,28 @@ TEST_CASE("sim epochs: a node that is killed is evicted, and joins again", "[sim
     CHECK(epoch_of(cluster, 2) > before);
 }
 
+TEST_CASE("sim epochs: each member logs each view that it is in, once", "[sim]") {
+    Three cluster(14);
+    const auto logged = [&](std::uint32_t node) {
+        return cluster.node(node).events().count("eh.view");
+    };
+    const std::uint64_t view = status_of(cluster, 0).view;
+    const std::uint64_t at_root = logged(0);
+    const std::uint64_t at_other = logged(1);
+    CHECK(at_root == view);
+    CHECK(at_other > 0);
+    cluster.node(2).crash();
+    REQUIRE(cluster.run_for(kCallMax));
+    REQUIRE(state_of(cluster, 0, "node-2") == "lost");
+    cluster.node(2).start();
+    REQUIRE(cluster.run_for(3s));
+    const std::uint64_t more = status_of(cluster, 0).view - view;
+    CHECK(more >= 2);
+    REQUIRE(status_of(cluster, 1).view == view + more);
+    CHECK(logged(0) == at_root + more);
+    CHECK(logged(1) == at_other + more);
+}
+
 TEST_CASE("sim epochs: while no node waits for an epoch only beats travel", "[sim]") {
     Three cluster(15);
     const Cluster::IdleMessages before = cluster.idle_messages();
