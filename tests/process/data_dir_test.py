@@ -1,15 +1,9 @@
 """The data directory: what cannot be used is refused, and one fopd at a time has it."""
 
 import os
-import shutil
 import unittest
 
-from fopd_process import (DATA_DIR, IN_USE, IS_ROOT, LOCK_NAME, ProcessTestCase, as_other_user, needs_root,
-                          run_program, wait_until)
-
-
-def can_mount():
-    return IS_ROOT and shutil.which("unshare") and run_program("unshare", "--mount", "true").returncode == 0
+from fopd_process import DATA_DIR, IN_USE, LOCK_NAME, ProcessTestCase, as_other_user, can_mount, needs_root, wait_until
 
 
 class DataDirTest(ProcessTestCase):

@@ -1,6 +1,5 @@
 """Each exit code that EXIT STATUS of fopctl(1) and fopd(8) describes is provoked with the real programs, and no other one."""
 
-import ctypes
 import os
 import re
 import resource
@@ -8,13 +7,11 @@ import signal
 import unittest
 from pathlib import Path
 
-from fopd_process import (CONFIG, DATA_DIR, DONE, IN_USE, INTERNAL, IS_SANITIZED, KEY_FILE, NO_SERVER, SYSTEM, USAGE, ProcessTestCase,
-                          limit, run_fopd, wait_until)
+from fopd_process import (ALL_CHILDREN, CONFIG, DATA_DIR, DONE, IN_USE, INTERNAL, IS_SANITIZED, KEY_FILE, NO_SERVER, SYSTEM, USAGE,
+                          ProcessTestCase, limit, run_fopd, stop_thread, wait_until)
 from storage_process import BAD_DATA, KIB, MIB, NOT_ALLOWED, NOT_FOUND, REFUSED, TRY_LATER, StorageTestCase, content
 
 PAGES = Path(__file__).resolve().parent.parent.parent / "docs" / "man"
-SEIZE, INTERRUPT = 0x4206, 0x4207  # Of ptrace(2).
-ALL_CHILDREN = 0x40000000  # __WALL of waitpid(2): threads, too.
 
 
 def codes_of_page(name):
@@ -155,25 +152,13 @@ class FopdCodesTest(ProcessTestCase):
     def code_70_a_thread_does_not_end(self, code):
         self.fopd.write_config(node={"drain_timeout": "1s"})
         daemon = self.fopd.start_ready()
-        thread = self.stop_locality(daemon)
+        thread = stop_thread(daemon, "fopd-loc-0")
         daemon.signal(signal.SIGTERM)
         # A thread that is traced is gone when its tracer has seen its end.
         wait_until(lambda: os.waitpid(thread, ALL_CHILDREN | os.WNOHANG)[0] == thread, "the process ends by itself")
         self.assertEqual(daemon.wait_end(), code, daemon.log())
         self.assertEqual(len(daemon.events("fopd.daemon.not_stopped")), 1, daemon.log())
         self.assertEqual(code, INTERNAL)
-
-    def stop_locality(self, daemon):
-        """Stops one thread of the process, as no signal can."""
-        threads = Path(f"/proc/{daemon.pid}/task")
-        thread = next(int(each.name) for each in threads.iterdir() if "fopd-loc" in (each / "comm").read_text())
-        libc = ctypes.CDLL(None, use_errno=True)
-        libc.ptrace.argtypes = [ctypes.c_long] * 4
-        for request in (SEIZE, INTERRUPT):
-            if libc.ptrace(request, thread, 0, 0) != 0:
-                raise OSError(ctypes.get_errno(), "ptrace")
-        self.assertEqual(os.waitpid(thread, ALL_CHILDREN)[0], thread)
-        return thread
 
     def code_71_the_system_refuses(self, code):
         with open("/dev/full", "w") as full:

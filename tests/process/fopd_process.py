@@ -6,6 +6,7 @@ waited for is looked at again and again until a deadline, which is far above wha
 
 import atexit
 import collections
+import contextlib
 import ctypes
 import http.client
 import json
@@ -77,6 +78,8 @@ CLIENT_KEY = "fedcba9876543210" * 4
 OTHER_USER = 61234
 IS_ROOT = os.geteuid() == 0
 needs_root = unittest.skipUnless(IS_ROOT, "only root can become another user")
+ALL_CHILDREN = 0x40000000  # __WALL of waitpid(2): threads, too.
+DETACH, SEIZE, INTERRUPT = 17, 0x4206, 0x4207  # Of ptrace(2).
 # In a full run, scripts/test has installed it, or the test fails.
 needs_promtool = unittest.skipUnless("FOPD_FULL_RUN" in os.environ or shutil.which("promtool"), "promtool is not installed")
 
@@ -169,6 +172,39 @@ def fill_pipe(writer):
         except BlockingIOError:
             pass
     os.set_blocking(writer, True)
+
+
+def can_mount():
+    return IS_ROOT and shutil.which("unshare") and run_program("unshare", "--mount", "true").returncode == 0
+
+
+def _ptrace(request, thread):
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = [ctypes.c_long] * 4
+    libc.ptrace.restype = ctypes.c_long
+    if libc.ptrace(request, thread, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "ptrace")
+
+
+def stop_thread(daemon, name):
+    """Stops one thread of a daemon, as no signal can, and returns its number."""
+    thread = next(int(each.name) for each in Path(f"/proc/{daemon.pid}/task").iterdir()
+                  if (each / "comm").read_text().strip() == name)
+    for request in (SEIZE, INTERRUPT):
+        _ptrace(request, thread)
+    stopped, _ = os.waitpid(thread, ALL_CHILDREN)
+    assert stopped == thread
+    return thread
+
+
+@contextlib.contextmanager
+def stopped_thread(daemon, name):
+    """One thread of a daemon stands still within."""
+    thread = stop_thread(daemon, name)
+    try:
+        yield
+    finally:
+        _ptrace(DETACH, thread)
 
 
 def resident_bytes(pid, kind):

@@ -1,22 +1,18 @@
 """Each alert of systemd/monitoring/fopd.rules.yml fires when there is its cause, and no other does: see alerts_process.py."""
 
-import ctypes
 import json
 import os
 import re
 import time
 import unittest
-from pathlib import Path
 
 import monitoring_hang_test
 from alerts_process import LABELS_OF_PROMETHEUS, AlertTestCase, Scrape, all_alerts, fires, promtool_series
-from fopd_process import DONE, needs_promtool, wait_until
+from fopd_process import DONE, needs_promtool, stopped_thread, wait_until
 from held_disk import READ, needs_held_disk
 from storage_process import MIB, content
 
 LOG_BLOCK = 256  # Of a disk, where its first segment begins, which is the log's.
-
-PTRACE_ATTACH, PTRACE_DETACH = 16, 17
 
 
 @needs_promtool
@@ -69,17 +65,9 @@ class MonitoringTest(AlertTestCase):
 
     @fires("FopdLocalityStuck")
     def test_a_locality_that_is_stuck(self):
-        """A debugger holds its thread."""
-        libc = ctypes.CDLL(None, use_errno=True)
-        thread = next(int(each.name) for each in Path(f"/proc/{self.daemon.pid}/task").iterdir()
-                      if (each / "comm").read_text().strip() == "fopd-loc-0")
-        if libc.ptrace(PTRACE_ATTACH, thread, None, None) != 0:
-            self.fail(f"ptrace: {os.strerror(ctypes.get_errno())}")
-        try:
+        with stopped_thread(self.daemon, "fopd-loc-0"):
             self.wait_health("locality_stuck")
             self.expect_firing()
-        finally:
-            libc.ptrace(PTRACE_DETACH, thread, None, None)
 
     @fires("FopdReloadFailed")
     def test_a_reload_that_failed(self):
