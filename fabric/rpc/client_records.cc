@@ -236,17 +236,34 @@ void ClientRecords::acknowledged(ClientRecord& client, std::uint64_t before) {
 
 // -- what is in memory for sessions --
 
-bool ClientRecords::take_unsent(PrincipalShare& share, std::uint64_t bytes) {
-    if (!make_room(share)) return false;
-    share.reply_bytes += bytes;
-    reply_bytes_ += bytes;
+bool ClientRecords::take_unsent(PrincipalShare& share, UnsentReplies& session,
+                                std::uint64_t bytes) {
+    while (share.unsent_bytes > 0 &&
+           !may_have_more(share.unsent_bytes, unsent_bytes_, limits_.unsent_bytes_max)) {
+        UnsentReplies& slowest = share.unsent.front();
+        if (&slowest == &session) return false;
+        give_back_all_unsent(share, slowest);
+        slowest.on_lost();
+    }
+    session.bytes_ += bytes;
+    share.unsent_bytes += bytes;
+    unsent_bytes_ += bytes;
+    if (!session.linked()) share.unsent.push_back(session);
     return true;
 }
 
-void ClientRecords::give_back_unsent(PrincipalShare& share, std::uint64_t bytes) {
-    ENSURE(bytes <= share.reply_bytes);
-    share.reply_bytes -= bytes;
-    reply_bytes_ -= bytes;
+void ClientRecords::give_back_unsent(PrincipalShare& share, UnsentReplies& session,
+                                     std::uint64_t bytes) {
+    ENSURE(bytes <= session.bytes_);
+    session.bytes_ -= bytes;
+    share.unsent_bytes -= bytes;
+    unsent_bytes_ -= bytes;
+    session.unlink();
+    if (session.bytes_ > 0) share.unsent.push_back(session);
+}
+
+void ClientRecords::give_back_all_unsent(PrincipalShare& share, UnsentReplies& session) {
+    give_back_unsent(share, session, session.bytes_);
 }
 
 bool ClientRecords::may_take_request(const PrincipalShare& share) const {

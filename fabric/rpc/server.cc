@@ -24,7 +24,8 @@ Server::Server(SessionHost& host, IncomingUser& user, const ServerOptions& optio
                 .idle_max = options.clients_kept_max,
                 .idle_time = options.client_kept,
                 .reply_bytes_max = options.reply_bytes_max,
-                .request_bytes_max = options.request_bytes_max}) {}
+                .request_bytes_max = options.request_bytes_max,
+                .unsent_bytes_max = options.unsent_bytes_max}) {}
 
 Server::~Server() = default;
 

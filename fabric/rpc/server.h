@@ -29,11 +29,12 @@ struct ServerOptions {
     // that a client that returns gets its replies.
     Duration client_kept{5min};
     std::uint32_t clients_kept_max = 4096;
-    // Memory for the replies that are kept for such clients, and for those that wait until their
-    // session can send them.
-    std::uint64_t reply_bytes_max = 128U << 20;
+    // Memory for the replies that are kept for such clients.
+    std::uint64_t reply_bytes_max = 64U << 20;
     // Memory for the requests of all sessions, from their arrival until they are answered.
     std::uint64_t request_bytes_max = 256U << 20;
+    // Memory for the replies that wait until their session can send them.
+    std::uint64_t unsent_bytes_max = 64U << 20;
 };
 
 using fop::Admission;
@@ -97,10 +98,12 @@ public:
     std::vector<UnheardFop> unheard(Duration gone_max) const;
     // The number of clients that have a session or whose requests are remembered.
     std::size_t clients() const { return clients_.size(); }
-    // The memory for replies that are kept for these clients, or wait to be sent.
+    // The memory for replies that are kept for these clients.
     std::uint64_t reply_bytes() const { return clients_.reply_bytes(); }
     // The memory for requests that have not been answered.
     std::uint64_t request_bytes() const { return clients_.request_bytes(); }
+    // The memory for replies that wait to be sent.
+    std::uint64_t unsent_bytes() const { return clients_.unsent_bytes(); }
 
 private:
     class Peer;

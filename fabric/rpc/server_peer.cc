@@ -178,16 +178,17 @@ void Server::Peer::on_turn_end(Session& session_now) {
     while (!backlog_.empty()) {
         const Waiting& next = backlog_.front();
         if (!put(session_now, next.reply.view(), next.lane)) return;
-        server_.clients_.give_back_unsent(*share_, next.bytes());
+        const std::uint64_t bytes = next.bytes();
         backlog_.pop_front();
+        server_.clients_.give_back_unsent(*share_, unsent_, bytes);
     }
 }
 
 void Server::Peer::on_end(Session&, const Error&, std::string_view) {
     session = nullptr;
     unlink();
-    for (const Waiting& each : backlog_) server_.clients_.give_back_unsent(*share_, each.bytes());
     backlog_.clear();
+    if (share_ != nullptr) server_.clients_.give_back_all_unsent(*share_, unsent_);
     const Instant now = server_.host_.reactor().now();
     if (record != nullptr) {
         server_.clients_.leave(*std::exchange(record, nullptr), *this, now);
@@ -246,13 +247,14 @@ void Server::Peer::reply(const fop::Reply& reply, fop::Lane lane) {
     if (has_lost_reply_) return;
     if (backlog_.empty() && put(*session, reply, lane)) return;
     Waiting waiting{.reply = KeptReply(reply), .lane = lane};
-    if (server_.clients_.take_unsent(*share_, waiting.bytes())) {
-        backlog_.push_back(std::move(waiting));
-        return;
-    }
-    // The session ends at the end of the turn, because the fop is still in use here. Its client
-    // gets the replies over another session.
+    if (!server_.clients_.take_unsent(*share_, unsent_, waiting.bytes())) return lose_replies();
+    backlog_.push_back(std::move(waiting));
+}
+
+void Server::Peer::lose_replies() {
     has_lost_reply_ = true;
+    backlog_.clear();
+    server_.clients_.give_back_all_unsent(*share_, unsent_);
     session->wants_turn();
 }
 

@@ -68,13 +68,26 @@ private:
     };
     static_assert(sizeof(Waiting) <= Waiting::kObjectBytes);
 
+    class Unsent final : public UnsentReplies {
+    public:
+        explicit Unsent(Peer& owner) : peer_(owner) {}
+
+    private:
+        void on_lost() override { peer_.lose_replies(); }
+        Peer& peer_;
+    };
+    // From now on no reply is sent. The session ends at the end of the turn, because a fop may be
+    // in use here. Its client gets the replies over another session.
+    void lose_replies();
+
     Server& server_;
     PrincipalShare* share_ = nullptr;  // Set when the session counts in it.
     bool gone_ = false;
     // Replies for which there was no room. Limited by the fop credits and loans of the session, and
-    // by the share of its principal.
+    // by the share of its principal, in which they count as unsent_.
     std::deque<Waiting> backlog_;
-    bool has_lost_reply_ = false;  // One did not fit into the share: the session ends.
+    Unsent unsent_{*this};
+    bool has_lost_reply_ = false;  // At least one that waited: the session ends.
 };
 
 }  // namespace fopd::fabric
