@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/counter.h"
 #include "core/intrusive_list.h"
 #include "core/timer_heap.h"
 #include "fabric/rpc/client_records.h"
@@ -35,6 +36,17 @@ struct ServerOptions {
     std::uint64_t request_bytes_max = 256U << 20;
     // Memory for the replies that wait until their session can send them.
     std::uint64_t unsent_bytes_max = 64U << 20;
+};
+
+// Counters of a server, readable from any thread.
+struct ServerStatistics {
+    // Requests that were answered "try again": their principal has its share of the memory for
+    core::Counter lacked_requests;  // requests,
+    core::Counter lacked_waiting;   // bytes of fops that wait for their turn,
+    core::Counter lacked_replies;   // or replies that its clients have not acknowledged.
+    // Sessions that were ended because replies to their principal take too much memory, or because
+    // a request that they sent again, and that cannot be put off, found none.
+    core::Counter ended;
 };
 
 using fop::Admission;
@@ -94,6 +106,7 @@ public:
     std::vector<SessionInfo> sessions();
     // The number of fops that have arrived and have not been replied to.
     std::size_t held() const { return held_; }
+    const ServerStatistics& statistics() const { return statistics_; }
     // The fops of clients that have a session, or had one less than `gone_max` ago.
     std::vector<UnheardFop> unheard(Duration gone_max) const;
     // The number of clients that have a session or whose requests are remembered.
@@ -132,6 +145,7 @@ private:
     HandshakePlaces places_;
     core::IntrusiveList<Peer> in_handshake_;  // The oldest first.
     ClientRecords clients_;
+    ServerStatistics statistics_;
     std::vector<std::unique_ptr<Incoming>> incoming_;
     std::vector<Incoming*> free_incoming_;
 };

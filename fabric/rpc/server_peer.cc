@@ -6,6 +6,15 @@
 
 namespace fopd::fabric {
 
+constexpr Server::Peer::Lack Server::Peer::kLacksRequests{
+    .words = "the principal has its share of the memory for requests",
+    .count = &ServerStatistics::lacked_requests};
+constexpr Server::Peer::Lack Server::Peer::kLacksWaiting{
+    .words = "too many bytes wait for their turn", .count = &ServerStatistics::lacked_waiting};
+constexpr Server::Peer::Lack Server::Peer::kLacksReplies{
+    .words = "too many replies that its clients have not acknowledged",
+    .count = &ServerStatistics::lacked_replies};
+
 SessionUser::Verdict Server::Peer::on_proved(Session& proved) {
     ClientRecords& clients = server_.clients_;
     share_ = clients.take_session(proved.identity());
@@ -57,8 +66,7 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
     grant.grow();
     const bool is_once = type != nullptr && type->repeat == fop::Repeat::kOnce;
     const bool is_recorded = type != nullptr && type->repeat == fop::Repeat::kRecorded;
-    const std::string_view lacks = why_no_memory(session_now, header, request, lane);
-    if (!lacks.empty()) {
+    if (const Lack* const lack = lacks(session_now, header, request, lane); lack != nullptr) {
         const bool is_remembered = is_once && record->fops().contains(request.id);
         const bool may_have_run =
             is_recorded &&
@@ -67,26 +75,24 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
         // as a new one. One that was sent before may have run: it is answered from memory, or sent
         // again over the client's next session.
         if (may_have_run) {
-            session_now.end(Errc::kNoSpace, lacks);
+            end_for_memory(session_now, lack->words);
             return false;
         }
         if (!is_remembered) {
-            put_off(request, lane, lacks);
+            put_off(request, lane, *lack);
             return true;
         }
     }
 
     RememberedFop* remembered = nullptr;
-    constexpr std::string_view kTooManyReplies =
-        "too many replies that its clients have not acknowledged";
     if (is_recorded && !server_.clients_.may_record(*record, request.id)) {
-        put_off(request, lane, kTooManyReplies);
+        put_off(request, lane, kLacksReplies);
         return true;
     }
     if (is_once) {
         const auto [fop, is_new] = server_.clients_.remember(*record, request.id);
         if (fop == nullptr) {
-            put_off(request, lane, kTooManyReplies);
+            put_off(request, lane, kLacksReplies);
             return true;
         }
         remembered = fop;
@@ -107,18 +113,28 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
     return true;
 }
 
-// Why the request cannot be in memory now; empty: it can.
-std::string_view Server::Peer::why_no_memory(Session& session_now, const fop::RequestHeader& header,
-                                             const fop::Request& request, fop::Lane lane) const {
+// Why the request cannot be in memory now; null: it can.
+const Server::Peer::Lack* Server::Peer::lacks(Session& session_now,
+                                              const fop::RequestHeader& header,
+                                              const fop::Request& request, fop::Lane lane) const {
     // Requests of the control lane are few, and small.
-    if (lane != fop::Lane::kData) return {};
+    if (lane != fop::Lane::kData) return nullptr;
     const bool on_loan = session_now.fop_grant(lane).uses_loans();
     if (on_loan &&
         !session_now.may_wait(Incoming::waiting_bytes(Incoming::kept_bytes(header, request)))) {
-        return "too many bytes wait for their turn";
+        return &kLacksWaiting;
     }
-    if (server_.clients_.may_take_request(*share_)) return {};
-    return "the principal has its share of the memory for requests";
+    return server_.clients_.may_take_request(*share_) ? nullptr : &kLacksRequests;
+}
+
+void Server::Peer::put_off(const fop::Request& request, fop::Lane lane, const Lack& lack) {
+    (server_.statistics_.*lack.count).add(1);
+    reply({.id = request.id, .status = fop::Status::kTryAgain, .words = lack.words}, lane);
+}
+
+void Server::Peer::end_for_memory(Session& session_now, std::string_view words) {
+    server_.statistics_.ended.add(1);
+    session_now.end(Errc::kNoSpace, words);
 }
 
 // One pass finds the fops of all requests: a message may name many, and a session have many fops.
@@ -171,9 +187,9 @@ void Server::Peer::on_bye(Session& session_now, std::string_view) {
 
 void Server::Peer::on_turn_end(Session& session_now) {
     if (has_lost_reply_) {
-        return session_now.end(Errc::kNoSpace,
-                               "it takes no replies, and its principal has its share of the memory "
-                               "for replies");
+        return end_for_memory(session_now,
+                              "it takes no replies, and its principal has its share of the memory "
+                              "for replies");
     }
     while (!backlog_.empty()) {
         const Waiting& next = backlog_.front();

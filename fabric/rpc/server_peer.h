@@ -50,13 +50,20 @@ private:
     std::uint64_t id() const override { return caller.session; }
     void replaced() override { session->end(Errc::kClosed, "its client has connected again"); }
     bool take(Session& session, const fop::RequestHeader& header, const fop::Request& request);
-    std::string_view why_no_memory(Session& session, const fop::RequestHeader& header,
-                                   const fop::Request& request, fop::Lane lane) const;
+    // A kind of memory of which a request finds none.
+    struct Lack {
+        std::string_view words;                    // For the client.
+        core::Counter ServerStatistics::* count;  // Of the requests that were put off for it.
+    };
+    static const Lack kLacksRequests;
+    static const Lack kLacksWaiting;
+    static const Lack kLacksReplies;
+    const Lack* lacks(Session& session, const fop::RequestHeader& header,
+                      const fop::Request& request, fop::Lane lane) const;
     bool put(Session& session, const fop::Reply& reply, fop::Lane lane);
     void give_up(Incoming& incoming);
-    void put_off(const fop::Request& request, fop::Lane lane, std::string_view words) {
-        reply({.id = request.id, .status = fop::Status::kTryAgain, .words = words}, lane);
-    }
+    void put_off(const fop::Request& request, fop::Lane lane, const Lack& lack);
+    void end_for_memory(Session& session, std::string_view words);
 
     struct Waiting {
         // What it takes beside the bytes of the reply.

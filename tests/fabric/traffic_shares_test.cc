@@ -116,6 +116,7 @@ public:
     std::size_t held() const { return server_->foms.held.size(); }
     std::uint64_t unsent_bytes() const { return server_->server.unsent_bytes(); }
     std::uint64_t request_bytes() const { return server_->server.request_bytes(); }
+    const ServerStatistics& counts() const { return server_->server.statistics(); }
     std::size_t echoed() const { return server_->foms.arrived; }
     std::vector<SessionInfo> sessions() { return server_->server.sessions(); }
     std::size_t ended() const { return server_->events.count("fabric.session_ended"); }
@@ -393,6 +394,7 @@ TEST_CASE("fabric requests: many sessions of one principal leave memory to anoth
     stage.ask(stage.add("other"), of_other);
     stage.run_for(100ms);
     CHECK(stage.held() == of_greedy + 1);
+    CHECK(stage.counts().lacked_requests.get() == echoes.size() - of_greedy);
     CHECK(stage.ended() == 0);
 
     stage.answer_held();
@@ -458,6 +460,7 @@ TEST_CASE("fabric replies: who takes none is ended before who takes them, with t
     CHECK(reader.reconnects() == 0);
     CHECK(stage.ended() > 0);
     CHECK(stage.ended() <= kStuck);
+    CHECK(stage.counts().ended.get() == stage.ended());
     CHECK(stage.unsent_bytes() < of_stuck);
 
     // The others ask again when they can.
