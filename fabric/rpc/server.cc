@@ -109,7 +109,7 @@ std::vector<SessionInfo> Server::sessions() {
                         .age = now - session->created_at(),
                         .idle = now - session->last_heard_at(),
                         .statistics = session->statistics(),
-                        .fops_held = peer->running_count,
+                        .fops_held = peer->running_count(),
                         .fops_waiting = grant.waiting(),
                         .fop_credits = grant.target(),
                         .fop_loans = grant.lent()});

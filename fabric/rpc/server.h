@@ -107,6 +107,8 @@ public:
     // The number of fops that have arrived and have not been replied to.
     std::size_t held() const { return held_; }
     const ServerStatistics& statistics() const { return statistics_; }
+    // For tests: how many fops were looked at to find some of a session.
+    std::uint64_t visited() const { return visited_; }
     // The fops of clients that have a session, or had one less than `gone_max` ago.
     std::vector<UnheardFop> unheard(Duration gone_max) const;
     // The number of clients that have a session or whose requests are remembered.
@@ -141,6 +143,7 @@ private:
     void* registration_ = nullptr;
     bool draining_ = false;
     std::size_t held_ = 0;
+    std::uint64_t visited_ = 0;
     std::map<Peer*, std::unique_ptr<Peer>> peers_;
     HandshakePlaces places_;
     core::IntrusiveList<Peer> in_handshake_;  // The oldest first.

@@ -149,7 +149,7 @@ void Server::Peer::on_cancelled(Session& session_now, std::span<const std::uint6
     std::ranges::sort(all, {}, &Named::request);
     const auto doubles = std::ranges::unique(all, {}, &Named::request);
     all.erase(doubles.begin(), doubles.end());
-    running.for_each([&all](Incoming& each) {
+    for_each_running([&all](Incoming& each) {
         const auto at = std::ranges::lower_bound(all, each.request().id, {}, &Named::request);
         if (at != all.end() && at->request == each.request().id) at->found = &each;
     });
@@ -215,7 +215,7 @@ void Server::Peer::on_end(Session&, const Error&, std::string_view) {
     // to their end, because the client may ask for the reply again. Others are cancelled: a change
     // that the store records has either happened, or happens when the client sends it again.
     std::vector<Incoming*> unheard;
-    running.for_each([this, &unheard](Incoming& each) {
+    for_each_running([this, &unheard](Incoming& each) {
         if (!each.started_) forget(each);
         if (each.remembered == nullptr) unheard.push_back(&each);
     });
@@ -231,12 +231,12 @@ void Server::Peer::on_end(Session&, const Error&, std::string_view) {
 void Server::Peer::on_gone(Session&) {
     gone_ = true;
     if (share_ != nullptr) server_.clients_.give_back(*std::exchange(share_, nullptr));
-    if (running_count == 0) server_.remove(*this);
+    if (running_count_ == 0) server_.remove(*this);
 }
 
 void Server::Peer::join(Incoming& incoming) {
-    running.push_back(incoming);
-    ++running_count;
+    running_.push_back(incoming);
+    ++running_count_;
 }
 
 void Server::Peer::note_started(const Incoming& incoming) {
@@ -255,7 +255,7 @@ void Server::Peer::forget(Incoming& incoming) {
 
 void Server::Peer::leave(Incoming& incoming) {
     incoming.unlink();
-    if (--running_count == 0 && gone_) server_.remove(*this);
+    if (--running_count_ == 0 && gone_) server_.remove(*this);
 }
 
 void Server::Peer::reply(const fop::Reply& reply, fop::Lane lane) {

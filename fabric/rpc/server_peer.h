@@ -43,8 +43,8 @@ public:
     HandshakePlaces::Host* host;  // The peer's host; null after the handshake.
     Caller caller;
     ClientRecord* record = nullptr;
-    core::IntrusiveList<Incoming> running;
-    std::uint32_t running_count = 0;
+    // Fops that have not been answered.
+    std::uint32_t running_count() const { return running_count_; }
 
 private:
     std::uint64_t id() const override { return caller.session; }
@@ -52,7 +52,7 @@ private:
     bool take(Session& session, const fop::RequestHeader& header, const fop::Request& request);
     // A kind of memory of which a request finds none.
     struct Lack {
-        std::string_view words;                    // For the client.
+        std::string_view words;                   // For the client.
         core::Counter ServerStatistics::* count;  // Of the requests that were put off for it.
     };
     static const Lack kLacksRequests;
@@ -62,6 +62,14 @@ private:
                       const fop::Request& request, fop::Lane lane) const;
     bool put(Session& session, const fop::Reply& reply, fop::Lane lane);
     void give_up(Incoming& incoming);
+    // A session may have thousands: `visit` is called once for each, and counted.
+    template <typename Visit>
+    void for_each_running(Visit visit) {
+        running_.for_each([this, &visit](Incoming& each) {
+            ++server_.visited_;
+            visit(each);
+        });
+    }
     void put_off(const fop::Request& request, fop::Lane lane, const Lack& lack);
     void end_for_memory(Session& session, std::string_view words);
 
@@ -88,7 +96,9 @@ private:
     void lose_replies();
 
     Server& server_;
-    PrincipalShare* share_ = nullptr;  // Set when the session counts in it.
+    PrincipalShare* share_ = nullptr;        // Set when the session counts in it.
+    core::IntrusiveList<Incoming> running_;  // Visited with for_each_running() only.
+    std::uint32_t running_count_ = 0;
     bool gone_ = false;
     // Replies for which there was no room. Limited by the fop credits and loans of the session, and
     // by the share of its principal, in which they count as unsent_.
