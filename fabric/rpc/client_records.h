@@ -154,9 +154,12 @@ public:
     // A fop whose reply the store records has arrived. False when too much is remembered for its
     // principal already.
     [[nodiscard]] bool may_record(ClientRecord& client, std::uint64_t request);
+    // Whether the fop has started, so that the store may have a record of its reply.
+    bool is_recorded(const ClientRecord& client, std::uint64_t request) const;
     // The fop has started.
     void note_recorded(ClientRecord& client, std::uint64_t request);
-    // The client has the replies to all requests before this one.
+    // The client has the replies to all requests before this one, or wants them no more: those that
+    // run are forgotten when they are answered.
     void acknowledged(ClientRecord& client, std::uint64_t before);
 
     // A reply waits until its session can send it, and takes so much memory until
@@ -184,6 +187,8 @@ public:
     std::uint64_t request_bytes() const { return request_bytes_; }
     // The bytes that count against Limits::unsent_bytes_max.
     std::uint64_t unsent_bytes() const { return unsent_bytes_; }
+    // For tests: how many fops acknowledgements have looked at.
+    std::uint64_t looked_at() const { return looked_at_; }
     template <typename Visit>
     void for_each(Visit visit) const {
         for (const auto& [key, client] : clients_) visit(*client);
@@ -215,6 +220,7 @@ private:
     std::uint64_t reply_bytes_ = 0;
     std::uint64_t request_bytes_ = 0;
     std::uint64_t unsent_bytes_ = 0;
+    std::uint64_t looked_at_ = 0;
 };
 
 }  // namespace fopd::fabric

@@ -68,9 +68,7 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
     const bool is_recorded = type != nullptr && type->repeat == fop::Repeat::kRecorded;
     if (const Lack* const lack = lacks(session_now, header, request, lane); lack != nullptr) {
         const bool is_remembered = is_once && record->fops().contains(request.id);
-        const bool may_have_run =
-            is_recorded &&
-            std::ranges::find(record->recorded(), request.id) != record->recorded().end();
+        const bool may_have_run = is_recorded && server_.clients_.is_recorded(*record, request.id);
         // The client takes a request that is put off for one that has changed nothing, and sends it
         // as a new one. One that was sent before may have run: it is answered from memory, or sent
         // again over the client's next session.

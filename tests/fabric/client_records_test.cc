@@ -359,6 +359,42 @@ TEST_CASE("fabric clients: what did not begin leaves nothing, what ran is rememb
     REQUIRE(of_ann.share->reply_bytes == 0);
 }
 
+TEST_CASE("fabric clients: an acknowledgement looks at no fop that earlier ones looked at",
+          "[fabric]") {
+    constexpr std::uint64_t kRunning = 300;
+    constexpr std::uint64_t kAnswered = 100;
+    ClientRecords records(kLimits);
+    Visitor of_ann;
+    of_ann.come(records, 1, "ann");
+    std::vector<RememberedFop*> running;
+    for (std::uint64_t request = 0; request < kRunning; ++request) {
+        // As many as fit are remembered; the others do not matter here.
+        RememberedFop* const fop = records.remember(*of_ann.client, request).fop;
+        if (fop != nullptr) running.push_back(fop);
+    }
+    REQUIRE(running.size() > 50);
+
+    // It has given them up, and says after each later fop that it has all replies before it.
+    records.acknowledged(*of_ann.client, kRunning);
+    CHECK(records.looked_at() == running.size());
+    for (std::uint64_t i = 0; i < kAnswered; ++i) {
+        records.acknowledged(*of_ann.client, kRunning + 1 + i);
+    }
+    CHECK(records.looked_at() == running.size());
+
+    // They leave nothing when they end, though nothing is acknowledged afterwards.
+    std::uint64_t request = 0;
+    for (RememberedFop* const fop : running) {
+        records.answered(*fop, {.id = request++, .words = "late"}, at(0));
+    }
+    CHECK(of_ann.client->fops().empty());
+    CHECK(of_ann.share->reply_bytes == 0);
+    // What an earlier session of the client says afterwards changes nothing.
+    ask(records, of_ann, kRunning + kAnswered + 5);
+    records.acknowledged(*of_ann.client, 7);
+    CHECK(of_ann.client->fops().size() == 1);
+}
+
 TEST_CASE("fabric clients: a reply goes to the session that asked last, and to no other",
           "[fabric]") {
     ClientRecords records(kLimits);
