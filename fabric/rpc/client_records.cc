@@ -279,7 +279,8 @@ void ClientRecords::give_back_all_unsent(PrincipalShare& share, UnsentReplies& s
 }
 
 bool ClientRecords::may_take_request(const PrincipalShare& share) const {
-    return may_have_more(share.request_bytes, request_bytes_, limits_.request_bytes_max);
+    return share.request_bytes == 0 ||
+           may_have_more(share.request_bytes, request_bytes_, limits_.request_bytes_max);
 }
 
 void ClientRecords::take_request(PrincipalShare& share, std::uint64_t bytes) {

@@ -172,7 +172,7 @@ public:
     void give_back_unsent(PrincipalShare& share, UnsentReplies& session, std::uint64_t bytes);
     // None of the session's replies wait any more.
     void give_back_all_unsent(PrincipalShare& share, UnsentReplies& session);
-    // Whether the principal may have one more request in memory.
+    // Whether the principal may have one more request in memory. It may always have one.
     bool may_take_request(const PrincipalShare& share) const;
     // Counts a request, until give_back_request(). The share exists at least as long.
     void take_request(PrincipalShare& share, std::uint64_t bytes);

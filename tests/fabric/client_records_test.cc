@@ -274,7 +274,8 @@ TEST_CASE("fabric clients: replies that clients do not acknowledge take no room 
 
     Unsent unsent;
     for (int i = 0; i < 10; ++i) REQUIRE(records.take_unsent(*reader.share, unsent, 1000));
-    // Other principals take nothing from it, however many they are: each may always have one.
+    // Other principals take nothing from it, however many they are: each may always have one, and
+    // one request.
     std::deque<Visitor> others;
     std::deque<Unsent> of_others;
     for (std::uint32_t i = 0; i < 20; ++i) {
@@ -284,7 +285,10 @@ TEST_CASE("fabric clients: replies that clients do not acknowledge take no room 
         int taken = 0;
         while (records.take_unsent(*other.share, to_other, 1000)) ++taken;
         CHECK(taken > 0);
+        CHECK(records.may_take_request(*other.share));
+        while (records.may_take_request(*other.share)) records.take_request(*other.share, 1000);
     }
+    CHECK(records.may_take_request(*reader.share));
     CHECK_FALSE(unsent.is_lost);
     CHECK(reader.share->unsent_bytes == 10'000);
 }
