@@ -10,6 +10,7 @@
 
 #include "core/counter.h"
 #include "core/intrusive_list.h"
+#include "core/reused_objects.h"
 #include "core/timer_heap.h"
 #include "fabric/rpc/client_records.h"
 #include "fabric/rpc/handshake_places.h"
@@ -107,6 +108,8 @@ public:
     // The number of fops that have arrived and have not been replied to.
     std::size_t held() const { return held_; }
     const ServerStatistics& statistics() const { return statistics_; }
+    // For tests: how many fops there is memory for beside their content.
+    std::size_t fops_made() const { return incoming_.all().size(); }
     // For tests: how many fops were looked at to find some of a session.
     std::uint64_t visited() const { return visited_; }
     // The fops of clients that have a session, or had one less than `gone_max` ago.
@@ -149,8 +152,7 @@ private:
     core::IntrusiveList<Peer> in_handshake_;  // The oldest first.
     ClientRecords clients_;
     ServerStatistics statistics_;
-    std::vector<std::unique_ptr<Incoming>> incoming_;
-    std::vector<Incoming*> free_incoming_;
+    core::ReusedObjects<Incoming> incoming_;
 };
 
 }  // namespace fopd::fabric

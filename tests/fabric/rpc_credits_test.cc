@@ -228,6 +228,37 @@ TEST_CASE("fabric rpc: what waits for its turn on loans has brought bounded byte
     CHECK(last.answer->status == fop::Status::kDone);
 }
 
+TEST_CASE("fabric rpc: what a burst of fops takes is given back within a minute", "[fabric]") {
+    constexpr std::size_t kWaiting = 3000;
+    constexpr std::size_t kKept = 1024;
+    std::deque<EchoResult> results(kWaiting);
+    RpcStage stage;
+    stage.stop_server();
+    stage.server_options.fop_loans_max = kWaiting;
+    stage.server_options.fop_loans_total = 8 * kWaiting;
+    stage.start_server(2);
+    Client& client = stage.connected();
+    TestFoms& foms = stage.server->foms;
+    const Server& server = stage.server->server;
+    foms.hold = foms.queue = true;
+    for (EchoResult& each : results) {
+        stage.client_reactor->spawn(stage.gate, echo(&client, "burst", &each));
+    }
+    stage.world.run_for(1s);
+    REQUIRE(foms.held.size() == kWaiting);
+    REQUIRE(server.fops_made() == kWaiting);
+    foms.hold = foms.queue = false;
+    stage.answer_held();
+
+    stage.world.run_for(60s);
+
+    for (const EchoResult& each : results) REQUIRE(each.text == "burst");
+    CHECK(server.fops_made() == kKept);
+    EchoResult later;
+    REQUIRE(stage.world.run(*stage.client_reactor, echo(&client, "later", &later)));
+    CHECK(later.text == "later");
+}
+
 TEST_CASE("fabric rpc: unused loans of one session are available to another", "[fabric]") {
     RpcStage stage;
     stage.stop_server();
