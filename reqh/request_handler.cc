@@ -33,6 +33,7 @@ RequestHandler::RequestHandler(const RequestHandlerParts& parts, const RequestHa
       locality_(parts.locality),
       slow_fop_(limits.slow_fop),
       tokens_(parts.tokens),
+      operations_(parts.reactor),
       services_{.reactor = parts.reactor,
                 .buffers = parts.buffers,
                 .tokens = tokens_,
