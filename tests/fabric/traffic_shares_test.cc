@@ -370,6 +370,61 @@ TEST_CASE("fabric loans: who does not return unused ones is asked seldom", "[fab
     CHECK(std::ranges::all_of(echoes, &Echoed::done));
 }
 
+TEST_CASE("fabric loans: when they are short, few sessions are looked at in a turn", "[fabric]") {
+    constexpr std::size_t kKeepers = 5;
+    constexpr std::size_t kOfEach = 12;
+    constexpr std::size_t kOfLacks = 300;
+    HostOptions options = server_host_options();
+    options.fop_loans_total = 512;
+    options.loans_settled_per_pass = 2;
+    std::deque<Echoed> echoes(kKeepers * kOfEach + kOfLacks);
+    SendStage stage(options);
+    stage.ask_little();
+    std::vector<std::string> hosts;
+    std::vector<Client*> keepers;
+    for (std::size_t i = 0; i < kKeepers; ++i) {
+        hosts.push_back("keeper" + std::to_string(i));
+        keepers.push_back(&stage.add(hosts.back()));
+    }
+    Client& lacks = stage.add("lacks", key_of(2));
+    stage.run_for(100ms);
+    stage.queue();
+    for (std::size_t i = 0; i < kKeepers * kOfEach; ++i) {
+        stage.ask(*keepers[i % kKeepers], echoes[i]);
+    }
+    stage.run_for(10ms);
+    // They cannot return what they need no more.
+    for (const std::string& host : hosts) stage.network().block({.from = host, .to = "server"});
+    stage.answer_held();
+    stage.run_for(10ms);
+    std::vector<std::uint64_t> before;
+    for (std::size_t i = 0; i < kKeepers; ++i) before.push_back(stage.messages_to(i));
+    stage.queue();
+    for (std::size_t i = kKeepers * kOfEach; i < echoes.size(); ++i) stage.ask(lacks, echoes[i]);
+
+    // In less time than is between two passes.
+    std::size_t asked = 0;
+    for (int i = 0; i < 200; ++i) {
+        stage.run_for(1ms);
+        std::size_t now_asked = 0;
+        for (std::size_t each = 0; each < kKeepers; ++each) {
+            if (stage.messages_to(each) > before[each]) ++now_asked;
+        }
+        CHECK(now_asked <= asked + options.loans_settled_per_pass);
+        asked = now_asked;
+    }
+    CHECK(asked == kKeepers);
+
+    for (const std::string& host : hosts) stage.network().unblock({.from = host, .to = "server"});
+    stage.run_for(3s);
+    for (const SessionInfo& each : stage.sessions()) {
+        if (each.principal == "tester") CHECK(each.fop_loans == 0);
+    }
+    stage.answer_held();
+    stage.run_for(1s);
+    CHECK(std::ranges::all_of(echoes, &Echoed::done));
+}
+
 TEST_CASE("fabric requests: many sessions of one principal leave memory to another principal",
           "[fabric]") {
     constexpr std::size_t kSessions = 10;
