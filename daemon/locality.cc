@@ -255,6 +255,11 @@ const fabric::HostStatistics* Locality::host_statistics() const {
     return fabric == nullptr ? nullptr : &fabric->host.statistics();
 }
 
+const fabric::ServerStatistics* Locality::server_statistics() const {
+    const Fabric* const fabric = shown();
+    return fabric == nullptr ? nullptr : &fabric->server->statistics();
+}
+
 const lrs::Scheduler* Locality::requests() const {
     const Fabric* const fabric = shown();
     return fabric == nullptr ? nullptr : &fabric->requests;

@@ -186,6 +186,7 @@ public:
 
     // -- from any thread; null without a network, and before open() --
     const fabric::HostStatistics* host_statistics() const;
+    const fabric::ServerStatistics* server_statistics() const;
     const lrs::Scheduler* requests() const;
     const reqh::RequestHandler* handler() const;
     // REQUIRES: Node::opened().

@@ -255,6 +255,15 @@ void NodeMetrics::collect_fabric(core::MetricSink& sink) const {
         Figure{"fopd_bulk_bytes_pushed", "Bytes placed into clients' memory.",
                &fabric::HostStatistics::bytes_pushed},
     };
+    struct Lack {
+        std::string_view memory;
+        core::Counter fabric::ServerStatistics::* counter;
+    };
+    static constexpr std::array kLacks{
+        Lack{"replies", &fabric::ServerStatistics::lacked_replies},
+        Lack{"requests", &fabric::ServerStatistics::lacked_requests},
+        Lack{"waiting", &fabric::ServerStatistics::lacked_waiting},
+    };
     std::vector<const reqh::FopMetrics*> fops;
     for (const auto& locality : node_.localities()) {
         const fabric::HostStatistics* const host = locality->host_statistics();
@@ -267,6 +276,18 @@ void NodeMetrics::collect_fabric(core::MetricSink& sink) const {
             sink.counter(figure.name, figure.help, labels,
                          static_cast<double>((host->*figure.counter).get()));
         }
+        const fabric::ServerStatistics& server = *locality->server_statistics();
+        for (const Lack& lack : kLacks) {
+            const std::array lack_labels{core::Label{"locality", index},
+                                         core::Label{"memory", lack.memory}};
+            sink.counter("fopd_requests_put_off",
+                         "Requests answered \"try again\" because their principal has its share of "
+                         "a locality's memory.",
+                         lack_labels, static_cast<double>((server.*lack.counter).get()));
+        }
+        sink.counter("fopd_sessions_out_of_memory",
+                     "Sessions ended because their principal has its share of a locality's memory.",
+                     labels, static_cast<double>(server.ended.get()));
         sink.gauge("fopd_foms", "Fops that are running.", labels,
                    static_cast<double>(locality->handler()->running_count()));
         sink.counter("fopd_foms_hung",

@@ -8,6 +8,7 @@
 #include "core/cancel.h"
 #include "core/intrusive_list.h"
 #include "core/reactor.h"
+#include "core/reused_objects.h"
 #include "core/task.h"
 #include "core/timer_heap.h"
 #include "fabric/rpc/incoming.h"
@@ -89,6 +90,7 @@ struct FomServices {
 // Runs one fop: a request in the scheduler first, then a coroutine that takes it through the
 // phases. Its owner keeps the object for the next fop when this one has ended.
 class Fom final : public lrs::Request,
+                  public core::ReusedObject,
                   public RunningPlace,
                   public Shares::Place,
                   core::CancelHook,

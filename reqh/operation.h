@@ -10,6 +10,7 @@
 #include "core/io.h"
 #include "core/reactor.h"
 #include "core/remote_task.h"
+#include "core/reused_objects.h"
 #include "core/task.h"
 #include "fop/fop_type.h"
 #include "fop/message.h"
@@ -44,7 +45,7 @@ namespace fopd::reqh {
 // locality of the session, where the operation begins and ends; in between the operation reaches
 // the session by messages to the session's locality. An operation is large, so it is reused for the
 // next fop.
-class Operation : public RunningFop {
+class Operation : public RunningFop, public core::ReusedObject {
 public:
     Operation() = default;
     Operation(const Operation&) = delete;

@@ -33,6 +33,7 @@ RequestHandler::RequestHandler(const RequestHandlerParts& parts, const RequestHa
       locality_(parts.locality),
       slow_fop_(limits.slow_fop),
       tokens_(parts.tokens),
+      operations_(parts.reactor),
       services_{.reactor = parts.reactor,
                 .buffers = parts.buffers,
                 .tokens = tokens_,
@@ -41,6 +42,7 @@ RequestHandler::RequestHandler(const RequestHandlerParts& parts, const RequestHa
                 .stores = parts.stores,
                 .library = parts.library,
                 .owner = *this},
+      foms_(parts.reactor),
       admission_(rule_of(limits)),
       buffers_(parts.buffers),
       audit_(parts.reactor, parts.events) {
@@ -65,19 +67,12 @@ void RequestHandler::on_incoming(fabric::IncomingFop& fop) {
         fop.reply(answer);
         return;
     }
-    Fom& fom = take_fom();
+    Fom& fom = foms_.take(services_);
     fom.begin(fop, *type);
     const Granted<> allowed = fom.check_sender();
     if (allowed) return requests_.incoming(fom);
     fom.leave_queue();
     finish(fom, {.status = allowed.error().status, .words = allowed.error().words});
-}
-
-Fom& RequestHandler::take_fom() {
-    if (free_.empty()) return foms_.emplace_back(services_);
-    Fom& fom = *free_.back();
-    free_.pop_back();
-    return fom;
 }
 
 void RequestHandler::ask() {
@@ -285,7 +280,7 @@ void RequestHandler::finish(Fom& fom, const fop::Reply& reply) {
     }
     if (fom.share() != nullptr) shares_.give_back(*fom.share());
     fom.reply(reply);
-    free_.push_back(&fom);
+    foms_.give_back(fom);
 }
 
 void RequestHandler::count_load(const Fom& fom, fop::Status status) {
@@ -337,8 +332,8 @@ FopList RequestHandler::in_flight(std::size_t queued_max) const {
         list.fops.push_back(describe(static_cast<const Fom&>(place)));
     });
     std::vector<const Fom*> queued;
-    for (const Fom& fom : foms_) {
-        if (fom.state() == Fom::State::kQueued) queued.push_back(&fom);
+    for (const auto& fom : foms_.all()) {
+        if (fom->state() == Fom::State::kQueued) queued.push_back(fom.get());
     }
     if (queued.size() > queued_max) {
         const auto newer = queued.begin() + static_cast<std::ptrdiff_t>(queued_max);
@@ -364,10 +359,10 @@ FopRecord RequestHandler::describe(const Fom& fom) const {
 }
 
 std::optional<FopRecord> RequestHandler::trace(FopId id) const {
-    const auto fom = std::ranges::find_if(foms_, [id](const Fom& each) {
-        return each.state() != Fom::State::kFree && each.id() == id;
+    const auto fom = std::ranges::find_if(foms_.all(), [id](const auto& each) {
+        return each->state() != Fom::State::kFree && each->id() == id;
     });
-    if (fom != foms_.end()) return describe(*fom);
+    if (fom != foms_.all().end()) return describe(**fom);
     const FopRecord* finished = history_.find(id);
     if (finished == nullptr) finished = slow_.find(id);
     if (finished == nullptr) return std::nullopt;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "core/intrusive_list.h"
 #include "core/metrics.h"
 #include "core/reactor.h"
+#include "core/reused_objects.h"
 #include "core/timer_heap.h"
 #include "fabric/rpc/incoming.h"
 #include "lrs/scheduler.h"
@@ -65,8 +65,8 @@ inline constexpr Duration kQueuedReportedEvery = 1s;
 // once, including fops that are cancelled, late, or still queued when the node stops.
 //
 // Lives on its reactor, except where stated otherwise. To end it: call drain(), close the gate and
-// wait, then destroy the handler. Allocates a Fom for each concurrent fop and keeps it; the
-// sessions' credits bound their number.
+// wait, then destroy the handler. Allocates a Fom for each concurrent fop; the sessions' credits,
+// and their shares of the memory for requests, bound the number.
 class RequestHandler final : public fabric::IncomingUser, lrs::Getter, FomOwner, core::Timer {
 public:
     RequestHandler(const RequestHandlerParts& parts, const RequestHandlerLimits& limits);
@@ -111,7 +111,6 @@ private:
     bool is_client_late(const Fom& fom) const override;
     bool is_wanted_by_others(const Fom& fom) const override;
 
-    Fom& take_fom();
     bool is_held_up() const;
     bool has_share(Fom& fom);
     void have_turn(Fom& fom);
@@ -151,8 +150,7 @@ private:
     TokenChecksBeforeTurn early_checks_;
     OperationPool operations_;
     const FomServices services_;
-    std::deque<Fom> foms_;
-    std::vector<Fom*> free_;  // The most recently ended one is reused first.
+    core::ReusedObjects<Fom> foms_;
     mutable core::IntrusiveList<RunningPlace> running_;  // In the order of their start.
     core::Counter running_count_;
     core::Counter hung_count_;

@@ -175,6 +175,8 @@ void ClientRecords::answered(RememberedFop& fop, const fop::Reply& reply, Instan
     fop.reply.emplace(reply);
     client.share_.reply_bytes += cost_of(fop) - before;
     reply_bytes_ += cost_of(fop) - before;
+    // The client gave it up. No later acknowledgement looks at it again.
+    if (reply.id < client.acknowledged_before_) erase_fop(client, client.fops_.find(reply.id));
     end_running(client, now);
 }
 
@@ -194,6 +196,11 @@ bool ClientRecords::may_record(ClientRecord& client, std::uint64_t request) {
     const auto at = std::ranges::lower_bound(client.recorded_, place_of(request), {}, place_of);
     if (at != client.recorded_.end() && place_of(*at) == place_of(request)) return true;
     return make_room(client.share_);
+}
+
+bool ClientRecords::is_recorded(const ClientRecord& client, std::uint64_t request) const {
+    const auto at = std::ranges::lower_bound(client.recorded_, place_of(request), {}, place_of);
+    return at != client.recorded_.end() && *at == request;
 }
 
 void ClientRecords::note_recorded(ClientRecord& client, std::uint64_t request) {
@@ -216,7 +223,9 @@ void ClientRecords::count_recorded(ClientRecord& client) {
 }
 
 void ClientRecords::acknowledged(ClientRecord& client, std::uint64_t before) {
-    client.acknowledged_before_ = std::max(client.acknowledged_before_, before);
+    const std::uint64_t known_before = client.acknowledged_before_;
+    if (before <= known_before) return;
+    client.acknowledged_before_ = before;
     auto& recorded = client.recorded_;
     std::erase_if(recorded, [&client](std::uint64_t request) {
         return request < client.acknowledged_before_;
@@ -226,8 +235,11 @@ void ClientRecords::acknowledged(ClientRecord& client, std::uint64_t before) {
         recorded.shrink_to_fit();
         count_recorded(client);
     }
+    // Earlier ones that still run were passed over before: however often a client acknowledges,
+    // each fop is looked at once.
     auto& fops = client.fops_;
-    for (auto each = fops.begin(); each != fops.end() && each->first < before;) {
+    for (auto each = fops.lower_bound(known_before); each != fops.end() && each->first < before;) {
+        ++looked_at_;
         const auto next = std::next(each);
         if (each->second.reply) erase_fop(client, each);
         each = next;
@@ -236,21 +248,39 @@ void ClientRecords::acknowledged(ClientRecord& client, std::uint64_t before) {
 
 // -- what is in memory for sessions --
 
-bool ClientRecords::take_unsent(PrincipalShare& share, std::uint64_t bytes) {
-    if (!make_room(share)) return false;
-    share.reply_bytes += bytes;
-    reply_bytes_ += bytes;
+bool ClientRecords::take_unsent(PrincipalShare& share, UnsentReplies& session,
+                                std::uint64_t bytes) {
+    while (share.unsent_bytes > 0 &&
+           !may_have_more(share.unsent_bytes, unsent_bytes_, limits_.unsent_bytes_max)) {
+        UnsentReplies& slowest = share.unsent.front();
+        if (&slowest == &session) return false;
+        give_back_all_unsent(share, slowest);
+        slowest.on_lost();
+    }
+    session.bytes_ += bytes;
+    share.unsent_bytes += bytes;
+    unsent_bytes_ += bytes;
+    if (!session.linked()) share.unsent.push_back(session);
     return true;
 }
 
-void ClientRecords::give_back_unsent(PrincipalShare& share, std::uint64_t bytes) {
-    ENSURE(bytes <= share.reply_bytes);
-    share.reply_bytes -= bytes;
-    reply_bytes_ -= bytes;
+void ClientRecords::give_back_unsent(PrincipalShare& share, UnsentReplies& session,
+                                     std::uint64_t bytes) {
+    ENSURE(bytes <= session.bytes_);
+    session.bytes_ -= bytes;
+    share.unsent_bytes -= bytes;
+    unsent_bytes_ -= bytes;
+    session.unlink();
+    if (session.bytes_ > 0) share.unsent.push_back(session);
+}
+
+void ClientRecords::give_back_all_unsent(PrincipalShare& share, UnsentReplies& session) {
+    give_back_unsent(share, session, session.bytes_);
 }
 
 bool ClientRecords::may_take_request(const PrincipalShare& share) const {
-    return may_have_more(share.request_bytes, request_bytes_, limits_.request_bytes_max);
+    return share.request_bytes == 0 ||
+           may_have_more(share.request_bytes, request_bytes_, limits_.request_bytes_max);
 }
 
 void ClientRecords::take_request(PrincipalShare& share, std::uint64_t bytes) {

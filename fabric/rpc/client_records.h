@@ -44,15 +44,30 @@ struct RememberedFop {
     std::optional<KeptReply> reply;     // Set when the fop has run.
 };
 
+// The replies of one session that wait until it can send them.
+class UnsentReplies : public core::ListNode {
+protected:
+    ~UnsentReplies() = default;
+
+private:
+    friend class ClientRecords;
+    // Another session of the principal got their memory. They are not sent, and the session ends.
+    virtual void on_lost() = 0;
+
+    std::uint64_t bytes_ = 0;
+};
+
 // The resources of a locality that one principal uses: sessions, clients that may reconnect, the
-// replies kept for them, and requests in memory.
+// replies kept for them, requests in memory, and replies that wait to be sent.
 struct PrincipalShare {
     std::string name;            // fop::share_name().
     std::uint32_t sessions = 0;  // Includes ended sessions that still hold memory.
     std::uint32_t clients = 0;
-    // Includes the memory for numbers of recorded replies, and for replies that wait to be sent.
-    std::uint64_t reply_bytes = 0;
+    std::uint64_t reply_bytes = 0;  // Includes the memory for numbers of recorded replies.
     std::uint64_t request_bytes = 0;
+    std::uint64_t unsent_bytes = 0;
+    // Sessions with replies that wait; the one that has sent none of them for longest is the first.
+    core::IntrusiveList<UnsentReplies> unsent;
     std::uint32_t idle_count = 0;
     core::IntrusiveList<ClientRecord> idle;  // Idle clients, the longest idle first.
 };
@@ -105,6 +120,7 @@ public:
         Duration idle_time{};
         std::uint64_t reply_bytes_max = 0;
         std::uint64_t request_bytes_max = 0;
+        std::uint64_t unsent_bytes_max = 0;
     };
 
     explicit ClientRecords(const Limits& limits) : limits_(limits) {}
@@ -138,17 +154,25 @@ public:
     // A fop whose reply the store records has arrived. False when too much is remembered for its
     // principal already.
     [[nodiscard]] bool may_record(ClientRecord& client, std::uint64_t request);
+    // Whether the fop has started, so that the store may have a record of its reply.
+    bool is_recorded(const ClientRecord& client, std::uint64_t request) const;
     // The fop has started.
     void note_recorded(ClientRecord& client, std::uint64_t request);
-    // The client has the replies to all requests before this one.
+    // The client has the replies to all requests before this one, or wants them no more: those that
+    // run are forgotten when they are answered.
     void acknowledged(ClientRecord& client, std::uint64_t before);
 
     // A reply waits until its session can send it, and takes so much memory until
-    // give_back_unsent(). False when the principal keeps too many replies already. REQUIRES: the
-    // principal has a session.
-    [[nodiscard]] bool take_unsent(PrincipalShare& share, std::uint64_t bytes);
-    void give_back_unsent(PrincipalShare& share, std::uint64_t bytes);
-    // Whether the principal may have one more request in memory.
+    // give_back_unsent(). If too many replies of the principal wait already, the sessions that have
+    // sent none for longest lose theirs. False when this session is the first of these. A principal
+    // without such replies may always have one.
+    [[nodiscard]] bool take_unsent(PrincipalShare& share, UnsentReplies& session,
+                                   std::uint64_t bytes);
+    // A reply of the session that took so much memory was sent.
+    void give_back_unsent(PrincipalShare& share, UnsentReplies& session, std::uint64_t bytes);
+    // None of the session's replies wait any more.
+    void give_back_all_unsent(PrincipalShare& share, UnsentReplies& session);
+    // Whether the principal may have one more request in memory. It may always have one.
     bool may_take_request(const PrincipalShare& share) const;
     // Counts a request, until give_back_request(). The share exists at least as long.
     void take_request(PrincipalShare& share, std::uint64_t bytes);
@@ -161,6 +185,10 @@ public:
     std::uint64_t reply_bytes() const { return reply_bytes_; }
     // The bytes that count against Limits::request_bytes_max.
     std::uint64_t request_bytes() const { return request_bytes_; }
+    // The bytes that count against Limits::unsent_bytes_max.
+    std::uint64_t unsent_bytes() const { return unsent_bytes_; }
+    // For tests: how many fops acknowledgements have looked at.
+    std::uint64_t looked_at() const { return looked_at_; }
     template <typename Visit>
     void for_each(Visit visit) const {
         for (const auto& [key, client] : clients_) visit(*client);
@@ -191,6 +219,8 @@ private:
     std::uint32_t idle_count_ = 0;
     std::uint64_t reply_bytes_ = 0;
     std::uint64_t request_bytes_ = 0;
+    std::uint64_t unsent_bytes_ = 0;
+    std::uint64_t looked_at_ = 0;
 };
 
 }  // namespace fopd::fabric

@@ -24,7 +24,9 @@ Server::Server(SessionHost& host, IncomingUser& user, const ServerOptions& optio
                 .idle_max = options.clients_kept_max,
                 .idle_time = options.client_kept,
                 .reply_bytes_max = options.reply_bytes_max,
-                .request_bytes_max = options.request_bytes_max}) {}
+                .request_bytes_max = options.request_bytes_max,
+                .unsent_bytes_max = options.unsent_bytes_max}),
+      incoming_(host.reactor()) {}
 
 Server::~Server() = default;
 
@@ -108,7 +110,7 @@ std::vector<SessionInfo> Server::sessions() {
                         .age = now - session->created_at(),
                         .idle = now - session->last_heard_at(),
                         .statistics = session->statistics(),
-                        .fops_held = peer->running_count,
+                        .fops_held = peer->running_count(),
                         .fops_waiting = grant.waiting(),
                         .fop_credits = grant.target(),
                         .fop_loans = grant.lent()});
@@ -140,13 +142,7 @@ void Server::on_time(core::Timer& timer) {
 
 Server::Incoming& Server::take_incoming() {
     ++held_;
-    if (free_incoming_.empty()) {
-        incoming_.push_back(std::make_unique<Incoming>(*this));
-        return *incoming_.back();
-    }
-    Incoming& incoming = *free_incoming_.back();
-    free_incoming_.pop_back();
-    return incoming;
+    return incoming_.take(*this);
 }
 
 void Server::release(Incoming& incoming) {
@@ -157,11 +153,11 @@ void Server::release(Incoming& incoming) {
     if (PrincipalShare* const share = std::exchange(incoming.share_, nullptr); share != nullptr) {
         clients_.give_back_request(*share, incoming.counted_bytes_);
     }
-    if (free_incoming_.size() >= kLargeKept &&
+    if (incoming_.free_count() >= kLargeKept &&
         incoming.storage_.capacity() > Incoming::kUncountedBytes) {
         incoming.storage_ = {};
     }
-    free_incoming_.push_back(&incoming);
+    incoming_.give_back(incoming);
     peer->leave(incoming);
 }
 

@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "core/counter.h"
 #include "core/intrusive_list.h"
+#include "core/reused_objects.h"
 #include "core/timer_heap.h"
 #include "fabric/rpc/client_records.h"
 #include "fabric/rpc/handshake_places.h"
@@ -29,11 +31,23 @@ struct ServerOptions {
     // that a client that returns gets its replies.
     Duration client_kept{5min};
     std::uint32_t clients_kept_max = 4096;
-    // Memory for the replies that are kept for such clients, and for those that wait until their
-    // session can send them.
-    std::uint64_t reply_bytes_max = 128U << 20;
+    // Memory for the replies that are kept for such clients.
+    std::uint64_t reply_bytes_max = 64U << 20;
     // Memory for the requests of all sessions, from their arrival until they are answered.
     std::uint64_t request_bytes_max = 256U << 20;
+    // Memory for the replies that wait until their session can send them.
+    std::uint64_t unsent_bytes_max = 64U << 20;
+};
+
+// Counters of a server, readable from any thread.
+struct ServerStatistics {
+    // Requests that were answered "try again": their principal has its share of the memory for
+    core::Counter lacked_requests;  // requests,
+    core::Counter lacked_waiting;   // bytes of fops that wait for their turn,
+    core::Counter lacked_replies;   // or replies that its clients have not acknowledged.
+    // Sessions that were ended because replies to their principal take too much memory, or because
+    // a request that they sent again, and that cannot be put off, found none.
+    core::Counter ended;
 };
 
 using fop::Admission;
@@ -93,14 +107,21 @@ public:
     std::vector<SessionInfo> sessions();
     // The number of fops that have arrived and have not been replied to.
     std::size_t held() const { return held_; }
+    const ServerStatistics& statistics() const { return statistics_; }
+    // For tests: how many fops there is memory for beside their content.
+    std::size_t fops_made() const { return incoming_.all().size(); }
+    // For tests: how many fops were looked at to find some of a session.
+    std::uint64_t visited() const { return visited_; }
     // The fops of clients that have a session, or had one less than `gone_max` ago.
     std::vector<UnheardFop> unheard(Duration gone_max) const;
     // The number of clients that have a session or whose requests are remembered.
     std::size_t clients() const { return clients_.size(); }
-    // The memory for replies that are kept for these clients, or wait to be sent.
+    // The memory for replies that are kept for these clients.
     std::uint64_t reply_bytes() const { return clients_.reply_bytes(); }
     // The memory for requests that have not been answered.
     std::uint64_t request_bytes() const { return clients_.request_bytes(); }
+    // The memory for replies that wait to be sent.
+    std::uint64_t unsent_bytes() const { return clients_.unsent_bytes(); }
 
 private:
     class Peer;
@@ -125,12 +146,13 @@ private:
     void* registration_ = nullptr;
     bool draining_ = false;
     std::size_t held_ = 0;
+    std::uint64_t visited_ = 0;
     std::map<Peer*, std::unique_ptr<Peer>> peers_;
     HandshakePlaces places_;
     core::IntrusiveList<Peer> in_handshake_;  // The oldest first.
     ClientRecords clients_;
-    std::vector<std::unique_ptr<Incoming>> incoming_;
-    std::vector<Incoming*> free_incoming_;
+    ServerStatistics statistics_;
+    core::ReusedObjects<Incoming> incoming_;
 };
 
 }  // namespace fopd::fabric

@@ -7,6 +7,7 @@
 
 #include "core/cancel.h"
 #include "core/intrusive_list.h"
+#include "core/reused_objects.h"
 #include "fabric/rpc/client_records.h"
 #include "fabric/rpc/incoming.h"
 #include "fabric/rpc/server.h"
@@ -16,7 +17,9 @@ namespace fopd::fabric {
 
 // A fop that has arrived, from its arrival until it has been answered. The server reuses it for
 // later fops.
-class Server::Incoming final : public IncomingFop, public core::ListNode {
+class Server::Incoming final : public IncomingFop,
+                               public core::ListNode,
+                               public core::ReusedObject {
 public:
     // The first bytes of a waiting fop do not count against the loan; enough for a fop that only
     // reads.
@@ -61,8 +64,9 @@ public:
 
 private:
     friend Server;
-    // About what the server and the user of fops have for a fop beside its kept bytes.
-    static constexpr std::uint64_t kObjectBytes = 1024;
+    // What the server, the user of fops (a Fom) and its scheduler have for a fop beside its kept
+    // bytes.
+    static constexpr std::uint64_t kObjectBytes = 2048;
 
     Task<Result<void>> transfer(Transfer::Direction direction,
                                 const fop::SealedDescriptor* descriptor, std::uint64_t offset,

@@ -6,6 +6,15 @@
 
 namespace fopd::fabric {
 
+constexpr Server::Peer::Lack Server::Peer::kLacksRequests{
+    .words = "the principal has its share of the memory for requests",
+    .count = &ServerStatistics::lacked_requests};
+constexpr Server::Peer::Lack Server::Peer::kLacksWaiting{
+    .words = "too many bytes wait for their turn", .count = &ServerStatistics::lacked_waiting};
+constexpr Server::Peer::Lack Server::Peer::kLacksReplies{
+    .words = "too many replies that its clients have not acknowledged",
+    .count = &ServerStatistics::lacked_replies};
+
 SessionUser::Verdict Server::Peer::on_proved(Session& proved) {
     ClientRecords& clients = server_.clients_;
     share_ = clients.take_session(proved.identity());
@@ -57,36 +66,31 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
     grant.grow();
     const bool is_once = type != nullptr && type->repeat == fop::Repeat::kOnce;
     const bool is_recorded = type != nullptr && type->repeat == fop::Repeat::kRecorded;
-    const std::string_view lacks = why_no_memory(session_now, header, request, lane);
-    if (!lacks.empty()) {
+    if (const Lack* const lack = lacks(session_now, header, request, lane); lack != nullptr) {
         const bool is_remembered = is_once && record->fops().contains(request.id);
-        const bool may_have_run =
-            is_recorded &&
-            std::ranges::find(record->recorded(), request.id) != record->recorded().end();
+        const bool may_have_run = is_recorded && server_.clients_.is_recorded(*record, request.id);
         // The client takes a request that is put off for one that has changed nothing, and sends it
         // as a new one. One that was sent before may have run: it is answered from memory, or sent
         // again over the client's next session.
         if (may_have_run) {
-            session_now.end(Errc::kNoSpace, lacks);
+            end_for_memory(session_now, lack->words);
             return false;
         }
         if (!is_remembered) {
-            put_off(request, lane, lacks);
+            put_off(request, lane, *lack);
             return true;
         }
     }
 
     RememberedFop* remembered = nullptr;
-    constexpr std::string_view kTooManyReplies =
-        "too many replies that its clients have not acknowledged";
     if (is_recorded && !server_.clients_.may_record(*record, request.id)) {
-        put_off(request, lane, kTooManyReplies);
+        put_off(request, lane, kLacksReplies);
         return true;
     }
     if (is_once) {
         const auto [fop, is_new] = server_.clients_.remember(*record, request.id);
         if (fop == nullptr) {
-            put_off(request, lane, kTooManyReplies);
+            put_off(request, lane, kLacksReplies);
             return true;
         }
         remembered = fop;
@@ -107,18 +111,28 @@ bool Server::Peer::take(Session& session_now, const fop::RequestHeader& header,
     return true;
 }
 
-// Why the request cannot be in memory now; empty: it can.
-std::string_view Server::Peer::why_no_memory(Session& session_now, const fop::RequestHeader& header,
-                                             const fop::Request& request, fop::Lane lane) const {
+// Why the request cannot be in memory now; null: it can.
+const Server::Peer::Lack* Server::Peer::lacks(Session& session_now,
+                                              const fop::RequestHeader& header,
+                                              const fop::Request& request, fop::Lane lane) const {
     // Requests of the control lane are few, and small.
-    if (lane != fop::Lane::kData) return {};
+    if (lane != fop::Lane::kData) return nullptr;
     const bool on_loan = session_now.fop_grant(lane).uses_loans();
     if (on_loan &&
         !session_now.may_wait(Incoming::waiting_bytes(Incoming::kept_bytes(header, request)))) {
-        return "too many bytes wait for their turn";
+        return &kLacksWaiting;
     }
-    if (server_.clients_.may_take_request(*share_)) return {};
-    return "the principal has its share of the memory for requests";
+    return server_.clients_.may_take_request(*share_) ? nullptr : &kLacksRequests;
+}
+
+void Server::Peer::put_off(const fop::Request& request, fop::Lane lane, const Lack& lack) {
+    (server_.statistics_.*lack.count).add(1);
+    reply({.id = request.id, .status = fop::Status::kTryAgain, .words = lack.words}, lane);
+}
+
+void Server::Peer::end_for_memory(Session& session_now, std::string_view words) {
+    server_.statistics_.ended.add(1);
+    session_now.end(Errc::kNoSpace, words);
 }
 
 // One pass finds the fops of all requests: a message may name many, and a session have many fops.
@@ -133,7 +147,7 @@ void Server::Peer::on_cancelled(Session& session_now, std::span<const std::uint6
     std::ranges::sort(all, {}, &Named::request);
     const auto doubles = std::ranges::unique(all, {}, &Named::request);
     all.erase(doubles.begin(), doubles.end());
-    running.for_each([&all](Incoming& each) {
+    for_each_running([&all](Incoming& each) {
         const auto at = std::ranges::lower_bound(all, each.request().id, {}, &Named::request);
         if (at != all.end() && at->request == each.request().id) at->found = &each;
     });
@@ -171,23 +185,24 @@ void Server::Peer::on_bye(Session& session_now, std::string_view) {
 
 void Server::Peer::on_turn_end(Session& session_now) {
     if (has_lost_reply_) {
-        return session_now.end(Errc::kNoSpace,
-                               "it takes no replies, and its principal has its share of the memory "
-                               "for replies");
+        return end_for_memory(session_now,
+                              "it takes no replies, and its principal has its share of the memory "
+                              "for replies");
     }
     while (!backlog_.empty()) {
         const Waiting& next = backlog_.front();
         if (!put(session_now, next.reply.view(), next.lane)) return;
-        server_.clients_.give_back_unsent(*share_, next.bytes());
+        const std::uint64_t bytes = next.bytes();
         backlog_.pop_front();
+        server_.clients_.give_back_unsent(*share_, unsent_, bytes);
     }
 }
 
 void Server::Peer::on_end(Session&, const Error&, std::string_view) {
     session = nullptr;
     unlink();
-    for (const Waiting& each : backlog_) server_.clients_.give_back_unsent(*share_, each.bytes());
     backlog_.clear();
+    if (share_ != nullptr) server_.clients_.give_back_all_unsent(*share_, unsent_);
     const Instant now = server_.host_.reactor().now();
     if (record != nullptr) {
         server_.clients_.leave(*std::exchange(record, nullptr), *this, now);
@@ -198,7 +213,7 @@ void Server::Peer::on_end(Session&, const Error&, std::string_view) {
     // to their end, because the client may ask for the reply again. Others are cancelled: a change
     // that the store records has either happened, or happens when the client sends it again.
     std::vector<Incoming*> unheard;
-    running.for_each([this, &unheard](Incoming& each) {
+    for_each_running([this, &unheard](Incoming& each) {
         if (!each.started_) forget(each);
         if (each.remembered == nullptr) unheard.push_back(&each);
     });
@@ -214,12 +229,12 @@ void Server::Peer::on_end(Session&, const Error&, std::string_view) {
 void Server::Peer::on_gone(Session&) {
     gone_ = true;
     if (share_ != nullptr) server_.clients_.give_back(*std::exchange(share_, nullptr));
-    if (running_count == 0) server_.remove(*this);
+    if (running_count_ == 0) server_.remove(*this);
 }
 
 void Server::Peer::join(Incoming& incoming) {
-    running.push_back(incoming);
-    ++running_count;
+    running_.push_back(incoming);
+    ++running_count_;
 }
 
 void Server::Peer::note_started(const Incoming& incoming) {
@@ -238,7 +253,7 @@ void Server::Peer::forget(Incoming& incoming) {
 
 void Server::Peer::leave(Incoming& incoming) {
     incoming.unlink();
-    if (--running_count == 0 && gone_) server_.remove(*this);
+    if (--running_count_ == 0 && gone_) server_.remove(*this);
 }
 
 void Server::Peer::reply(const fop::Reply& reply, fop::Lane lane) {
@@ -246,13 +261,14 @@ void Server::Peer::reply(const fop::Reply& reply, fop::Lane lane) {
     if (has_lost_reply_) return;
     if (backlog_.empty() && put(*session, reply, lane)) return;
     Waiting waiting{.reply = KeptReply(reply), .lane = lane};
-    if (server_.clients_.take_unsent(*share_, waiting.bytes())) {
-        backlog_.push_back(std::move(waiting));
-        return;
-    }
-    // The session ends at the end of the turn, because the fop is still in use here. Its client
-    // gets the replies over another session.
+    if (!server_.clients_.take_unsent(*share_, unsent_, waiting.bytes())) return lose_replies();
+    backlog_.push_back(std::move(waiting));
+}
+
+void Server::Peer::lose_replies() {
     has_lost_reply_ = true;
+    backlog_.clear();
+    server_.clients_.give_back_all_unsent(*share_, unsent_);
     session->wants_turn();
 }
 

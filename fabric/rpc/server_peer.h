@@ -43,20 +43,35 @@ public:
     HandshakePlaces::Host* host;  // The peer's host; null after the handshake.
     Caller caller;
     ClientRecord* record = nullptr;
-    core::IntrusiveList<Incoming> running;
-    std::uint32_t running_count = 0;
+    // Fops that have not been answered.
+    std::uint32_t running_count() const { return running_count_; }
 
 private:
     std::uint64_t id() const override { return caller.session; }
     void replaced() override { session->end(Errc::kClosed, "its client has connected again"); }
     bool take(Session& session, const fop::RequestHeader& header, const fop::Request& request);
-    std::string_view why_no_memory(Session& session, const fop::RequestHeader& header,
-                                   const fop::Request& request, fop::Lane lane) const;
+    // A kind of memory of which a request finds none.
+    struct Lack {
+        std::string_view words;                   // For the client.
+        core::Counter ServerStatistics::* count;  // Of the requests that were put off for it.
+    };
+    static const Lack kLacksRequests;
+    static const Lack kLacksWaiting;
+    static const Lack kLacksReplies;
+    const Lack* lacks(Session& session, const fop::RequestHeader& header,
+                      const fop::Request& request, fop::Lane lane) const;
     bool put(Session& session, const fop::Reply& reply, fop::Lane lane);
     void give_up(Incoming& incoming);
-    void put_off(const fop::Request& request, fop::Lane lane, std::string_view words) {
-        reply({.id = request.id, .status = fop::Status::kTryAgain, .words = words}, lane);
+    // A session may have thousands: `visit` is called once for each, and counted.
+    template <typename Visit>
+    void for_each_running(Visit visit) {
+        running_.for_each([this, &visit](Incoming& each) {
+            ++server_.visited_;
+            visit(each);
+        });
     }
+    void put_off(const fop::Request& request, fop::Lane lane, const Lack& lack);
+    void end_for_memory(Session& session, std::string_view words);
 
     struct Waiting {
         // What it takes beside the bytes of the reply.
@@ -68,13 +83,28 @@ private:
     };
     static_assert(sizeof(Waiting) <= Waiting::kObjectBytes);
 
+    class Unsent final : public UnsentReplies {
+    public:
+        explicit Unsent(Peer& owner) : peer_(owner) {}
+
+    private:
+        void on_lost() override { peer_.lose_replies(); }
+        Peer& peer_;
+    };
+    // From now on no reply is sent. The session ends at the end of the turn, because a fop may be
+    // in use here. Its client gets the replies over another session.
+    void lose_replies();
+
     Server& server_;
-    PrincipalShare* share_ = nullptr;  // Set when the session counts in it.
+    PrincipalShare* share_ = nullptr;        // Set when the session counts in it.
+    core::IntrusiveList<Incoming> running_;  // Visited with for_each_running() only.
+    std::uint32_t running_count_ = 0;
     bool gone_ = false;
     // Replies for which there was no room. Limited by the fop credits and loans of the session, and
-    // by the share of its principal.
+    // by the share of its principal, in which they count as unsent_.
     std::deque<Waiting> backlog_;
-    bool has_lost_reply_ = false;  // One did not fit into the share: the session ends.
+    Unsent unsent_{*this};
+    bool has_lost_reply_ = false;  // At least one that waited: the session ends.
 };
 
 }  // namespace fopd::fabric

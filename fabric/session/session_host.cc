@@ -17,8 +17,8 @@ constexpr std::uint32_t kTransfersMax = 256;
 constexpr std::uint32_t kTransfersOfOneMax = 16;
 constexpr std::uint32_t kShareOfOne = 8;  // A session may take this part of the free places.
 
-// How long a session that lacks loans waits until others are asked to return unused ones. Asking
-// takes a pass over all sessions.
+// How long a session that lacks loans waits until others are asked to return unused ones, and the
+// time between two passes over sessions.
 constexpr Duration kLoansSettledIn = 20ms;
 // Answering a ClientHello takes 0.1 ms of X25519, for a client that has not proved anything yet.
 constexpr std::uint32_t kGreetingsPerTurn = 4;
@@ -277,10 +277,21 @@ void SessionHost::settle_loans_soon() {
 }
 
 void SessionHost::LoanTimer::on_time(core::Timer& timer) {
-    static_cast<LoanTimer&>(timer).host.for_each([](Session& session) {
-        const bool is_open = session.state() == Session::State::kOpen;
-        if (is_open && session.role() == Session::Role::kServer) session.settle_loans();
-    });
+    static_cast<LoanTimer&>(timer).host.settle_some_loans();
+}
+
+void SessionHost::settle_some_loans() {
+    const std::size_t begin = std::min(next_to_settle_, sessions_.size());
+    const std::size_t end =
+        std::min<std::size_t>(begin + options_.loans_settled_per_pass, sessions_.size());
+    next_to_settle_ = end;
+    for (std::size_t i = begin; i < end; ++i) {
+        Session* const session = sessions_[i].get();
+        const bool is_open = session != nullptr && session->state() == Session::State::kOpen;
+        if (is_open && session->role() == Session::Role::kServer) session->settle_loans();
+    }
+    if (next_to_settle_ < sessions_.size()) return settle_loans_soon();
+    next_to_settle_ = 0;
 }
 
 void SessionHost::bury(Session& session) {

@@ -42,6 +42,8 @@ struct HostOptions {
     std::uint32_t fop_loans_total = 8192;
     // The bytes that fops on loans may bring in total, not counting a few hundred bytes of each.
     std::uint32_t fop_loan_bytes_total = 8U << 20;
+    // When loans are short, a pass looks at so many sessions, and the next one at those after them.
+    std::uint32_t loans_settled_per_pass = 1024;
     std::uint32_t inline_max = 12U << 10;
     // Less than the default only in measurements of the gain from sharing messages.
     std::uint32_t fops_per_message_max = fop::kFopsMax;
@@ -195,6 +197,7 @@ private:
     // Starts a timer that asks sessions with unused loans to return them, for sessions that lack
     // some.
     void settle_loans_soon();
+    void settle_some_loans();
     void end_promise(Session& session);
     void wake_waiting();
     void wake_for_control();
@@ -225,6 +228,7 @@ private:
     CreditPool fop_credits_;
     CreditLoans loans_;
     LoanTimer loan_timer_{*this};
+    std::size_t next_to_settle_ = 0;  // The index of the session that the next pass begins with.
 
     std::span<std::byte> send_memory_;
     std::vector<std::unique_ptr<SendBuffer>> buffers_;

@@ -3,6 +3,7 @@
 #include "fabric/rpc/client_records.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <map>
 #include <string>
@@ -76,7 +77,16 @@ constexpr ClientRecords::Limits kLimits{.sessions_max = 100,
                                         .idle_max = 10,
                                         .idle_time = 60s,
                                         .reply_bytes_max = 64U << 10,
-                                        .request_bytes_max = 64U << 10};
+                                        .request_bytes_max = 64U << 10,
+                                        .unsent_bytes_max = 64U << 10};
+
+class Unsent final : public UnsentReplies {
+public:
+    bool is_lost = false;
+
+private:
+    void on_lost() override { is_lost = true; }
+};
 
 }  // namespace
 
@@ -170,24 +180,28 @@ TEST_CASE("fabric clients: requests and waiting replies of one principal take no
     of_ann.come(records, 1, "ann");
     Visitor of_bob;
     of_bob.come(records, 2, "bob");
+    Unsent to_ann;
+    Unsent to_bob;
     std::uint64_t requests = 0;
     for (; records.may_take_request(*of_ann.share); ++requests) {
         records.take_request(*of_ann.share, kBytes);
     }
     std::uint64_t replies = 0;
-    while (records.take_unsent(*of_ann.share, kBytes)) ++replies;
+    while (records.take_unsent(*of_ann.share, to_ann, kBytes)) ++replies;
 
     CHECK(requests > 48);
     CHECK(requests < 56);
     CHECK(replies == requests);
     CHECK(records.request_bytes() == requests * kBytes);
-    CHECK(records.reply_bytes() == replies * kBytes);
+    CHECK(records.unsent_bytes() == replies * kBytes);
+    CHECK(records.reply_bytes() == 0);
     CHECK(records.may_take_request(*of_bob.share));
-    REQUIRE(records.take_unsent(*of_bob.share, kBytes));
-    records.give_back_unsent(*of_bob.share, kBytes);
+    REQUIRE(records.take_unsent(*of_bob.share, to_bob, kBytes));
+    records.give_back_unsent(*of_bob.share, to_bob, kBytes);
+    CHECK_FALSE(to_ann.is_lost);
 
     // Requests may outlive everything else of their principal.
-    for (; replies > 0; --replies) records.give_back_unsent(*of_ann.share, kBytes);
+    for (; replies > 0; --replies) records.give_back_unsent(*of_ann.share, to_ann, kBytes);
     of_ann.go(records, at(0));
     records.forget_old(at(60));
     PrincipalShare& share = *of_ann.share;
@@ -195,8 +209,88 @@ TEST_CASE("fabric clients: requests and waiting replies of one principal take no
     CHECK(share.name == fop::share_name(identity_of("ann")));
     records.give_back_request(share, kBytes);
     CHECK(records.request_bytes() == 0);
-    CHECK(records.reply_bytes() == 0);
+    CHECK(records.unsent_bytes() == 0);
     CHECK(records.size() == 1);
+}
+
+TEST_CASE("fabric clients: when too many replies wait, who has sent none for longest loses its own",
+          "[fabric]") {
+    constexpr std::uint64_t kBytes = 1000;
+    constexpr std::size_t kSlow = 3;
+    constexpr std::uint64_t kOfEach = 15;
+    ClientRecords records(kLimits);
+    Visitor of_ann;
+    of_ann.come(records, 1, "ann");
+    PrincipalShare& share = *of_ann.share;
+    Unsent reader;
+    REQUIRE(records.take_unsent(share, reader, kBytes));
+    std::array<Unsent, kSlow> slow;
+    for (Unsent& each : slow) {
+        for (std::uint64_t i = 0; i < kOfEach; ++i) {
+            REQUIRE(records.take_unsent(share, each, kBytes));
+        }
+    }
+
+    // It came first, but it goes on to send: it may have what is left, and then what the others
+    // have, one after another.
+    std::uint64_t of_reader = 1;
+    for (std::size_t lost = 0; lost < kSlow; ++lost) {
+        CHECK_FALSE(slow[lost].is_lost);
+        while (!slow[lost].is_lost) {
+            records.give_back_unsent(share, reader, kBytes);
+            for (int i = 0; i < 2; ++i) REQUIRE(records.take_unsent(share, reader, kBytes));
+            ++of_reader;
+        }
+        CHECK_FALSE(reader.is_lost);
+        REQUIRE(share.unsent_bytes == (of_reader + (kSlow - 1 - lost) * kOfEach) * kBytes);
+        CHECK(share.unsent_bytes <= kLimits.unsent_bytes_max * 4 / 5 + kBytes);
+    }
+    CHECK(of_reader > kSlow * kOfEach / 2);
+
+    // A session alone has the principal's share, and no more.
+    while (records.take_unsent(share, reader, kBytes)) ++of_reader;
+    CHECK(share.unsent_bytes == of_reader * kBytes);
+    CHECK(share.unsent_bytes <= kLimits.unsent_bytes_max * 4 / 5 + kBytes);
+    records.give_back_all_unsent(share, reader);
+    CHECK(records.unsent_bytes() == 0);
+    CHECK_FALSE(reader.is_lost);
+}
+
+TEST_CASE("fabric clients: replies that clients do not acknowledge take no room from those to send",
+          "[fabric]") {
+    ClientRecords records(kLimits);
+    Visitor hoarder;
+    hoarder.come(records, 1, "ann");
+    const std::string words(500, 'x');
+    std::uint64_t count = 0;
+    while (records.remember(*hoarder.client, count).fop != nullptr) {
+        records.answered(*records.remember(*hoarder.client, count).fop,
+                         {.id = count, .words = words}, at(0));
+        ++count;
+    }
+    Visitor reader;
+    reader.come(records, 2, "ann");
+    REQUIRE(records.remember(*reader.client, 1).fop == nullptr);
+
+    Unsent unsent;
+    for (int i = 0; i < 10; ++i) REQUIRE(records.take_unsent(*reader.share, unsent, 1000));
+    // Other principals take nothing from it, however many they are: each may always have one, and
+    // one request.
+    std::deque<Visitor> others;
+    std::deque<Unsent> of_others;
+    for (std::uint32_t i = 0; i < 20; ++i) {
+        Visitor& other = others.emplace_back();
+        other.come(records, 10 + i, "other" + std::to_string(i));
+        Unsent& to_other = of_others.emplace_back();
+        int taken = 0;
+        while (records.take_unsent(*other.share, to_other, 1000)) ++taken;
+        CHECK(taken > 0);
+        CHECK(records.may_take_request(*other.share));
+        while (records.may_take_request(*other.share)) records.take_request(*other.share, 1000);
+    }
+    CHECK(records.may_take_request(*reader.share));
+    CHECK_FALSE(unsent.is_lost);
+    CHECK(reader.share->unsent_bytes == 10'000);
 }
 
 TEST_CASE("fabric clients: the numbers of recorded replies count in the principal's share",
@@ -267,6 +361,42 @@ TEST_CASE("fabric clients: what did not begin leaves nothing, what ran is rememb
     REQUIRE_FALSE(records.remember(*of_ann.client, 5).is_new);
     records.acknowledged(*of_ann.client, 6);
     REQUIRE(of_ann.share->reply_bytes == 0);
+}
+
+TEST_CASE("fabric clients: an acknowledgement looks at no fop that earlier ones looked at",
+          "[fabric]") {
+    constexpr std::uint64_t kRunning = 300;
+    constexpr std::uint64_t kAnswered = 100;
+    ClientRecords records(kLimits);
+    Visitor of_ann;
+    of_ann.come(records, 1, "ann");
+    std::vector<RememberedFop*> running;
+    for (std::uint64_t request = 0; request < kRunning; ++request) {
+        // As many as fit are remembered; the others do not matter here.
+        RememberedFop* const fop = records.remember(*of_ann.client, request).fop;
+        if (fop != nullptr) running.push_back(fop);
+    }
+    REQUIRE(running.size() > 50);
+
+    // It has given them up, and says after each later fop that it has all replies before it.
+    records.acknowledged(*of_ann.client, kRunning);
+    CHECK(records.looked_at() == running.size());
+    for (std::uint64_t i = 0; i < kAnswered; ++i) {
+        records.acknowledged(*of_ann.client, kRunning + 1 + i);
+    }
+    CHECK(records.looked_at() == running.size());
+
+    // They leave nothing when they end, though nothing is acknowledged afterwards.
+    std::uint64_t request = 0;
+    for (RememberedFop* const fop : running) {
+        records.answered(*fop, {.id = request++, .words = "late"}, at(0));
+    }
+    CHECK(of_ann.client->fops().empty());
+    CHECK(of_ann.share->reply_bytes == 0);
+    // What an earlier session of the client says afterwards changes nothing.
+    ask(records, of_ann, kRunning + kAnswered + 5);
+    records.acknowledged(*of_ann.client, 7);
+    CHECK(of_ann.client->fops().size() == 1);
 }
 
 TEST_CASE("fabric clients: a reply goes to the session that asked last, and to no other",

@@ -107,6 +107,7 @@ TEST_CASE("fabric rpc: what is sent again is not put off while memory is short",
     stage.world.run_for(10ms);
     REQUIRE(other.answer.has_value());
     REQUIRE(other.answer->status == fop::Status::kTryAgain);
+    CHECK(stage.server->server.statistics().lacked_requests.get() == 1);
 
     // What was begun goes on, and takes its memory.
     stage.transport.network().lose_connections({.from = "client", .to = "server"},

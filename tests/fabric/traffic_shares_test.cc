@@ -65,11 +65,14 @@ public:
     }
 
     Client& add(const std::string& host, const fop::Key& key = key_of(1)) {
+        return add(key, client_host_options(host));
+    }
+    Client& add(const fop::Key& key, const HostOptions& host_options) {
         ClientOptions options;
         options.server = *parse_address("mem://server:1");
         options.credentials = credentials(key);
-        ClientSide& side = clients_.emplace_back(transport_, *reactor_, options,
-                                                 client_host_options(host), 100 + clients_.size());
+        ClientSide& side = clients_.emplace_back(transport_, *reactor_, options, host_options,
+                                                 100 + clients_.size());
         side.client.start();
         return side.client;
     }
@@ -99,8 +102,21 @@ public:
         };
         CHECK(world_.run(*server_reactor_, answer(&server_->foms)));
     }
+    // Likewise, but what is answered is what ask_little() says.
+    void answer_held_with_much() {
+        server_->foms.hold = false;
+        auto answer = [](TestFoms* foms) -> Task<void> {
+            for (IncomingFop* each : std::exchange(foms->held, {})) {
+                TestFoms::echo(*each, foms->answer);
+            }
+            co_return;
+        };
+        CHECK(world_.run(*server_reactor_, answer(&server_->foms)));
+    }
     std::size_t held() const { return server_->foms.held.size(); }
+    std::uint64_t unsent_bytes() const { return server_->server.unsent_bytes(); }
     std::uint64_t request_bytes() const { return server_->server.request_bytes(); }
+    const ServerStatistics& counts() const { return server_->server.statistics(); }
     std::size_t echoed() const { return server_->foms.arrived; }
     std::vector<SessionInfo> sessions() { return server_->server.sessions(); }
     std::size_t ended() const { return server_->events.count("fabric.session_ended"); }
@@ -354,6 +370,61 @@ TEST_CASE("fabric loans: who does not return unused ones is asked seldom", "[fab
     CHECK(std::ranges::all_of(echoes, &Echoed::done));
 }
 
+TEST_CASE("fabric loans: when they are short, few sessions are looked at in a turn", "[fabric]") {
+    constexpr std::size_t kKeepers = 5;
+    constexpr std::size_t kOfEach = 12;
+    constexpr std::size_t kOfLacks = 300;
+    HostOptions options = server_host_options();
+    options.fop_loans_total = 512;
+    options.loans_settled_per_pass = 2;
+    std::deque<Echoed> echoes(kKeepers * kOfEach + kOfLacks);
+    SendStage stage(options);
+    stage.ask_little();
+    std::vector<std::string> hosts;
+    std::vector<Client*> keepers;
+    for (std::size_t i = 0; i < kKeepers; ++i) {
+        hosts.push_back("keeper" + std::to_string(i));
+        keepers.push_back(&stage.add(hosts.back()));
+    }
+    Client& lacks = stage.add("lacks", key_of(2));
+    stage.run_for(100ms);
+    stage.queue();
+    for (std::size_t i = 0; i < kKeepers * kOfEach; ++i) {
+        stage.ask(*keepers[i % kKeepers], echoes[i]);
+    }
+    stage.run_for(10ms);
+    // They cannot return what they need no more.
+    for (const std::string& host : hosts) stage.network().block({.from = host, .to = "server"});
+    stage.answer_held();
+    stage.run_for(10ms);
+    std::vector<std::uint64_t> before;
+    for (std::size_t i = 0; i < kKeepers; ++i) before.push_back(stage.messages_to(i));
+    stage.queue();
+    for (std::size_t i = kKeepers * kOfEach; i < echoes.size(); ++i) stage.ask(lacks, echoes[i]);
+
+    // In less time than is between two passes.
+    std::size_t asked = 0;
+    for (int i = 0; i < 200; ++i) {
+        stage.run_for(1ms);
+        std::size_t now_asked = 0;
+        for (std::size_t each = 0; each < kKeepers; ++each) {
+            if (stage.messages_to(each) > before[each]) ++now_asked;
+        }
+        CHECK(now_asked <= asked + options.loans_settled_per_pass);
+        asked = now_asked;
+    }
+    CHECK(asked == kKeepers);
+
+    for (const std::string& host : hosts) stage.network().unblock({.from = host, .to = "server"});
+    stage.run_for(3s);
+    for (const SessionInfo& each : stage.sessions()) {
+        if (each.principal == "tester") CHECK(each.fop_loans == 0);
+    }
+    stage.answer_held();
+    stage.run_for(1s);
+    CHECK(std::ranges::all_of(echoes, &Echoed::done));
+}
+
 TEST_CASE("fabric requests: many sessions of one principal leave memory to another principal",
           "[fabric]") {
     constexpr std::size_t kSessions = 10;
@@ -378,6 +449,7 @@ TEST_CASE("fabric requests: many sessions of one principal leave memory to anoth
     stage.ask(stage.add("other"), of_other);
     stage.run_for(100ms);
     CHECK(stage.held() == of_greedy + 1);
+    CHECK(stage.counts().lacked_requests.get() == echoes.size() - of_greedy);
     CHECK(stage.ended() == 0);
 
     stage.answer_held();
@@ -388,6 +460,69 @@ TEST_CASE("fabric requests: many sessions of one principal leave memory to anoth
     stage.ask(*clients.front(), again);
     stage.run_for(100ms);
     CHECK(again.done);
+}
+
+TEST_CASE("fabric replies: who takes none is ended before who takes them, with the same key",
+          "[fabric]") {
+    constexpr std::size_t kOfEach = 8;  // As many as a session may always have in flight.
+    constexpr std::size_t kOfReader = 64;
+    constexpr std::uint64_t kBytes = 8000;
+    std::deque<Echoed> untaken(kStuck * kOfEach);
+    std::deque<Echoed> early(400);
+    std::deque<Echoed> answered(kOfReader);
+    // What the stuck sessions have fits, or what the reader has.
+    SendStage stage(server_host_options(), {.unsent_bytes_max = 700U << 10});
+    stage.ask_little();
+    // A message to these takes one reply, and the server may send two before it hears from them.
+    const auto options = [](const std::string& host, std::uint16_t credits) {
+        HostOptions of_client = client_host_options(host);
+        of_client.machine.receive_buffer_bytes = 12U << 10;
+        of_client.message_credits_floor = of_client.message_credits_max = credits;
+        return of_client;
+    };
+    Client& reader = stage.add(key_of(2), options("reader", 70));
+    std::vector<std::string> hosts;
+    std::vector<Client*> stuck;
+    for (std::size_t i = 0; i < kStuck; ++i) {
+        hosts.push_back("stuck" + std::to_string(i));
+        stuck.push_back(&stage.add(key_of(2), options(hosts.back(), 3)));
+    }
+    stage.run_for(100ms);
+    // It is given more credits the more it does.
+    for (Echoed& each : early) stage.ask(reader, each);
+    stage.run_for(1s);
+    REQUIRE(std::ranges::all_of(early, &Echoed::done));
+    stage.hold();
+    for (std::size_t i = 0; i < untaken.size(); ++i) stage.ask(*stuck[i % kStuck], untaken[i]);
+    stage.run_for(10ms);
+    REQUIRE(stage.held() == untaken.size());
+    for (const std::string& host : hosts) stage.network().block({.from = "server", .to = host});
+    stage.answer_held_with_much();
+    stage.run_for(10ms);
+    const std::uint64_t of_stuck = stage.unsent_bytes();
+    REQUIRE(of_stuck > kStuck * (kOfEach - 3) * kBytes);
+
+    // All of them in one turn, in which they cannot all leave.
+    stage.hold();
+    for (Echoed& each : answered) stage.ask(reader, each);
+    stage.run_for(10ms);
+    REQUIRE(stage.held() == kOfReader);
+    stage.answer_held_with_much();
+    stage.run_for(100ms);
+
+    CHECK(std::ranges::all_of(answered, &Echoed::done));
+    CHECK(reader.open());
+    CHECK(reader.reconnects() == 0);
+    CHECK(stage.ended() > 0);
+    CHECK(stage.ended() <= kStuck);
+    CHECK(stage.counts().ended.get() == stage.ended());
+    CHECK(stage.unsent_bytes() < of_stuck);
+
+    // The others ask again when they can.
+    for (const std::string& host : hosts) stage.network().unblock({.from = "server", .to = host});
+    stage.run_for(90s);
+    CHECK(std::ranges::all_of(untaken, &Echoed::done));
+    CHECK(stage.unsent_bytes() == 0);
 }
 
 TEST_CASE("fabric transfers: many sessions of one principal leave some to another principal",

@@ -275,7 +275,7 @@ TEST_CASE("hostile message: replies nobody takes are bounded for their principal
     // No lease ends before this test does.
     HostileStage stage(
         any_hostile_kind(),
-        {.lease = 3000s, .server = {.incarnation = 42, .reply_bytes_max = 256U << 10}});
+        {.lease = 3000s, .server = {.incarnation = 42, .unsent_bytes_max = 256U << 10}});
     const std::string text(6000, 'x');
     constexpr std::size_t kPeers = 10;
     for (std::size_t i = 0; i < kPeers; ++i) {

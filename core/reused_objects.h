@@ -1,0 +1,112 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "core/freed_memory.h"
+#include "core/reactor.h"
+#include "core/time.h"
+#include "core/timer_heap.h"
+
+namespace fopd::core {
+
+// Base class of the objects of a ReusedObjects.
+class ReusedObject {
+private:
+    template <typename T>
+    friend class ReusedObjects;
+    std::size_t index_ = 0;  // In the list of all objects.
+};
+
+// Objects that are made when none is free and reused later; the one that was given back last is
+// reused first. Objects that a burst has needed are destroyed when they were free for a whole
+// period: a few in each turn, so that others get their turns. An object is never destroyed within a
+// call of its user, who may therefore still look at one that was given back in the same turn.
+//
+// Lives on its reactor, which outlives it.
+template <typename T>
+class ReusedObjects final : Timer {
+public:
+    // So many free objects are always kept.
+    static constexpr std::size_t kKept = 1024;
+    static constexpr Duration kPeriod = 10s;
+    static constexpr std::size_t kDestroyedPerStep = 1024;
+    static constexpr Duration kStepPause = 10ms;
+
+    explicit ReusedObjects(Reactor& reactor) : Timer(&on_time), reactor_(reactor) {}
+
+    // The arguments are those of the constructor, for an object that has to be made.
+    template <typename... Arguments>
+    T& take(Arguments&&... arguments) {
+        if (free_.empty()) return make(std::forward<Arguments>(arguments)...);
+        T& object = *free_.back();
+        free_.pop_back();
+        unneeded_ = std::min(unneeded_, free_.size());
+        return object;
+    }
+    void give_back(T& object) { free_.push_back(&object); }
+
+    std::size_t free_count() const { return free_.size(); }
+    // All objects, whether they are free or not.
+    const std::vector<std::unique_ptr<T>>& all() const { return all_; }
+
+private:
+    // Fewer that were destroyed together leave their memory to the allocator.
+    static constexpr std::size_t kWorthReturning = 4096;
+
+    template <typename... Arguments>
+    T& make(Arguments&&... arguments) {
+        T& made = *all_.emplace_back(std::make_unique<T>(std::forward<Arguments>(arguments)...));
+        index_of(made) = all_.size() - 1;
+        unneeded_ = 0;
+        if (all_.size() > kKept && !armed()) reactor_.arm(*this, after(reactor_.now(), kPeriod));
+        return made;
+    }
+    static std::size_t& index_of(T& object) { return static_cast<ReusedObject&>(object).index_; }
+
+    static void on_time(Timer& timer) {
+        auto& self = static_cast<ReusedObjects&>(timer);
+        if (self.spare_ == 0) self.end_period();
+        self.destroy_some();
+        if (self.all_.size() <= kKept) return;
+        self.reactor_.arm(self, after(self.reactor_.now(), self.spare_ > 0 ? kStepPause : kPeriod));
+    }
+    void end_period() {
+        spare_ = unneeded_ - std::min(unneeded_, kKept);
+        unneeded_ = free_.size();
+    }
+    void destroy_some() {
+        // Some may have been taken since the period ended.
+        spare_ = std::min(spare_, free_.size() - std::min(free_.size(), kKept));
+        for (std::size_t i = 0; i < kDestroyedPerStep && spare_ > 0; ++i) {
+            T& object = *free_.back();
+            free_.pop_back();
+            destroy(object);
+            --spare_;
+            ++destroyed_;
+        }
+        unneeded_ = std::min(unneeded_, free_.size());
+        if (spare_ > 0 || std::exchange(destroyed_, 0) < kWorthReturning) return;
+        free_.shrink_to_fit();
+        all_.shrink_to_fit();
+        return_freed_memory();
+    }
+    void destroy(T& object) {
+        const std::size_t index = index_of(object);
+        std::swap(all_[index], all_.back());
+        index_of(*all_[index]) = index;
+        all_.pop_back();
+    }
+
+    Reactor& reactor_;
+    std::vector<std::unique_ptr<T>> all_;
+    std::vector<T*> free_;
+    std::size_t unneeded_ = 0;   // The smallest number of free objects since the period began.
+    std::size_t spare_ = 0;      // How many objects are still to be destroyed.
+    std::size_t destroyed_ = 0;  // How many were, since a period ended.
+};
+
+}  // namespace fopd::core
