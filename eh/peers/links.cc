@@ -89,7 +89,7 @@ public:
         return reported_.empty() ? std::string() : peer_.address + ": " + reported_;
     }
 
-    // The next connection that is made begins with the first key, then come those before it.
+    // The next connection uses the first key, and further attempts use the older keys.
     void begin_with_newest_key() { next_key_ = 0; }
 
     Task<void> close() {
@@ -126,7 +126,7 @@ private:
         wake_.wake_all();
     }
 
-    // Sends what is pending, as far as the link is open.
+    // Sends pending messages, while the link is open.
     void pump() {
         const Instant now = owner_.reactor_.now();
         while (!order_.empty() && !closing_) {
@@ -157,7 +157,7 @@ private:
         // The network may have come back long before the system tries this connection again.
         const Instant patience = after(unanswered_since_, owner_.options_.answer_max);
         if (client_->open() && owner_.reactor_.now() >= patience) connect_again();
-        // Members repeat what matters. What is not delivered is no error here.
+        // An undelivered message is no error here, because members repeat important messages.
         if (answer && answer->status != fop::Status::kDone) report(answer->words);
         if (answer && answer->status == fop::Status::kDone) {
             ++owner_.taken_;
