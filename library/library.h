@@ -62,6 +62,10 @@ struct MediaOutcome {
     bool is_in_exchange = false;
 };
 
+inline MediaOutcome no_such_medium(const std::string& barcode) {
+    return {.kind = MediaOutcome::Kind::kNoSuchMedium, .words = "there is no cartridge " + barcode};
+}
+
 // The data that a format may destroy. kRefuseData: none. kForgetData: copies of objects whose bytes
 // are also on a disk or on another cartridge. kLoseObjects: also the last copies of objects.
 enum class FormatForce : std::uint8_t { kRefuseData, kForgetData, kLoseObjects };
